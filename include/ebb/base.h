@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb/base.h - errors, versions and the words that every other header uses.
+ *
+ * Error protocol, the same for every function of ebb:
+ *
+ *   - a function that returns `int` gives 0, or one of the negative EBB_E_ codes below;
+ *   - a function that returns a pointer gives NULL on failure, one that returns a handle gives
+ *     a handle for which ebb_region_is_open() is false; the reason is ebb_last_error();
+ *   - a failed call changes nothing: no byte, no counter, no ownership;
+ *   - ebb_last_error_text() is one sentence with the numbers that matter (asked, left, limit).
+ *
+ * The caller's mistakes and exhausted memory are errors. Only a broken invariant of ebb itself
+ * ends the process, with a message on standard error.
+ *
+ * Vocabulary of the doc comments (docs/lifetimes.md defines it once more, with pictures):
+ *   any thread             may be called at any time from any thread
+ *   one thread at a time   the caller makes sure that no two calls for this region overlap
+ *   valid until            the call that ends the result's life
+ */
+#ifndef EBB_BASE_H
+#define EBB_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EBB_VERSION_MAJOR 0
+#define EBB_VERSION_MINOR 1
+#define EBB_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Every symbol that leaves the library; all others are hidden. */
+#define EBB_API __attribute__((visibility("default")))
+/* The result tells whether the call failed: dropping it is a mistake. */
+#define EBB_NODISCARD __attribute__((warn_unused_result))
+
+/* What went wrong. Codes are stable; new ones are added at the end. */
+enum ebb_error {
+    EBB_OK = 0,
+    EBB_E_ARGUMENT = -1,     /* an argument makes no sense on its own (NULL list, bad options) */
+    EBB_E_ALIGNMENT = -2,    /* alignment is zero, no power of two, or above EBB_ALIGN_MAX */
+    EBB_E_SIZE = -3,         /* a size cannot be represented, or sizes overflow when added */
+    EBB_E_MEMORY = -4,       /* the system gives no more memory or address space */
+    EBB_E_POOL_LIMIT = -5,   /* the pool's limit on used or reserved bytes would be exceeded */
+    EBB_E_REGION_LIMIT = -6, /* the limit of the region or of one of its ancestors would be */
+    EBB_E_STALE = -7,        /* the handle's region was closed, or the handle never was one */
+    EBB_E_SEALED = -8,       /* the region is sealed: it takes no new blocks */
+    EBB_E_FOREIGN = -9,      /* the pointer belongs to another region, or to none of ebb's */
+    EBB_E_INTERIOR = -10,    /* the pointer is inside the region but starts no block */
+    EBB_E_RELEASED = -11,    /* the block was released before */
+    EBB_E_MARK = -12,        /* the mark is of another region, was rewound past, or outlived reset */
+    EBB_E_NO_ROOM = -13,     /* the block cannot be resized where it is */
+    EBB_E_NOT_ANCESTOR = -14, /* the target of a promotion is no ancestor of the source */
+    EBB_E_MEASURING = -15,   /* not possible on a measuring region: it has no memory */
+    EBB_E_BUSY = -16,        /* the pool still has open regions */
+    EBB_E_LIVE_BLOCKS = -17, /* strict close: blocks are alive that nobody promoted */
+    EBB_E_CHILD_OPEN = -18,  /* strict close: a child is still open */
+    EBB_E_DUPLICATE = -19    /* a list names the same block twice */
+};
+
+/* Code of the last failed call on this thread; EBB_OK if none failed yet. Any thread. */
+EBB_API int ebb_last_error(void);
+
+/*
+ * One sentence about the last failed call on this thread, with its numbers; "" if none failed
+ * yet. Valid until the next failing call on this thread. Any thread.
+ */
+EBB_API const char *ebb_last_error_text(void);
+
+/* Name of a code, such as "EBB_E_SEALED"; "EBB_E_UNKNOWN" for a number that is none. Static. */
+EBB_API const char *ebb_error_name(int code);
+
+/* "MAJOR.MINOR.PATCH" of the library that is loaded. Static. Any thread. */
+EBB_API const char *ebb_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb/pool.h - pools: where regions get their pages from.
+ *
+ * A pool hands runs of pages to regions and takes them back when regions close. Pages that came
+ * back stay mapped and hot for the next step (`cached`). Three numbers describe it, always:
+ *
+ *     reserved = owned by open regions + cached            in bytes, whole pages
+ *     owned    = used by live blocks + waste               per region, summed
+ *
+ * Pages come from an arena of jemalloc that ebb keeps for itself, inside one range of addresses
+ * that is reserved once per process: whether a pointer is ebb's is one comparison.
+ *
+ * A pool gives memory back in two ways. ebb_pool_trim() does it at once. And at every step
+ * boundary (the close of a region that has no parent, or whose parent has none) the pool looks
+ * at the peaks of recent steps: what they did not need, plus a margin, goes back to the system.
+ * A step that was far larger than those before it pays for its own excess at its own close, so
+ * no later step is slowed down by it.
+ *
+ * All functions here: any thread.
+ */
+#ifndef EBB_POOL_H
+#define EBB_POOL_H
+
+#include <ebb/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ebb_pool ebb_pool;
+
+struct ebb_pool_options {
+    size_t size;                 /* sizeof(struct ebb_pool_options); set by EBB_POOL_OPTIONS */
+    const char *name;            /* copied, cut at 31 bytes; NULL: "pool" */
+    size_t limit_used_bytes;     /* most bytes in live blocks, as rounded; 0: no limit */
+    size_t limit_reserved_bytes; /* most bytes of pages held, owned and cached; 0: no limit */
+    unsigned keep_margin_percent; /* kept above the recent peak when shrinking; 0: 25 */
+    bool keep_all;               /* true: never shrink by itself, only by ebb_pool_trim() */
+};
+
+/* Options with every field at its default: EBB_POOL_OPTIONS(.name = "loader"). */
+#define EBB_POOL_OPTIONS(...) \
+    (&(struct ebb_pool_options){.size = sizeof(struct ebb_pool_options), __VA_ARGS__})
+
+/*
+ * The pool that regions use when they name none. Made on first use, never destroyed, no limits.
+ * NULL only if the process cannot reserve any address space (EBB_E_MEMORY).
+ */
+EBB_API ebb_pool *ebb_pool_default(void);
+
+/*
+ * A new pool. NULL options: all defaults. Owned by the caller until ebb_pool_destroy().
+ * Errors: EBB_E_ARGUMENT (size field), EBB_E_MEMORY.
+ */
+EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *options);
+
+/*
+ * Ends the pool; all its pages go back to the system. Errors: EBB_E_BUSY while a region of the
+ * pool is open (the text names how many), EBB_E_ARGUMENT for NULL or the default pool.
+ */
+EBB_API int ebb_pool_destroy(ebb_pool *pool);
+
+/*
+ * Gives cached pages back to the system until at most `target_bytes` are cached, those that were
+ * used longest ago (the highest addresses) first. Returns the bytes that were resident and are
+ * not any more, as the kernel reports it; 0 if nothing was left to give. Pages that open regions
+ * own are never touched. Time is linear in the bytes given back.
+ */
+EBB_API size_t ebb_pool_trim(ebb_pool *pool, size_t target_bytes);
+
+/*
+ * The same, but stops once `budget_ns` nanoseconds have passed (checked every MiB).
+ * *remaining_bytes, if not NULL, receives the cached bytes still above the target.
+ */
+EBB_API size_t ebb_pool_trim_within(ebb_pool *pool, size_t target_bytes, uint64_t budget_ns,
+                                    size_t *remaining_bytes);
+
+/*
+ * Changes the limit on reserved bytes; 0: none. A limit below what is held now refuses only new
+ * pages. (The limit on used bytes is fixed when the pool is created, since it shuts the inline
+ * path of its regions.) Errors: EBB_E_ARGUMENT.
+ */
+EBB_API int ebb_pool_set_reserved_limit(ebb_pool *pool, size_t bytes);
+
+/* One quantity over time: now, at its highest, and summed over all increases. */
+struct ebb_meter {
+    uint64_t current;
+    uint64_t peak;
+    uint64_t total;
+};
+
+/*
+ * Counters of a pool. Bytes unless the name says otherwise. What open regions have allocated
+ * since their last slow call (at most one window of the small lane each) is included only when
+ * the regions are quiescent: while another thread allocates, its latest blocks may be missing.
+ */
+struct ebb_pool_stats {
+    size_t size;                 /* sizeof(struct ebb_pool_stats), set by the caller */
+    struct ebb_meter blocks;     /* count of blocks */
+    struct ebb_meter requested;  /* as the callers asked */
+    struct ebb_meter used;       /* as rounded and placed: requested + padding of live blocks */
+    struct ebb_meter reserved;   /* pages held: owned + cached */
+    uint64_t owned;              /* pages held by open regions */
+    uint64_t cached;             /* pages held by none, hot: reserved - owned */
+    uint64_t waste;              /* owned - used: gaps, padding, unused tails, pinned bytes */
+    uint64_t pinned;             /* part of waste: relinked pages around live survivors */
+    uint64_t recent_peak;        /* moving peak of owned bytes that the pool keeps for */
+    uint64_t given_back;         /* bytes given back to the system so far */
+    uint64_t open_regions;       /* count */
+    uint64_t opened_regions;     /* count, since the pool's birth */
+};
+
+/* Fills *stats (its `size` field must be set). Errors: EBB_E_ARGUMENT. */
+EBB_API int ebb_pool_read_stats(ebb_pool *pool, struct ebb_pool_stats *stats);
+
+/* The same figures summed over all pools of the process. */
+EBB_API int ebb_process_read_stats(struct ebb_pool_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb/promote.h - promotion: what a step made and must outlive it.
+ *
+ * A block is promoted from the region that holds it to an ancestor. By copy: the ancestor gets a
+ * block of its own with the same bytes. By relinking: no byte moves; the block keeps its address
+ * and the run of pages around it changes owner, at the latest when the source closes. The bytes
+ * of those pages that hold no survivor are pinned until the block is released. `auto` weighs
+ * bytes to copy against bytes that would be pinned.
+ *
+ * A list is promoted as a whole or not at all.
+ */
+#ifndef EBB_PROMOTE_H
+#define EBB_PROMOTE_H
+
+#include <ebb/region.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ebb_promotion_mode {
+    EBB_PROMOTE_AUTO = 0,
+    EBB_PROMOTE_COPY = 1,
+    EBB_PROMOTE_RELINK = 2 /* blocks of the small lane cannot be relinked: they are copied */
+};
+
+/* One block of a list. */
+struct ebb_survivor {
+    void *block;   /* in: a block of the source. out: where its bytes live from now on */
+    size_t align;  /* in: alignment the copy must keep; 0: that of the address, at most 64 */
+    int mode;      /* in: enum ebb_promotion_mode. out: EBB_PROMOTE_COPY or EBB_PROMOTE_RELINK */
+    void *scratch; /* ebb's own during the call; need not be set */
+};
+
+/* What a promotion did and what it cost; added to whatever the struct held before. */
+struct ebb_promoted {
+    uint64_t copied_blocks;
+    uint64_t copied_bytes;
+    uint64_t relinked_blocks;
+    uint64_t relinked_bytes;
+    uint64_t pinned_bytes; /* relinked pages around the survivors; final once the source closed */
+};
+
+/*
+ * Promotes `count` blocks of `source` to `target`, which must be an ancestor. A copied block's
+ * original stays valid until the source ends it; a relinked block belongs to the target at once
+ * (release it there). Promoting to the region that already owns a block changes nothing.
+ * `cost` may be NULL. One thread at a time for both regions. Errors, all without effect:
+ * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED (target), EBB_E_FOREIGN, EBB_E_INTERIOR,
+ * EBB_E_RELEASED, EBB_E_DUPLICATE, EBB_E_ALIGNMENT, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
+ * EBB_E_REGION_LIMIT, EBB_E_MEASURING, EBB_E_ARGUMENT.
+ */
+EBB_API int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
+                        size_t count, struct ebb_promoted *cost);
+
+/*
+ * Promotes the list to `target` and closes `source`. With all survivors known, neighbours that
+ * are relinked share the pages between them, and the cost reports the bytes that are pinned in
+ * the end. `lost_blocks`, if not NULL, receives the number of blocks that were alive, not
+ * promoted, and ended by this close. On failure the source stays open and nothing has changed.
+ */
+EBB_API int ebb_close_keeping(ebb_region source, ebb_region target,
+                              struct ebb_survivor *survivors, size_t count,
+                              struct ebb_promoted *cost, uint64_t *lost_blocks);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb/region.h - regions: memory that lives as long as one step.
+ *
+ * A region is opened, blocks are allocated in it, and closing it frees them all in one shot.
+ * Two lanes serve it:
+ *
+ *   small lane   blocks up to EBB_SMALL_MAX_BYTES, aligned to at most EBB_SMALL_MAX_ALIGN:
+ *                a bump of a pointer, inline in this header, no call
+ *   large lane   everything else: best fit with split and merge; a released block's place is
+ *                reused at once, while it is hot
+ *
+ * Releasing a block early is optional. It never touches the block's bytes, so a released block
+ * keeps its contents until its place is reused (do not rely on it: checked builds poison it).
+ *
+ * Handles carry a generation: a handle of a closed region is recognised for ever, whatever was
+ * opened since, and every call with it fails with EBB_E_STALE.
+ *
+ * Threads: a region belongs to one thread at a time; its children belong to the same thread.
+ * Regions that are not related may be used by different threads at once, also on one pool.
+ */
+#ifndef EBB_REGION_H
+#define EBB_REGION_H
+
+#include <ebb/pool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EBB_SMALL_MAX_BYTES ((size_t)1024) /* larger blocks go to the large lane */
+#define EBB_SMALL_MAX_ALIGN ((size_t)64)   /* larger alignments go to the large lane */
+#define EBB_ALIGN_MAX ((size_t)2 << 20)    /* largest alignment that can be asked for, 2 MiB */
+#define EBB_GRANULE ((size_t)16)           /* small blocks start and end at multiples of this */
+
+/*
+ * The public head of a region. Only the inline functions below touch it.
+ *
+ *     start map  ... |65| 0| 0| 0|17| 0|   one entry per granule: requested bytes + 1 where a
+ *                                          block starts, 0 elsewhere
+ *     memory     ... |  block    | blk |  free ...      |
+ *                                      ^cursor          ^limit   (multiple of the page size)
+ *
+ * While the lane is shut (closed, sealed, metered, checked) limit is 0 and every allocation
+ * takes the slow path; that is the only branch for all rare states.
+ */
+struct ebb_lane {
+    uintptr_t cursor;
+    uintptr_t limit;
+    uint64_t generation; /* of the region that is open here now */
+    uintptr_t start_map; /* entry of address p: start_map + p / 8, two bytes */
+    uint64_t tally;      /* since the window was opened: requested bytes << 16 | blocks */
+};
+
+/* A region's handle; copy it freely. Compare with ebb_region_is_open(), not with NULL. */
+typedef struct ebb_region {
+    struct ebb_lane *lane;
+    uint64_t generation;
+} ebb_region;
+
+struct ebb_region_options {
+    size_t size;        /* sizeof(struct ebb_region_options); set by EBB_REGION_OPTIONS */
+    const char *name;   /* copied, cut at 31 bytes; NULL: "region" */
+    ebb_pool *pool;     /* NULL: the parent's pool, or the default pool */
+    ebb_region parent;  /* all zero: none, the region is a root */
+    size_t hint_bytes;  /* reserve this much at once; see ebb_region_measured(); 0: grow */
+    size_t limit_bytes; /* most bytes in live blocks of it and its descendants; 0: none */
+    bool sealed;        /* refuses blocks of its own; children are allowed */
+    bool measure;       /* counts only: blocks get addresses, but no memory. See below */
+    bool sites;         /* remember the caller of each allocation for leak reports; slower */
+};
+
+/* Options with every field at its default: EBB_REGION_OPTIONS(.name = "step"). */
+#define EBB_REGION_OPTIONS(...) \
+    (&(struct ebb_region_options){.size = sizeof(struct ebb_region_options), __VA_ARGS__})
+
+/*
+ * Opens a region; NULL options: a root on the default pool. It costs no memory until the first
+ * block, unless hinted. Valid until ebb_region_close() of it or of an ancestor. On failure the
+ * handle is not open. Errors: EBB_E_ARGUMENT (size field; parent and pool disagree),
+ * EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_POOL_LIMIT (hint).
+ *
+ * A measuring region places blocks as an ordinary region would, but its addresses have no memory
+ * behind them (touching one is a fault), it takes nothing from the pool and has no limit.
+ * Constant time.
+ */
+EBB_API EBB_NODISCARD ebb_region ebb_region_open(const struct ebb_region_options *options);
+
+/*
+ * Closes the region: open children first (the newest first), then all its blocks at once. Time
+ * does not depend on the number of blocks. Returns 0, or EBB_E_STALE for a handle that is closed
+ * already. Pages stay hot in the pool.
+ */
+EBB_API int ebb_region_close(ebb_region region);
+
+/*
+ * As ebb_region_close(), but refuses if a child is open (EBB_E_CHILD_OPEN) or a block is alive
+ * that was neither released nor promoted (EBB_E_LIVE_BLOCKS, with their number and bytes); the
+ * region then stays as it was.
+ */
+EBB_API int ebb_region_close_strict(ebb_region region);
+
+/* True if the handle's region is open. Any thread that may use the region. Never fails. */
+EBB_API bool ebb_region_is_open(ebb_region region);
+
+/* From now on the region refuses blocks and promotions (EBB_E_SEALED). Releases still work. */
+EBB_API int ebb_region_seal(ebb_region region);
+
+/* What the inline function below calls for everything rare. Same contract. */
+EBB_API void *ebb_region_alloc_slow(ebb_region region, size_t bytes, size_t align);
+
+/*
+ * A block of `bytes` bytes at a multiple of `align` (a power of two up to EBB_ALIGN_MAX).
+ * Zero bytes are legal: the block has an address of its own. Contents are undefined.
+ * Valid until: ebb_region_release() of it, a rewind or reset that covers it, or the close of the
+ * region. One thread at a time. Constant time in the small lane; in the large lane constant but
+ * for the length of one short bin.
+ * NULL on failure: EBB_E_ALIGNMENT, EBB_E_SIZE, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
+ * EBB_E_REGION_LIMIT, EBB_E_SEALED, EBB_E_STALE.
+ */
+EBB_API EBB_NODISCARD inline void *ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
+    struct ebb_lane *lane = region.lane;
+    if (bytes <= EBB_SMALL_MAX_BYTES && align != 0 && align <= EBB_SMALL_MAX_ALIGN &&
+        (align & (align - 1)) == 0) {
+        uintptr_t step = bytes == 0 ? EBB_GRANULE : (bytes + EBB_GRANULE - 1) & ~(EBB_GRANULE - 1);
+        uintptr_t start = lane->cursor;
+        if (align > EBB_GRANULE)
+            start = (start + align - 1) & ~(uintptr_t)(align - 1);
+        if (start + step <= lane->limit && lane->generation == region.generation) {
+            lane->cursor = start + step;
+            *(uint16_t *)(lane->start_map + (start >> 3)) = (uint16_t)(bytes + 1);
+            lane->tally += (uint64_t)bytes << 16 | 1;
+            return (void *)start;
+        }
+    }
+    return ebb_region_alloc_slow(region, bytes, align);
+}
+
+/* The same with all bytes zero. */
+EBB_API EBB_NODISCARD void *ebb_region_alloc_zeroed(ebb_region region, size_t bytes, size_t align);
+
+/* Room for `count` elements of `bytes` each; EBB_E_SIZE if the product overflows. */
+EBB_API EBB_NODISCARD void *ebb_region_alloc_array(ebb_region region, size_t count, size_t bytes,
+                                                   size_t align);
+
+/*
+ * Ends one block of this region early. Its place is reused by later blocks. Never touches its
+ * bytes. Errors: EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_STALE. NULL: 0, nothing.
+ */
+EBB_API int ebb_region_release(ebb_region region, void *block);
+
+/*
+ * Grows or shrinks a block where it is. The block's address and contents stay. A small block can
+ * grow only while it is the last of its window, a large one while free space follows it; every
+ * block can shrink. Errors as release, and EBB_E_NO_ROOM (nothing changed), EBB_E_SIZE, limits.
+ */
+EBB_API int ebb_region_resize(ebb_region region, void *block, size_t bytes);
+
+/*
+ * As realloc: resizes in place where possible, else allocates, copies the smaller of both sizes
+ * and releases the old block. NULL block: allocates. On failure NULL; the old block is unchanged.
+ */
+EBB_API EBB_NODISCARD void *ebb_region_realloc(ebb_region region, void *block, size_t bytes,
+                                               size_t align);
+
+/* Bytes that were asked for this block, or 0 with an error set (as release). */
+EBB_API size_t ebb_region_block_bytes(ebb_region region, const void *block);
+
+/*
+ * The open region whose pages hold `address` (any address, also inside a block); a handle that
+ * is not open if it is none of ebb's. Any thread, as long as that region is not being closed.
+ */
+EBB_API ebb_region ebb_region_of(const void *address);
+
+/* True if `ancestor` is the parent of `region`, or its parent, and so on. False if either is
+ * closed, or both are the same. */
+EBB_API bool ebb_region_is_ancestor(ebb_region ancestor, ebb_region region);
+
+/* Parent of the region; a handle that is not open for a root. */
+EBB_API ebb_region ebb_region_parent(ebb_region region);
+
+/* A point to come back to. Copy it freely. */
+typedef struct ebb_mark {
+    const void *place;
+    uint64_t serial;
+} ebb_mark;
+
+/*
+ * Marks the region's present state. Valid until a rewind to it or to an older mark, a reset, or
+ * the close. Errors: serial 0 and EBB_E_STALE, EBB_E_MEMORY, EBB_E_MEASURING never.
+ */
+EBB_API EBB_NODISCARD ebb_mark ebb_region_mark(ebb_region region);
+
+/*
+ * Ends every block allocated since the mark, and the mark. Blocks that are older and were
+ * released since stay released; blocks promoted since stay promoted. Children are not touched.
+ * Time is linear in the blocks ended. Errors: EBB_E_MARK, EBB_E_STALE.
+ */
+EBB_API int ebb_region_rewind(ebb_region region, ebb_mark mark);
+
+#define EBB_KEEP_ALL SIZE_MAX
+
+/*
+ * Ends all blocks and children; the region stays open, unsealed blocks may be allocated again.
+ * At most `keep_bytes` of its pages stay with the region (EBB_KEEP_ALL: all; 0: none), the rest
+ * goes back to the pool, hot. Name, limit and parent stay. Errors: EBB_E_STALE.
+ */
+EBB_API int ebb_region_reset(ebb_region region, size_t keep_bytes);
+
+/* Counters of one region; descendants are not included. Bytes unless the name says otherwise. */
+struct ebb_region_stats {
+    size_t size;                /* sizeof(struct ebb_region_stats), set by the caller */
+    struct ebb_meter blocks;    /* count of blocks */
+    struct ebb_meter requested; /* as the callers asked */
+    struct ebb_meter used;      /* as rounded and placed */
+    struct ebb_meter reserved;  /* pages that the region owns */
+    uint64_t waste;             /* reserved.current - used.current */
+    uint64_t pinned;            /* part of waste: relinked pages around live survivors */
+    uint64_t small_blocks;      /* count ever allocated in the small lane */
+    uint64_t large_blocks;      /* count ever allocated in the large lane */
+    uint64_t runs;              /* count of runs of pages */
+    uint64_t children;          /* count of open children */
+    uint64_t limit;             /* 0: none */
+    uint64_t subtree_used;      /* used by it and its descendants; exact where a limit applies */
+};
+
+/* Fills *stats (its `size` field must be set). Errors: EBB_E_ARGUMENT, EBB_E_STALE. */
+EBB_API int ebb_region_read_stats(ebb_region region, struct ebb_region_stats *stats);
+
+/*
+ * The hint that a region needs to serve what this one has served so far without growing: its
+ * highest reserved bytes. Exact for a measuring region: an ordinary region opened with it and
+ * asked the same way never grows, and with one page less it does. 0 and EBB_E_STALE if closed.
+ */
+EBB_API size_t ebb_region_measured(ebb_region region);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

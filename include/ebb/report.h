@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb/report.h - reports: what is where, in words.
+ *
+ * Every report is written through a callback, so that it allocates nothing and works when
+ * memory is exhausted. The regions that are reported must be quiescent.
+ */
+#ifndef EBB_REPORT_H
+#define EBB_REPORT_H
+
+#include <ebb/region.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Receives `bytes` bytes of text, not terminated. Returns 0 to go on, else the report ends. */
+typedef int ebb_write_fn(void *context, const char *text, size_t bytes);
+
+enum ebb_report_format { EBB_REPORT_TEXT = 0, EBB_REPORT_JSON = 1 };
+
+/*
+ * The region and its descendants as a tree: name, blocks, requested, used, reserved, waste,
+ * pinned. Text: one line a region, indented. JSON: one object, children nested.
+ * Returns 0, the callback's value if it stopped, EBB_E_STALE, EBB_E_ARGUMENT.
+ */
+EBB_API int ebb_report_region(ebb_region region, enum ebb_report_format format,
+                              ebb_write_fn *write, void *context);
+
+/* All roots of a pool, with the pool's own counters in front. NULL: the default pool. */
+EBB_API int ebb_report_pool(ebb_pool *pool, enum ebb_report_format format, ebb_write_fn *write,
+                            void *context);
+
+/*
+ * The blocks of a region that are alive, grouped by the site that allocated them, most bytes
+ * first; without `sites` in its options, one group. Sites are return addresses, printed as
+ * symbol or as module and offset. At most 32 groups, the rest summed.
+ */
+EBB_API int ebb_report_leaks(ebb_region region, enum ebb_report_format format,
+                             ebb_write_fn *write, void *context);
+
+/*
+ * Called when an allocation is about to fail for want of memory or by a limit, with all numbers
+ * as text (asked, lane, region, each limit on the way up, pool, cached, process). The handler
+ * must not call into ebb. NULL: none. Returns the previous handler. Any thread.
+ */
+typedef void ebb_exhausted_fn(void *context, const char *text);
+EBB_API ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *handler, void *context);
+
+/*
+ * Walks every structure of the pool and of its open regions and checks the conservation laws.
+ * Returns 0, or aborts with a message: a law that does not hold is a bug in ebb or a wild write.
+ * Time is linear in blocks and runs. The regions must be quiescent.
+ */
+EBB_API int ebb_check_pool(ebb_pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

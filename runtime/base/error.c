@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * error.c - the last error of each thread.
+ *
+ * Invariant: code and text always belong to the same failure. A successful call leaves both
+ * alone, so that the reason survives clean-up code. Nothing here can fail or allocate.
+ */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define STRING_OF(x) #x
+#define STRING(x) STRING_OF(x)
+
+struct last_error {
+    int code;
+    char text[320];
+};
+
+static _Thread_local struct last_error last;
+
+int error_set(int code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(last.text, sizeof last.text, format, arguments);
+    va_end(arguments);
+    last.code = code;
+    return code;
+}
+
+int ebb_last_error(void) {
+    return last.code;
+}
+
+const char *ebb_last_error_text(void) {
+    return last.text;
+}
+
+const char *ebb_error_name(int code) {
+    static const char *const names[] = {
+        "EBB_OK",           "EBB_E_ARGUMENT",    "EBB_E_ALIGNMENT",    "EBB_E_SIZE",
+        "EBB_E_MEMORY",     "EBB_E_POOL_LIMIT",  "EBB_E_REGION_LIMIT", "EBB_E_STALE",
+        "EBB_E_SEALED",     "EBB_E_FOREIGN",     "EBB_E_INTERIOR",     "EBB_E_RELEASED",
+        "EBB_E_MARK",       "EBB_E_NO_ROOM",     "EBB_E_NOT_ANCESTOR", "EBB_E_MEASURING",
+        "EBB_E_BUSY",       "EBB_E_LIVE_BLOCKS", "EBB_E_CHILD_OPEN",   "EBB_E_DUPLICATE",
+    };
+    size_t index = code <= 0 ? (size_t)-(long)code : SIZE_MAX;
+    return index < sizeof names / sizeof *names ? names[index] : "EBB_E_UNKNOWN";
+}
+
+const char *ebb_version(void) {
+    return STRING(EBB_VERSION_MAJOR) "." STRING(EBB_VERSION_MINOR) "." STRING(EBB_VERSION_PATCH);
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* error.h - how a failing call says why. One sentence, with the numbers, per thread. */
+#ifndef EBB_BASE_ERROR_H
+#define EBB_BASE_ERROR_H
+
+#include <ebb/base.h>
+
+/* Notes code and text for ebb_last_error() and returns `code`. Allocates nothing. */
+int error_set(int code, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
+
+#endif

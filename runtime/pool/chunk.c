@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * chunk.c - the jemalloc arena behind all pools (see chunk.h).
+ *
+ * Invariant: every address that the arena hands out lies in the range, because the only
+ * function that makes addresses is the alloc hook below. Decay is off: a chunk that comes back
+ * is purged at once, since what should stay hot is kept by the pools. Refuses to run if the
+ * arena cannot be made; the caller then sees exhausted memory.
+ */
+#include "pool/chunk.h"
+#include "base/os.h"
+#include "pool/range.h"
+
+#include <jemalloc/jemalloc.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static void *hook_alloc(extent_hooks_t *hooks, void *at, size_t bytes, size_t align, bool *zero,
+                        bool *commit, unsigned arena) {
+    (void)hooks, (void)arena;
+    if (at)
+        return NULL; /* growing in place at a wished address is not supported */
+    uintptr_t addr = range_carve(bytes, align);
+    if (!addr)
+        return NULL;
+    *zero = true;
+    *commit = true;
+    return (void *)addr;
+}
+
+/* true: refused; jemalloc then keeps the addresses for reuse. */
+static bool hook_dalloc(extent_hooks_t *hooks, void *addr, size_t bytes, bool committed,
+                        unsigned arena) {
+    (void)hooks, (void)addr, (void)bytes, (void)committed, (void)arena;
+    return true;
+}
+
+static bool hook_purge(extent_hooks_t *hooks, void *addr, size_t bytes, size_t offset,
+                       size_t length, unsigned arena) {
+    (void)hooks, (void)bytes, (void)arena;
+    return os.give_back((char *)addr + offset, length) != 0;
+}
+
+static bool hook_split(extent_hooks_t *hooks, void *addr, size_t bytes, size_t left, size_t right,
+                       bool committed, unsigned arena) {
+    (void)hooks, (void)addr, (void)bytes, (void)left, (void)right, (void)committed, (void)arena;
+    return false;
+}
+
+static bool hook_merge(extent_hooks_t *hooks, void *left, size_t left_bytes, void *right,
+                       size_t right_bytes, bool committed, unsigned arena) {
+    (void)hooks, (void)left, (void)left_bytes, (void)right, (void)right_bytes;
+    (void)committed, (void)arena;
+    return false;
+}
+
+static extent_hooks_t hooks = {
+    .alloc = hook_alloc,
+    .dalloc = hook_dalloc,
+    .purge_forced = hook_purge,
+    .split = hook_split,
+    .merge = hook_merge,
+};
+
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static bool made;
+static unsigned arena_index;
+
+static bool set_decay(const char *which) {
+    char name[64];
+    ssize_t at_once = 0;
+    snprintf(name, sizeof name, "arena.%u.%s_decay_ms", arena_index, which);
+    return mallctl(name, NULL, NULL, &at_once, sizeof at_once) == 0;
+}
+
+static bool make_arena(void) {
+    extent_hooks_t *ours = &hooks;
+    size_t length = sizeof arena_index;
+    return mallctl("arenas.create", &arena_index, &length, &ours, sizeof ours) == 0 &&
+           set_decay("dirty") && set_decay("muzzy");
+}
+
+static bool arena_ready(void) {
+    pthread_mutex_lock(&making);
+    if (!made)
+        made = make_arena();
+    bool ready = made;
+    pthread_mutex_unlock(&making);
+    return ready;
+}
+
+uintptr_t chunk_take(size_t bytes) {
+    if (!os.allow(OS_SLAB) || !arena_ready())
+        return 0;
+    int flags = MALLOCX_ARENA(arena_index) | MALLOCX_TCACHE_NONE |
+                MALLOCX_LG_ALIGN(CHUNK_ALIGN_LOG2);
+    return (uintptr_t)mallocx(bytes, flags);
+}
+
+void chunk_give(uintptr_t addr) {
+    dallocx((void *)addr, MALLOCX_ARENA(arena_index) | MALLOCX_TCACHE_NONE);
+}

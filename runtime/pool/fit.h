@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fit.h - best fit: the free pieces of one owner, found by size.
+ *
+ * Pieces are binned by size, eight bins a doubling, and sorted inside a bin by size, then
+ * address. Two levels of bitmaps find the next bin that is not empty. Finding is exact (smallest
+ * size that fits, lowest address among equals) as long as a bin holds few pieces; beyond
+ * FIT_LOOK entries the look-up and the sorting give up, so that no operation depends on the
+ * number of free pieces. docs/design.md has the measurements that chose this.
+ */
+#ifndef EBB_POOL_FIT_H
+#define EBB_POOL_FIT_H
+
+#include "pool/piece.h"
+
+#define FIT_LEVELS 36 /* sizes of 64 B << level */
+#define FIT_SUBS 8
+#define FIT_LOOK 48
+
+struct fit {
+    uint64_t levels;                 /* bit l: subs[l] is valid and not 0 */
+    uint8_t subs[FIT_LEVELS];        /* bit s: bins[l][s] is valid and not NULL */
+    struct ebb_piece *bins[FIT_LEVELS][FIT_SUBS];
+};
+
+/* Forgets all pieces. Constant time: bins are read only behind their bit. */
+static inline void fit_clear(struct fit *fit) {
+    fit->levels = 0;
+}
+
+void fit_insert(struct fit *fit, struct ebb_piece *piece);
+void fit_remove(struct fit *fit, struct ebb_piece *piece);
+
+/* The smallest piece of at least `bytes`, or NULL. Does not remove it. */
+struct ebb_piece *fit_find(const struct fit *fit, size_t bytes);
+
+/* A piece from the bin of largest sizes, or NULL. */
+struct ebb_piece *fit_largest(const struct fit *fit);
+
+/* Calls back for every piece until the callback returns false. */
+typedef bool fit_visit(void *context, struct ebb_piece *piece);
+void fit_each(const struct fit *fit, fit_visit *visit, void *context);
+
+#endif

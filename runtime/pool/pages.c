@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pages.c - taking, growing and giving runs of pages (see pages.h).
+ *
+ * Invariant: pieces tile each slab; two hot or two cold pieces never touch. Every function
+ * prepares the entries it may need before it changes anything, so a failure has no effect.
+ */
+#include "pool/pages.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "pool/chunk.h"
+#include "pool/range.h"
+
+#define SLAB_ALIGN ((size_t)1 << CHUNK_ALIGN_LOG2)
+#define SLAB_BYTES ((size_t)1 << 30)
+#define HEADROOM_LEAST ((size_t)64 << 20) /* cold pieces below this are used from their start */
+
+void pages_init(struct pages *pages, bool phantom) {
+    fit_clear(&pages->hot);
+    fit_clear(&pages->cold);
+    pages->slabs = NULL;
+    pages->run_bytes = pages->hot_bytes = 0;
+    pages->phantom = phantom;
+}
+
+void pages_fini(struct pages *pages) {
+    CHECK(pages->run_bytes == 0);
+    for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
+        chunk_give(slab->addr);
+    piece_forget_all(&pages->store);
+    pages_init(pages, pages->phantom);
+}
+
+static struct fit *fit_of(struct pages *pages, const struct ebb_piece *piece) {
+    return piece->state == PIECE_HOT ? &pages->hot : &pages->cold;
+}
+
+static bool is_state(const struct ebb_piece *piece, enum piece_state state) {
+    return piece && piece->state == state;
+}
+
+/* A free piece enters its bin, merged with neighbours of its kind. */
+static void put_free(struct pages *pages, struct ebb_piece *piece, enum piece_state state) {
+    struct fit *fit = state == PIECE_HOT ? &pages->hot : &pages->cold;
+    piece->state = (uint8_t)state;
+    if (is_state(piece->after, state)) {
+        fit_remove(fit, piece->after);
+        piece_absorb_after(piece, &pages->store);
+    }
+    if (is_state(piece->before, state)) {
+        piece = piece->before;
+        fit_remove(fit, piece);
+        piece_absorb_after(piece, &pages->store);
+    }
+    fit_insert(fit, piece);
+}
+
+/* ---- slabs ---- */
+
+static size_t slab_bytes(size_t least) {
+    size_t usual = size_smaller(SLAB_BYTES, range.bytes / 16);
+    return size_larger(usual, size_align(least, SLAB_ALIGN));
+}
+
+static uintptr_t take_chunk(size_t least, size_t *bytes) {
+    *bytes = slab_bytes(least);
+    uintptr_t addr = chunk_take(*bytes);
+    if (!addr) {
+        *bytes = size_align(least, SLAB_ALIGN);
+        addr = chunk_take(*bytes);
+    }
+    return addr;
+}
+
+static bool add_slab(struct pages *pages, size_t least) {
+    size_t bytes;
+    if (!piece_prepare(&pages->store, 2))
+        return false;
+    uintptr_t addr = take_chunk(least, &bytes);
+    if (!addr)
+        return false;
+    if (pages->phantom && os.forbid((void *)addr, bytes) != 0) {
+        chunk_give(addr);
+        return false;
+    }
+    struct ebb_piece *slab = piece_take(&pages->store), *piece = piece_take(&pages->store);
+    *piece = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_COLD};
+    *slab = (struct ebb_piece){.addr = addr, .bytes = bytes, .run.first = piece};
+    slab->next = pages->slabs;
+    pages->slabs = slab;
+    fit_insert(&pages->cold, piece);
+    return true;
+}
+
+/* ---- taking ---- */
+
+static void become_run(struct ebb_piece *piece) {
+    piece->state = PIECE_RUN;
+    piece->flag = false;
+    piece->run.first = NULL;
+    piece->run.used = 0;
+    piece->run.live_blocks = 0;
+}
+
+/* Turns [addr, addr + bytes) of a free piece into a run. The store has two entries left. */
+static struct ebb_piece *carve(struct pages *pages, struct ebb_piece *piece, uintptr_t addr,
+                               size_t bytes) {
+    struct fit *fit = fit_of(pages, piece);
+    fit_remove(fit, piece);
+    if (addr > piece->addr) {
+        struct ebb_piece *rest = piece_take(&pages->store);
+        piece_split(piece, rest, addr);
+        rest->state = piece->state;
+        fit_insert(fit, piece);
+        piece = rest;
+    }
+    if (piece->bytes > bytes) {
+        struct ebb_piece *rest = piece_take(&pages->store);
+        piece_split(piece, rest, addr + bytes);
+        rest->state = piece->state;
+        fit_insert(fit, rest);
+    }
+    if (piece->state == PIECE_HOT)
+        pages->hot_bytes -= bytes;
+    pages->run_bytes += bytes;
+    become_run(piece);
+    range_name_pages(piece, addr, bytes);
+    return piece;
+}
+
+struct ebb_piece *pages_take_hot(struct pages *pages, const struct pages_wish *wish) {
+    struct ebb_piece *piece =
+        wish->scrape ? fit_find(&pages->hot, wish->least) : fit_largest(&pages->hot);
+    if (!piece || piece->bytes < wish->least || !piece_prepare(&pages->store, 2))
+        return NULL;
+    return carve(pages, piece, piece->addr, size_smaller(piece->bytes, wish->want));
+}
+
+/* Where in a cold piece a new run has room to grow before it meets a neighbour. */
+static uintptr_t cold_place(const struct ebb_piece *piece, size_t bytes) {
+    size_t spare = piece->bytes - bytes;
+    if (!piece->before || spare < HEADROOM_LEAST)
+        return piece->addr;
+    return piece->addr + size_align_down(spare / 2, SLAB_ALIGN);
+}
+
+/* The largest hot piece together with the cold pages behind it, if that is enough. */
+static struct ebb_piece *take_across(struct pages *pages, const struct pages_wish *wish) {
+    struct ebb_piece *piece = fit_largest(&pages->hot);
+    if (!piece || !is_state(piece->after, PIECE_COLD) || piece->bytes < wish->least / 2 ||
+        piece->bytes >= wish->least || piece->bytes + piece->after->bytes < wish->least ||
+        wish->least - piece->bytes > wish->most_cold)
+        return NULL;
+    struct pages_wish rest = *wish;
+    rest.extend = rest.want = rest.want_cold = wish->least - piece->bytes;
+    struct ebb_piece *run = carve(pages, piece, piece->addr, piece->bytes);
+    pages_extend(pages, run, &rest);
+    return run;
+}
+
+static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish *wish) {
+    if (wish->least > wish->most_cold) {
+        error_set(EBB_E_POOL_LIMIT, "%zu bytes of pages asked, limit leaves %zu", wish->least,
+                  wish->most_cold);
+        return NULL;
+    }
+    struct ebb_piece *piece = fit_largest(&pages->cold);
+    if (!piece || piece->bytes < wish->least) {
+        if (!add_slab(pages, wish->least)) {
+            error_set(EBB_E_MEMORY, "no addresses left for %zu bytes (%zu of %zu in use)",
+                      wish->least, range_carved_bytes(), range.bytes);
+            return NULL;
+        }
+        piece = fit_largest(&pages->cold);
+    }
+    size_t bytes = size_smaller(size_smaller(wish->want_cold, wish->most_cold), piece->bytes);
+    return carve(pages, piece, cold_place(piece, bytes), bytes);
+}
+
+struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish) {
+    if (!os.allow(OS_RUN) || !piece_prepare(&pages->store, 6)) {
+        error_set(EBB_E_MEMORY, "no bookkeeping left for a run of %zu bytes", wish->least);
+        return NULL;
+    }
+    struct ebb_piece *run = pages_take_hot(pages, wish);
+    if (!run)
+        run = take_across(pages, wish);
+    return run ? run : take_cold(pages, wish);
+}
+
+/* ---- growing ---- */
+
+/* Moves `bytes` from the free piece behind a run into it. */
+static void shift(struct pages *pages, struct ebb_piece *run, size_t bytes) {
+    struct ebb_piece *next = run->after;
+    fit_remove(fit_of(pages, next), next);
+    if (next->state == PIECE_HOT)
+        pages->hot_bytes -= bytes;
+    pages->run_bytes += bytes;
+    range_name_pages(run, next->addr, bytes);
+    if (next->bytes == bytes) {
+        piece_absorb_after(run, &pages->store);
+        return;
+    }
+    next->addr += bytes;
+    next->bytes -= bytes;
+    run->bytes += bytes;
+    fit_insert(fit_of(pages, next), next);
+}
+
+/* True if the pages behind the run can give what the wish asks at least. */
+static bool can_extend(const struct ebb_piece *run, const struct pages_wish *wish) {
+    size_t total = 0, cold = 0;
+    for (const struct ebb_piece *next = run->after; total < wish->extend; next = next->after) {
+        if (!is_state(next, PIECE_HOT) && !is_state(next, PIECE_COLD))
+            return false;
+        size_t part = size_smaller(next->bytes, wish->extend - total);
+        cold += next->state == PIECE_COLD ? part : 0;
+        total += part;
+    }
+    return cold <= wish->most_cold;
+}
+
+size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pages_wish *wish) {
+    size_t gained = 0, cold_left = wish->most_cold;
+    if (!can_extend(run, wish))
+        return 0;
+    for (;;) {
+        struct ebb_piece *next = run->after;
+        bool hot = is_state(next, PIECE_HOT);
+        size_t goal = hot ? wish->want : size_larger(wish->extend, wish->want_cold);
+        if ((!hot && !is_state(next, PIECE_COLD)) || gained >= goal)
+            return gained;
+        size_t part = size_smaller(goal - gained, next->bytes);
+        if (!hot)
+            part = size_smaller(part, cold_left);
+        if (part == 0)
+            return gained;
+        if (!hot)
+            cold_left -= part;
+        shift(pages, run, part);
+        gained += part;
+    }
+}
+
+/* ---- cutting and giving ---- */
+
+bool pages_prepare_cut(struct pages *pages) {
+    return piece_prepare(&pages->store, 2);
+}
+
+static struct ebb_piece *cut(struct pages *pages, struct ebb_piece *run, uintptr_t addr) {
+    struct ebb_piece *rest = piece_take(&pages->store);
+    CHECK(rest && addr > run->addr && addr < piece_end(run) && addr % EBB_PAGE == 0);
+    piece_split(run, rest, addr);
+    become_run(rest);
+    return rest;
+}
+
+struct ebb_piece *pages_cut_out(struct pages *pages, struct ebb_piece *run, uintptr_t from,
+                                uintptr_t to, struct ebb_piece **right) {
+    struct ebb_piece *middle = from > run->addr ? cut(pages, run, from) : run;
+    *right = to < piece_end(middle) ? cut(pages, middle, to) : NULL;
+    range_name_pages(middle, middle->addr, middle->bytes);
+    return middle;
+}
+
+void pages_give(struct pages *pages, struct ebb_piece *run) {
+    CHECK(run->state == PIECE_RUN);
+    pages->run_bytes -= run->bytes;
+    pages->hot_bytes += run->bytes;
+    put_free(pages, run, PIECE_HOT);
+}

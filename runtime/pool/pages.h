@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pages.h - the page heap of one pool: runs of pages, split and merged inside slabs.
+ *
+ *     slab (a chunk)  | run | hot | run | run |      cold       | run |   cold    |
+ *
+ * A run belongs to a region. Free pages are hot (they were used and kept their memory) or cold
+ * (no memory behind them). Only equal neighbours merge, so both sums are exact:
+ *
+ *     reserved = bytes in runs + bytes hot
+ *
+ * A region grows in place into the pages behind its run where it can; the first run in cold
+ * pages is put where it has room to grow. The pool's lock protects everything here.
+ */
+#ifndef EBB_POOL_PAGES_H
+#define EBB_POOL_PAGES_H
+
+#include "pool/fit.h"
+
+struct pages {
+    struct fit hot, cold;
+    struct piece_store store;
+    struct ebb_piece *slabs; /* linked by next; run.first is the first piece inside,
+                                which stays the same: cutting and merging keep the left one */
+    size_t run_bytes;
+    size_t hot_bytes;
+    bool phantom; /* for measuring: slabs cannot be touched */
+};
+
+/* What a taker wants. All sizes are multiples of the page size. */
+struct pages_wish {
+    size_t least;     /* a new run has at least this */
+    size_t extend;    /* growing in place must gain at least this */
+    size_t want;      /* take up to this where pages are hot */
+    size_t want_cold; /* take up to this where pages are cold */
+    size_t most_cold; /* pages that may be made resident: what the pool's limit leaves */
+    bool scrape;      /* from the smallest hot piece that fits, not the largest */
+};
+
+void pages_init(struct pages *pages, bool phantom);
+
+/* Returns every slab to jemalloc. No run may be left. */
+void pages_fini(struct pages *pages);
+
+/* A run of at least wish->least bytes from hot pages alone, or NULL. Changes nothing then. */
+struct ebb_piece *pages_take_hot(struct pages *pages, const struct pages_wish *wish);
+
+/* The same from any pages, getting a new slab if need be. NULL: EBB_E_MEMORY or _POOL_LIMIT. */
+struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish);
+
+/* Grows a run in place; returns the bytes gained, 0 if fewer than wish->extend would be. */
+size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pages_wish *wish);
+
+/*
+ * Cuts [from, to) out of a run: the result is that run. `run` keeps what lies before (it is the
+ * result itself if nothing does), *right is a run of what lies behind, or NULL. Needs two
+ * entries, see pages_prepare_cut(). Only the result is named in run_at.
+ */
+struct ebb_piece *pages_cut_out(struct pages *pages, struct ebb_piece *run, uintptr_t from,
+                                uintptr_t to, struct ebb_piece **right);
+bool pages_prepare_cut(struct pages *pages);
+
+/* The run's pages become hot and free. */
+void pages_give(struct pages *pages, struct ebb_piece *run);
+
+/*
+ * Makes hot pages cold, highest addresses first, until at most `target` are hot or `most` bytes
+ * were cooled or the clock passes `deadline_ns` (0: none). Returns the bytes that were resident.
+ */
+size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t deadline_ns);
+
+/* Walks all slabs; aborts if an invariant does not hold. */
+void pages_check(const struct pages *pages);
+
+#endif

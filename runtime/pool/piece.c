@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * piece.c - stores of pieces.
+ *
+ * A store cuts pieces from batches that it keeps; batches it no longer needs go to a list that
+ * all stores share. Invariant: a piece is in at most one store. Taking can fail, giving cannot.
+ */
+#include "pool/piece.h"
+#include "base/os.h"
+#include "base/size.h"
+#include "pool/range.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+#define BATCHES_KEPT 256 /* per store: what piece_forget_all() leaves it, 320 KiB */
+
+static_assert(sizeof(struct ebb_piece) % 16 == 0, "32 bits name a piece in units of 16 bytes");
+
+static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
+static struct ebb_piece *shared; /* batches without an owner, linked by next */
+
+static struct ebb_piece *acquire_batch(void) {
+    if (!os.allow(OS_PIECES))
+        return NULL;
+    pthread_mutex_lock(&sharing);
+    struct ebb_piece *batch = shared;
+    if (batch)
+        shared = batch->next;
+    pthread_mutex_unlock(&sharing);
+    return batch ? batch : range_carve_pieces();
+}
+
+/* Appends a batch behind the current one, which is used up. */
+static bool grow(struct piece_store *store) {
+    struct ebb_piece *batch = acquire_batch();
+    if (!batch)
+        return false;
+    batch->next = NULL;
+    if (store->current)
+        store->current->next = batch;
+    else
+        store->first = batch;
+    store->batches++;
+    return true;
+}
+
+/* Makes `current` a batch with an entry left. */
+static bool advance(struct piece_store *store) {
+    struct ebb_piece *next = store->current ? store->current->next : store->first;
+    if (!next) {
+        if (!grow(store))
+            return false;
+        next = store->current ? store->current->next : store->first;
+    }
+    store->current = next;
+    store->cut = 1;
+    return true;
+}
+
+struct ebb_piece *piece_take(struct piece_store *store) {
+    struct ebb_piece *piece = store->free;
+    if (piece) {
+        store->free = piece->next;
+        return piece;
+    }
+    if ((!store->current || store->cut == PIECES_PER_BATCH) && !advance(store))
+        return NULL;
+    return store->current + store->cut++;
+}
+
+bool piece_prepare(struct piece_store *store, unsigned count) {
+    struct ebb_piece *taken = NULL;
+    bool enough = true;
+    for (unsigned i = 0; i < count && enough; i++) {
+        struct ebb_piece *piece = piece_take(store);
+        enough = piece != NULL;
+        if (piece) {
+            piece->next = taken;
+            taken = piece;
+        }
+    }
+    while (taken) {
+        struct ebb_piece *piece = taken;
+        taken = piece->next;
+        piece_give(store, piece);
+    }
+    return enough;
+}
+
+void piece_give(struct piece_store *store, struct ebb_piece *piece) {
+    piece->state = PIECE_UNUSED;
+    piece->next = store->free;
+    store->free = piece;
+}
+
+static void share_tail(struct piece_store *store) {
+    struct ebb_piece *last = store->first;
+    for (unsigned i = 1; i < BATCHES_KEPT; i++)
+        last = last->next;
+    struct ebb_piece *tail = last->next, *end = tail;
+    while (end->next)
+        end = end->next;
+    last->next = NULL;
+    store->batches = BATCHES_KEPT;
+    pthread_mutex_lock(&sharing);
+    end->next = shared;
+    shared = tail;
+    pthread_mutex_unlock(&sharing);
+}
+
+void piece_forget_all(struct piece_store *store) {
+    store->free = NULL;
+    store->current = NULL;
+    store->cut = 0;
+    if (store->batches > BATCHES_KEPT)
+        share_tail(store);
+}
+
+void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr) {
+    rest->addr = addr;
+    rest->bytes = piece_end(piece) - addr;
+    rest->before = piece;
+    rest->after = piece->after;
+    if (rest->after)
+        rest->after->before = rest;
+    rest->region = piece->region;
+    piece->after = rest;
+    piece->bytes = addr - piece->addr;
+}
+
+void piece_absorb_after(struct ebb_piece *piece, struct piece_store *store) {
+    struct ebb_piece *gone = piece->after;
+    piece->bytes += gone->bytes;
+    piece->after = gone->after;
+    if (piece->after)
+        piece->after->before = piece;
+    piece_give(store, gone);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * piece.h - pieces: the out-of-line description of stretches of addresses, and their store.
+ *
+ * The page heap of a pool and the large lane of a region both cut stretches of addresses into
+ * pieces that are linked in address order. A free piece is also in a bin of its owner's fit.
+ *
+ *     slab    | run of A (run)   | hot | run of B (run) | cold ...        page heap
+ *     run     | block | free | window | block | top          |           large lane of A
+ *
+ * Invariant: neighbours tile their slab or run without gap or overlap:
+ *     piece->addr + piece->bytes == piece->after->addr
+ * No two neighbours are both free in the same way (they would have been merged).
+ *
+ * Pieces live in one array inside the range, so 32 bits name one (see range.h), and are never
+ * unmapped: a stale index reads a piece that does not match, never freed memory.
+ */
+#ifndef EBB_POOL_PIECE_H
+#define EBB_POOL_PIECE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum piece_state {
+    PIECE_UNUSED = 0, /* in a store */
+    /* of the page heap */
+    PIECE_COLD, /* pages without memory, free */
+    PIECE_HOT,  /* pages with memory, free */
+    PIECE_RUN,  /* pages that a region owns */
+    /* of a large lane */
+    PIECE_FREE,   /* in a bin */
+    PIECE_TOP,    /* free end of the newest run, in no bin */
+    PIECE_BLOCK,  /* a large block */
+    PIECE_WINDOW, /* a window of the small lane */
+    PIECE_MARK    /* no addresses: a mark in the list of blocks */
+};
+
+struct ebb_piece {
+    uintptr_t addr;
+    size_t bytes;
+    struct ebb_piece *before, *after; /* neighbours by address; NULL at the ends */
+    struct ebb_piece *next, *prev;    /* bin, or the owner's list of blocks, windows or runs */
+    union {
+        struct {
+            size_t requested;
+            struct ebb_piece *run;   /* the relinked run it sits in; NULL in the owner's lane */
+            struct ebb_piece *spare; /* departing: entry to go back to if it is released first */
+        } block;
+        struct {
+            struct ebb_piece *hole_next, *hole_prev; /* windows with room between live blocks */
+            uint32_t live_bytes;                     /* blocks that are alive, and padding */
+            uint16_t live_blocks;
+            uint16_t scanned; /* in holes: granules looked at; else: live granules at which the
+                                 next pass over the window is worth it */
+        } window;
+        struct {
+            struct ebb_piece *first; /* first piece inside; NULL if relinked */
+            size_t used;             /* relinked: bytes of survivors alive in it */
+            uint32_t live_blocks;    /* relinked: survivors alive in it */
+        } run;
+        struct {
+            uint64_t serial;
+            struct ebb_piece *window;
+            uintptr_t cursor;
+        } mark;
+    };
+    uint32_t region; /* slot index of the owner; of the page heap: of the run's owner */
+    uint8_t state;   /* enum piece_state */
+    bool flag;       /* windows: in the list of holes; runs: relinked; blocks: named in a list */
+    uint16_t pins;   /* windows: marks that point into it */
+};
+
+#define PIECES_PER_BATCH 16 /* the first entry of a batch links the batches of a store */
+
+/* Where one owner gets its pieces from: batches of its own, kept across uses. One thread. */
+struct piece_store {
+    struct ebb_piece *free;    /* given back, linked by next */
+    struct ebb_piece *first;   /* oldest batch */
+    struct ebb_piece *current; /* batch that is cut next */
+    uint32_t cut;              /* entries taken from it */
+    uint32_t batches;
+};
+
+/* A piece with undefined contents, or NULL when the array is used up or a test refuses. */
+struct ebb_piece *piece_take(struct piece_store *store);
+
+/* Makes sure that the next `count` calls of piece_take() cannot fail. */
+bool piece_prepare(struct piece_store *store, unsigned count);
+
+void piece_give(struct piece_store *store, struct ebb_piece *piece);
+
+/* Forgets every piece; a few batches stay for next time, the rest goes to other stores. */
+void piece_forget_all(struct piece_store *store);
+
+/* List with two links, newest first; `head` is the address of the first's pointer. */
+static inline void piece_push(struct ebb_piece **head, struct ebb_piece *piece) {
+    piece->prev = NULL;
+    piece->next = *head;
+    if (*head)
+        (*head)->prev = piece;
+    *head = piece;
+}
+
+static inline void piece_unlink(struct ebb_piece **head, struct ebb_piece *piece) {
+    if (piece->prev)
+        piece->prev->next = piece->next;
+    else
+        *head = piece->next;
+    if (piece->next)
+        piece->next->prev = piece->prev;
+}
+
+static inline uintptr_t piece_end(const struct ebb_piece *piece) {
+    return piece->addr + piece->bytes;
+}
+
+/* Cuts `piece` at `addr`: `rest`, already taken from a store, becomes [addr, end). */
+void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr);
+
+/* Joins the neighbour behind into `piece` and gives its entry back. */
+void piece_absorb_after(struct ebb_piece *piece, struct piece_store *store);
+
+#endif

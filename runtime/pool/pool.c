@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pool.c - making, limiting, filling and ending pools.
+ *
+ * Invariant: reserved.current = owned + cached at every unlock. Limits are enforced where pages
+ * become resident; before a limit refuses, cached pages elsewhere in the pool are given back.
+ */
+#include "pool/pool.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "pool/range.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static_assert(sizeof(struct ebb_pool) <= RANGE_POOL_BYTES, "a pool fits its place in the range");
+
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+static struct ebb_pool *all_pools;   /* alive, newest first */
+static struct ebb_pool *spare_pools; /* records to use again */
+static _Atomic(struct ebb_pool *) default_pool, measuring_pool;
+
+static const struct ebb_pool_options defaults = {.size = sizeof(struct ebb_pool_options)};
+
+/* ---- making and ending ---- */
+
+static struct ebb_pool *take_record(void) {
+    if (!os.allow(OS_POOL))
+        return NULL;
+    struct ebb_pool *pool = spare_pools;
+    if (pool)
+        spare_pools = pool->next;
+    else
+        pool = range_carve_pool();
+    return pool;
+}
+
+static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options, bool phantom) {
+    struct piece_store store = pool->pages.store;
+    void *slots = pool->free_slots;
+    memset(pool, 0, sizeof *pool);
+    pool->pages.store = store;
+    pool->free_slots = slots;
+    pages_init(&pool->pages, phantom);
+    pthread_mutex_init(&pool->lock, NULL);
+    snprintf(pool->name, sizeof pool->name, "%s", options->name ? options->name : "pool");
+    pool->limit_reserved = options->limit_reserved_bytes;
+    atomic_init(&pool->limit_used, options->limit_used_bytes);
+    pool->keep_margin_percent = options->keep_margin_percent ? options->keep_margin_percent : 25;
+    pool->keep_all = options->keep_all;
+    pool->alive = true;
+}
+
+static struct ebb_pool *make(const struct ebb_pool_options *options, bool phantom) {
+    if (range_prepare() != 0)
+        return NULL;
+    pthread_mutex_lock(&registry);
+    struct ebb_pool *pool = take_record();
+    if (pool) {
+        set_up(pool, options, phantom);
+        if (!phantom) {
+            pool->next = all_pools;
+            all_pools = pool;
+        }
+    }
+    pthread_mutex_unlock(&registry);
+    if (!pool)
+        error_set(EBB_E_MEMORY, "no place for another pool: %zu exist", range.pool_count);
+    return pool;
+}
+
+struct ebb_pool *ebb_pool_create(const struct ebb_pool_options *options) {
+    if (!options)
+        options = &defaults;
+    if (options->size != sizeof *options) {
+        error_set(EBB_E_ARGUMENT, "pool options: size field is %zu, expected %zu", options->size,
+                  sizeof *options);
+        return NULL;
+    }
+    return make(options, false);
+}
+
+/* Makes the pool behind `place` once; losers of a race give theirs back. */
+static struct ebb_pool *make_once(_Atomic(struct ebb_pool *) *place, const char *name,
+                                  bool phantom) {
+    /* acquire: pairs with the exchange below, the pool is seen complete */
+    struct ebb_pool *pool = atomic_load_explicit(place, memory_order_acquire);
+    if (pool)
+        return pool;
+    struct ebb_pool_options options = defaults;
+    options.name = name;
+    options.keep_all = phantom;
+    struct ebb_pool *mine = make(&options, phantom), *other = NULL;
+    if (!mine || atomic_compare_exchange_strong_explicit(place, &other, mine, memory_order_acq_rel,
+                                                         memory_order_acquire))
+        return mine;
+    ebb_pool_destroy(mine);
+    return other;
+}
+
+struct ebb_pool *ebb_pool_default(void) {
+    return make_once(&default_pool, "default", false);
+}
+
+struct ebb_pool *pool_for_measuring(void) {
+    return make_once(&measuring_pool, "measuring", true);
+}
+
+static bool is_built_in(const struct ebb_pool *pool) {
+    return pool == atomic_load_explicit(&default_pool, memory_order_relaxed) ||
+           pool == atomic_load_explicit(&measuring_pool, memory_order_relaxed);
+}
+
+static void retire(struct ebb_pool *pool) {
+    struct ebb_pool **link = &all_pools;
+    pthread_mutex_lock(&registry);
+    while (*link && *link != pool)
+        link = &(*link)->next;
+    if (*link)
+        *link = pool->next;
+    pool->next = spare_pools;
+    spare_pools = pool;
+    pthread_mutex_unlock(&registry);
+}
+
+int ebb_pool_destroy(struct ebb_pool *pool) {
+    if (!pool || is_built_in(pool) || !pool->alive)
+        return error_set(EBB_E_ARGUMENT, "pool %p cannot be destroyed: %s", (void *)pool,
+                         !pool         ? "it is NULL"
+                         : pool->alive ? "it is the default pool"
+                                       : "it was destroyed before");
+    pthread_mutex_lock(&pool->lock);
+    uint64_t open = pool->open_regions;
+    if (open == 0) {
+        pages_fini(&pool->pages);
+        pool->alive = false;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (open)
+        return error_set(EBB_E_BUSY, "pool '%s' has %llu open regions", pool->name,
+                         (unsigned long long)open);
+    retire(pool);
+    return 0;
+}
+
+void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *context) {
+    pthread_mutex_lock(&registry);
+    for (struct ebb_pool *pool = all_pools; pool; pool = pool->next)
+        visit(context, pool);
+    pthread_mutex_unlock(&registry);
+}
+
+int ebb_pool_set_reserved_limit(struct ebb_pool *pool, size_t bytes) {
+    if (!pool)
+        return error_set(EBB_E_ARGUMENT, "limit of %zu bytes for a NULL pool", bytes);
+    pthread_mutex_lock(&pool->lock);
+    pool->limit_reserved = bytes;
+    pthread_mutex_unlock(&pool->lock);
+    return 0;
+}
+
+/* ---- pages for regions ---- */
+
+static size_t most_cold(const struct ebb_pool *pool) {
+    if (!pool->limit_reserved)
+        return SIZE_MAX;
+    size_t held = pool->reserved.current;
+    return pool->limit_reserved > held ? size_align_down(pool->limit_reserved - held, EBB_PAGE)
+                                       : 0;
+}
+
+/* Takes what is hot where it can, then what is cold; *gained or a new run. */
+static struct ebb_piece *take_locked(struct ebb_pool *pool, struct ebb_piece *run,
+                                     struct pages_wish wish, size_t *gained) {
+    size_t cold = wish.most_cold;
+    wish.most_cold = 0;
+    if (run && (*gained = pages_extend(&pool->pages, run, &wish)) != 0)
+        return NULL;
+    struct ebb_piece *hot = pages_take_hot(&pool->pages, &wish);
+    if (hot)
+        return hot;
+    wish.most_cold = cold;
+    if (run && (*gained = pages_extend(&pool->pages, run, &wish)) != 0)
+        return NULL;
+    return pages_take(&pool->pages, &wish);
+}
+
+/* Under a limit, cached pages that do not fit the wish make room for pages that do. */
+static struct ebb_piece *take_within_limit(struct ebb_pool *pool, struct ebb_piece *run,
+                                           const struct pages_wish *wish, size_t *gained) {
+    struct pages_wish bounded = *wish;
+    bounded.most_cold = most_cold(pool);
+    struct ebb_piece *taken = take_locked(pool, run, bounded, gained);
+    if (taken || *gained || ebb_last_error() != EBB_E_POOL_LIMIT || !pool->pages.hot_bytes)
+        return taken;
+    size_t hot = pool->pages.hot_bytes;
+    pool->given_back += pages_cool(&pool->pages, 0, wish->least, 0);
+    pool->reserved.current -= hot - pool->pages.hot_bytes;
+    bounded.most_cold = most_cold(pool);
+    bounded.want = bounded.want_cold = bounded.least;
+    return take_locked(pool, run, bounded, gained);
+}
+
+static void note_growth(struct ebb_pool *pool, size_t held_before) {
+    size_t held = pool->pages.run_bytes + pool->pages.hot_bytes;
+    if (held > held_before) {
+        meter_add(&pool->reserved, held - held_before);
+        pool->recent.new_bytes += held - held_before;
+    }
+    if (pool->pages.run_bytes > pool->recent.now)
+        pool->recent.now = pool->pages.run_bytes;
+}
+
+struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint32_t region,
+                            const struct pages_wish *wish, size_t *gained) {
+    *gained = 0;
+    pthread_mutex_lock(&pool->lock);
+    struct ebb_piece *taken = take_within_limit(pool, run, wish, gained);
+    note_growth(pool, pool->reserved.current);
+    pthread_mutex_unlock(&pool->lock);
+    if (taken)
+        taken->region = region;
+    return taken;
+}
+
+void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs) {
+    while (runs) {
+        struct ebb_piece *run = runs;
+        runs = run->next;
+        pages_give(&pool->pages, run);
+    }
+}
+
+void pool_give(struct ebb_pool *pool, struct ebb_piece *run) {
+    pthread_mutex_lock(&pool->lock);
+    pages_give(&pool->pages, run);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void pool_check_locked(const struct ebb_pool *pool) {
+    pages_check(&pool->pages);
+    CHECK_ALWAYS(pool->reserved.current == pool->pages.run_bytes + pool->pages.hot_bytes);
+    CHECK_ALWAYS(pool->reserved.peak >= pool->reserved.current);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pool.h - a pool: a page heap with limits, counters, and a memory of recent steps.
+ *
+ * The lock protects everything but `limits`, which are read with relaxed loads where a rough
+ * answer is enough. Regions reach their pool only through the functions below, once per growth
+ * and once at open and close; the fast paths never come here.
+ *
+ * Laws, checked by pool_check():
+ *     pages.run_bytes + pages.hot_bytes = reserved.current
+ *     sum over open regions of their runs = pages.run_bytes
+ */
+#ifndef EBB_POOL_POOL_H
+#define EBB_POOL_POOL_H
+
+#include "pool/meter.h"
+#include "pool/pages.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define POOL_NAME_BYTES 32
+#define POOL_RECENT 16 /* steps that the moving peak looks back on */
+
+/* What the pool remembers of recent steps (see shrink.c). */
+struct recent {
+    size_t peaks[POOL_RECENT]; /* owned bytes at their highest, per step */
+    unsigned count, next;
+    size_t now;       /* highest owned bytes since the last boundary */
+    size_t new_bytes; /* pages made resident since the last boundary */
+};
+
+struct ebb_pool {
+    pthread_mutex_t lock;
+    struct pages pages;
+    struct ebb_meter reserved;
+    struct recent recent;
+    size_t given_back;
+    size_t limit_reserved;
+    atomic_size_t limit_used;   /* 0: none */
+    atomic_size_t charged;      /* used bytes of all regions, kept only while limit_used is set */
+    unsigned keep_margin_percent;
+    bool keep_all;
+    bool alive;
+    char name[POOL_NAME_BYTES];
+    /* filled by the regions layer under the lock */
+    struct ebb_meter closed_blocks, closed_requested, closed_used; /* sums over closed regions */
+    uint64_t open_regions, opened_regions;
+    void *free_slots;   /* region slots that belong to this pool */
+    void *open_list;    /* newest open region; linked by the regions layer */
+    struct ebb_pool *next; /* list of all pools */
+};
+
+/* The pool whose regions have addresses but no memory. NULL with EBB_E_MEMORY. */
+struct ebb_pool *pool_for_measuring(void);
+
+/* Calls back for each pool of the process, the measuring one not included. */
+void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *context);
+
+/*
+ * Pages for the region of slot `region`: grows `run` in place if it is not NULL and can be,
+ * else takes a new run. Hot pages are preferred to cold ones. On return *gained tells how far
+ * `run` grew, or the result is a new run. NULL and *gained 0: error set, nothing changed.
+ */
+struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint32_t region,
+                            const struct pages_wish *wish, size_t *gained);
+
+/* Gives one run back. */
+void pool_give(struct ebb_pool *pool, struct ebb_piece *run);
+
+/* The same with the lock held; all runs of a list linked by next. */
+void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs);
+
+/* A step has ended: notes its peak and gives back what recent steps did not need. Lock held. */
+void pool_step_ended_locked(struct ebb_pool *pool);
+
+/* What the pool keeps for: the moving peak of recent steps. Lock held. */
+size_t pool_recent_peak_locked(const struct ebb_pool *pool);
+
+/* Walks the page heap and checks the laws. Lock held. */
+void pool_check_locked(const struct ebb_pool *pool);
+
+#endif

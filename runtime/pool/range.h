@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * range.h - the one range of addresses of the process, and the tables beside it.
+ *
+ *     base                                    base + bytes
+ *      | user addresses: slabs of jemalloc's arena |
+ *      | block_at    4 bytes a KiB   piece of the block or window that starts in / covers it
+ *      | run_at      4 bytes a page  piece of the run that covers it
+ *      | starts      2 bytes a granule: requested bytes + 1 where a small block starts
+ *      | sites       8 bytes a granule: who allocated it (only regions with `sites`)
+ *      | pieces | region slots | pools                 records, never unmapped
+ *
+ * Everything is reserved at once and costs memory only where it is touched. Whether a pointer is
+ * ebb's is one comparison, what it is one look-up. Entries are hints that are verified against
+ * the piece they name: closing a region need not clear them.
+ *
+ * Invariant: two blocks of at least 1 KiB never start in the same KiB, and windows cover whole
+ * KiB, so block_at has one entry for each.
+ */
+#ifndef EBB_POOL_RANGE_H
+#define EBB_POOL_RANGE_H
+
+#include "base/size.h"
+#include "pool/piece.h"
+
+#define RANGE_SLOT ((size_t)1024)
+#define RANGE_GRANULE ((size_t)16)
+#define RANGE_RELEASED ((uint16_t)0x8000) /* flag in `starts`: released, or never was a block */
+#define RANGE_REGION_BYTES ((size_t)3072) /* stride of region slots */
+#define RANGE_POOL_BYTES ((size_t)8192)   /* stride of pools */
+
+struct range {
+    uintptr_t base;
+    size_t bytes;
+    uint32_t *block_at;
+    uint32_t *run_at;
+    uint16_t *starts;
+    uintptr_t *sites;
+    char *pieces;
+    size_t pieces_bytes;
+    char *regions;
+    size_t region_count;
+    char *pools;
+    size_t pool_count;
+};
+
+extern struct range range;
+
+/* Reserves the range on first use. 0 or EBB_E_MEMORY. Any thread. */
+int range_prepare(void);
+
+/* Next never used addresses, aligned; 0 when the range is used up. Any thread. */
+uintptr_t range_carve(size_t bytes, size_t align);
+
+/* Next never used record of each kind; NULL when used up. Any thread. */
+struct ebb_piece *range_carve_pieces(void);
+void *range_carve_region(void);
+void *range_carve_pool(void);
+
+/* Bytes of user addresses that were carved so far. */
+size_t range_carved_bytes(void);
+
+static inline bool range_holds(uintptr_t addr) {
+    return addr - range.base < range.bytes;
+}
+
+static inline uint32_t range_piece_name(const struct ebb_piece *piece) {
+    return (uint32_t)((size_t)((const char *)piece - range.pieces) / 16);
+}
+
+static inline struct ebb_piece *range_piece(uint32_t name) {
+    return (struct ebb_piece *)(void *)(range.pieces + (size_t)name * 16);
+}
+
+static inline struct ebb_piece *range_block_at(uintptr_t addr) {
+    return range_piece(range.block_at[(addr - range.base) / RANGE_SLOT]);
+}
+
+static inline struct ebb_piece *range_run_at(uintptr_t addr) {
+    return range_piece(range.run_at[(addr - range.base) / EBB_PAGE]);
+}
+
+static inline uint16_t *range_start(uintptr_t addr) {
+    return &range.starts[(addr - range.base) / RANGE_GRANULE];
+}
+
+static inline uintptr_t *range_site(uintptr_t addr) {
+    return &range.sites[(addr - range.base) / RANGE_GRANULE];
+}
+
+void range_name_block(const struct ebb_piece *piece);
+void range_name_window(const struct ebb_piece *piece);
+void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes);
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shrink.c - giving memory back: on request, and by itself at step boundaries.
+ *
+ * The moving peak is the second highest of the last POOL_RECENT steps' peaks: one exceptional
+ * step does not count, two do. What lies above it plus a margin goes back. A step that was
+ * exceptional made many pages resident, and each of those cost ten times what giving it back
+ * costs; so it may give back as many at its own close, and no later step is slowed down. A pool
+ * that has to shrink without such a step does so in small parts, a quarter of a step at a time.
+ *
+ * Invariant: pages that runs own are never touched.
+ */
+#include "base/error.h"
+#include "base/os.h"
+#include "base/size.h"
+#include "pool/pool.h"
+
+#define SLACK ((size_t)64 << 10) /* kept above the margin: small steps never trim */
+
+size_t pool_recent_peak_locked(const struct ebb_pool *pool) {
+    const struct recent *recent = &pool->recent;
+    size_t highest = 0, second = 0;
+    for (unsigned i = 0; i < recent->count; i++) {
+        size_t peak = recent->peaks[i];
+        second = size_larger(second, size_smaller(peak, highest));
+        highest = size_larger(highest, peak);
+    }
+    return recent->count < 2 ? highest : second;
+}
+
+static void note_peak(struct recent *recent) {
+    recent->peaks[recent->next] = recent->now;
+    recent->next = (recent->next + 1) % POOL_RECENT;
+    if (recent->count < POOL_RECENT)
+        recent->count++;
+}
+
+static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most) {
+    size_t hot = pool->pages.hot_bytes;
+    pool->given_back += pages_cool(&pool->pages, cached_target, most, 0);
+    pool->reserved.current -= hot - pool->pages.hot_bytes;
+}
+
+void pool_step_ended_locked(struct ebb_pool *pool) {
+    struct recent *recent = &pool->recent;
+    note_peak(recent);
+    size_t peak = pool_recent_peak_locked(pool);
+    size_t keep = peak + peak / 100 * pool->keep_margin_percent + SLACK;
+    size_t owned = pool->pages.run_bytes;
+    keep = size_larger(keep, owned);
+    if (!pool->keep_all && pool->reserved.current > keep + keep / 8) {
+        size_t most = size_larger(recent->new_bytes, recent->now / 4);
+        cool_locked(pool, keep - owned, size_larger(most, SLACK));
+    }
+    recent->now = owned;
+    recent->new_bytes = 0;
+}
+
+size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t budget_ns,
+                            size_t *remaining_bytes) {
+    if (!pool) {
+        error_set(EBB_E_ARGUMENT, "trim of a NULL pool");
+        return 0;
+    }
+    uint64_t deadline = budget_ns ? os.now_ns() + budget_ns : 0;
+    pthread_mutex_lock(&pool->lock);
+    size_t hot = pool->pages.hot_bytes;
+    size_t given = pages_cool(&pool->pages, target_bytes, SIZE_MAX, deadline);
+    pool->reserved.current -= hot - pool->pages.hot_bytes;
+    pool->given_back += given;
+    if (remaining_bytes)
+        *remaining_bytes =
+            pool->pages.hot_bytes > target_bytes ? pool->pages.hot_bytes - target_bytes : 0;
+    pthread_mutex_unlock(&pool->lock);
+    return given;
+}
+
+size_t ebb_pool_trim(struct ebb_pool *pool, size_t target_bytes) {
+    return ebb_pool_trim_within(pool, target_bytes, 0, NULL);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * exhausted.c - the report of an allocation that is about to fail for want of memory.
+ *
+ * Written into a buffer on the stack, so that it works when nothing is left. Only memory and
+ * limits are reported; a caller's mistake has ebb_last_error_text().
+ */
+#include "region/exhausted.h"
+#include "region/region.h"
+
+#include <ebb/report.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static pthread_mutex_t handler_lock = PTHREAD_MUTEX_INITIALIZER;
+static ebb_exhausted_fn *handler;
+static void *handler_context;
+
+ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *next, void *context) {
+    pthread_mutex_lock(&handler_lock);
+    ebb_exhausted_fn *previous = handler;
+    handler = next;
+    handler_context = context;
+    pthread_mutex_unlock(&handler_lock);
+    return previous;
+}
+
+struct page {
+    char text[2048];
+    size_t length;
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct page *page, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(page->text + page->length, sizeof page->text - page->length, format,
+                           arguments);
+    va_end(arguments);
+    if (length > 0)
+        page->length = size_smaller(page->length + (size_t)length, sizeof page->text - 1);
+}
+
+static void add_region(struct page *page, const struct region *region) {
+    add(page, "  region '%s': used %llu, reserved %llu, waste %zu", region->name,
+        (unsigned long long)region->used.current, (unsigned long long)region->reserved.current,
+        count_waste(region));
+    if (region->limit_bytes)
+        add(page, ", limit %zu with %zu charged", region->limit_bytes, region->charged);
+    add(page, "\n");
+}
+
+static void add_pool(struct page *page, struct ebb_pool *pool) {
+    struct ebb_pool_stats process = {.size = sizeof process};
+    add(page, "  pool '%s': reserved %llu (limit %zu), owned %zu, cached %zu, used limit %zu\n",
+        pool->name, (unsigned long long)pool->reserved.current, pool->limit_reserved,
+        pool->pages.run_bytes, pool->pages.hot_bytes,
+        atomic_load_explicit(&pool->limit_used, memory_order_relaxed));
+    ebb_process_read_stats(&process);
+    add(page, "  process: used %llu, reserved %llu, addresses %zu of %zu\n",
+        (unsigned long long)process.used.current, (unsigned long long)process.reserved.current,
+        range_carved_bytes(), range.bytes);
+}
+
+void exhausted_report(const struct region *region, size_t bytes, size_t align) {
+    struct page page = {.length = 0};
+    int code = ebb_last_error();
+    pthread_mutex_lock(&handler_lock);
+    ebb_exhausted_fn *call = handler;
+    void *context = handler_context;
+    pthread_mutex_unlock(&handler_lock);
+    if (!call || (code != EBB_E_MEMORY && code != EBB_E_POOL_LIMIT && code != EBB_E_REGION_LIMIT))
+        return;
+    add(&page, "%s: %zu bytes at alignment %zu, %s lane: %s\n", ebb_error_name(code), bytes, align,
+        bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN ? "small" : "large",
+        ebb_last_error_text());
+    for (const struct region *at = region; at; at = at->parent)
+        add_region(&page, at);
+    add_pool(&page, region->pool);
+    call(context, page.text);
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/* exhausted.h - the report of an allocation that is about to fail. */
+#ifndef EBB_REGION_EXHAUSTED_H
+#define EBB_REGION_EXHAUSTED_H
+
+#include <stddef.h>
+
+struct region;
+
+/* Calls the handler, if one is set, with all numbers. Keeps ebb_last_error() as it is. */
+void exhausted_report(const struct region *region, size_t bytes, size_t align);
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * mark.c - marks, rewinding, resetting.
+ *
+ * A mark is an entry in the list of large blocks, newest first: everything in front of it was
+ * allocated later. It also notes the window and cursor of the small lane and pins that window.
+ * Invariant: while marks exist no block goes into a hole of an older window, so windows newer
+ * than the noted one hold newer blocks only. A mark that was rewound past is gone from the list.
+ */
+#include "base/error.h"
+#include "region/region.h"
+
+ebb_mark ebb_region_mark(ebb_region handle) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return (ebb_mark){NULL, 0};
+    struct ebb_piece *mark = piece_take(&region->store);
+    if (!mark) {
+        error_set(EBB_E_MEMORY, "no bookkeeping left for a mark in region '%s'", region->name);
+        return (ebb_mark){NULL, 0};
+    }
+    *mark = (struct ebb_piece){.state = PIECE_MARK, .region = region->index};
+    mark->mark.serial = ++region->mark_serial;
+    small_mark(region, mark);
+    piece_push(&region->blocks, mark);
+    region->marks++;
+    return (ebb_mark){mark, mark->mark.serial};
+}
+
+/* Takes one mark off the list. */
+static void drop_mark(struct region *region, struct ebb_piece *mark) {
+    if (mark->mark.window)
+        mark->mark.window->pins--;
+    piece_unlink(&region->blocks, mark);
+    piece_give(&region->store, mark);
+    region->marks--;
+}
+
+static struct ebb_piece *find_mark(struct region *region, ebb_mark wanted) {
+    const struct ebb_piece *mark = wanted.place;
+    uintptr_t offset = (uintptr_t)mark - (uintptr_t)range.pieces;
+    if (offset < range.pieces_bytes && offset % 16 == 0)
+        for (struct ebb_piece *piece = region->blocks; piece; piece = piece->next)
+            if (piece == mark && piece->state == PIECE_MARK &&
+                piece->mark.serial == wanted.serial)
+                return piece;
+    error_set(EBB_E_MARK, "mark %llu is none of region '%s': %u are set",
+              (unsigned long long)wanted.serial, region->name, region->marks);
+    return NULL;
+}
+
+static void release_newer(struct region *region, const struct ebb_piece *mark) {
+    while (region->blocks != mark) {
+        struct ebb_piece *newest = region->blocks;
+        if (newest->state == PIECE_MARK)
+            drop_mark(region, newest);
+        else
+            large_release(region, newest);
+    }
+}
+
+int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return EBB_E_STALE;
+    struct ebb_piece *mark = find_mark(region, wanted);
+    if (!mark)
+        return EBB_E_MARK;
+    struct ebb_piece *window = mark->mark.window;
+    release_newer(region, mark);
+    small_rewind(region, mark);
+    drop_mark(region, mark);
+    if (window)
+        small_settle(region, window);
+    return 0;
+}
+
+static void unpoison(const struct region *region) {
+    if (!EBB_POISON || region->measuring)
+        return;
+    for (struct ebb_piece *run = region->runs; run; run = run->next)
+        poison_opened(run->addr, run->bytes);
+}
+
+int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return EBB_E_STALE;
+    struct ebb_pool *pool = region->pool;
+    struct ebb_piece *given = NULL;
+    region_close_children(region);
+    unpoison(region);
+    small_forget(region);
+    count_uncharge(region, region->used.current);
+    pthread_mutex_lock(&pool->lock);
+    promote_depart_locked(region);
+    large_forget(region, keep_bytes, &given);
+    pool_give_list_locked(pool, given);
+    pthread_mutex_unlock(&pool->lock);
+    region->blocks_meter.current = region->requested.current = region->used.current = 0;
+    region->marks = 0;
+    return 0;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * region.h - the private body of a region, and what its parts offer each other.
+ *
+ *     tree.c      open, close, parents and children        lifetimes
+ *     small.c     the small lane: windows, bumping, holes  where small blocks go
+ *     large.c     the large lane: best fit over runs       where large blocks go
+ *     block.c     the public functions on blocks           which lane, which error
+ *     count.c     counters and budgets                     what it costs
+ *     mark.c      mark, rewind, reset
+ *     promote.c   what leaves: copy, relink
+ *
+ * Bodies live in slots that are never unmapped. A slot's generation is odd while a region is
+ * open in it and grows with every open and close, so a stale handle never matches again.
+ *
+ * Laws (region_check() walks them):
+ *     used.current     = bytes of live large blocks + live_bytes of all windows
+ *     reserved.current = bytes of all runs
+ *     waste            = reserved - lent - (used - guests)
+ */
+#ifndef EBB_REGION_REGION_H
+#define EBB_REGION_REGION_H
+
+#include "base/poison.h"
+#include "pool/pool.h"
+#include "pool/range.h"
+
+#include <ebb/region.h>
+
+#define REGION_NAME_BYTES 32
+
+struct region {
+    struct ebb_lane lane; /* first: a handle points here */
+
+    /* small lane */
+    uintptr_t limit;           /* true end of the room at lane.cursor; lane.limit may be shut */
+    uintptr_t folded;          /* cursor when the tally was last folded */
+    struct ebb_piece *window;  /* the one that is bumped in, or NULL */
+    struct ebb_piece *windows; /* all, newest first */
+    struct ebb_piece *holes;   /* those with room between live blocks */
+    size_t small_used;         /* live_bytes of all windows */
+
+    /* large lane */
+    struct ebb_piece *blocks;   /* live large blocks and marks, newest first */
+    struct ebb_piece *top;      /* free end of the main run, or NULL */
+    struct ebb_piece *main_run; /* the run that grows */
+    struct ebb_piece *last;     /* last piece of the main run, while there is no top */
+    uintptr_t highest;          /* where the top of the main run began at its highest */
+    struct ebb_piece *runs;     /* all runs, linked by next */
+    struct ebb_piece *departed; /* blocks promoted by relinking that still sit in these runs */
+    struct region *heir;        /* where departed blocks go when this region closes */
+    struct piece_store store;
+
+    /* tree */
+    struct ebb_pool *pool;
+    struct region *parent, *children;
+    struct region *sibling_next, *sibling_prev;
+    struct region *list_next, *list_prev; /* open regions of the pool */
+    unsigned depth;
+
+    /* budget: the nearest region on the way up that has a limit, itself included */
+    struct region *budget;
+    size_t limit_bytes;
+    size_t charged;
+
+    bool sealed, metered, measuring, sites;
+    uint32_t index;
+    unsigned marks;
+    uint64_t mark_serial;
+
+    struct ebb_meter blocks_meter, requested, used, reserved;
+    uint64_t small_blocks, large_blocks, run_count, child_count;
+    size_t lent;   /* used bytes of ancestors in these runs */
+    size_t guests; /* used bytes of this region in runs of descendants */
+    size_t pinned; /* bytes of relinked runs under no live block */
+    char name[REGION_NAME_BYTES];
+
+    struct fit fit; /* free pieces of all runs but the top */
+};
+
+/* ---- tree.c ---- */
+
+/* The open region behind a handle, or NULL with EBB_E_STALE. */
+struct region *region_find(ebb_region handle);
+
+ebb_region region_handle(struct region *region);
+struct region *region_at(uint32_t index);
+
+/* True if `ancestor` is on the way up from `region`, excluding itself. */
+bool region_is_above(const struct region *ancestor, const struct region *region);
+
+void region_close(struct region *region);
+void region_close_children(struct region *region);
+
+/* ---- small.c ---- */
+
+void *small_alloc(struct region *region, size_t bytes, size_t align);
+int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr);
+int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes);
+
+/* Takes what was bumped inline since the last time into the counters. */
+void small_fold(struct region *region);
+
+/* Opens or shuts the inline path, as the region's state asks. */
+void small_set_inline(struct region *region);
+
+/* The lane forgets all windows; the pieces are the large lane's business. */
+void small_forget(struct region *region);
+
+/* Notes the lane's present state in a mark and pins the newest window. */
+void small_mark(struct region *region, struct ebb_piece *mark);
+
+/* Ends every small block that is newer than the mark. */
+void small_rewind(struct region *region, const struct ebb_piece *mark);
+
+/* After a pin is gone: a window without live blocks goes back. */
+void small_settle(struct region *region, struct ebb_piece *window);
+
+/* Bytes that were asked for the live block at `addr`; 0 or the error of a release. */
+int small_find(struct region *region, const struct ebb_piece *window, uintptr_t addr,
+               size_t *requested);
+
+/* Calls back for every live block and every granule of padding in a window. */
+typedef void small_visit(void *context, uintptr_t addr, size_t bytes, bool block);
+void small_each_live(const struct region *region, const struct ebb_piece *window,
+                     small_visit *visit, void *context);
+
+/* The bytes a small block takes, from the bytes that were asked. */
+static inline size_t small_step(size_t bytes) {
+    return bytes == 0 ? RANGE_GRANULE : size_align(bytes, RANGE_GRANULE);
+}
+
+/* ---- large.c ---- */
+
+void *large_alloc(struct region *region, size_t bytes, size_t align);
+void large_release(struct region *region, struct ebb_piece *block);
+int large_resize(struct region *region, struct ebb_piece *block, size_t bytes);
+
+/* A place of `bytes` (multiple of EBB_UNIT) outside of all lists, or NULL with an error. */
+struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align);
+
+/* The place is free again, merged with its neighbours. */
+void large_free(struct region *region, struct ebb_piece *piece);
+
+/* Reserves exactly `bytes`, rounded to pages, as the region's first run. */
+int large_reserve(struct region *region, size_t bytes);
+
+/* Forgets all blocks, keeps at most `keep` bytes of runs and lists the others in *given. */
+void large_forget(struct region *region, size_t keep, struct ebb_piece **given);
+
+/* Bytes of pages that were needed so far, without what the main run never used. */
+size_t large_measured(const struct region *region);
+
+/* ---- block.c ---- */
+
+/* The live block at `address`: its piece (block or window) and the bytes asked for it. */
+int block_find(struct region *region, const void *address, struct ebb_piece **piece,
+               size_t *requested);
+
+/* ---- count.c ---- */
+
+/* Counts `bytes` against all budgets on the way up; EBB_E_REGION_LIMIT or _POOL_LIMIT. */
+int count_charge(struct region *region, size_t bytes);
+void count_uncharge(struct region *region, size_t bytes);
+
+/* Budgets strictly below `until` on the way up. */
+void count_uncharge_below(struct region *region, const struct region *until, size_t bytes);
+
+void count_block(struct region *region, size_t requested, size_t used);
+void count_block_gone(struct region *region, size_t requested, size_t used);
+
+size_t count_waste(const struct region *region);
+
+/* ---- promote.c ---- */
+
+/* Hands the runs under departed blocks to the heir. Called by close, pool lock held. */
+void promote_depart_locked(struct region *region);
+
+/* A departed block is released before its host closed: it becomes an entry of the host again. */
+void promote_return(struct region *owner, struct ebb_piece *block);
+
+#endif

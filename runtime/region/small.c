@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * small.c - the small lane: blocks up to 1 KiB, bumped in windows.
+ *
+ * A window is a block of the large lane, 4 to 32 KiB. The inline path bumps from lane.cursor to
+ * lane.limit; when that room is used up, the slow path here finds more: first a hole between
+ * live blocks of a window, left by releases, then a new window. So a step that releases what it
+ * no longer needs stays small, and one that does not pays nothing for the possibility.
+ *
+ *     window   | live | released | live | pad | released        | live | filler |
+ *     starts    n+1    R|n+1      n+1    0     R|n+1             n+1    R|n+1
+ *                                       \_______ a hole ________/
+ *
+ * Invariant: from the start of a window to the cursor (to its end, if it is not the current
+ * one) entries tile the granules: a live block, a released one, or a granule of padding, which
+ * is 0. Padding counts as used until a hole takes it in or the window is empty.
+ *
+ * A window whose last block is released goes back to the large lane at once.
+ */
+#include "base/check.h"
+#include "base/error.h"
+#include "region/region.h"
+
+#include <string.h>
+
+#define WINDOW_LEAST ((size_t)4096)
+#define WINDOW_MOST ((size_t)32768)
+#define HOLE_LEAST ((size_t)256)
+#define WINDOWS_LOOKED_AT 4 /* for a hole, per slow call */
+
+static uint16_t *start_of(uintptr_t addr) {
+    return range_start(addr);
+}
+
+static size_t entry_bytes(uint16_t entry) {
+    return (size_t)(entry & ~RANGE_RELEASED) - 1;
+}
+
+/* ---- counters ---- */
+
+static void add_live(struct region *region, struct ebb_piece *window, size_t bytes) {
+    window->window.live_bytes += (uint32_t)bytes;
+    region->small_used += bytes;
+}
+
+static void subtract_live(struct region *region, struct ebb_piece *window, size_t bytes) {
+    window->window.live_bytes -= (uint32_t)bytes;
+    region->small_used -= bytes;
+}
+
+/* Padding that turned out to be free again. */
+static void drop_padding(struct region *region, struct ebb_piece *window, size_t bytes) {
+    if (!bytes)
+        return;
+    subtract_live(region, window, bytes);
+    meter_subtract(&region->used, bytes);
+    count_uncharge(region, bytes);
+}
+
+void small_fold(struct region *region) {
+    uint64_t tally = region->lane.tally;
+    if (!tally)
+        return;
+    size_t blocks = tally & 0xffff, advance = region->lane.cursor - region->folded;
+    meter_add(&region->blocks_meter, blocks);
+    meter_add(&region->requested, tally >> 16);
+    meter_add(&region->used, advance);
+    add_live(region, region->window, advance);
+    region->window->window.live_blocks = (uint16_t)(region->window->window.live_blocks + blocks);
+    region->small_blocks += blocks;
+    region->lane.tally = 0;
+    region->folded = region->lane.cursor;
+}
+
+void small_set_inline(struct region *region) {
+    bool shut = region->sealed || region->metered || EBB_POISON;
+    region->lane.limit = shut ? 0 : region->limit;
+}
+
+/* ---- windows ---- */
+
+static void set_room(struct region *region, struct ebb_piece *window, uintptr_t from,
+                     uintptr_t to) {
+    memset(start_of(from), 0, (to - from) / RANGE_GRANULE * sizeof(uint16_t));
+    region->window = window;
+    region->lane.cursor = region->folded = from;
+    region->limit = to;
+    small_set_inline(region);
+}
+
+static void leave_holes(struct region *region, struct ebb_piece *window) {
+    if (!window->flag)
+        return;
+    if (window->window.hole_prev)
+        window->window.hole_prev->window.hole_next = window->window.hole_next;
+    else
+        region->holes = window->window.hole_next;
+    if (window->window.hole_next)
+        window->window.hole_next->window.hole_prev = window->window.hole_prev;
+    window->flag = false;
+}
+
+static void enter_holes(struct region *region, struct ebb_piece *window) {
+    window->window.hole_prev = NULL;
+    window->window.hole_next = region->holes;
+    if (region->holes)
+        region->holes->window.hole_prev = window;
+    region->holes = window;
+    window->window.scanned = 0;
+    window->flag = true;
+}
+
+static void give_window(struct region *region, struct ebb_piece *window) {
+    drop_padding(region, window, window->window.live_bytes);
+    leave_holes(region, window);
+    piece_unlink(&region->windows, window);
+    if (!region->measuring)
+        poison_opened(window->addr, window->bytes);
+    large_free(region, window);
+}
+
+static void no_room(struct region *region) {
+    region->window = NULL;
+    region->lane.cursor = region->folded = region->limit = 0;
+    region->lane.limit = 0;
+}
+
+/* True if a pass over the window is likely to find a hole. */
+static bool is_worth_a_pass(const struct ebb_piece *window, size_t room) {
+    return !window->flag && room >= window->bytes / 8 &&
+           window->window.live_bytes / RANGE_GRANULE <= window->window.scanned;
+}
+
+/* The current window is left: what remains of its room becomes a released entry. */
+static void leave_window(struct region *region) {
+    struct ebb_piece *window = region->window;
+    if (!window)
+        return;
+    small_fold(region);
+    uintptr_t rest = region->limit - region->lane.cursor;
+    uintptr_t cursor = region->lane.cursor;
+    no_room(region);
+    if (window->window.live_blocks == 0 && !window->pins)
+        give_window(region, window);
+    else if (rest)
+        *start_of(cursor) = (uint16_t)(RANGE_RELEASED | (rest + 1));
+    if (window->state == PIECE_WINDOW &&
+        is_worth_a_pass(window, window->bytes - window->window.live_bytes - rest))
+        enter_holes(region, window);
+}
+
+/* Windows are an eighth of what lives in the lane, so that an unused one wastes little. */
+static size_t window_bytes(const struct region *region) {
+    size_t bytes = WINDOW_LEAST;
+    while (bytes < WINDOW_MOST && bytes < region->small_used / 8)
+        bytes *= 2;
+    return bytes;
+}
+
+static bool new_window(struct region *region) {
+    size_t bytes = window_bytes(region);
+    struct ebb_piece *window = large_place(region, bytes, RANGE_SLOT);
+    if (!window && bytes > WINDOW_LEAST)
+        window = large_place(region, bytes = WINDOW_LEAST, RANGE_SLOT);
+    if (!window)
+        return false;
+    window->state = PIECE_WINDOW;
+    window->pins = 0;
+    window->flag = false;
+    memset(&window->window, 0, sizeof window->window);
+    window->window.scanned = UINT16_MAX;
+    piece_push(&region->windows, window);
+    range_name_window(window);
+    if (!region->measuring)
+        poison_unused(window->addr, window->bytes);
+    set_room(region, window, window->addr, piece_end(window));
+    return true;
+}
+
+/* ---- holes ---- */
+
+struct hole {
+    uintptr_t from, to;
+    size_t padding;
+};
+
+/* The next hole of at least `least` bytes at or behind granule `scanned`. */
+static bool next_hole(const struct ebb_piece *window, size_t least, struct hole *hole) {
+    uintptr_t at = window->addr + window->window.scanned * RANGE_GRANULE;
+    uintptr_t end = piece_end(window);
+    *hole = (struct hole){at, at, 0};
+    while (at < end) {
+        uint16_t entry = *start_of(at);
+        size_t step = entry ? small_step(entry_bytes(entry)) : RANGE_GRANULE;
+        if (entry && !(entry & RANGE_RELEASED)) {
+            if (hole->to - hole->from >= least)
+                return true;
+            *hole = (struct hole){at + step, at + step, 0};
+        } else {
+            hole->to += step;
+            hole->padding += entry ? 0 : RANGE_GRANULE;
+        }
+        at += step;
+    }
+    return hole->to - hole->from >= least;
+}
+
+static void adopt(struct region *region, struct ebb_piece *window, const struct hole *hole) {
+    drop_padding(region, window, hole->padding);
+    window->window.scanned = (uint16_t)((hole->to - window->addr) / RANGE_GRANULE);
+    set_room(region, window, hole->from, hole->to);
+}
+
+/* After a pass without luck, a sixteenth of the window must be released before the next. */
+static uint16_t pass_threshold(const struct ebb_piece *window) {
+    size_t live = window->window.live_bytes, step = window->bytes / 16;
+    return (uint16_t)((live > step ? live - step : 0) / RANGE_GRANULE);
+}
+
+static bool find_hole(struct region *region, size_t least) {
+    struct hole hole;
+    for (unsigned look = 0; region->holes && look < WINDOWS_LOOKED_AT; look++) {
+        struct ebb_piece *window = region->holes;
+        if (next_hole(window, least, &hole)) {
+            adopt(region, window, &hole);
+            return true;
+        }
+        leave_holes(region, window);
+        window->window.scanned = pass_threshold(window);
+    }
+    return false;
+}
+
+/* Room for `step` bytes at the cursor. While marks are set, blocks only go into new windows. */
+static bool refill(struct region *region, size_t step) {
+    leave_window(region);
+    if (!region->marks && find_hole(region, size_larger(step, HOLE_LEAST)))
+        return true;
+    return new_window(region);
+}
+
+/* ---- blocks ---- */
+
+static void *bump(struct region *region, uintptr_t start, size_t bytes) {
+    size_t step = small_step(bytes);
+    region->lane.cursor = start + step;
+    *start_of(start) = (uint16_t)(bytes + 1);
+    region->lane.tally += (uint64_t)bytes << 16 | 1;
+    if (!region->measuring)
+        poison_opened(start, bytes);
+    return (void *)start;
+}
+
+void *small_alloc(struct region *region, size_t bytes, size_t align) {
+    size_t step = small_step(bytes), slack = align > RANGE_GRANULE ? align - RANGE_GRANULE : 0;
+    uintptr_t start = size_align(region->lane.cursor, align);
+    if (start + step > region->limit) {
+        if (!refill(region, step + slack))
+            return NULL;
+        start = size_align(region->lane.cursor, align);
+    }
+    if (region->metered && count_charge(region, start + step - region->lane.cursor) != 0)
+        return NULL;
+    return bump(region, start, bytes);
+}
+
+/* All blocks of the current window are gone: begin again at its start. */
+static void restart_window(struct region *region, struct ebb_piece *window) {
+    drop_padding(region, window, window->window.live_bytes);
+    leave_holes(region, window);
+    window->window.scanned = UINT16_MAX;
+    set_room(region, window, window->addr, piece_end(window));
+}
+
+static bool is_top(const struct region *region, const struct ebb_piece *window, uintptr_t end) {
+    return window == region->window && end == region->lane.cursor && !window->pins;
+}
+
+/* What a release means for the window around the block. */
+static void settle(struct region *region, struct ebb_piece *window) {
+    if (window->pins)
+        return;
+    if (window->window.live_blocks == 0) {
+        if (window == region->window)
+            restart_window(region, window);
+        else
+            give_window(region, window);
+        return;
+    }
+    if (window != region->window &&
+        is_worth_a_pass(window, window->bytes - window->window.live_bytes))
+        enter_holes(region, window);
+}
+
+static int no_block(const struct region *region, uintptr_t addr, uint16_t entry) {
+    if (entry & RANGE_RELEASED)
+        return error_set(EBB_E_RELEASED, "block %p of region '%s' was released before",
+                         (void *)addr, region->name);
+    return error_set(EBB_E_INTERIOR, "%p is inside region '%s' but starts no block", (void *)addr,
+                     region->name);
+}
+
+/* The entry of the live block at `addr`, or NULL with an error. */
+static uint16_t *live_entry(struct region *region, const struct ebb_piece *window,
+                            uintptr_t addr) {
+    bool beyond = window == region->window && addr >= region->lane.cursor && addr < region->limit;
+    uint16_t entry = beyond || addr % RANGE_GRANULE ? 0 : *start_of(addr);
+    if (entry && !(entry & RANGE_RELEASED))
+        return start_of(addr);
+    no_block(region, addr, beyond ? RANGE_RELEASED : entry);
+    return NULL;
+}
+
+int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr) {
+    uint16_t *entry = live_entry(region, window, addr);
+    if (!entry)
+        return ebb_last_error();
+    small_fold(region);
+    size_t bytes = entry_bytes(*entry), step = small_step(bytes);
+    count_block_gone(region, bytes, step);
+    count_uncharge(region, step);
+    subtract_live(region, window, step);
+    window->window.live_blocks--;
+    if (!region->measuring)
+        poison_released(addr, step);
+    if (is_top(region, window, addr + step)) {
+        *entry = 0;
+        region->lane.cursor = region->folded = addr;
+    } else {
+        *entry |= RANGE_RELEASED;
+    }
+    settle(region, window);
+    return 0;
+}
+
+/* Grows or shrinks the last block of the room by moving the cursor. */
+static int move_top(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t old,
+                    size_t bytes) {
+    size_t step = small_step(bytes), old_step = small_step(old);
+    if (step > region->limit - addr)
+        return error_set(EBB_E_NO_ROOM, "block %p: %zu bytes asked, %zu are free behind it",
+                         (void *)addr, bytes, (size_t)(region->limit - addr));
+    if (step > old_step && region->metered && count_charge(region, step - old_step) != 0)
+        return ebb_last_error();
+    if (step < old_step)
+        count_uncharge(region, old_step - step);
+    region->lane.cursor = region->folded = addr + step;
+    count_block_gone(region, old, old_step);
+    subtract_live(region, window, old_step);
+    meter_add(&region->blocks_meter, 1);
+    meter_add(&region->requested, bytes);
+    meter_add(&region->used, step);
+    add_live(region, window, step);
+    return 0;
+}
+
+/* A block inside the room gets smaller: its end becomes a released entry. */
+static void shrink_inner(struct region *region, struct ebb_piece *window, uintptr_t addr,
+                         size_t old, size_t bytes) {
+    size_t step = small_step(bytes), rest = small_step(old) - step;
+    meter_subtract(&region->requested, old);
+    meter_add(&region->requested, bytes);
+    if (!rest)
+        return;
+    meter_subtract(&region->used, rest);
+    subtract_live(region, window, rest);
+    count_uncharge(region, rest);
+    *start_of(addr + step) = (uint16_t)(RANGE_RELEASED | (rest + 1));
+}
+
+int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes) {
+    uint16_t *entry = live_entry(region, window, addr);
+    if (!entry)
+        return ebb_last_error();
+    small_fold(region);
+    size_t old = entry_bytes(*entry), old_step = small_step(old), step = small_step(bytes);
+    if (bytes >= WINDOW_MOST / 2 - RANGE_GRANULE)
+        return error_set(EBB_E_NO_ROOM, "block %p of the small lane cannot grow to %zu bytes",
+                         (void *)addr, bytes);
+    if (is_top(region, window, addr + old_step)) {
+        int result = move_top(region, window, addr, old, bytes);
+        if (result)
+            return result;
+    } else if (step > old_step) {
+        return error_set(EBB_E_NO_ROOM, "block %p is not the last one: %zu bytes stay %zu",
+                         (void *)addr, bytes, old);
+    } else {
+        shrink_inner(region, window, addr, old, bytes);
+    }
+    *entry = (uint16_t)(bytes + 1);
+    if (!region->measuring) {
+        poison_unused(addr, old_step);
+        poison_opened(addr, bytes);
+    }
+    return 0;
+}
+
+int small_find(struct region *region, const struct ebb_piece *window, uintptr_t addr,
+               size_t *requested) {
+    const uint16_t *entry = live_entry(region, window, addr);
+    if (!entry)
+        return ebb_last_error();
+    *requested = entry_bytes(*entry);
+    return 0;
+}
+
+/* Where the entries of a window end: at the cursor if it bumps towards the window's end. */
+static uintptr_t used_end(const struct region *region, const struct ebb_piece *window) {
+    bool whole = window == region->window && region->limit == piece_end(window);
+    return whole ? region->lane.cursor : piece_end(window);
+}
+
+/* Calls back for every live block and granule of padding. A room in the middle is skipped. */
+static void each(const struct ebb_piece *window, uintptr_t from, uintptr_t to, small_visit *visit,
+                void *context) {
+    CHECK(from >= window->addr && to <= piece_end(window));
+    for (uintptr_t at = from; at < to;) {
+        uint16_t entry = *start_of(at);
+        size_t step = entry ? small_step(entry_bytes(entry)) : RANGE_GRANULE;
+        if (!entry || !(entry & RANGE_RELEASED))
+            visit(context, at, entry ? entry_bytes(entry) : 0, entry != 0);
+        at += step;
+    }
+}
+
+void small_each_live(const struct region *region, const struct ebb_piece *window,
+                     small_visit *visit, void *context) {
+    bool hole = window == region->window && region->limit != piece_end(window);
+    each(window, window->addr, hole ? region->lane.cursor : used_end(region, window), visit,
+         context);
+    if (hole)
+        each(window, region->limit, piece_end(window), visit, context);
+}
+
+/* ---- marking and rewinding ---- */
+
+void small_mark(struct region *region, struct ebb_piece *mark) {
+    struct ebb_piece *window = region->window;
+    bool whole = window && window == region->windows && region->limit == piece_end(window);
+    if (window && !whole)
+        leave_window(region);
+    small_fold(region);
+    mark->mark.window = region->windows;
+    mark->mark.cursor = whole             ? region->lane.cursor
+                        : region->windows ? piece_end(region->windows)
+                                          : 0;
+    if (region->windows)
+        region->windows->pins++;
+}
+
+struct ending {
+    struct region *region;
+    struct ebb_piece *window;
+};
+
+static void end_block(void *context, uintptr_t addr, size_t bytes, bool block) {
+    struct ending *ending = context;
+    if (!block) {
+        drop_padding(ending->region, ending->window, RANGE_GRANULE);
+        return;
+    }
+    size_t step = small_step(bytes);
+    count_block_gone(ending->region, bytes, step);
+    count_uncharge(ending->region, step);
+    subtract_live(ending->region, ending->window, step);
+    ending->window->window.live_blocks--;
+    if (!ending->region->measuring)
+        poison_released(addr, step);
+}
+
+static void end_blocks(struct region *region, struct ebb_piece *window, uintptr_t from) {
+    struct ending ending = {region, window};
+    each(window, from, used_end(region, window), end_block, &ending);
+}
+
+void small_rewind(struct region *region, const struct ebb_piece *mark) {
+    struct ebb_piece *kept = mark->mark.window;
+    small_fold(region);
+    if (region->window && region->window != kept)
+        leave_window(region);
+    while (region->windows != kept) {
+        struct ebb_piece *window = region->windows;
+        end_blocks(region, window, window->addr);
+        give_window(region, window);
+    }
+    if (!kept || mark->mark.cursor == piece_end(kept))
+        return;
+    end_blocks(region, kept, mark->mark.cursor);
+    leave_holes(region, kept);
+    set_room(region, kept, mark->mark.cursor, piece_end(kept));
+}
+
+void small_settle(struct region *region, struct ebb_piece *window) {
+    settle(region, window);
+}
+
+/* ---- forgetting ---- */
+
+void small_forget(struct region *region) {
+    small_fold(region);
+    region->windows = NULL;
+    region->holes = NULL;
+    region->small_used = 0;
+    no_room(region);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stats.c - reading counters: of a region, a pool, the process.
+ *
+ * Sums are made when they are asked for. The lock keeps regions from opening and closing
+ * meanwhile, not from allocating: what an open region bumped since its last slow call is added
+ * from its tally, which is exact when its thread is not in the middle of an allocation.
+ */
+#include "base/error.h"
+#include "region/region.h"
+
+int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return EBB_E_STALE;
+    if (!stats || stats->size != sizeof *stats)
+        return error_set(EBB_E_ARGUMENT, "region stats: size field is %zu, expected %zu",
+                         stats ? stats->size : 0, sizeof *stats);
+    small_fold(region);
+    *stats = (struct ebb_region_stats){
+        .size = sizeof *stats,
+        .blocks = region->blocks_meter,
+        .requested = region->requested,
+        .used = region->used,
+        .reserved = region->reserved,
+        .waste = count_waste(region),
+        .pinned = region->pinned,
+        .small_blocks = region->small_blocks,
+        .large_blocks = region->large_blocks,
+        .runs = region->run_count,
+        .children = region->child_count,
+        .limit = region->limit_bytes,
+        .subtree_used = region->limit_bytes ? region->charged : region->used.current,
+    };
+    return 0;
+}
+
+size_t ebb_region_measured(ebb_region handle) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return 0;
+    return region->measuring ? large_measured(region) : region->reserved.peak;
+}
+
+/* Adds what an open region did inline since its last slow call, without folding it. */
+static void include_region(struct ebb_pool_stats *stats, const struct region *region) {
+    uint64_t tally = region->lane.tally;
+    size_t advance = tally ? region->lane.cursor - region->folded : 0;
+    struct ebb_meter blocks = region->blocks_meter, requested = region->requested;
+    struct ebb_meter used = region->used;
+    meter_add(&blocks, tally & 0xffff);
+    meter_add(&requested, tally >> 16);
+    meter_add(&used, advance);
+    meter_include(&stats->blocks, &blocks);
+    meter_include(&stats->requested, &requested);
+    meter_include(&stats->used, &used);
+    stats->pinned += region->pinned;
+}
+
+static void include_closed(struct ebb_meter *whole, const struct ebb_meter *closed) {
+    whole->total += closed->total;
+    whole->peak = size_larger(whole->peak, closed->peak);
+}
+
+static void read_pool(struct ebb_pool *pool, struct ebb_pool_stats *stats) {
+    pthread_mutex_lock(&pool->lock);
+    *stats = (struct ebb_pool_stats){.size = sizeof *stats, .reserved = pool->reserved};
+    for (struct region *region = pool->open_list; region; region = region->list_next)
+        include_region(stats, region);
+    include_closed(&stats->blocks, &pool->closed_blocks);
+    include_closed(&stats->requested, &pool->closed_requested);
+    include_closed(&stats->used, &pool->closed_used);
+    stats->owned = pool->pages.run_bytes;
+    stats->cached = pool->pages.hot_bytes;
+    stats->waste = stats->owned - stats->used.current;
+    stats->recent_peak = pool_recent_peak_locked(pool);
+    stats->given_back = pool->given_back;
+    stats->open_regions = pool->open_regions;
+    stats->opened_regions = pool->opened_regions;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static int check_size(const struct ebb_pool_stats *stats) {
+    if (stats && stats->size == sizeof *stats)
+        return 0;
+    return error_set(EBB_E_ARGUMENT, "pool stats: size field is %zu, expected %zu",
+                     stats ? stats->size : 0, sizeof *stats);
+}
+
+int ebb_pool_read_stats(struct ebb_pool *pool, struct ebb_pool_stats *stats) {
+    int result = check_size(stats);
+    if (result)
+        return result;
+    if (!pool)
+        return error_set(EBB_E_ARGUMENT, "stats of a NULL pool");
+    read_pool(pool, stats);
+    return 0;
+}
+
+static void add_pool(void *context, struct ebb_pool *pool) {
+    struct ebb_pool_stats *sum = context, one;
+    read_pool(pool, &one);
+    meter_include(&sum->blocks, &one.blocks);
+    meter_include(&sum->requested, &one.requested);
+    meter_include(&sum->used, &one.used);
+    meter_include(&sum->reserved, &one.reserved);
+    sum->owned += one.owned;
+    sum->cached += one.cached;
+    sum->waste += one.waste;
+    sum->pinned += one.pinned;
+    sum->recent_peak += one.recent_peak;
+    sum->given_back += one.given_back;
+    sum->open_regions += one.open_regions;
+    sum->opened_regions += one.opened_regions;
+}
+
+int ebb_process_read_stats(struct ebb_pool_stats *stats) {
+    int result = check_size(stats);
+    if (result)
+        return result;
+    *stats = (struct ebb_pool_stats){.size = sizeof *stats};
+    pool_each(add_pool, stats);
+    return 0;
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * tree.c - regions open and close: slots, generations, parents and children.
+ *
+ * Invariant: a slot's generation is odd exactly while a region is open in it, and only grows; a
+ * handle matches if its generation is the slot's. Opening and closing take the pool's lock once
+ * each. Closing always completes: nothing in it acquires anything it cannot do without.
+ *
+ * Refuses handles that are stale or never were one (EBB_E_STALE).
+ */
+#include "base/check.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "region/region.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static_assert(sizeof(struct region) <= RANGE_REGION_BYTES, "a region fits its slot");
+static_assert(offsetof(struct region, lane) == 0, "a handle points to the lane");
+
+/* Where handles that never opened point: a lane without room and without a region. */
+static struct ebb_lane no_lane;
+
+static const struct ebb_region_options defaults = {.size = sizeof(struct ebb_region_options)};
+
+/* ---- handles ---- */
+
+struct region *region_find(ebb_region handle) {
+    size_t offset = (size_t)((char *)handle.lane - range.regions);
+    if (offset < range.region_count * RANGE_REGION_BYTES &&
+        handle.lane->generation == handle.generation && (handle.generation & 1))
+        return (struct region *)handle.lane;
+    error_set(EBB_E_STALE, "handle (%p, generation %llu) is of no open region",
+              (void *)handle.lane, (unsigned long long)handle.generation);
+    return NULL;
+}
+
+ebb_region region_handle(struct region *region) {
+    if (!region)
+        return (ebb_region){&no_lane, 0};
+    return (ebb_region){&region->lane, region->lane.generation};
+}
+
+struct region *region_at(uint32_t index) {
+    return (struct region *)(void *)(range.regions + (size_t)index * RANGE_REGION_BYTES);
+}
+
+bool region_is_above(const struct region *ancestor, const struct region *region) {
+    while (region->depth > ancestor->depth)
+        if ((region = region->parent) == ancestor)
+            return true;
+    return false;
+}
+
+/* ---- slots ---- */
+
+static void link_in(struct region *region, struct ebb_pool *pool) {
+    struct region *newest = pool->open_list;
+    region->list_prev = NULL;
+    region->list_next = newest;
+    if (newest)
+        newest->list_prev = region;
+    pool->open_list = region;
+    pool->open_regions++;
+    pool->opened_regions++;
+}
+
+static void link_out(struct region *region, struct ebb_pool *pool) {
+    if (region->list_prev)
+        region->list_prev->list_next = region->list_next;
+    else
+        pool->open_list = region->list_next;
+    if (region->list_next)
+        region->list_next->list_prev = region->list_prev;
+    pool->open_regions--;
+}
+
+static struct region *take_slot(struct ebb_pool *pool) {
+    if (!os.allow(OS_SLOT))
+        return NULL;
+    pthread_mutex_lock(&pool->lock);
+    struct region *region = pool->free_slots;
+    if (region)
+        pool->free_slots = region->list_next;
+    else
+        region = range_carve_region();
+    if (region)
+        link_in(region, pool);
+    pthread_mutex_unlock(&pool->lock);
+    return region;
+}
+
+/* ---- opening ---- */
+
+static void copy_name(char *to, const char *name) {
+    size_t length = strnlen(name, REGION_NAME_BYTES - 1);
+    memcpy(to, name, length);
+    to[length] = '\0';
+}
+
+/* Everything between the tables that outlive a region (store) and the bins is zero. */
+static void clear(struct region *region) {
+    uint64_t generation = region->lane.generation;
+    struct piece_store store = region->store;
+    struct region *next = region->list_next, *prev = region->list_prev;
+    memset(region, 0, offsetof(struct region, name));
+    region->lane.generation = generation;
+    region->store = store;
+    region->list_next = next;
+    region->list_prev = prev;
+    fit_clear(&region->fit);
+}
+
+static void adopt(struct region *region, struct region *parent) {
+    region->parent = parent;
+    if (!parent)
+        return;
+    region->depth = parent->depth + 1;
+    region->sibling_next = parent->children;
+    if (parent->children)
+        parent->children->sibling_prev = region;
+    parent->children = region;
+    parent->child_count++;
+}
+
+static void orphan(struct region *region) {
+    struct region *parent = region->parent;
+    if (!parent)
+        return;
+    if (region->sibling_prev)
+        region->sibling_prev->sibling_next = region->sibling_next;
+    else
+        parent->children = region->sibling_next;
+    if (region->sibling_next)
+        region->sibling_next->sibling_prev = region->sibling_prev;
+    parent->child_count--;
+}
+
+static void set_up(struct region *region, const struct ebb_region_options *options,
+                   struct ebb_pool *pool, struct region *parent) {
+    clear(region);
+    region->pool = pool;
+    region->index = (uint32_t)((size_t)((char *)region - range.regions) / RANGE_REGION_BYTES);
+    region->lane.start_map = (uintptr_t)range.starts - range.base / RANGE_GRANULE * 2;
+    adopt(region, parent);
+    region->limit_bytes = options->limit_bytes;
+    region->budget = options->limit_bytes ? region : parent ? parent->budget : NULL;
+    region->sealed = options->sealed;
+    region->measuring = pool->pages.phantom;
+    region->sites = options->sites;
+    region->metered = region->budget || region->sites ||
+                      atomic_load_explicit(&pool->limit_used, memory_order_relaxed) != 0;
+    copy_name(region->name, options->name ? options->name : "region");
+    region->lane.generation++;
+}
+
+/* The parent named in the options; false if it is not open. */
+static bool find_parent(const struct ebb_region_options *options, struct region **parent) {
+    *parent = NULL;
+    if (!options->parent.lane)
+        return true;
+    *parent = region_find(options->parent);
+    return *parent != NULL;
+}
+
+static struct ebb_pool *choose_pool(const struct ebb_region_options *options,
+                                    const struct region *parent) {
+    bool measuring = options->measure || (parent && parent->measuring);
+    if (parent && ((options->pool && options->pool != parent->pool) ||
+                   measuring != parent->measuring)) {
+        error_set(EBB_E_ARGUMENT, "region '%s': its parent '%s' is of another pool",
+                  options->name ? options->name : "region", parent->name);
+        return NULL;
+    }
+    if (parent)
+        return parent->pool;
+    if (measuring)
+        return pool_for_measuring();
+    return options->pool ? options->pool : ebb_pool_default();
+}
+
+static struct region *open_region(const struct ebb_region_options *options) {
+    struct region *parent;
+    if (options->size != sizeof *options) {
+        error_set(EBB_E_ARGUMENT, "region options: size field is %zu, expected %zu",
+                  options->size, sizeof *options);
+        return NULL;
+    }
+    if (!find_parent(options, &parent))
+        return NULL;
+    struct ebb_pool *pool = choose_pool(options, parent);
+    if (!pool)
+        return NULL;
+    struct region *region = take_slot(pool);
+    if (!region) {
+        error_set(EBB_E_MEMORY, "no slot for another region: %zu can be open",
+                  range.region_count);
+        return NULL;
+    }
+    set_up(region, options, pool, parent);
+    if (options->hint_bytes && large_reserve(region, options->hint_bytes) != 0) {
+        region_close(region);
+        return NULL;
+    }
+    return region;
+}
+
+ebb_region ebb_region_open(const struct ebb_region_options *options) {
+    return region_handle(open_region(options ? options : &defaults));
+}
+
+/* ---- closing ---- */
+
+void region_close_children(struct region *region) {
+    while (region->children)
+        region_close(region->children);
+}
+
+static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
+    pool->closed_blocks.total += region->blocks_meter.total;
+    pool->closed_requested.total += region->requested.total;
+    pool->closed_used.total += region->used.total;
+    pool->closed_blocks.peak = size_larger(pool->closed_blocks.peak, region->blocks_meter.peak);
+    pool->closed_requested.peak =
+        size_larger(pool->closed_requested.peak, region->requested.peak);
+    pool->closed_used.peak = size_larger(pool->closed_used.peak, region->used.peak);
+}
+
+/* Addresses that no block uses are open to ASan again: the next owner poisons its own. */
+static void unpoison(const struct region *region) {
+    if (!EBB_POISON || region->measuring)
+        return;
+    for (struct ebb_piece *run = region->runs; run; run = run->next)
+        poison_opened(run->addr, run->bytes);
+}
+
+void region_close(struct region *region) {
+    struct ebb_pool *pool = region->pool;
+    struct ebb_piece *given = NULL;
+    region_close_children(region);
+    unpoison(region);
+    small_forget(region);
+    count_uncharge(region, region->used.current);
+    orphan(region);
+    pthread_mutex_lock(&pool->lock);
+    promote_depart_locked(region);
+    large_forget(region, 0, &given);
+    pool_give_list_locked(pool, given);
+    fold_into_pool(region, pool);
+    if (region->depth <= 1)
+        pool_step_ended_locked(pool);
+    link_out(region, pool);
+    region->lane.generation++;
+    region->list_next = pool->free_slots;
+    pool->free_slots = region;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+int ebb_region_close(ebb_region handle) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return EBB_E_STALE;
+    region_close(region);
+    return 0;
+}
+
+int ebb_region_close_strict(ebb_region handle) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return EBB_E_STALE;
+    small_fold(region);
+    if (region->children)
+        return error_set(EBB_E_CHILD_OPEN, "region '%s' has %llu open children, '%s' among them",
+                         region->name, (unsigned long long)region->child_count,
+                         region->children->name);
+    if (region->blocks_meter.current)
+        return error_set(EBB_E_LIVE_BLOCKS, "region '%s' has %llu live blocks of %llu bytes",
+                         region->name, (unsigned long long)region->blocks_meter.current,
+                         (unsigned long long)region->requested.current);
+    region_close(region);
+    return 0;
+}
+
+/* ---- questions ---- */
+
+bool ebb_region_is_open(ebb_region handle) {
+    size_t offset = (size_t)((char *)handle.lane - range.regions);
+    return offset < range.region_count * RANGE_REGION_BYTES && (handle.generation & 1) &&
+           handle.lane->generation == handle.generation;
+}
+
+int ebb_region_seal(ebb_region handle) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return EBB_E_STALE;
+    region->sealed = true;
+    small_set_inline(region);
+    return 0;
+}
+
+ebb_region ebb_region_parent(ebb_region handle) {
+    struct region *region = region_find(handle);
+    return region_handle(region ? region->parent : NULL);
+}
+
+bool ebb_region_is_ancestor(ebb_region ancestor, ebb_region region) {
+    if (!ebb_region_is_open(ancestor) || !ebb_region_is_open(region))
+        return false;
+    return region_is_above((struct region *)ancestor.lane, (struct region *)region.lane);
+}
+
+ebb_region ebb_region_of(const void *address) {
+    uintptr_t addr = (uintptr_t)address;
+    if (range_holds(addr)) {
+        struct ebb_piece *run = range_run_at(addr);
+        if (run->state == PIECE_RUN && addr - run->addr < run->bytes)
+            return region_handle(region_at(run->region));
+    }
+    return region_handle(NULL);
+}

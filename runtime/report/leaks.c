@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * leaks.c - the live blocks of a region, grouped by the site that allocated them.
+ *
+ * The table of groups is on the stack and bounded; what does not fit is summed in its last
+ * group. Sites are return addresses noted at allocation; they are named here, not before.
+ */
+#include "base/error.h"
+#include "region/region.h"
+#include "report/text.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GROUPS 32
+
+struct group {
+    uintptr_t site;
+    uint64_t blocks, bytes;
+};
+
+struct leaks {
+    const struct region *region;
+    struct group groups[GROUPS + 1]; /* the last one: all other sites */
+    unsigned count;
+};
+
+static struct group *group_of(struct leaks *leaks, uintptr_t site) {
+    for (unsigned i = 0; i < leaks->count; i++)
+        if (leaks->groups[i].site == site)
+            return &leaks->groups[i];
+    if (leaks->count == GROUPS)
+        return &leaks->groups[GROUPS];
+    leaks->groups[leaks->count].site = site;
+    return &leaks->groups[leaks->count++];
+}
+
+static void add_block(struct leaks *leaks, uintptr_t addr, size_t bytes) {
+    struct group *group = group_of(leaks, leaks->region->sites ? *range_site(addr) : 0);
+    group->blocks++;
+    group->bytes += bytes;
+}
+
+static void add_small(void *context, uintptr_t addr, size_t bytes, bool block) {
+    if (block)
+        add_block(context, addr, bytes);
+}
+
+static void collect(struct leaks *leaks) {
+    const struct region *region = leaks->region;
+    for (struct ebb_piece *block = region->blocks; block; block = block->next)
+        if (block->state == PIECE_BLOCK)
+            add_block(leaks, block->addr, block->block.requested);
+    for (struct ebb_piece *window = region->windows; window; window = window->next)
+        small_each_live(region, window, add_small, leaks);
+}
+
+static int more_bytes_first(const void *a, const void *b) {
+    const struct group *left = a, *right = b;
+    return left->bytes < right->bytes ? 1 : left->bytes > right->bytes ? -1 : 0;
+}
+
+static void name_site(uintptr_t site, char *name, size_t bytes) {
+    Dl_info info;
+    if (!site)
+        snprintf(name, bytes, "unknown site");
+    else if (dladdr((void *)site, &info) && info.dli_sname)
+        snprintf(name, bytes, "%s+0x%zx", info.dli_sname,
+                 (size_t)(site - (uintptr_t)info.dli_saddr));
+    else if (dladdr((void *)site, &info) && info.dli_fname)
+        snprintf(name, bytes, "%s+0x%zx", info.dli_fname,
+                 (size_t)(site - (uintptr_t)info.dli_fbase));
+    else
+        snprintf(name, bytes, "0x%zx", (size_t)site);
+}
+
+static void print_group(struct text *text, const struct group *group, const char *name,
+                        bool json) {
+    if (!json) {
+        text_print(text, "  %llu bytes in %llu blocks from %s\n",
+                   (unsigned long long)group->bytes, (unsigned long long)group->blocks, name);
+        return;
+    }
+    text_print(text, "{\"bytes\":%llu,\"blocks\":%llu,\"site\":",
+               (unsigned long long)group->bytes, (unsigned long long)group->blocks);
+    text_json_string(text, name);
+    text_print(text, "}");
+}
+
+static void print_groups(struct text *text, const struct leaks *leaks, bool json) {
+    char name[256];
+    for (unsigned i = 0; i < leaks->count; i++) {
+        name_site(leaks->groups[i].site, name, sizeof name);
+        if (json && i)
+            text_print(text, ",");
+        print_group(text, &leaks->groups[i], name, json);
+    }
+    if (!leaks->groups[GROUPS].blocks)
+        return;
+    if (json)
+        text_print(text, ",");
+    print_group(text, &leaks->groups[GROUPS], "all other sites", json);
+}
+
+int ebb_report_leaks(ebb_region handle, enum ebb_report_format format, ebb_write_fn *write,
+                     void *context) {
+    struct text text = {write, context, 0};
+    struct leaks leaks = {.region = region_find(handle)};
+    bool json = format == EBB_REPORT_JSON;
+    if (!leaks.region)
+        return EBB_E_STALE;
+    if (!write || (format != EBB_REPORT_TEXT && !json))
+        return error_set(EBB_E_ARGUMENT, "report: format %d, callback %s", (int)format,
+                         write ? "set" : "NULL");
+    small_fold((struct region *)handle.lane);
+    collect(&leaks);
+    qsort(leaks.groups, leaks.count, sizeof *leaks.groups, more_bytes_first);
+    text_print(&text, json ? "{\"region\":" : "live blocks of region ");
+    if (json)
+        text_json_string(&text, leaks.region->name);
+    else
+        text_print(&text, "%s: %llu\n", leaks.region->name,
+                   (unsigned long long)leaks.region->blocks_meter.current);
+    if (json)
+        text_print(&text, ",\"blocks\":%llu,\"groups\":[",
+                   (unsigned long long)leaks.region->blocks_meter.current);
+    print_groups(&text, &leaks, json);
+    if (json)
+        text_print(&text, "]}");
+    return text.result;
+}

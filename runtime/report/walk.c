@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * walk.c - the walkers over regions, and the conservation laws of a whole pool.
+ *
+ * Everything that is counted is counted again from the structures themselves. A law that does
+ * not hold ends the process: it is a bug in ebb, or somebody wrote where nothing is his.
+ */
+#include "base/check.h"
+#include "base/error.h"
+#include "region/region.h"
+
+#include <ebb/report.h>
+
+struct sums {
+    uint64_t blocks, requested, used;
+};
+
+struct window_walk {
+    struct sums *sums;
+    size_t live_bytes;
+    uint32_t live_blocks;
+};
+
+static void add_small(void *context, uintptr_t addr, size_t bytes, bool block) {
+    struct window_walk *walk = context;
+    (void)addr;
+    walk->live_bytes += block ? small_step(bytes) : RANGE_GRANULE;
+    walk->live_blocks += block;
+    walk->sums->blocks += block;
+    walk->sums->requested += bytes;
+}
+
+static void check_window(const struct region *region, const struct ebb_piece *window,
+                         struct sums *sums) {
+    struct window_walk walk = {sums, 0, 0};
+    CHECK_ALWAYS(range_block_at(window->addr) == window);
+    CHECK_ALWAYS(range_block_at(piece_end(window) - 1) == window);
+    small_each_live(region, window, add_small, &walk);
+    CHECK_ALWAYS(walk.live_blocks == window->window.live_blocks);
+    CHECK_ALWAYS(walk.live_bytes == window->window.live_bytes);
+    CHECK_ALWAYS(walk.live_blocks || window == region->window || window->pins);
+    sums->used += walk.live_bytes;
+}
+
+static void check_block(const struct region *region, const struct ebb_piece *block,
+                        struct sums *sums) {
+    CHECK_ALWAYS(range_block_at(block->addr) == block);
+    CHECK_ALWAYS(block->block.requested <= block->bytes && block->region == region->index);
+    sums->blocks++;
+    sums->requested += block->block.requested;
+    sums->used += block->bytes;
+}
+
+static void check_piece(const struct region *region, const struct ebb_piece *piece) {
+    const struct ebb_piece *after = piece->after;
+    bool free = piece->state == PIECE_FREE || piece->state == PIECE_TOP;
+    CHECK_ALWAYS(piece->bytes > 0 && piece->bytes % EBB_UNIT == 0);
+    CHECK_ALWAYS(free || piece->state == PIECE_BLOCK || piece->state == PIECE_WINDOW);
+    CHECK_ALWAYS(piece->state != PIECE_TOP || piece == region->top);
+    CHECK_ALWAYS(!after || (after->before == piece && after->addr == piece_end(piece)));
+    CHECK_ALWAYS(!after || !free || (after->state != PIECE_FREE && after->state != PIECE_TOP));
+}
+
+static void check_run(const struct region *region, const struct ebb_piece *run) {
+    CHECK_ALWAYS(run->state == PIECE_RUN && run->region == region->index);
+    if (run->flag) {
+        CHECK_ALWAYS(run->run.live_blocks > 0 && run->run.used <= run->bytes);
+        return;
+    }
+    uintptr_t at = run->addr;
+    for (const struct ebb_piece *piece = run->run.first; piece; piece = piece->after) {
+        CHECK_ALWAYS(piece->addr == at);
+        check_piece(region, piece);
+        at = piece_end(piece);
+    }
+    CHECK_ALWAYS(at == piece_end(run));
+}
+
+static void check_runs(const struct region *region) {
+    size_t reserved = 0, pinned = 0, count = 0, lent = 0;
+    for (const struct ebb_piece *run = region->runs; run; run = run->next) {
+        check_run(region, run);
+        reserved += run->bytes;
+        pinned += run->flag ? run->bytes - run->run.used : 0;
+        count++;
+    }
+    for (const struct ebb_piece *block = region->departed; block; block = block->next)
+        lent += block->bytes;
+    CHECK_ALWAYS(reserved == region->reserved.current && pinned == region->pinned);
+    CHECK_ALWAYS(count == region->run_count && lent == region->lent);
+}
+
+/* Departed blocks are counted by their new owner: found in the hosts below it. */
+static void add_guests(const struct region *host, const struct region *owner, struct sums *sums) {
+    if (host->heir == owner)
+        for (const struct ebb_piece *block = host->departed; block; block = block->next)
+            check_block(owner, block, sums);
+    for (const struct region *child = host->children; child; child = child->sibling_next)
+        add_guests(child, owner, sums);
+}
+
+static void check_region(struct region *region) {
+    struct sums sums = {0, 0, 0};
+    small_fold(region);
+    for (struct ebb_piece *block = region->blocks; block; block = block->next)
+        if (block->state == PIECE_BLOCK)
+            check_block(region, block, &sums);
+    for (struct ebb_piece *window = region->windows; window; window = window->next)
+        check_window(region, window, &sums);
+    for (struct region *child = region->children; child; child = child->sibling_next)
+        add_guests(child, region, &sums);
+    CHECK_ALWAYS(sums.blocks == region->blocks_meter.current);
+    CHECK_ALWAYS(sums.requested == region->requested.current);
+    CHECK_ALWAYS(sums.used == region->used.current);
+    check_runs(region);
+}
+
+int ebb_check_pool(struct ebb_pool *pool) {
+    size_t owned = 0;
+    uint64_t open = 0;
+    if (!pool && !(pool = ebb_pool_default()))
+        return EBB_E_MEMORY;
+    pthread_mutex_lock(&pool->lock);
+    for (struct region *region = pool->open_list; region; region = region->list_next, open++) {
+        check_region(region);
+        owned += region->reserved.current;
+    }
+    CHECK_ALWAYS(open == pool->open_regions && owned == pool->pages.run_bytes);
+    pool_check_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    return 0;
+}
