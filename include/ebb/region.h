@@ -122,7 +122,7 @@ EBB_API EBB_NODISCARD inline void *ebb_region_alloc(ebb_region region, size_t by
     struct ebb_lane *lane = region.lane;
     if (bytes <= EBB_SMALL_MAX_BYTES && align != 0 && align <= EBB_SMALL_MAX_ALIGN &&
         (align & (align - 1)) == 0) {
-        uintptr_t step = bytes == 0 ? EBB_GRANULE : (bytes + EBB_GRANULE - 1) & ~(EBB_GRANULE - 1);
+        uintptr_t step = (bytes + (EBB_GRANULE - 1) + (bytes == 0)) & ~(EBB_GRANULE - 1);
         uintptr_t start = lane->cursor;
         if (align > EBB_GRANULE)
             start = (start + align - 1) & ~(uintptr_t)(align - 1);

@@ -45,53 +45,51 @@ static bool grow(struct piece_store *store) {
     return true;
 }
 
-/* Makes `current` a batch with an entry left. */
+/* Makes the entries of the next batch ready. */
 static bool advance(struct piece_store *store) {
-    struct ebb_piece *next = store->current ? store->current->next : store->first;
-    if (!next) {
-        if (!grow(store))
-            return false;
-        next = store->current ? store->current->next : store->first;
-    }
-    store->current = next;
+    struct ebb_piece **next = store->current ? &store->current->next : &store->first;
+    if (!*next && !grow(store))
+        return false;
+    store->current = *next;
     store->cut = 1;
+    store->ready += PIECES_PER_BATCH - 1;
     return true;
 }
 
 struct ebb_piece *piece_take(struct piece_store *store) {
     struct ebb_piece *piece = store->free;
-    if (piece) {
-        store->free = piece->next;
-        return piece;
-    }
-    if ((!store->current || store->cut == PIECES_PER_BATCH) && !advance(store))
+    if (!store->ready && !advance(store))
         return NULL;
-    return store->current + store->cut++;
+    store->ready--;
+    if (!piece)
+        return store->current + store->cut++;
+    store->free = piece->next;
+    return piece;
 }
 
-bool piece_prepare(struct piece_store *store, unsigned count) {
-    struct ebb_piece *taken = NULL;
-    bool enough = true;
-    for (unsigned i = 0; i < count && enough; i++) {
-        struct ebb_piece *piece = piece_take(store);
-        enough = piece != NULL;
-        if (piece) {
-            piece->next = taken;
-            taken = piece;
-        }
+/* What is left of the current batch goes to the free list, so that the next can be current. */
+static void finish_batch(struct piece_store *store) {
+    while (store->current && store->cut < PIECES_PER_BATCH) {
+        struct ebb_piece *piece = store->current + store->cut++;
+        piece->next = store->free;
+        store->free = piece;
     }
-    while (taken) {
-        struct ebb_piece *piece = taken;
-        taken = piece->next;
-        piece_give(store, piece);
+}
+
+bool piece_make_ready(struct piece_store *store, unsigned count) {
+    while (store->ready < count) {
+        finish_batch(store);
+        if (!advance(store))
+            return false;
     }
-    return enough;
+    return true;
 }
 
 void piece_give(struct piece_store *store, struct ebb_piece *piece) {
     piece->state = PIECE_UNUSED;
     piece->next = store->free;
     store->free = piece;
+    store->ready++;
 }
 
 static void share_tail(struct piece_store *store) {
@@ -113,6 +111,7 @@ void piece_forget_all(struct piece_store *store) {
     store->free = NULL;
     store->current = NULL;
     store->cut = 0;
+    store->ready = 0;
     if (store->batches > BATCHES_KEPT)
         share_tail(store);
 }

@@ -80,13 +80,18 @@ struct piece_store {
     struct ebb_piece *current; /* batch that is cut next */
     uint32_t cut;              /* entries taken from it */
     uint32_t batches;
+    uint32_t ready; /* calls of piece_take() that need no new batch */
 };
 
 /* A piece with undefined contents, or NULL when the array is used up or a test refuses. */
 struct ebb_piece *piece_take(struct piece_store *store);
 
+bool piece_make_ready(struct piece_store *store, unsigned count);
+
 /* Makes sure that the next `count` calls of piece_take() cannot fail. */
-bool piece_prepare(struct piece_store *store, unsigned count);
+static inline bool piece_prepare(struct piece_store *store, unsigned count) {
+    return store->ready >= count || piece_make_ready(store, count);
+}
 
 void piece_give(struct piece_store *store, struct ebb_piece *piece);
 

@@ -39,10 +39,15 @@ static struct ebb_pool *take_record(void) {
 
 static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options, bool phantom) {
     struct piece_store store = pool->pages.store;
-    void *slots = pool->free_slots;
+    struct region *slots = pool->slots, *free_slots = pool->free_slots;
+    struct region *spare = atomic_load_explicit(&pool->spare_slot, memory_order_relaxed);
+    uint64_t opened_before = pool->opened_before;
     memset(pool, 0, sizeof *pool);
     pool->pages.store = store;
-    pool->free_slots = slots;
+    pool->slots = slots;
+    pool->free_slots = free_slots;
+    pool->opened_before = opened_before;
+    atomic_init(&pool->spare_slot, spare);
     pages_init(&pool->pages, phantom);
     pthread_mutex_init(&pool->lock, NULL);
     snprintf(pool->name, sizeof pool->name, "%s", options->name ? options->name : "pool");
@@ -96,7 +101,7 @@ static struct ebb_pool *make_once(_Atomic(struct ebb_pool *) *place, const char 
     if (!mine || atomic_compare_exchange_strong_explicit(place, &other, mine, memory_order_acq_rel,
                                                          memory_order_acquire))
         return mine;
-    ebb_pool_destroy(mine);
+    pool_retire(mine);
     return other;
 }
 
@@ -108,13 +113,17 @@ struct ebb_pool *pool_for_measuring(void) {
     return make_once(&measuring_pool, "measuring", true);
 }
 
-static bool is_built_in(const struct ebb_pool *pool) {
+bool pool_is_built_in(const struct ebb_pool *pool) {
     return pool == atomic_load_explicit(&default_pool, memory_order_relaxed) ||
            pool == atomic_load_explicit(&measuring_pool, memory_order_relaxed);
 }
 
-static void retire(struct ebb_pool *pool) {
+void pool_retire(struct ebb_pool *pool) {
     struct ebb_pool **link = &all_pools;
+    pthread_mutex_lock(&pool->lock);
+    pages_fini(&pool->pages);
+    pool->alive = false;
+    pthread_mutex_unlock(&pool->lock);
     pthread_mutex_lock(&registry);
     while (*link && *link != pool)
         link = &(*link)->next;
@@ -123,26 +132,6 @@ static void retire(struct ebb_pool *pool) {
     pool->next = spare_pools;
     spare_pools = pool;
     pthread_mutex_unlock(&registry);
-}
-
-int ebb_pool_destroy(struct ebb_pool *pool) {
-    if (!pool || is_built_in(pool) || !pool->alive)
-        return error_set(EBB_E_ARGUMENT, "pool %p cannot be destroyed: %s", (void *)pool,
-                         !pool         ? "it is NULL"
-                         : pool->alive ? "it is the default pool"
-                                       : "it was destroyed before");
-    pthread_mutex_lock(&pool->lock);
-    uint64_t open = pool->open_regions;
-    if (open == 0) {
-        pages_fini(&pool->pages);
-        pool->alive = false;
-    }
-    pthread_mutex_unlock(&pool->lock);
-    if (open)
-        return error_set(EBB_E_BUSY, "pool '%s' has %llu open regions", pool->name,
-                         (unsigned long long)open);
-    retire(pool);
-    return 0;
 }
 
 void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *context) {

@@ -30,6 +30,8 @@ struct recent {
     size_t new_bytes; /* pages made resident since the last boundary */
 };
 
+struct region; /* of the layer above; a pool only keeps its slots */
+
 struct ebb_pool {
     pthread_mutex_t lock;
     struct pages pages;
@@ -45,14 +47,21 @@ struct ebb_pool {
     char name[POOL_NAME_BYTES];
     /* filled by the regions layer under the lock */
     struct ebb_meter closed_blocks, closed_requested, closed_used; /* sums over closed regions */
-    uint64_t open_regions, opened_regions;
-    void *free_slots;   /* region slots that belong to this pool */
-    void *open_list;    /* newest open region; linked by the regions layer */
+    _Atomic(struct region *) spare_slot; /* closed last, hot; taken without the lock */
+    struct region *free_slots;           /* other closed slots */
+    struct region *slots;                /* all slots of this pool, open or not */
+    uint64_t opened_before;              /* generations of the slots when the pool was made */
     struct ebb_pool *next; /* list of all pools */
 };
 
 /* The pool whose regions have addresses but no memory. NULL with EBB_E_MEMORY. */
 struct ebb_pool *pool_for_measuring(void);
+
+/* True for the default pool and the measuring one, which live as long as the process. */
+bool pool_is_built_in(const struct ebb_pool *pool);
+
+/* Ends a pool without open regions: pages go back, the record waits to be used again. */
+void pool_retire(struct ebb_pool *pool);
 
 /* Calls back for each pool of the process, the measuring one not included. */
 void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *context);

@@ -477,6 +477,8 @@ static struct ebb_piece *cut_group(struct region *region, struct ebb_piece *run,
 }
 
 void promote_depart_locked(struct region *region) {
+    if (!region->departed)
+        return;
     struct ebb_piece *block = sort(region->departed), *right = NULL;
     struct region *heir = region->heir;
     region->departed = NULL;

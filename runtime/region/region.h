@@ -2,6 +2,7 @@
 /*
  * region.h - the private body of a region, and what its parts offer each other.
  *
+ *     slots.c     the slots that regions live in
  *     tree.c      open, close, parents and children        lifetimes
  *     small.c     the small lane: windows, bumping, holes  where small blocks go
  *     large.c     the large lane: best fit over runs       where large blocks go
@@ -55,7 +56,8 @@ struct region {
     struct ebb_pool *pool;
     struct region *parent, *children;
     struct region *sibling_next, *sibling_prev;
-    struct region *list_next, *list_prev; /* open regions of the pool */
+    struct region *list_next; /* all slots of the pool */
+    struct region *free_next; /* closed slots of the pool */
     unsigned depth;
 
     /* budget: the nearest region on the way up that has a limit, itself included */
@@ -77,6 +79,18 @@ struct region {
 
     struct fit fit; /* free pieces of all runs but the top */
 };
+
+/* ---- slots.c ---- */
+
+struct region *slot_take(struct ebb_pool *pool);
+void slot_give(struct ebb_pool *pool, struct region *region);
+uint64_t slot_count_open(const struct ebb_pool *pool);
+uint64_t slot_count_opened(const struct ebb_pool *pool);
+
+/* True if a region is open in the slot. */
+static inline bool region_is_live(const struct region *region) {
+    return region->lane.generation & 1;
+}
 
 /* ---- tree.c ---- */
 

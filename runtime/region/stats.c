@@ -65,8 +65,9 @@ static void include_closed(struct ebb_meter *whole, const struct ebb_meter *clos
 static void read_pool(struct ebb_pool *pool, struct ebb_pool_stats *stats) {
     pthread_mutex_lock(&pool->lock);
     *stats = (struct ebb_pool_stats){.size = sizeof *stats, .reserved = pool->reserved};
-    for (struct region *region = pool->open_list; region; region = region->list_next)
-        include_region(stats, region);
+    for (struct region *region = pool->slots; region; region = region->list_next)
+        if (region_is_live(region))
+            include_region(stats, region);
     include_closed(&stats->blocks, &pool->closed_blocks);
     include_closed(&stats->requested, &pool->closed_requested);
     include_closed(&stats->used, &pool->closed_used);
@@ -75,8 +76,8 @@ static void read_pool(struct ebb_pool *pool, struct ebb_pool_stats *stats) {
     stats->waste = stats->owned - stats->used.current;
     stats->recent_peak = pool_recent_peak_locked(pool);
     stats->given_back = pool->given_back;
-    stats->open_regions = pool->open_regions;
-    stats->opened_regions = pool->opened_regions;
+    stats->open_regions = slot_count_open(pool);
+    stats->opened_regions = slot_count_opened(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 

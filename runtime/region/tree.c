@@ -54,44 +54,6 @@ bool region_is_above(const struct region *ancestor, const struct region *region)
     return false;
 }
 
-/* ---- slots ---- */
-
-static void link_in(struct region *region, struct ebb_pool *pool) {
-    struct region *newest = pool->open_list;
-    region->list_prev = NULL;
-    region->list_next = newest;
-    if (newest)
-        newest->list_prev = region;
-    pool->open_list = region;
-    pool->open_regions++;
-    pool->opened_regions++;
-}
-
-static void link_out(struct region *region, struct ebb_pool *pool) {
-    if (region->list_prev)
-        region->list_prev->list_next = region->list_next;
-    else
-        pool->open_list = region->list_next;
-    if (region->list_next)
-        region->list_next->list_prev = region->list_prev;
-    pool->open_regions--;
-}
-
-static struct region *take_slot(struct ebb_pool *pool) {
-    if (!os.allow(OS_SLOT))
-        return NULL;
-    pthread_mutex_lock(&pool->lock);
-    struct region *region = pool->free_slots;
-    if (region)
-        pool->free_slots = region->list_next;
-    else
-        region = range_carve_region();
-    if (region)
-        link_in(region, pool);
-    pthread_mutex_unlock(&pool->lock);
-    return region;
-}
-
 /* ---- opening ---- */
 
 static void copy_name(char *to, const char *name) {
@@ -104,12 +66,11 @@ static void copy_name(char *to, const char *name) {
 static void clear(struct region *region) {
     uint64_t generation = region->lane.generation;
     struct piece_store store = region->store;
-    struct region *next = region->list_next, *prev = region->list_prev;
+    struct region *next = region->list_next;
     memset(region, 0, offsetof(struct region, name));
     region->lane.generation = generation;
     region->store = store;
     region->list_next = next;
-    region->list_prev = prev;
     fit_clear(&region->fit);
 }
 
@@ -193,7 +154,7 @@ static struct region *open_region(const struct ebb_region_options *options) {
     struct ebb_pool *pool = choose_pool(options, parent);
     if (!pool)
         return NULL;
-    struct region *region = take_slot(pool);
+    struct region *region = slot_take(pool);
     if (!region) {
         error_set(EBB_E_MEMORY, "no slot for another region: %zu can be open",
                   range.region_count);
@@ -236,14 +197,10 @@ static void unpoison(const struct region *region) {
         poison_opened(run->addr, run->bytes);
 }
 
-void region_close(struct region *region) {
+/* Everything that needs the pool: a region that never had pages skips it. */
+static void give_pages(struct region *region) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
-    region_close_children(region);
-    unpoison(region);
-    small_forget(region);
-    count_uncharge(region, region->used.current);
-    orphan(region);
     pthread_mutex_lock(&pool->lock);
     promote_depart_locked(region);
     large_forget(region, 0, &given);
@@ -251,11 +208,21 @@ void region_close(struct region *region) {
     fold_into_pool(region, pool);
     if (region->depth <= 1)
         pool_step_ended_locked(pool);
-    link_out(region, pool);
-    region->lane.generation++;
-    region->list_next = pool->free_slots;
-    pool->free_slots = region;
     pthread_mutex_unlock(&pool->lock);
+}
+
+void region_close(struct region *region) {
+    region_close_children(region);
+    unpoison(region);
+    small_forget(region);
+    count_uncharge(region, region->used.current);
+    orphan(region);
+    if (region->blocks_meter.total || region->runs)
+        give_pages(region);
+    else
+        piece_forget_all(&region->store);
+    region->lane.generation++;
+    slot_give(region->pool, region);
 }
 
 int ebb_region_close(ebb_region handle) {

@@ -126,8 +126,8 @@ int ebb_report_pool(struct ebb_pool *pool, enum ebb_report_format format, ebb_wr
     if (!pool && !(pool = ebb_pool_default()))
         return EBB_E_MEMORY;
     print_pool(&text, pool, json);
-    for (struct region *region = pool->open_list; region; region = region->list_next) {
-        if (region->parent)
+    for (struct region *region = pool->slots; region; region = region->list_next) {
+        if (region->parent || !region_is_live(region))
             continue;
         if (json && !first)
             text_print(&text, ",");

@@ -117,15 +117,16 @@ static void check_region(struct region *region) {
 
 int ebb_check_pool(struct ebb_pool *pool) {
     size_t owned = 0;
-    uint64_t open = 0;
     if (!pool && !(pool = ebb_pool_default()))
         return EBB_E_MEMORY;
     pthread_mutex_lock(&pool->lock);
-    for (struct region *region = pool->open_list; region; region = region->list_next, open++) {
+    for (struct region *region = pool->slots; region; region = region->list_next) {
+        if (!region_is_live(region))
+            continue;
         check_region(region);
         owned += region->reserved.current;
     }
-    CHECK_ALWAYS(open == pool->open_regions && owned == pool->pages.run_bytes);
+    CHECK_ALWAYS(owned == pool->pages.run_bytes);
     pool_check_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return 0;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * slots.c - the slots that regions live in.
+ *
+ * A slot belongs to one pool for ever and is on its list of slots, open or not; walkers go over
+ * that list. The slot that was closed last waits in `spare_slot`, where opening takes it with
+ * one exchange and without the lock. Invariant: a closed slot is the spare one or on the list of
+ * free slots, never both.
+ */
+#include "base/error.h"
+#include "base/os.h"
+#include "region/region.h"
+
+static struct region *take_locked(struct ebb_pool *pool) {
+    struct region *region = pool->free_slots;
+    if (region) {
+        pool->free_slots = region->free_next;
+        return region;
+    }
+    region = range_carve_region();
+    if (region) {
+        region->list_next = pool->slots;
+        pool->slots = region;
+    }
+    return region;
+}
+
+struct region *slot_take(struct ebb_pool *pool) {
+    if (!os.allow(OS_SLOT))
+        return NULL;
+    /* acquire: pairs with the exchange of the thread that closed here, its writes are seen */
+    struct region *region =
+        atomic_exchange_explicit(&pool->spare_slot, NULL, memory_order_acquire);
+    if (region)
+        return region;
+    pthread_mutex_lock(&pool->lock);
+    region = take_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    return region;
+}
+
+void slot_give(struct ebb_pool *pool, struct region *region) {
+    /* release: what this thread wrote is seen by the next owner; acquire: of the one we get */
+    struct region *older =
+        atomic_exchange_explicit(&pool->spare_slot, region, memory_order_acq_rel);
+    if (!older)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    older->free_next = pool->free_slots;
+    pool->free_slots = older;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint64_t slot_count_open(const struct ebb_pool *pool) {
+    uint64_t open = 0;
+    for (const struct region *region = pool->slots; region; region = region->list_next)
+        open += region_is_live(region);
+    return open;
+}
+
+uint64_t slot_count_opened(const struct ebb_pool *pool) {
+    uint64_t opened = 0;
+    for (const struct region *region = pool->slots; region; region = region->list_next)
+        opened += (region->lane.generation + 1) / 2;
+    return opened - pool->opened_before;
+}
+
+int ebb_pool_destroy(struct ebb_pool *pool) {
+    if (!pool || !pool->alive || pool_is_built_in(pool))
+        return error_set(EBB_E_ARGUMENT, "pool %p cannot be destroyed: %s", (void *)pool,
+                         !pool         ? "it is NULL"
+                         : pool->alive ? "it is the default pool"
+                                       : "it was destroyed before");
+    pthread_mutex_lock(&pool->lock);
+    uint64_t open = slot_count_open(pool);
+    pool->opened_before += slot_count_opened(pool);
+    pthread_mutex_unlock(&pool->lock);
+    if (open)
+        return error_set(EBB_E_BUSY, "pool '%s' has %llu open regions", pool->name,
+                         (unsigned long long)open);
+    pool_retire(pool);
+    return 0;
+}
