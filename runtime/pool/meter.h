@@ -16,6 +16,32 @@ static inline void meter_subtract(struct ebb_meter *meter, uint64_t amount) {
     meter->current -= amount;
 }
 
+/*
+ * The same for what changes with every block. The highest is looked at only before something
+ * leaves and when it is read: until then it cannot have been passed.
+ */
+struct flow {
+    uint64_t in;  /* everything that ever came */
+    uint64_t out; /* everything that left */
+    uint64_t peak;
+};
+
+static inline uint64_t flow_now(const struct flow *flow) {
+    return flow->in - flow->out;
+}
+
+static inline void flow_leave(struct flow *flow, uint64_t amount) {
+    uint64_t now = flow->in - flow->out;
+    if (now > flow->peak)
+        flow->peak = now;
+    flow->out += amount;
+}
+
+static inline struct ebb_meter flow_read(const struct flow *flow) {
+    uint64_t now = flow_now(flow);
+    return (struct ebb_meter){now, now > flow->peak ? now : flow->peak, flow->in};
+}
+
 /* Adds what a closed or open part has seen to a whole: peaks add up to an upper bound. */
 static inline void meter_include(struct ebb_meter *whole, const struct ebb_meter *part) {
     whole->current += part->current;

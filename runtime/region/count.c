@@ -10,20 +10,8 @@
 #include "base/error.h"
 #include "region/region.h"
 
-void count_block(struct region *region, size_t requested, size_t used) {
-    meter_add(&region->blocks_meter, 1);
-    meter_add(&region->requested, requested);
-    meter_add(&region->used, used);
-}
-
-void count_block_gone(struct region *region, size_t requested, size_t used) {
-    meter_subtract(&region->blocks_meter, 1);
-    meter_subtract(&region->requested, requested);
-    meter_subtract(&region->used, used);
-}
-
 size_t count_waste(const struct region *region) {
-    return region->reserved.current - region->lent - (region->used.current - region->guests);
+    return region->reserved.current - region->lent - (flow_now(&region->used) - region->guests);
 }
 
 static struct region *budget_above(const struct region *limited) {
@@ -71,7 +59,7 @@ void count_uncharge_below(struct region *region, const struct region *until, siz
         limited->charged -= bytes;
 }
 
-void count_uncharge(struct region *region, size_t bytes) {
+void count_give_back(struct region *region, size_t bytes) {
     for (struct region *limited = region->budget; limited; limited = budget_above(limited))
         limited->charged -= bytes;
     uncharge_pool(region->pool, bytes);

@@ -42,7 +42,7 @@ static void __attribute__((format(printf, 2, 3))) add(struct page *page, const c
 
 static void add_region(struct page *page, const struct region *region) {
     add(page, "  region '%s': used %llu, reserved %llu, waste %zu", region->name,
-        (unsigned long long)region->used.current, (unsigned long long)region->reserved.current,
+        (unsigned long long)flow_now(&region->used), (unsigned long long)region->reserved.current,
         count_waste(region));
     if (region->limit_bytes)
         add(page, ", limit %zu with %zu charged", region->limit_bytes, region->charged);

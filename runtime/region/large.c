@@ -373,12 +373,12 @@ int large_resize(struct region *region, struct ebb_piece *block, size_t bytes) {
         int result = extend_block(region, block, used);
         if (result)
             return result;
-        meter_add(&region->used, used - before);
+        region->used.in += used - before;
     } else if (used < before) {
-        meter_subtract(&region->used, cut_block(region, block, used));
+        flow_leave(&region->used, cut_block(region, block, used));
     }
-    meter_subtract(&region->requested, block->block.requested);
-    meter_add(&region->requested, bytes);
+    flow_leave(&region->requested, block->block.requested);
+    region->requested.in += bytes;
     block->block.requested = bytes;
     if (!region->measuring) {
         poison_unused(block->addr, size_larger(before, block->bytes));

@@ -91,13 +91,15 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     region_close_children(region);
     unpoison(region);
     small_forget(region);
-    count_uncharge(region, region->used.current);
+    count_uncharge(region, flow_now(&region->used));
     pthread_mutex_lock(&pool->lock);
     promote_depart_locked(region);
     large_forget(region, keep_bytes, &given);
     pool_give_list_locked(pool, given);
     pthread_mutex_unlock(&pool->lock);
-    region->blocks_meter.current = region->requested.current = region->used.current = 0;
+    flow_leave(&region->counted, flow_now(&region->counted));
+    flow_leave(&region->requested, flow_now(&region->requested));
+    flow_leave(&region->used, flow_now(&region->used));
     region->marks = 0;
     return 0;
 }

@@ -146,19 +146,19 @@ static size_t natural_align(const struct ebb_survivor *survivor) {
 
 /* Counters of the target that a failed promotion must not have moved. */
 struct undo {
-    struct ebb_meter blocks, requested, used;
+    struct flow counted, requested, used;
     uint64_t small_blocks, large_blocks;
 };
 
 static struct undo remember(struct region *target) {
     small_fold(target);
-    return (struct undo){target->blocks_meter, target->requested, target->used,
+    return (struct undo){target->counted, target->requested, target->used,
                          target->small_blocks, target->large_blocks};
 }
 
 static void restore(struct region *target, const struct undo *undo) {
     small_fold(target);
-    target->blocks_meter = undo->blocks;
+    target->counted = undo->counted;
     target->requested = undo->requested;
     target->used = undo->used;
     target->small_blocks = undo->small_blocks;
@@ -383,7 +383,7 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
     if (result)
         return result;
     small_fold(promotion.source);
-    uint64_t alive = promotion.source->blocks_meter.current;
+    uint64_t alive = flow_now(&promotion.source->counted);
     if (lost_blocks)
         *lost_blocks = alive - promotion.cost.copied_blocks;
     size_t pinned = promotion.target->pinned;

@@ -15,9 +15,9 @@
  * open in it and grows with every open and close, so a stale handle never matches again.
  *
  * Laws (region_check() walks them):
- *     used.current     = bytes of live large blocks + live_bytes of all windows
+ *     used now         = bytes of live large blocks + live_bytes of all windows
  *     reserved.current = bytes of all runs
- *     waste            = reserved - lent - (used - guests)
+ *     waste            = reserved - lent - (used now - guests)
  */
 #ifndef EBB_REGION_REGION_H
 #define EBB_REGION_REGION_H
@@ -70,7 +70,8 @@ struct region {
     unsigned marks;
     uint64_t mark_serial;
 
-    struct ebb_meter blocks_meter, requested, used, reserved;
+    struct flow counted, requested, used; /* blocks, and their bytes */
+    struct ebb_meter reserved;
     uint64_t small_blocks, large_blocks, run_count, child_count;
     size_t lent;   /* used bytes of ancestors in these runs */
     size_t guests; /* used bytes of this region in runs of descendants */
@@ -94,8 +95,17 @@ static inline bool region_is_live(const struct region *region) {
 
 /* ---- tree.c ---- */
 
+/* Says that a handle is of no open region: sets the error, returns NULL. */
+struct region *region_not_found(ebb_region handle);
+
 /* The open region behind a handle, or NULL with EBB_E_STALE. */
-struct region *region_find(ebb_region handle);
+static inline struct region *region_find(ebb_region handle) {
+    size_t offset = (size_t)((char *)handle.lane - range.regions);
+    if (offset < range.region_count * RANGE_REGION_BYTES &&
+        handle.lane->generation == handle.generation && (handle.generation & 1))
+        return (struct region *)handle.lane;
+    return region_not_found(handle);
+}
 
 ebb_region region_handle(struct region *region);
 struct region *region_at(uint32_t index);
@@ -113,7 +123,22 @@ int small_release(struct region *region, struct ebb_piece *window, uintptr_t add
 int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes);
 
 /* Takes what was bumped inline since the last time into the counters. */
-void small_fold(struct region *region);
+static inline void small_fold(struct region *region) {
+    uint64_t tally = region->lane.tally;
+    if (!tally)
+        return;
+    size_t blocks = tally & 0xffff, advance = region->lane.cursor - region->folded;
+    struct ebb_piece *window = region->window;
+    region->counted.in += blocks;
+    region->requested.in += tally >> 16;
+    region->used.in += advance;
+    region->small_blocks += blocks;
+    region->small_used += advance;
+    window->window.live_bytes += (uint32_t)advance;
+    window->window.live_blocks = (uint16_t)(window->window.live_blocks + blocks);
+    region->lane.tally = 0;
+    region->folded = region->lane.cursor;
+}
 
 /* Opens or shuts the inline path, as the region's state asks. */
 void small_set_inline(struct region *region);
@@ -175,13 +200,27 @@ int block_find(struct region *region, const void *address, struct ebb_piece **pi
 
 /* Counts `bytes` against all budgets on the way up; EBB_E_REGION_LIMIT or _POOL_LIMIT. */
 int count_charge(struct region *region, size_t bytes);
-void count_uncharge(struct region *region, size_t bytes);
+void count_give_back(struct region *region, size_t bytes);
+
+static inline void count_uncharge(struct region *region, size_t bytes) {
+    if (region->metered)
+        count_give_back(region, bytes);
+}
 
 /* Budgets strictly below `until` on the way up. */
 void count_uncharge_below(struct region *region, const struct region *until, size_t bytes);
 
-void count_block(struct region *region, size_t requested, size_t used);
-void count_block_gone(struct region *region, size_t requested, size_t used);
+static inline void count_block(struct region *region, size_t requested, size_t used) {
+    region->counted.in++;
+    region->requested.in += requested;
+    region->used.in += used;
+}
+
+static inline void count_block_gone(struct region *region, size_t requested, size_t used) {
+    flow_leave(&region->counted, 1);
+    flow_leave(&region->requested, requested);
+    flow_leave(&region->used, used);
+}
 
 size_t count_waste(const struct region *region);
 

@@ -38,11 +38,6 @@ static size_t entry_bytes(uint16_t entry) {
 
 /* ---- counters ---- */
 
-static void add_live(struct region *region, struct ebb_piece *window, size_t bytes) {
-    window->window.live_bytes += (uint32_t)bytes;
-    region->small_used += bytes;
-}
-
 static void subtract_live(struct region *region, struct ebb_piece *window, size_t bytes) {
     window->window.live_bytes -= (uint32_t)bytes;
     region->small_used -= bytes;
@@ -53,23 +48,8 @@ static void drop_padding(struct region *region, struct ebb_piece *window, size_t
     if (!bytes)
         return;
     subtract_live(region, window, bytes);
-    meter_subtract(&region->used, bytes);
+    flow_leave(&region->used, bytes);
     count_uncharge(region, bytes);
-}
-
-void small_fold(struct region *region) {
-    uint64_t tally = region->lane.tally;
-    if (!tally)
-        return;
-    size_t blocks = tally & 0xffff, advance = region->lane.cursor - region->folded;
-    meter_add(&region->blocks_meter, blocks);
-    meter_add(&region->requested, tally >> 16);
-    meter_add(&region->used, advance);
-    add_live(region, region->window, advance);
-    region->window->window.live_blocks = (uint16_t)(region->window->window.live_blocks + blocks);
-    region->small_blocks += blocks;
-    region->lane.tally = 0;
-    region->folded = region->lane.cursor;
 }
 
 void small_set_inline(struct region *region) {
@@ -300,20 +280,26 @@ static int no_block(const struct region *region, uintptr_t addr, uint16_t entry)
                      region->name);
 }
 
-/* The entry of the live block at `addr`, or NULL with an error. */
-static uint16_t *live_entry(struct region *region, const struct ebb_piece *window,
-                            uintptr_t addr) {
+static uint16_t *no_live_entry(const struct region *region, const struct ebb_piece *window,
+                               uintptr_t addr) {
     bool beyond = window == region->window && addr >= region->lane.cursor && addr < region->limit;
-    uint16_t entry = beyond || addr % RANGE_GRANULE ? 0 : *start_of(addr);
-    if (entry && !(entry & RANGE_RELEASED))
-        return start_of(addr);
-    no_block(region, addr, beyond ? RANGE_RELEASED : entry);
+    no_block(region, addr, beyond ? RANGE_RELEASED : addr % RANGE_GRANULE ? 0 : *start_of(addr));
     return NULL;
+}
+
+/* The entry of the live block at `addr`, or NULL with an error. */
+static inline uint16_t *live_entry(const struct region *region, const struct ebb_piece *window,
+                                   uintptr_t addr) {
+    uint16_t *entry = start_of(addr);
+    bool live = (uint16_t)(*entry - 1) < RANGE_RELEASED - 1 && addr % RANGE_GRANULE == 0;
+    if (window == region->window && addr >= region->lane.cursor && addr < region->limit)
+        live = false;
+    return live ? entry : no_live_entry(region, window, addr);
 }
 
 int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr) {
     uint16_t *entry = live_entry(region, window, addr);
-    if (!entry)
+    if (__builtin_expect(!entry, 0))
         return ebb_last_error();
     small_fold(region);
     size_t bytes = entry_bytes(*entry), step = small_step(bytes);
@@ -321,7 +307,7 @@ int small_release(struct region *region, struct ebb_piece *window, uintptr_t add
     count_uncharge(region, step);
     subtract_live(region, window, step);
     window->window.live_blocks--;
-    if (!region->measuring)
+    if (EBB_POISON && !region->measuring)
         poison_released(addr, step);
     if (is_top(region, window, addr + step)) {
         *entry = 0;
@@ -345,12 +331,13 @@ static int move_top(struct region *region, struct ebb_piece *window, uintptr_t a
     if (step < old_step)
         count_uncharge(region, old_step - step);
     region->lane.cursor = region->folded = addr + step;
-    count_block_gone(region, old, old_step);
+    flow_leave(&region->requested, old);
+    flow_leave(&region->used, old_step);
     subtract_live(region, window, old_step);
-    meter_add(&region->blocks_meter, 1);
-    meter_add(&region->requested, bytes);
-    meter_add(&region->used, step);
-    add_live(region, window, step);
+    region->requested.in += bytes;
+    region->used.in += step;
+    region->small_used += step;
+    window->window.live_bytes += (uint32_t)step;
     return 0;
 }
 
@@ -358,11 +345,11 @@ static int move_top(struct region *region, struct ebb_piece *window, uintptr_t a
 static void shrink_inner(struct region *region, struct ebb_piece *window, uintptr_t addr,
                          size_t old, size_t bytes) {
     size_t step = small_step(bytes), rest = small_step(old) - step;
-    meter_subtract(&region->requested, old);
-    meter_add(&region->requested, bytes);
+    flow_leave(&region->requested, old);
+    region->requested.in += bytes;
     if (!rest)
         return;
-    meter_subtract(&region->used, rest);
+    flow_leave(&region->used, rest);
     subtract_live(region, window, rest);
     count_uncharge(region, rest);
     *start_of(addr + step) = (uint16_t)(RANGE_RELEASED | (rest + 1));

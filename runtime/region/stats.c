@@ -19,9 +19,9 @@ int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
     small_fold(region);
     *stats = (struct ebb_region_stats){
         .size = sizeof *stats,
-        .blocks = region->blocks_meter,
-        .requested = region->requested,
-        .used = region->used,
+        .blocks = flow_read(&region->counted),
+        .requested = flow_read(&region->requested),
+        .used = flow_read(&region->used),
         .reserved = region->reserved,
         .waste = count_waste(region),
         .pinned = region->pinned,
@@ -30,7 +30,7 @@ int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
         .runs = region->run_count,
         .children = region->child_count,
         .limit = region->limit_bytes,
-        .subtree_used = region->limit_bytes ? region->charged : region->used.current,
+        .subtree_used = region->limit_bytes ? region->charged : flow_now(&region->used),
     };
     return 0;
 }
@@ -46,8 +46,8 @@ size_t ebb_region_measured(ebb_region handle) {
 static void include_region(struct ebb_pool_stats *stats, const struct region *region) {
     uint64_t tally = region->lane.tally;
     size_t advance = tally ? region->lane.cursor - region->folded : 0;
-    struct ebb_meter blocks = region->blocks_meter, requested = region->requested;
-    struct ebb_meter used = region->used;
+    struct ebb_meter blocks = flow_read(&region->counted);
+    struct ebb_meter requested = flow_read(&region->requested), used = flow_read(&region->used);
     meter_add(&blocks, tally & 0xffff);
     meter_add(&requested, tally >> 16);
     meter_add(&used, advance);

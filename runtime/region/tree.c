@@ -27,11 +27,7 @@ static const struct ebb_region_options defaults = {.size = sizeof(struct ebb_reg
 
 /* ---- handles ---- */
 
-struct region *region_find(ebb_region handle) {
-    size_t offset = (size_t)((char *)handle.lane - range.regions);
-    if (offset < range.region_count * RANGE_REGION_BYTES &&
-        handle.lane->generation == handle.generation && (handle.generation & 1))
-        return (struct region *)handle.lane;
+struct region *region_not_found(ebb_region handle) {
     error_set(EBB_E_STALE, "handle (%p, generation %llu) is of no open region",
               (void *)handle.lane, (unsigned long long)handle.generation);
     return NULL;
@@ -179,14 +175,16 @@ void region_close_children(struct region *region) {
         region_close(region->children);
 }
 
+static void fold_flow(struct ebb_meter *closed, const struct flow *flow) {
+    struct ebb_meter seen = flow_read(flow);
+    closed->total += seen.total;
+    closed->peak = size_larger(closed->peak, seen.peak);
+}
+
 static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
-    pool->closed_blocks.total += region->blocks_meter.total;
-    pool->closed_requested.total += region->requested.total;
-    pool->closed_used.total += region->used.total;
-    pool->closed_blocks.peak = size_larger(pool->closed_blocks.peak, region->blocks_meter.peak);
-    pool->closed_requested.peak =
-        size_larger(pool->closed_requested.peak, region->requested.peak);
-    pool->closed_used.peak = size_larger(pool->closed_used.peak, region->used.peak);
+    fold_flow(&pool->closed_blocks, &region->counted);
+    fold_flow(&pool->closed_requested, &region->requested);
+    fold_flow(&pool->closed_used, &region->used);
 }
 
 /* Addresses that no block uses are open to ASan again: the next owner poisons its own. */
@@ -215,9 +213,9 @@ void region_close(struct region *region) {
     region_close_children(region);
     unpoison(region);
     small_forget(region);
-    count_uncharge(region, region->used.current);
+    count_uncharge(region, flow_now(&region->used));
     orphan(region);
-    if (region->blocks_meter.total || region->runs)
+    if (region->counted.in || region->runs)
         give_pages(region);
     else
         piece_forget_all(&region->store);
@@ -242,10 +240,10 @@ int ebb_region_close_strict(ebb_region handle) {
         return error_set(EBB_E_CHILD_OPEN, "region '%s' has %llu open children, '%s' among them",
                          region->name, (unsigned long long)region->child_count,
                          region->children->name);
-    if (region->blocks_meter.current)
+    if (flow_now(&region->counted))
         return error_set(EBB_E_LIVE_BLOCKS, "region '%s' has %llu live blocks of %llu bytes",
-                         region->name, (unsigned long long)region->blocks_meter.current,
-                         (unsigned long long)region->requested.current);
+                         region->name, (unsigned long long)flow_now(&region->counted),
+                         (unsigned long long)flow_now(&region->requested));
     region_close(region);
     return 0;
 }

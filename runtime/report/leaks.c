@@ -121,10 +121,10 @@ int ebb_report_leaks(ebb_region handle, enum ebb_report_format format, ebb_write
         text_json_string(&text, leaks.region->name);
     else
         text_print(&text, "%s: %llu\n", leaks.region->name,
-                   (unsigned long long)leaks.region->blocks_meter.current);
+                   (unsigned long long)flow_now(&leaks.region->counted));
     if (json)
         text_print(&text, ",\"blocks\":%llu,\"groups\":[",
-                   (unsigned long long)leaks.region->blocks_meter.current);
+                   (unsigned long long)flow_now(&leaks.region->counted));
     print_groups(&text, &leaks, json);
     if (json)
         text_print(&text, "]}");

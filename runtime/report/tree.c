@@ -23,8 +23,8 @@ static void print_line(struct text *text, struct region *region, unsigned indent
                "%*s%s%s: %llu blocks, requested %llu, used %llu (peak %llu), reserved %llu, "
                "waste %zu, pinned %zu, runs %llu",
                (int)indent * 2, "", region->name, region->sealed ? " (sealed)" : "",
-               NUMBER(region->blocks_meter.current), NUMBER(region->requested.current),
-               NUMBER(region->used.current), NUMBER(region->used.peak),
+               NUMBER(flow_now(&region->counted)), NUMBER(flow_now(&region->requested)),
+               NUMBER(flow_now(&region->used)), NUMBER(flow_read(&region->used).peak),
                NUMBER(region->reserved.current), count_waste(region), region->pinned,
                NUMBER(region->run_count));
     if (region->limit_bytes)
@@ -39,8 +39,8 @@ static void print_object(struct text *text, struct region *region) {
                ",\"blocks\":%llu,\"requested\":%llu,\"used\":%llu,\"used_peak\":%llu,"
                "\"reserved\":%llu,\"waste\":%zu,\"pinned\":%zu,\"runs\":%llu,\"limit\":%zu,"
                "\"sealed\":%s,\"children\":[",
-               NUMBER(region->blocks_meter.current), NUMBER(region->requested.current),
-               NUMBER(region->used.current), NUMBER(region->used.peak),
+               NUMBER(flow_now(&region->counted)), NUMBER(flow_now(&region->requested)),
+               NUMBER(flow_now(&region->used)), NUMBER(flow_read(&region->used).peak),
                NUMBER(region->reserved.current), count_waste(region), region->pinned,
                NUMBER(region->run_count), region->limit_bytes,
                region->sealed ? "true" : "false");

@@ -109,9 +109,9 @@ static void check_region(struct region *region) {
         check_window(region, window, &sums);
     for (struct region *child = region->children; child; child = child->sibling_next)
         add_guests(child, region, &sums);
-    CHECK_ALWAYS(sums.blocks == region->blocks_meter.current);
-    CHECK_ALWAYS(sums.requested == region->requested.current);
-    CHECK_ALWAYS(sums.used == region->used.current);
+    CHECK_ALWAYS(sums.blocks == flow_now(&region->counted));
+    CHECK_ALWAYS(sums.requested == flow_now(&region->requested));
+    CHECK_ALWAYS(sums.used == flow_now(&region->used));
     check_runs(region);
 }
 
