@@ -17,8 +17,8 @@ static inline void meter_subtract(struct ebb_meter *meter, uint64_t amount) {
 }
 
 /*
- * The same for what changes with every block. The highest is looked at only before something
- * leaves and when it is read: until then it cannot have been passed.
+ * The same for what changes with every block. Whoever lets something in notes the highest
+ * before anything can leave: the inline tally does so when it is folded.
  */
 struct flow {
     uint64_t in;  /* everything that ever came */
@@ -30,16 +30,18 @@ static inline uint64_t flow_now(const struct flow *flow) {
     return flow->in - flow->out;
 }
 
+static inline void flow_enter(struct flow *flow, uint64_t amount) {
+    flow->in += amount;
+    if (flow->in - flow->out > flow->peak)
+        flow->peak = flow->in - flow->out;
+}
+
 static inline void flow_leave(struct flow *flow, uint64_t amount) {
-    uint64_t now = flow->in - flow->out;
-    if (now > flow->peak)
-        flow->peak = now;
     flow->out += amount;
 }
 
 static inline struct ebb_meter flow_read(const struct flow *flow) {
-    uint64_t now = flow_now(flow);
-    return (struct ebb_meter){now, now > flow->peak ? now : flow->peak, flow->in};
+    return (struct ebb_meter){flow_now(flow), flow->peak, flow->in};
 }
 
 /* Adds what a closed or open part has seen to a whole: peaks add up to an upper bound. */

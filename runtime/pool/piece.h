@@ -48,11 +48,10 @@ struct ebb_piece {
             struct ebb_piece *spare; /* departing: entry to go back to if it is released first */
         } block;
         struct {
-            struct ebb_piece *hole_next, *hole_prev; /* windows with room between live blocks */
-            uint32_t live_bytes;                     /* blocks that are alive, and padding */
-            uint16_t live_blocks;
-            uint16_t scanned; /* in holes: granules looked at; else: live granules at which the
-                                 next pass over the window is worth it */
+            uint32_t hole_next, hole_prev; /* names of windows with room between live blocks */
+            uint64_t live;                 /* live blocks << 32 | their bytes, and padding */
+            uint32_t act_blocks;           /* a release that leaves so few calls for action */
+            uint32_t scanned;              /* in holes: bytes looked at in this pass */
         } window;
         struct {
             struct ebb_piece *first; /* first piece inside; NULL if relinked */

@@ -72,6 +72,11 @@ static inline struct ebb_piece *range_piece(uint32_t name) {
     return (struct ebb_piece *)(void *)(range.pieces + (size_t)name * 16);
 }
 
+/* The piece of a name, or NULL for the name of nothing. */
+static inline struct ebb_piece *range_piece_or_null(uint32_t name) {
+    return name ? range_piece(name) : NULL;
+}
+
 static inline struct ebb_piece *range_block_at(uintptr_t addr) {
     return range_piece(range.block_at[(addr - range.base) / RANGE_SLOT]);
 }

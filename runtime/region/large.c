@@ -272,6 +272,7 @@ void *large_alloc(struct region *region, size_t bytes, size_t align) {
     piece_push(&region->blocks, block);
     range_name_block(block);
     count_block(region, bytes, used);
+    region->large_used += used;
     region->large_blocks++;
     if (!region->measuring) {
         poison_unused(block->addr, used);
@@ -293,6 +294,8 @@ static void release_survivor(struct region *region, struct ebb_piece *block) {
 }
 
 void large_release(struct region *region, struct ebb_piece *block) {
+    small_fold(region);
+    region->large_used -= block->bytes;
     count_block_gone(region, block->block.requested, block->bytes);
     count_uncharge(region, block->bytes);
     if (!region->measuring) {
@@ -367,18 +370,22 @@ static size_t cut_block(struct region *region, struct ebb_piece *block, size_t u
 
 int large_resize(struct region *region, struct ebb_piece *block, size_t bytes) {
     size_t used, before = block->bytes;
+    small_fold(region);
     if (!size_round_up(size_larger(bytes, LARGE_LEAST), EBB_UNIT, &used))
         return error_set(EBB_E_SIZE, "%zu bytes are more than half the address space", bytes);
     if (used > before) {
         int result = extend_block(region, block, used);
         if (result)
             return result;
-        region->used.in += used - before;
+        flow_enter(&region->used, used - before);
+        region->large_used += used - before;
     } else if (used < before) {
-        flow_leave(&region->used, cut_block(region, block, used));
+        size_t cut = cut_block(region, block, used);
+        flow_leave(&region->used, cut);
+        region->large_used -= cut;
     }
     flow_leave(&region->requested, block->block.requested);
-    region->requested.in += bytes;
+    flow_enter(&region->requested, bytes);
     block->block.requested = bytes;
     if (!region->measuring) {
         poison_unused(block->addr, size_larger(before, block->bytes));

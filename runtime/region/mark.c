@@ -100,6 +100,7 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     flow_leave(&region->counted, flow_now(&region->counted));
     flow_leave(&region->requested, flow_now(&region->requested));
     flow_leave(&region->used, flow_now(&region->used));
+    region->large_used = 0;
     region->marks = 0;
     return 0;
 }

@@ -148,12 +148,13 @@ static size_t natural_align(const struct ebb_survivor *survivor) {
 struct undo {
     struct flow counted, requested, used;
     uint64_t small_blocks, large_blocks;
+    size_t large_used;
 };
 
 static struct undo remember(struct region *target) {
     small_fold(target);
     return (struct undo){target->counted, target->requested, target->used,
-                         target->small_blocks, target->large_blocks};
+                         target->small_blocks, target->large_blocks, target->large_used};
 }
 
 static void restore(struct region *target, const struct undo *undo) {
@@ -163,6 +164,7 @@ static void restore(struct region *target, const struct undo *undo) {
     target->used = undo->used;
     target->small_blocks = undo->small_blocks;
     target->large_blocks = undo->large_blocks;
+    target->large_used = undo->large_used;
 }
 
 static void *copy_block(const struct promotion *promotion, const struct ebb_survivor *survivor,
@@ -275,6 +277,9 @@ static void relink(struct promotion *promotion, void *block, struct ebb_piece *e
         move_run(source, target, old, entry);
     else
         depart(source, target, old, entry);
+    small_fold(source);
+    source->large_used -= entry->bytes;
+    target->large_used += entry->bytes;
     count_block_gone(source, entry->block.requested, entry->bytes);
     count_uncharge_below(source, target, entry->bytes);
     count_block(target, entry->block.requested, entry->bytes);

@@ -15,7 +15,7 @@
  * open in it and grows with every open and close, so a stale handle never matches again.
  *
  * Laws (region_check() walks them):
- *     used now         = bytes of live large blocks + live_bytes of all windows
+ *     used now         = large_used + live bytes of all windows
  *     reserved.current = bytes of all runs
  *     waste            = reserved - lent - (used now - guests)
  */
@@ -35,11 +35,11 @@ struct region {
 
     /* small lane */
     uintptr_t limit;           /* true end of the room at lane.cursor; lane.limit may be shut */
+    uintptr_t room;            /* where the room at the cursor begins, or the newest mark */
     uintptr_t folded;          /* cursor when the tally was last folded */
     struct ebb_piece *window;  /* the one that is bumped in, or NULL */
     struct ebb_piece *windows; /* all, newest first */
     struct ebb_piece *holes;   /* those with room between live blocks */
-    size_t small_used;         /* live_bytes of all windows */
 
     /* large lane */
     struct ebb_piece *blocks;   /* live large blocks and marks, newest first */
@@ -71,6 +71,7 @@ struct region {
     uint64_t mark_serial;
 
     struct flow counted, requested, used; /* blocks, and their bytes */
+    size_t large_used;                    /* of used: large blocks, here or in other's runs */
     struct ebb_meter reserved;
     uint64_t small_blocks, large_blocks, run_count, child_count;
     size_t lent;   /* used bytes of ancestors in these runs */
@@ -102,7 +103,7 @@ struct region *region_not_found(ebb_region handle);
 static inline struct region *region_find(ebb_region handle) {
     size_t offset = (size_t)((char *)handle.lane - range.regions);
     if (offset < range.region_count * RANGE_REGION_BYTES &&
-        handle.lane->generation == handle.generation && (handle.generation & 1))
+        handle.lane->generation == handle.generation) /* handles are odd, closed slots even */
         return (struct region *)handle.lane;
     return region_not_found(handle);
 }
@@ -120,7 +121,21 @@ void region_close_children(struct region *region);
 
 void *small_alloc(struct region *region, size_t bytes, size_t align);
 int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr);
+
+/* The rest of a release that left few blocks in a window, or took the last one of the room. */
+void small_settle(struct region *region, struct ebb_piece *window);
 int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes);
+
+/* Blocks and bytes as a window counts them. */
+#define SMALL_LIVE(blocks, bytes) ((uint64_t)(blocks) << 32 | (uint64_t)(bytes))
+
+static inline size_t small_live_blocks(const struct ebb_piece *window) {
+    return window->window.live >> 32;
+}
+
+static inline size_t small_live_bytes(const struct ebb_piece *window) {
+    return (uint32_t)window->window.live;
+}
 
 /* Takes what was bumped inline since the last time into the counters. */
 static inline void small_fold(struct region *region) {
@@ -128,14 +143,11 @@ static inline void small_fold(struct region *region) {
     if (!tally)
         return;
     size_t blocks = tally & 0xffff, advance = region->lane.cursor - region->folded;
-    struct ebb_piece *window = region->window;
-    region->counted.in += blocks;
-    region->requested.in += tally >> 16;
-    region->used.in += advance;
+    flow_enter(&region->counted, blocks);
+    flow_enter(&region->requested, tally >> 16);
+    flow_enter(&region->used, advance);
     region->small_blocks += blocks;
-    region->small_used += advance;
-    window->window.live_bytes += (uint32_t)advance;
-    window->window.live_blocks = (uint16_t)(window->window.live_blocks + blocks);
+    region->window->window.live += SMALL_LIVE(blocks, advance);
     region->lane.tally = 0;
     region->folded = region->lane.cursor;
 }
@@ -151,9 +163,6 @@ void small_mark(struct region *region, struct ebb_piece *mark);
 
 /* Ends every small block that is newer than the mark. */
 void small_rewind(struct region *region, const struct ebb_piece *mark);
-
-/* After a pin is gone: a window without live blocks goes back. */
-void small_settle(struct region *region, struct ebb_piece *window);
 
 /* Bytes that were asked for the live block at `addr`; 0 or the error of a release. */
 int small_find(struct region *region, const struct ebb_piece *window, uintptr_t addr,
@@ -211,9 +220,9 @@ static inline void count_uncharge(struct region *region, size_t bytes) {
 void count_uncharge_below(struct region *region, const struct region *until, size_t bytes);
 
 static inline void count_block(struct region *region, size_t requested, size_t used) {
-    region->counted.in++;
-    region->requested.in += requested;
-    region->used.in += used;
+    flow_enter(&region->counted, 1);
+    flow_enter(&region->requested, requested);
+    flow_enter(&region->used, used);
 }
 
 static inline void count_block_gone(struct region *region, size_t requested, size_t used) {

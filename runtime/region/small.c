@@ -36,18 +36,11 @@ static size_t entry_bytes(uint16_t entry) {
     return (size_t)(entry & ~RANGE_RELEASED) - 1;
 }
 
-/* ---- counters ---- */
-
-static void subtract_live(struct region *region, struct ebb_piece *window, size_t bytes) {
-    window->window.live_bytes -= (uint32_t)bytes;
-    region->small_used -= bytes;
-}
-
 /* Padding that turned out to be free again. */
 static void drop_padding(struct region *region, struct ebb_piece *window, size_t bytes) {
     if (!bytes)
         return;
-    subtract_live(region, window, bytes);
+    window->window.live -= bytes;
     flow_leave(&region->used, bytes);
     count_uncharge(region, bytes);
 }
@@ -63,35 +56,39 @@ static void set_room(struct region *region, struct ebb_piece *window, uintptr_t 
                      uintptr_t to) {
     memset(start_of(from), 0, (to - from) / RANGE_GRANULE * sizeof(uint16_t));
     region->window = window;
-    region->lane.cursor = region->folded = from;
+    region->lane.cursor = region->folded = region->room = from;
     region->limit = to;
+    window->window.act_blocks = 0;
     small_set_inline(region);
 }
 
 static void leave_holes(struct region *region, struct ebb_piece *window) {
     if (!window->flag)
         return;
-    if (window->window.hole_prev)
-        window->window.hole_prev->window.hole_next = window->window.hole_next;
+    struct ebb_piece *next = range_piece_or_null(window->window.hole_next);
+    struct ebb_piece *prev = range_piece_or_null(window->window.hole_prev);
+    if (prev)
+        prev->window.hole_next = window->window.hole_next;
     else
-        region->holes = window->window.hole_next;
-    if (window->window.hole_next)
-        window->window.hole_next->window.hole_prev = window->window.hole_prev;
+        region->holes = next;
+    if (next)
+        next->window.hole_prev = window->window.hole_prev;
     window->flag = false;
 }
 
 static void enter_holes(struct region *region, struct ebb_piece *window) {
-    window->window.hole_prev = NULL;
-    window->window.hole_next = region->holes;
+    window->window.hole_prev = 0;
+    window->window.hole_next = region->holes ? range_piece_name(region->holes) : 0;
     if (region->holes)
-        region->holes->window.hole_prev = window;
+        region->holes->window.hole_prev = range_piece_name(window);
     region->holes = window;
     window->window.scanned = 0;
+    window->window.act_blocks = 0;
     window->flag = true;
 }
 
 static void give_window(struct region *region, struct ebb_piece *window) {
-    drop_padding(region, window, window->window.live_bytes);
+    drop_padding(region, window, small_live_bytes(window));
     leave_holes(region, window);
     piece_unlink(&region->windows, window);
     if (!region->measuring)
@@ -101,14 +98,14 @@ static void give_window(struct region *region, struct ebb_piece *window) {
 
 static void no_room(struct region *region) {
     region->window = NULL;
-    region->lane.cursor = region->folded = region->limit = 0;
+    region->lane.cursor = region->folded = region->room = region->limit = 0;
     region->lane.limit = 0;
 }
 
-/* True if a pass over the window is likely to find a hole. */
-static bool is_worth_a_pass(const struct ebb_piece *window, size_t room) {
-    return !window->flag && room >= window->bytes / 8 &&
-           window->window.live_bytes / RANGE_GRANULE <= window->window.scanned;
+/* When a window that is not current should be looked at again: an eighth of it is gone. */
+static void await_holes(struct ebb_piece *window) {
+    size_t blocks = small_live_blocks(window);
+    window->window.act_blocks = (uint32_t)(blocks - (blocks + 7) / 8);
 }
 
 /* The current window is left: what remains of its room becomes a released entry. */
@@ -120,19 +117,21 @@ static void leave_window(struct region *region) {
     uintptr_t rest = region->limit - region->lane.cursor;
     uintptr_t cursor = region->lane.cursor;
     no_room(region);
-    if (window->window.live_blocks == 0 && !window->pins)
-        give_window(region, window);
-    else if (rest)
+    if (rest)
         *start_of(cursor) = (uint16_t)(RANGE_RELEASED | (rest + 1));
-    if (window->state == PIECE_WINDOW &&
-        is_worth_a_pass(window, window->bytes - window->window.live_bytes - rest))
+    if (small_live_blocks(window) == 0 && !window->pins)
+        give_window(region, window);
+    else if (!window->flag && window->bytes - small_live_bytes(window) - rest >= window->bytes / 8)
         enter_holes(region, window);
+    else if (!window->flag)
+        await_holes(window);
 }
 
 /* Windows are an eighth of what lives in the lane, so that an unused one wastes little. */
 static size_t window_bytes(const struct region *region) {
     size_t bytes = WINDOW_LEAST;
-    while (bytes < WINDOW_MOST && bytes < region->small_used / 8)
+    size_t live = flow_now(&region->used) - region->large_used;
+    while (bytes < WINDOW_MOST && bytes < live / 8)
         bytes *= 2;
     return bytes;
 }
@@ -148,7 +147,6 @@ static bool new_window(struct region *region) {
     window->pins = 0;
     window->flag = false;
     memset(&window->window, 0, sizeof window->window);
-    window->window.scanned = UINT16_MAX;
     piece_push(&region->windows, window);
     range_name_window(window);
     if (!region->measuring)
@@ -166,7 +164,7 @@ struct hole {
 
 /* The next hole of at least `least` bytes at or behind granule `scanned`. */
 static bool next_hole(const struct ebb_piece *window, size_t least, struct hole *hole) {
-    uintptr_t at = window->addr + window->window.scanned * RANGE_GRANULE;
+    uintptr_t at = window->addr + window->window.scanned;
     uintptr_t end = piece_end(window);
     *hole = (struct hole){at, at, 0};
     while (at < end) {
@@ -187,14 +185,8 @@ static bool next_hole(const struct ebb_piece *window, size_t least, struct hole 
 
 static void adopt(struct region *region, struct ebb_piece *window, const struct hole *hole) {
     drop_padding(region, window, hole->padding);
-    window->window.scanned = (uint16_t)((hole->to - window->addr) / RANGE_GRANULE);
+    window->window.scanned = (uint32_t)(hole->to - window->addr);
     set_room(region, window, hole->from, hole->to);
-}
-
-/* After a pass without luck, a sixteenth of the window must be released before the next. */
-static uint16_t pass_threshold(const struct ebb_piece *window) {
-    size_t live = window->window.live_bytes, step = window->bytes / 16;
-    return (uint16_t)((live > step ? live - step : 0) / RANGE_GRANULE);
 }
 
 static bool find_hole(struct region *region, size_t least) {
@@ -206,7 +198,7 @@ static bool find_hole(struct region *region, size_t least) {
             return true;
         }
         leave_holes(region, window);
-        window->window.scanned = pass_threshold(window);
+        await_holes(window);
     }
     return false;
 }
@@ -246,30 +238,27 @@ void *small_alloc(struct region *region, size_t bytes, size_t align) {
 
 /* All blocks of the current window are gone: begin again at its start. */
 static void restart_window(struct region *region, struct ebb_piece *window) {
-    drop_padding(region, window, window->window.live_bytes);
+    drop_padding(region, window, small_live_bytes(window));
     leave_holes(region, window);
-    window->window.scanned = UINT16_MAX;
     set_room(region, window, window->addr, piece_end(window));
 }
 
-static bool is_top(const struct region *region, const struct ebb_piece *window, uintptr_t end) {
-    return window == region->window && end == region->lane.cursor && !window->pins;
+/* True if the block that ends at `end` was allocated last in the present room. */
+static bool is_top(const struct region *region, uintptr_t addr, uintptr_t end) {
+    return end == region->lane.cursor && addr >= region->room;
 }
 
-/* What a release means for the window around the block. */
-static void settle(struct region *region, struct ebb_piece *window) {
+void small_settle(struct region *region, struct ebb_piece *window) {
     if (window->pins)
         return;
-    if (window->window.live_blocks == 0) {
-        if (window == region->window)
-            restart_window(region, window);
-        else
-            give_window(region, window);
-        return;
+    if (small_live_blocks(window) > 0) {
+        if (window != region->window && !window->flag)
+            enter_holes(region, window);
+    } else if (window == region->window) {
+        restart_window(region, window);
+    } else {
+        give_window(region, window);
     }
-    if (window != region->window &&
-        is_worth_a_pass(window, window->bytes - window->window.live_bytes))
-        enter_holes(region, window);
 }
 
 static int no_block(const struct region *region, uintptr_t addr, uint16_t entry) {
@@ -280,21 +269,15 @@ static int no_block(const struct region *region, uintptr_t addr, uint16_t entry)
                      region->name);
 }
 
-static uint16_t *no_live_entry(const struct region *region, const struct ebb_piece *window,
-                               uintptr_t addr) {
-    bool beyond = window == region->window && addr >= region->lane.cursor && addr < region->limit;
-    no_block(region, addr, beyond ? RANGE_RELEASED : addr % RANGE_GRANULE ? 0 : *start_of(addr));
-    return NULL;
-}
-
-/* The entry of the live block at `addr`, or NULL with an error. */
+/* The entry of the live block at `addr`, or NULL with an error. Room has no entries. */
 static inline uint16_t *live_entry(const struct region *region, const struct ebb_piece *window,
                                    uintptr_t addr) {
     uint16_t *entry = start_of(addr);
-    bool live = (uint16_t)(*entry - 1) < RANGE_RELEASED - 1 && addr % RANGE_GRANULE == 0;
-    if (window == region->window && addr >= region->lane.cursor && addr < region->limit)
-        live = false;
-    return live ? entry : no_live_entry(region, window, addr);
+    if ((uint16_t)(*entry - 1) < RANGE_RELEASED - 1 && addr % RANGE_GRANULE == 0)
+        return entry;
+    bool room = window == region->window && addr >= region->lane.cursor && addr < region->limit;
+    no_block(region, addr, addr % RANGE_GRANULE ? 0 : room ? RANGE_RELEASED : *entry);
+    return NULL;
 }
 
 int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr) {
@@ -305,17 +288,17 @@ int small_release(struct region *region, struct ebb_piece *window, uintptr_t add
     size_t bytes = entry_bytes(*entry), step = small_step(bytes);
     count_block_gone(region, bytes, step);
     count_uncharge(region, step);
-    subtract_live(region, window, step);
-    window->window.live_blocks--;
     if (EBB_POISON && !region->measuring)
         poison_released(addr, step);
-    if (is_top(region, window, addr + step)) {
+    if (is_top(region, addr, addr + step)) {
         *entry = 0;
         region->lane.cursor = region->folded = addr;
     } else {
         *entry |= RANGE_RELEASED;
     }
-    settle(region, window);
+    window->window.live -= SMALL_LIVE(1, step);
+    if (small_live_blocks(window) <= window->window.act_blocks)
+        small_settle(region, window);
     return 0;
 }
 
@@ -333,11 +316,9 @@ static int move_top(struct region *region, struct ebb_piece *window, uintptr_t a
     region->lane.cursor = region->folded = addr + step;
     flow_leave(&region->requested, old);
     flow_leave(&region->used, old_step);
-    subtract_live(region, window, old_step);
-    region->requested.in += bytes;
-    region->used.in += step;
-    region->small_used += step;
-    window->window.live_bytes += (uint32_t)step;
+    flow_enter(&region->requested, bytes);
+    flow_enter(&region->used, step);
+    window->window.live += step - old_step;
     return 0;
 }
 
@@ -346,11 +327,11 @@ static void shrink_inner(struct region *region, struct ebb_piece *window, uintpt
                          size_t old, size_t bytes) {
     size_t step = small_step(bytes), rest = small_step(old) - step;
     flow_leave(&region->requested, old);
-    region->requested.in += bytes;
+    flow_enter(&region->requested, bytes);
     if (!rest)
         return;
     flow_leave(&region->used, rest);
-    subtract_live(region, window, rest);
+    window->window.live -= rest;
     count_uncharge(region, rest);
     *start_of(addr + step) = (uint16_t)(RANGE_RELEASED | (rest + 1));
 }
@@ -364,7 +345,7 @@ int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr
     if (bytes >= WINDOW_MOST / 2 - RANGE_GRANULE)
         return error_set(EBB_E_NO_ROOM, "block %p of the small lane cannot grow to %zu bytes",
                          (void *)addr, bytes);
-    if (is_top(region, window, addr + old_step)) {
+    if (is_top(region, addr, addr + old_step)) {
         int result = move_top(region, window, addr, old, bytes);
         if (result)
             return result;
@@ -433,6 +414,7 @@ void small_mark(struct region *region, struct ebb_piece *mark) {
                                           : 0;
     if (region->windows)
         region->windows->pins++;
+    region->room = region->lane.cursor;
 }
 
 struct ending {
@@ -449,8 +431,7 @@ static void end_block(void *context, uintptr_t addr, size_t bytes, bool block) {
     size_t step = small_step(bytes);
     count_block_gone(ending->region, bytes, step);
     count_uncharge(ending->region, step);
-    subtract_live(ending->region, ending->window, step);
-    ending->window->window.live_blocks--;
+    ending->window->window.live -= SMALL_LIVE(1, step);
     if (!ending->region->measuring)
         poison_released(addr, step);
 }
@@ -477,16 +458,11 @@ void small_rewind(struct region *region, const struct ebb_piece *mark) {
     set_room(region, kept, mark->mark.cursor, piece_end(kept));
 }
 
-void small_settle(struct region *region, struct ebb_piece *window) {
-    settle(region, window);
-}
-
 /* ---- forgetting ---- */
 
 void small_forget(struct region *region) {
     small_fold(region);
     region->windows = NULL;
     region->holes = NULL;
-    region->small_used = 0;
     no_room(region);
 }

@@ -36,8 +36,8 @@ static void check_window(const struct region *region, const struct ebb_piece *wi
     CHECK_ALWAYS(range_block_at(window->addr) == window);
     CHECK_ALWAYS(range_block_at(piece_end(window) - 1) == window);
     small_each_live(region, window, add_small, &walk);
-    CHECK_ALWAYS(walk.live_blocks == window->window.live_blocks);
-    CHECK_ALWAYS(walk.live_bytes == window->window.live_bytes);
+    CHECK_ALWAYS(walk.live_blocks == small_live_blocks(window));
+    CHECK_ALWAYS(walk.live_bytes == small_live_bytes(window));
     CHECK_ALWAYS(walk.live_blocks || window == region->window || window->pins);
     sums->used += walk.live_bytes;
 }
