@@ -36,6 +36,14 @@ static inline void flow_enter(struct flow *flow, uint64_t amount) {
         flow->peak = flow->in - flow->out;
 }
 
+/* Notes the highest so far; returns how much may come before it is passed. */
+static inline uint64_t flow_note_peak(struct flow *flow) {
+    uint64_t now = flow->in - flow->out;
+    if (now > flow->peak)
+        flow->peak = now;
+    return flow->peak - now;
+}
+
 static inline void flow_leave(struct flow *flow, uint64_t amount) {
     flow->out += amount;
 }

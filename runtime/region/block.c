@@ -8,7 +8,7 @@
  */
 #include "base/check.h"
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 #include "region/exhausted.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
-#include "region/region.h"
+#include "region/small.h"
 
 #define GROWTH_LEAST ((size_t)16 << 10)
 #define GROWTH_MOST ((size_t)1 << 20)

@@ -8,7 +8,7 @@
  * than the noted one hold newer blocks only. A mark that was rewound past is gone from the list.
  */
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 
 ebb_mark ebb_region_mark(ebb_region handle) {
     struct region *region = region_find(handle);

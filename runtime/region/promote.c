@@ -19,7 +19,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 
 #include <string.h>
 
@@ -147,22 +147,22 @@ static size_t natural_align(const struct ebb_survivor *survivor) {
 /* Counters of the target that a failed promotion must not have moved. */
 struct undo {
     struct flow counted, requested, used;
-    uint64_t small_blocks, large_blocks;
+    uint64_t large_blocks;
     size_t large_used;
 };
 
 static struct undo remember(struct region *target) {
     small_fold(target);
     return (struct undo){target->counted, target->requested, target->used,
-                         target->small_blocks, target->large_blocks, target->large_used};
+                         target->large_blocks, target->large_used};
 }
 
 static void restore(struct region *target, const struct undo *undo) {
     small_fold(target);
+    target->calm = 0;
     target->counted = undo->counted;
     target->requested = undo->requested;
     target->used = undo->used;
-    target->small_blocks = undo->small_blocks;
     target->large_blocks = undo->large_blocks;
     target->large_used = undo->large_used;
 }
@@ -280,6 +280,7 @@ static void relink(struct promotion *promotion, void *block, struct ebb_piece *e
     small_fold(source);
     source->large_used -= entry->bytes;
     target->large_used += entry->bytes;
+    target->large_blocks++;
     count_block_gone(source, entry->block.requested, entry->bytes);
     count_uncharge_below(source, target, entry->bytes);
     count_block(target, entry->block.requested, entry->bytes);

@@ -37,6 +37,7 @@ struct region {
     uintptr_t limit;           /* true end of the room at lane.cursor; lane.limit may be shut */
     uintptr_t room;            /* where the room at the cursor begins, or the newest mark */
     uintptr_t folded;          /* cursor when the tally was last folded */
+    uintptr_t calm;            /* up to this cursor no counter can pass its peak */
     struct ebb_piece *window;  /* the one that is bumped in, or NULL */
     struct ebb_piece *windows; /* all, newest first */
     struct ebb_piece *holes;   /* those with room between live blocks */
@@ -73,7 +74,8 @@ struct region {
     struct flow counted, requested, used; /* blocks, and their bytes */
     size_t large_used;                    /* of used: large blocks, here or in other's runs */
     struct ebb_meter reserved;
-    uint64_t small_blocks, large_blocks, run_count, child_count;
+    uint64_t large_blocks; /* of counted.in: came as large blocks */
+    uint64_t run_count, child_count;
     size_t lent;   /* used bytes of ancestors in these runs */
     size_t guests; /* used bytes of this region in runs of descendants */
     size_t pinned; /* bytes of relinked runs under no live block */
@@ -117,67 +119,6 @@ bool region_is_above(const struct region *ancestor, const struct region *region)
 void region_close(struct region *region);
 void region_close_children(struct region *region);
 
-/* ---- small.c ---- */
-
-void *small_alloc(struct region *region, size_t bytes, size_t align);
-int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr);
-
-/* The rest of a release that left few blocks in a window, or took the last one of the room. */
-void small_settle(struct region *region, struct ebb_piece *window);
-int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes);
-
-/* Blocks and bytes as a window counts them. */
-#define SMALL_LIVE(blocks, bytes) ((uint64_t)(blocks) << 32 | (uint64_t)(bytes))
-
-static inline size_t small_live_blocks(const struct ebb_piece *window) {
-    return window->window.live >> 32;
-}
-
-static inline size_t small_live_bytes(const struct ebb_piece *window) {
-    return (uint32_t)window->window.live;
-}
-
-/* Takes what was bumped inline since the last time into the counters. */
-static inline void small_fold(struct region *region) {
-    uint64_t tally = region->lane.tally;
-    if (!tally)
-        return;
-    size_t blocks = tally & 0xffff, advance = region->lane.cursor - region->folded;
-    flow_enter(&region->counted, blocks);
-    flow_enter(&region->requested, tally >> 16);
-    flow_enter(&region->used, advance);
-    region->small_blocks += blocks;
-    region->window->window.live += SMALL_LIVE(blocks, advance);
-    region->lane.tally = 0;
-    region->folded = region->lane.cursor;
-}
-
-/* Opens or shuts the inline path, as the region's state asks. */
-void small_set_inline(struct region *region);
-
-/* The lane forgets all windows; the pieces are the large lane's business. */
-void small_forget(struct region *region);
-
-/* Notes the lane's present state in a mark and pins the newest window. */
-void small_mark(struct region *region, struct ebb_piece *mark);
-
-/* Ends every small block that is newer than the mark. */
-void small_rewind(struct region *region, const struct ebb_piece *mark);
-
-/* Bytes that were asked for the live block at `addr`; 0 or the error of a release. */
-int small_find(struct region *region, const struct ebb_piece *window, uintptr_t addr,
-               size_t *requested);
-
-/* Calls back for every live block and every granule of padding in a window. */
-typedef void small_visit(void *context, uintptr_t addr, size_t bytes, bool block);
-void small_each_live(const struct region *region, const struct ebb_piece *window,
-                     small_visit *visit, void *context);
-
-/* The bytes a small block takes, from the bytes that were asked. */
-static inline size_t small_step(size_t bytes) {
-    return bytes == 0 ? RANGE_GRANULE : size_align(bytes, RANGE_GRANULE);
-}
-
 /* ---- large.c ---- */
 
 void *large_alloc(struct region *region, size_t bytes, size_t align);
@@ -220,6 +161,7 @@ static inline void count_uncharge(struct region *region, size_t bytes) {
 void count_uncharge_below(struct region *region, const struct region *until, size_t bytes);
 
 static inline void count_block(struct region *region, size_t requested, size_t used) {
+    region->calm = 0;
     flow_enter(&region->counted, 1);
     flow_enter(&region->requested, requested);
     flow_enter(&region->used, used);

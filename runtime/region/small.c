@@ -19,7 +19,7 @@
  */
 #include "base/check.h"
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 
 #include <string.h>
 
@@ -32,8 +32,11 @@ static uint16_t *start_of(uintptr_t addr) {
     return range_start(addr);
 }
 
-static size_t entry_bytes(uint16_t entry) {
-    return (size_t)(entry & ~RANGE_RELEASED) - 1;
+void small_note_peaks(struct region *region) {
+    uint64_t used = flow_note_peak(&region->used), requested = flow_note_peak(&region->requested);
+    uint64_t blocks = flow_note_peak(&region->counted) * RANGE_GRANULE;
+    region->calm =
+        region->lane.cursor + size_smaller(size_smaller(used, requested), (size_t)blocks);
 }
 
 /* Padding that turned out to be free again. */
@@ -169,7 +172,7 @@ static bool next_hole(const struct ebb_piece *window, size_t least, struct hole 
     *hole = (struct hole){at, at, 0};
     while (at < end) {
         uint16_t entry = *start_of(at);
-        size_t step = entry ? small_step(entry_bytes(entry)) : RANGE_GRANULE;
+        size_t step = entry ? small_step(small_entry_bytes(entry)) : RANGE_GRANULE;
         if (entry && !(entry & RANGE_RELEASED)) {
             if (hole->to - hole->from >= least)
                 return true;
@@ -243,15 +246,12 @@ static void restart_window(struct region *region, struct ebb_piece *window) {
     set_room(region, window, window->addr, piece_end(window));
 }
 
-/* True if the block that ends at `end` was allocated last in the present room. */
-static bool is_top(const struct region *region, uintptr_t addr, uintptr_t end) {
-    return end == region->lane.cursor && addr >= region->room;
-}
-
 void small_settle(struct region *region, struct ebb_piece *window) {
-    if (window->pins)
+    small_fold(region);
+    size_t blocks = small_live_blocks(window);
+    if (window->pins || blocks > window->window.act_blocks)
         return;
-    if (small_live_blocks(window) > 0) {
+    if (blocks > 0) {
         if (window != region->window && !window->flag)
             enter_holes(region, window);
     } else if (window == region->window) {
@@ -261,8 +261,10 @@ void small_settle(struct region *region, struct ebb_piece *window) {
     }
 }
 
-static int no_block(const struct region *region, uintptr_t addr, uint16_t entry) {
-    if (entry & RANGE_RELEASED)
+int small_no_block(const struct region *region, const struct ebb_piece *window, uintptr_t addr) {
+    bool room = window == region->window && addr >= region->lane.cursor && addr < region->limit;
+    uint16_t entry = *start_of(addr);
+    if (addr % RANGE_GRANULE == 0 && (room || entry & RANGE_RELEASED))
         return error_set(EBB_E_RELEASED, "block %p of region '%s' was released before",
                          (void *)addr, region->name);
     return error_set(EBB_E_INTERIOR, "%p is inside region '%s' but starts no block", (void *)addr,
@@ -270,36 +272,13 @@ static int no_block(const struct region *region, uintptr_t addr, uint16_t entry)
 }
 
 /* The entry of the live block at `addr`, or NULL with an error. Room has no entries. */
-static inline uint16_t *live_entry(const struct region *region, const struct ebb_piece *window,
-                                   uintptr_t addr) {
+static uint16_t *live_entry(const struct region *region, const struct ebb_piece *window,
+                            uintptr_t addr) {
     uint16_t *entry = start_of(addr);
-    if ((uint16_t)(*entry - 1) < RANGE_RELEASED - 1 && addr % RANGE_GRANULE == 0)
+    if (small_is_live(entry, addr))
         return entry;
-    bool room = window == region->window && addr >= region->lane.cursor && addr < region->limit;
-    no_block(region, addr, addr % RANGE_GRANULE ? 0 : room ? RANGE_RELEASED : *entry);
+    small_no_block(region, window, addr);
     return NULL;
-}
-
-int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr) {
-    uint16_t *entry = live_entry(region, window, addr);
-    if (__builtin_expect(!entry, 0))
-        return ebb_last_error();
-    small_fold(region);
-    size_t bytes = entry_bytes(*entry), step = small_step(bytes);
-    count_block_gone(region, bytes, step);
-    count_uncharge(region, step);
-    if (EBB_POISON && !region->measuring)
-        poison_released(addr, step);
-    if (is_top(region, addr, addr + step)) {
-        *entry = 0;
-        region->lane.cursor = region->folded = addr;
-    } else {
-        *entry |= RANGE_RELEASED;
-    }
-    window->window.live -= SMALL_LIVE(1, step);
-    if (small_live_blocks(window) <= window->window.act_blocks)
-        small_settle(region, window);
-    return 0;
 }
 
 /* Grows or shrinks the last block of the room by moving the cursor. */
@@ -341,11 +320,11 @@ int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr
     if (!entry)
         return ebb_last_error();
     small_fold(region);
-    size_t old = entry_bytes(*entry), old_step = small_step(old), step = small_step(bytes);
+    size_t old = small_entry_bytes(*entry), old_step = small_step(old), step = small_step(bytes);
     if (bytes >= WINDOW_MOST / 2 - RANGE_GRANULE)
         return error_set(EBB_E_NO_ROOM, "block %p of the small lane cannot grow to %zu bytes",
                          (void *)addr, bytes);
-    if (is_top(region, addr, addr + old_step)) {
+    if (small_is_top(region, addr, addr + old_step)) {
         int result = move_top(region, window, addr, old, bytes);
         if (result)
             return result;
@@ -368,7 +347,7 @@ int small_find(struct region *region, const struct ebb_piece *window, uintptr_t 
     const uint16_t *entry = live_entry(region, window, addr);
     if (!entry)
         return ebb_last_error();
-    *requested = entry_bytes(*entry);
+    *requested = small_entry_bytes(*entry);
     return 0;
 }
 
@@ -384,9 +363,9 @@ static void each(const struct ebb_piece *window, uintptr_t from, uintptr_t to, s
     CHECK(from >= window->addr && to <= piece_end(window));
     for (uintptr_t at = from; at < to;) {
         uint16_t entry = *start_of(at);
-        size_t step = entry ? small_step(entry_bytes(entry)) : RANGE_GRANULE;
+        size_t step = entry ? small_step(small_entry_bytes(entry)) : RANGE_GRANULE;
         if (!entry || !(entry & RANGE_RELEASED))
-            visit(context, at, entry ? entry_bytes(entry) : 0, entry != 0);
+            visit(context, at, entry ? small_entry_bytes(entry) : 0, entry != 0);
         at += step;
     }
 }

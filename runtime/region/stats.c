@@ -7,7 +7,7 @@
  * from its tally, which is exact when its thread is not in the middle of an allocation.
  */
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 
 int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
     struct region *region = region_find(handle);
@@ -25,7 +25,7 @@ int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
         .reserved = region->reserved,
         .waste = count_waste(region),
         .pinned = region->pinned,
-        .small_blocks = region->small_blocks,
+        .small_blocks = region->counted.in - region->large_blocks,
         .large_blocks = region->large_blocks,
         .runs = region->run_count,
         .children = region->child_count,

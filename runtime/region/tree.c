@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
-#include "region/region.h"
+#include "region/small.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * group. Sites are return addresses noted at allocation; they are named here, not before.
  */
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 #include "report/text.h"
 
 #include <dlfcn.h>

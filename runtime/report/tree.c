@@ -6,7 +6,7 @@
  * allocated. Stops as soon as the callback says so.
  */
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 #include "report/text.h"
 
 #define NUMBER(x) ((unsigned long long)(x))

@@ -7,7 +7,7 @@
  */
 #include "base/check.h"
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 
 #include <ebb/report.h>
 
