@@ -53,6 +53,7 @@ static bool cool_part(struct pages *pages, struct ebb_piece *piece, size_t most,
     size_t resident = pages->phantom ? 0 : os.resident(addr, bytes);
     if (resident && os.give_back(addr, bytes) != 0)
         return false;
+    range_forget((uintptr_t)addr, bytes);
     *given += resident;
     cool_tail(pages, piece, bytes);
     return true;

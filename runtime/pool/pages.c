@@ -43,7 +43,7 @@ static bool is_state(const struct ebb_piece *piece, enum piece_state state) {
 /* A free piece enters its bin, merged with neighbours of its kind. */
 static void put_free(struct pages *pages, struct ebb_piece *piece, enum piece_state state) {
     struct fit *fit = state == PIECE_HOT ? &pages->hot : &pages->cold;
-    piece->state = (uint8_t)state;
+    piece->state = state;
     if (is_state(piece->after, state)) {
         fit_remove(fit, piece->after);
         piece_absorb_after(piece, &pages->store);

@@ -28,7 +28,11 @@ static struct ebb_piece *acquire_batch(void) {
     if (batch)
         shared = batch->next;
     pthread_mutex_unlock(&sharing);
-    return batch ? batch : range_carve_pieces();
+    if (!batch)
+        return range_carve_pieces();
+    for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
+        batch[i].word = PIECE_UNUSED; /* of another owner before */
+    return batch;
 }
 
 /* Appends a batch behind the current one, which is used up. */
@@ -37,11 +41,13 @@ static bool grow(struct piece_store *store) {
     if (!batch)
         return false;
     batch->next = NULL;
-    if (store->current)
-        store->current->next = batch;
+    if (store->last)
+        store->last->next = batch;
     else
         store->first = batch;
-    store->batches++;
+    store->last = batch;
+    if (++store->batches == BATCHES_KEPT)
+        store->kept = batch;
     return true;
 }
 
@@ -93,18 +99,19 @@ void piece_give(struct piece_store *store, struct ebb_piece *piece) {
 }
 
 static void share_tail(struct piece_store *store) {
-    struct ebb_piece *last = store->first;
-    for (unsigned i = 1; i < BATCHES_KEPT; i++)
-        last = last->next;
-    struct ebb_piece *tail = last->next, *end = tail;
-    while (end->next)
-        end = end->next;
-    last->next = NULL;
-    store->batches = BATCHES_KEPT;
     pthread_mutex_lock(&sharing);
-    end->next = shared;
-    shared = tail;
+    store->last->next = shared;
+    shared = store->kept->next;
     pthread_mutex_unlock(&sharing);
+    store->last = store->kept;
+    store->last->next = NULL;
+    store->batches = BATCHES_KEPT;
+}
+
+void piece_wipe(struct piece_store *store) {
+    for (struct ebb_piece *batch = store->first; batch; batch = batch->next)
+        for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
+            batch[i].word = PIECE_UNUSED;
 }
 
 void piece_forget_all(struct piece_store *store) {
@@ -123,7 +130,7 @@ void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr
     rest->after = piece->after;
     if (rest->after)
         rest->after->before = rest;
-    rest->region = piece->region;
+    rest->owner = piece->owner;
     piece->after = rest;
     piece->bytes = addr - piece->addr;
 }

@@ -64,11 +64,33 @@ struct ebb_piece {
             uintptr_t cursor;
         } mark;
     };
-    uint32_t region; /* slot index of the owner; of the page heap: of the run's owner */
-    uint8_t state;   /* enum piece_state */
-    bool flag;       /* windows: in the list of holes; runs: relinked; blocks: named in a list */
-    uint16_t pins;   /* windows: marks that point into it */
+    union {
+        struct {
+            uint64_t owner : 48; /* epoch and slot of the owning region, see PIECE_OWNER */
+            uint64_t state : 8;  /* enum piece_state */
+            uint64_t flag : 1;   /* windows: among the holes; runs: relinked; blocks: listed */
+            uint64_t pins : 7;   /* windows: marks that point into it */
+        };
+        uint64_t word;
+    };
 };
+
+/*
+ * Who a piece belongs to: the slot of the region, and an epoch that grows with every open and
+ * reset in that slot. A piece that an earlier region left behind never matches.
+ */
+#define PIECE_SLOT_BITS 21
+#define PIECE_EPOCH_BITS 27
+#define PIECE_PINS_MOST 127
+#define PIECE_OWNER(slot, epoch) ((uint64_t)(epoch) << PIECE_SLOT_BITS | (uint64_t)(slot))
+
+static inline void piece_set_owner(struct ebb_piece *piece, uint64_t owner) {
+    piece->owner = owner & (((uint64_t)1 << (PIECE_SLOT_BITS + PIECE_EPOCH_BITS)) - 1);
+}
+
+static inline size_t piece_slot(const struct ebb_piece *piece) {
+    return piece->owner & (((uint64_t)1 << PIECE_SLOT_BITS) - 1);
+}
 
 #define PIECES_PER_BATCH 16 /* the first entry of a batch links the batches of a store */
 
@@ -76,6 +98,8 @@ struct ebb_piece {
 struct piece_store {
     struct ebb_piece *free;    /* given back, linked by next */
     struct ebb_piece *first;   /* oldest batch */
+    struct ebb_piece *last;    /* newest batch */
+    struct ebb_piece *kept;    /* last of the batches that piece_forget_all() leaves */
     struct ebb_piece *current; /* batch that is cut next */
     uint32_t cut;              /* entries taken from it */
     uint32_t batches;
@@ -93,6 +117,9 @@ static inline bool piece_prepare(struct piece_store *store, unsigned count) {
 }
 
 void piece_give(struct piece_store *store, struct ebb_piece *piece);
+
+/* Makes every entry of the store unused: none can be taken for one of a later epoch. */
+void piece_wipe(struct piece_store *store);
 
 /* Forgets every piece; a few batches stay for next time, the rest goes to other stores. */
 void piece_forget_all(struct piece_store *store);

@@ -202,7 +202,7 @@ static void note_growth(struct ebb_pool *pool, size_t held_before) {
         pool->recent.now = pool->pages.run_bytes;
 }
 
-struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint32_t region,
+struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
                             const struct pages_wish *wish, size_t *gained) {
     *gained = 0;
     pthread_mutex_lock(&pool->lock);
@@ -210,7 +210,7 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint32
     note_growth(pool, pool->reserved.current);
     pthread_mutex_unlock(&pool->lock);
     if (taken)
-        taken->region = region;
+        piece_set_owner(taken, owner);
     return taken;
 }
 

@@ -67,11 +67,11 @@ void pool_retire(struct ebb_pool *pool);
 void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *context);
 
 /*
- * Pages for the region of slot `region`: grows `run` in place if it is not NULL and can be,
+ * Pages for the region `owner` (PIECE_OWNER): grows `run` in place if it is not NULL and can be,
  * else takes a new run. Hot pages are preferred to cold ones. On return *gained tells how far
  * `run` grew, or the result is a new run. NULL and *gained 0: error set, nothing changed.
  */
-struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint32_t region,
+struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
                             const struct pages_wish *wish, size_t *gained);
 
 /* Gives one run back. */

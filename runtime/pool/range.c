@@ -15,7 +15,6 @@
 
 #define LARGEST ((size_t)1 << 40)
 #define SMALLEST ((size_t)1 << 30)
-#define HUGE_PAGE ((size_t)2 << 20)
 #define POOLS 1024
 
 struct range range;
@@ -29,20 +28,22 @@ static size_t pieces_bytes(size_t user) {
 }
 
 static size_t regions_bytes(size_t user) {
-    return user / 256 / RANGE_REGION_BYTES * RANGE_REGION_BYTES;
+    size_t slots = size_smaller(user / 256 / RANGE_REGION_BYTES, (size_t)1 << PIECE_SLOT_BITS);
+    return slots * RANGE_REGION_BYTES;
 }
 
 static size_t total_bytes(size_t user) {
-    return user + user / 256 + user / 1024 + user / 8 + user / 2 + pieces_bytes(user) +
-           user / 256 + POOLS * RANGE_POOL_BYTES + HUGE_PAGE;
+    return user + user / 256 + user / 1024 + user / RANGE_HUGE * 4 + user / 8 + user / 2 + pieces_bytes(user) +
+           user / 256 + POOLS * RANGE_POOL_BYTES + RANGE_HUGE;
 }
 
 static void lay_out(char *at, size_t user) {
-    at = (char *)size_align((uintptr_t)at, HUGE_PAGE);
+    at = (char *)size_align((uintptr_t)at, RANGE_HUGE);
     range.base = (uintptr_t)at;
     range.block_at = (uint32_t *)(void *)(at += user);
     range.run_at = (uint32_t *)(void *)(at += user / 256);
-    range.starts = (uint16_t *)(void *)(at += user / 1024);
+    range.run_at_huge = (uint32_t *)(void *)(at += user / 1024);
+    range.starts = (uint16_t *)(void *)(at += user / RANGE_HUGE * 4);
     range.sites = (uintptr_t *)(void *)(at += user / 8);
     range.pieces = at += user / 2;
     range.pieces_bytes = pieces_bytes(user);
@@ -135,8 +136,34 @@ void range_name_window(const struct ebb_piece *piece) {
         entry[slot] = range_piece_name(piece);
 }
 
+static void fill(uint32_t *entries, size_t from, size_t to, uint32_t name) {
+    for (size_t at = from; at < to; at++)
+        entries[at] = name;
+}
+
 void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes) {
-    uint32_t *entry = &range.run_at[(addr - range.base) / EBB_PAGE];
-    for (size_t page = 0; page < bytes / EBB_PAGE; page++)
-        entry[page] = range_piece_name(run);
+    uintptr_t from = addr - range.base, to = from + bytes;
+    uintptr_t huge_from = size_align(from, RANGE_HUGE), huge_to = size_align_down(to, RANGE_HUGE);
+    uint32_t name = range_piece_name(run);
+    if (huge_from >= huge_to)
+        huge_from = huge_to = to;
+    fill(range.run_at, from / EBB_PAGE, huge_from / EBB_PAGE, name);
+    fill(range.run_at_huge, huge_from / RANGE_HUGE, huge_to / RANGE_HUGE, name);
+    fill(range.run_at, huge_to / EBB_PAGE, to / EBB_PAGE, name);
+}
+
+/* `table` has one byte for each `share` bytes of user addresses. */
+static void forget(void *table, size_t share, uintptr_t addr, size_t bytes) {
+    uintptr_t from = (uintptr_t)table + (addr - range.base) / share;
+    uintptr_t to = from + bytes / share;
+    from = size_align(from, EBB_PAGE);
+    to = size_align_down(to, EBB_PAGE);
+    if (from < to)
+        os.give_back((void *)from, to - from);
+}
+
+void range_forget(uintptr_t addr, size_t bytes) {
+    forget(range.starts, RANGE_GRANULE / sizeof *range.starts, addr, bytes);
+    forget(range.sites, RANGE_GRANULE / sizeof *range.sites, addr, bytes);
+    forget(range.block_at, RANGE_SLOT / sizeof *range.block_at, addr, bytes);
 }

@@ -5,7 +5,9 @@
  *     base                                    base + bytes
  *      | user addresses: slabs of jemalloc's arena |
  *      | block_at    4 bytes a KiB   piece of the block or window that starts in / covers it
- *      | run_at      4 bytes a page  piece of the run that covers it
+ *      | run_at      4 bytes a page  piece of the run that covers it, and
+ *      | run_at_huge 4 bytes a 2 MiB for the whole 2 MiB inside a run, so that naming a run of
+ *      |                             gigabytes is short
  *      | starts      2 bytes a granule: requested bytes + 1 where a small block starts
  *      | sites       8 bytes a granule: who allocated it (only regions with `sites`)
  *      | pieces | region slots | pools                 records, never unmapped
@@ -24,6 +26,7 @@
 #include "pool/piece.h"
 
 #define RANGE_SLOT ((size_t)1024)
+#define RANGE_HUGE ((size_t)2 << 20)
 #define RANGE_GRANULE ((size_t)16)
 #define RANGE_RELEASED ((uint16_t)0x8000) /* flag in `starts`: released, or never was a block */
 #define RANGE_REGION_BYTES ((size_t)3072) /* stride of region slots */
@@ -34,6 +37,7 @@ struct range {
     size_t bytes;
     uint32_t *block_at;
     uint32_t *run_at;
+    uint32_t *run_at_huge;
     uint16_t *starts;
     uintptr_t *sites;
     char *pieces;
@@ -81,8 +85,17 @@ static inline struct ebb_piece *range_block_at(uintptr_t addr) {
     return range_piece(range.block_at[(addr - range.base) / RANGE_SLOT]);
 }
 
+static inline bool range_covers(const struct ebb_piece *run, uintptr_t addr) {
+    return run->state == PIECE_RUN && addr - run->addr < run->bytes;
+}
+
+/* The run around an address of the range, or NULL. */
 static inline struct ebb_piece *range_run_at(uintptr_t addr) {
-    return range_piece(range.run_at[(addr - range.base) / EBB_PAGE]);
+    struct ebb_piece *run = range_piece(range.run_at_huge[(addr - range.base) / RANGE_HUGE]);
+    if (range_covers(run, addr))
+        return run;
+    run = range_piece(range.run_at[(addr - range.base) / EBB_PAGE]);
+    return range_covers(run, addr) ? run : NULL;
 }
 
 static inline uint16_t *range_start(uintptr_t addr) {
@@ -95,6 +108,9 @@ static inline uintptr_t *range_site(uintptr_t addr) {
 
 void range_name_block(const struct ebb_piece *piece);
 void range_name_window(const struct ebb_piece *piece);
+/* Gives back the memory of table entries that describe [addr, addr + bytes), whole pages only. */
+void range_forget(uintptr_t addr, size_t bytes);
+
 void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes);
 
 #endif

@@ -44,12 +44,12 @@ static int report_no_block(const struct region *region, uintptr_t addr) {
         return error_set(EBB_E_FOREIGN, "%p is not memory of ebb, release asked in region '%s'",
                          (void *)addr, region->name);
     const struct ebb_piece *run = range_run_at(addr);
-    if (run->state != PIECE_RUN || addr - run->addr >= run->bytes)
+    if (!run)
         return error_set(EBB_E_FOREIGN, "%p belongs to no open region (asked in '%s')",
                          (void *)addr, region->name);
-    if (run->region != region->index)
+    if (run->owner != region->owner)
         return error_set(EBB_E_FOREIGN, "%p belongs to region '%s', not to '%s'", (void *)addr,
-                         region_at(run->region)->name, region->name);
+                         region_of_piece(run)->name, region->name);
     return report_inside(region, run, addr);
 }
 
@@ -58,7 +58,7 @@ static struct ebb_piece *find_piece(const struct region *region, uintptr_t addr)
     if (!range_holds(addr))
         return NULL;
     struct ebb_piece *piece = range_block_at(addr);
-    if (piece->region != region->index)
+    if (piece->owner != region->owner)
         return NULL;
     if (piece->state == PIECE_BLOCK)
         return piece->addr == addr ? piece : NULL;

@@ -46,7 +46,8 @@ static struct ebb_piece *new_top(struct region *region, uintptr_t addr, size_t b
     struct ebb_piece *top = piece_take(&region->store);
     CHECK(top);
     *top = (struct ebb_piece){
-        .addr = addr, .bytes = bytes, .state = PIECE_TOP, .region = region->index};
+        .addr = addr, .bytes = bytes, .state = PIECE_TOP};
+    piece_set_owner(top, region->owner);
     return top;
 }
 
@@ -62,6 +63,7 @@ static void add_run(struct region *region, struct ebb_piece *run) {
     retire_top(region);
     struct ebb_piece *top = new_top(region, run->addr, run->bytes);
     run->run.first = top;
+    piece_set_owner(run, region->owner);
     piece_push(&region->runs, run);
     region->run_count++;
     region->main_run = run;
@@ -89,7 +91,7 @@ static int take_pages(struct region *region, const struct pages_wish *wish) {
     if (!piece_prepare(&region->store, 1))
         return error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'", region->name);
     struct ebb_piece *run =
-        pool_take(region->pool, region->main_run, region->index, wish, &gained);
+        pool_take(region->pool, region->main_run, region->owner, wish, &gained);
     if (run)
         add_run(region, run);
     else if (gained)
@@ -209,7 +211,7 @@ static void give_run(struct region *region, struct ebb_piece *run) {
 /* A free piece that fills its run: the run goes back. */
 static void give_empty_run(struct region *region, struct ebb_piece *piece) {
     struct ebb_piece *run = range_run_at(piece->addr);
-    CHECK(run->state == PIECE_RUN && run->addr == piece->addr && run->bytes == piece->bytes);
+    CHECK(run && run->addr == piece->addr && run->bytes == piece->bytes);
     piece_give(&region->store, piece);
     give_run(region, run);
 }

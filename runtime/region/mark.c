@@ -19,7 +19,8 @@ ebb_mark ebb_region_mark(ebb_region handle) {
         error_set(EBB_E_MEMORY, "no bookkeeping left for a mark in region '%s'", region->name);
         return (ebb_mark){NULL, 0};
     }
-    *mark = (struct ebb_piece){.state = PIECE_MARK, .region = region->index};
+    *mark = (struct ebb_piece){.state = PIECE_MARK};
+    piece_set_owner(mark, region->owner);
     mark->mark.serial = ++region->mark_serial;
     small_mark(region, mark);
     piece_push(&region->blocks, mark);
@@ -92,6 +93,7 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     unpoison(region);
     small_forget(region);
     count_uncharge(region, flow_now(&region->used));
+    region_new_epoch(region);
     pthread_mutex_lock(&pool->lock);
     promote_depart_locked(region);
     large_forget(region, keep_bytes, &given);

@@ -53,7 +53,7 @@ static struct ebb_piece *owned_by_target(const struct promotion *promotion, cons
     struct ebb_piece *piece = NULL;
     size_t requested;
     if (!range_holds((uintptr_t)block) ||
-        range_block_at((uintptr_t)block)->region != promotion->target->index)
+        range_block_at((uintptr_t)block)->owner != promotion->target->owner)
         return NULL;
     return block_find(promotion->target, block, &piece, &requested) == 0 ? piece : NULL;
 }
@@ -181,7 +181,7 @@ enum plan { PLAN_STAY = 0, PLAN_COPY = 1 << 4, PLAN_RELINK = 2 << 4, PLAN_MASK =
 
 static enum plan choose(const struct promotion *promotion, const struct ebb_piece *piece,
                         int mode) {
-    if (promotion->source == promotion->target || piece->region == promotion->target->index)
+    if (promotion->source == promotion->target || piece->owner == promotion->target->owner)
         return PLAN_STAY;
     return should_relink(promotion, piece, mode) ? PLAN_RELINK : PLAN_COPY;
 }
@@ -245,7 +245,7 @@ static void move_run(struct region *source, struct region *target, struct ebb_pi
     piece_push(&target->blocks, entry);
     piece_unlink(&source->runs, run);
     piece_push(&target->runs, run);
-    run->region = target->index;
+    piece_set_owner(run, target->owner);
     source->run_count--;
     target->run_count++;
     meter_subtract(&source->reserved, run->bytes);
@@ -271,7 +271,7 @@ static void relink(struct promotion *promotion, void *block, struct ebb_piece *e
     struct ebb_piece *old = range_block_at((uintptr_t)block);
     piece_unlink(&source->blocks, old);
     replace_entry(old, entry);
-    entry->region = target->index;
+    piece_set_owner(entry, target->owner);
     range_name_block(entry);
     if (entry->block.run)
         move_run(source, target, old, entry);
@@ -291,13 +291,13 @@ static void relink(struct promotion *promotion, void *block, struct ebb_piece *e
 
 void promote_return(struct region *owner, struct ebb_piece *block) {
     struct ebb_piece *run = range_run_at(block->addr), *own = block->block.spare;
-    struct region *host = region_at(run->region);
+    struct region *host = region_of_piece(run);
     piece_unlink(&host->departed, block);
     if (!host->departed)
         host->heir = NULL;
     replace_entry(block, own);
     fix_run_ends(host, block, own);
-    own->region = host->index;
+    piece_set_owner(own, host->owner);
     host->lent -= own->bytes;
     owner->guests -= own->bytes;
     piece_give(&owner->store, block);
@@ -458,7 +458,7 @@ static void settle_block(struct region *heir, struct ebb_piece *run, struct ebb_
 
 static void inherit(struct region *heir, struct ebb_piece *run) {
     run->flag = true;
-    run->region = heir->index;
+    piece_set_owner(run, heir->owner);
     run->run.first = NULL;
     run->run.used = 0;
     run->run.live_blocks = 0;

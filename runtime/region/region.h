@@ -67,7 +67,8 @@ struct region {
     size_t charged;
 
     bool sealed, metered, measuring, sites;
-    uint32_t index;
+    uint64_t owner; /* of its pieces: slot and epoch */
+    uint32_t epoch;
     unsigned marks;
     uint64_t mark_serial;
 
@@ -111,7 +112,13 @@ static inline struct region *region_find(ebb_region handle) {
 }
 
 ebb_region region_handle(struct region *region);
-struct region *region_at(uint32_t index);
+
+/* The region that owns a piece, or owned it when the piece was made. */
+struct region *region_of_piece(const struct ebb_piece *piece);
+
+/* From here on nothing that the slot's region owned before is taken for its own. */
+void region_new_epoch(struct region *region);
+
 
 /* True if `ancestor` is on the way up from `region`, excluding itself. */
 bool region_is_above(const struct region *ancestor, const struct region *region);

@@ -39,8 +39,16 @@ ebb_region region_handle(struct region *region) {
     return (ebb_region){&region->lane, region->lane.generation};
 }
 
-struct region *region_at(uint32_t index) {
-    return (struct region *)(void *)(range.regions + (size_t)index * RANGE_REGION_BYTES);
+struct region *region_of_piece(const struct ebb_piece *piece) {
+    return (struct region *)(void *)(range.regions + piece_slot(piece) * RANGE_REGION_BYTES);
+}
+
+void region_new_epoch(struct region *region) {
+    size_t slot = (size_t)((char *)region - range.regions) / RANGE_REGION_BYTES;
+    region->epoch = (region->epoch + 1) % ((uint32_t)1 << PIECE_EPOCH_BITS);
+    if (region->epoch == 0)
+        piece_wipe(&region->store);
+    region->owner = PIECE_OWNER(slot, region->epoch);
 }
 
 bool region_is_above(const struct region *ancestor, const struct region *region) {
@@ -63,10 +71,12 @@ static void clear(struct region *region) {
     uint64_t generation = region->lane.generation;
     struct piece_store store = region->store;
     struct region *next = region->list_next;
+    uint32_t epoch = region->epoch;
     memset(region, 0, offsetof(struct region, name));
     region->lane.generation = generation;
     region->store = store;
     region->list_next = next;
+    region->epoch = epoch;
     fit_clear(&region->fit);
 }
 
@@ -99,7 +109,7 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
                    struct ebb_pool *pool, struct region *parent) {
     clear(region);
     region->pool = pool;
-    region->index = (uint32_t)((size_t)((char *)region - range.regions) / RANGE_REGION_BYTES);
+    region_new_epoch(region);
     region->lane.start_map = (uintptr_t)range.starts - range.base / RANGE_GRANULE * 2;
     adopt(region, parent);
     region->limit_bytes = options->limit_bytes;
@@ -280,8 +290,8 @@ ebb_region ebb_region_of(const void *address) {
     uintptr_t addr = (uintptr_t)address;
     if (range_holds(addr)) {
         struct ebb_piece *run = range_run_at(addr);
-        if (run->state == PIECE_RUN && addr - run->addr < run->bytes)
-            return region_handle(region_at(run->region));
+        if (run)
+            return region_handle(region_of_piece(run));
     }
     return region_handle(NULL);
 }

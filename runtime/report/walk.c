@@ -45,7 +45,7 @@ static void check_window(const struct region *region, const struct ebb_piece *wi
 static void check_block(const struct region *region, const struct ebb_piece *block,
                         struct sums *sums) {
     CHECK_ALWAYS(range_block_at(block->addr) == block);
-    CHECK_ALWAYS(block->block.requested <= block->bytes && block->region == region->index);
+    CHECK_ALWAYS(block->block.requested <= block->bytes && block->owner == region->owner);
     sums->blocks++;
     sums->requested += block->block.requested;
     sums->used += block->bytes;
@@ -62,7 +62,7 @@ static void check_piece(const struct region *region, const struct ebb_piece *pie
 }
 
 static void check_run(const struct region *region, const struct ebb_piece *run) {
-    CHECK_ALWAYS(run->state == PIECE_RUN && run->region == region->index);
+    CHECK_ALWAYS(run->state == PIECE_RUN && run->owner == region->owner);
     if (run->flag) {
         CHECK_ALWAYS(run->run.live_blocks > 0 && run->run.used <= run->bytes);
         return;
