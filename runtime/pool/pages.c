@@ -14,6 +14,8 @@
 
 #define SLAB_ALIGN ((size_t)1 << CHUNK_ALIGN_LOG2)
 #define SLAB_BYTES ((size_t)1 << 30)
+#define NEAR 64 /* neighbours looked at for cold pages behind a run */
+#define LOWEST_LOOK 256 /* pieces looked at for the lowest hot one */
 #define HEADROOM_LEAST ((size_t)64 << 20) /* cold pieces below this are used from their start */
 
 void pages_init(struct pages *pages, bool phantom) {
@@ -58,13 +60,14 @@ static void put_free(struct pages *pages, struct ebb_piece *piece, enum piece_st
 
 /* ---- slabs ---- */
 
-static size_t slab_bytes(size_t least) {
-    size_t usual = size_smaller(SLAB_BYTES, range.bytes / 16);
+/* Addresses cost nothing; measuring regions take a slab each, so that they never end. */
+static size_t slab_bytes(const struct pages *pages, size_t least) {
+    size_t usual = pages->phantom ? range.bytes / 64 : size_smaller(SLAB_BYTES, range.bytes / 16);
     return size_larger(usual, size_align(least, SLAB_ALIGN));
 }
 
-static uintptr_t take_chunk(size_t least, size_t *bytes) {
-    *bytes = slab_bytes(least);
+static uintptr_t take_chunk(const struct pages *pages, size_t least, size_t *bytes) {
+    *bytes = slab_bytes(pages, least);
     uintptr_t addr = chunk_take(*bytes);
     if (!addr) {
         *bytes = size_align(least, SLAB_ALIGN);
@@ -73,16 +76,17 @@ static uintptr_t take_chunk(size_t least, size_t *bytes) {
     return addr;
 }
 
-static bool add_slab(struct pages *pages, size_t least) {
+/* One cold piece of at least `least` bytes, or NULL. */
+static struct ebb_piece *add_slab(struct pages *pages, size_t least) {
     size_t bytes;
     if (!piece_prepare(&pages->store, 2))
-        return false;
-    uintptr_t addr = take_chunk(least, &bytes);
+        return NULL;
+    uintptr_t addr = take_chunk(pages, least, &bytes);
     if (!addr)
-        return false;
+        return NULL;
     if (pages->phantom && os.forbid((void *)addr, bytes) != 0) {
         chunk_give(addr);
-        return false;
+        return NULL;
     }
     struct ebb_piece *slab = piece_take(&pages->store), *piece = piece_take(&pages->store);
     *piece = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_COLD};
@@ -90,7 +94,7 @@ static bool add_slab(struct pages *pages, size_t least) {
     slab->next = pages->slabs;
     pages->slabs = slab;
     fit_insert(&pages->cold, piece);
-    return true;
+    return piece;
 }
 
 /* ---- taking ---- */
@@ -98,9 +102,7 @@ static bool add_slab(struct pages *pages, size_t least) {
 static void become_run(struct ebb_piece *piece) {
     piece->state = PIECE_RUN;
     piece->flag = false;
-    piece->run.first = NULL;
-    piece->run.used = 0;
-    piece->run.live_blocks = 0;
+    piece->run.first = piece->run.end = NULL;
 }
 
 /* Turns [addr, addr + bytes) of a free piece into a run. The store has two entries left. */
@@ -129,9 +131,35 @@ static struct ebb_piece *carve(struct pages *pages, struct ebb_piece *piece, uin
     return piece;
 }
 
+/* The hot piece of at least `least` bytes with the lowest address; NULL if none is found soon. */
+static struct ebb_piece *lowest_hot(const struct pages *pages, size_t least) {
+    unsigned look = 0;
+    for (const struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
+        for (struct ebb_piece *piece = slab->run.first; piece; piece = piece->after) {
+            if (piece->state == PIECE_HOT && piece->bytes >= least)
+                return piece;
+            if (++look == LOWEST_LOOK)
+                return NULL;
+        }
+    return NULL;
+}
+
+/*
+ * Steps take the lowest hot piece that is not a splinter: so one step after the other uses the
+ * same pages, and what lies highest was used longest ago. Keepers take the smallest that fits.
+ */
+static struct ebb_piece *choose_hot(const struct pages *pages, const struct pages_wish *wish) {
+    if (wish->keeper)
+        return fit_find(&pages->hot, wish->least);
+    struct ebb_piece *largest = fit_largest(&pages->hot);
+    if (!largest || largest->bytes < wish->least)
+        return fit_find(&pages->hot, wish->least);
+    struct ebb_piece *lowest = lowest_hot(pages, size_larger(wish->least, largest->bytes / 8));
+    return lowest ? lowest : largest;
+}
+
 struct ebb_piece *pages_take_hot(struct pages *pages, const struct pages_wish *wish) {
-    struct ebb_piece *piece =
-        wish->scrape ? fit_find(&pages->hot, wish->least) : fit_largest(&pages->hot);
+    struct ebb_piece *piece = choose_hot(pages, wish);
     if (!piece || piece->bytes < wish->least || !piece_prepare(&pages->store, 2))
         return NULL;
     return carve(pages, piece, piece->addr, size_smaller(piece->bytes, wish->want));
@@ -159,23 +187,37 @@ static struct ebb_piece *take_across(struct pages *pages, const struct pages_wis
     return run;
 }
 
+/* The first cold piece behind a run that is large enough; NULL if none is near. */
+static struct ebb_piece *cold_near(const struct pages_wish *wish) {
+    struct ebb_piece *piece = wish->near ? wish->near->after : NULL;
+    for (unsigned look = 0; piece && look < NEAR; look++, piece = piece->after)
+        if (piece->state == PIECE_COLD && piece->bytes >= wish->least)
+            return piece;
+    return NULL;
+}
+
+static struct ebb_piece *cold_anywhere(struct pages *pages, size_t least) {
+    struct ebb_piece *piece = fit_largest(&pages->cold);
+    if (!piece || piece->bytes < least)
+        piece = fit_find(&pages->cold, least);
+    return piece ? piece : add_slab(pages, least);
+}
+
 static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish *wish) {
     if (wish->least > wish->most_cold) {
         error_set(EBB_E_POOL_LIMIT, "%zu bytes of pages asked, limit leaves %zu", wish->least,
                   wish->most_cold);
         return NULL;
     }
-    struct ebb_piece *piece = fit_largest(&pages->cold);
-    if (!piece || piece->bytes < wish->least) {
-        if (!add_slab(pages, wish->least)) {
-            error_set(EBB_E_MEMORY, "no addresses left for %zu bytes (%zu of %zu in use)",
-                      wish->least, range_carved_bytes(), range.bytes);
-            return NULL;
-        }
-        piece = fit_largest(&pages->cold);
+    struct ebb_piece *near = cold_near(wish);
+    struct ebb_piece *piece = near ? near : cold_anywhere(pages, wish->least);
+    if (!piece) {
+        error_set(EBB_E_MEMORY, "no addresses left for %zu bytes (%zu of %zu in use)", wish->least,
+                  range_carved_bytes(), range.bytes);
+        return NULL;
     }
     size_t bytes = size_smaller(size_smaller(wish->want_cold, wish->most_cold), piece->bytes);
-    return carve(pages, piece, cold_place(piece, bytes), bytes);
+    return carve(pages, piece, near ? piece->addr : cold_place(piece, bytes), bytes);
 }
 
 struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish) {
@@ -184,7 +226,7 @@ struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish)
         return NULL;
     }
     struct ebb_piece *run = pages_take_hot(pages, wish);
-    if (!run)
+    if (!run && !wish->keeper)
         run = take_across(pages, wish);
     return run ? run : take_cold(pages, wish);
 }
@@ -242,6 +284,20 @@ size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pag
         shift(pages, run, part);
         gained += part;
     }
+}
+
+size_t pages_claim(struct pages *pages, struct ebb_piece *run) {
+    if (!is_state(run->after, PIECE_HOT))
+        return 0;
+    size_t bytes = run->after->bytes;
+    shift(pages, run, bytes);
+    return bytes;
+}
+
+void pages_join(struct pages *pages, struct ebb_piece *run) {
+    CHECK(is_state(run->after, PIECE_RUN) && run->after->owner == run->owner);
+    range_name_pages(run, run->after->addr, run->after->bytes);
+    piece_absorb_after(run, &pages->store);
 }
 
 /* ---- cutting and giving ---- */

@@ -10,7 +10,8 @@
  *     reserved = bytes in runs + bytes hot
  *
  * A region grows in place into the pages behind its run where it can; the first run in cold
- * pages is put where it has room to grow. The pool's lock protects everything here.
+ * pages is put where it has room to grow, later ones as near behind it as possible: so what a
+ * region and its successors use stays together and merges again. The pool's lock protects everything here.
  */
 #ifndef EBB_POOL_PAGES_H
 #define EBB_POOL_PAGES_H
@@ -34,7 +35,8 @@ struct pages_wish {
     size_t want;      /* take up to this where pages are hot */
     size_t want_cold; /* take up to this where pages are cold */
     size_t most_cold; /* pages that may be made resident: what the pool's limit leaves */
-    bool scrape;      /* from the smallest hot piece that fits, not the largest */
+    bool keeper;      /* keeps out of the hot pages that steps take turns on, if it can */
+    const struct ebb_piece *near; /* a run: cold pages behind it are preferred to others */
 };
 
 void pages_init(struct pages *pages, bool phantom);
@@ -50,6 +52,12 @@ struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish)
 
 /* Grows a run in place; returns the bytes gained, 0 if fewer than wish->extend would be. */
 size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pages_wish *wish);
+
+/* Takes all hot pages right behind a run into it; returns their bytes, 0 if there are none. */
+size_t pages_claim(struct pages *pages, struct ebb_piece *run);
+
+/* The run right behind `run` becomes part of it. Both belong to the same region. */
+void pages_join(struct pages *pages, struct ebb_piece *run);
 
 /*
  * Cuts [from, to) out of a run: the result is that run. `run` keeps what lies before (it is the

@@ -10,7 +10,8 @@
  *
  * Invariant: neighbours tile their slab or run without gap or overlap:
  *     piece->addr + piece->bytes == piece->after->addr
- * No two neighbours are both free in the same way (they would have been merged).
+ * No two neighbours are both free in the same way (they would have been merged). In a run the
+ * last neighbour is a PIECE_END of no bytes, which moves when the run grows.
  *
  * Pieces live in one array inside the range, so 32 bits name one (see range.h), and are never
  * unmapped: a stale index reads a piece that does not match, never freed memory.
@@ -33,6 +34,7 @@ enum piece_state {
     PIECE_TOP,    /* free end of the newest run, in no bin */
     PIECE_BLOCK,  /* a large block */
     PIECE_WINDOW, /* a window of the small lane */
+    PIECE_END,    /* no bytes: behind the last piece of a run */
     PIECE_MARK    /* no addresses: a mark in the list of blocks */
 };
 
@@ -55,9 +57,13 @@ struct ebb_piece {
         } window;
         struct {
             struct ebb_piece *first; /* first piece inside; NULL if relinked */
-            size_t used;             /* relinked: bytes of survivors alive in it */
-            uint32_t live_blocks;    /* relinked: survivors alive in it */
+            struct ebb_piece *end;   /* the PIECE_END behind the last one; NULL if relinked */
         } run;
+        struct {
+            struct ebb_piece *none; /* run.first of a relinked run: NULL */
+            size_t used;            /* bytes of survivors alive in it */
+            uint32_t live_blocks;   /* survivors alive in it */
+        } relinked;
         struct {
             uint64_t serial;
             struct ebb_piece *window;

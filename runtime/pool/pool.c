@@ -192,8 +192,9 @@ static struct ebb_piece *take_within_limit(struct ebb_pool *pool, struct ebb_pie
     return take_locked(pool, run, bounded, gained);
 }
 
-static void note_growth(struct ebb_pool *pool, size_t held_before) {
+void pool_note_growth_locked(struct ebb_pool *pool) {
     size_t held = pool->pages.run_bytes + pool->pages.hot_bytes;
+    size_t held_before = pool->reserved.current;
     if (held > held_before) {
         meter_add(&pool->reserved, held - held_before);
         pool->recent.new_bytes += held - held_before;
@@ -207,7 +208,7 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
     *gained = 0;
     pthread_mutex_lock(&pool->lock);
     struct ebb_piece *taken = take_within_limit(pool, run, wish, gained);
-    note_growth(pool, pool->reserved.current);
+    pool_note_growth_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     if (taken)
         piece_set_owner(taken, owner);

@@ -74,6 +74,9 @@ void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *contex
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
                             const struct pages_wish *wish, size_t *gained);
 
+/* Notes in the counters that runs or hot pages have grown. Lock held. */
+void pool_note_growth_locked(struct ebb_pool *pool);
+
 /* Gives one run back. */
 void pool_give(struct ebb_pool *pool, struct ebb_piece *run);
 

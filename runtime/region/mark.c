@@ -96,7 +96,7 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     region_new_epoch(region);
     pthread_mutex_lock(&pool->lock);
     promote_depart_locked(region);
-    large_forget(region, keep_bytes, &given);
+    runs_forget(region, keep_bytes, &given);
     pool_give_list_locked(pool, given);
     pthread_mutex_unlock(&pool->lock);
     flow_leave(&region->counted, flow_now(&region->counted));

@@ -126,7 +126,7 @@ static bool should_relink(const struct promotion *promotion, const struct ebb_pi
     if (piece->state != PIECE_BLOCK || piece->block.spare || mode == EBB_PROMOTE_COPY)
         return false;
     if (piece->block.run)
-        return piece->block.run->run.live_blocks == 1;
+        return piece->block.run->relinked.live_blocks == 1;
     if (source->heir && source->heir != promotion->target)
         return false;
     if (mode == EBB_PROMOTE_RELINK)
@@ -228,9 +228,7 @@ static void replace_entry(struct ebb_piece *old, struct ebb_piece *entry) {
         entry->after->before = entry;
 }
 
-static void fix_run_ends(struct region *host, struct ebb_piece *old, struct ebb_piece *entry) {
-    if (host->last == old)
-        host->last = entry;
+static void fix_run_first(struct ebb_piece *old, struct ebb_piece *entry) {
     struct ebb_piece *run = range_run_at(entry->addr);
     if (run->run.first == old)
         run->run.first = entry;
@@ -257,7 +255,7 @@ static void move_run(struct region *source, struct region *target, struct ebb_pi
 /* A block between others stays where it is until its host closes. */
 static void depart(struct region *source, struct region *target, struct ebb_piece *old,
                    struct ebb_piece *entry) {
-    fix_run_ends(source, old, entry);
+    fix_run_first(old, entry);
     entry->block.spare = old;
     old->state = PIECE_UNUSED;
     piece_push(&source->departed, entry);
@@ -296,7 +294,7 @@ void promote_return(struct region *owner, struct ebb_piece *block) {
     if (!host->departed)
         host->heir = NULL;
     replace_entry(block, own);
-    fix_run_ends(host, block, own);
+    fix_run_first(block, own);
     piece_set_owner(own, host->owner);
     host->lent -= own->bytes;
     owner->guests -= own->bytes;
@@ -449,8 +447,8 @@ static void settle_block(struct region *heir, struct ebb_piece *run, struct ebb_
     block->before = block->after = NULL;
     block->block.run = run;
     block->block.spare = NULL;
-    run->run.used += block->bytes;
-    run->run.live_blocks++;
+    run->relinked.used += block->bytes;
+    run->relinked.live_blocks++;
     heir->guests -= block->bytes;
     heir->pinned -= block->bytes;
     piece_push(&heir->blocks, block);
@@ -460,8 +458,8 @@ static void inherit(struct region *heir, struct ebb_piece *run) {
     run->flag = true;
     piece_set_owner(run, heir->owner);
     run->run.first = NULL;
-    run->run.used = 0;
-    run->run.live_blocks = 0;
+    run->relinked.used = 0;
+    run->relinked.live_blocks = 0;
     piece_push(&heir->runs, run);
     heir->run_count++;
     heir->pinned += run->bytes;

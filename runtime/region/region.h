@@ -5,7 +5,8 @@
  *     slots.c     the slots that regions live in
  *     tree.c      open, close, parents and children        lifetimes
  *     small.c     the small lane: windows, bumping, holes  where small blocks go
- *     large.c     the large lane: best fit over runs       where large blocks go
+ *     large.c     the large lane: best fit in runs         where large blocks go
+ *     runs.c      the runs of pages under both lanes
  *     block.c     the public functions on blocks           which lane, which error
  *     count.c     counters and budgets                     what it costs
  *     mark.c      mark, rewind, reset
@@ -46,7 +47,6 @@ struct region {
     struct ebb_piece *blocks;   /* live large blocks and marks, newest first */
     struct ebb_piece *top;      /* free end of the main run, or NULL */
     struct ebb_piece *main_run; /* the run that grows */
-    struct ebb_piece *last;     /* last piece of the main run, while there is no top */
     uintptr_t highest;          /* where the top of the main run began at its highest */
     struct ebb_piece *runs;     /* all runs, linked by next */
     struct ebb_piece *departed; /* blocks promoted by relinking that still sit in these runs */
@@ -67,6 +67,7 @@ struct region {
     size_t charged;
 
     bool sealed, metered, measuring, sites;
+    bool keeper; /* has had children: what it allocates lives longer than a step */
     uint64_t owner; /* of its pieces: slot and epoch */
     uint32_t epoch;
     unsigned marks;
@@ -138,14 +139,29 @@ struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align)
 /* The place is free again, merged with its neighbours. */
 void large_free(struct region *region, struct ebb_piece *piece);
 
+/* ---- runs.c ---- */
+
+/* A run becomes the main run, wholly free. Two entries are prepared. */
+void runs_add(struct region *region, struct ebb_piece *run);
+
+/* A run goes back to the pool: any one, or the one that `piece`, which is free, fills. */
+void runs_give(struct region *region, struct ebb_piece *run);
+void runs_give_empty(struct region *region, struct ebb_piece *piece);
+
+/* Takes in the hot pages behind all runs and joins runs that touch; true if it got any. */
+bool runs_claim(struct region *region);
+
+/* Makes the top long enough for `bytes` at `align`. */
+int runs_grow(struct region *region, size_t bytes, size_t align);
+
 /* Reserves exactly `bytes`, rounded to pages, as the region's first run. */
-int large_reserve(struct region *region, size_t bytes);
+int runs_reserve(struct region *region, size_t bytes);
 
 /* Forgets all blocks, keeps at most `keep` bytes of runs and lists the others in *given. */
-void large_forget(struct region *region, size_t keep, struct ebb_piece **given);
+void runs_forget(struct region *region, size_t keep, struct ebb_piece **given);
 
 /* Bytes of pages that were needed so far, without what the main run never used. */
-size_t large_measured(const struct region *region);
+size_t runs_measured(const struct region *region);
 
 /* ---- block.c ---- */
 

@@ -39,7 +39,7 @@ size_t ebb_region_measured(ebb_region handle) {
     struct region *region = region_find(handle);
     if (!region)
         return 0;
-    return region->measuring ? large_measured(region) : region->reserved.peak;
+    return region->measuring ? runs_measured(region) : region->reserved.peak;
 }
 
 /* Adds what an open region did inline since its last slow call, without folding it. */

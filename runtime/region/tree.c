@@ -90,6 +90,7 @@ static void adopt(struct region *region, struct region *parent) {
         parent->children->sibling_prev = region;
     parent->children = region;
     parent->child_count++;
+    parent->keeper = parent->depth == 0;
 }
 
 static void orphan(struct region *region) {
@@ -167,7 +168,7 @@ static struct region *open_region(const struct ebb_region_options *options) {
         return NULL;
     }
     set_up(region, options, pool, parent);
-    if (options->hint_bytes && large_reserve(region, options->hint_bytes) != 0) {
+    if (options->hint_bytes && runs_reserve(region, options->hint_bytes) != 0) {
         region_close(region);
         return NULL;
     }
@@ -211,7 +212,7 @@ static void give_pages(struct region *region) {
     struct ebb_piece *given = NULL;
     pthread_mutex_lock(&pool->lock);
     promote_depart_locked(region);
-    large_forget(region, 0, &given);
+    runs_forget(region, 0, &given);
     pool_give_list_locked(pool, given);
     fold_into_pool(region, pool);
     if (region->depth <= 1)

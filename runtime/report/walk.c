@@ -64,16 +64,17 @@ static void check_piece(const struct region *region, const struct ebb_piece *pie
 static void check_run(const struct region *region, const struct ebb_piece *run) {
     CHECK_ALWAYS(run->state == PIECE_RUN && run->owner == region->owner);
     if (run->flag) {
-        CHECK_ALWAYS(run->run.live_blocks > 0 && run->run.used <= run->bytes);
+        CHECK_ALWAYS(run->relinked.live_blocks > 0 && run->relinked.used <= run->bytes);
         return;
     }
     uintptr_t at = run->addr;
-    for (const struct ebb_piece *piece = run->run.first; piece; piece = piece->after) {
+    for (const struct ebb_piece *piece = run->run.first; piece != run->run.end;
+         piece = piece->after) {
         CHECK_ALWAYS(piece->addr == at);
         check_piece(region, piece);
         at = piece_end(piece);
     }
-    CHECK_ALWAYS(at == piece_end(run));
+    CHECK_ALWAYS(at == piece_end(run) && run->run.end->addr == at && !run->run.end->after);
 }
 
 static void check_runs(const struct region *region) {
@@ -81,7 +82,7 @@ static void check_runs(const struct region *region) {
     for (const struct ebb_piece *run = region->runs; run; run = run->next) {
         check_run(region, run);
         reserved += run->bytes;
-        pinned += run->flag ? run->bytes - run->run.used : 0;
+        pinned += run->flag ? run->bytes - run->relinked.used : 0;
         count++;
     }
     for (const struct ebb_piece *block = region->departed; block; block = block->next)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * churn.c - the churn benchmark: recorded programs replayed against several allocators.
+ *
+ *     churn --traces DIR [--allocators LIST] [--rounds N] [--quick] [--tsv FILE] [--json FILE] ...
+ *
+ * Reads and compiles the traces, runs every one of them with every allocator in processes of
+ * their own (churn-replay, beside this program), prints tables and writes files. What each metric
+ * means is in docs/benchmarking.md.
+ *
+ * Exit codes: 0 all is well; 1 something failed, named at the end, the rest was measured; 2 the
+ * arguments, the folder or the only trace are bad, or nothing could be measured.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "allocator.h"
+#include "bench.h"
+#include "derive.h"
+#include "folder.h"
+#include "json.h"
+#include "rounds.h"
+#include "summary.h"
+#include "tsv.h"
+
+enum { EXIT_SOME_FAILED = 1, EXIT_BAD_INPUT = 2 };
+
+/* Takes out allocators that this machine does not have; -1 if the user asked for one by name. */
+static int check_allocators(struct options *options) {
+    int kept = 0, missing = 0;
+    char path[ALLOCATOR_PATH_MAX];
+    for (int nth = 0; nth < options->allocator_count; nth++) {
+        const struct allocator *allocator = &allocators[options->allocator[nth]];
+        if (allocator_path(allocator, path)) {
+            options->allocator[kept++] = options->allocator[nth];
+            continue;
+        }
+        missing++;
+        fprintf(stderr, "churn: %s: %s not found (%s%s)%s\n", allocator->name, allocator->library,
+                allocator->package ? "Debian package " : "it belongs beside this program",
+                allocator->package ? allocator->package : "",
+                options->chosen ? "" : ": left out");
+    }
+    options->allocator_count = kept;
+    return (missing && options->chosen) || kept == 0 ? -1 : 0;
+}
+
+static int read_workloads(struct bench *bench) {
+    struct folder folder;
+    if (folder_list(&folder, bench->options.traces) != 0)
+        return -1;
+    int room = folder.count + 1;
+    bench->workload = calloc((size_t)room, sizeof *bench->workload);
+    bench->failure =
+        calloc((size_t)room * OPTIONS_ALLOCATORS_MAX, sizeof *bench->failure);
+    for (int i = 0; bench->workload && i < folder.count; i++) {
+        struct workload *workload = &bench->workload[bench->workload_count++];
+        workload_read(workload, folder.path[i], bench->options.quick);
+        if (workload->fault[0])
+            fprintf(stderr, "churn: %s: %s\n", folder.path[i], workload->fault);
+    }
+    folder_free(&folder);
+    return bench->workload && bench->failure ? 0 : -1;
+}
+
+static int count_good(const struct bench *bench) {
+    int good = 0;
+    for (int i = 0; i < bench->workload_count; i++)
+        good += bench->workload[i].fault[0] == '\0';
+    return good;
+}
+
+static bool anything_failed(const struct bench *bench) {
+    for (int i = 0; i < bench->workload_count; i++)
+        for (int nth = 0; nth < bench->options.allocator_count; nth++)
+            if (*bench_failure(bench, i, nth))
+                return true;
+    return count_good(bench) < bench->workload_count;
+}
+
+/* Replays all; returns an exit code. */
+static int replay(struct bench *bench) {
+    if (check_allocators(&bench->options) != 0 || read_workloads(bench) != 0)
+        return EXIT_BAD_INPUT;
+    if (count_good(bench) == 0) {
+        fputs("churn: no trace that could be replayed\n", stderr);
+        return EXIT_BAD_INPUT;
+    }
+    if (bench->options.touch)
+        workload_make_spike(&bench->workload[bench->workload_count++]);
+    if (rounds_run(bench) != 0)
+        return EXIT_SOME_FAILED;
+    if (!samples_close(&bench->samples) || !derive_rows(bench) || !target_judge(bench)) {
+        fputs("churn: out of memory\n", stderr);
+        return EXIT_SOME_FAILED;
+    }
+    summary_print(bench);
+    return anything_failed(bench) ? EXIT_SOME_FAILED : EXIT_SUCCESS;
+}
+
+static int write_files(struct bench *bench) {
+    const struct options *options = &bench->options;
+    if (options->add_rows && tsv_import(bench, options->add_rows) != 0)
+        return EXIT_BAD_INPUT;
+    if (options->tsv && tsv_write(bench, options->tsv) != 0)
+        return EXIT_BAD_INPUT;
+    if (options->json && json_write(bench, options->json) != 0)
+        return EXIT_BAD_INPUT;
+    return EXIT_SUCCESS;
+}
+
+static void free_bench(struct bench *bench) {
+    for (int i = 0; i < bench->workload_count; i++) {
+        workload_free(&bench->workload[i]);
+        for (int nth = 0; nth < OPTIONS_ALLOCATORS_MAX; nth++)
+            free(*bench_failure(bench, i, nth));
+    }
+    for (int i = 0; i < bench->imported_count; i++)
+        free(bench->imported[i].bench);
+    free(bench->workload);
+    free(bench->failure);
+    free(bench->target);
+    free(bench->imported);
+    samples_free(&bench->samples);
+}
+
+int main(int argc, char **argv) {
+    static struct bench bench;
+    if (options_parse(&bench.options, argc, argv) != 0)
+        return EXIT_BAD_INPUT;
+    if (bench.options.help) {
+        options_help();
+        return EXIT_SUCCESS;
+    }
+    machine_describe(&bench.machine);
+    int code = bench.options.replay ? replay(&bench) : EXIT_SUCCESS;
+    if (code != EXIT_BAD_INPUT) {
+        int written = write_files(&bench);
+        code = written ? written : code;
+    }
+    free_bench(&bench);
+    return code;
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * heap_empty.c - a heap that does nothing: what the loop of a replay costs by itself.
+ *
+ * Only bare passes: its blocks have an address but no memory.
+ */
+#include "loop.h"
+
+static char nowhere[16];
+
+static inline void *take(uint16_t region, size_t bytes, size_t align) {
+    (void)region;
+    (void)bytes;
+    (void)align;
+    return nowhere;
+}
+
+static inline void *resize(uint16_t region, void *block, size_t bytes) {
+    (void)region;
+    (void)bytes;
+    return block;
+}
+
+static inline void *move(uint16_t owner, uint16_t region, void *block, size_t old, size_t bytes) {
+    (void)owner;
+    (void)region;
+    (void)old;
+    (void)bytes;
+    return block;
+}
+
+static inline void give(uint16_t owner, void *block) {
+    (void)owner;
+    (void)block;
+}
+
+static inline bool open_nothing(uint16_t region, uint16_t parent) {
+    (void)region;
+    (void)parent;
+    return true;
+}
+
+static inline bool close_nothing(uint16_t region, uint16_t parent, struct slot *slots,
+                                 const struct script_survivor *survivors, uint32_t count) {
+    (void)region;
+    (void)parent;
+    (void)slots;
+    (void)survivors;
+    (void)count;
+    return true;
+}
+
+static const struct heap_ops ops = {take, take, resize, move, give, open_nothing, close_nothing};
+
+static void pass_bare(struct replay *replay) {
+    loop_pass(replay, &ops, REPLAY_BARE);
+}
+
+static bool start(const struct script *script) {
+    (void)script;
+    return true;
+}
+
+const struct heap heap_empty = {
+    .name = "empty",
+    .pass = {[REPLAY_BARE] = pass_bare},
+    .start = start,
+};

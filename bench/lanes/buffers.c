@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// buffers.c - arrays of the simulator itself.
+//
+// One invariant: what comes back is never NULL. Refused, by ending the program with status 1:
+// sizes that wrap, and running out.
+
+#include "buffers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void *buffer_resize(void *old, size_t count, size_t bytes)
+{
+    size_t total;
+    void *grown = NULL;
+
+    if (!__builtin_mul_overflow(count, bytes, &total))
+        grown = realloc(old, total ? total : 1);
+    if (grown)
+        return grown;
+    fprintf(stderr, "lanes: out of memory: %zu elements of %zu bytes\n", count, bytes);
+    exit(1);
+}
+
+void *buffer_reserve(void *old, size_t *capacity, size_t count, size_t bytes)
+{
+    if (count < *capacity)
+        return old;
+    *capacity = *capacity ? 2 * *capacity : 64;
+    return buffer_resize(old, *capacity, bytes);
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * micro.c - the micro benchmarks: `ebb-micro [--quick] [--rounds N] [--cases LIST]
+ * [--allocators LIST] [--tsv FILE]`.
+ *
+ * For each case every contestant gets a process of its own; they take turns, one round each,
+ * forwards and backwards, so that whatever else the machine does meets all of them alike. The
+ * first turn warms up and is thrown away. Rows (rows.h) go to standard output or to the file,
+ * everything else to standard error.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "child.h"
+#include "contest.h"
+#include "rows.h"
+#include "serve.h"
+
+#define ROUNDS ((size_t)9)
+#define ROUNDS_QUICK ((size_t)3)
+
+struct settings {
+    bool quick;
+    size_t rounds;
+    const char *cases;      /* NULL: all */
+    const char *allocators; /* NULL: all */
+    const char *tsv;        /* NULL: standard output */
+};
+
+static int usage(void) {
+    fprintf(stderr, "usage: ebb-micro [--quick] [--rounds N] [--cases LIST] [--allocators LIST] "
+                    "[--tsv FILE]\ncases:");
+    for (size_t i = 0; i < contest_count; i++)
+        fprintf(stderr, " %s", contests[i].name);
+    fprintf(stderr, "\nallocators:");
+    for (size_t i = 0; i < contestant_count; i++)
+        fprintf(stderr, " %s", contestants[i].name);
+    fprintf(stderr, "\n");
+    return 2;
+}
+
+/* Takes one option and its value; how many words it was, 0 if it is none. */
+static int take_option(struct settings *settings, char **words) {
+    if (strcmp(words[0], "--quick") == 0) {
+        settings->quick = true;
+        return 1;
+    }
+    if (words[1] == NULL)
+        return 0;
+    if (strcmp(words[0], "--rounds") == 0)
+        settings->rounds = strtoul(words[1], NULL, 10);
+    else if (strcmp(words[0], "--cases") == 0)
+        settings->cases = words[1];
+    else if (strcmp(words[0], "--allocators") == 0)
+        settings->allocators = words[1];
+    else if (strcmp(words[0], "--tsv") == 0)
+        settings->tsv = words[1];
+    else
+        return 0;
+    return 2;
+}
+
+/* 0, or -1 if the words make no sense. */
+static int read_settings(struct settings *settings, char **words) {
+    while (*words != NULL) {
+        int taken = take_option(settings, words);
+
+        if (taken == 0)
+            return -1;
+        words += taken;
+    }
+    if (settings->rounds == 0)
+        settings->rounds = settings->quick ? ROUNDS_QUICK : ROUNDS;
+    return settings->rounds < CHILD_ROUNDS_MAX ? 0 : -1;
+}
+
+static void start_children(struct child *children, const struct contest *contest,
+                           const struct settings *settings) {
+    for (size_t i = 0; i < contestant_count; i++)
+        if (contest_lists(contest->who, contestants[i].name) &&
+            contest_lists(settings->allocators, contestants[i].name))
+            child_start(&children[i], &contestants[i], contest->name, settings->quick);
+}
+
+static void take_turn(struct child *children, const char *case_name, size_t turn) {
+    for (size_t i = 0; i < contestant_count; i++) {
+        size_t who = turn % 2 == 0 ? i : contestant_count - 1 - i;
+
+        if (children[who].pid > 0 && child_round(&children[who], turn == 0) != 0) {
+            fprintf(stderr, "LEFT OUT: %s %s: its process ended in turn %zu\n", case_name,
+                    contestants[who].name, turn);
+            child_end(&children[who]);
+            children[who].series_count = 0;
+        }
+    }
+}
+
+static void run_contest(FILE *out, const struct contest *contest,
+                        const struct settings *settings) {
+    struct child *children = (struct child *)calloc(contestant_count, sizeof *children);
+
+    if (children == NULL)
+        abort();
+    fprintf(stderr, "micro: %s\n", contest->name);
+    start_children(children, contest, settings);
+    for (size_t turn = 0; turn <= settings->rounds; turn++)
+        take_turn(children, contest->name, turn);
+    for (size_t i = 0; i < contestant_count; i++)
+        child_end(&children[i]);
+    rows_write_case(out, contest, children);
+    free(children);
+}
+
+int main(int count, char **words) {
+    struct settings settings = {0};
+    FILE *out = stdout;
+
+    if (count == 5 && strcmp(words[1], "--serve") == 0)
+        return serve(words[2], words[3], strcmp(words[4], "quick") == 0);
+    if (read_settings(&settings, words + 1) != 0)
+        return usage();
+    signal(SIGPIPE, SIG_IGN);
+    if (settings.tsv != NULL && (out = fopen(settings.tsv, "w")) == NULL) {
+        fprintf(stderr, "ebb-micro: cannot write %s\n", settings.tsv);
+        return 1;
+    }
+    for (size_t i = 0; i < contest_count; i++)
+        if (contest_lists(settings.cases, contests[i].name))
+            run_contest(out, &contests[i], &settings);
+    return fclose(out) == 0 ? 0 : 1;
+}

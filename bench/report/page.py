@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""page.py - the whole page: what was measured, the verdicts, the pictures, every figure."""
+
+import pathlib
+import statistics
+
+import cards
+import kin
+import matrix
+import quantity
+import spike
+import table
+import targets
+from frame import figure
+from markup import EMPTY, joined, tag, trusted, void
+from results import as_number
+
+HERE = pathlib.Path(__file__).resolve().parent
+SPIKE_CHARTS = (("spike_rss_bytes", "resident memory", "Resident memory after each step", True),
+                ("spike_step_us", "time of the step", "Time of each step", False))
+
+
+def machine_text(key, value):
+    number = as_number(value)
+    if number is not None and "bytes" in key:
+        return quantity.bytes_text(number)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {item}" for name, item in value.items())
+    return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
+
+
+def definitions(values):
+    return tag("dl", *[tag("div", tag("dt", str(key).replace("_", " ")),
+                           tag("dd", machine_text(str(key), value)))
+                       for key, value in values.items() if value not in (None, "", [], {})],
+               class_="facts-list")
+
+
+def allocator_list(results):
+    items = []
+    for item in results.allocators:
+        words = [str(item.get("name", "?")), str(item.get("version") or "")]
+        items.append(tag("li", tag("b", words[0]), f" {words[1]}",
+                         tag("small", f" {item['settings']}") if item.get("settings") else EMPTY))
+    return tag("ul", *items, class_="allocators") if items else EMPTY
+
+
+def machine_section(results):
+    if not (results.machine or results.settings or results.allocators):
+        return EMPTY
+    return tag("section", tag("h2", "Machine"), definitions(results.machine),
+               definitions(results.settings), allocator_list(results), id="machine")
+
+
+def speedups(results, peer):
+    found = []
+    for case in results.case_names("churn"):
+        mine = results.value("churn", case, "ebb", "step_us")
+        other = results.value("churn", case, peer, "step_us")
+        if mine and other and not case.startswith("spike."):
+            found.append(other / mine)
+    return found
+
+
+def highlight(number, words):
+    return tag("div", tag("strong", number), tag("span", words), class_="highlight")
+
+
+def highest(results, metric):
+    values = [results.value("churn", case, "ebb", metric) for case in results.case_names("churn")
+              if not case.startswith("spike.")]
+    values = [value for value in values if value is not None]
+    return max(values) if values else None
+
+
+def highlights(results, verdicts):
+    found = []
+    met, judged = matrix.counts(verdicts)
+    if judged:
+        found.append(highlight(f"{met} of {judged}", "targets met"))
+    for peer in ("glibc", "jemalloc"):
+        ratios = speedups(results, peer)
+        if ratios:
+            found.append(highlight(quantity.ratio_text(statistics.median(ratios)),
+                                   f"the speed of {peer}, median of {len(ratios)} traces"))
+    for metric, words in (("footprint_ratio", "highest footprint over bytes alive"),
+                          ("faults_per_step", "most page faults in a steady step"),
+                          ("syscalls_per_step", "most system calls in a steady step")):
+        value = highest(results, metric)
+        if value is not None:
+            found.append(highlight(quantity.text_of(metric, value), words))
+    return tag("div", *found, class_="highlights") if found else EMPTY
+
+
+def churn_cases(results):
+    """Cases that have rows or at least a description; the spike has a section of its own."""
+    names = list(dict.fromkeys(results.case_names("churn") + list(results.cases)))
+    return [case for case in names if not case.startswith("spike.")]
+
+
+def summary_sentence(results):
+    traces = churn_cases(results)
+    micro = results.case_names("micro")
+    peers = matrix.compared_peers(results)
+    words = []
+    if traces:
+        words.append(f"{len(traces)} recorded allocation streams of real ML programs, replayed")
+    if micro:
+        words.append(f"{len(micro)} micro benchmarks")
+    text = " and ".join(words) if words else "Nothing was measured"
+    return f"{text}: ebb against {', '.join(peers)}." if peers else f"{text}."
+
+
+def machine_line(results):
+    """The machine in one line, for the head of the page."""
+    machine = results.machine
+    cores = as_number(machine.get("cores"))
+    memory = as_number(machine.get("memory_bytes"))
+    words = [machine.get("cpu"), f"{cores:.0f} cores" if cores else None,
+             quantity.bytes_text(memory) if memory else None, machine.get("os"),
+             machine.get("kernel"), machine.get("date")]
+    return " · ".join(str(word) for word in words if word)
+
+
+def verdict_section(results, churn, micro):
+    spikes = [verdict for verdict in churn if verdict.case.startswith("spike.")]
+    pieces = [matrix.draw_churn(results, churn), matrix.draw_list(spikes + micro)]
+    pieces = [tag("div", piece, class_="scroll whole") for piece in pieces if piece]
+    if not pieces:
+        return EMPTY
+    lead = "What was to be reached. Point at a verdict for the numbers behind it: a footprint, " \
+        "for one, counts as missed if a single steady step goes over its limit."
+    return tag("section", tag("h2", "Targets"), tag("p", lead, class_="lead"), *pieces,
+               id="targets")
+
+
+def spike_section(results):
+    pictures = []
+    for name, label, title, limit in SPIKE_CHARTS:
+        for case, lines in results.series_of(name).items():
+            metric = name.replace("spike_", "")
+            lines = {allocator: lines[allocator] for allocator in kin.in_order(lines)}
+            pictures.append(figure(title, spike.draw(lines, metric, label, title, limit),
+                                   None if case == "spike.synthetic" else case))
+    if not pictures:
+        return EMPTY
+    return tag("section", tag("h2", "After a spike"),
+               tag("p", "One step needs a hundred times what the others need. How soon is the "
+                   "memory back, and what do the steps after it cost?", class_="lead"),
+               tag("div", tag("div", *pictures, class_="charts wide"), class_="card"), id="spike")
+
+
+def list_section(title, lead, name, pieces):
+    pieces = [piece for piece in pieces if piece]
+    if not pieces:
+        return EMPTY
+    return tag("section", tag("h2", title), tag("p", lead, class_="lead"), *pieces, id=name)
+
+
+def sections(results):
+    churn, micro = targets.churn(results), targets.micro(results)
+    traces = churn_cases(results)
+    tables = [table.draw(results, "churn", results.case_names("churn"), "Traces, every figure"),
+              table.draw_by_metric(results, "micro", results.case_names("micro"),
+                                   "Micro benchmarks, every figure")]
+    return [
+        ("Targets", "targets", verdict_section(results, churn, micro)),
+        ("Traces", "traces", list_section(
+            "Traces", "Blocks are really written and read; each allocator runs in a process of "
+            "its own. The lower left of a scatter is better.", "traces",
+            [cards.trace_card(results, case) for case in traces])),
+        ("Spike", "spike", spike_section(results)),
+        ("Micro", "micro", list_section(
+            "Micro benchmarks", "Medians of interleaved rounds. The floor is a bare bump of a "
+            "pointer over memory that was touched before.", "micro",
+            [cards.micro_card(results, case) for case in results.case_names("micro")])),
+        ("Figures", "figures", list_section(
+            "Every figure", "A click on a column's head sorts by it.", "figures", tables)),
+        ("Machine", "machine", machine_section(results)),
+    ], highlights(results, churn + micro)
+
+
+def head(title):
+    return tag("head", void("meta", charset="utf-8"), tag("title", title),
+               void("meta", name="viewport", content="width=device-width, initial-scale=1"),
+               void("meta", name="color-scheme", content="light dark"),
+               void("meta", http_equiv="Content-Security-Policy",
+                    content="default-src 'none'; style-src 'unsafe-inline'; "
+                            "script-src 'unsafe-inline'"),
+               tag("style", trusted((HERE / "report.css").read_text(encoding="utf-8"))))
+
+
+def draw(results, title="ebb: what a step costs"):
+    """The page as one string of HTML."""
+    parts, figures = sections(results)
+    parts = [part for part in parts if part[2]]
+    links = [tag("a", name, href=f"#{anchor}") for name, anchor, _ in parts]
+    skipped = f"{results.skipped} entries of the results could not be read and are left out. " \
+        if results.skipped else ""
+    body = tag("body",
+               tag("header", tag("h1", title),
+                   tag("p", summary_sentence(results), class_="lead"),
+                   tag("p", machine_line(results), class_="facts"), figures,
+                   tag("nav", *links, aria_label="Sections")),
+               tag("main", *[content for _, _, content in parts]),
+               tag("footer", skipped),
+               tag("div", id="tip", role="status", hidden=True),
+               tag("script", trusted((HERE / "report.js").read_text(encoding="utf-8"))))
+    return joined([trusted("<!DOCTYPE html>\n"), tag("html", head(title), body, lang="en"),
+                   trusted("\n")])

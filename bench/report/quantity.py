@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quantity.py - numbers as people read them: 1.5 MiB, 12.7 µs, 0.93×.
+
+The unit follows from the metric's name, as the rows carry it: `step_us`, `peak_rss_bytes`,
+`ns_close.n1000`, `footprint_ratio`. Three significant digits everywhere.
+"""
+
+import math
+
+
+def short(value):
+    """Three significant digits, no exponent, no trailing zeros."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else "–"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{min(digits, 6)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def unit_for(value, units):
+    """(size, name) out of pairs with the smallest first."""
+    fitting = [unit for unit in units if abs(value) >= unit[0] * 0.9995]
+    return fitting[-1] if fitting else units[0]
+
+
+def scaled(value, units):
+    size, name = unit_for(value, units)
+    return f"{short(value / size)} {name}" if value else "0"
+
+
+BYTES = [(1, "B"), (1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB")]
+TIME_NS = [(1, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")]
+
+
+def bytes_text(value):
+    return scaled(value, BYTES)
+
+
+def ns_text(value):
+    return scaled(value, TIME_NS)
+
+
+def ratio_text(value):
+    return f"{value:.2f}×" if abs(value) < 100 else f"{short(value)}×"
+
+
+def count_text(value):
+    return short(value) if abs(value) < 1e6 else scaled(value, [(1e6, "M"), (1e9, "G")])
+
+
+def unit_of(metric):
+    """One of bytes, ns, us, ms, ratio, percent, count."""
+    stem = metric.split(".")[0]
+    words = stem.split("_")
+    for unit in ("ratio", "percent", "bytes"):
+        if unit in words:
+            return unit
+    for unit in ("ns", "us", "ms"):
+        if unit in words:
+            return unit
+    if "over" in words or "faster" in words or "times" in words:
+        return "ratio"
+    return "count"
+
+
+TO_NS = {"ns": 1, "us": 1e3, "ms": 1e6}
+
+
+def text_of(metric, value):
+    """`metric`: its name, or just a unit."""
+    unit = unit_of(metric)
+    if unit == "bytes":
+        return bytes_text(value)
+    if unit == "ratio":
+        return ratio_text(value)
+    if unit == "percent":
+        return f"{short(value)} %"
+    return count_text(value) if unit == "count" else ns_text(value * TO_NS[unit])
+
+
+def words_up_to(metric, highest):
+    """A function from value to text that says all in the unit that fits the highest value."""
+    unit = unit_of(metric)
+    if unit != "bytes" and unit not in TO_NS:
+        return lambda value: text_of(metric, value)
+    times = TO_NS.get(unit, 1)
+    size, name = unit_for(highest * times, BYTES if unit == "bytes" else TIME_NS)
+    return lambda value: f"{short(value * times / size)} {name}" if value else "0"

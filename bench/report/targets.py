@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""targets.py - what was to be reached, and whether it was.
+
+The churn benchmark judges its own figures and writes them as `targets`; where a file has none,
+the same verdicts are derived here from its rows. Those of the micro benchmarks are always
+derived. A target whose figures are missing gives no verdict: silence is not success.
+"""
+
+import kin
+import quantity
+from results import as_number
+
+FOOTPRINT_LIMIT = {"tensor": 1.25, "full": 1.4}
+NAMES = {"step_us": "time ÷ fastest peer", "footprint": "footprint ÷ alive",
+         "peak_rss": "peak memory ÷ lowest peer", "faults": "page faults per step",
+         "syscalls": "system calls per step",
+         "spike_rss": "resident memory 20 steps later ÷ normal",
+         "spike_step": "costliest step afterwards ÷ usual"}
+# Their limit is the best peer's own figure: shown as a ratio to it.
+RELATIVE = ("step_us", "peak_rss")
+
+
+class Verdict:
+    """`unit` as in quantity.unit_of(); "" lets the name of the target decide."""
+
+    def __init__(self, case, target, value, limit, met, text="", unit="", floor=False):
+        self.case, self.target, self.value, self.limit = case, target, value, limit
+        self.met, self.text, self.floor = met, text, floor
+        self.unit = unit or self._guess()
+
+    def _guess(self):
+        if self.limit == 0 or any(word in self.target for word in ("faults", "syscalls")):
+            return "count"
+        unit = quantity.unit_of(self.target)
+        return "ratio" if unit == "count" else unit
+
+    def name(self):
+        return NAMES.get(self.target, self.target.replace("_", " "))
+
+    def measured(self):
+        """The value as text; with more digits where fewer would make it look like the limit."""
+        text = self._words(self.value)
+        if self.unit == "ratio" and text == self._words(self.limit) and self.value != self.limit:
+            return f"{self.value:.3f}×"
+        return text
+
+    def goal(self):
+        if self.limit is None:
+            return ""
+        return f"{'≥' if self.floor else '≤'} {self._words(self.limit)}"
+
+    def relative(self):
+        """The same verdict with the limit as the unit of the value, where that is asked for."""
+        if self.target not in RELATIVE or not self.limit or self.value is None:
+            return self
+        return Verdict(self.case, self.target, self.value / self.limit, 1.0, self.met, self.text,
+                       "ratio", self.floor)
+
+    def _words(self, value):
+        return "–" if value is None else quantity.text_of(self.unit, value)
+
+
+def below(case, target, value, limit, strict=False, unit=""):
+    if value is None or limit is None:
+        return []
+    met = value < limit if strict else value <= limit
+    return [Verdict(case, target, value, limit, met, unit=unit)]
+
+
+def given(results):
+    """The verdicts that the file itself carries."""
+    found = []
+    for item in results.targets:
+        case, target = item.get("case"), item.get("target")
+        if isinstance(case, str) and isinstance(target, str):
+            met = item.get("met")
+            verdict = Verdict(case, target, as_number(item.get("value")),
+                              as_number(item.get("limit")),
+                              met if isinstance(met, bool) else None,
+                              str(item.get("text") or ""))
+            found.append(verdict.relative())
+    return found
+
+
+def over_best_peer(results, case, metric):
+    values = results.by_allocator("churn", case, metric)
+    others = [values[name] for name in kin.peers(values) if values[name] > 0]
+    return values["ebb"] / min(others) if "ebb" in values and others else None
+
+
+def derived_churn(results, case):
+    def ebb(metric):
+        return results.value("churn", case, "ebb", metric)
+    view = str(results.cases.get(case, {}).get("view") or case.rpartition(".")[2])
+    return below(case, "step_us", over_best_peer(results, case, "step_us"), 1.0, unit="ratio") + \
+        below(case, "footprint", ebb("footprint_ratio"), FOOTPRINT_LIMIT.get(view)) + \
+        below(case, "peak_rss", over_best_peer(results, case, "peak_rss_bytes"), 1.0, True,
+              "ratio") + \
+        below(case, "faults", ebb("faults_per_step"), 0.0) + \
+        below(case, "syscalls", ebb("syscalls_per_step"), 0.0)
+
+
+def churn(results):
+    found = given(results)
+    judged = {verdict.case for verdict in found}
+    for case in results.case_names("churn"):
+        if case not in judged and not case.startswith("spike."):
+            found += derived_churn(results, case)
+    return found
+
+
+def curve(results, case, prefix, least):
+    """ebb's figures at and above `least` objects or bytes."""
+    found = []
+    for metric, value in results.metrics("micro", case, "ebb").items():
+        name, _, point = metric.rpartition(".")
+        if name == prefix and point[1:].isdigit() and int(point[1:]) >= least and value > 0:
+            found.append(value)
+    return found if len(found) > 1 else None
+
+
+def highest_over_lowest(results, case, prefix, least):
+    values = curve(results, case, prefix, least)
+    return max(values) / min(values) if values else None
+
+
+def highest_less_lowest(results, case, prefix, least):
+    values = curve(results, case, prefix, least)
+    return max(values) - min(values) if values else None
+
+
+def ebbs(results, case, metric):
+    return results.value("micro", case, "ebb", metric)
+
+
+# What, figure, where it comes from, limit, unit; then whether more is better. "Flat" has no number
+# in the target: half as much again between the cheapest and the dearest point is let pass, from
+# the size on where a region's own opening no longer shows.
+MICRO = (
+    ("10,000 small objects", "time over the floor", (ebbs, "small10k", "over_floor"),
+     1.25, "ratio", False),
+    ("10,000 small objects", "times faster than the fastest malloc",
+     (ebbs, "small10k", "faster_than_malloc"), 2.5, "ratio", True),
+    ("10,000 small objects", "times faster than the fastest arena",
+     (ebbs, "small10k", "faster_than_arena"), 1.2, "ratio", True),
+    ("open and close", "time of the pair, empty", (ebbs, "open_close", "ns_empty"),
+     50.0, "ns", False),
+    ("close of 10 to 1,000,000 objects", "highest less lowest",
+     (highest_less_lowest, "close_n", "ns_close", 10), 50.0, "ns", False),
+    ("100 to 10,000,000 objects per region", "highest over lowest",
+     (highest_over_lowest, "flat_count", "ns_untouched", 100), 1.5, "ratio", False),
+    ("large blocks, 64 KiB to 8 GiB per region", "highest over lowest",
+     (highest_over_lowest, "flat_bytes", "ns_eighth", 64 << 10), 1.5, "ratio", False),
+    ("small blocks, 64 KiB to 1 GiB per region", "highest over lowest",
+     (highest_over_lowest, "flat_bytes", "ns_small", 64 << 10), 1.5, "ratio", False),
+)
+
+
+def instructions(results):
+    found = []
+    for compiler in results.allocator_names("micro", "instructions"):
+        for metric, value in results.metrics("micro", "instructions", compiler).items():
+            _, size, align = (metric.split(".") + ["", ""])[:3]
+            found += below(f"instructions, {compiler}, {size} bytes aligned to {align}",
+                           "count", value, 15.0, unit="count")
+    return found
+
+
+def micro(results):
+    found = []
+    for what, figure, (measure, *place), limit, unit, more in MICRO:
+        value = measure(results, *place)
+        if value is not None:
+            met = value >= limit if more else value <= limit
+            found.append(Verdict(what, figure, value, limit, met, unit=unit, floor=more))
+    return found + instructions(results)

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// source.c - cuts a file, plain or gzip, into lines.
+//
+// zlib tells plain from gzip by the first bytes. One invariant: a line that is handed out has at
+// most TRACE_LINE_MAX bytes, none of them NUL, and stood before a newline; so the files above this
+// one may treat it as a C string. Refused: longer lines, NUL bytes, a last line without newline, a
+// gzip stream that ends early or whose check sum is wrong.
+
+#include "source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "failure.h"
+
+bool trace_source_open(struct trace_source *source, const char *path, struct trace_error *error)
+{
+    source->begin = source->end = 0;
+    source->line = 0;
+    errno = 0;
+    source->file = gzopen(path, "rb");
+    if (source->file)
+        return true;
+    if (!errno)
+        return trace_fail(error, TRACE_ERROR_MEMORY, 0, "out of memory: gzip stream");
+    return trace_fail(error, TRACE_ERROR_OPEN, 0, "cannot open: %s", strerror(errno));
+}
+
+void trace_source_close(struct trace_source *source)
+{
+    gzclose(source->file);
+}
+
+static bool fail_on_stream(struct trace_source *source, struct trace_error *error)
+{
+    int status = Z_OK;
+    const char *text = gzerror(source->file, &status);
+    uint64_t line = source->line + 1;
+
+    if (status == Z_ERRNO)
+        return trace_fail(error, TRACE_ERROR_READ, line, "cannot read: %s", strerror(errno));
+    if (status == Z_BUF_ERROR)
+        return trace_fail(error, TRACE_ERROR_TRUNCATED, line, "the gzip stream ends too early");
+    if (status == Z_MEM_ERROR)
+        return trace_fail(error, TRACE_ERROR_MEMORY, line, "out of memory: gzip stream");
+    return trace_fail(error, TRACE_ERROR_CORRUPT, line, "damaged gzip stream: %s", text);
+}
+
+// Moves what is left to the front and reads behind it. False on errors; at the end of the file
+// nothing is added. zlib reports a truncated stream only by its status, after a read of 0 bytes.
+static bool refill(struct trace_source *source, struct trace_error *error)
+{
+    size_t left = source->end - source->begin;
+    int got, status = Z_OK;
+
+    memmove(source->buffer, source->buffer + source->begin, left);
+    source->begin = 0;
+    source->end = left;
+    got = gzread(source->file, source->buffer + left, (unsigned)(sizeof source->buffer - left));
+    gzerror(source->file, &status);
+    if (got < 0 || (got == 0 && status != Z_OK && status != Z_STREAM_END))
+        return fail_on_stream(source, error);
+    source->end += (size_t)got;
+    return true;
+}
+
+// The newline that ends the line at `begin`; NULL at the end of the file and on errors.
+static char *find_newline(struct trace_source *source, struct trace_error *error)
+{
+    for (;;) {
+        size_t left = source->end - source->begin;
+        char *newline = left ? memchr(source->buffer + source->begin, '\n', left) : NULL;
+
+        if (newline || left > TRACE_LINE_MAX)
+            return newline;
+        if (!refill(source, error) || source->end == left)
+            return NULL;
+    }
+}
+
+static bool check_line(const char *line, size_t bytes, uint64_t number, struct trace_error *error)
+{
+    const char *nul;
+
+    if (bytes > TRACE_LINE_MAX)
+        return trace_fail(error, TRACE_ERROR_LINE_TOO_LONG, number,
+                          "longer than %d bytes", TRACE_LINE_MAX);
+    nul = memchr(line, 0, bytes);
+    if (nul)
+        return trace_fail(error, TRACE_ERROR_NUL, number, "NUL byte at column %td",
+                          nul - line + 1);
+    return true;
+}
+
+// What remains when no newline comes any more: nothing, too much, or a line that does not end.
+static const char *end_of_lines(struct trace_source *source, struct trace_error *error)
+{
+    size_t left = source->end - source->begin;
+
+    if (error->code != TRACE_OK || !left)
+        return NULL;
+    if (check_line(source->buffer + source->begin, left, source->line + 1, error))
+        trace_fail(error, TRACE_ERROR_NO_NEWLINE, source->line + 1,
+                   "the last line (%zu bytes) does not end with a newline", left);
+    return NULL;
+}
+
+const char *trace_source_next(struct trace_source *source, struct trace_error *error)
+{
+    char *newline = find_newline(source, error);
+    char *line = source->buffer + source->begin;
+
+    if (!newline)
+        return end_of_lines(source, error);
+    if (!check_line(line, (size_t)(newline - line), source->line + 1, error))
+        return NULL;
+    *newline = '\0';
+    source->begin += (size_t)(newline - line) + 1;
+    source->line++;
+    return line;
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * runs.c - the runs of pages under a region: growing, claiming, joining, giving back.
+ *
+ *     run         | block | free | window | block |  top  |end      the main run: top is free
+ *     run         | free | block |end
+ *     relinked    |  survivor  |                                    not part of the lane
+ *
+ * A region that needs room first claims the hot pages right behind its runs, which cost nothing,
+ * and joins runs that have come to touch. Then it takes other hot pages, and cold ones last. A
+ * region that has had children is a keeper: its blocks live long, so it keeps out of the pages
+ * that steps take turns on.
+ *
+ * Invariant: between run.first and run.end pieces tile the run. A function that fails has taken
+ * nothing.
+ */
+#include "base/check.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "region/region.h"
+
+#define GROWTH_LEAST ((size_t)16 << 10)
+#define GROWTH_MOST ((size_t)1 << 20)
+
+static size_t clamp(size_t value, size_t least, size_t most) {
+    return size_smaller(size_larger(value, least), most);
+}
+
+/* ---- pieces at the end of a run ---- */
+
+static struct ebb_piece *new_piece(struct region *region, uintptr_t addr, size_t bytes,
+                                   enum piece_state state) {
+    struct ebb_piece *piece = piece_take(&region->store);
+    CHECK(piece);
+    *piece = (struct ebb_piece){.addr = addr, .bytes = bytes};
+    piece->state = state;
+    piece_set_owner(piece, region->owner);
+    return piece;
+}
+
+/* The top becomes an ordinary free piece. */
+static void retire_top(struct region *region) {
+    if (!region->top)
+        return;
+    region->top->state = PIECE_FREE;
+    fit_insert(&region->fit, region->top);
+    region->top = NULL;
+}
+
+/* If the main run ends with a free piece, that is the top. */
+static void find_top(struct region *region) {
+    struct ebb_piece *last = region->main_run->run.end->before;
+    if (region->top || last->state != PIECE_FREE)
+        return;
+    fit_remove(&region->fit, last);
+    last->state = PIECE_TOP;
+    region->top = last;
+}
+
+/* A new free piece in front of the end of a run. */
+static void insert_last(struct region *region, struct ebb_piece *run, size_t bytes) {
+    struct ebb_piece *end = run->run.end;
+    struct ebb_piece *piece = new_piece(region, end->addr, bytes, PIECE_FREE);
+    piece->before = end->before;
+    piece->after = end;
+    end->before->after = piece;
+    end->before = piece;
+    fit_insert(&region->fit, piece);
+}
+
+/* The run became longer: its last piece is free, or a new one is. One entry is prepared. */
+static void lengthen(struct region *region, struct ebb_piece *run, size_t bytes) {
+    struct ebb_piece *last = run->run.end->before;
+    if (last == region->top) {
+        last->bytes += bytes;
+    } else if (last->state == PIECE_FREE) {
+        fit_remove(&region->fit, last);
+        last->bytes += bytes;
+        fit_insert(&region->fit, last);
+    } else {
+        insert_last(region, run, bytes);
+    }
+    run->run.end->addr += bytes;
+    meter_add(&region->reserved, bytes);
+    if (run == region->main_run)
+        find_top(region);
+}
+
+/* ---- adding and giving ---- */
+
+void runs_add(struct region *region, struct ebb_piece *run) {
+    retire_top(region);
+    struct ebb_piece *top = new_piece(region, run->addr, run->bytes, PIECE_TOP);
+    struct ebb_piece *end = new_piece(region, piece_end(run), 0, PIECE_END);
+    top->after = end;
+    end->before = top;
+    run->run.first = top;
+    run->run.end = end;
+    piece_set_owner(run, region->owner);
+    piece_push(&region->runs, run);
+    region->run_count++;
+    region->main_run = run;
+    region->highest = run->addr;
+    region->top = top;
+    meter_add(&region->reserved, run->bytes);
+}
+
+void runs_give(struct region *region, struct ebb_piece *run) {
+    piece_unlink(&region->runs, run);
+    region->run_count--;
+    meter_subtract(&region->reserved, run->bytes);
+    pool_give(region->pool, run);
+}
+
+void runs_give_empty(struct region *region, struct ebb_piece *piece) {
+    struct ebb_piece *run = range_run_at(piece->addr);
+    CHECK(run && run->run.first == piece && run->run.end == piece->after);
+    piece_give(&region->store, run->run.end);
+    piece_give(&region->store, piece);
+    runs_give(region, run);
+}
+
+/* ---- claiming and joining ---- */
+
+/* The last piece of a run and the first of the one behind it, if both are free, become one. */
+static void merge_at(struct region *region, struct ebb_piece *last, struct ebb_piece *first) {
+    bool top = first == region->top;
+    if (last->state != PIECE_FREE || (first->state != PIECE_FREE && !top))
+        return;
+    fit_remove(&region->fit, last);
+    if (!top)
+        fit_remove(&region->fit, first);
+    piece_absorb_after(last, &region->store);
+    if (top) {
+        last->state = PIECE_TOP;
+        region->top = last;
+    } else {
+        fit_insert(&region->fit, last);
+    }
+}
+
+/* The pieces of `joined`, which lay right behind `run`, follow those of `run`. */
+static void chain(struct region *region, struct ebb_piece *run, const struct ebb_piece *joined) {
+    struct ebb_piece *last = run->run.end->before, *first = joined->run.first;
+    piece_give(&region->store, run->run.end);
+    last->after = first;
+    first->before = last;
+    run->run.end = joined->run.end;
+    merge_at(region, last, first);
+}
+
+static bool can_join(const struct ebb_piece *run) {
+    const struct ebb_piece *after = run->after;
+    return after && after->state == PIECE_RUN && after->owner == run->owner && !after->flag;
+}
+
+/* Takes the run behind `run` in, with the pool's lock held. */
+static void join_locked(struct region *region, struct ebb_piece *run) {
+    struct ebb_piece *after = run->after, joined = *after;
+    bool main = region->main_run == run || region->main_run == after;
+    if (region->main_run == run)
+        retire_top(region);
+    piece_unlink(&region->runs, after);
+    region->run_count--;
+    pages_join(&region->pool->pages, run);
+    chain(region, run, &joined);
+    if (main) {
+        region->main_run = run;
+        find_top(region);
+    }
+}
+
+static void claim_locked(struct region *region) {
+    struct pages *pages = &region->pool->pages;
+    for (struct ebb_piece *run = region->runs; run; run = run->next)
+        while (!run->flag && piece_prepare(&region->store, 1)) {
+            size_t bytes = pages_claim(pages, run);
+            if (bytes)
+                lengthen(region, run, bytes);
+            if (!can_join(run))
+                break;
+            join_locked(region, run);
+        }
+}
+
+bool runs_claim(struct region *region) {
+    struct ebb_pool *pool = region->pool;
+    uint64_t before = region->reserved.current;
+    if (!region->runs || region->measuring)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->pages.hot_bytes)
+        claim_locked(region);
+    pool_note_growth_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    return region->reserved.current > before;
+}
+
+/* ---- growing ---- */
+
+/* How much more than needed is asked for: pages that are hot cost nothing. */
+static void wish_for_growth(const struct region *region, struct pages_wish *wish) {
+    size_t reserved = region->reserved.current;
+    size_t cold = size_align(clamp(reserved / 8, GROWTH_LEAST, GROWTH_MOST), EBB_PAGE);
+    size_t hot = region->keeper ? cold : size_align(size_larger(reserved / 2, cold), EBB_PAGE);
+    wish->want = size_larger(hot, wish->least);
+    wish->want_cold = region->measuring ? SIZE_MAX : size_larger(cold, wish->least);
+    wish->keeper = region->keeper;
+    wish->near = region->main_run;
+}
+
+static int take_pages(struct region *region, const struct pages_wish *wish) {
+    size_t gained;
+    if (!piece_prepare(&region->store, 2))
+        return error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'", region->name);
+    struct ebb_piece *run =
+        pool_take(region->pool, region->main_run, region->owner, wish, &gained);
+    if (run)
+        runs_add(region, run);
+    else if (gained)
+        lengthen(region, region->main_run, gained);
+    else
+        return ebb_last_error();
+    return 0;
+}
+
+int runs_grow(struct region *region, size_t bytes, size_t align) {
+    struct pages_wish wish = {0};
+    size_t slack = align > EBB_PAGE ? align - EBB_PAGE : 0, total;
+    if (!size_add(bytes, slack, &total) || !size_round_up(total, EBB_PAGE, &wish.least))
+        return error_set(EBB_E_SIZE, "%zu bytes at alignment %zu overflow", bytes, align);
+    uintptr_t end = region->main_run ? piece_end(region->main_run) : 0;
+    uintptr_t from = region->top ? region->top->addr : end;
+    wish.extend = size_align(size_align(from, align) + bytes - end, EBB_PAGE);
+    wish_for_growth(region, &wish);
+    return take_pages(region, &wish);
+}
+
+int runs_reserve(struct region *region, size_t bytes) {
+    struct pages_wish wish = {0};
+    if (!size_round_up(bytes, EBB_PAGE, &wish.least))
+        return error_set(EBB_E_SIZE, "hint of %zu bytes overflows", bytes);
+    wish.extend = wish.want = wish.want_cold = wish.least;
+    return take_pages(region, &wish);
+}
+
+/* ---- forgetting and measuring ---- */
+
+void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
+    struct ebb_piece *runs = region->runs, *next;
+    uint64_t total = region->reserved.total;
+    size_t held = 0;
+    piece_forget_all(&region->store);
+    fit_clear(&region->fit);
+    region->blocks = region->top = region->main_run = region->runs = NULL;
+    region->reserved.current = region->run_count = region->pinned = 0;
+    for (; runs; runs = next) {
+        next = runs->next;
+        if (!runs->flag && runs->bytes <= keep - size_smaller(held, keep) &&
+            piece_prepare(&region->store, 2)) {
+            held += runs->bytes;
+            range_name_pages(runs, runs->addr, runs->bytes);
+            runs_add(region, runs);
+        } else {
+            runs->next = *given;
+            *given = runs;
+        }
+    }
+    region->reserved.total = total;
+}
+
+size_t runs_measured(const struct region *region) {
+    size_t total = 0;
+    for (const struct ebb_piece *run = region->runs; run; run = run->next)
+        total += run->bytes;
+    if (region->main_run)
+        total -= piece_end(region->main_run) - size_align(region->highest, EBB_PAGE);
+    return total;
+}
