@@ -186,7 +186,7 @@ static void claim_locked(struct region *region) {
 bool runs_claim(struct region *region) {
     struct ebb_pool *pool = region->pool;
     uint64_t before = region->reserved.current;
-    if (!region->runs || region->measuring)
+    if (!region->runs || region->measuring || region->keeper)
         return false;
     pthread_mutex_lock(&pool->lock);
     if (pool->pages.hot_bytes)
