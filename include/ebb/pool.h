@@ -91,9 +91,11 @@ struct ebb_meter {
 };
 
 /*
- * Counters of a pool. Bytes unless the name says otherwise. What open regions have allocated
- * since their last slow call (at most one window of the small lane each) is included only when
- * the regions are quiescent: while another thread allocates, its latest blocks may be missing.
+ * Counters of a pool. Bytes unless the name says otherwise. Sums over regions are made when they
+ * are read, so the regions must be quiescent: no other thread may be allocating in the pool.
+ * Pages (reserved, owned, cached) are exact at any time. The peaks of blocks, requested and used
+ * are those of one branch of the tree, noted when regions close: where several branches are at
+ * their highest at once, the pool's true peak is higher. Those of single regions are exact.
  */
 struct ebb_pool_stats {
     size_t size;                 /* sizeof(struct ebb_pool_stats), set by the caller */
@@ -111,7 +113,7 @@ struct ebb_pool_stats {
     uint64_t opened_regions;     /* count, since the pool's birth */
 };
 
-/* Fills *stats (its `size` field must be set). Errors: EBB_E_ARGUMENT. */
+/* Fills *stats (its `size` field must be set). Errors: EBB_E_ARGUMENT. Regions quiescent. */
 EBB_API int ebb_pool_read_stats(ebb_pool *pool, struct ebb_pool_stats *stats);
 
 /* The same figures summed over all pools of the process. */

@@ -57,8 +57,8 @@ EBB_API int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivo
 /*
  * Promotes the list to `target` and closes `source`. With all survivors known, neighbours that
  * are relinked share the pages between them, and the cost reports the bytes that are pinned in
- * the end. `lost_blocks`, if not NULL, receives the number of blocks that were alive, not
- * promoted, and ended by this close. On failure the source stays open and nothing has changed.
+ * the end. `lost_blocks`, if not NULL, receives the number of blocks that were alive in the
+ * source and below it, were not promoted by this call, and ended with it. On failure the source stays open and nothing has changed.
  */
 EBB_API int ebb_close_keeping(ebb_region source, ebb_region target,
                               struct ebb_survivor *survivors, size_t count,

@@ -52,7 +52,10 @@ struct ebb_lane {
     uint64_t tally;      /* since the window was opened: requested bytes << 16 | blocks */
 };
 
-/* A region's handle; copy it freely. Compare with ebb_region_is_open(), not with NULL. */
+/*
+ * A region's handle; copy it freely. Test it with ebb_region_is_open(). A handle that is all zero
+ * means "none" in options; it was never a region's, and allocating with it is a fault at NULL.
+ */
 typedef struct ebb_region {
     struct ebb_lane *lane;
     uint64_t generation;
@@ -95,8 +98,9 @@ EBB_API int ebb_region_close(ebb_region region);
 
 /*
  * As ebb_region_close(), but refuses if a child is open (EBB_E_CHILD_OPEN) or a block is alive
- * that was neither released nor promoted (EBB_E_LIVE_BLOCKS, with their number and bytes); the
- * region then stays as it was.
+ * that was not released (EBB_E_LIVE_BLOCKS, with their number and bytes); the region then stays
+ * as it was. A block that was promoted by relinking is not alive here any more; the original of
+ * one that was promoted by copy is, until it is released.
  */
 EBB_API int ebb_region_close_strict(ebb_region region);
 
@@ -192,9 +196,9 @@ typedef struct ebb_mark {
 EBB_API EBB_NODISCARD ebb_mark ebb_region_mark(ebb_region region);
 
 /*
- * Ends every block allocated since the mark, and the mark. Blocks that are older and were
- * released since stay released; blocks promoted since stay promoted. Children are not touched.
- * Time is linear in the blocks ended. Errors: EBB_E_MARK, EBB_E_STALE.
+ * Ends every block that the region got since the mark, allocated here or promoted to it, and the
+ * mark. Blocks that are older and were released or promoted elsewhere since, stay so. Children
+ * are not touched. Time is linear in the blocks ended. Errors: EBB_E_MARK, EBB_E_STALE.
  */
 EBB_API int ebb_region_rewind(ebb_region region, ebb_mark mark);
 
@@ -229,8 +233,8 @@ EBB_API int ebb_region_read_stats(ebb_region region, struct ebb_region_stats *st
 
 /*
  * The hint that a region needs to serve what this one has served so far without growing: its
- * highest reserved bytes. Exact for a measuring region: an ordinary region opened with it and
- * asked the same way never grows, and with one page less it does. 0 and EBB_E_STALE if closed.
+ * highest reserved bytes. Exact for a measuring region and alignments up to a page: an ordinary
+ * region opened with it and asked the same way never grows, and with one page less it does. 0 and EBB_E_STALE if closed.
  */
 EBB_API size_t ebb_region_measured(ebb_region region);
 

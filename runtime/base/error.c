@@ -15,12 +15,23 @@
 
 struct last_error {
     int code;
+    int muted;
     char text[320];
 };
 
 static _Thread_local struct last_error last;
 
+void error_mute(void) {
+    last.muted++;
+}
+
+void error_unmute(void) {
+    last.muted--;
+}
+
 int error_set(int code, const char *format, ...) {
+    if (last.muted)
+        return code;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(last.text, sizeof last.text, format, arguments);

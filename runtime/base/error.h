@@ -8,4 +8,11 @@
 /* Notes code and text for ebb_last_error() and returns `code`. Allocates nothing. */
 int error_set(int code, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 
+/*
+ * Between the two, failures are not noted: for attempts that a caller need not hear of. Calls
+ * nest.
+ */
+void error_mute(void);
+void error_unmute(void);
+
 #endif

@@ -176,17 +176,32 @@ static struct ebb_piece *take_locked(struct ebb_pool *pool, struct ebb_piece *ru
     return pages_take(&pool->pages, &wish);
 }
 
-/* Under a limit, cached pages that do not fit the wish make room for pages that do. */
+/* Cached pages that do not fit the wish make room under the limit for pages that do. */
+static void make_room(struct ebb_pool *pool, size_t bytes) {
+    size_t hot = pool->pages.hot_bytes;
+    pool->given_back += pages_cool(&pool->pages, 0, bytes, 0);
+    pool->reserved.current -= hot - pool->pages.hot_bytes;
+}
+
+/* True if the limit leaves the wish room once cached pages are given back. */
+static bool is_within_limit(const struct ebb_pool *pool, size_t bytes) {
+    size_t owned = pool->pages.run_bytes;
+    return pool->limit_reserved > owned && bytes <= pool->limit_reserved - owned;
+}
+
 static struct ebb_piece *take_within_limit(struct ebb_pool *pool, struct ebb_piece *run,
                                            const struct pages_wish *wish, size_t *gained) {
     struct pages_wish bounded = *wish;
     bounded.most_cold = most_cold(pool);
+    if (bounded.most_cold >= wish->least || !pool->pages.hot_bytes ||
+        !is_within_limit(pool, wish->least))
+        return take_locked(pool, run, bounded, gained);
+    error_mute();
     struct ebb_piece *taken = take_locked(pool, run, bounded, gained);
-    if (taken || *gained || ebb_last_error() != EBB_E_POOL_LIMIT || !pool->pages.hot_bytes)
+    error_unmute();
+    if (taken || *gained)
         return taken;
-    size_t hot = pool->pages.hot_bytes;
-    pool->given_back += pages_cool(&pool->pages, 0, wish->least, 0);
-    pool->reserved.current -= hot - pool->pages.hot_bytes;
+    make_room(pool, wish->least);
     bounded.most_cold = most_cold(pool);
     bounded.want = bounded.want_cold = bounded.least;
     return take_locked(pool, run, bounded, gained);

@@ -25,15 +25,25 @@ static struct ebb_piece *piece_over(const struct ebb_piece *run, uintptr_t addr)
     return piece;
 }
 
+/* The same in a relinked run, whose survivors are only on the region's list. */
+static struct ebb_piece *survivor_over(const struct region *region, const struct ebb_piece *run,
+                                       uintptr_t addr) {
+    struct ebb_piece *block = region->blocks;
+    while (block && (block->state != PIECE_BLOCK || block->block.run != run ||
+                     addr - block->addr >= block->bytes))
+        block = block->next;
+    return block;
+}
+
 static int report_inside(const struct region *region, const struct ebb_piece *run,
                          uintptr_t addr) {
     const struct ebb_piece *piece = piece_over(run, addr);
-    bool taken = piece && (piece->state == PIECE_BLOCK || piece->state == PIECE_WINDOW);
-    if (taken || run->flag)
+    if (run->flag)
+        piece = survivor_over(region, run, addr);
+    if (piece && (piece->state == PIECE_BLOCK || piece->state == PIECE_WINDOW))
         return error_set(EBB_E_INTERIOR, "%p is inside a block of region '%s', %zu bytes from %p",
                          (void *)addr, region->name,
-                         addr - (piece ? piece->addr : run->addr),
-                         (void *)(piece ? piece->addr : run->addr));
+                         addr - piece->addr, (void *)piece->addr);
     return error_set(EBB_E_RELEASED, "%p is in free memory of region '%s': released before",
                      (void *)addr, region->name);
 }
@@ -172,6 +182,14 @@ int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {
     return region ? resize(region, block, bytes) : EBB_E_STALE;
 }
 
+/* The same without an error if it cannot be: the caller has another way. */
+static bool try_resize(struct region *region, void *block, size_t bytes) {
+    error_mute();
+    int result = resize(region, block, bytes);
+    error_unmute();
+    return result == 0;
+}
+
 void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t align) {
     struct region *region = region_find(handle);
     const void *site = __builtin_return_address(0);
@@ -184,7 +202,7 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
     if (!is_valid_request(region, bytes, align) ||
         block_find(region, block, &piece, &old) != 0)
         return NULL;
-    if ((uintptr_t)block % align == 0 && resize(region, block, bytes) == 0)
+    if ((uintptr_t)block % align == 0 && try_resize(region, block, bytes))
         return block;
     void *moved = allocate_from(handle, bytes, align, site);
     if (!moved)

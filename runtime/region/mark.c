@@ -95,7 +95,7 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     count_uncharge(region, flow_now(&region->used));
     region_new_epoch(region);
     pthread_mutex_lock(&pool->lock);
-    promote_depart_locked(region);
+    depart_locked(region);
     runs_forget(region, keep_bytes, &given);
     pool_give_list_locked(pool, given);
     pthread_mutex_unlock(&pool->lock);

@@ -257,8 +257,10 @@ static void depart(struct region *source, struct region *target, struct ebb_piec
                    struct ebb_piece *entry) {
     fix_run_first(old, entry);
     entry->block.spare = old;
+    old->block.spare = entry;
     old->state = PIECE_UNUSED;
-    piece_push(&source->departed, entry);
+    piece_push(&source->departed, old);
+    piece_push(&target->blocks, entry);
     source->heir = target;
     source->lent += entry->bytes;
     target->guests += entry->bytes;
@@ -290,7 +292,8 @@ static void relink(struct promotion *promotion, void *block, struct ebb_piece *e
 void promote_return(struct region *owner, struct ebb_piece *block) {
     struct ebb_piece *run = range_run_at(block->addr), *own = block->block.spare;
     struct region *host = region_of_piece(run);
-    piece_unlink(&host->departed, block);
+    piece_unlink(&host->departed, own);
+    piece_unlink(&owner->blocks, block);
     if (!host->departed)
         host->heir = NULL;
     replace_entry(block, own);
@@ -373,6 +376,15 @@ int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survi
     return result;
 }
 
+/* Blocks alive in a region and all below it. */
+static uint64_t live_blocks(struct region *region) {
+    small_fold(region);
+    uint64_t blocks = flow_now(&region->counted);
+    for (struct region *child = region->children; child; child = child->sibling_next)
+        blocks += live_blocks(child);
+    return blocks;
+}
+
 int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
                       size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks) {
     struct promotion promotion = {.source = region_find(source), .list = survivors};
@@ -386,8 +398,7 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
     int result = promote(&promotion);
     if (result)
         return result;
-    small_fold(promotion.source);
-    uint64_t alive = flow_now(&promotion.source->counted);
+    uint64_t alive = live_blocks(promotion.source);
     if (lost_blocks)
         *lost_blocks = alive - promotion.cost.copied_blocks;
     size_t pinned = promotion.target->pinned;
@@ -396,109 +407,4 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
         promotion.cost.pinned_bytes = promotion.target->pinned - pinned;
     add_cost(cost, &promotion.cost);
     return 0;
-}
-
-/* ---- departing ---- */
-
-/* Merges two lists that are sorted by address. */
-static struct ebb_piece *merge(struct ebb_piece *a, struct ebb_piece *b) {
-    struct ebb_piece *first = NULL, **end = &first;
-    while (a && b) {
-        struct ebb_piece **lower = a->addr < b->addr ? &a : &b;
-        *end = *lower;
-        end = &(*end)->next;
-        *lower = (*lower)->next;
-    }
-    *end = a ? a : b;
-    return first;
-}
-
-/* Sorts a singly linked list by address: bottom up, runs of 2^n in slot n. */
-static struct ebb_piece *sort(struct ebb_piece *list) {
-    struct ebb_piece *slots[48] = {NULL};
-    while (list) {
-        struct ebb_piece *sorted = list;
-        list = list->next;
-        sorted->next = NULL;
-        unsigned n = 0;
-        for (; slots[n]; n++) {
-            sorted = merge(slots[n], sorted);
-            slots[n] = NULL;
-        }
-        slots[n] = sorted;
-    }
-    struct ebb_piece *all = NULL;
-    for (unsigned n = 0; n < 48; n++)
-        all = merge(slots[n], all);
-    return all;
-}
-
-/* The pages of the first departed blocks that touch each other; *behind is the next block. */
-static void first_group(struct ebb_piece *block, const struct ebb_piece *run, uintptr_t *from,
-                        uintptr_t *to) {
-    *from = size_align_down(block->addr, EBB_PAGE);
-    *to = size_align(piece_end(block), EBB_PAGE);
-    for (block = block->next; block && block->addr < *to && block->addr < piece_end(run);
-         block = block->next)
-        *to = size_align(piece_end(block), EBB_PAGE);
-}
-
-static void settle_block(struct region *heir, struct ebb_piece *run, struct ebb_piece *block) {
-    block->before = block->after = NULL;
-    block->block.run = run;
-    block->block.spare = NULL;
-    run->relinked.used += block->bytes;
-    run->relinked.live_blocks++;
-    heir->guests -= block->bytes;
-    heir->pinned -= block->bytes;
-    piece_push(&heir->blocks, block);
-}
-
-static void inherit(struct region *heir, struct ebb_piece *run) {
-    run->flag = true;
-    piece_set_owner(run, heir->owner);
-    run->run.first = NULL;
-    run->relinked.used = 0;
-    run->relinked.live_blocks = 0;
-    piece_push(&heir->runs, run);
-    heir->run_count++;
-    heir->pinned += run->bytes;
-    meter_add(&heir->reserved, run->bytes);
-}
-
-/* Cuts the pages of one group out of its run. Without entries for the cut the whole run goes. */
-static struct ebb_piece *cut_group(struct region *region, struct ebb_piece *run, uintptr_t from,
-                                   uintptr_t to, struct ebb_piece **right) {
-    *right = NULL;
-    if (!pages_prepare_cut(&region->pool->pages))
-        from = run->addr, to = piece_end(run);
-    if (from == run->addr)
-        piece_unlink(&region->runs, run);
-    struct ebb_piece *group = pages_cut_out(&region->pool->pages, run, from, to, right);
-    if (*right)
-        piece_push(&region->runs, *right);
-    return group;
-}
-
-void promote_depart_locked(struct region *region) {
-    if (!region->departed)
-        return;
-    struct ebb_piece *block = sort(region->departed), *right = NULL;
-    struct region *heir = region->heir;
-    region->departed = NULL;
-    region->heir = NULL;
-    while (block) {
-        bool in_right = right && block->addr >= right->addr && block->addr < piece_end(right);
-        struct ebb_piece *run = in_right ? right : range_run_at(block->addr);
-        uintptr_t from, to;
-        first_group(block, run, &from, &to);
-        struct ebb_piece *group = cut_group(region, run, from, to, &right);
-        inherit(heir, group);
-        while (block && block->addr < piece_end(group) && block->addr >= group->addr) {
-            struct ebb_piece *next = block->next;
-            settle_block(heir, group, block);
-            block = next;
-        }
-    }
-    region->lent = 0;
 }

@@ -11,6 +11,7 @@
  *     count.c     counters and budgets                     what it costs
  *     mark.c      mark, rewind, reset
  *     promote.c   what leaves: copy, relink
+ *     depart.c    what becomes of relinked blocks' pages at close
  *
  * Bodies live in slots that are never unmapped. A slot's generation is odd while a region is
  * open in it and grows with every open and close, so a stale handle never matches again.
@@ -49,7 +50,7 @@ struct region {
     struct ebb_piece *main_run; /* the run that grows */
     uintptr_t highest;          /* where the top of the main run began at its highest */
     struct ebb_piece *runs;     /* all runs, linked by next */
-    struct ebb_piece *departed; /* blocks promoted by relinking that still sit in these runs */
+    struct ebb_piece *departed; /* entries of blocks that were relinked and still sit here */
     struct region *heir;        /* where departed blocks go when this region closes */
     struct piece_store store;
 
@@ -198,10 +199,12 @@ static inline void count_block_gone(struct region *region, size_t requested, siz
 
 size_t count_waste(const struct region *region);
 
-/* ---- promote.c ---- */
+/* ---- depart.c ---- */
 
-/* Hands the runs under departed blocks to the heir. Called by close, pool lock held. */
-void promote_depart_locked(struct region *region);
+/* Hands the pages under departed blocks to the heir. Called by close and reset, lock held. */
+void depart_locked(struct region *region);
+
+/* ---- promote.c ---- */
 
 /* A departed block is released before its host closed: it becomes an entry of the host again. */
 void promote_return(struct region *owner, struct ebb_piece *block);

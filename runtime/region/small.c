@@ -105,10 +105,10 @@ static void no_room(struct region *region) {
     region->lane.limit = 0;
 }
 
-/* When a window that is not current should be looked at again: an eighth of it is gone. */
+/* When a window that is not current should be looked at again: a quarter of it is gone. */
 static void await_holes(struct ebb_piece *window) {
     size_t blocks = small_live_blocks(window);
-    window->window.act_blocks = (uint32_t)(blocks - (blocks + 7) / 8);
+    window->window.act_blocks = (uint32_t)(blocks - (blocks + 3) / 4);
 }
 
 /* The current window is left: what remains of its room becomes a released entry. */
@@ -124,7 +124,7 @@ static void leave_window(struct region *region) {
         *start_of(cursor) = (uint16_t)(RANGE_RELEASED | (rest + 1));
     if (small_live_blocks(window) == 0 && !window->pins)
         give_window(region, window);
-    else if (!window->flag && window->bytes - small_live_bytes(window) - rest >= window->bytes / 8)
+    else if (!window->flag && window->bytes - small_live_bytes(window) - rest >= window->bytes / 4)
         enter_holes(region, window);
     else if (!window->flag)
         await_holes(window);
@@ -139,13 +139,16 @@ static size_t window_bytes(const struct region *region) {
     return bytes;
 }
 
-static bool new_window(struct region *region) {
+/* A place for a window in the large lane, or NULL. */
+static struct ebb_piece *place_window(struct region *region) {
     size_t bytes = window_bytes(region);
     struct ebb_piece *window = large_place(region, bytes, RANGE_SLOT);
     if (!window && bytes > WINDOW_LEAST)
-        window = large_place(region, bytes = WINDOW_LEAST, RANGE_SLOT);
-    if (!window)
-        return false;
+        window = large_place(region, WINDOW_LEAST, RANGE_SLOT);
+    return window;
+}
+
+static void open_window(struct region *region, struct ebb_piece *window) {
     window->state = PIECE_WINDOW;
     window->pins = 0;
     window->flag = false;
@@ -155,7 +158,6 @@ static bool new_window(struct region *region) {
     if (!region->measuring)
         poison_unused(window->addr, window->bytes);
     set_room(region, window, window->addr, piece_end(window));
-    return true;
 }
 
 /* ---- holes ---- */
@@ -192,26 +194,51 @@ static void adopt(struct region *region, struct ebb_piece *window, const struct 
     set_room(region, window, hole->from, hole->to);
 }
 
-static bool find_hole(struct region *region, size_t least) {
-    struct hole hole;
+/* A window with a hole of at least `least` bytes, or NULL. */
+static struct ebb_piece *find_hole(struct region *region, size_t least, struct hole *hole) {
     for (unsigned look = 0; region->holes && look < WINDOWS_LOOKED_AT; look++) {
         struct ebb_piece *window = region->holes;
-        if (next_hole(window, least, &hole)) {
-            adopt(region, window, &hole);
-            return true;
-        }
+        if (next_hole(window, least, hole))
+            return window;
         leave_holes(region, window);
         await_holes(window);
     }
-    return false;
+    return NULL;
 }
 
-/* Room for `step` bytes at the cursor. While marks are set, blocks only go into new windows. */
+/* All blocks of the current window are gone: begin again at its start. */
+static bool restart(struct region *region) {
+    struct ebb_piece *window = region->window;
+    if (!window || window->pins || small_live_blocks(window) > 0)
+        return false;
+    drop_padding(region, window, small_live_bytes(window));
+    leave_holes(region, window);
+    set_room(region, window, window->addr, piece_end(window));
+    return true;
+}
+
+/*
+ * Room for `step` bytes at the cursor. While marks are set, blocks only go into new windows. The
+ * present room is left only when there is another.
+ */
 static bool refill(struct region *region, size_t step) {
-    leave_window(region);
-    if (!region->marks && find_hole(region, size_larger(step, HOLE_LEAST)))
+    struct hole hole;
+    small_fold(region);
+    if (restart(region))
         return true;
-    return new_window(region);
+    struct ebb_piece *window =
+        region->marks ? NULL : find_hole(region, size_larger(step, HOLE_LEAST), &hole);
+    if (window) {
+        leave_window(region);
+        adopt(region, window, &hole);
+        return true;
+    }
+    window = place_window(region);
+    if (!window)
+        return false;
+    leave_window(region);
+    open_window(region, window);
+    return true;
 }
 
 /* ---- blocks ---- */
@@ -226,10 +253,20 @@ static void *bump(struct region *region, uintptr_t start, size_t bytes) {
     return (void *)start;
 }
 
+/* Asks the budgets before pages are taken for a block that they would refuse. */
+static bool is_affordable(struct region *region, size_t step) {
+    if (count_charge(region, step) != 0)
+        return false;
+    count_uncharge(region, step);
+    return true;
+}
+
 void *small_alloc(struct region *region, size_t bytes, size_t align) {
     size_t step = small_step(bytes), slack = align > RANGE_GRANULE ? align - RANGE_GRANULE : 0;
     uintptr_t start = size_align(region->lane.cursor, align);
     if (start + step > region->limit) {
+        if (region->metered && !is_affordable(region, step))
+            return NULL;
         if (!refill(region, step + slack))
             return NULL;
         start = size_align(region->lane.cursor, align);
@@ -237,13 +274,6 @@ void *small_alloc(struct region *region, size_t bytes, size_t align) {
     if (region->metered && count_charge(region, start + step - region->lane.cursor) != 0)
         return NULL;
     return bump(region, start, bytes);
-}
-
-/* All blocks of the current window are gone: begin again at its start. */
-static void restart_window(struct region *region, struct ebb_piece *window) {
-    drop_padding(region, window, small_live_bytes(window));
-    leave_holes(region, window);
-    set_room(region, window, window->addr, piece_end(window));
 }
 
 void small_settle(struct region *region, struct ebb_piece *window) {
@@ -255,7 +285,7 @@ void small_settle(struct region *region, struct ebb_piece *window) {
         if (window != region->window && !window->flag)
             enter_holes(region, window);
     } else if (window == region->window) {
-        restart_window(region, window);
+        restart(region);
     } else {
         give_window(region, window);
     }

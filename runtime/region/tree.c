@@ -186,16 +186,23 @@ void region_close_children(struct region *region) {
         region_close(region->children);
 }
 
-static void fold_flow(struct ebb_meter *closed, const struct flow *flow) {
+/* `above`: what the ancestors hold now; with the region's own peak a lower bound of the pool's. */
+static void fold_flow(struct ebb_meter *closed, const struct flow *flow, uint64_t above) {
     struct ebb_meter seen = flow_read(flow);
     closed->total += seen.total;
-    closed->peak = size_larger(closed->peak, seen.peak);
+    closed->peak = size_larger(closed->peak, seen.peak + above);
 }
 
 static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
-    fold_flow(&pool->closed_blocks, &region->counted);
-    fold_flow(&pool->closed_requested, &region->requested);
-    fold_flow(&pool->closed_used, &region->used);
+    uint64_t blocks = 0, requested = 0, used = 0;
+    for (const struct region *above = region->parent; above; above = above->parent) {
+        blocks += flow_now(&above->counted);
+        requested += flow_now(&above->requested);
+        used += flow_now(&above->used);
+    }
+    fold_flow(&pool->closed_blocks, &region->counted, blocks);
+    fold_flow(&pool->closed_requested, &region->requested, requested);
+    fold_flow(&pool->closed_used, &region->used, used);
 }
 
 /* Addresses that no block uses are open to ASan again: the next owner poisons its own. */
@@ -211,7 +218,7 @@ static void give_pages(struct region *region) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
     pthread_mutex_lock(&pool->lock);
-    promote_depart_locked(region);
+    depart_locked(region);
     runs_forget(region, 0, &given);
     pool_give_list_locked(pool, given);
     fold_into_pool(region, pool);

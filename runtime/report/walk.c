@@ -91,15 +91,6 @@ static void check_runs(const struct region *region) {
     CHECK_ALWAYS(count == region->run_count && lent == region->lent);
 }
 
-/* Departed blocks are counted by their new owner: found in the hosts below it. */
-static void add_guests(const struct region *host, const struct region *owner, struct sums *sums) {
-    if (host->heir == owner)
-        for (const struct ebb_piece *block = host->departed; block; block = block->next)
-            check_block(owner, block, sums);
-    for (const struct region *child = host->children; child; child = child->sibling_next)
-        add_guests(child, owner, sums);
-}
-
 static void check_region(struct region *region) {
     struct sums sums = {0, 0, 0};
     small_fold(region);
@@ -108,8 +99,6 @@ static void check_region(struct region *region) {
             check_block(region, block, &sums);
     for (struct ebb_piece *window = region->windows; window; window = window->next)
         check_window(region, window, &sums);
-    for (struct region *child = region->children; child; child = child->sibling_next)
-        add_guests(child, region, &sums);
     CHECK_ALWAYS(sums.blocks == flow_now(&region->counted));
     CHECK_ALWAYS(sums.requested == flow_now(&region->requested));
     CHECK_ALWAYS(sums.used == flow_now(&region->used));
