@@ -44,9 +44,14 @@ static void cool_tail(struct pages *pages, struct ebb_piece *piece, size_t bytes
     fit_insert(&pages->cold, piece);
 }
 
+/* Parts end at multiples of a MiB, so that whole pages of the tables describe them. */
+static size_t part_bytes(uintptr_t end) {
+    return end - size_align_down(end - 1, PART);
+}
+
 /* Cools up to `most` bytes of the piece's end; false if the system refused. */
 static bool cool_part(struct pages *pages, struct ebb_piece *piece, size_t most, size_t *given) {
-    size_t bytes = size_smaller(size_smaller(piece->bytes, PART), most);
+    size_t bytes = size_smaller(size_smaller(piece->bytes, part_bytes(piece_end(piece))), most);
     void *addr = (void *)(piece_end(piece) - bytes);
     if (!piece_prepare(&pages->store, 1))
         return false;

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <pthread.h>
 
-#define BATCHES_KEPT 256 /* per store: what piece_forget_all() leaves it, 320 KiB */
+#define BATCHES_KEPT 64 /* per store: what piece_forget_all() leaves it, 80 KiB */
 
 static_assert(sizeof(struct ebb_piece) % 16 == 0, "32 bits name a piece in units of 16 bytes");
 
