@@ -53,6 +53,7 @@ static inline void poison_opened(uintptr_t addr, size_t bytes) {
 /* A block was released: late reads see the pattern, or a report. */
 static inline void poison_released(uintptr_t addr, size_t bytes) {
 #if EBB_CHECK_FULL
+    poison_opened(addr, bytes); /* the end of its last granule is not */
     memset((void *)addr, EBB_POISON_BYTE, bytes);
 #endif
     poison_unused(addr, bytes);

@@ -66,7 +66,7 @@ static bool cool_part(struct pages *pages, struct ebb_piece *piece, size_t most,
 
 size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t deadline_ns) {
     size_t given = 0;
-    target = size_align(size_smaller(target, pages->hot_bytes), EBB_PAGE);
+    target = size_align_down(size_smaller(target, pages->hot_bytes), EBB_PAGE);
     while (pages->hot_bytes > target && most >= EBB_PAGE) {
         struct ebb_piece *piece = NULL;
         fit_each(&pages->hot, higher, &piece);

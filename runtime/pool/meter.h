@@ -48,6 +48,14 @@ static inline void flow_leave(struct flow *flow, uint64_t amount) {
     flow->out += amount;
 }
 
+/* One part of the whole becomes larger or smaller: only an increase adds to what ever came. */
+static inline void flow_change(struct flow *flow, uint64_t from, uint64_t to) {
+    if (to > from)
+        flow_enter(flow, to - from);
+    else
+        flow_leave(flow, from - to);
+}
+
 static inline struct ebb_meter flow_read(const struct flow *flow) {
     return (struct ebb_meter){flow_now(flow), flow->peak, flow->in};
 }

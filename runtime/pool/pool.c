@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "base/poison.h"
 #include "pool/range.h"
 
 #include <assert.h>
@@ -230,17 +231,24 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
     return taken;
 }
 
+/* What was in the run has ended: to ASan nobody may touch it until it is a block again. */
+static void give_locked(struct ebb_pool *pool, struct ebb_piece *run) {
+    if (!pool->pages.phantom)
+        poison_unused(run->addr, run->bytes);
+    pages_give(&pool->pages, run);
+}
+
 void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs) {
     while (runs) {
         struct ebb_piece *run = runs;
         runs = run->next;
-        pages_give(&pool->pages, run);
+        give_locked(pool, run);
     }
 }
 
 void pool_give(struct ebb_pool *pool, struct ebb_piece *run) {
     pthread_mutex_lock(&pool->lock);
-    pages_give(&pool->pages, run);
+    give_locked(pool, run);
     pthread_mutex_unlock(&pool->lock);
 }
 

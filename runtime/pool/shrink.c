@@ -62,7 +62,8 @@ size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t
         error_set(EBB_E_ARGUMENT, "trim of a NULL pool");
         return 0;
     }
-    uint64_t deadline = budget_ns ? os.now_ns() + budget_ns : 0;
+    uint64_t now = budget_ns ? os.now_ns() : 0;
+    uint64_t deadline = budget_ns < UINT64_MAX - now ? now + budget_ns : 0; /* 0: none */
     pthread_mutex_lock(&pool->lock);
     size_t hot = pool->pages.hot_bytes;
     size_t given = pages_cool(&pool->pages, target_bytes, SIZE_MAX, deadline);

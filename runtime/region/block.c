@@ -40,6 +40,9 @@ static int report_inside(const struct region *region, const struct ebb_piece *ru
     const struct ebb_piece *piece = piece_over(run, addr);
     if (run->flag)
         piece = survivor_over(region, run, addr);
+    if (piece && piece->state == PIECE_BLOCK && piece->owner != region->owner)
+        return error_set(EBB_E_FOREIGN, "%p was promoted from region '%s' to '%s'", (void *)addr,
+                         region->name, region_of_piece(piece)->name);
     if (piece && (piece->state == PIECE_BLOCK || piece->state == PIECE_WINDOW))
         return error_set(EBB_E_INTERIOR, "%p is inside a block of region '%s', %zu bytes from %p",
                          (void *)addr, region->name,
@@ -115,9 +118,8 @@ static void *allocate(struct region *region, size_t bytes, size_t align) {
     return large_alloc(region, bytes, align);
 }
 
-static void *allocate_from(ebb_region handle, size_t bytes, size_t align, const void *site) {
-    struct region *region = region_find(handle);
-    if (!region || !is_valid_request(region, bytes, align))
+void *block_allocate(struct region *region, size_t bytes, size_t align, const void *site) {
+    if (!is_valid_request(region, bytes, align))
         return NULL;
     void *block = allocate(region, bytes, align);
     if (!block)
@@ -125,6 +127,11 @@ static void *allocate_from(ebb_region handle, size_t bytes, size_t align, const 
     else if (region->sites)
         *range_site((uintptr_t)block) = (uintptr_t)site;
     return block;
+}
+
+static void *allocate_from(ebb_region handle, size_t bytes, size_t align, const void *site) {
+    struct region *region = region_find(handle);
+    return region ? block_allocate(region, bytes, align, site) : NULL;
 }
 
 void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {

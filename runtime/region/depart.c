@@ -54,6 +54,7 @@ static void first_group(struct ebb_piece *block, const struct ebb_piece *run, ui
 }
 
 static void settle_block(struct region *heir, struct ebb_piece *run, struct ebb_piece *block) {
+    poison_opened(block->addr, block->block.requested);
     block->before = block->after = NULL;
     block->block.run = run;
     block->block.spare = NULL;
@@ -64,6 +65,7 @@ static void settle_block(struct region *heir, struct ebb_piece *run, struct ebb_
 }
 
 static void inherit(struct region *heir, struct ebb_piece *run) {
+    poison_unused(run->addr, run->bytes);
     run->flag = true;
     piece_set_owner(run, heir->owner);
     run->run.first = NULL;

@@ -49,15 +49,28 @@ static void add_region(struct page *page, const struct region *region) {
     add(page, "\n");
 }
 
+struct pages_sum {
+    uint64_t reserved, owned;
+};
+
+/* Pages only: they are exact whatever other threads are doing. */
+static void add_pages(void *context, struct ebb_pool *pool) {
+    struct pages_sum *sum = context;
+    pthread_mutex_lock(&pool->lock);
+    sum->reserved += pool->reserved.current;
+    sum->owned += pool->pages.run_bytes;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 static void add_pool(struct page *page, struct ebb_pool *pool) {
-    struct ebb_pool_stats process = {.size = sizeof process};
+    struct pages_sum process = {0, 0};
     add(page, "  pool '%s': reserved %llu (limit %zu), owned %zu, cached %zu, used limit %zu\n",
         pool->name, (unsigned long long)pool->reserved.current, pool->limit_reserved,
         pool->pages.run_bytes, pool->pages.hot_bytes,
         atomic_load_explicit(&pool->limit_used, memory_order_relaxed));
-    ebb_process_read_stats(&process);
-    add(page, "  process: used %llu, reserved %llu, addresses %zu of %zu\n",
-        (unsigned long long)process.used.current, (unsigned long long)process.reserved.current,
+    pool_each(add_pages, &process);
+    add(page, "  process: owned %llu, reserved %llu, addresses %zu of %zu\n",
+        (unsigned long long)process.owned, (unsigned long long)process.reserved,
         range_carved_bytes(), range.bytes);
 }
 

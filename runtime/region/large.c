@@ -33,13 +33,19 @@ static struct ebb_piece *find_place(const struct region *region, size_t bytes, s
     return piece;
 }
 
+/* The top begins no lower than here: what a measuring region has to know. */
+static void note_highest(struct region *region, uintptr_t addr) {
+    if (addr > region->highest)
+        region->highest = addr;
+}
+
 /* Splits what lies behind [piece->addr, +bytes) off and leaves it free. */
 static void cut_rest(struct region *region, struct ebb_piece *piece, size_t bytes) {
     bool was_top = piece == region->top;
-    if (was_top && piece->addr + bytes > region->highest)
-        region->highest = piece->addr + bytes;
-    if (was_top)
+    if (was_top) {
+        note_highest(region, piece->addr + bytes);
         region->top = NULL;
+    }
     if (piece->bytes == bytes)
         return;
     struct ebb_piece *rest = piece_take(&region->store);
@@ -167,10 +173,8 @@ void large_release(struct region *region, struct ebb_piece *block) {
     region->large_used -= block->bytes;
     count_block_gone(region, block->block.requested, block->bytes);
     count_uncharge(region, block->bytes);
-    if (!region->measuring) {
+    if (!region->measuring)
         poison_released(block->addr, block->bytes);
-        poison_opened(block->addr, block->bytes);
-    }
     if (block->block.spare) {
         promote_return(region, block);
         return;
@@ -188,7 +192,9 @@ static bool take_from_after(struct region *region, struct ebb_piece *block, size
     if ((after->state != PIECE_FREE && after->state != PIECE_TOP) || after->bytes < extra)
         return false;
     bool top = after == region->top;
-    if (!top)
+    if (top)
+        note_highest(region, after->addr + extra);
+    else
         fit_remove(&region->fit, after);
     if (after->bytes == extra) {
         piece_absorb_after(block, &region->store);
@@ -234,6 +240,7 @@ static size_t cut_block(struct region *region, struct ebb_piece *block, size_t u
 
 int large_resize(struct region *region, struct ebb_piece *block, size_t bytes) {
     size_t used, before = block->bytes;
+    region->calm = 0;
     small_fold(region);
     if (!size_round_up(size_larger(bytes, LARGE_LEAST), EBB_UNIT, &used))
         return error_set(EBB_E_SIZE, "%zu bytes are more than half the address space", bytes);
@@ -248,8 +255,7 @@ int large_resize(struct region *region, struct ebb_piece *block, size_t bytes) {
         flow_leave(&region->used, cut);
         region->large_used -= cut;
     }
-    flow_leave(&region->requested, block->block.requested);
-    flow_enter(&region->requested, bytes);
+    flow_change(&region->requested, block->block.requested, bytes);
     block->block.requested = bytes;
     if (!region->measuring) {
         poison_unused(block->addr, size_larger(before, block->bytes));

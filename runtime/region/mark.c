@@ -76,13 +76,6 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     return 0;
 }
 
-static void unpoison(const struct region *region) {
-    if (!EBB_POISON || region->measuring)
-        return;
-    for (struct ebb_piece *run = region->runs; run; run = run->next)
-        poison_opened(run->addr, run->bytes);
-}
-
 int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     struct region *region = region_find(handle);
     if (!region)
@@ -90,7 +83,6 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
     region_close_children(region);
-    unpoison(region);
     small_forget(region);
     count_uncharge(region, flow_now(&region->used));
     region_new_epoch(region);

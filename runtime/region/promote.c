@@ -149,28 +149,40 @@ struct undo {
     struct flow counted, requested, used;
     uint64_t large_blocks;
     size_t large_used;
+    uintptr_t room, cursor;
 };
 
 static struct undo remember(struct region *target) {
     small_fold(target);
     return (struct undo){target->counted, target->requested, target->used,
-                         target->large_blocks, target->large_used};
+                         target->large_blocks, target->large_used,
+                         target->room,         target->lane.cursor};
 }
 
+/* All copies are released by now. Padding in front of them may stay, in rooms that were left. */
 static void restore(struct region *target, const struct undo *undo) {
-    small_fold(target);
+    small_take_back(target, undo->room, undo->cursor);
+    uint64_t used = flow_now(&target->used);
     target->calm = 0;
     target->counted = undo->counted;
     target->requested = undo->requested;
     target->used = undo->used;
+    flow_change(&target->used, flow_now(&undo->used), used);
     target->large_blocks = undo->large_blocks;
     target->large_used = undo->large_used;
 }
 
-static void *copy_block(const struct promotion *promotion, const struct ebb_survivor *survivor,
-                        size_t requested) {
-    ebb_region target = region_handle(promotion->target);
-    void *copy = ebb_region_alloc_slow(target, requested, natural_align(survivor));
+/* Bytes asked for a live block of which the address is known to be right. */
+static size_t block_requested(const void *block) {
+    const struct ebb_piece *piece = range_block_at((uintptr_t)block);
+    return piece->state == PIECE_BLOCK ? piece->block.requested
+                                       : (size_t)*range_start((uintptr_t)block) - 1;
+}
+
+static void *copy_block(const struct promotion *promotion, const struct ebb_survivor *survivor) {
+    size_t requested = block_requested(survivor->block);
+    void *copy = block_allocate(promotion->target, requested, natural_align(survivor),
+                                __builtin_return_address(0));
     if (copy)
         memcpy(copy, survivor->block, requested);
     return copy;
@@ -189,7 +201,6 @@ static enum plan choose(const struct promotion *promotion, const struct ebb_piec
 /* Acquires what one survivor needs into its scratch; a failure leaves it as it was. */
 static int acquire(const struct promotion *promotion, struct ebb_survivor *survivor) {
     struct ebb_piece *piece = range_block_at((uintptr_t)survivor->block);
-    size_t requested;
     enum plan plan = choose(promotion, piece, survivor->mode);
     survivor->scratch = NULL;
     if (plan == PLAN_RELINK) {
@@ -198,11 +209,9 @@ static int acquire(const struct promotion *promotion, struct ebb_survivor *survi
             return error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'",
                              promotion->target->name);
     } else if (plan == PLAN_COPY) {
-        int result = block_find(promotion->source, survivor->block, &piece, &requested);
-        if (!result)
-            survivor->scratch = copy_block(promotion, survivor, requested);
+        survivor->scratch = copy_block(promotion, survivor);
         if (!survivor->scratch)
-            return result ? result : ebb_last_error();
+            return ebb_last_error();
     }
     survivor->mode |= (int)plan;
     return 0;
@@ -305,13 +314,6 @@ void promote_return(struct region *owner, struct ebb_piece *block) {
     large_free(host, own);
 }
 
-/* Bytes asked for a live block of which the address is known to be right. */
-static size_t block_requested(const void *block) {
-    const struct ebb_piece *piece = range_block_at((uintptr_t)block);
-    return piece->state == PIECE_BLOCK ? piece->block.requested
-                                       : (size_t)*range_start((uintptr_t)block) - 1;
-}
-
 static void commit(struct promotion *promotion, struct ebb_survivor *survivor) {
     int plan = survivor->mode & PLAN_MASK;
     survivor->mode = plan == PLAN_RELINK ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
@@ -395,13 +397,13 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
     if (promotion.source == promotion.target)
         return error_set(EBB_E_NOT_ANCESTOR, "region '%s' cannot close and keep into itself",
                          promotion.source->name);
+    size_t pinned = promotion.target->pinned;
     int result = promote(&promotion);
     if (result)
         return result;
     uint64_t alive = live_blocks(promotion.source);
     if (lost_blocks)
         *lost_blocks = alive - promotion.cost.copied_blocks;
-    size_t pinned = promotion.target->pinned;
     region_close(promotion.source);
     if (promotion.cost.relinked_blocks)
         promotion.cost.pinned_bytes = promotion.target->pinned - pinned;

@@ -49,6 +49,7 @@ struct region {
     struct ebb_piece *top;      /* free end of the main run, or NULL */
     struct ebb_piece *main_run; /* the run that grows */
     uintptr_t highest;          /* where the top of the main run began at its highest */
+    size_t measured;            /* what runs_measured() said before the last reset */
     struct ebb_piece *runs;     /* all runs, linked by next */
     struct ebb_piece *departed; /* entries of blocks that were relinked and still sit here */
     struct region *heir;        /* where departed blocks go when this region closes */
@@ -165,6 +166,9 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given);
 size_t runs_measured(const struct region *region);
 
 /* ---- block.c ---- */
+
+/* A block of the region, with the errors of ebb_region_alloc(); `site` is noted if asked for. */
+void *block_allocate(struct region *region, size_t bytes, size_t align, const void *site);
 
 /* The live block at `address`: its piece (block or window) and the bytes asked for it. */
 int block_find(struct region *region, const void *address, struct ebb_piece **piece,

@@ -203,7 +203,7 @@ static void wish_for_growth(const struct region *region, struct pages_wish *wish
     size_t reserved = region->reserved.current;
     size_t cold = size_align(clamp(reserved / 8, GROWTH_LEAST, GROWTH_MOST), EBB_PAGE);
     size_t hot = region->keeper ? cold : size_align(size_larger(reserved / 2, cold), EBB_PAGE);
-    wish->want = size_larger(hot, wish->least);
+    wish->want = region->measuring ? SIZE_MAX : size_larger(hot, wish->least);
     wish->want_cold = region->measuring ? SIZE_MAX : size_larger(cold, wish->least);
     wish->keeper = region->keeper;
     wish->near = region->main_run;
@@ -250,6 +250,7 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
     struct ebb_piece *runs = region->runs, *next;
     uint64_t total = region->reserved.total;
     size_t held = 0;
+    region->measured = runs_measured(region);
     piece_forget_all(&region->store);
     fit_clear(&region->fit);
     region->blocks = region->top = region->main_run = region->runs = NULL;
@@ -259,6 +260,8 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
         if (!runs->flag && runs->bytes <= keep - size_smaller(held, keep) &&
             piece_prepare(&region->store, 2)) {
             held += runs->bytes;
+            if (!region->measuring)
+                poison_unused(runs->addr, runs->bytes);
             range_name_pages(runs, runs->addr, runs->bytes);
             runs_add(region, runs);
         } else {
@@ -275,5 +278,5 @@ size_t runs_measured(const struct region *region) {
         total += run->bytes;
     if (region->main_run)
         total -= piece_end(region->main_run) - size_align(region->highest, EBB_PAGE);
-    return total;
+    return size_larger(total, region->measured);
 }

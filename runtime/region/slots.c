@@ -73,7 +73,8 @@ int ebb_pool_destroy(struct ebb_pool *pool) {
                                        : "it was destroyed before");
     pthread_mutex_lock(&pool->lock);
     uint64_t open = slot_count_open(pool);
-    pool->opened_before += slot_count_opened(pool);
+    if (!open)
+        pool->opened_before += slot_count_opened(pool);
     pthread_mutex_unlock(&pool->lock);
     if (open)
         return error_set(EBB_E_BUSY, "pool '%s' has %llu open regions", pool->name,

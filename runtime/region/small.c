@@ -62,6 +62,7 @@ static void set_room(struct region *region, struct ebb_piece *window, uintptr_t 
     region->lane.cursor = region->folded = region->room = from;
     region->limit = to;
     window->window.act_blocks = 0;
+    small_note_peaks(region);
     small_set_inline(region);
 }
 
@@ -94,8 +95,6 @@ static void give_window(struct region *region, struct ebb_piece *window) {
     drop_padding(region, window, small_live_bytes(window));
     leave_holes(region, window);
     piece_unlink(&region->windows, window);
-    if (!region->measuring)
-        poison_opened(window->addr, window->bytes);
     large_free(region, window);
 }
 
@@ -322,11 +321,10 @@ static int move_top(struct region *region, struct ebb_piece *window, uintptr_t a
         return ebb_last_error();
     if (step < old_step)
         count_uncharge(region, old_step - step);
+    region->calm = 0;
     region->lane.cursor = region->folded = addr + step;
-    flow_leave(&region->requested, old);
-    flow_leave(&region->used, old_step);
-    flow_enter(&region->requested, bytes);
-    flow_enter(&region->used, step);
+    flow_change(&region->requested, old, bytes);
+    flow_change(&region->used, old_step, step);
     window->window.live += step - old_step;
     return 0;
 }
@@ -335,8 +333,7 @@ static int move_top(struct region *region, struct ebb_piece *window, uintptr_t a
 static void shrink_inner(struct region *region, struct ebb_piece *window, uintptr_t addr,
                          size_t old, size_t bytes) {
     size_t step = small_step(bytes), rest = small_step(old) - step;
-    flow_leave(&region->requested, old);
-    flow_enter(&region->requested, bytes);
+    flow_change(&region->requested, old, bytes);
     if (!rest)
         return;
     flow_leave(&region->used, rest);
@@ -407,6 +404,23 @@ void small_each_live(const struct region *region, const struct ebb_piece *window
          context);
     if (hole)
         each(window, region->limit, piece_end(window), visit, context);
+}
+
+static void count_padding(void *context, uintptr_t addr, size_t bytes, bool block) {
+    (void)addr, (void)bytes;
+    CHECK(!block);
+    *(size_t *)context += RANGE_GRANULE;
+}
+
+void small_take_back(struct region *region, uintptr_t room, uintptr_t cursor) {
+    size_t padding = 0;
+    small_fold(region);
+    if (!region->window || region->room != room || region->lane.cursor <= cursor)
+        return;
+    each(region->window, cursor, region->lane.cursor, count_padding, &padding);
+    drop_padding(region, region->window, padding);
+    set_room(region, region->window, cursor, region->limit);
+    region->room = room;
 }
 
 /* ---- marking and rewinding ---- */

@@ -27,6 +27,9 @@ void small_mark(struct region *region, struct ebb_piece *mark);
 /* Ends every small block that is newer than the mark. */
 void small_rewind(struct region *region, const struct ebb_piece *mark);
 
+/* Everything behind `cursor` in the room was released: the room is as it was, if still current. */
+void small_take_back(struct region *region, uintptr_t room, uintptr_t cursor);
+
 /* Bytes that were asked for the live block at `addr`; 0 or the error of a release. */
 int small_find(struct region *region, const struct ebb_piece *window, uintptr_t addr,
                size_t *requested);
@@ -90,11 +93,29 @@ static inline bool small_is_live(const uint16_t *entry, uintptr_t addr) {
     return (uint16_t)(*entry - 1) < RANGE_RELEASED - 1 && addr % RANGE_GRANULE == 0;
 }
 
+/*
+ * The block at the top leaves: the cursor goes back. If it was not folded yet, the fold to come
+ * will count the block but not its bytes, which the cursor no longer shows: they are counted here.
+ * If it was, many small blocks may take the place of a large one, so `calm` goes back as well.
+ */
+static inline void small_pop(struct region *region, struct ebb_piece *window, uintptr_t addr,
+                             size_t step) {
+    bool folded = addr < region->folded;
+    size_t unseen = folded ? 0 : step;
+    region->used.in += unseen;
+    window->window.live += unseen;
+    region->lane.cursor = addr;
+    if (folded) {
+        region->folded = addr;
+        region->calm -= size_smaller(region->calm, step);
+    }
+}
+
 static inline int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr) {
     uint16_t *entry = range_start(addr);
     if (__builtin_expect(!small_is_live(entry, addr), 0))
         return small_no_block(region, window, addr);
-    if (window == region->window || region->lane.cursor > region->calm)
+    if (region->lane.cursor > region->calm)
         small_fold(region);
     size_t bytes = small_entry_bytes(*entry), step = small_step(bytes);
     count_block_gone(region, bytes, step);
@@ -103,7 +124,7 @@ static inline int small_release(struct region *region, struct ebb_piece *window,
         poison_released(addr, step);
     if (small_is_top(region, addr, addr + step)) {
         *entry = 0;
-        region->lane.cursor = region->folded = addr;
+        small_pop(region, window, addr, step);
     } else {
         *entry |= RANGE_RELEASED;
     }

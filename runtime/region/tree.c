@@ -113,10 +113,10 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     region_new_epoch(region);
     region->lane.start_map = (uintptr_t)range.starts - range.base / RANGE_GRANULE * 2;
     adopt(region, parent);
-    region->limit_bytes = options->limit_bytes;
-    region->budget = options->limit_bytes ? region : parent ? parent->budget : NULL;
-    region->sealed = options->sealed;
     region->measuring = pool->pages.phantom;
+    region->limit_bytes = region->measuring ? 0 : options->limit_bytes;
+    region->budget = region->limit_bytes ? region : parent ? parent->budget : NULL;
+    region->sealed = options->sealed;
     region->sites = options->sites;
     region->metered = region->budget || region->sites ||
                       atomic_load_explicit(&pool->limit_used, memory_order_relaxed) != 0;
@@ -149,6 +149,14 @@ static struct ebb_pool *choose_pool(const struct ebb_region_options *options,
     return options->pool ? options->pool : ebb_pool_default();
 }
 
+/* A region that did not get its hint was never open: no handle of it has left the library. */
+static void abandon(struct region *region) {
+    orphan(region);
+    piece_forget_all(&region->store);
+    region->lane.generation--;
+    slot_give(region->pool, region);
+}
+
 static struct region *open_region(const struct ebb_region_options *options) {
     struct region *parent;
     if (options->size != sizeof *options) {
@@ -169,7 +177,7 @@ static struct region *open_region(const struct ebb_region_options *options) {
     }
     set_up(region, options, pool, parent);
     if (options->hint_bytes && runs_reserve(region, options->hint_bytes) != 0) {
-        region_close(region);
+        abandon(region);
         return NULL;
     }
     return region;
@@ -205,14 +213,6 @@ static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
     fold_flow(&pool->closed_used, &region->used, used);
 }
 
-/* Addresses that no block uses are open to ASan again: the next owner poisons its own. */
-static void unpoison(const struct region *region) {
-    if (!EBB_POISON || region->measuring)
-        return;
-    for (struct ebb_piece *run = region->runs; run; run = run->next)
-        poison_opened(run->addr, run->bytes);
-}
-
 /* Everything that needs the pool: a region that never had pages skips it. */
 static void give_pages(struct region *region) {
     struct ebb_pool *pool = region->pool;
@@ -229,7 +229,6 @@ static void give_pages(struct region *region) {
 
 void region_close(struct region *region) {
     region_close_children(region);
-    unpoison(region);
     small_forget(region);
     count_uncharge(region, flow_now(&region->used));
     orphan(region);
