@@ -294,6 +294,33 @@ size_t pages_claim(struct pages *pages, struct ebb_piece *run) {
     return bytes;
 }
 
+/* A piece in front of `piece` is gone: it may have been the first of its slab. */
+static void fix_slab(struct pages *pages, struct ebb_piece *gone, struct ebb_piece *piece) {
+    for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
+        if (slab->run.first == gone)
+            slab->run.first = piece;
+}
+
+size_t pages_claim_before(struct pages *pages, struct ebb_piece *run) {
+    struct ebb_piece *hot = run->before;
+    if (!is_state(hot, PIECE_HOT))
+        return 0;
+    size_t bytes = hot->bytes;
+    fit_remove(&pages->hot, hot);
+    range_name_pages(run, hot->addr, bytes);
+    pages->hot_bytes -= bytes;
+    pages->run_bytes += bytes;
+    run->addr -= bytes;
+    run->bytes += bytes;
+    run->before = hot->before;
+    if (run->before)
+        run->before->after = run;
+    else
+        fix_slab(pages, hot, run);
+    piece_give(&pages->store, hot);
+    return bytes;
+}
+
 void pages_join(struct pages *pages, struct ebb_piece *run) {
     CHECK(is_state(run->after, PIECE_RUN) && run->after->owner == run->owner);
     range_name_pages(run, run->after->addr, run->after->bytes);

@@ -22,7 +22,7 @@ struct pages {
     struct fit hot, cold;
     struct piece_store store;
     struct ebb_piece *slabs; /* linked by next; run.first is the first piece inside,
-                                which stays the same: cutting and merging keep the left one */
+                                see pages_claim_before() */
     size_t run_bytes;
     size_t hot_bytes;
     bool phantom; /* for measuring: slabs cannot be touched */
@@ -55,6 +55,9 @@ size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pag
 
 /* Takes all hot pages right behind a run into it; returns their bytes, 0 if there are none. */
 size_t pages_claim(struct pages *pages, struct ebb_piece *run);
+
+/* The same for the hot pages right in front of the run. */
+size_t pages_claim_before(struct pages *pages, struct ebb_piece *run);
 
 /* The run right behind `run` becomes part of it. Both belong to the same region. */
 void pages_join(struct pages *pages, struct ebb_piece *run);

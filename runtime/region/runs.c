@@ -86,6 +86,26 @@ static void lengthen(struct region *region, struct ebb_piece *run, size_t bytes)
         find_top(region);
 }
 
+/* The run became longer at its start: its first piece is free, or a new one is. */
+static void lengthen_before(struct region *region, struct ebb_piece *run, size_t bytes) {
+    struct ebb_piece *first = run->run.first;
+    meter_add(&region->reserved, bytes);
+    if (first == region->top || first->state == PIECE_FREE) {
+        if (first != region->top)
+            fit_remove(&region->fit, first);
+        first->addr -= bytes;
+        first->bytes += bytes;
+        if (first != region->top)
+            fit_insert(&region->fit, first);
+        return;
+    }
+    struct ebb_piece *piece = new_piece(region, run->addr, bytes, PIECE_FREE);
+    piece->after = first;
+    first->before = piece;
+    run->run.first = piece;
+    fit_insert(&region->fit, piece);
+}
+
 /* ---- adding and giving ---- */
 
 void runs_add(struct region *region, struct ebb_piece *run) {
@@ -151,7 +171,8 @@ static void chain(struct region *region, struct ebb_piece *run, const struct ebb
 
 static bool can_join(const struct ebb_piece *run) {
     const struct ebb_piece *after = run->after;
-    return after && after->state == PIECE_RUN && after->owner == run->owner && !after->flag;
+    return run->state == PIECE_RUN && !run->flag && after && after->state == PIECE_RUN &&
+           after->owner == run->owner && !after->flag;
 }
 
 /* Takes the run behind `run` in, with the pool's lock held. */
@@ -170,17 +191,29 @@ static void join_locked(struct region *region, struct ebb_piece *run) {
     }
 }
 
-static void claim_locked(struct region *region) {
+/* Claims and joins around one run; true if the list of runs has changed. */
+static bool claim_around(struct region *region, struct ebb_piece *run) {
     struct pages *pages = &region->pool->pages;
-    for (struct ebb_piece *run = region->runs; run; run = run->next)
-        while (!run->flag && piece_prepare(&region->store, 1)) {
-            size_t bytes = pages_claim(pages, run);
-            if (bytes)
-                lengthen(region, run, bytes);
-            if (!can_join(run))
-                break;
-            join_locked(region, run);
-        }
+    size_t behind = pages_claim(pages, run), before = pages_claim_before(pages, run);
+    if (behind)
+        lengthen(region, run, behind);
+    if (before)
+        lengthen_before(region, run, before);
+    if (can_join(run))
+        join_locked(region, run);
+    else if (run->before && can_join(run->before))
+        join_locked(region, run->before);
+    else
+        return false;
+    return true;
+}
+
+static void claim_locked(struct region *region) {
+    struct ebb_piece *run = region->runs;
+    while (run) {
+        bool able = !run->flag && piece_prepare(&region->store, 2);
+        run = able && claim_around(region, run) ? region->runs : run->next;
+    }
 }
 
 bool runs_claim(struct region *region) {
