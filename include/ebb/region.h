@@ -48,7 +48,7 @@ struct ebb_lane {
     uintptr_t cursor;
     uintptr_t limit;
     uint64_t generation; /* of the region that is open here now */
-    uintptr_t start_map; /* entry of address p: start_map + p / 8, two bytes */
+    uintptr_t start_map; /* of the present window: entry of p at start_map + p / 8, two bytes */
     uint64_t tally;      /* since the window was opened: requested bytes << 16 | blocks */
 };
 

@@ -3,7 +3,9 @@
  * piece.c - stores of pieces.
  *
  * A store cuts pieces from batches that it keeps; batches it no longer needs go to a list that
- * all stores share. Invariant: a piece is in at most one store. Taking can fail, giving cannot.
+ * all stores share; when a pool gives pages back, so do they, all but the page with their link
+ * (`flag` in the first entry says so). Invariant: a piece is in at most one store. Taking can
+ * fail, giving cannot.
  */
 #include "pool/piece.h"
 #include "base/os.h"
@@ -13,7 +15,7 @@
 #include <assert.h>
 #include <pthread.h>
 
-#define BATCHES_KEPT 64 /* per store: what piece_forget_all() leaves it, 80 KiB */
+#define BATCHES_KEPT 4 /* per store: what piece_forget_all() leaves it, 64 KiB */
 
 static_assert(sizeof(struct ebb_piece) % 16 == 0, "32 bits name a piece in units of 16 bytes");
 
@@ -30,8 +32,9 @@ static struct ebb_piece *acquire_batch(void) {
     pthread_mutex_unlock(&sharing);
     if (!batch)
         return range_carve_pieces();
-    for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
+    for (unsigned i = 1; i < PIECES_PER_BATCH && !batch->flag; i++)
         batch[i].word = PIECE_UNUSED; /* of another owner before */
+    batch->flag = false;
     return batch;
 }
 
@@ -121,6 +124,19 @@ void piece_forget_all(struct piece_store *store) {
     store->ready = 0;
     if (store->batches > BATCHES_KEPT)
         share_tail(store);
+}
+
+void piece_trim(void) {
+    pthread_mutex_lock(&sharing);
+    for (struct ebb_piece *batch = shared; batch && !batch->flag; batch = batch->next) {
+        uintptr_t from = size_align((uintptr_t)(batch + 1), EBB_PAGE);
+        uintptr_t to = size_align_down((uintptr_t)batch + PIECES_BATCH_BYTES, EBB_PAGE);
+        for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
+            if ((uintptr_t)&batch[i] < from || (uintptr_t)&batch[i + 1] > to)
+                batch[i].word = PIECE_UNUSED;
+        batch->flag = os.give_back((void *)from, to - from) == 0;
+    }
+    pthread_mutex_unlock(&sharing);
 }
 
 void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr) {

@@ -52,8 +52,9 @@ struct ebb_piece {
         struct {
             uint32_t hole_next, hole_prev; /* names of windows with room between live blocks */
             uint64_t live;                 /* live blocks << 32 | their bytes, and padding */
-            uint32_t act_blocks;           /* a release that leaves so few calls for action */
-            uint32_t scanned;              /* in holes: bytes looked at in this pass */
+            uint32_t map;                  /* name of its start map */
+            uint16_t act_blocks;           /* a release that leaves so few calls for action */
+            uint16_t scanned;              /* in holes: bytes looked at in this pass */
         } window;
         struct {
             struct ebb_piece *first; /* first piece inside; NULL if relinked */
@@ -98,9 +99,13 @@ static inline size_t piece_slot(const struct ebb_piece *piece) {
     return piece->owner & (((uint64_t)1 << PIECE_SLOT_BITS) - 1);
 }
 
-#define PIECES_PER_BATCH 16 /* the first entry of a batch links the batches of a store */
+#define PIECES_BATCH_BYTES ((size_t)16 << 10)
+#define PIECES_PER_BATCH ((unsigned)(PIECES_BATCH_BYTES / sizeof(struct ebb_piece)))
 
-/* Where one owner gets its pieces from: batches of its own, kept across uses. One thread. */
+/*
+ * Where one owner gets its pieces from: batches of its own, kept across uses. One thread. The
+ * first entry of a batch links the batches of a store.
+ */
 struct piece_store {
     struct ebb_piece *free;    /* given back, linked by next */
     struct ebb_piece *first;   /* oldest batch */
@@ -129,6 +134,9 @@ void piece_wipe(struct piece_store *store);
 
 /* Forgets every piece; a few batches stay for next time, the rest goes to other stores. */
 void piece_forget_all(struct piece_store *store);
+
+/* Gives the memory of batches that no store has back to the system. Any thread. */
+void piece_trim(void);
 
 /* List with two links, newest first; `head` is the address of the first's pointer. */
 static inline void piece_push(struct ebb_piece **head, struct ebb_piece *piece) {

@@ -21,7 +21,7 @@ struct range range;
 
 static pthread_mutex_t preparing = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool ready;
-static atomic_size_t carved, carved_pieces, carved_regions, carved_pools;
+static atomic_size_t carved, carved_starts, carved_pieces, carved_regions, carved_pools;
 
 static size_t pieces_bytes(size_t user) {
     return size_smaller(user / 16, (size_t)32 << 30);
@@ -43,7 +43,8 @@ static void lay_out(char *at, size_t user) {
     range.block_at = (uint32_t *)(void *)(at += user);
     range.run_at = (uint32_t *)(void *)(at += user / 256);
     range.run_at_huge = (uint32_t *)(void *)(at += user / 1024);
-    range.starts = (uint16_t *)(void *)(at += user / RANGE_HUGE * 4);
+    range.starts = at += user / RANGE_HUGE * 4;
+    range.starts_bytes = user / 8;
     range.sites = (uintptr_t *)(void *)(at += user / 8);
     range.pieces = at += user / 2;
     range.pieces_bytes = pieces_bytes(user);
@@ -59,9 +60,9 @@ static int reserve(void) {
         char *at = os.allow(OS_RANGE) ? os.reserve(total_bytes(user)) : NULL;
         if (at) {
             lay_out(at, user);
-            /* piece 0 is the name of nothing: it stays unused */
-            atomic_store_explicit(&carved_pieces, sizeof(struct ebb_piece) * PIECES_PER_BATCH,
-                                  memory_order_relaxed);
+            /* the first entries are the names of nothing: they stay unused */
+            atomic_store_explicit(&carved_starts, RANGE_STARTS_UNIT, memory_order_relaxed);
+            atomic_store_explicit(&carved_pieces, PIECES_BATCH_BYTES, memory_order_relaxed);
             return 0;
         }
     }
@@ -110,9 +111,13 @@ static size_t carve_record(atomic_size_t *used, size_t bytes, size_t limit) {
 }
 
 struct ebb_piece *range_carve_pieces(void) {
-    size_t bytes = sizeof(struct ebb_piece) * PIECES_PER_BATCH;
-    size_t at = carve_record(&carved_pieces, bytes, range.pieces_bytes);
+    size_t at = carve_record(&carved_pieces, PIECES_BATCH_BYTES, range.pieces_bytes);
     return at == SIZE_MAX ? NULL : (struct ebb_piece *)(void *)(range.pieces + at);
+}
+
+uint32_t range_carve_starts(uint32_t units) {
+    size_t at = carve_record(&carved_starts, units * RANGE_STARTS_UNIT, range.starts_bytes);
+    return at == SIZE_MAX ? 0 : (uint32_t)(at / RANGE_STARTS_UNIT);
 }
 
 void *range_carve_region(void) {
@@ -163,7 +168,6 @@ static void forget(void *table, size_t share, uintptr_t addr, size_t bytes) {
 }
 
 void range_forget(uintptr_t addr, size_t bytes) {
-    forget(range.starts, RANGE_GRANULE / sizeof *range.starts, addr, bytes);
     forget(range.sites, RANGE_GRANULE / sizeof *range.sites, addr, bytes);
     forget(range.block_at, RANGE_SLOT / sizeof *range.block_at, addr, bytes);
 }

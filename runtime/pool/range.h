@@ -8,7 +8,7 @@
  *      | run_at      4 bytes a page  piece of the run that covers it, and
  *      | run_at_huge 4 bytes a 2 MiB for the whole 2 MiB inside a run, so that naming a run of
  *      |                             gigabytes is short
- *      | starts      2 bytes a granule: requested bytes + 1 where a small block starts
+ *      | starts      start maps of windows, cut into units (see starts.h)
  *      | sites       8 bytes a granule: who allocated it (only regions with `sites`)
  *      | pieces | region slots | pools                 records, never unmapped
  *
@@ -28,7 +28,7 @@
 #define RANGE_SLOT ((size_t)1024)
 #define RANGE_HUGE ((size_t)2 << 20)
 #define RANGE_GRANULE ((size_t)16)
-#define RANGE_RELEASED ((uint16_t)0x8000) /* flag in `starts`: released, or never was a block */
+#define RANGE_STARTS_UNIT ((size_t)512) /* of start maps; unit 0 is the name of nothing */
 #define RANGE_REGION_BYTES ((size_t)3072) /* stride of region slots */
 #define RANGE_POOL_BYTES ((size_t)8192)   /* stride of pools */
 
@@ -38,7 +38,8 @@ struct range {
     uint32_t *block_at;
     uint32_t *run_at;
     uint32_t *run_at_huge;
-    uint16_t *starts;
+    char *starts;
+    size_t starts_bytes;
     uintptr_t *sites;
     char *pieces;
     size_t pieces_bytes;
@@ -59,6 +60,7 @@ uintptr_t range_carve(size_t bytes, size_t align);
 /* Next never used record of each kind; NULL when used up. Any thread. */
 struct ebb_piece *range_carve_pieces(void);
 void *range_carve_region(void);
+uint32_t range_carve_starts(uint32_t units); /* name of the first unit; 0 when used up */
 void *range_carve_pool(void);
 
 /* Bytes of user addresses that were carved so far. */
@@ -96,10 +98,6 @@ static inline struct ebb_piece *range_run_at(uintptr_t addr) {
         return run;
     run = range_piece(range.run_at[(addr - range.base) / EBB_PAGE]);
     return range_covers(run, addr) ? run : NULL;
-}
-
-static inline uint16_t *range_start(uintptr_t addr) {
-    return &range.starts[(addr - range.base) / RANGE_GRANULE];
 }
 
 static inline uintptr_t *range_site(uintptr_t addr) {

@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "base/size.h"
 #include "pool/pool.h"
+#include "pool/starts.h"
 
 #define SLACK ((size_t)64 << 10) /* kept above the margin: small steps never trim */
 
@@ -39,6 +40,8 @@ static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most
     size_t hot = pool->pages.hot_bytes;
     pool->given_back += pages_cool(&pool->pages, cached_target, most, 0);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
+    starts_trim();
+    piece_trim();
 }
 
 void pool_step_ended_locked(struct ebb_pool *pool) {
@@ -69,6 +72,8 @@ size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t
     size_t given = pages_cool(&pool->pages, target_bytes, SIZE_MAX, deadline);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
     pool->given_back += given;
+    starts_trim();
+    piece_trim();
     if (remaining_bytes)
         *remaining_bytes =
             pool->pages.hot_bytes > target_bytes ? pool->pages.hot_bytes - target_bytes : 0;

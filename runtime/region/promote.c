@@ -36,16 +36,16 @@ struct promotion {
 /* ---- checking ---- */
 
 static bool is_listed(const struct ebb_piece *piece, uintptr_t addr) {
-    return piece->state == PIECE_BLOCK ? piece->flag : (*range_start(addr) & LISTED) != 0;
+    return piece->state == PIECE_BLOCK ? piece->flag : (*small_entry(piece, addr) & LISTED) != 0;
 }
 
 static void set_listed(struct ebb_piece *piece, uintptr_t addr, bool listed) {
     if (piece->state == PIECE_BLOCK)
         piece->flag = listed;
     else if (listed)
-        *range_start(addr) |= LISTED;
+        *small_entry(piece, addr) |= LISTED;
     else
-        *range_start(addr) &= (uint16_t)~LISTED;
+        *small_entry(piece, addr) &= (uint16_t)~LISTED;
 }
 
 /* The piece under a block that already is the target's, or NULL. */
@@ -65,6 +65,16 @@ static void unlist(const struct promotion *promotion, size_t count) {
     }
 }
 
+/* A small block that is listed does not look alive: its entry has the flag. */
+static bool is_listed_small(const struct region *source, uintptr_t addr) {
+    if (!range_holds(addr) || addr % RANGE_GRANULE != 0)
+        return false;
+    const struct ebb_piece *window = range_block_at(addr);
+    return window->state == PIECE_WINDOW && window->owner == source->owner &&
+           addr - window->addr < window->bytes &&
+           (*small_entry(window, addr) & (STARTS_RELEASED | LISTED)) == LISTED;
+}
+
 static int check_survivor(const struct promotion *promotion, const struct ebb_survivor *survivor) {
     struct ebb_piece *piece = owned_by_target(promotion, survivor->block);
     size_t requested;
@@ -77,8 +87,7 @@ static int check_survivor(const struct promotion *promotion, const struct ebb_su
     if (!survivor->block)
         return error_set(EBB_E_ARGUMENT, "a survivor is NULL");
     uintptr_t addr = (uintptr_t)survivor->block;
-    if (!piece && range_holds(addr) && range_block_at(addr)->state == PIECE_WINDOW &&
-        addr % RANGE_GRANULE == 0 && (*range_start(addr) & (RANGE_RELEASED | LISTED)) == LISTED)
+    if (!piece && is_listed_small(promotion->source, addr))
         return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
     if (!piece && block_find(promotion->source, survivor->block, &piece, &requested) != 0)
         return ebb_last_error();
@@ -176,7 +185,7 @@ static void restore(struct region *target, const struct undo *undo) {
 static size_t block_requested(const void *block) {
     const struct ebb_piece *piece = range_block_at((uintptr_t)block);
     return piece->state == PIECE_BLOCK ? piece->block.requested
-                                       : (size_t)*range_start((uintptr_t)block) - 1;
+                                       : (size_t)*small_entry(piece, (uintptr_t)block) - 1;
 }
 
 static void *copy_block(const struct promotion *promotion, const struct ebb_survivor *survivor) {

@@ -26,7 +26,7 @@
 
 #include "base/poison.h"
 #include "pool/pool.h"
-#include "pool/range.h"
+#include "pool/starts.h"
 
 #include <ebb/region.h>
 
@@ -54,6 +54,7 @@ struct region {
     struct ebb_piece *departed; /* entries of blocks that were relinked and still sit here */
     struct region *heir;        /* where departed blocks go when this region closes */
     struct piece_store store;
+    struct starts_store starts; /* maps of the windows */
 
     /* tree */
     struct ebb_pool *pool;

@@ -28,10 +28,6 @@
 #define HOLE_LEAST ((size_t)256)
 #define WINDOWS_LOOKED_AT 4 /* for a hole, per slow call */
 
-static uint16_t *start_of(uintptr_t addr) {
-    return range_start(addr);
-}
-
 void small_note_peaks(struct region *region) {
     uint64_t used = flow_note_peak(&region->used), requested = flow_note_peak(&region->requested);
     uint64_t blocks = flow_note_peak(&region->counted) * RANGE_GRANULE;
@@ -57,7 +53,8 @@ void small_set_inline(struct region *region) {
 
 static void set_room(struct region *region, struct ebb_piece *window, uintptr_t from,
                      uintptr_t to) {
-    memset(start_of(from), 0, (to - from) / RANGE_GRANULE * sizeof(uint16_t));
+    memset(small_entry(window, from), 0, (to - from) / RANGE_GRANULE * sizeof(uint16_t));
+    region->lane.start_map = (uintptr_t)starts_entries(window->window.map) - window->addr / 8;
     region->window = window;
     region->lane.cursor = region->folded = region->room = from;
     region->limit = to;
@@ -95,6 +92,7 @@ static void give_window(struct region *region, struct ebb_piece *window) {
     drop_padding(region, window, small_live_bytes(window));
     leave_holes(region, window);
     piece_unlink(&region->windows, window);
+    starts_give(&region->starts, window->window.map, window->bytes);
     large_free(region, window);
 }
 
@@ -107,7 +105,7 @@ static void no_room(struct region *region) {
 /* When a window that is not current should be looked at again: a quarter of it is gone. */
 static void await_holes(struct ebb_piece *window) {
     size_t blocks = small_live_blocks(window);
-    window->window.act_blocks = (uint32_t)(blocks - (blocks + 3) / 4);
+    window->window.act_blocks = (uint16_t)(blocks - (blocks + 3) / 4);
 }
 
 /* The current window is left: what remains of its room becomes a released entry. */
@@ -120,7 +118,7 @@ static void leave_window(struct region *region) {
     uintptr_t cursor = region->lane.cursor;
     no_room(region);
     if (rest)
-        *start_of(cursor) = (uint16_t)(RANGE_RELEASED | (rest + 1));
+        *small_entry(window, cursor) = (uint16_t)(STARTS_RELEASED | (rest + 1));
     if (small_live_blocks(window) == 0 && !window->pins)
         give_window(region, window);
     else if (!window->flag && window->bytes - small_live_bytes(window) - rest >= window->bytes / 4)
@@ -138,12 +136,22 @@ static size_t window_bytes(const struct region *region) {
     return bytes;
 }
 
-/* A place for a window in the large lane, or NULL. */
+/* A place for a window in the large lane and a map for it, or NULL. */
 static struct ebb_piece *place_window(struct region *region) {
     size_t bytes = window_bytes(region);
     struct ebb_piece *window = large_place(region, bytes, RANGE_SLOT);
     if (!window && bytes > WINDOW_LEAST)
-        window = large_place(region, WINDOW_LEAST, RANGE_SLOT);
+        window = large_place(region, bytes = WINDOW_LEAST, RANGE_SLOT);
+    if (!window)
+        return NULL;
+    uint32_t map = starts_take(&region->starts, bytes);
+    if (!map) {
+        large_free(region, window);
+        error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'", region->name);
+        return NULL;
+    }
+    memset(&window->window, 0, sizeof window->window);
+    window->window.map = map;
     return window;
 }
 
@@ -151,7 +159,6 @@ static void open_window(struct region *region, struct ebb_piece *window) {
     window->state = PIECE_WINDOW;
     window->pins = 0;
     window->flag = false;
-    memset(&window->window, 0, sizeof window->window);
     piece_push(&region->windows, window);
     range_name_window(window);
     if (!region->measuring)
@@ -172,9 +179,9 @@ static bool next_hole(const struct ebb_piece *window, size_t least, struct hole 
     uintptr_t end = piece_end(window);
     *hole = (struct hole){at, at, 0};
     while (at < end) {
-        uint16_t entry = *start_of(at);
+        uint16_t entry = *small_entry(window, at);
         size_t step = entry ? small_step(small_entry_bytes(entry)) : RANGE_GRANULE;
-        if (entry && !(entry & RANGE_RELEASED)) {
+        if (entry && !(entry & STARTS_RELEASED)) {
             if (hole->to - hole->from >= least)
                 return true;
             *hole = (struct hole){at + step, at + step, 0};
@@ -189,7 +196,7 @@ static bool next_hole(const struct ebb_piece *window, size_t least, struct hole 
 
 static void adopt(struct region *region, struct ebb_piece *window, const struct hole *hole) {
     drop_padding(region, window, hole->padding);
-    window->window.scanned = (uint32_t)(hole->to - window->addr);
+    window->window.scanned = (uint16_t)(hole->to - window->addr);
     set_room(region, window, hole->from, hole->to);
 }
 
@@ -245,7 +252,7 @@ static bool refill(struct region *region, size_t step) {
 static void *bump(struct region *region, uintptr_t start, size_t bytes) {
     size_t step = small_step(bytes);
     region->lane.cursor = start + step;
-    *start_of(start) = (uint16_t)(bytes + 1);
+    *small_entry(region->window, start) = (uint16_t)(bytes + 1);
     region->lane.tally += (uint64_t)bytes << 16 | 1;
     if (!region->measuring)
         poison_opened(start, bytes);
@@ -292,8 +299,8 @@ void small_settle(struct region *region, struct ebb_piece *window) {
 
 int small_no_block(const struct region *region, const struct ebb_piece *window, uintptr_t addr) {
     bool room = window == region->window && addr >= region->lane.cursor && addr < region->limit;
-    uint16_t entry = *start_of(addr);
-    if (addr % RANGE_GRANULE == 0 && (room || entry & RANGE_RELEASED))
+    uint16_t entry = *small_entry(window, addr);
+    if (addr % RANGE_GRANULE == 0 && (room || entry & STARTS_RELEASED))
         return error_set(EBB_E_RELEASED, "block %p of region '%s' was released before",
                          (void *)addr, region->name);
     return error_set(EBB_E_INTERIOR, "%p is inside region '%s' but starts no block", (void *)addr,
@@ -303,7 +310,7 @@ int small_no_block(const struct region *region, const struct ebb_piece *window, 
 /* The entry of the live block at `addr`, or NULL with an error. Room has no entries. */
 static uint16_t *live_entry(const struct region *region, const struct ebb_piece *window,
                             uintptr_t addr) {
-    uint16_t *entry = start_of(addr);
+    uint16_t *entry = small_entry(window, addr);
     if (small_is_live(entry, addr))
         return entry;
     small_no_block(region, window, addr);
@@ -339,7 +346,7 @@ static void shrink_inner(struct region *region, struct ebb_piece *window, uintpt
     flow_leave(&region->used, rest);
     window->window.live -= rest;
     count_uncharge(region, rest);
-    *start_of(addr + step) = (uint16_t)(RANGE_RELEASED | (rest + 1));
+    *small_entry(window, addr + step) = (uint16_t)(STARTS_RELEASED | (rest + 1));
 }
 
 int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes) {
@@ -389,9 +396,9 @@ static void each(const struct ebb_piece *window, uintptr_t from, uintptr_t to, s
                 void *context) {
     CHECK(from >= window->addr && to <= piece_end(window));
     for (uintptr_t at = from; at < to;) {
-        uint16_t entry = *start_of(at);
+        uint16_t entry = *small_entry(window, at);
         size_t step = entry ? small_step(small_entry_bytes(entry)) : RANGE_GRANULE;
-        if (!entry || !(entry & RANGE_RELEASED))
+        if (!entry || !(entry & STARTS_RELEASED))
             visit(context, at, entry ? small_entry_bytes(entry) : 0, entry != 0);
         at += step;
     }
@@ -487,5 +494,6 @@ void small_forget(struct region *region) {
     small_fold(region);
     region->windows = NULL;
     region->holes = NULL;
+    starts_forget_all(&region->starts);
     no_room(region);
 }

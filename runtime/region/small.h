@@ -45,7 +45,12 @@ static inline size_t small_step(size_t bytes) {
 }
 
 static inline size_t small_entry_bytes(uint16_t entry) {
-    return (size_t)(entry & ~RANGE_RELEASED) - 1;
+    return (size_t)(entry & ~STARTS_RELEASED) - 1;
+}
+
+/* The start map's entry of an address inside the window. */
+static inline uint16_t *small_entry(const struct ebb_piece *window, uintptr_t addr) {
+    return starts_entries(window->window.map) + (addr - window->addr) / RANGE_GRANULE;
 }
 
 /* Blocks and bytes as a window counts them. */
@@ -90,7 +95,7 @@ static inline bool small_is_top(const struct region *region, uintptr_t addr, uin
 }
 
 static inline bool small_is_live(const uint16_t *entry, uintptr_t addr) {
-    return (uint16_t)(*entry - 1) < RANGE_RELEASED - 1 && addr % RANGE_GRANULE == 0;
+    return (uint16_t)(*entry - 1) < STARTS_RELEASED - 1 && addr % RANGE_GRANULE == 0;
 }
 
 /*
@@ -112,7 +117,7 @@ static inline void small_pop(struct region *region, struct ebb_piece *window, ui
 }
 
 static inline int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr) {
-    uint16_t *entry = range_start(addr);
+    uint16_t *entry = small_entry(window, addr);
     if (__builtin_expect(!small_is_live(entry, addr), 0))
         return small_no_block(region, window, addr);
     if (region->lane.cursor > region->calm)
@@ -126,7 +131,7 @@ static inline int small_release(struct region *region, struct ebb_piece *window,
         *entry = 0;
         small_pop(region, window, addr, step);
     } else {
-        *entry |= RANGE_RELEASED;
+        *entry |= STARTS_RELEASED;
     }
     window->window.live -= SMALL_LIVE(1, step);
     if (__builtin_expect(small_live_blocks(window) <= window->window.act_blocks, 0))

@@ -70,11 +70,13 @@ static void copy_name(char *to, const char *name) {
 static void clear(struct region *region) {
     uint64_t generation = region->lane.generation;
     struct piece_store store = region->store;
+    struct starts_store starts = region->starts;
     struct region *next = region->list_next;
     uint32_t epoch = region->epoch;
     memset(region, 0, offsetof(struct region, name));
     region->lane.generation = generation;
     region->store = store;
+    region->starts = starts;
     region->list_next = next;
     region->epoch = epoch;
     fit_clear(&region->fit);
@@ -111,7 +113,6 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     clear(region);
     region->pool = pool;
     region_new_epoch(region);
-    region->lane.start_map = (uintptr_t)range.starts - range.base / RANGE_GRANULE * 2;
     adopt(region, parent);
     region->measuring = pool->pages.phantom;
     region->limit_bytes = region->measuring ? 0 : options->limit_bytes;

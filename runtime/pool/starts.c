@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * starts.c - stores of start maps (see starts.h).
+ *
+ * Invariant: a map is in at most one store. Batches beyond those a store keeps go to a list that
+ * all stores share; when a pool gives pages back, so do they, all but the page with their link.
+ */
+#include "pool/starts.h"
+#include "base/os.h"
+
+#include <pthread.h>
+
+#define BATCH_UNITS 128 /* 64 KiB: maps for 508 KiB of windows */
+#define BATCHES_KEPT 2 /* per store: 128 KiB */
+
+struct batch {
+    uint32_t next;
+    bool cold; /* was given back and not used since */
+};
+
+static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t shared; /* batches without an owner */
+
+static struct batch *batch_at(uint32_t name) {
+    return (struct batch *)(void *)starts_entries(name);
+}
+
+/* The list of free maps goes through their own first bytes. */
+static uint32_t *link_of(uint32_t map) {
+    return (uint32_t *)(void *)starts_entries(map);
+}
+
+static unsigned class_of(size_t window_bytes) {
+    return (unsigned)__builtin_ctzll(window_bytes / STARTS_WINDOW);
+}
+
+/* ---- batches ---- */
+
+static uint32_t acquire_batch(void) {
+    if (!os.allow(OS_PIECES))
+        return 0;
+    pthread_mutex_lock(&sharing);
+    uint32_t name = shared;
+    if (name)
+        shared = batch_at(name)->next;
+    pthread_mutex_unlock(&sharing);
+    return name ? name : range_carve_starts(BATCH_UNITS);
+}
+
+static bool grow(struct starts_store *store) {
+    uint32_t name = acquire_batch();
+    if (!name)
+        return false;
+    *batch_at(name) = (struct batch){0, false};
+    if (store->last)
+        batch_at(store->last)->next = name;
+    else
+        store->first = name;
+    store->last = name;
+    if (++store->batches == BATCHES_KEPT)
+        store->kept = name;
+    return true;
+}
+
+static bool advance(struct starts_store *store) {
+    uint32_t next = store->current ? batch_at(store->current)->next : store->first;
+    if (!next) {
+        if (!grow(store))
+            return false;
+        next = store->last;
+    }
+    store->current = next;
+    store->cut = 1;
+    return true;
+}
+
+/* ---- maps ---- */
+
+uint32_t starts_take(struct starts_store *store, size_t window_bytes) {
+    unsigned class = class_of(window_bytes);
+    uint32_t units = 1u << class, map = store->free[class];
+    if (map) {
+        store->free[class] = *link_of(map);
+        return map;
+    }
+    if ((!store->current || store->cut + units > BATCH_UNITS) && !advance(store))
+        return 0;
+    map = store->current + store->cut;
+    store->cut += units;
+    return map;
+}
+
+void starts_give(struct starts_store *store, uint32_t map, size_t window_bytes) {
+    unsigned class = class_of(window_bytes);
+    *link_of(map) = store->free[class];
+    store->free[class] = map;
+}
+
+static void share_tail(struct starts_store *store) {
+    pthread_mutex_lock(&sharing);
+    batch_at(store->last)->next = shared;
+    shared = batch_at(store->kept)->next;
+    pthread_mutex_unlock(&sharing);
+    store->last = store->kept;
+    batch_at(store->last)->next = 0;
+    store->batches = BATCHES_KEPT;
+}
+
+void starts_forget_all(struct starts_store *store) {
+    for (unsigned class = 0; class < STARTS_CLASSES; class ++)
+        store->free[class] = 0;
+    store->current = store->cut = 0;
+    if (store->batches > BATCHES_KEPT)
+        share_tail(store);
+}
+
+void starts_trim(void) {
+    pthread_mutex_lock(&sharing);
+    for (uint32_t name = shared; name && !batch_at(name)->cold; name = batch_at(name)->next) {
+        char *at = (char *)starts_entries(name);
+        uintptr_t from = size_align((uintptr_t)at + RANGE_STARTS_UNIT, EBB_PAGE);
+        uintptr_t to = size_align_down((uintptr_t)at + BATCH_UNITS * RANGE_STARTS_UNIT, EBB_PAGE);
+        batch_at(name)->cold = os.give_back((void *)from, to - from) == 0;
+    }
+    pthread_mutex_unlock(&sharing);
+}
