@@ -54,7 +54,7 @@ struct ebb_piece {
             uint64_t live;                 /* live blocks << 32 | their bytes, and padding */
             uint32_t map;                  /* name of its start map */
             uint16_t act_blocks;           /* a release that leaves so few calls for action */
-            uint16_t scanned;              /* in holes: bytes looked at in this pass */
+            uint16_t scanned;              /* in holes: granules looked at in this pass */
         } window;
         struct {
             struct ebb_piece *first; /* first piece inside; NULL if relinked */

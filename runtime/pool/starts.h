@@ -17,7 +17,7 @@
 
 #define STARTS_RELEASED ((uint16_t)0x8000)
 #define STARTS_WINDOW ((size_t)4096) /* bytes of window that one unit describes */
-#define STARTS_CLASSES 4             /* windows of 4, 8, 16 and 32 KiB */
+#define STARTS_CLASSES 6             /* windows of 4, 8, 16, 32, 64 and 128 KiB */
 
 struct starts_store {
     uint32_t free[STARTS_CLASSES]; /* maps given back, linked through their first entries */

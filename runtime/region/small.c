@@ -2,7 +2,7 @@
 /*
  * small.c - the small lane: blocks up to 1 KiB, bumped in windows.
  *
- * A window is a block of the large lane, 4 to 32 KiB. The inline path bumps from lane.cursor to
+ * A window is a block of the large lane, 4 to 128 KiB. The inline path bumps from lane.cursor to
  * lane.limit; when that room is used up, the slow path here finds more: first a hole between
  * live blocks of a window, left by releases, then a new window. So a step that releases what it
  * no longer needs stays small, and one that does not pays nothing for the possibility.
@@ -24,8 +24,10 @@
 #include <string.h>
 
 #define WINDOW_LEAST ((size_t)4096)
-#define WINDOW_MOST ((size_t)32768)
+#define WINDOW_MOST ((size_t)131072)
+#define SMALL_MOST ((size_t)16384 - 2 * RANGE_GRANULE) /* a small block can grow to this */
 #define HOLE_LEAST ((size_t)256)
+#define FILLER_MOST ((size_t)32768 - 2 * RANGE_GRANULE) /* fits 15 bits */
 #define WINDOWS_LOOKED_AT 4 /* for a hole, per slow call */
 
 void small_note_peaks(struct region *region) {
@@ -108,6 +110,16 @@ static void await_holes(struct ebb_piece *window) {
     window->window.act_blocks = (uint16_t)(blocks - (blocks + 3) / 4);
 }
 
+/* [addr, addr + bytes) belongs to no block: released entries, as long as entries can say. */
+static void write_filler(struct ebb_piece *window, uintptr_t addr, size_t bytes) {
+    while (bytes) {
+        size_t part = size_smaller(bytes, FILLER_MOST);
+        *small_entry(window, addr) = (uint16_t)(STARTS_RELEASED | (part + 1));
+        addr += part;
+        bytes -= part;
+    }
+}
+
 /* The current window is left: what remains of its room becomes a released entry. */
 static void leave_window(struct region *region) {
     struct ebb_piece *window = region->window;
@@ -117,8 +129,7 @@ static void leave_window(struct region *region) {
     uintptr_t rest = region->limit - region->lane.cursor;
     uintptr_t cursor = region->lane.cursor;
     no_room(region);
-    if (rest)
-        *small_entry(window, cursor) = (uint16_t)(STARTS_RELEASED | (rest + 1));
+    write_filler(window, cursor, rest);
     if (small_live_blocks(window) == 0 && !window->pins)
         give_window(region, window);
     else if (!window->flag && window->bytes - small_live_bytes(window) - rest >= window->bytes / 4)
@@ -175,7 +186,7 @@ struct hole {
 
 /* The next hole of at least `least` bytes at or behind granule `scanned`. */
 static bool next_hole(const struct ebb_piece *window, size_t least, struct hole *hole) {
-    uintptr_t at = window->addr + window->window.scanned;
+    uintptr_t at = window->addr + window->window.scanned * RANGE_GRANULE;
     uintptr_t end = piece_end(window);
     *hole = (struct hole){at, at, 0};
     while (at < end) {
@@ -196,7 +207,7 @@ static bool next_hole(const struct ebb_piece *window, size_t least, struct hole 
 
 static void adopt(struct region *region, struct ebb_piece *window, const struct hole *hole) {
     drop_padding(region, window, hole->padding);
-    window->window.scanned = (uint16_t)(hole->to - window->addr);
+    window->window.scanned = (uint16_t)((hole->to - window->addr) / RANGE_GRANULE);
     set_room(region, window, hole->from, hole->to);
 }
 
@@ -355,7 +366,7 @@ int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr
         return ebb_last_error();
     small_fold(region);
     size_t old = small_entry_bytes(*entry), old_step = small_step(old), step = small_step(bytes);
-    if (bytes >= WINDOW_MOST / 2 - RANGE_GRANULE)
+    if (bytes > SMALL_MOST)
         return error_set(EBB_E_NO_ROOM, "block %p of the small lane cannot grow to %zu bytes",
                          (void *)addr, bytes);
     if (small_is_top(region, addr, addr + old_step)) {
