@@ -41,8 +41,15 @@ enum piece_state {
 struct ebb_piece {
     uintptr_t addr;
     size_t bytes;
-    struct ebb_piece *before, *after; /* neighbours by address; NULL at the ends */
-    struct ebb_piece *next, *prev;    /* bin, or the owner's list of blocks, windows or runs */
+    union {
+        struct {
+            uint64_t owner : 48; /* epoch and slot of the owning region, see PIECE_OWNER */
+            uint64_t state : 8;  /* enum piece_state */
+            uint64_t flag : 1;   /* windows: among the holes; runs: relinked; blocks: listed */
+            uint64_t pins : 7;   /* windows: marks that point into it */
+        };
+        uint64_t word;
+    };
     union {
         struct {
             size_t requested;
@@ -71,15 +78,8 @@ struct ebb_piece {
             uintptr_t cursor;
         } mark;
     };
-    union {
-        struct {
-            uint64_t owner : 48; /* epoch and slot of the owning region, see PIECE_OWNER */
-            uint64_t state : 8;  /* enum piece_state */
-            uint64_t flag : 1;   /* windows: among the holes; runs: relinked; blocks: listed */
-            uint64_t pins : 7;   /* windows: marks that point into it */
-        };
-        uint64_t word;
-    };
+    struct ebb_piece *before, *after; /* neighbours by address; NULL at the ends */
+    struct ebb_piece *next, *prev;    /* bin, or the owner's list of blocks, windows or runs */
 };
 
 /*

@@ -43,6 +43,7 @@ struct region {
     struct ebb_piece *window;  /* the one that is bumped in, or NULL */
     struct ebb_piece *windows; /* all, newest first */
     struct ebb_piece *holes;   /* those with room between live blocks */
+    struct ebb_piece *spare;   /* an empty one that waits to be bumped in again, or NULL */
 
     /* large lane */
     struct ebb_piece *blocks;   /* live large blocks and marks, newest first */

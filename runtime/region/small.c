@@ -15,7 +15,7 @@
  * one) entries tile the granules: a live block, a released one, or a granule of padding, which
  * is 0. Padding counts as used until a hole takes it in or the window is empty.
  *
- * A window whose last block is released goes back to the large lane at once.
+ * A window whose last block is released goes back to the large lane, but for one that is kept.
  */
 #include "base/check.h"
 #include "base/error.h"
@@ -91,6 +91,8 @@ static void enter_holes(struct region *region, struct ebb_piece *window) {
 }
 
 static void give_window(struct region *region, struct ebb_piece *window) {
+    if (region->spare == window)
+        region->spare = NULL;
     drop_padding(region, window, small_live_bytes(window));
     leave_holes(region, window);
     piece_unlink(&region->windows, window);
@@ -234,6 +236,17 @@ static bool restart(struct region *region) {
     return true;
 }
 
+/* The empty window that was kept becomes the current one. */
+static bool use_spare(struct region *region) {
+    struct ebb_piece *window = region->spare;
+    if (!window)
+        return false;
+    region->spare = NULL;
+    leave_window(region);
+    set_room(region, window, window->addr, piece_end(window));
+    return true;
+}
+
 /*
  * Room for `step` bytes at the cursor. While marks are set, blocks only go into new windows. The
  * present room is left only when there is another.
@@ -242,6 +255,8 @@ static bool refill(struct region *region, size_t step) {
     struct hole hole;
     small_fold(region);
     if (restart(region))
+        return true;
+    if (!region->marks && use_spare(region))
         return true;
     struct ebb_piece *window =
         region->marks ? NULL : find_hole(region, size_larger(step, HOLE_LEAST), &hole);
@@ -294,15 +309,15 @@ void *small_alloc(struct region *region, size_t bytes, size_t align) {
 }
 
 void small_settle(struct region *region, struct ebb_piece *window) {
-    small_fold(region);
-    size_t blocks = small_live_blocks(window);
-    if (window->pins || blocks > window->window.act_blocks)
-        return;
-    if (blocks > 0) {
-        if (window != region->window && !window->flag)
+    if (window == region->window || window->pins)
+        return; /* refill() begins an empty window again when its room is used up */
+    if (small_live_blocks(window) > 0) {
+        if (!window->flag)
             enter_holes(region, window);
-    } else if (window == region->window) {
-        restart(region);
+    } else if (!region->spare) {
+        drop_padding(region, window, small_live_bytes(window));
+        leave_holes(region, window);
+        region->spare = window;
     } else {
         give_window(region, window);
     }
@@ -418,6 +433,8 @@ static void each(const struct ebb_piece *window, uintptr_t from, uintptr_t to, s
 void small_each_live(const struct region *region, const struct ebb_piece *window,
                      small_visit *visit, void *context) {
     bool hole = window == region->window && region->limit != piece_end(window);
+    if (window == region->spare)
+        return;
     each(window, window->addr, hole ? region->lane.cursor : used_end(region, window), visit,
          context);
     if (hole)
@@ -504,7 +521,7 @@ void small_rewind(struct region *region, const struct ebb_piece *mark) {
 void small_forget(struct region *region) {
     small_fold(region);
     region->windows = NULL;
-    region->holes = NULL;
+    region->holes = region->spare = NULL;
     starts_forget_all(&region->starts);
     no_room(region);
 }
