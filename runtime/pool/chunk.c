@@ -11,6 +11,10 @@
 #include "base/os.h"
 #include "pool/range.h"
 
+/* The names of our private copy, see jemalloc.sh. */
+#define mallocx ebb_jemalloc_mallocx
+#define dallocx ebb_jemalloc_dallocx
+#define mallctl ebb_jemalloc_mallctl
 #include <jemalloc/jemalloc.h>
 #include <pthread.h>
 #include <stdio.h>

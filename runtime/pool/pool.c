@@ -225,9 +225,9 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
     pthread_mutex_lock(&pool->lock);
     struct ebb_piece *taken = take_within_limit(pool, run, wish, gained);
     pool_note_growth_locked(pool);
-    pthread_mutex_unlock(&pool->lock);
     if (taken)
-        piece_set_owner(taken, owner);
+        piece_set_owner(taken, owner); /* under the lock: neighbours read it to join runs */
+    pthread_mutex_unlock(&pool->lock);
     return taken;
 }
 

@@ -261,7 +261,9 @@ static void move_run(struct region *source, struct region *target, struct ebb_pi
     piece_push(&target->blocks, entry);
     piece_unlink(&source->runs, run);
     piece_push(&target->runs, run);
+    pthread_mutex_lock(&source->pool->lock);
     piece_set_owner(run, target->owner);
+    pthread_mutex_unlock(&source->pool->lock);
     source->run_count--;
     target->run_count++;
     meter_subtract(&source->reserved, run->bytes);

@@ -116,7 +116,6 @@ void runs_add(struct region *region, struct ebb_piece *run) {
     end->before = top;
     run->run.first = top;
     run->run.end = end;
-    piece_set_owner(run, region->owner);
     piece_push(&region->runs, run);
     region->run_count++;
     region->main_run = run;
@@ -296,6 +295,7 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
             if (!region->measuring)
                 poison_unused(runs->addr, runs->bytes);
             range_name_pages(runs, runs->addr, runs->bytes);
+            piece_set_owner(runs, region->owner);
             runs_add(region, runs);
         } else {
             runs->next = *given;
@@ -309,7 +309,9 @@ size_t runs_measured(const struct region *region) {
     size_t total = 0;
     for (const struct ebb_piece *run = region->runs; run; run = run->next)
         total += run->bytes;
-    if (region->main_run)
-        total -= piece_end(region->main_run) - size_align(region->highest, EBB_PAGE);
+    uintptr_t end = region->main_run ? piece_end(region->main_run) : 0;
+    uintptr_t highest = size_align(region->highest, EBB_PAGE);
+    if (highest < end)
+        total -= end - highest;
     return size_larger(total, region->measured);
 }

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# jemalloc.sh OUTPUT CC... - one object of Debian's libjemalloc_pic.a that defines three names only,
+# prefixed ebb_jemalloc_, so that neither a program's malloc nor its own jemalloc is touched.
+
+set -eu
+
+names='mallocx dallocx mallctl'
+output=$1
+shift
+archive=$("$@" -print-file-name=libjemalloc_pic.a)
+if [ ! -e "$archive" ]; then
+    echo "jemalloc.sh: libjemalloc_pic.a not found: install libjemalloc-dev" >&2
+    exit 1
+fi
+ld -r $(printf ' -u %s' $names) -o "$output.all" "$archive"
+objcopy $(for name in $names; do printf ' --redefine-sym %s=ebb_jemalloc_%s' $name $name; done) \
+    "$output.all"
+objcopy $(printf ' --keep-global-symbol=ebb_jemalloc_%s' $names) "$output.all" "$output"
+rm -f "$output.all"
