@@ -16,6 +16,7 @@
 struct last_error {
     int code;
     int muted;
+    int latest;
     char text[320];
 };
 
@@ -29,7 +30,12 @@ void error_unmute(void) {
     last.muted--;
 }
 
+int error_latest(void) {
+    return last.latest;
+}
+
 int error_set(int code, const char *format, ...) {
+    last.latest = code;
     if (last.muted)
         return code;
     va_list arguments;

@@ -8,6 +8,9 @@
 /* Notes code and text for ebb_last_error() and returns `code`. Allocates nothing. */
 int error_set(int code, const char *format, ...) __attribute__((cold, format(printf, 2, 3)));
 
+/* The code that error_set() was given last, also while it was muted. For use inside ebb. */
+int error_latest(void);
+
 /*
  * Between the two, failures are not noted: for attempts that a caller need not hear of. Calls
  * nest.

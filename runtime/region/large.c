@@ -216,7 +216,7 @@ static int extend_block(struct region *region, struct ebb_piece *block, size_t u
         return error_set(EBB_E_NO_ROOM, "block %p was promoted by relinking: it cannot grow",
                          (void *)block->addr);
     if (region->metered && count_charge(region, extra) != 0)
-        return ebb_last_error();
+        return error_latest();
     if (take_from_after(region, block, extra))
         return 0;
     count_uncharge(region, extra);

@@ -90,7 +90,7 @@ static int check_survivor(const struct promotion *promotion, const struct ebb_su
     if (!piece && is_listed_small(promotion->source, addr))
         return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
     if (!piece && block_find(promotion->source, survivor->block, &piece, &requested) != 0)
-        return ebb_last_error();
+        return error_latest();
     if (is_listed(piece, addr))
         return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
     set_listed(piece, addr, true);
@@ -220,7 +220,7 @@ static int acquire(const struct promotion *promotion, struct ebb_survivor *survi
     } else if (plan == PLAN_COPY) {
         survivor->scratch = copy_block(promotion, survivor);
         if (!survivor->scratch)
-            return ebb_last_error();
+            return error_latest();
     }
     survivor->mode |= (int)plan;
     return 0;

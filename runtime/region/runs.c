@@ -252,7 +252,7 @@ static int take_pages(struct region *region, const struct pages_wish *wish) {
     else if (gained)
         lengthen(region, region->main_run, gained);
     else
-        return ebb_last_error();
+        return error_latest();
     return 0;
 }
 

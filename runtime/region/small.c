@@ -149,23 +149,32 @@ static size_t window_bytes(const struct region *region) {
     return bytes;
 }
 
-/* A place for a window in the large lane and a map for it, or NULL. */
-static struct ebb_piece *place_window(struct region *region) {
-    size_t bytes = window_bytes(region);
-    struct ebb_piece *window = large_place(region, bytes, RANGE_SLOT);
-    if (!window && bytes > WINDOW_LEAST)
-        window = large_place(region, bytes = WINDOW_LEAST, RANGE_SLOT);
-    if (!window)
-        return NULL;
+/* A map for a window and a place for it in the large lane, or NULL: then neither was taken. */
+static struct ebb_piece *place_window_of(struct region *region, size_t bytes) {
     uint32_t map = starts_take(&region->starts, bytes);
     if (!map) {
-        large_free(region, window);
         error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'", region->name);
+        return NULL;
+    }
+    struct ebb_piece *window = large_place(region, bytes, RANGE_SLOT);
+    if (!window) {
+        starts_give(&region->starts, map, bytes);
         return NULL;
     }
     memset(&window->window, 0, sizeof window->window);
     window->window.map = map;
     return window;
+}
+
+static struct ebb_piece *place_window(struct region *region) {
+    size_t bytes = window_bytes(region);
+    struct ebb_piece *window = NULL;
+    if (bytes > WINDOW_LEAST) {
+        error_mute();
+        window = place_window_of(region, bytes);
+        error_unmute();
+    }
+    return window ? window : place_window_of(region, WINDOW_LEAST);
 }
 
 static void open_window(struct region *region, struct ebb_piece *window) {
@@ -309,6 +318,11 @@ void *small_alloc(struct region *region, size_t bytes, size_t align) {
 }
 
 void small_settle(struct region *region, struct ebb_piece *window) {
+    if (window == region->window && region->metered) {
+        small_fold(region);
+        restart(region); /* at once: padding of blocks that are gone must not count for a limit */
+        return;
+    }
     if (window == region->window || window->pins)
         return; /* refill() begins an empty window again when its room is used up */
     if (small_live_blocks(window) > 0) {
@@ -351,7 +365,7 @@ static int move_top(struct region *region, struct ebb_piece *window, uintptr_t a
         return error_set(EBB_E_NO_ROOM, "block %p: %zu bytes asked, %zu are free behind it",
                          (void *)addr, bytes, (size_t)(region->limit - addr));
     if (step > old_step && region->metered && count_charge(region, step - old_step) != 0)
-        return ebb_last_error();
+        return error_latest();
     if (step < old_step)
         count_uncharge(region, old_step - step);
     region->calm = 0;
@@ -378,7 +392,7 @@ static void shrink_inner(struct region *region, struct ebb_piece *window, uintpt
 int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes) {
     uint16_t *entry = live_entry(region, window, addr);
     if (!entry)
-        return ebb_last_error();
+        return error_latest();
     small_fold(region);
     size_t old = small_entry_bytes(*entry), old_step = small_step(old), step = small_step(bytes);
     if (bytes > SMALL_MOST)
@@ -406,7 +420,7 @@ int small_find(struct region *region, const struct ebb_piece *window, uintptr_t 
                size_t *requested) {
     const uint16_t *entry = live_entry(region, window, addr);
     if (!entry)
-        return ebb_last_error();
+        return error_latest();
     *requested = small_entry_bytes(*entry);
     return 0;
 }
@@ -506,7 +520,8 @@ void small_rewind(struct region *region, const struct ebb_piece *mark) {
         leave_window(region);
     while (region->windows != kept) {
         struct ebb_piece *window = region->windows;
-        end_blocks(region, window, window->addr);
+        if (window != region->spare)
+            end_blocks(region, window, window->addr);
         give_window(region, window);
     }
     if (!kept || mark->mark.cursor == piece_end(kept))
