@@ -13,13 +13,6 @@
 
 #define PART ((size_t)1 << 20)
 
-static bool higher(void *context, struct ebb_piece *piece) {
-    struct ebb_piece **highest = context;
-    if (!*highest || piece->addr > (*highest)->addr)
-        *highest = piece;
-    return true;
-}
-
 /* The last `bytes` of a hot piece turn cold. The store has an entry left. */
 static void cool_tail(struct pages *pages, struct ebb_piece *piece, size_t bytes) {
     fit_remove(&pages->hot, piece);
@@ -64,21 +57,64 @@ static bool cool_part(struct pages *pages, struct ebb_piece *piece, size_t most,
     return true;
 }
 
-size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t deadline_ns) {
-    size_t given = 0;
-    target = size_align_down(size_smaller(target, pages->hot_bytes), EBB_PAGE);
-    while (pages->hot_bytes > target && most >= EBB_PAGE) {
-        struct ebb_piece *piece = NULL;
-        fit_each(&pages->hot, higher, &piece);
-        size_t before = pages->hot_bytes;
-        size_t excess = size_smaller(before - target, size_align_down(most, EBB_PAGE));
-        if (!cool_part(pages, piece, excess, &given))
-            return given;
-        most -= before - pages->hot_bytes;
-        if (deadline_ns && os.now_ns() >= deadline_ns)
-            return given;
+/* What is left to do: stop at `target` hot bytes, after `most` more, or at the deadline. */
+struct cooling {
+    size_t target, most, given;
+    uint64_t deadline_ns;
+    bool stopped;
+};
+
+static bool is_done(const struct pages *pages, const struct cooling *cooling) {
+    return cooling->stopped || pages->hot_bytes <= cooling->target || cooling->most < EBB_PAGE;
+}
+
+/* Cools one hot piece from its end, part by part. */
+static void cool_piece(struct pages *pages, struct ebb_piece *piece, struct cooling *cooling) {
+    while (!is_done(pages, cooling)) {
+        size_t before = pages->hot_bytes, bytes = piece->bytes;
+        size_t excess = before - cooling->target;
+        if (!cool_part(pages, piece, size_smaller(excess, cooling->most), &cooling->given)) {
+            cooling->stopped = true;
+            return;
+        }
+        size_t cooled = before - pages->hot_bytes;
+        cooling->most -= cooled;
+        cooling->stopped = cooling->deadline_ns && os.now_ns() >= cooling->deadline_ns;
+        if (cooled == bytes)
+            return;
     }
-    return given;
+}
+
+/* Cooling merges with neighbours behind or with a cold one in front, which stays an entry. */
+static void cool_slab(struct pages *pages, struct ebb_piece *slab, struct cooling *cooling) {
+    struct ebb_piece *piece = slab->run.first, *before;
+    while (piece->after)
+        piece = piece->after;
+    for (; piece && !is_done(pages, cooling); piece = before) {
+        before = piece->before;
+        if (piece->state == PIECE_HOT)
+            cool_piece(pages, piece, cooling);
+    }
+}
+
+/* The slab with the highest address below `limit`. */
+static struct ebb_piece *slab_below(const struct pages *pages, uintptr_t limit) {
+    struct ebb_piece *highest = NULL;
+    for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
+        if (slab->addr < limit && (!highest || slab->addr > highest->addr))
+            highest = slab;
+    return highest;
+}
+
+size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t deadline_ns) {
+    struct cooling cooling = {
+        .target = size_align_down(size_smaller(target, pages->hot_bytes), EBB_PAGE),
+        .most = size_align_down(most, EBB_PAGE),
+        .deadline_ns = deadline_ns};
+    struct ebb_piece *slab = slab_below(pages, UINTPTR_MAX);
+    for (; slab && !is_done(pages, &cooling); slab = slab_below(pages, slab->addr))
+        cool_slab(pages, slab, &cooling);
+    return cooling.given;
 }
 
 /* ---- walker ---- */

@@ -14,6 +14,7 @@
 
 #define SLAB_ALIGN ((size_t)1 << CHUNK_ALIGN_LOG2)
 #define SLAB_BYTES ((size_t)1 << 30)
+#define PHANTOM_BYTES ((size_t)4 << 30) /* a measuring region is exact up to this size */
 #define NEAR 64 /* neighbours looked at for cold pages behind a run */
 #define LOWEST_LOOK 256 /* pieces looked at for the lowest hot one */
 #define HEADROOM_LEAST ((size_t)64 << 20) /* cold pieces below this are used from their start */
@@ -62,7 +63,7 @@ static void put_free(struct pages *pages, struct ebb_piece *piece, enum piece_st
 
 /* Addresses cost nothing; measuring regions take a slab each, so that they never end. */
 static size_t slab_bytes(const struct pages *pages, size_t least) {
-    size_t usual = pages->phantom ? range.bytes / 64 : size_smaller(SLAB_BYTES, range.bytes / 16);
+    size_t usual = size_smaller(pages->phantom ? PHANTOM_BYTES : SLAB_BYTES, range.bytes / 16);
     return size_larger(usual, size_align(least, SLAB_ALIGN));
 }
 

@@ -140,6 +140,7 @@ void *large_alloc(struct region *region, size_t bytes, size_t align) {
         count_uncharge(region, used);
         return NULL;
     }
+    small_fold(region);
     block->state = PIECE_BLOCK;
     block->flag = false;
     block->block.requested = bytes;
@@ -240,8 +241,8 @@ static size_t cut_block(struct region *region, struct ebb_piece *block, size_t u
 
 int large_resize(struct region *region, struct ebb_piece *block, size_t bytes) {
     size_t used, before = block->bytes;
-    region->calm = 0;
     small_fold(region);
+    region->calm = 0; /* after the fold, which sets it: counters may grow below */
     if (!size_round_up(size_larger(bytes, LARGE_LEAST), EBB_UNIT, &used))
         return error_set(EBB_E_SIZE, "%zu bytes are more than half the address space", bytes);
     if (used > before) {

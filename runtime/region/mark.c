@@ -21,8 +21,11 @@ ebb_mark ebb_region_mark(ebb_region handle) {
     }
     *mark = (struct ebb_piece){.state = PIECE_MARK};
     piece_set_owner(mark, region->owner);
+    if (!small_mark(region, mark)) {
+        piece_give(&region->store, mark);
+        return (ebb_mark){NULL, 0};
+    }
     mark->mark.serial = ++region->mark_serial;
-    small_mark(region, mark);
     piece_push(&region->blocks, mark);
     region->marks++;
     return (ebb_mark){mark, mark->mark.serial};
@@ -73,6 +76,8 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     drop_mark(region, mark);
     if (window)
         small_settle(region, window);
+    if (EBB_CHECK_FULL)
+        region_check(region);
     return 0;
 }
 
@@ -96,5 +101,7 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     flow_leave(&region->used, flow_now(&region->used));
     region->large_used = 0;
     region->marks = 0;
+    if (EBB_CHECK_FULL)
+        region_check(region);
     return 0;
 }

@@ -252,8 +252,8 @@ static void fix_run_first(struct ebb_piece *old, struct ebb_piece *entry) {
         run->run.first = entry;
 }
 
-/* A block that has a run of its own takes it along at once. */
-static void move_run(struct region *source, struct region *target, struct ebb_piece *old,
+/* A block that has a run of its own takes it along at once; returns the bytes that it pins. */
+static size_t move_run(struct region *source, struct region *target, struct ebb_piece *old,
                      struct ebb_piece *entry) {
     struct ebb_piece *run = entry->block.run;
     size_t pinned = run->bytes - entry->bytes;
@@ -270,6 +270,7 @@ static void move_run(struct region *source, struct region *target, struct ebb_pi
     meter_add(&target->reserved, run->bytes);
     source->pinned -= pinned;
     target->pinned += pinned;
+    return pinned;
 }
 
 /* A block between others stays where it is until its host closes. */
@@ -294,10 +295,11 @@ static void relink(struct promotion *promotion, void *block, struct ebb_piece *e
     piece_set_owner(entry, target->owner);
     range_name_block(entry);
     if (entry->block.run)
-        move_run(source, target, old, entry);
+        promotion->cost.pinned_bytes += move_run(source, target, old, entry);
     else
         depart(source, target, old, entry);
     small_fold(source);
+    small_fold(target);
     source->large_used -= entry->bytes;
     target->large_used += entry->bytes;
     target->large_blocks++;
@@ -306,7 +308,6 @@ static void relink(struct promotion *promotion, void *block, struct ebb_piece *e
     count_block(target, entry->block.requested, entry->bytes);
     promotion->cost.relinked_blocks++;
     promotion->cost.relinked_bytes += entry->block.requested;
-    promotion->cost.pinned_bytes += pages_around(entry) - entry->bytes;
 }
 
 void promote_return(struct region *owner, struct ebb_piece *block) {
@@ -349,6 +350,11 @@ static int acquire_all(const struct promotion *promotion) {
     return 0;
 }
 
+static void check_both(const struct promotion *promotion) {
+    region_check(promotion->source);
+    region_check(promotion->target);
+}
+
 static int promote(struct promotion *promotion) {
     int result = check_regions(promotion);
     if (!result)
@@ -363,6 +369,8 @@ static int promote(struct promotion *promotion) {
     }
     for (size_t i = 0; i < promotion->count; i++)
         commit(promotion, &promotion->list[i]);
+    if (EBB_CHECK_FULL)
+        check_both(promotion);
     return 0;
 }
 
@@ -391,10 +399,11 @@ int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survi
 
 /* Blocks alive in a region and all below it. */
 static uint64_t live_blocks(struct region *region) {
-    small_fold(region);
-    uint64_t blocks = flow_now(&region->counted);
-    for (struct region *child = region->children; child; child = child->sibling_next)
-        blocks += live_blocks(child);
+    uint64_t blocks = 0;
+    for (struct region *at = region; at; at = region_next_below(at, region)) {
+        small_fold(at);
+        blocks += flow_now(&at->counted);
+    }
     return blocks;
 }
 
@@ -408,16 +417,15 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
     if (promotion.source == promotion.target)
         return error_set(EBB_E_NOT_ANCESTOR, "region '%s' cannot close and keep into itself",
                          promotion.source->name);
-    size_t pinned = promotion.target->pinned;
     int result = promote(&promotion);
     if (result)
         return result;
+    size_t pinned = promotion.target->pinned;
     uint64_t alive = live_blocks(promotion.source);
     if (lost_blocks)
         *lost_blocks = alive - promotion.cost.copied_blocks;
     region_close(promotion.source);
-    if (promotion.cost.relinked_blocks)
-        promotion.cost.pinned_bytes = promotion.target->pinned - pinned;
+    promotion.cost.pinned_bytes += promotion.target->pinned - pinned;
     add_cost(cost, &promotion.cost);
     return 0;
 }

@@ -128,6 +128,12 @@ void region_new_epoch(struct region *region);
 /* True if `ancestor` is on the way up from `region`, excluding itself. */
 bool region_is_above(const struct region *ancestor, const struct region *region);
 
+/* Counts again everything that the region counts; aborts if a law does not hold (check.c). */
+void region_check(struct region *region);
+
+/* The next region of a walk over `root` and all below it, without recursion; NULL at the end. */
+struct region *region_next_below(struct region *at, const struct region *root);
+
 void region_close(struct region *region);
 void region_close_children(struct region *region);
 

@@ -380,6 +380,7 @@ static int move_top(struct region *region, struct ebb_piece *window, uintptr_t a
 static void shrink_inner(struct region *region, struct ebb_piece *window, uintptr_t addr,
                          size_t old, size_t bytes) {
     size_t step = small_step(bytes), rest = small_step(old) - step;
+    region->calm = 0; /* inside its granules the block may have grown */
     flow_change(&region->requested, old, bytes);
     if (!rest)
         return;
@@ -474,7 +475,21 @@ void small_take_back(struct region *region, uintptr_t room, uintptr_t cursor) {
 
 /* ---- marking and rewinding ---- */
 
-void small_mark(struct region *region, struct ebb_piece *mark) {
+/* The newest window can take no more pins: another becomes the newest. */
+static bool make_pinnable(struct region *region) {
+    if (!region->windows || region->windows->pins < PIECE_PINS_MOST)
+        return true;
+    struct ebb_piece *window = place_window(region);
+    if (!window)
+        return false;
+    leave_window(region);
+    open_window(region, window);
+    return true;
+}
+
+bool small_mark(struct region *region, struct ebb_piece *mark) {
+    if (!make_pinnable(region))
+        return false;
     struct ebb_piece *window = region->window;
     bool whole = window && window == region->windows && region->limit == piece_end(window);
     if (window && !whole)
@@ -487,6 +502,7 @@ void small_mark(struct region *region, struct ebb_piece *mark) {
     if (region->windows)
         region->windows->pins++;
     region->room = region->lane.cursor;
+    return true;
 }
 
 struct ending {

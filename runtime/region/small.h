@@ -21,8 +21,8 @@ void small_set_inline(struct region *region);
 /* The lane forgets all windows; the pieces are the large lane's business. */
 void small_forget(struct region *region);
 
-/* Notes the lane's present state in a mark and pins the newest window. */
-void small_mark(struct region *region, struct ebb_piece *mark);
+/* Notes the lane's present state in a mark and pins the newest window. May want a new one. */
+bool small_mark(struct region *region, struct ebb_piece *mark);
 
 /* Ends every small block that is newer than the mark. */
 void small_rewind(struct region *region, const struct ebb_piece *mark);
@@ -70,9 +70,9 @@ void small_note_peaks(struct region *region);
 /* Takes what was bumped inline since the last time into the counters. */
 static inline void small_fold(struct region *region) {
     uint64_t tally = region->lane.tally;
-    if (!tally)
-        return;
     size_t blocks = tally & 0xffff, advance = region->lane.cursor - region->folded;
+    if (!advance)
+        return; /* padding may be left of blocks that were popped, so the tally does not tell */
     region->counted.in += blocks;
     region->requested.in += tally >> 16;
     region->used.in += advance;
@@ -99,21 +99,23 @@ static inline bool small_is_live(const uint16_t *entry, uintptr_t addr) {
 }
 
 /*
- * The block at the top leaves: the cursor goes back. If it was not folded yet, the fold to come
- * will count the block but not its bytes, which the cursor no longer shows: they are counted here.
- * If it was, many small blocks may take the place of a large one, so `calm` goes back as well.
+ * The block at the top leaves: the cursor goes back. If it was not folded yet it leaves the tally
+ * and is counted here instead. If it was, many small blocks may take the place of a large one, so
+ * `calm` goes back as well.
  */
 static inline void small_pop(struct region *region, struct ebb_piece *window, uintptr_t addr,
-                             size_t step) {
-    bool folded = addr < region->folded;
-    size_t unseen = folded ? 0 : step;
-    region->used.in += unseen;
-    window->window.live += unseen;
+                             size_t bytes, size_t step) {
     region->lane.cursor = addr;
-    if (folded) {
+    if (addr < region->folded) {
         region->folded = addr;
         region->calm -= size_smaller(region->calm, step);
+        return;
     }
+    region->lane.tally -= (uint64_t)bytes << 16 | 1;
+    region->counted.in++;
+    region->requested.in += bytes;
+    region->used.in += step;
+    window->window.live += SMALL_LIVE(1, step);
 }
 
 static inline int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr) {
@@ -129,7 +131,7 @@ static inline int small_release(struct region *region, struct ebb_piece *window,
         poison_released(addr, step);
     if (small_is_top(region, addr, addr + step)) {
         *entry = 0;
-        small_pop(region, window, addr, step);
+        small_pop(region, window, addr, bytes, step);
     } else {
         *entry |= STARTS_RELEASED;
     }

@@ -45,7 +45,7 @@ size_t ebb_region_measured(ebb_region handle) {
 /* Adds what an open region did inline since its last slow call, without folding it. */
 static void include_region(struct ebb_pool_stats *stats, const struct region *region) {
     uint64_t tally = region->lane.tally;
-    size_t advance = tally ? region->lane.cursor - region->folded : 0;
+    size_t advance = region->lane.cursor - region->folded;
     struct ebb_meter blocks = flow_read(&region->counted);
     struct ebb_meter requested = flow_read(&region->requested), used = flow_read(&region->used);
     meter_add(&blocks, tally & 0xffff);

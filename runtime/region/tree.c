@@ -58,6 +58,14 @@ bool region_is_above(const struct region *ancestor, const struct region *region)
     return false;
 }
 
+struct region *region_next_below(struct region *at, const struct region *root) {
+    if (at->children)
+        return at->children;
+    while (at != root && !at->sibling_next)
+        at = at->parent;
+    return at == root ? NULL : at->sibling_next;
+}
+
 /* ---- opening ---- */
 
 static void copy_name(char *to, const char *name) {
@@ -73,12 +81,14 @@ static void clear(struct region *region) {
     struct starts_store starts = region->starts;
     struct region *next = region->list_next;
     uint32_t epoch = region->epoch;
+    uint64_t mark_serial = region->mark_serial; /* marks of earlier regions never match */
     memset(region, 0, offsetof(struct region, name));
     region->lane.generation = generation;
     region->store = store;
     region->starts = starts;
     region->list_next = next;
     region->epoch = epoch;
+    region->mark_serial = mark_serial;
     fit_clear(&region->fit);
 }
 
@@ -195,6 +205,8 @@ void region_close_children(struct region *region) {
         region_close(region->children);
 }
 
+#define LEVELS_SUMMED 32 /* ancestors looked at for a pool's peaks: closing stays constant time */
+
 /* `above`: what the ancestors hold now; with the region's own peak a lower bound of the pool's. */
 static void fold_flow(struct ebb_meter *closed, const struct flow *flow, uint64_t above) {
     struct ebb_meter seen = flow_read(flow);
@@ -204,7 +216,8 @@ static void fold_flow(struct ebb_meter *closed, const struct flow *flow, uint64_
 
 static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
     uint64_t blocks = 0, requested = 0, used = 0;
-    for (const struct region *above = region->parent; above; above = above->parent) {
+    const struct region *above = region->parent;
+    for (unsigned level = 0; above && level < LEVELS_SUMMED; level++, above = above->parent) {
         blocks += flow_now(&above->counted);
         requested += flow_now(&above->requested);
         used += flow_now(&above->used);
@@ -228,8 +241,10 @@ static void give_pages(struct region *region) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-void region_close(struct region *region) {
-    region_close_children(region);
+/* Closes a region that has no children. */
+static void close_one(struct region *region) {
+    if (EBB_CHECK_FULL)
+        region_check(region);
     small_forget(region);
     count_uncharge(region, flow_now(&region->used));
     orphan(region);
@@ -239,6 +254,20 @@ void region_close(struct region *region) {
         piece_forget_all(&region->store);
     region->lane.generation++;
     slot_give(region->pool, region);
+}
+
+/* Children first, without recursion: nesting may be deep. */
+void region_close(struct region *region) {
+    struct region *at = region, *parent;
+    for (;;) {
+        while (at->children)
+            at = at->children;
+        parent = at->parent;
+        close_one(at);
+        if (at == region)
+            return;
+        at = parent;
+    }
 }
 
 int ebb_region_close(ebb_region handle) {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * check.c - the walker over one region: everything that is counted is counted again.
+ *
+ * Called at the doors (close, reset, rewind, promotion) in fully checked builds and by
+ * ebb_check_pool(). A law that does not hold ends the process: it is a bug in ebb, or somebody
+ * wrote where nothing is his. Time is linear in blocks and runs.
+ */
+#include "base/check.h"
+#include "region/small.h"
+
+struct sums {
+    uint64_t blocks, requested, used;
+};
+
+struct window_walk {
+    struct sums *sums;
+    size_t live_bytes;
+    uint32_t live_blocks;
+};
+
+static void add_small(void *context, uintptr_t addr, size_t bytes, bool block) {
+    struct window_walk *walk = context;
+    (void)addr;
+    walk->live_bytes += block ? small_step(bytes) : RANGE_GRANULE;
+    walk->live_blocks += block;
+    walk->sums->blocks += block;
+    walk->sums->requested += bytes;
+}
+
+static void check_window(const struct region *region, const struct ebb_piece *window,
+                         struct sums *sums) {
+    struct window_walk walk = {sums, 0, 0};
+    CHECK_ALWAYS(range_block_at(window->addr) == window);
+    CHECK_ALWAYS(range_block_at(piece_end(window) - 1) == window);
+    small_each_live(region, window, add_small, &walk);
+    CHECK_ALWAYS(walk.live_blocks == small_live_blocks(window));
+    CHECK_ALWAYS(walk.live_bytes == small_live_bytes(window));
+    CHECK_ALWAYS(walk.live_blocks || window == region->window || window == region->spare ||
+                 window->pins);
+    sums->used += walk.live_bytes;
+}
+
+static void check_block(const struct region *region, const struct ebb_piece *block,
+                        struct sums *sums) {
+    CHECK_ALWAYS(range_block_at(block->addr) == block);
+    CHECK_ALWAYS(block->block.requested <= block->bytes && block->owner == region->owner);
+    sums->blocks++;
+    sums->requested += block->block.requested;
+    sums->used += block->bytes;
+}
+
+static void check_piece(const struct region *region, const struct ebb_piece *piece) {
+    const struct ebb_piece *after = piece->after;
+    bool free = piece->state == PIECE_FREE || piece->state == PIECE_TOP;
+    CHECK_ALWAYS(piece->bytes > 0 && piece->bytes % EBB_UNIT == 0);
+    CHECK_ALWAYS(free || piece->state == PIECE_BLOCK || piece->state == PIECE_WINDOW);
+    CHECK_ALWAYS(piece->state != PIECE_TOP || piece == region->top);
+    CHECK_ALWAYS(!after || (after->before == piece && after->addr == piece_end(piece)));
+    CHECK_ALWAYS(!after || !free || (after->state != PIECE_FREE && after->state != PIECE_TOP));
+}
+
+static void check_run(const struct region *region, const struct ebb_piece *run) {
+    CHECK_ALWAYS(run->state == PIECE_RUN && run->owner == region->owner);
+    if (run->flag) {
+        CHECK_ALWAYS(run->relinked.live_blocks > 0 && run->relinked.used <= run->bytes);
+        return;
+    }
+    uintptr_t at = run->addr;
+    for (const struct ebb_piece *piece = run->run.first; piece != run->run.end;
+         piece = piece->after) {
+        CHECK_ALWAYS(piece->addr == at);
+        check_piece(region, piece);
+        at = piece_end(piece);
+    }
+    CHECK_ALWAYS(at == piece_end(run) && run->run.end->addr == at && !run->run.end->after);
+}
+
+static void check_runs(const struct region *region) {
+    size_t reserved = 0, pinned = 0, count = 0, lent = 0;
+    for (const struct ebb_piece *run = region->runs; run; run = run->next) {
+        check_run(region, run);
+        reserved += run->bytes;
+        pinned += run->flag ? run->bytes - run->relinked.used : 0;
+        count++;
+    }
+    for (const struct ebb_piece *block = region->departed; block; block = block->next)
+        lent += block->bytes;
+    CHECK_ALWAYS(reserved == region->reserved.current && pinned == region->pinned);
+    CHECK_ALWAYS(count == region->run_count && lent == region->lent);
+}
+
+void region_check(struct region *region) {
+    struct sums sums = {0, 0, 0};
+    small_fold(region);
+    for (struct ebb_piece *block = region->blocks; block; block = block->next)
+        if (block->state == PIECE_BLOCK)
+            check_block(region, block, &sums);
+    for (struct ebb_piece *window = region->windows; window; window = window->next)
+        check_window(region, window, &sums);
+    CHECK_ALWAYS(sums.blocks == flow_now(&region->counted));
+    CHECK_ALWAYS(sums.requested == flow_now(&region->requested));
+    CHECK_ALWAYS(sums.used == flow_now(&region->used));
+    check_runs(region);
+}
