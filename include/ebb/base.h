@@ -52,7 +52,7 @@ enum ebb_error {
     EBB_E_FOREIGN = -9,      /* the pointer belongs to another region, or to none of ebb's */
     EBB_E_INTERIOR = -10,    /* the pointer is inside the region but starts no block */
     EBB_E_RELEASED = -11,    /* the block was released before */
-    EBB_E_MARK = -12,        /* the mark is of another region, was rewound past, or outlived reset */
+    EBB_E_MARK = -12,        /* the mark is of another region, rewound past, or was reset */
     EBB_E_NO_ROOM = -13,     /* the block cannot be resized where it is */
     EBB_E_NOT_ANCESTOR = -14, /* the target of a promotion is no ancestor of the source */
     EBB_E_MEASURING = -15,   /* not possible on a measuring region: it has no memory */

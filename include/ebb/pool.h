@@ -12,8 +12,9 @@
  * that is reserved once per process: whether a pointer is ebb's is one comparison.
  *
  * A pool gives memory back in two ways. ebb_pool_trim() does it at once. And at every step
- * boundary (the close of a region that has no parent, or whose parent has none) the pool looks
- * at the peaks of recent steps: what they did not need, plus a margin, goes back to the system.
+ * boundary (the close of a region that held pages and is a root or the child of one) the pool
+ * looks at the peaks of recent steps: what they did not need, less a margin, goes back to the
+ * system.
  * A step that was far larger than those before it pays for its own excess at its own close, so
  * no later step is slowed down by it.
  *

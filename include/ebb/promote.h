@@ -22,7 +22,7 @@ extern "C" {
 enum ebb_promotion_mode {
     EBB_PROMOTE_AUTO = 0,
     EBB_PROMOTE_COPY = 1,
-    EBB_PROMOTE_RELINK = 2 /* blocks of the small lane cannot be relinked: they are copied */
+    EBB_PROMOTE_RELINK = 2 /* where it is possible, else copied; see ebb_promote() */
 };
 
 /* One block of a list. */
@@ -39,11 +39,14 @@ struct ebb_promoted {
     uint64_t copied_bytes;
     uint64_t relinked_blocks;
     uint64_t relinked_bytes;
-    uint64_t pinned_bytes; /* relinked pages around the survivors; final once the source closed */
+    uint64_t pinned_bytes; /* pages around relinked survivors; known when the source closes */
 };
 
 /*
- * Promotes `count` blocks of `source` to `target`, which must be an ancestor. A copied block's
+ * Promotes `count` blocks of `source` to `target`, which must be an ancestor. Copied even where
+ * relinking was asked: blocks of the small lane; blocks that were relinked before and share their
+ * pages with others; and, while blocks relinked to one ancestor still wait for the source's close,
+ * blocks for another. A copied block's
  * original stays valid until the source ends it; a relinked block belongs to the target at once
  * (release it there). Promoting to the region that already owns a block changes nothing.
  * `cost` may be NULL. One thread at a time for both regions. Errors, all without effect:
@@ -58,7 +61,8 @@ EBB_API int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivo
  * Promotes the list to `target` and closes `source`. With all survivors known, neighbours that
  * are relinked share the pages between them, and the cost reports the bytes that are pinned in
  * the end. `lost_blocks`, if not NULL, receives the number of blocks that were alive in the
- * source and below it, were not promoted by this call, and ended with it. On failure the source stays open and nothing has changed.
+ * source and below it, were not promoted by this call, and ended with it. On failure the source
+ * stays open and nothing has changed.
  */
 EBB_API int ebb_close_keeping(ebb_region source, ebb_region target,
                               struct ebb_survivor *survivors, size_t count,

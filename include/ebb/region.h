@@ -84,7 +84,8 @@ struct ebb_region_options {
  * EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_POOL_LIMIT (hint).
  *
  * A measuring region places blocks as an ordinary region would, but its addresses have no memory
- * behind them (touching one is a fault), it takes nothing from the pool and has no limit.
+ * behind them (touching one is a fault), it takes nothing from the pool and has no limit. Each
+ * open one takes 4 GiB of the range of addresses, up to which it measures exactly.
  * Constant time.
  */
 EBB_API EBB_NODISCARD ebb_region ebb_region_open(const struct ebb_region_options *options);
@@ -155,8 +156,9 @@ EBB_API int ebb_region_release(ebb_region region, void *block);
 
 /*
  * Grows or shrinks a block where it is. The block's address and contents stay. A small block can
- * grow only while it is the last of its window, a large one while free space follows it; every
- * block can shrink. Errors as release, and EBB_E_NO_ROOM (nothing changed), EBB_E_SIZE, limits.
+ * grow only while it was allocated last where there still is room, to less than 16 KiB; a large
+ * one while free space follows it; every block can shrink. Errors as release, and EBB_E_NO_ROOM
+ * (nothing changed), EBB_E_SIZE, limits.
  */
 EBB_API int ebb_region_resize(ebb_region region, void *block, size_t bytes);
 
@@ -191,7 +193,7 @@ typedef struct ebb_mark {
 
 /*
  * Marks the region's present state. Valid until a rewind to it or to an older mark, a reset, or
- * the close. Errors: serial 0 and EBB_E_STALE, EBB_E_MEMORY, EBB_E_MEASURING never.
+ * the close. On failure serial is 0: EBB_E_STALE, EBB_E_MEMORY, EBB_E_POOL_LIMIT.
  */
 EBB_API EBB_NODISCARD ebb_mark ebb_region_mark(ebb_region region);
 
@@ -205,7 +207,7 @@ EBB_API int ebb_region_rewind(ebb_region region, ebb_mark mark);
 #define EBB_KEEP_ALL SIZE_MAX
 
 /*
- * Ends all blocks and children; the region stays open, unsealed blocks may be allocated again.
+ * Ends all blocks, marks and children; the region stays open, and sealed if it was.
  * At most `keep_bytes` of its pages stay with the region (EBB_KEEP_ALL: all; 0: none), the rest
  * goes back to the pool, hot. Name, limit and parent stay. Errors: EBB_E_STALE.
  */
@@ -225,7 +227,7 @@ struct ebb_region_stats {
     uint64_t runs;              /* count of runs of pages */
     uint64_t children;          /* count of open children */
     uint64_t limit;             /* 0: none */
-    uint64_t subtree_used;      /* used by it and its descendants; exact where a limit applies */
+    uint64_t subtree_used;      /* used by it and its descendants if it has a limit; else by it */
 };
 
 /* Fills *stats (its `size` field must be set). Errors: EBB_E_ARGUMENT, EBB_E_STALE. */
@@ -234,7 +236,8 @@ EBB_API int ebb_region_read_stats(ebb_region region, struct ebb_region_stats *st
 /*
  * The hint that a region needs to serve what this one has served so far without growing: its
  * highest reserved bytes. Exact for a measuring region and alignments up to a page: an ordinary
- * region opened with it and asked the same way never grows, and with one page less it does. 0 and EBB_E_STALE if closed.
+ * region opened with it and asked the same way never grows, and with one page less it does. 0 and
+ * EBB_E_STALE if closed.
  */
 EBB_API size_t ebb_region_measured(ebb_region region);
 

@@ -11,7 +11,8 @@
  *
  * A region grows in place into the pages behind its run where it can; the first run in cold
  * pages is put where it has room to grow, later ones as near behind it as possible: so what a
- * region and its successors use stays together and merges again. The pool's lock protects everything here.
+ * region and its successors use stays together and merges again. The pool's lock protects
+ * everything here.
  */
 #ifndef EBB_POOL_PAGES_H
 #define EBB_POOL_PAGES_H

@@ -33,8 +33,8 @@ static size_t regions_bytes(size_t user) {
 }
 
 static size_t total_bytes(size_t user) {
-    return user + user / 256 + user / 1024 + user / RANGE_HUGE * 4 + user / 8 + user / 2 + pieces_bytes(user) +
-           user / 256 + POOLS * RANGE_POOL_BYTES + RANGE_HUGE;
+    return user + user / 256 + user / 1024 + user / RANGE_HUGE * 4 + user / 8 + user / 2 +
+           pieces_bytes(user) + user / 256 + POOLS * RANGE_POOL_BYTES + RANGE_HUGE;
 }
 
 static void lay_out(char *at, size_t user) {

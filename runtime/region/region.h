@@ -71,7 +71,7 @@ struct region {
     size_t charged;
 
     bool sealed, metered, measuring, sites;
-    bool keeper; /* has had children: what it allocates lives longer than a step */
+    bool keeper; /* a root that has had children: what it allocates outlives steps */
     uint64_t owner; /* of its pieces: slot and epoch */
     uint32_t epoch;
     unsigned marks;

@@ -6,10 +6,10 @@
  *     run         | free | block |end
  *     relinked    |  survivor  |                                    not part of the lane
  *
- * A region that needs room first claims the hot pages right behind its runs, which cost nothing,
- * and joins runs that have come to touch. Then it takes other hot pages, and cold ones last. A
- * region that has had children is a keeper: its blocks live long, so it keeps out of the pages
- * that steps take turns on.
+ * A region that needs room first claims the hot pages around its runs, which cost nothing, and
+ * joins runs that have come to touch. Then it takes other hot pages, and cold ones last. A root
+ * that has had children is a keeper: its blocks outlive steps, so it claims nothing and takes the
+ * smallest hot pages that fit, out of the way of the steps that take turns on the rest.
  *
  * Invariant: between run.first and run.end pieces tile the run. A function that fails has taken
  * nothing.

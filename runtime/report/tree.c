@@ -22,7 +22,8 @@ static void print_line(struct text *text, struct region *region, unsigned indent
     text_print(text,
                "%*s%s%s: %llu blocks, requested %llu, used %llu (peak %llu), reserved %llu, "
                "waste %zu, pinned %zu, runs %llu",
-               (int)size_smaller(indent, 32) * 2, "", region->name, region->sealed ? " (sealed)" : "",
+               (int)size_smaller(indent, 32) * 2, "", region->name,
+               region->sealed ? " (sealed)" : "",
                NUMBER(flow_now(&region->counted)), NUMBER(flow_now(&region->requested)),
                NUMBER(flow_now(&region->used)), NUMBER(flow_read(&region->used).peak),
                NUMBER(region->reserved.current), count_waste(region), region->pinned,
