@@ -40,7 +40,7 @@ struct ebb_pool_options {
     bool keep_all;               /* true: never shrink by itself, only by ebb_pool_trim() */
 };
 
-/* Options with every field at its default: EBB_POOL_OPTIONS(.name = "loader"). */
+/* Options with every field at its default: EBB_POOL_OPTIONS(.name = "loader"). C, not C++. */
 #define EBB_POOL_OPTIONS(...) \
     (&(struct ebb_pool_options){.size = sizeof(struct ebb_pool_options), __VA_ARGS__})
 

@@ -73,7 +73,7 @@ struct ebb_region_options {
     bool sites;         /* remember the caller of each allocation for leak reports; slower */
 };
 
-/* Options with every field at its default: EBB_REGION_OPTIONS(.name = "step"). */
+/* Options with every field at its default: EBB_REGION_OPTIONS(.name = "step"). C, not C++. */
 #define EBB_REGION_OPTIONS(...) \
     (&(struct ebb_region_options){.size = sizeof(struct ebb_region_options), __VA_ARGS__})
 

@@ -15,7 +15,9 @@
 
 #define FIT_LEVELS 36 /* sizes of 64 B << level */
 #define FIT_SUBS 8
+#ifndef FIT_LOOK
 #define FIT_LOOK 48
+#endif
 
 struct fit {
     uint64_t levels;                 /* bit l: subs[l] is valid and not 0 */

@@ -13,7 +13,9 @@
 #include "pool/range.h"
 
 #define SLAB_ALIGN ((size_t)1 << CHUNK_ALIGN_LOG2)
+#ifndef SLAB_BYTES
 #define SLAB_BYTES ((size_t)1 << 30)
+#endif
 #define PHANTOM_BYTES ((size_t)4 << 30) /* a measuring region is exact up to this size */
 #define NEAR 64 /* neighbours looked at for cold pages behind a run */
 #define LOWEST_LOOK 256 /* pieces looked at for the lowest hot one */
@@ -29,8 +31,10 @@ void pages_init(struct pages *pages, bool phantom) {
 
 void pages_fini(struct pages *pages) {
     CHECK(pages->run_bytes == 0);
-    for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
+    for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next) {
         chunk_give(slab->addr);
+        range_forget(slab->addr, slab->bytes);
+    }
     piece_forget_all(&pages->store);
     pages_init(pages, pages->phantom);
 }

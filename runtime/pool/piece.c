@@ -15,7 +15,9 @@
 #include <assert.h>
 #include <pthread.h>
 
+#ifndef BATCHES_KEPT
 #define BATCHES_KEPT 4 /* per store: what piece_forget_all() leaves it, 64 KiB */
+#endif
 
 static_assert(sizeof(struct ebb_piece) % 16 == 0, "32 bits name a piece in units of 16 bytes");
 
@@ -137,6 +139,16 @@ void piece_trim(void) {
         batch->flag = os.give_back((void *)from, to - from) == 0;
     }
     pthread_mutex_unlock(&sharing);
+}
+
+void piece_give_up(struct piece_store *store) {
+    if (store->last) {
+        pthread_mutex_lock(&sharing);
+        store->last->next = shared;
+        shared = store->first;
+        pthread_mutex_unlock(&sharing);
+    }
+    *store = (struct piece_store){0};
 }
 
 void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr) {

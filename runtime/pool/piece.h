@@ -99,7 +99,9 @@ static inline size_t piece_slot(const struct ebb_piece *piece) {
     return piece->owner & (((uint64_t)1 << PIECE_SLOT_BITS) - 1);
 }
 
+#ifndef PIECES_BATCH_BYTES
 #define PIECES_BATCH_BYTES ((size_t)16 << 10)
+#endif
 #define PIECES_PER_BATCH ((unsigned)(PIECES_BATCH_BYTES / sizeof(struct ebb_piece)))
 
 /*
@@ -134,6 +136,9 @@ void piece_wipe(struct piece_store *store);
 
 /* Forgets every piece; a few batches stay for next time, the rest goes to other stores. */
 void piece_forget_all(struct piece_store *store);
+
+/* Forgets every piece and gives all batches to other stores. */
+void piece_give_up(struct piece_store *store);
 
 /* Gives the memory of batches that no store has back to the system. Any thread. */
 void piece_trim(void);

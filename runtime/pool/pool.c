@@ -11,6 +11,7 @@
 #include "base/os.h"
 #include "base/poison.h"
 #include "pool/range.h"
+#include "pool/starts.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -123,6 +124,8 @@ void pool_retire(struct ebb_pool *pool) {
     struct ebb_pool **link = &all_pools;
     pthread_mutex_lock(&pool->lock);
     pages_fini(&pool->pages);
+    starts_trim();
+    piece_trim();
     pool->alive = false;
     pthread_mutex_unlock(&pool->lock);
     pthread_mutex_lock(&registry);

@@ -11,7 +11,9 @@
 #include <pthread.h>
 
 #define BATCH_UNITS 128 /* 64 KiB: maps for 508 KiB of windows */
+#ifndef BATCHES_KEPT
 #define BATCHES_KEPT 2 /* per store: 128 KiB */
+#endif
 
 struct batch {
     uint32_t next;
@@ -112,6 +114,16 @@ void starts_forget_all(struct starts_store *store) {
     store->current = store->cut = 0;
     if (store->batches > BATCHES_KEPT)
         share_tail(store);
+}
+
+void starts_give_up(struct starts_store *store) {
+    if (store->last) {
+        pthread_mutex_lock(&sharing);
+        batch_at(store->last)->next = shared;
+        shared = store->first;
+        pthread_mutex_unlock(&sharing);
+    }
+    *store = (struct starts_store){0};
 }
 
 void starts_trim(void) {

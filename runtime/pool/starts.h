@@ -36,6 +36,9 @@ void starts_give(struct starts_store *store, uint32_t map, size_t window_bytes);
 /* Forgets all maps; some batches stay for next time, the rest goes to other stores. */
 void starts_forget_all(struct starts_store *store);
 
+/* Forgets all maps and gives all batches to other stores. */
+void starts_give_up(struct starts_store *store);
+
 /* Gives the memory of batches that no store has back to the system. Any thread. */
 void starts_trim(void);
 

@@ -6,7 +6,7 @@
  * limits are reported; a caller's mistake has ebb_last_error_text().
  */
 #include "region/exhausted.h"
-#include "region/region.h"
+#include "region/small.h"
 
 #include <ebb/report.h>
 #include <stdarg.h>
@@ -40,7 +40,8 @@ static void __attribute__((format(printf, 2, 3))) add(struct page *page, const c
         page->length = size_smaller(page->length + (size_t)length, sizeof page->text - 1);
 }
 
-static void add_region(struct page *page, const struct region *region) {
+static void add_region(struct page *page, struct region *region) {
+    small_fold(region);
     add(page, "  region '%s': used %llu, reserved %llu, waste %zu", region->name,
         (unsigned long long)flow_now(&region->used), (unsigned long long)region->reserved.current,
         count_waste(region));
@@ -74,7 +75,7 @@ static void add_pool(struct page *page, struct ebb_pool *pool) {
         range_carved_bytes(), range.bytes);
 }
 
-void exhausted_report(const struct region *region, size_t bytes, size_t align) {
+void exhausted_report(struct region *region, size_t bytes, size_t align) {
     struct page page = {.length = 0};
     int code = ebb_last_error();
     pthread_mutex_lock(&handler_lock);
@@ -86,7 +87,7 @@ void exhausted_report(const struct region *region, size_t bytes, size_t align) {
     add(&page, "%s: %zu bytes at alignment %zu, %s lane: %s\n", ebb_error_name(code), bytes, align,
         bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN ? "small" : "large",
         ebb_last_error_text());
-    for (const struct region *at = region; at; at = at->parent)
+    for (struct region *at = region; at; at = at->parent)
         add_region(&page, at);
     add_pool(&page, region->pool);
     call(context, page.text);

@@ -8,6 +8,6 @@
 struct region;
 
 /* Calls the handler, if one is set, with all numbers. Keeps ebb_last_error() as it is. */
-void exhausted_report(const struct region *region, size_t bytes, size_t align);
+void exhausted_report(struct region *region, size_t bytes, size_t align);
 
 #endif

@@ -30,6 +30,7 @@ struct promotion {
     struct region *source, *target;
     struct ebb_survivor *list;
     size_t count;
+    const void *site; /* who promotes: the site of copies */
     struct ebb_promoted cost;
 };
 
@@ -191,7 +192,7 @@ static size_t block_requested(const void *block) {
 static void *copy_block(const struct promotion *promotion, const struct ebb_survivor *survivor) {
     size_t requested = block_requested(survivor->block);
     void *copy = block_allocate(promotion->target, requested, natural_align(survivor),
-                                __builtin_return_address(0));
+                                promotion->site);
     if (copy)
         memcpy(copy, survivor->block, requested);
     return copy;
@@ -294,6 +295,8 @@ static void relink(struct promotion *promotion, void *block, struct ebb_piece *e
     replace_entry(old, entry);
     piece_set_owner(entry, target->owner);
     range_name_block(entry);
+    if (target->sites && !source->sites)
+        *range_site(entry->addr) = (uintptr_t)promotion->site;
     if (entry->block.run)
         promotion->cost.pinned_bytes += move_run(source, target, old, entry);
     else
@@ -388,6 +391,7 @@ int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survi
                 size_t count, struct ebb_promoted *cost) {
     struct promotion promotion = {.source = region_find(source), .list = survivors};
     promotion.count = count;
+    promotion.site = __builtin_return_address(0);
     promotion.target = promotion.source ? region_find(target) : NULL;
     if (!promotion.target)
         return EBB_E_STALE;
@@ -411,6 +415,7 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
                       size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks) {
     struct promotion promotion = {.source = region_find(source), .list = survivors};
     promotion.count = count;
+    promotion.site = __builtin_return_address(0);
     promotion.target = promotion.source ? region_find(target) : NULL;
     if (!promotion.target)
         return EBB_E_STALE;

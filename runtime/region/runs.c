@@ -19,8 +19,12 @@
 #include "base/os.h"
 #include "region/region.h"
 
+#ifndef GROWTH_LEAST
 #define GROWTH_LEAST ((size_t)16 << 10)
+#endif
+#ifndef GROWTH_MOST
 #define GROWTH_MOST ((size_t)1 << 20)
+#endif
 
 static size_t clamp(size_t value, size_t least, size_t most) {
     return size_smaller(size_larger(value, least), most);

@@ -5,7 +5,7 @@
  * A slot belongs to one pool for ever and is on its list of slots, open or not; walkers go over
  * that list. The slot that was closed last waits in `spare_slot`, where opening takes it with
  * one exchange and without the lock. Invariant: a closed slot is the spare one or on the list of
- * free slots, never both.
+ * free slots, never both. Only the spare one keeps its batches of bookkeeping.
  */
 #include "base/error.h"
 #include "base/os.h"
@@ -45,6 +45,8 @@ void slot_give(struct ebb_pool *pool, struct region *region) {
         atomic_exchange_explicit(&pool->spare_slot, region, memory_order_acq_rel);
     if (!older)
         return;
+    piece_give_up(&older->store);
+    starts_give_up(&older->starts);
     pthread_mutex_lock(&pool->lock);
     older->free_next = pool->free_slots;
     pool->free_slots = older;

@@ -24,11 +24,17 @@
 #include <string.h>
 
 #define WINDOW_LEAST ((size_t)4096)
+#ifndef WINDOW_MOST
 #define WINDOW_MOST ((size_t)131072)
+#endif
 #define SMALL_MOST ((size_t)16384 - 2 * RANGE_GRANULE) /* a small block can grow to this */
+#ifndef HOLE_LEAST
 #define HOLE_LEAST ((size_t)256)
+#endif
 #define FILLER_MOST ((size_t)32768 - 2 * RANGE_GRANULE) /* fits 15 bits */
+#ifndef WINDOWS_LOOKED_AT
 #define WINDOWS_LOOKED_AT 4 /* for a hole, per slow call */
+#endif
 
 void small_note_peaks(struct region *region) {
     uint64_t used = flow_note_peak(&region->used), requested = flow_note_peak(&region->requested);

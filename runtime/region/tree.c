@@ -216,8 +216,9 @@ static void fold_flow(struct ebb_meter *closed, const struct flow *flow, uint64_
 
 static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
     uint64_t blocks = 0, requested = 0, used = 0;
-    const struct region *above = region->parent;
+    struct region *above = region->parent;
     for (unsigned level = 0; above && level < LEVELS_SUMMED; level++, above = above->parent) {
+        small_fold(above);
         blocks += flow_now(&above->counted);
         requested += flow_now(&above->requested);
         used += flow_now(&above->used);

@@ -27,7 +27,7 @@ void text_json_string(struct text *text, const char *string) {
         unsigned char byte = (unsigned char)*string;
         if (byte == '"' || byte == '\\')
             text_print(text, "\\%c", byte);
-        else if (byte < 0x20 || byte >= 0x7f)
+        else if (byte < 0x20 || byte == 0x7f)
             text_print(text, "\\u%04x", byte);
         else
             put(text, string, 1);
