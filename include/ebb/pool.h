@@ -52,7 +52,7 @@ EBB_API ebb_pool *ebb_pool_default(void);
 
 /*
  * A new pool. NULL options: all defaults. Owned by the caller until ebb_pool_destroy().
- * Errors: EBB_E_ARGUMENT (size field), EBB_E_MEMORY.
+ * Errors: EBB_E_ARGUMENT (size field), EBB_E_MEMORY (also: 1024 pools exist).
  */
 EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *options);
 

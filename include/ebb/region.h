@@ -81,7 +81,7 @@ struct ebb_region_options {
  * Opens a region; NULL options: a root on the default pool. It costs no memory until the first
  * block, unless hinted. Valid until ebb_region_close() of it or of an ancestor. On failure the
  * handle is not open. Errors: EBB_E_ARGUMENT (size field; parent and pool disagree),
- * EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_POOL_LIMIT (hint).
+ * EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_SIZE and EBB_E_POOL_LIMIT (hint).
  *
  * A measuring region places blocks as an ordinary region would, but its addresses have no memory
  * behind them (touching one is a fault), it takes nothing from the pool and has no limit. Each

@@ -19,6 +19,7 @@
 #include "base/os.h"
 #include "region/region.h"
 
+#define RUNS_LOOKED_AT 64 /* per claim */
 #ifndef GROWTH_LEAST
 #define GROWTH_LEAST ((size_t)16 << 10)
 #endif
@@ -211,9 +212,10 @@ static bool claim_around(struct region *region, struct ebb_piece *run) {
     return true;
 }
 
+/* Newest runs first, and not very many, so that growing does not depend on their number. */
 static void claim_locked(struct region *region) {
     struct ebb_piece *run = region->runs;
-    while (run) {
+    for (unsigned look = 0; run && look < RUNS_LOOKED_AT; look++) {
         bool able = !run->flag && piece_prepare(&region->store, 2);
         run = able && claim_around(region, run) ? region->runs : run->next;
     }
