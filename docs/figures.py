@@ -1,0 +1,288 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the measured tables of README.md, from the rows and the machine of a benchmark run.
+
+    docs/figures.py [--tsv build/results/bench.tsv] [--json build/results/bench.json]
+                    [--readme README.md] [--rough]
+
+What stands between the markers `figures:begin` and `figures:end` is replaced. Nothing here is
+measured and nothing is rounded in ebb's favour: a figure that is missing is a dash, and where a
+peer is better a sentence below the table says so. Quick runs are refused without --rough. Exit
+codes: 0; 2 if a file is missing or bad.
+"""
+
+import argparse
+import csv
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
+MIB = 1 << 20
+
+PEERS = ("glibc", "glibc-tuned", "jemalloc", "jemalloc-tuned", "mimalloc", "tcmalloc")
+ARENAS = ("apr", "talloc", "obstack", "pmr", "bumpalo")
+
+# Lines of the second table: label, case, metric.
+MICRO = (
+    ("small object of 16 to 512 B, 10,000 a step, ns", "small10k", "ns_per_object"),
+    ("small object of 48 B, 10,000 a step, ns", "const", "ns_per_object"),
+    ("open and close, empty, ns", "open_close", "ns_empty"),
+    ("open, one block, close, ns", "open_close", "ns_one_block"),
+    ("end of a step of 10 blocks, ns", "close_n", "ns_close.n10"),
+    ("end of a step of 1,000,000 blocks, ns", "close_n", "ns_close.n1000000"),
+    ("block of 48 B, 100 in a step, ns", "flat_count", "ns_untouched.n100"),
+    ("block of 48 B, 10,000,000 in a step, ns", "flat_count", "ns_untouched.n10000000"),
+    ("allocate and release 48 B, ns", "release", "ns_small_pair"),
+    ("allocate and release 64 KiB, ns", "release", "ns_large_pair"),
+    ("400 tensors of 256 B to 4 MiB, written, ms", "large", "ms_per_step"),
+    ("request of 320 blocks with survivors, us", "request", "us_per_request"),
+)
+PROMOTE = (("64 B", 64), ("64 KiB", 65536), ("1 MiB", 1048576), ("64 MiB", 67108864))
+
+
+class BadInput(Exception):
+    """A file that is missing or is not what it should be."""
+
+
+class Rows:
+    """Rows of a run: value(bench, case, allocator, metric), None where there is none."""
+
+    def __init__(self, path):
+        self.values = {}
+        with open(path, newline="", encoding="ascii") as lines:
+            for row in csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
+                if len(row) != 5:
+                    raise BadInput(f"{path}: a row of {len(row)} fields: {row}")
+                self.values[tuple(row[:4])] = float(row[4])
+
+    def value(self, bench, case, allocator, metric):
+        return self.values.get((bench, case, allocator, metric))
+
+    def cases(self, bench):
+        return sorted({key[1] for key in self.values if key[0] == bench})
+
+    def least(self, bench, case, metric, allocators):
+        """(value, allocator) of the smallest, or None."""
+        found = [(value, name) for name in allocators
+                 if (value := self.value(bench, case, name, metric)) is not None]
+        return min(found) if found else None
+
+
+def number(value):
+    """Three digits that matter, no exponent; a dash for nothing."""
+    if value is None:
+        return "-"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def count(value):
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def ratio(above, below):
+    return above / below if above is not None and below else None
+
+
+def table(head, lines):
+    marks = ["---"] + ["---:"] * (len(head) - 1)
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, marks, *lines])
+
+
+# ---- churn
+
+
+def churn_cases(rows):
+    return [case for case in rows.cases("churn")
+            if rows.value("churn", case, "ebb", "step_us") is not None and "." in case]
+
+
+def churn_line(rows, case):
+    def of(allocator, metric):
+        return rows.value("churn", case, allocator, metric)
+
+    mine = of("ebb", "step_us")
+    fastest = rows.least("churn", case, "step_us", PEERS)
+    smallest = rows.least("churn", case, "peak_rss_bytes", PEERS)
+    return [
+        case,
+        number(mine),
+        f"{number(ratio(fastest[0], mine))} {fastest[1]}" if fastest else "-",
+        number(ratio(of("glibc", "step_us"), mine)),
+        number(ratio(of("jemalloc", "step_us"), mine)),
+        number(of("ebb", "footprint_ratio")),
+        number(ratio(of("ebb", "peak_rss_bytes"), MIB)),
+        f"{number(smallest[0] / MIB)} {smallest[1]}" if smallest else "-",
+        count(of("ebb", "faults_per_step")),
+        count(of("ebb", "syscalls_per_step")),
+    ]
+
+
+def churn_table(rows):
+    head = ["trace.view", "step, us", "fastest peer", "glibc", "jemalloc", "footprint",
+            "peak, MiB", "smallest peer", "faults", "calls"]
+    return table(head, [churn_line(rows, case) for case in churn_cases(rows)])
+
+
+def behind(rows, metric):
+    """Cases where a peer needs less than ebb of this metric, with ebb's factor, worst first."""
+    worse = []
+    for case in churn_cases(rows):
+        best = rows.least("churn", case, metric, PEERS)
+        factor = ratio(rows.value("churn", case, "ebb", metric), best and best[0])
+        if factor is not None and factor > 1:
+            worse.append((factor, case))
+    return sorted(worse, reverse=True)
+
+
+def say_behind(rows, metric, claim, verb):
+    worse = behind(rows, metric)
+    cases = len(churn_cases(rows))
+    text = f"{claim} in {cases - len(worse)} of {cases} cases."
+    if worse:
+        named = ", ".join(f"{case} ({factor:.2f})" for factor, case in worse)
+        text += f" It {verb} than the best peer in: {named}."
+    return text
+
+
+def say_not_zero(rows, metric, what):
+    cases = [case for case in churn_cases(rows)
+             if rows.value("churn", case, "ebb", metric)]
+    return f"{what} in the median step: " + (", ".join(cases) if cases else "none, anywhere") + "."
+
+
+def say_footprint(rows):
+    over = [(rows.value("churn", case, "ebb", "footprint_steps_over"), case)
+            for case in churn_cases(rows)]
+    over = [(steps, case) for steps, case in over if steps]
+    if not over:
+        return "No steady step holds more pages than its target allows."
+    named = ", ".join(f"{case} ({count(steps)} of "
+                      f"{count(rows.value('churn', case, 'ebb', 'footprint_steps'))})"
+                      for steps, case in sorted(over, reverse=True))
+    return f"Steady steps that hold more pages than their target allows: {named}."
+
+
+def say_spike(rows):
+    left = rows.value("churn", "spike.synthetic", "ebb", "spike_rss_ratio_20")
+    longest = rows.value("churn", "spike.synthetic", "ebb", "spike_step_ratio_max")
+    if left is None or longest is None:
+        return None
+    return (f"20 steps after a step of 100 times the usual size, resident memory is "
+            f"{left:.2f} times what it was before; the longest of these steps takes "
+            f"{longest:.2f} times the usual time.")
+
+
+# ---- micro
+
+
+def best_of(rows, case, metric, names):
+    best = rows.least("micro", case, metric, names)
+    return f"{number(best[0])} {best[1]}" if best else "-"
+
+
+def micro_line(rows, label, case, metric):
+    return [label, number(rows.value("micro", case, "ebb", metric)),
+            number(rows.value("micro", case, "floor", metric)),
+            best_of(rows, case, metric, PEERS), best_of(rows, case, metric, ARENAS)]
+
+
+def micro_table(rows):
+    lines = [micro_line(rows, *line) for line in MICRO]
+    return table(["", "ebb", "floor", "fastest malloc", "fastest arena"], lines)
+
+
+def promote_line(rows, label, size):
+    def of(allocator, metric):
+        return number(rows.value("micro", "promote", allocator, f"{metric}.b{size}"))
+
+    return [label, of("ebb", "ns_copy"), of("ebb", "ns_relink"), of("ebb", "ns_auto"),
+            of("floor", "ns_memcpy")]
+
+
+def promote_table(rows):
+    return table(["promote one block, ns", "copy", "relink", "auto", "memcpy"],
+                 [promote_line(rows, *line) for line in PROMOTE])
+
+
+# ---- the block
+
+
+def where(about):
+    machine, settings = about["machine"], about["settings"]
+    versions = ", ".join(f"{peer['package']} {peer['version']}" for peer in about["allocators"]
+                         if peer["package"] and not peer["name"].endswith("-tuned"))
+    rough = " A quick run: figures are rough." if settings["quick"] else ""
+    return (f"Measured {machine['date'][:10]} on {machine['cpu']}, {machine['cores']} cores, "
+            f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, {machine['kernel']}, "
+            f"{machine['os']}, {machine['compiler']}; {settings['rounds']} rounds, load "
+            f"{machine['load']:.2f} at the start.{rough} Peers: {versions}.")
+
+
+def wrap(text, width=100):
+    lines, line = [], ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}".strip()
+    return "\n".join([*lines, line])
+
+
+def churn_part(rows):
+    said = [
+        say_behind(rows, "step_us", "ebb is the fastest", "takes longer"),
+        say_behind(rows, "peak_rss_bytes", "ebb has the lowest peak of resident memory",
+                   "needs more"),
+        say_footprint(rows),
+        say_not_zero(rows, "faults_per_step", "Page faults"),
+        say_not_zero(rows, "syscalls_per_step", "System calls"),
+        say_spike(rows),
+    ]
+    return [churn_table(rows)] + ["\n".join("- " + wrap(text, 98).replace("\n", "\n  ")
+                                            for text in said if text)]
+
+
+def block(rows, about):
+    parts = [wrap(where(about))]
+    if churn_cases(rows):
+        parts += churn_part(rows)
+    if rows.cases("micro"):
+        parts += [micro_table(rows), promote_table(rows)]
+    return "\n\n".join([BEGIN, *parts, END])
+
+
+def replace(readme, text):
+    start, end = readme.find(BEGIN), readme.find(END)
+    if start < 0 or end < start:
+        raise BadInput(f"the markers {BEGIN} and {END} are not there")
+    return readme[:start] + text + readme[end + len(END):]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tsv", default=ROOT / "build/results/bench.tsv", type=pathlib.Path)
+    parser.add_argument("--json", default=ROOT / "build/results/bench.json", type=pathlib.Path)
+    parser.add_argument("--readme", default=ROOT / "README.md", type=pathlib.Path)
+    parser.add_argument("--rough", action="store_true", help="take a quick run too")
+    options = parser.parse_args()
+    try:
+        rows = Rows(options.tsv)
+        about = json.loads(options.json.read_text(encoding="utf-8"))
+        if about["settings"]["quick"] and not options.rough:
+            raise BadInput(f"{options.json}: of a quick run; --rough takes it all the same")
+        options.readme.write_text(
+            replace(options.readme.read_text(encoding="utf-8"), block(rows, about)),
+            encoding="utf-8")
+    except (OSError, ValueError, KeyError, BadInput) as error:
+        print(f"figures.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
