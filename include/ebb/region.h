@@ -17,7 +17,9 @@
  * opened since, and every call with it fails with EBB_E_STALE.
  *
  * Threads: a region belongs to one thread at a time; its children belong to the same thread.
- * Regions that are not related may be used by different threads at once, also on one pool.
+ * Regions that are not related may be used by different threads at once, also on one pool. A
+ * stale handle is refused wherever it is used, but to use one while another thread works in what
+ * was opened in its place is a data race like any other.
  */
 #ifndef EBB_REGION_H
 #define EBB_REGION_H
