@@ -21,16 +21,34 @@ void text_print(struct text *text, const char *format, ...) {
         put(text, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
+/* Bytes of the UTF-8 sequence that starts here; 0 if none does. */
+static size_t utf8_bytes(const char *string) {
+    const unsigned char *at = (const unsigned char *)string;
+    size_t bytes = *at < 0x80                  ? 1
+                   : *at >= 0xc2 && *at < 0xe0 ? 2
+                   : *at >= 0xe0 && *at < 0xf0 ? 3
+                   : *at >= 0xf0 && *at < 0xf5 ? 4
+                                               : 0;
+    for (size_t i = 1; i < bytes; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (*at == 0xe0 && at[1] < 0xa0) || (*at == 0xf0 && at[1] < 0x90);
+    bool beyond = (*at == 0xed && at[1] >= 0xa0) || (*at == 0xf4 && at[1] >= 0x90);
+    return overlong || beyond ? 0 : bytes;
+}
+
 void text_json_string(struct text *text, const char *string) {
     put(text, "\"", 1);
-    for (; *string; string++) {
+    while (*string) {
         unsigned char byte = (unsigned char)*string;
+        size_t bytes = utf8_bytes(string);
         if (byte == '"' || byte == '\\')
             text_print(text, "\\%c", byte);
-        else if (byte < 0x20 || byte == 0x7f)
+        else if (byte < 0x20 || byte == 0x7f || !bytes)
             text_print(text, "\\u%04x", byte);
         else
-            put(text, string, 1);
+            put(text, string, bytes);
+        string += bytes ? bytes : 1;
     }
     put(text, "\"", 1);
 }

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""check_symbols.py LIBRARY MAP INCLUDE_DIR - what libebb.so shows to the programs that load it.
+
+The version script, the public headers and the library itself must name the same functions, and
+nothing of the jemalloc inside may be seen from outside. TAP.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+VERSION = "EBB_0.1"
+ALLOCATORS = set("""malloc free calloc realloc reallocarray memalign posix_memalign aligned_alloc
+    valloc pvalloc malloc_usable_size malloc_stats mallinfo mallopt
+    mallocx rallocx xallocx sallocx dallocx sdallocx nallocx mallctl mallctlnametomib mallctlbymib
+    malloc_conf malloc_message malloc_stats_print""".split())
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def exports(library):
+    """The defined dynamic symbols as {name: version}; the version's own name is none."""
+    found = {}
+    for line in run("nm", "-D", "--defined-only", library).splitlines():
+        _, kind, symbol = line.split()
+        name, _, version = symbol.partition("@")
+        if kind != "A":
+            found[name] = version.lstrip("@")
+    return found
+
+
+def mapped(path):
+    text = re.sub(r"/\*.*?\*/|#[^\n]*", "", path.read_text(), flags=re.DOTALL)
+    listed = re.search(r"global:(.*?)local:", text, re.DOTALL)[1]
+    return {name for name in re.split(r"[;\s]+", listed) if name}
+
+
+def declared(folder):
+    names = set()
+    for header in folder.glob("ebb/*.h"):
+        text = re.sub(r"/\*.*?\*/|^#[^\n]*", "", header.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for found in re.finditer(r"\bEBB_API\b([^;{]*)", text):
+            names.add(re.search(r"(\w+)\s*\(", found[1])[1])
+    return names
+
+
+def difference(left, right, left_name, right_name):
+    return ([f"only in {left_name}: {name}" for name in sorted(left - right)]
+            + [f"only in {right_name}: {name}" for name in sorted(right - left)])
+
+
+def dynamic(library, tag):
+    pattern = rf"\({tag}\).*\[(.*)\]"
+    return re.findall(pattern, run("readelf", "-dW", library))
+
+
+def cases(library, version_map, folder):
+    seen, listed = exports(library), mapped(version_map)
+    allocators = [name for name in seen
+                  if name in ALLOCATORS or re.match(r"_?_?je_|_Zn|_Zd|jemalloc", name)]
+    yield "library_exports_what_the_map_lists", difference(set(seen), listed, "library", "map")
+    yield "map_lists_what_the_headers_declare", difference(listed, declared(folder), "map",
+                                                           "headers")
+    yield "no_allocator_is_exported", allocators
+    yield "every_symbol_carries_the_version", [f"{name}: {version or 'none'}" for name, version
+                                               in seen.items() if version != VERSION]
+    yield "jemalloc_is_no_library_that_is_loaded", [name for name in dynamic(library, "NEEDED")
+                                                    if "jemalloc" in name]
+    soname = dynamic(library, "SONAME")
+    yield "library_is_called_libebb_so_0", [] if soname == ["libebb.so.0"] else soname or ["none"]
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit("usage: check_symbols.py LIBRARY MAP INCLUDE_DIR")
+    todo = list(cases(sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])))
+    print(f"1..{len(todo)}")
+    for number, (name, wrong) in enumerate(todo, 1):
+        print(f"{'not ok' if wrong else 'ok'} {number} - {name}")
+        for line in wrong:
+            print(f"# {line}")
+    return any(wrong for _, wrong in todo)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * d11_bfc.c - part D11: ONNX Runtime's BFC arena, ExecuTorch's allocators. All of it is here,
+ * with our rounding (16 bytes, not 256) and our empty blocks (they exist).
+ */
+#include "conformance/law.h"
+#include "failure/fault.h"
+
+#include <stdlib.h>
+
+static void c140_every_size_once_and_the_first_place_again(void **state) {
+    struct stage *stage = *state;
+    static void *blocks[4097];
+    uint64_t used = 0;
+    for (size_t bytes = 1; bytes <= 1023; bytes++) {
+        blocks[bytes] = block_of(stage->root, bytes, 16);
+        used += (bytes + 15) / 16 * 16;
+    }
+    assert_int_equal(stats_of(stage->root).blocks.current, 1023);
+    assert_int_equal(stats_of(stage->root).used.current, used);
+    assert_int_equal(stats_of(stage->root).requested.current, 1023 * 1024 / 2);
+    for (size_t bytes = 1; bytes <= 1023; bytes++)
+        assert_int_equal(ebb_region_release(stage->root, blocks[bytes]), 0);
+    ebb_region region = OPEN(.parent = stage->root);
+    for (size_t i = 0; i < 4097; i++)
+        blocks[i] = block_of(region, 1 + i, 16);
+    for (size_t i = 0; i < 4097; i++)
+        assert_int_equal(ebb_region_release(region, blocks[i]), 0);
+    assert_int_equal(stats_of(region).used.current, 0);
+    uint64_t reserved = stats_of(region).reserved.current;
+    for (size_t i = 0; i < 4097; i++)
+        blocks[i] = block_of(region, 1 + i, 16);
+    assert_int_equal(stats_of(region).reserved.current, reserved);
+}
+
+static void c141_the_text_carries_what_is_asked_and_what_there_is(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .limit_bytes = 1 * MIB);
+    assert_non_null(ebb_region_alloc(region, 0, 1)); /* BFC: NULL; 16 bytes of ours */
+    block_of(region, 4, 4);                          /* BFC: 256; 16 bytes of ours */
+    assert_int_equal(stats_of(region).used.current, 32);
+    assert_no_block(ebb_region_alloc(region, 2 * MIB, 64), EBB_E_REGION_LIMIT);
+    assert_text_names("2097152 bytes asked");
+    assert_text_names("32 of 1048576 bytes in use");
+}
+
+static void c142_reserving_takes_what_was_said_and_failing_is_an_error(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.pool = stage->pool, .hint_bytes = 1 * MIB);
+    assert_int_equal(pool_stats_of(stage->pool).reserved.current, 1048576);
+    fault_arm(1, true);
+    void *block = ebb_region_alloc(region, 2048 * MIB, 64); /* beyond a slab */
+    fault_disarm();
+    assert_no_block(block, EBB_E_MEMORY);
+    assert_int_equal(pool_stats_of(stage->pool).reserved.current, 1048576);
+    ebb_region_close(region);
+}
+
+static void c143_one_survivor_of_64_mib_pins_its_pages_only(void **state) {
+    struct stage *stage = *state;
+    for (size_t bytes = 256; bytes <= 2048; bytes *= 8) {
+        ebb_region region = OPEN(.parent = stage->root);
+        untouched(region, 32 * MIB, 64);
+        struct ebb_survivor survivor = survivor_of(block_of(region, bytes, 16),
+                                                   EBB_PROMOTE_RELINK);
+        untouched(region, 32 * MIB, 64);
+        assert_true(stats_of(region).reserved.current >= 64 * MIB);
+        assert_int_equal(ebb_close_keeping(region, stage->root, &survivor, 1, NULL, NULL), 0);
+        assert_true(stats_of(stage->root).reserved.current <= 4 * PAGE + 2 * PAGE);
+        assert_true(pattern_holds(survivor.block, bytes, (unsigned)bytes));
+        ebb_pool_trim(stage->pool, 0);
+        assert_true(pool_stats_of(stage->pool).reserved.current <= 4 * PAGE + 2 * PAGE);
+    }
+}
+
+static void c145_capacity_alignment_and_the_first_address_again(void **state) {
+    struct stage *stage = *state;
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 16 * PAGE), 0);
+    void *first = block_of(stage->root, 100, 16);
+    assert_no_block(ebb_region_alloc(stage->root, 8, 3), EBB_E_ALIGNMENT);
+    assert_no_block(ebb_region_alloc(stage->root, 17 * PAGE, 16), EBB_E_POOL_LIMIT);
+    assert_text_names("69632"); /* what was asked, in pages */
+    assert_int_equal(ebb_region_reset(stage->root, EBB_KEEP_ALL), 0);
+    assert_ptr_equal(block_of(stage->root, 100, 16), first);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        CASE(c140_every_size_once_and_the_first_place_again),
+        CASE(c141_the_text_carries_what_is_asked_and_what_there_is),
+        CASE(c142_reserving_takes_what_was_said_and_failing_is_an_error),
+        CASE(c143_one_survivor_of_64_mib_pins_its_pages_only),
+        CASE(c145_capacity_alignment_and_the_first_address_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""check_install.py MESON BUILD SOURCE - an installed ebb is one that programs can be built with.
+
+Installs the build into a scratch folder and builds ten-line programs there with nothing but
+pkg-config: against the shared library, as C and as C++, wholly static, and with only ebb static.
+TAP; what a user's machine may lack (a C++ compiler, say) is skipped and named.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Failure(Exception):
+    """A step did not do what it should; the text says what happened instead."""
+
+
+class Skip(Exception):
+    """The machine lacks something."""
+
+
+def run(command, **environment):
+    result = subprocess.run([str(word) for word in command], text=True, capture_output=True,
+                            env={**os.environ, **environment})
+    if result.returncode != 0:
+        words = " ".join(str(word) for word in command)
+        raise Failure(f"{words}: exit {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+class Installation:
+    def __init__(self, scratch, meson, build, source):
+        self.scratch, self.root = scratch, scratch / "root"
+        run([meson, "install", "-C", build, "--no-rebuild", "--destdir", self.root])
+        self.source = pathlib.Path(source)
+        self.library = self.one("libebb.so")
+        self.pc = self.one("ebb.pc")
+
+    def one(self, name):
+        found = list(self.root.rglob(name))
+        if len(found) != 1:
+            raise Failure(f"{name} is installed {len(found)} times")
+        return found[0]
+
+    def pkg_config(self, *words):
+        if not shutil.which("pkg-config"):
+            raise Skip("pkg-config is missing")
+        return run(["pkg-config", *words, "ebb"], PKG_CONFIG_SYSROOT_DIR=str(self.root),
+                   PKG_CONFIG_PATH=str(self.pc.parent), PKG_CONFIG_LIBDIR="").split()
+
+    def build_and_run(self, compiler, user, flags, *options):
+        program = self.scratch / "user"
+        run([compiler, *options, "-Wall", "-Wextra", "-Werror", HERE / user, "-o", program, *flags])
+        said = run([program], LD_LIBRARY_PATH=str(self.library.parent))
+        version = self.pkg_config("--modversion")[0]
+        if said != f"ebb {version}\n":
+            raise Failure(f"{user} printed {said!r}")
+        return program
+
+
+def all_headers_are_installed(ebb):
+    ours = {file.name for file in (ebb.source / "include" / "ebb").glob("*.h")}
+    theirs = {file.name for file in ebb.root.rglob("include/ebb/*.h")}
+    if ours != theirs:
+        raise Failure(f"{sorted(ours ^ theirs)} differ")
+
+
+def nothing_else_is_installed(ebb):
+    names = {file.name for file in ebb.root.rglob("*") if not file.is_dir()}
+    version = ebb.pkg_config("--modversion")[0]
+    ours = {"libebb.so", "libebb.so.0", f"libebb.so.{version}", "libebb.a", "ebb.pc"}
+    extra = {name for name in names - ours if not name.endswith(".h")}
+    if extra or ours - names:
+        raise Failure(f"{sorted(extra)} too much, {sorted(ours - names)} too few")
+
+
+def c_program_links_the_shared_library(ebb):
+    program = ebb.build_and_run("cc", "user.c", ebb.pkg_config("--cflags", "--libs"), "-std=c11")
+    if "libebb.so.0" not in run(["readelf", "-d", program]):
+        raise Failure("the program does not need libebb.so.0")
+
+
+def shared_users_need_no_jemalloc(ebb):
+    flags = ebb.pkg_config("--libs")
+    if any("jemalloc" in flag for flag in flags):
+        raise Failure(" ".join(flags))
+
+
+def cxx_program_links_the_shared_library(ebb):
+    if not shutil.which("c++"):
+        raise Skip("no C++ compiler")
+    ebb.build_and_run("c++", "user.cc", ebb.pkg_config("--cflags", "--libs"), "-std=c++17")
+
+
+def static_flags(ebb):
+    """What pkg-config says. If that names jemalloc, its archive must be at hand."""
+    flags = ebb.pkg_config("--static", "--cflags", "--libs")
+    archive = run(["cc", "-print-file-name=libjemalloc.a"]).strip()
+    if "-ljemalloc" in flags and not pathlib.Path(archive).is_absolute():
+        raise Skip("libjemalloc.a (libjemalloc-dev) is missing")
+    return flags
+
+
+def c_program_links_everything_statically(ebb):
+    program = ebb.build_and_run("cc", "user.c", static_flags(ebb), "-std=c11", "-static")
+    if "(NEEDED)" in run(["readelf", "-d", program]):
+        raise Failure("the program needs shared libraries")
+
+
+def with_ebb_static(ebb):
+    """A program with libebb.a inside and all else shared: the archive is named by its file."""
+    flags = ["-l:libebb.a" if flag == "-lebb" else flag for flag in static_flags(ebb)]
+    return ebb.build_and_run("cc", "user.c", flags, "-std=c11")
+
+
+def c_program_links_only_ebb_statically(ebb):
+    if "libebb" in run(["readelf", "-d", with_ebb_static(ebb)]):
+        raise Failure("the program needs libebb.so")
+
+
+def static_ebb_brings_no_malloc_along(ebb):
+    program = with_ebb_static(ebb)
+    needed = [line for line in run(["readelf", "-d", program]).splitlines() if "jemalloc" in line]
+    defined = [line for line in run(["nm", "--defined-only", "--extern-only", program]).splitlines()
+               if line.split()[-1] in ("malloc", "free", "calloc", "realloc")]
+    if needed or defined:
+        raise Failure("\n".join(needed + defined))
+
+
+CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_the_shared_library,
+         shared_users_need_no_jemalloc, cxx_program_links_the_shared_library,
+         c_program_links_everything_statically, c_program_links_only_ebb_statically,
+         static_ebb_brings_no_malloc_along]
+
+
+def verdict(case, ebb):
+    """(ok or not, what to add to the name, what to say below)."""
+    try:
+        case(ebb)
+    except Skip as reason:
+        return True, f" # SKIP {reason}", ""
+    except Failure as reason:
+        return False, "", str(reason)
+    return True, "", ""
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit("usage: check_install.py MESON BUILD SOURCE")
+    failed = False
+    with tempfile.TemporaryDirectory() as scratch:
+        ebb = Installation(pathlib.Path(scratch), *sys.argv[1:])
+        print(f"1..{len(CASES)}")
+        for number, case in enumerate(CASES, 1):
+            good, suffix, text = verdict(case, ebb)
+            failed |= not good
+            print(f"{'ok' if good else 'not ok'} {number} - {case.__name__}{suffix}")
+            for line in text.splitlines():
+                print(f"# {line}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test.c - see test.h. */
+#include "kit/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int stage_open(void **state) {
+    struct stage *stage = malloc(sizeof *stage);
+    if (!stage)
+        return -1;
+    stage->pool = POOL(.name = "stage");
+    stage->root = OPEN(.name = "root", .pool = stage->pool);
+    *state = stage;
+    return stage->pool && ebb_region_is_open(stage->root) ? 0 : -1;
+}
+
+int stage_close(void **state) {
+    struct stage *stage = *state;
+    ebb_check_pool(stage->pool);
+    if (ebb_region_is_open(stage->root))
+        ebb_region_close(stage->root);
+    pool_end(stage->pool);
+    free(stage);
+    return 0;
+}
+
+void pool_end(ebb_pool *pool) {
+    ebb_check_pool(pool);
+    struct ebb_pool_stats stats = pool_stats_of(pool);
+    assert_int_equal(stats.open_regions, 0);
+    assert_int_equal(stats.owned, 0);
+    assert_int_equal(stats.used.current, 0);
+    assert_int_equal(stats.blocks.current, 0);
+    assert_int_equal(stats.reserved.current, stats.cached);
+    assert_int_equal(ebb_pool_destroy(pool), 0);
+}
+
+struct ebb_region_stats stats_of(ebb_region region) {
+    struct ebb_region_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_region_read_stats(region, &stats), 0);
+    return stats;
+}
+
+struct ebb_pool_stats pool_stats_of(ebb_pool *pool) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_pool_read_stats(pool, &stats), 0);
+    return stats;
+}
+
+void *block_of(ebb_region region, size_t bytes, size_t align) {
+    void *block = ebb_region_alloc(region, bytes, align);
+    if (!block)
+        print_error("%zu bytes at %zu: %s\n", bytes, align, ebb_last_error_text());
+    assert_non_null(block);
+    assert_int_equal((uintptr_t)block % align, 0);
+    pattern_fill(block, bytes, (unsigned)bytes);
+    return block;
+}
+
+static unsigned char pattern_byte(size_t at, unsigned seed) {
+    return (unsigned char)((seed + 1) * 37 + at * 7 + (at >> 8));
+}
+
+void pattern_fill(void *block, size_t bytes, unsigned seed) {
+    unsigned char *byte = block;
+    for (size_t i = 0; i < bytes; i++)
+        byte[i] = pattern_byte(i, seed);
+}
+
+bool pattern_holds(const void *block, size_t bytes, unsigned seed) {
+    const unsigned char *byte = block;
+    for (size_t i = 0; i < bytes; i++)
+        if (byte[i] != pattern_byte(i, seed))
+            return false;
+    return true;
+}
+
+void assert_refused(int result, int code) {
+    if (result != code)
+        print_error("%s instead of %s\n", ebb_error_name(result), ebb_error_name(code));
+    assert_int_equal(result, code);
+    assert_int_equal(ebb_last_error(), code);
+    assert_string_not_equal(ebb_last_error_text(), "");
+}
+
+void assert_no_block(const void *block, int code) {
+    assert_null(block);
+    assert_refused(ebb_last_error(), code);
+}
+
+void assert_text_names(const char *part) {
+    if (!strstr(ebb_last_error_text(), part))
+        fail_msg("'%s' is not in '%s'", part, ebb_last_error_text());
+}
+
+struct ebb_survivor survivor_of(void *block, int mode) {
+    return (struct ebb_survivor){.block = block, .mode = mode};
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_docs.py - what the pages show and point to is there.
+
+Claims: each C snippet of the guide stands, line by line, in a program of docs/examples that the
+tests run; each relative link leads to a file and, with a #part, to a heading of it; prose has at
+most 100 columns; docs/figures.py writes between its markers, says where a peer is better, and
+changes nothing when a file is bad.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from check_readme import ROOT, blocks_of  # noqa: E402
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.c"))
+FIGURES = ROOT / "docs" / "figures.py"
+
+
+def lines_of(code):
+    return [line.rstrip() for line in textwrap.dedent(code).splitlines()]
+
+
+def stands_in(snippet, program):
+    """True if the snippet's lines follow each other in the program, however they are indented."""
+    wanted = lines_of(snippet)
+    lines = [line.rstrip() for line in program.splitlines()]
+    return any(lines_of("\n".join(lines[at:at + len(wanted)])) == wanted
+               for at in range(len(lines) - len(wanted) + 1))
+
+
+def prose_of(text):
+    """(number, line) of what is neither code, nor table, nor generated."""
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            inside = not inside
+        elif not inside and not line.startswith(("|", "    ")):
+            yield number, line
+
+
+def anchors_of(text):
+    """The anchors of the headings, as GitHub makes them."""
+    heads = re.findall(r"^#+ +(.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+class Pages(unittest.TestCase):
+    def test_snippets_of_the_guide_stand_in_programs_that_are_run(self):
+        programs = [example.read_text(encoding="utf-8") for example in EXAMPLES]
+        guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+        self.assertGreater(len(blocks_of(guide, "c")), 10)
+        for snippet in blocks_of(guide, "c"):
+            self.assertTrue(any(stands_in(snippet, program) for program in programs), snippet)
+
+    def test_every_example_is_shown_and_short(self):
+        guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+        for example in EXAMPLES:
+            self.assertIn(f"examples/{example.name}", guide)
+            self.assertLess(len(example.read_text(encoding="utf-8").splitlines()), 60, example)
+
+    def test_links_lead_somewhere(self):
+        for page in PAGES:
+            for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+                path, _, part = link.partition("#")
+                target = page.parent / path if path else page
+                if link.startswith("http"):
+                    continue
+                self.assertTrue(target.exists(), f"{page.name}: {link}")
+                if part:
+                    self.assertIn(part, anchors_of(target.read_text(encoding="utf-8")), link)
+
+    def test_prose_has_at_most_100_columns(self):
+        for page in PAGES:
+            for number, line in prose_of(page.read_text(encoding="utf-8")):
+                self.assertLessEqual(len(line), 100, f"{page.name}:{number}")
+
+
+class Figures(unittest.TestCase):
+    ABOUT = {"machine": {"date": "2025-01-31T12:00:00Z", "cpu": "a cpu", "cores": 2,
+                         "memory_bytes": 1 << 33, "kernel": "k", "os": "o", "compiler": "c",
+                         "load": 0.5},
+             "settings": {"rounds": 5, "quick": False},
+             "allocators": [{"name": "glibc", "package": "libc6", "version": "2.36"}]}
+    README = "a\n<!-- figures:begin -->\n<!-- figures:end -->\nb\n"
+
+    def write(self, rows, about=None, readme=README):
+        """(exit code, standard error, README afterwards)"""
+        with tempfile.TemporaryDirectory() as name:
+            scratch = pathlib.Path(name)
+            tsv = "".join("\t".join(map(str, row)) + "\n" for row in rows)
+            (scratch / "tsv").write_text(tsv, encoding="ascii")
+            (scratch / "json").write_text(json.dumps(about or self.ABOUT), encoding="utf-8")
+            (scratch / "readme").write_text(readme, encoding="utf-8")
+            command = [sys.executable, "-B", FIGURES, "--tsv", scratch / "tsv", "--json",
+                       scratch / "json", "--readme", scratch / "readme"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            return done.returncode, done.stderr, (scratch / "readme").read_text(encoding="utf-8")
+
+    def test_a_peer_that_is_better_is_named_with_the_factor(self):
+        code, error, text = self.write([("churn", "t.full", "ebb", "step_us", 30),
+                                        ("churn", "t.full", "glibc", "step_us", 20)])
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("fastest in 0 of 1 cases", text)
+        self.assertIn("t.full (1.50)", text)
+        self.assertTrue(text.startswith("a\n<!-- figures:begin -->\n"))
+        self.assertTrue(text.endswith("\n<!-- figures:end -->\nb\n"))
+
+    def test_writing_twice_changes_nothing_more(self):
+        rows = [("churn", "t.full", "ebb", "step_us", 30), ("micro", "large", "ebb", "ms", 1)]
+        once = self.write(rows)[2]
+        self.assertEqual(self.write(rows, readme=once)[2], once)
+
+    def test_a_bad_file_or_a_quick_run_is_an_error_and_changes_nothing(self):
+        readme = self.README
+        good = [("churn", "t.full", "ebb", "step_us", 30)]
+        quick = {**self.ABOUT, "settings": {"rounds": 3, "quick": True}}
+        for rows, about, page in (([("churn",)], None, readme), (good, {"machine": {}}, readme),
+                                  (good, None, "no markers\n"), (good, quick, readme),
+                                  ([("a", "b", "c", "d", "x")], None, readme)):
+            code, error, text = self.write(rows, about, page)
+            self.assertEqual((code, text), (2, page))
+            self.assertTrue(error.startswith("figures.py: "), error)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,264 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_report.py - bench/report on results that are hostile, broken or empty.
+
+Claims: whatever a results file holds, the page is well formed, holds no element that the report
+did not make, and fetches nothing; what is missing is missing quietly; what is no results file is
+an error with a message and no page.
+"""
+
+import html.parser
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+REPORT = pathlib.Path(__file__).resolve().parents[2] / "bench" / "report"
+sys.path.insert(0, str(REPORT))
+
+import page  # noqa: E402
+import quantity  # noqa: E402
+import scale  # noqa: E402
+import targets  # noqa: E402
+from results import Results  # noqa: E402
+
+EVIL = "\"><script>alert('x')</script><img src=x onerror=alert(1)>&'\u2028"
+VOID = {"meta", "br", "img", "link", "input"}
+
+
+class Outline(html.parser.HTMLParser):
+    """Collects the elements and checks that every one is closed in its turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.faults, self.attributes = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(tag)
+
+
+def outline(text):
+    parser = Outline()
+    parser.feed(text)
+    parser.close()
+    return parser
+
+
+def row(case="t.full", allocator="ebb", metric="step_us", value=1.0, bench="churn"):
+    return {"bench": bench, "case": case, "allocator": allocator, "metric": metric,
+            "value": value}
+
+
+def drawn(data, tsv=""):
+    results = Results()
+    results.add_json(json.dumps(data))
+    results.add_tsv(tsv)
+    return page.draw(results)
+
+
+def full_data(name, allocator="ebb"):
+    """Every kind of entry, with `name` wherever a name may stand."""
+    peers = [allocator, "glibc", name]
+    rows = [row(f"{name}.full", peer, metric, 2.0 + i) for i, peer in enumerate(peers)
+            for metric in ("step_us", "peak_rss_bytes", "footprint_ratio", name)]
+    rows += [row(name, peer, metric, 3.0 + i, "micro") for i, peer in enumerate(peers)
+             for metric in ("ns_per_object", f"{name}.n100", f"{name}.n1000", name)]
+    course = [{"case": f"{name}.full", "allocator": peer, "name": f"course_{column}",
+               "values": [0, 5, 9]} for peer in peers
+              for column in ("event", "live_bytes", "page_bytes")]
+    spikes = [{"case": name, "allocator": peer, "name": series, "values": [1, 1, 1, 90, 1]}
+              for peer in peers for series in ("spike_rss_bytes", "spike_step_us")]
+    return {"machine": {name: name, "date": name}, "settings": {"traces": name},
+            "allocators": [{"name": name, "version": name, "settings": name}],
+            "cases": [{"case": f"{name}.full", "view": name, "main_kind": name, "events": name}],
+            "rows": rows, "series": course + spikes,
+            "histograms": [{"case": f"{name}.full", "name": kind, "upto": [16, 32, None],
+                            "count": [1, 2, 3], "bytes": [1, 2, 3]}
+                           for kind in ("sizes", "lifetimes")],
+            "targets": [{"case": f"{name}.full", "target": name, "limit": 1, "value": 2,
+                         "met": False, "text": name}]}
+
+
+class PageTest(unittest.TestCase):
+    def check(self, text):
+        found = outline(text)
+        self.assertEqual(found.faults, [])
+        self.assertEqual(found.open, [])
+        self.assertEqual(found.seen.count("script"), 1)
+        for tag in ("img", "link", "iframe", "object", "base"):
+            self.assertNotIn(tag, found.seen)
+        for _, name, value in found.attributes:
+            self.assertFalse(name.startswith("on"), name)
+            if name in ("href", "src"):
+                self.assertRegex(value, r"^#[A-Za-z0-9-]*$")
+        return found
+
+    def test_a_complete_file_shows_every_section(self):
+        text = drawn(full_data("trace"))
+        self.check(text)
+        for anchor in ("targets", "traces", "spike", "micro", "figures", "machine"):
+            self.assertIn(f'id="{anchor}"', text)
+
+    def test_hostile_names_stay_text_everywhere(self):
+        text = drawn(full_data(EVIL))
+        self.check(text)
+        self.assertNotIn("<script>alert", text)
+        self.assertNotIn("<img", text)
+        self.assertIn("&lt;script&gt;alert", text)
+
+    def test_hostile_rows_of_a_tsv_stay_text(self):
+        text = drawn({}, f"micro\t{EVIL}\tebb\t{EVIL}\t1\nmicro\tx\t{EVIL}\tns.n10\t2\n")
+        self.check(text)
+        self.assertNotIn("<script>alert", text)
+
+    def test_hostile_title_stays_text(self):
+        self.check(page.draw(Results(), EVIL))
+
+    def test_nothing_at_all_is_a_page(self):
+        self.assertIn("Nothing was measured", drawn({}))
+        self.check(drawn({}))
+        self.check(drawn({"rows": [], "series": [], "cases": [], "targets": []}))
+
+    def test_each_part_may_be_missing(self):
+        for key in full_data("t"):
+            data = full_data("t")
+            del data[key]
+            with self.subTest(missing=key):
+                self.check(drawn(data))
+
+    def test_each_part_may_be_of_a_wrong_type(self):
+        for key in full_data("t"):
+            for value in (None, 7, "text", [], {}, [None], [[]], [{}], [7], {"a": [1]}):
+                data = full_data("t")
+                data[key] = value
+                with self.subTest(part=key, value=value):
+                    self.check(drawn(data))
+
+    def test_numbers_may_be_anything(self):
+        for value in (0, -1, 1e300, -1e300, 1e-300, "1.5", "x", None, True, [], float("nan"),
+                      float("inf"), 10 ** 400):
+            data = full_data("t")
+            for item in data["rows"]:
+                item["value"] = value
+            for item in data["series"]:
+                item["values"] = [value] * len(item["values"])
+            for item in data["histograms"]:
+                item["upto"] = item["count"] = item["bytes"] = [value] * 3
+            for item in data["targets"]:
+                item["limit"] = item["value"] = item["met"] = value
+            with self.subTest(value=value):
+                text = drawn(data)
+                self.check(text)
+                self.assertNotRegex(text, r'="(nan|-?inf)')
+
+    def test_series_of_unequal_length_draw_nothing(self):
+        data = full_data("t")
+        data["series"][0]["values"] = [1]
+        self.check(drawn(data))
+
+    def test_what_cannot_be_read_is_counted(self):
+        results = Results()
+        results.add_json(json.dumps({"rows": [row(), ["churn", "a", "b", "c"], 5]}))
+        results.add_tsv("one\ttwo\n\n# comment\nmicro\ta\tb\tc\tnot a number\n")
+        self.assertEqual(results.skipped, 4)
+        self.assertIn("4 entries of the results could not be read", page.draw(results))
+
+    def test_anchors_of_different_cases_differ(self):
+        found = self.check(drawn({"rows": [row("a b.full"), row("a-b.full"), row("a_b.full")]}))
+        names = [value for _, name, value in found.attributes if name == "id"]
+        self.assertEqual(len(names), len(set(names)))
+
+
+class VerdictTest(unittest.TestCase):
+    def verdicts(self, rows):
+        results = Results()
+        results.add_json(json.dumps({"rows": rows}))
+        return {(v.case, v.target): v.met for v in targets.churn(results)}
+
+    def test_time_equal_to_the_fastest_peer_is_met_and_above_it_is_not(self):
+        for mine, met in ((1.0, True), (1.01, False)):
+            rows = [row(value=mine), row(allocator="glibc", value=3.0),
+                    row(allocator="mimalloc", value=1.0)]
+            self.assertEqual(self.verdicts(rows)[("t.full", "step_us")], met)
+
+    def test_footprint_limit_depends_on_the_view(self):
+        rows = [row(f"t.{view}", metric="footprint_ratio", value=1.3)
+                for view in ("tensor", "full")]
+        found = self.verdicts(rows)
+        self.assertFalse(found[("t.tensor", "footprint")])
+        self.assertTrue(found[("t.full", "footprint")])
+
+    def test_missing_figures_give_no_verdict(self):
+        self.assertEqual(self.verdicts([row(allocator="glibc")]), {})
+
+    def test_verdicts_of_the_file_are_kept(self):
+        results = Results()
+        results.add_json(json.dumps({"rows": [row(value=9.0), row(allocator="glibc")], "targets": [
+            {"case": "t.full", "target": "step_us", "limit": 1, "value": 9, "met": True}]}))
+        self.assertEqual([v.met for v in targets.churn(results)], [True])
+
+
+class QuantityTest(unittest.TestCase):
+    def test_units_follow_from_the_metric(self):
+        for metric, value, text in (
+                ("peak_rss_bytes", 1536, "1.5 KiB"), ("step_us", 12.7, "12.7 µs"),
+                ("ns_close.n1000", 2500, "2.5 µs"), ("ms_per_step", 8.1, "8.1 ms"),
+                ("footprint_ratio", 1.234, "1.23×"), ("faults_per_step", 0, "0"),
+                ("spread_percent", 3.14159, "3.14 %")):
+            self.assertEqual(quantity.text_of(metric, value), text)
+
+    def test_ticks_lie_within_the_scale_and_increase(self):
+        for low, high, log, binary in ((0, 1, False, False), (3, 3, False, False),
+                                       (1e-9, 1e12, True, False), (1, 1 << 33, True, True),
+                                       (0, 5 << 20, False, True), (-5, 7, False, False),
+                                       (1, 1.1, True, False)):
+            made = scale.Scale(low, high, 0, 100, log=log, binary=binary)
+            ticks = made.ticks()
+            self.assertEqual(ticks, sorted(set(ticks)))
+            self.assertLess(len(ticks), 12)
+            for tick in ticks:
+                self.assertTrue(-0.1 <= made.at(tick) <= 100.1)
+
+
+class CommandTest(unittest.TestCase):
+    def run_report(self, text, *more):
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = pathlib.Path(folder, "in.json"), pathlib.Path(folder, "out.html")
+            source.write_bytes(text)
+            done = subprocess.run(
+                [sys.executable, "-B", str(REPORT / "report.py"), "--json", str(source), "--out",
+                 str(target), *more], capture_output=True, text=True, check=False)
+            return done, target.read_text(encoding="utf-8") if target.exists() else None
+
+    def test_writes_one_page(self):
+        done, text = self.run_report(json.dumps(full_data("t")).encode())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(text.startswith("<!DOCTYPE html>"))
+
+    def test_what_is_no_results_file_is_an_error_and_no_page(self):
+        for text in (b"", b"{", b"[]", b"\xff\xfe\x00", b"[" * 100000):
+            done, written = self.run_report(text)
+            self.assertEqual(done.returncode, 1, text[:9])
+            self.assertTrue(done.stderr.startswith("report.py: "))
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertIsNone(written)
+
+    def test_a_missing_file_is_named(self):
+        done, written = self.run_report(b"{}", "--tsv", "/nonexistent.tsv")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nonexistent.tsv", done.stderr)
+        self.assertIsNone(written)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * budget.c - limits of regions: exact to the byte as rounded, inherited by all descendants,
+ * charged on every level or on none.
+ */
+#include "kit/test.h"
+
+/* A region with this limit grants the block, or refuses it by its limit. */
+static bool limit_grants(struct stage *stage, size_t limit, size_t bytes, size_t align) {
+    ebb_region region = OPEN(.name = "limited", .parent = stage->root, .limit_bytes = limit);
+    void *block = ebb_region_alloc(region, bytes, align);
+    if (!block)
+        assert_refused(ebb_last_error(), EBB_E_REGION_LIMIT);
+    struct ebb_region_stats stats = stats_of(region);
+    assert_int_equal(stats.subtree_used, stats.used.current);
+    assert_int_equal(stats.blocks.total, block != NULL);
+    assert_true(block || stats.reserved.total == 0);
+    ebb_region_close(region);
+    return block != NULL;
+}
+
+static void limits_are_exact_to_the_byte_as_rounded(void **state) {
+    static const struct {
+        size_t bytes, align, used;
+    } cases[] = {
+        {0, 1, 16},        {1, 1, 16},          {15, 16, 16},        {16, 16, 16},
+        {17, 16, 32},      {1008, 64, 1008},    {1009, 64, 1024},    {1024, 64, 1024},
+        {1025, 64, 1088},  {0, 128, 1024},      {1024, 128, 1024},   {4096, 64, 4096},
+        {4097, 64, 4160},  {65535, 64, 65536},  {65537, 4096, 65600}, {1, 2 << 20, 1024},
+    };
+    struct stage *stage = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_false(limit_grants(stage, cases[i].used - 1, cases[i].bytes, cases[i].align));
+        assert_true(limit_grants(stage, cases[i].used, cases[i].bytes, cases[i].align));
+        assert_true(limit_grants(stage, cases[i].used + 1, cases[i].bytes, cases[i].align));
+    }
+}
+
+static void a_limit_covers_all_descendants(void **state) {
+    struct stage *stage = *state;
+    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 10240);
+    ebb_region child = OPEN(.parent = limited), grandchild = OPEN(.parent = child);
+    block_of(limited, 1024, 64);
+    block_of(child, 4096, 64);
+    block_of(grandchild, 4096, 64);
+    assert_int_equal(stats_of(limited).subtree_used, 9216);
+    assert_no_block(ebb_region_alloc(grandchild, 1025, 64), EBB_E_REGION_LIMIT);
+    assert_no_block(ebb_region_alloc(child, 1025, 64), EBB_E_REGION_LIMIT);
+    void *last = block_of(grandchild, 1024, 64);
+    assert_no_block(ebb_region_alloc(limited, 1, 1), EBB_E_REGION_LIMIT);
+    assert_int_equal(ebb_region_release(grandchild, last), 0);
+    block_of(limited, 1024, 16);
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_int_equal(stats_of(limited).subtree_used, 2048);
+    block_of(limited, 8192, 64);
+}
+
+static void the_narrowest_limit_on_the_way_up_refuses(void **state) {
+    struct stage *stage = *state;
+    ebb_region wide = OPEN(.name = "wide", .parent = stage->root, .limit_bytes = 8192);
+    ebb_region between = OPEN(.name = "between", .parent = wide);
+    ebb_region narrow = OPEN(.name = "narrow", .parent = between, .limit_bytes = 4096);
+    ebb_region deep = OPEN(.name = "deep", .parent = narrow);
+    assert_no_block(ebb_region_alloc(deep, 4097, 64), EBB_E_REGION_LIMIT);
+    assert_text_names("'narrow'");
+    assert_text_names("'deep'");
+    assert_text_names("4160");
+    assert_int_equal(stats_of(wide).subtree_used, 0);
+    block_of(deep, 2048, 64);
+    block_of(between, 4096, 64);
+    block_of(deep, 1024, 64);
+    assert_no_block(ebb_region_alloc(deep, 1025, 64), EBB_E_REGION_LIMIT);
+    assert_no_block(ebb_region_alloc(between, 2049, 64), EBB_E_REGION_LIMIT);
+    assert_text_names("'wide'");
+    assert_int_equal(stats_of(wide).subtree_used, stats_of(narrow).subtree_used + 4096);
+}
+
+static void a_wide_limit_that_refuses_charges_no_narrow_one(void **state) {
+    struct stage *stage = *state;
+    ebb_region wide = OPEN(.parent = stage->root, .limit_bytes = 4096);
+    ebb_region child = OPEN(.parent = wide, .limit_bytes = 1 * MIB);
+    block_of(wide, 2048, 64);
+    for (int i = 0; i < 10; i++) {
+        assert_no_block(ebb_region_alloc(child, 2049, 64), EBB_E_REGION_LIMIT);
+        assert_no_block(ebb_region_alloc(child, 1 * MIB, 64), EBB_E_REGION_LIMIT);
+        assert_int_equal(stats_of(child).subtree_used, 0);
+        assert_int_equal(stats_of(wide).subtree_used, 2048);
+    }
+    block_of(child, 2048, 64);
+}
+
+static void a_pool_limit_that_refuses_charges_no_region(void **state) {
+    ebb_pool *pool = POOL(.limit_used_bytes = 4096);
+    ebb_region limited = OPEN(.pool = pool, .limit_bytes = 1 * MIB);
+    ebb_region child = OPEN(.parent = limited);
+    block_of(child, 2048, 64);
+    assert_no_block(ebb_region_alloc(child, 2049, 64), EBB_E_POOL_LIMIT);
+    assert_int_equal(stats_of(limited).subtree_used, 2048);
+    block_of(child, 2048, 64);
+    ebb_region_close(limited);
+    pool_end(pool);
+}
+
+static void every_release_gives_its_bytes_back(void **state) {
+    struct stage *stage = *state;
+    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 64 * KIB);
+    for (size_t round = 0; round < 2000; round++) {
+        void *blocks[6];
+        for (size_t i = 0; i < 6; i++)
+            blocks[i] = block_of(limited, (round * 97 + i * 1313) % 7000, 64);
+        for (size_t i = 0; i < 6; i++)
+            assert_int_equal(ebb_region_release(limited, blocks[(i + round) % 6]), 0);
+        assert_int_equal(stats_of(limited).subtree_used, stats_of(limited).used.current);
+    }
+    assert_int_equal(stats_of(limited).used.current, 0);
+    block_of(limited, 64 * KIB, 64);
+}
+
+static void padding_counts_and_comes_back(void **state) {
+    struct stage *stage = *state;
+    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 160);
+    void *first = block_of(limited, 16, 16), *second = block_of(limited, 16, 64);
+    assert_int_equal(stats_of(limited).subtree_used, 80);
+    void *third = block_of(limited, 16, 64);
+    assert_int_equal(stats_of(limited).subtree_used, 144);
+    assert_no_block(ebb_region_alloc(limited, 16, 64), EBB_E_REGION_LIMIT);
+    void *fourth = block_of(limited, 16, 16);
+    assert_no_block(ebb_region_alloc(limited, 0, 1), EBB_E_REGION_LIMIT);
+    assert_int_equal(ebb_region_release(limited, fourth), 0);
+    assert_int_equal(ebb_region_release(limited, third), 0);
+    assert_int_equal(ebb_region_release(limited, first), 0);
+    assert_int_equal(ebb_region_release(limited, second), 0);
+    assert_int_equal(stats_of(limited).subtree_used, 0);
+    block_of(limited, 160, 64);
+}
+
+static void promoting_moves_a_charge_to_the_target(void **state) {
+    struct stage *stage = *state;
+    ebb_region upper = OPEN(.parent = stage->root, .limit_bytes = 64 * KIB);
+    ebb_region lower = OPEN(.parent = upper, .limit_bytes = 32 * KIB);
+    void *block = block_of(lower, 16 * KIB, 4096);
+    struct ebb_survivor relinked = survivor_of(block, EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_promote(lower, upper, &relinked, 1, NULL), 0);
+    assert_int_equal(stats_of(lower).subtree_used, 0);
+    assert_int_equal(stats_of(upper).subtree_used, 16 * KIB);
+    block = block_of(lower, 16 * KIB, 64);
+    struct ebb_survivor copied = survivor_of(block, EBB_PROMOTE_COPY);
+    assert_int_equal(ebb_promote(lower, upper, &copied, 1, NULL), 0);
+    assert_int_equal(stats_of(lower).subtree_used, 16 * KIB);
+    assert_int_equal(stats_of(upper).subtree_used, 48 * KIB);
+    assert_int_equal(ebb_region_close(lower), 0);
+    assert_int_equal(stats_of(upper).subtree_used, 32 * KIB);
+    assert_int_equal(ebb_region_release(upper, relinked.block), 0);
+    assert_int_equal(ebb_region_release(upper, copied.block), 0);
+    assert_int_equal(stats_of(upper).subtree_used, 0);
+}
+
+static void a_copy_over_budget_is_refused_and_a_relink_is_not(void **state) {
+    struct stage *stage = *state;
+    ebb_region upper = OPEN(.parent = stage->root, .limit_bytes = 24 * KIB);
+    ebb_region lower = OPEN(.parent = upper);
+    void *block = block_of(lower, 16 * KIB, 4096);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_COPY);
+    struct ebb_region_stats before = stats_of(upper);
+    assert_refused(ebb_promote(lower, upper, &survivor, 1, NULL), EBB_E_REGION_LIMIT);
+    struct ebb_region_stats after = stats_of(upper);
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_ptr_equal(survivor.block, block);
+    survivor.mode = EBB_PROMOTE_RELINK;
+    assert_int_equal(ebb_promote(lower, upper, &survivor, 1, NULL), 0);
+    assert_int_equal(stats_of(upper).subtree_used, 16 * KIB);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(limits_are_exact_to_the_byte_as_rounded),
+        STAGED(a_limit_covers_all_descendants),
+        STAGED(the_narrowest_limit_on_the_way_up_refuses),
+        STAGED(a_wide_limit_that_refuses_charges_no_narrow_one),
+        cmocka_unit_test(a_pool_limit_that_refuses_charges_no_region),
+        STAGED(every_release_gives_its_bytes_back),
+        STAGED(padding_counts_and_comes_back),
+        STAGED(promoting_moves_a_charge_to_the_target),
+        STAGED(a_copy_over_budget_is_refused_and_a_relink_is_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

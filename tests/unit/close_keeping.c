@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * close_keeping.c - a region closes and its survivors go to an ancestor: neighbours share pages,
+ * the cost says what is pinned in the end, and what was lost is counted.
+ */
+#include "kit/test.h"
+
+enum { MANY = 400 };
+
+static void survivors_live_and_the_rest_is_lost_and_counted(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_survivor list[3];
+    size_t sizes[] = {100, 5000, 50000};
+    for (int i = 0; i < 3; i++) {
+        list[i] = survivor_of(block_of(child, sizes[i], 64), EBB_PROMOTE_AUTO);
+        block_of(child, sizes[i], 64);
+        block_of(child, 10, 16);
+    }
+    void *released = block_of(child, 10, 16);
+    assert_int_equal(ebb_region_release(child, released), 0);
+    uint64_t lost = 77;
+    struct ebb_promoted cost = {0};
+    assert_int_equal(ebb_close_keeping(child, stage->root, list, 3, &cost, &lost), 0);
+    assert_false(ebb_region_is_open(child));
+    assert_int_equal(lost, 6);
+    assert_int_equal(cost.copied_blocks + cost.relinked_blocks, 3);
+    assert_int_equal(cost.copied_bytes + cost.relinked_bytes, 55100);
+    for (int i = 0; i < 3; i++) {
+        assert_true(pattern_holds(list[i].block, sizes[i], (unsigned)sizes[i]));
+        assert_int_equal(ebb_region_block_bytes(stage->root, list[i].block), sizes[i]);
+    }
+    assert_int_equal(stats_of(stage->root).blocks.current, 3);
+}
+
+static void nothing_lost_is_zero_lost(void **state) {
+    struct stage *stage = *state;
+    static const int modes[] = {EBB_PROMOTE_COPY, EBB_PROMOTE_RELINK, EBB_PROMOTE_AUTO};
+    for (int i = 0; i < 3; i++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        struct ebb_survivor list[] = {survivor_of(block_of(child, 100, 16), modes[i]),
+                                      survivor_of(block_of(child, 30000, 64), modes[i])};
+        uint64_t lost = 77;
+        assert_int_equal(ebb_close_keeping(child, stage->root, list, 2, NULL, &lost), 0);
+        assert_int_equal(lost, 0);
+    }
+}
+
+static void blocks_of_children_are_lost_too(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root), grandchild = OPEN(.parent = child);
+    ebb_region deeper = OPEN(.parent = grandchild);
+    block_of(child, 100, 16);
+    block_of(grandchild, 100, 16);
+    block_of(grandchild, 10000, 64);
+    block_of(deeper, 100, 16);
+    uint64_t lost = 77;
+    assert_int_equal(ebb_close_keeping(child, stage->root, NULL, 0, NULL, &lost), 0);
+    assert_int_equal(lost, 4);
+}
+
+static void an_empty_list_closes(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    assert_int_equal(ebb_close_keeping(child, stage->root, NULL, 0, NULL, NULL), 0);
+    assert_false(ebb_region_is_open(child));
+}
+
+static void the_cost_says_what_is_pinned_in_the_end(void **state) {
+    struct stage *stage = *state;
+    for (size_t bytes = 1100; bytes < 60000; bytes += 1777) {
+        ebb_region child = OPEN(.parent = stage->root);
+        block_of(child, 2000, 64);
+        struct ebb_survivor survivor = survivor_of(block_of(child, bytes, 64), EBB_PROMOTE_RELINK);
+        block_of(child, 2000, 64);
+        struct ebb_promoted cost = {0};
+        uint64_t pinned = stats_of(stage->root).pinned;
+        assert_int_equal(ebb_close_keeping(child, stage->root, &survivor, 1, &cost, NULL), 0);
+        assert_int_equal(cost.relinked_bytes, bytes);
+        assert_int_equal(cost.pinned_bytes, stats_of(stage->root).pinned - pinned);
+        assert_true(cost.pinned_bytes < 2 * PAGE);
+    }
+    assert_int_equal(stats_of(stage->root).waste, stats_of(stage->root).pinned);
+}
+
+static void a_run_that_comes_along_counts_as_pinned(void **state) {
+    struct stage *stage = *state;
+    ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
+    struct ebb_survivor survivor = survivor_of(block_of(child, 5000, 64), EBB_PROMOTE_RELINK);
+    struct ebb_promoted cost = {0};
+    assert_int_equal(ebb_close_keeping(child, middle, &survivor, 1, &cost, NULL), 0);
+    assert_int_equal(cost.pinned_bytes, 8192 - 5056);
+    cost = (struct ebb_promoted){0};
+    survivor.mode = EBB_PROMOTE_RELINK;
+    assert_int_equal(ebb_close_keeping(middle, stage->root, &survivor, 1, &cost, NULL), 0);
+    assert_int_equal(survivor.mode, EBB_PROMOTE_RELINK);
+    assert_int_equal(cost.pinned_bytes, 8192 - 5056);
+    assert_int_equal(stats_of(stage->root).pinned, 8192 - 5056);
+}
+
+static void neighbours_share_the_pages_between_them(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_survivor list[8];
+    for (int i = 0; i < 8; i++)
+        list[i] = survivor_of(block_of(child, 5056, 64), EBB_PROMOTE_RELINK);
+    uintptr_t first = (uintptr_t)list[0].block, end = (uintptr_t)list[7].block + 5056;
+    struct ebb_promoted cost = {0};
+    assert_int_equal(ebb_close_keeping(child, stage->root, list, 8, &cost, NULL), 0);
+    size_t pages = (end + PAGE - 1) / PAGE * PAGE - first / PAGE * PAGE;
+    assert_int_equal(stats_of(stage->root).reserved.current, pages);
+    assert_int_equal(stats_of(stage->root).runs, 1);
+    assert_int_equal(cost.pinned_bytes, pages - 8 * 5056);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(stats_of(stage->root).reserved.current, pages);
+        assert_true(pattern_holds(list[7 - i].block, 5056, 5056));
+        assert_int_equal(ebb_region_release(stage->root, list[7 - i].block), 0);
+        ebb_check_pool(stage->pool);
+    }
+    assert_int_equal(stats_of(stage->root).reserved.current, 0);
+}
+
+static void pages_that_hold_no_survivor_go_back(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_survivor list[10];
+    for (int i = 0; i < 10; i++) {
+        list[i] = survivor_of(block_of(child, 8192, 4096), EBB_PROMOTE_RELINK);
+        block_of(child, 1 * MIB, 4096);
+    }
+    assert_int_equal(ebb_close_keeping(child, stage->root, list, 10, NULL, NULL), 0);
+    assert_int_equal(stats_of(stage->root).reserved.current, 10 * 8192);
+    assert_int_equal(pool_stats_of(stage->pool).owned, 10 * 8192);
+    assert_true(pool_stats_of(stage->pool).cached >= 9 * MIB);
+    for (int i = 0; i < 10; i++)
+        assert_true(pattern_holds(list[i].block, 8192, 8192));
+}
+
+static void hundreds_of_survivors_in_any_order(void **state) {
+    static struct ebb_survivor list[MANY];
+    struct stage *stage = *state;
+    for (int round = 0; round < 3; round++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        for (size_t i = 0; i < MANY; i++) {
+            size_t bytes = i * 131 % 9000;
+            list[i * 7 % MANY] = survivor_of(block_of(child, bytes, 16), round);
+            if (i % 3 == 0)
+                block_of(child, i * 53 % 20000, 16);
+        }
+        assert_int_equal(ebb_close_keeping(child, stage->root, list, MANY, NULL, NULL), 0);
+        ebb_check_pool(stage->pool);
+        for (size_t i = 0; i < MANY; i++) {
+            size_t bytes = i * 131 % 9000;
+            void *block = list[i * 7 % MANY].block;
+            assert_true(pattern_holds(block, bytes, (unsigned)bytes));
+            assert_int_equal(ebb_region_block_bytes(stage->root, block), bytes);
+            assert_int_equal(ebb_region_release(stage->root, block), 0);
+        }
+        assert_int_equal(stats_of(stage->root).blocks.current, 0);
+        ebb_check_pool(stage->pool);
+    }
+}
+
+static void blocks_promoted_before_are_kept_with_the_survivors(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    void *early = block_of(child, 12288, 4096), *late = block_of(child, 12288, 4096);
+    struct ebb_survivor first = survivor_of(early, EBB_PROMOTE_RELINK);
+    struct ebb_survivor second = survivor_of(late, EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_promote(child, stage->root, &first, 1, NULL), 0);
+    uint64_t lost = 77;
+    assert_int_equal(ebb_close_keeping(child, stage->root, &second, 1, NULL, &lost), 0);
+    assert_int_equal(lost, 0);
+    assert_true(pattern_holds(early, 12288, 12288) && pattern_holds(late, 12288, 12288));
+    assert_int_equal(stats_of(stage->root).blocks.current, 2);
+}
+
+static void guests_that_are_listed_move_on(void **state) {
+    struct stage *stage = *state;
+    ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
+    struct ebb_survivor survivor = survivor_of(block_of(child, 12288, 4096), EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_promote(child, middle, &survivor, 1, NULL), 0);
+    uint64_t lost = 77;
+    survivor.mode = EBB_PROMOTE_RELINK;
+    assert_int_equal(ebb_close_keeping(middle, stage->root, &survivor, 1, NULL, &lost), 0);
+    assert_int_equal(lost, 0);
+    assert_false(ebb_region_is_open(child));
+    assert_true(pattern_holds(survivor.block, 12288, 12288));
+    assert_int_equal(stats_of(stage->root).blocks.current, 1);
+}
+
+static void a_failed_close_keeping_leaves_the_source_open(void **state) {
+    struct stage *stage = *state;
+    ebb_region upper = OPEN(.parent = stage->root, .limit_bytes = 9000);
+    ebb_region child = OPEN(.parent = upper);
+    struct ebb_survivor list[] = {survivor_of(block_of(child, 100, 16), EBB_PROMOTE_COPY),
+                                  survivor_of(block_of(child, 5000, 64), EBB_PROMOTE_COPY)};
+    void *blocks[] = {list[0].block, list[1].block};
+    struct ebb_region_stats before[] = {stats_of(upper), stats_of(child)};
+    uint64_t lost = 77;
+    struct ebb_promoted cost = {0}, nothing = {0};
+    assert_refused(ebb_close_keeping(child, upper, list, 2, &cost, &lost), EBB_E_REGION_LIMIT);
+    assert_true(ebb_region_is_open(child));
+    struct ebb_region_stats after[] = {stats_of(upper), stats_of(child)};
+    assert_memory_equal(&before[0].blocks, &after[0].blocks, 3 * sizeof(struct ebb_meter));
+    assert_int_equal(before[0].subtree_used, after[0].subtree_used);
+    assert_memory_equal(&before[1], &after[1], sizeof before[1]);
+    assert_memory_equal(&cost, &nothing, sizeof cost);
+    assert_int_equal(lost, 77);
+    for (int i = 0; i < 2; i++)
+        assert_ptr_equal(list[i].block, blocks[i]);
+    assert_int_equal(list[0].mode, EBB_PROMOTE_COPY);
+    list[0].mode = list[1].mode = EBB_PROMOTE_RELINK;
+    assert_int_equal(ebb_close_keeping(child, upper, list, 2, NULL, NULL), 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(survivors_live_and_the_rest_is_lost_and_counted),
+        STAGED(nothing_lost_is_zero_lost),
+        STAGED(blocks_of_children_are_lost_too),
+        STAGED(an_empty_list_closes),
+        STAGED(the_cost_says_what_is_pinned_in_the_end),
+        STAGED(a_run_that_comes_along_counts_as_pinned),
+        STAGED(neighbours_share_the_pages_between_them),
+        STAGED(pages_that_hold_no_survivor_go_back),
+        STAGED(hundreds_of_survivors_in_any_order),
+        STAGED(blocks_promoted_before_are_kept_with_the_survivors),
+        STAGED(guests_that_are_listed_move_on),
+        STAGED(a_failed_close_keeping_leaves_the_source_open),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * counters.c - current, peak and total of every quantity; what is added up over regions, pools
+ * and the process agrees; and reading never changes anything.
+ */
+#include "kit/test.h"
+
+static void current_peak_and_total_follow_every_block(void **state) {
+    struct stage *stage = *state;
+    void *blocks[20];
+    for (unsigned i = 0; i < 20; i++) {
+        blocks[i] = block_of(stage->root, i < 10 ? 100 : 10000, 16);
+        assert_int_equal(stats_of(stage->root).blocks.current, i + 1);
+    }
+    for (unsigned i = 0; i < 20; i += 2)
+        assert_int_equal(ebb_region_release(stage->root, blocks[i]), 0);
+    struct ebb_region_stats stats = stats_of(stage->root);
+    assert_int_equal(stats.blocks.current, 10);
+    assert_int_equal(stats.blocks.peak, 20);
+    assert_int_equal(stats.blocks.total, 20);
+    assert_int_equal(stats.requested.current, 50500);
+    assert_int_equal(stats.requested.peak, 101000);
+    assert_int_equal(stats.requested.total, 101000);
+    assert_int_equal(stats.small_blocks, 10);
+    assert_int_equal(stats.large_blocks, 10);
+    for (unsigned i = 0; i < 5; i++)
+        block_of(stage->root, 100, 16);
+    stats = stats_of(stage->root);
+    assert_int_equal(stats.blocks.peak, 20);
+    assert_int_equal(stats.blocks.total, 25);
+    assert_int_equal(stats.requested.peak, 101000);
+}
+
+static void a_peak_inside_one_window_is_seen(void **state) {
+    struct stage *stage = *state;
+    void *blocks[30];
+    for (int i = 0; i < 30; i++)
+        blocks[i] = ebb_region_alloc(stage->root, 40, 16);
+    for (int i = 29; i >= 0; i--)
+        assert_int_equal(ebb_region_release(stage->root, blocks[i]), 0);
+    assert_int_equal(stats_of(stage->root).blocks.peak, 30);
+    assert_int_equal(stats_of(stage->root).requested.peak, 1200);
+    assert_int_equal(stats_of(stage->root).used.peak, 30 * 48);
+}
+
+static void reading_changes_nothing(void **state) {
+    struct stage *stage = *state;
+    for (size_t i = 0; i < 500; i++) {
+        block_of(stage->root, i * 19 % 3000, 16);
+        struct ebb_region_stats first = stats_of(stage->root), second = stats_of(stage->root);
+        assert_memory_equal(&first, &second, sizeof first);
+        struct ebb_pool_stats a = pool_stats_of(stage->pool), b = pool_stats_of(stage->pool);
+        assert_memory_equal(&a, &b, sizeof a);
+    }
+}
+
+static void used_and_waste_are_what_is_reserved(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    void *blocks[100];
+    for (size_t i = 0; i < 100; i++)
+        blocks[i] = block_of(i % 2 ? child : stage->root, i * 177 % 20000, 16);
+    for (size_t i = 0; i < 100; i += 3)
+        assert_int_equal(ebb_region_release(i % 2 ? child : stage->root, blocks[i]), 0);
+    struct ebb_region_stats root = stats_of(stage->root), below = stats_of(child);
+    struct ebb_pool_stats pool = pool_stats_of(stage->pool);
+    assert_int_equal(root.waste, root.reserved.current - root.used.current);
+    assert_int_equal(below.waste, below.reserved.current - below.used.current);
+    assert_int_equal(pool.owned, root.reserved.current + below.reserved.current);
+    assert_int_equal(pool.used.current, root.used.current + below.used.current);
+    assert_int_equal(pool.waste, root.waste + below.waste);
+    assert_int_equal(pool.reserved.current, pool.owned + pool.cached);
+    assert_int_equal(pool.blocks.current, root.blocks.current + below.blocks.current);
+    assert_int_equal(pool.requested.current, root.requested.current + below.requested.current);
+}
+
+static void totals_of_a_pool_outlive_its_regions(void **state) {
+    struct stage *stage = *state;
+    for (unsigned round = 1; round <= 10; round++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        for (int i = 0; i < 50; i++)
+            block_of(child, 100, 16);
+        block_of(child, 5000, 64);
+        ebb_region_close(child);
+        struct ebb_pool_stats stats = pool_stats_of(stage->pool);
+        assert_int_equal(stats.blocks.current, 0);
+        assert_int_equal(stats.requested.current, 0);
+        assert_int_equal(stats.blocks.total, 51 * round);
+        assert_int_equal(stats.requested.total, 10000 * round);
+        assert_true(stats.blocks.peak >= 51);
+    }
+}
+
+static void live_totals_do_not_move_when_a_block_is_promoted(void **state) {
+    static const int modes[] = {EBB_PROMOTE_COPY, EBB_PROMOTE_RELINK};
+    struct stage *stage = *state;
+    for (int i = 0; i < 2; i++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        void *block = block_of(child, 10000, 4096);
+        struct ebb_pool_stats before = pool_stats_of(stage->pool);
+        struct ebb_survivor survivor = survivor_of(block, modes[i]);
+        assert_int_equal(ebb_close_keeping(child, stage->root, &survivor, 1, NULL, NULL), 0);
+        struct ebb_pool_stats after = pool_stats_of(stage->pool);
+        assert_int_equal(after.blocks.current, before.blocks.current);
+        assert_int_equal(after.requested.current, before.requested.current);
+        assert_int_equal(after.used.current, before.used.current);
+        assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+    }
+}
+
+static void pinned_bytes_are_the_pages_around_survivors(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    block_of(child, 100, 16);
+    void *block = block_of(child, 10000, 4096);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_close_keeping(child, stage->root, &survivor, 1, NULL, NULL), 0);
+    struct ebb_region_stats stats = stats_of(stage->root);
+    assert_int_equal(stats.reserved.current, 3 * PAGE);
+    assert_int_equal(stats.used.current, 10048);
+    assert_int_equal(stats.pinned, 3 * PAGE - 10048);
+    assert_int_equal(stats.waste, stats.pinned);
+    assert_int_equal(pool_stats_of(stage->pool).pinned, stats.pinned);
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    stats = stats_of(stage->root);
+    assert_int_equal(stats.pinned + stats.reserved.current + stats.waste, 0);
+}
+
+static void reserved_totals_count_every_page_taken(void **state) {
+    struct stage *stage = *state;
+    uint64_t total = 0;
+    for (int round = 0; round < 5; round++) {
+        block_of(stage->root, 200 * KIB, 64);
+        total += stats_of(stage->root).reserved.current;
+        assert_int_equal(stats_of(stage->root).reserved.total, total);
+        assert_int_equal(ebb_region_reset(stage->root, 0), 0);
+    }
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(current_peak_and_total_follow_every_block),
+        STAGED(a_peak_inside_one_window_is_seen),
+        STAGED(reading_changes_nothing),
+        STAGED(used_and_waste_are_what_is_reserved),
+        STAGED(totals_of_a_pool_outlive_its_regions),
+        STAGED(live_totals_do_not_move_when_a_block_is_promoted),
+        STAGED(pinned_bytes_are_the_pages_around_survivors),
+        STAGED(reserved_totals_count_every_page_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * errors.c - the error protocol itself: codes have names, every thread has its own last error,
+ * success leaves it alone, and the library says which version it is.
+ */
+#include "kit/test.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static void every_code_has_a_name_of_its_own(void **state) {
+    assert_string_equal(ebb_error_name(EBB_OK), "EBB_OK");
+    assert_string_equal(ebb_error_name(EBB_E_ARGUMENT), "EBB_E_ARGUMENT");
+    assert_string_equal(ebb_error_name(EBB_E_STALE), "EBB_E_STALE");
+    assert_string_equal(ebb_error_name(EBB_E_NOT_ANCESTOR), "EBB_E_NOT_ANCESTOR");
+    assert_string_equal(ebb_error_name(EBB_E_DUPLICATE), "EBB_E_DUPLICATE");
+    for (int a = 0; a >= EBB_E_DUPLICATE; a--)
+        for (int b = 0; b > a; b--)
+            assert_string_not_equal(ebb_error_name(a), ebb_error_name(b));
+}
+
+static void numbers_that_are_no_code_are_unknown(void **state) {
+    static const int numbers[] = {1, 2, 100, EBB_E_DUPLICATE - 1, -1000, INT_MAX, INT_MIN};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        assert_string_equal(ebb_error_name(numbers[i]), "EBB_E_UNKNOWN");
+}
+
+static void *look_and_fail(void *context) {
+    int *codes = context;
+    codes[0] = ebb_last_error();
+    codes[1] = ebb_last_error_text()[0];
+    codes[2] = ebb_pool_destroy(NULL);
+    codes[3] = ebb_last_error();
+    return NULL;
+}
+
+static void every_thread_has_an_error_of_its_own(void **state) {
+    struct stage *stage = *state;
+    int codes[4];
+    pthread_t thread;
+    assert_no_block(ebb_region_alloc(stage->root, 1, 3), EBB_E_ALIGNMENT);
+    assert_int_equal(pthread_create(&thread, NULL, look_and_fail, codes), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(codes[0], EBB_OK);
+    assert_int_equal(codes[1], '\0');
+    assert_int_equal(codes[2], EBB_E_ARGUMENT);
+    assert_int_equal(codes[3], EBB_E_ARGUMENT);
+    assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
+    assert_text_names("3");
+}
+
+static void success_leaves_the_last_error_alone(void **state) {
+    struct stage *stage = *state;
+    char text[400];
+    assert_no_block(ebb_region_alloc(stage->root, 1, 3), EBB_E_ALIGNMENT);
+    snprintf(text, sizeof text, "%s", ebb_last_error_text());
+    ebb_region child = OPEN(.parent = stage->root);
+    for (size_t bytes = 0; bytes < 100000; bytes = bytes * 2 + 1)
+        block_of(child, bytes, 16);
+    ebb_mark mark = ebb_region_mark(child);
+    assert_int_equal(ebb_region_rewind(child, mark), 0);
+    void *block = block_of(child, 9000, 4096);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_close_keeping(child, stage->root, &survivor, 1, NULL, NULL), 0);
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    assert_int_equal(ebb_region_reset(stage->root, 0), 0);
+    ebb_pool_trim(stage->pool, 0);
+    assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
+    assert_string_equal(ebb_last_error_text(), text);
+}
+
+static void promoting_what_is_there_already_leaves_the_last_error_alone(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    void *own = block_of(stage->root, 100, 16), *made = block_of(child, 100, 16);
+    struct ebb_survivor list[2] = {survivor_of(own, EBB_PROMOTE_AUTO),
+                                   survivor_of(made, EBB_PROMOTE_AUTO)};
+    assert_no_block(ebb_region_alloc(stage->root, 1, 3), EBB_E_ALIGNMENT);
+    assert_int_equal(ebb_promote(child, stage->root, list, 2, NULL), 0);
+    assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
+}
+
+static void the_version_is_that_of_the_headers(void **state) {
+    char expected[32];
+    snprintf(expected, sizeof expected, "%d.%d.%d", EBB_VERSION_MAJOR, EBB_VERSION_MINOR,
+             EBB_VERSION_PATCH);
+    assert_string_equal(ebb_version(), expected);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_code_has_a_name_of_its_own),
+        cmocka_unit_test(numbers_that_are_no_code_are_unknown),
+        STAGED(every_thread_has_an_error_of_its_own),
+        STAGED(success_leaves_the_last_error_alone),
+        STAGED(promoting_what_is_there_already_leaves_the_last_error_alone),
+        cmocka_unit_test(the_version_is_that_of_the_headers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * exhausted.c - the report of an allocation that is about to fail for want of memory or by a
+ * limit: called exactly then, with all numbers, and never for a caller's mistake.
+ */
+#include "kit/test.h"
+
+#include <stdio.h>
+
+static unsigned calls;
+static char seen[4096];
+
+static void note(void *context, const char *text) {
+    assert_ptr_equal(context, &calls);
+    calls++;
+    snprintf(seen, sizeof seen, "%s", text);
+}
+
+static int listen(void **state) {
+    calls = 0;
+    seen[0] = '\0';
+    ebb_report_on_exhausted(note, &calls);
+    return stage_open(state);
+}
+
+static int stop(void **state) {
+    ebb_report_on_exhausted(NULL, NULL);
+    return stage_close(state);
+}
+
+static void assert_seen(const char *part) {
+    if (!strstr(seen, part))
+        fail_msg("'%s' is not in '%s'", part, seen);
+}
+
+static void a_limit_is_reported_with_every_level_on_the_way_up(void **state) {
+    struct stage *stage = *state;
+    ebb_region limited = OPEN(.name = "limited", .parent = stage->root, .limit_bytes = 9984);
+    ebb_region child = OPEN(.name = "child", .parent = limited);
+    block_of(child, 4096, 64);
+    assert_no_block(ebb_region_alloc(child, 6016, 128), EBB_E_REGION_LIMIT);
+    assert_int_equal(calls, 1);
+    static const char *const parts[] = {
+        "EBB_E_REGION_LIMIT", "6016", "alignment 128", "large lane", "region 'child'",
+        "region 'limited'", "limit 9984 with 4096 charged", "region 'root'", "pool 'stage'",
+        "process:"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        assert_seen(parts[i]);
+    block_of(child, 16, 16);
+    assert_int_equal(calls, 1);
+}
+
+static void pool_limits_and_exhausted_addresses_are_reported_too(void **state) {
+    struct stage *stage = *state;
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 8192), 0);
+    assert_no_block(ebb_region_alloc(stage->root, 10000, 64), EBB_E_POOL_LIMIT);
+    assert_int_equal(calls, 1);
+    assert_seen("EBB_E_POOL_LIMIT");
+    assert_seen("limit 8192");
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
+    assert_no_block(ebb_region_alloc(stage->root, (size_t)1 << 52, 64), EBB_E_MEMORY);
+    assert_int_equal(calls, 2);
+    assert_seen("EBB_E_MEMORY");
+}
+
+static void the_small_lane_is_named(void **state) {
+    struct stage *stage = *state;
+    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 15);
+    assert_no_block(ebb_region_alloc(limited, 3, 4), EBB_E_REGION_LIMIT);
+    assert_seen("3 bytes at alignment 4, small lane");
+}
+
+static void the_last_error_is_the_same_after_the_report(void **state) {
+    struct stage *stage = *state;
+    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 100);
+    assert_no_block(ebb_region_alloc(limited, 200, 16), EBB_E_REGION_LIMIT);
+    assert_seen(ebb_last_error_text());
+}
+
+static void mistakes_of_the_caller_are_not_reported(void **state) {
+    struct stage *stage = *state;
+    assert_no_block(ebb_region_alloc(stage->root, 1, 3), EBB_E_ALIGNMENT);
+    assert_no_block(ebb_region_alloc(stage->root, SIZE_MAX, 1), EBB_E_SIZE);
+    assert_int_equal(ebb_region_seal(stage->root), 0);
+    assert_no_block(ebb_region_alloc(stage->root, 1, 1), EBB_E_SEALED);
+    assert_int_equal(ebb_region_close(stage->root), 0);
+    assert_no_block(ebb_region_alloc(stage->root, 1, 1), EBB_E_STALE);
+    assert_int_equal(calls, 0);
+}
+
+static void setting_a_handler_returns_the_one_before(void **state) {
+    assert_ptr_equal(ebb_report_on_exhausted(NULL, NULL), note);
+    assert_null(ebb_report_on_exhausted(note, &calls));
+    assert_ptr_equal(ebb_report_on_exhausted(note, &calls), note);
+}
+
+static void without_a_handler_allocations_just_fail(void **state) {
+    struct stage *stage = *state;
+    ebb_report_on_exhausted(NULL, NULL);
+    assert_no_block(ebb_region_alloc(stage->root, (size_t)1 << 52, 64), EBB_E_MEMORY);
+    assert_int_equal(calls, 0);
+}
+
+static void a_chain_longer_than_the_report_is_cut_cleanly(void **state) {
+    struct stage *stage = *state;
+    ebb_region at = OPEN(.parent = stage->root, .limit_bytes = 100);
+    for (int i = 0; i < 200; i++)
+        at = OPEN(.name = "a name of thirty one characters", .parent = at);
+    assert_no_block(ebb_region_alloc(at, 200, 16), EBB_E_REGION_LIMIT);
+    assert_int_equal(calls, 1);
+    assert_in_range(strlen(seen), 1000, 4000);
+}
+
+#define EXHAUSTED_TEST(test) cmocka_unit_test_setup_teardown(test, listen, stop)
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        EXHAUSTED_TEST(a_limit_is_reported_with_every_level_on_the_way_up),
+        EXHAUSTED_TEST(pool_limits_and_exhausted_addresses_are_reported_too),
+        EXHAUSTED_TEST(the_small_lane_is_named),
+        EXHAUSTED_TEST(the_last_error_is_the_same_after_the_report),
+        EXHAUSTED_TEST(mistakes_of_the_caller_are_not_reported),
+        EXHAUSTED_TEST(setting_a_handler_returns_the_one_before),
+        EXHAUSTED_TEST(without_a_handler_allocations_just_fail),
+        EXHAUSTED_TEST(a_chain_longer_than_the_report_is_cut_cleanly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

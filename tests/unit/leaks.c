@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * leaks.c - the live blocks of a region by the site that made them: every block in exactly one
+ * group, most bytes first, named, and bounded however many sites there are.
+ */
+#include "kit/text.h"
+
+static struct page page;
+
+static void leaks(ebb_region region, enum ebb_report_format format) {
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_leaks(region, format, page_write, &page), 0);
+    assert_true(format == EBB_REPORT_TEXT || page_is_json(&page));
+}
+
+static uint64_t sum(const char *name, unsigned from, unsigned groups) {
+    uint64_t total = 0;
+    for (unsigned i = from; i < from + groups; i++)
+        total += page_number(&page, name, i);
+    return total;
+}
+
+static unsigned groups(void) {
+    return page_count(&page, "\"site\":");
+}
+
+/* Sites: each of these is called from one place only and is not merged into its caller. */
+__attribute__((noinline)) static void *from_here(ebb_region region, size_t bytes) {
+    void *block = ebb_region_alloc(region, bytes, 16);
+    assert_non_null(block);
+    return block;
+}
+
+__attribute__((noinline)) static void *from_there(ebb_region region, size_t bytes) {
+    void *block = ebb_region_alloc_zeroed(region, bytes, 16);
+    assert_non_null(block);
+    return block;
+}
+
+__attribute__((noinline)) static void *from_elsewhere(ebb_region region, size_t bytes) {
+    void *block = ebb_region_alloc_array(region, bytes, 2, 16);
+    assert_non_null(block);
+    return block;
+}
+
+__attribute__((noinline)) static void *from_realloc(ebb_region region, size_t bytes) {
+    void *block = ebb_region_realloc(region, NULL, bytes, 16);
+    assert_non_null(block);
+    return block;
+}
+
+static void every_site_is_a_group_with_its_blocks_and_bytes(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.name = "leaky", .parent = stage->root, .sites = true);
+    for (int i = 0; i < 3; i++)
+        from_here(region, 100);
+    from_there(region, 5000);
+    from_elsewhere(region, 400);
+    from_realloc(region, 50);
+    leaks(region, EBB_REPORT_JSON);
+    assert_int_equal(groups(), 4);
+    assert_int_equal(page_number(&page, "blocks", 0), 6); /* of the region */
+    assert_int_equal(page_number(&page, "bytes", 0), 5000);
+    assert_int_equal(page_number(&page, "bytes", 1), 800);
+    assert_int_equal(page_number(&page, "bytes", 2), 300);
+    assert_int_equal(page_number(&page, "blocks", 3), 3);
+    assert_int_equal(page_number(&page, "bytes", 3), 50);
+    leaks(region, EBB_REPORT_TEXT);
+    assert_non_null(strstr(page.text, "leaky: 6"));
+    assert_non_null(strstr(page.text, "5000 bytes in 1 blocks from "));
+    assert_non_null(strstr(page.text, "300 bytes in 3 blocks from "));
+    assert_int_equal(page_count(&page, "unknown site"), 0);
+    assert_int_equal(page_count(&page, "+0x"), 4);
+}
+
+static void released_blocks_are_no_leaks(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .sites = true);
+    void *blocks[40];
+    for (size_t i = 0; i < 40; i++)
+        blocks[i] = i % 2 ? from_here(region, i * 90) : from_there(region, 100);
+    for (size_t i = 1; i < 40; i += 2)
+        assert_int_equal(ebb_region_release(region, blocks[i]), 0);
+    leaks(region, EBB_REPORT_JSON);
+    assert_int_equal(groups(), 1);
+    assert_int_equal(page_number(&page, "bytes", 0), 2000);
+    for (size_t i = 0; i < 40; i += 2)
+        assert_int_equal(ebb_region_release(region, blocks[i]), 0);
+    leaks(region, EBB_REPORT_JSON);
+    assert_int_equal(groups(), 0);
+    assert_int_equal(page_number(&page, "blocks", 0), 0);
+}
+
+static void without_sites_all_blocks_are_one_group(void **state) {
+    struct stage *stage = *state;
+    from_here(stage->root, 100);
+    from_there(stage->root, 5000);
+    leaks(stage->root, EBB_REPORT_JSON);
+    assert_int_equal(groups(), 1);
+    assert_int_equal(page_number(&page, "bytes", 0), 5100);
+    assert_int_equal(page_number(&page, "blocks", 1), 2);
+    assert_non_null(strstr(page.text, "unknown site"));
+}
+
+static void the_sum_over_groups_is_what_is_live(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .sites = true);
+    for (size_t i = 0; i < 3000; i++) {
+        void *block = i % 3 ? from_here(region, i % 1500) : from_realloc(region, i * 3 % 9000);
+        if (i % 4 == 0)
+            assert_int_equal(ebb_region_release(region, block), 0);
+    }
+    struct ebb_region_stats stats = stats_of(region);
+    leaks(region, EBB_REPORT_JSON);
+    assert_int_equal(sum("blocks", 1, groups()), stats.blocks.current);
+    assert_int_equal(sum("bytes", 0, groups()), stats.requested.current);
+}
+
+#define SITE_8(region, bytes)                                                                    \
+    block_of_site(ebb_region_alloc(region, bytes, 16)),                                          \
+        block_of_site(ebb_region_alloc(region, bytes, 16)),                                      \
+        block_of_site(ebb_region_alloc(region, bytes, 16)),                                      \
+        block_of_site(ebb_region_alloc(region, bytes, 16)),                                      \
+        block_of_site(ebb_region_alloc(region, bytes, 16)),                                      \
+        block_of_site(ebb_region_alloc(region, bytes, 16)),                                      \
+        block_of_site(ebb_region_alloc(region, bytes, 16)),                                      \
+        block_of_site(ebb_region_alloc(region, bytes, 16))
+
+static void block_of_site(const void *block) {
+    assert_non_null(block);
+}
+
+static void sites_beyond_the_32nd_are_summed(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .sites = true);
+    SITE_8(region, 2000), SITE_8(region, 2000), SITE_8(region, 2000), SITE_8(region, 2000);
+    SITE_8(region, 10);
+    leaks(region, EBB_REPORT_JSON);
+    assert_int_equal(groups(), 33);
+    assert_int_equal(sum("blocks", 1, 33), 40);
+    assert_int_equal(sum("bytes", 0, 33), 32 * 2000 + 80);
+    assert_non_null(strstr(page.text, "all other sites"));
+}
+
+static void blocks_relinked_to_the_region_are_reported_wherever_they_lie(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_survivor survivor = survivor_of(block_of(child, 20000, 4096), EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_promote(child, stage->root, &survivor, 1, NULL), 0);
+    for (int closed = 0; closed < 2; closed++) {
+        leaks(stage->root, EBB_REPORT_JSON);
+        assert_int_equal(groups(), 1);
+        assert_int_equal(page_number(&page, "bytes", 0), 20000);
+        assert_int_equal(page_number(&page, "blocks", 1), 1);
+        if (!closed) {
+            leaks(child, EBB_REPORT_JSON);
+            assert_int_equal(groups(), 0);
+            ebb_region_close(child);
+        }
+    }
+}
+
+static void the_report_stops_when_the_callback_says_so(void **state) {
+    struct stage *stage = *state;
+    from_here(stage->root, 100);
+    memset(&page, 0, sizeof page);
+    page.stop_at = 2;
+    assert_int_equal(ebb_report_leaks(stage->root, EBB_REPORT_JSON, page_write, &page), 77);
+    assert_int_equal(page.calls, 2);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(every_site_is_a_group_with_its_blocks_and_bytes),
+        STAGED(released_blocks_are_no_leaks),
+        STAGED(without_sites_all_blocks_are_one_group),
+        STAGED(the_sum_over_groups_is_what_is_live),
+        STAGED(sites_beyond_the_32nd_are_summed),
+        STAGED(blocks_relinked_to_the_region_are_reported_wherever_they_lie),
+        STAGED(the_report_stops_when_the_callback_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * measure.c - a measuring region says what hint an ordinary one needs: with it the ordinary
+ * region never grows when it is asked the same way, with one page less it does.
+ *
+ * A scenario is played on any region; it must not look at addresses, only keep them.
+ */
+#include "kit/test.h"
+
+typedef void scenario(ebb_region region);
+
+static void *take(ebb_region region, size_t bytes, size_t align) {
+    void *block = ebb_region_alloc(region, bytes, align);
+    assert_non_null(block);
+    return block;
+}
+
+static void one_small_block(ebb_region region) {
+    take(region, 1, 1);
+}
+
+static void one_large_block(ebb_region region) {
+    take(region, 100001, 64);
+}
+
+static void a_page_exactly(ebb_region region) {
+    take(region, 4096, 64);
+}
+
+static void a_page_and_a_byte(ebb_region region) {
+    take(region, 4097, 64);
+}
+
+static void many_small_blocks(ebb_region region) {
+    for (size_t i = 0; i < 3000; i++)
+        take(region, i * 7 % 1025, 16);
+}
+
+static void both_lanes(ebb_region region) {
+    for (size_t i = 0; i < 500; i++) {
+        take(region, i * 13 % 1025, 64);
+        if (i % 5 == 0)
+            take(region, i * 1009 % 200000, 64);
+    }
+}
+
+static void releases_between(ebb_region region) {
+    void *blocks[64] = {NULL};
+    for (size_t i = 0; i < 4000; i++) {
+        size_t at = i * 31 % 64;
+        assert_int_equal(ebb_region_release(region, blocks[at]), 0);
+        blocks[at] = take(region, i * 389 % (i % 3 ? 1000 : 90000), i % 4 ? 16 : 1024);
+    }
+}
+
+static void a_spike_that_is_released(ebb_region region) {
+    void *spike = take(region, 5 * MIB, 64);
+    assert_int_equal(ebb_region_release(region, spike), 0);
+    take(region, 100, 16);
+    take(region, 5000, 64);
+}
+
+static void marks_and_rewinds(ebb_region region) {
+    for (size_t round = 0; round < 20; round++) {
+        ebb_mark mark = ebb_region_mark(region);
+        for (size_t i = 0; i < 50; i++)
+            take(region, i * 97 % 5000, 16);
+        if (round % 3)
+            assert_int_equal(ebb_region_rewind(region, mark), 0);
+    }
+}
+
+static void blocks_that_grow_in_place(ebb_region region) {
+    void *block = take(region, 4096, 64);
+    for (size_t bytes = 4096; bytes < 300000; bytes += 7000)
+        if (ebb_region_resize(region, block, bytes) != 0)
+            return;
+}
+
+static void page_aligned_blocks(ebb_region region) {
+    for (size_t i = 0; i < 100; i++) {
+        take(region, i * 77 % 9000, 4096);
+        take(region, 100, 16);
+    }
+}
+
+static void two_rounds_with_a_reset(ebb_region region) {
+    both_lanes(region);
+    assert_int_equal(ebb_region_reset(region, EBB_KEEP_ALL), 0);
+    one_large_block(region);
+}
+
+static size_t measured(scenario *play) {
+    ebb_region region = OPEN(.name = "measuring", .measure = true);
+    play(region);
+    size_t hint = ebb_region_measured(region);
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_int_equal(hint % PAGE, 0);
+    return hint;
+}
+
+/* Plays on a region that reserved `hint` bytes at once; true if it needed more. */
+static bool grows(scenario *play, size_t hint) {
+    ebb_pool *pool = POOL(.name = "played");
+    ebb_region region = OPEN(.pool = pool, .hint_bytes = hint);
+    assert_true(ebb_region_is_open(region));
+    assert_int_equal(stats_of(region).reserved.current, hint);
+    play(region);
+    uint64_t peak = stats_of(region).reserved.peak;
+    assert_true(ebb_region_measured(region) == peak);
+    ebb_region_close(region);
+    pool_end(pool);
+    return peak > hint;
+}
+
+static void the_measured_hint_is_exact(void **state) {
+    static const struct {
+        const char *name;
+        scenario *play;
+    } scenarios[] = {
+        {"one_small_block", one_small_block},
+        {"one_large_block", one_large_block},
+        {"a_page_exactly", a_page_exactly},
+        {"a_page_and_a_byte", a_page_and_a_byte},
+        {"many_small_blocks", many_small_blocks},
+        {"both_lanes", both_lanes},
+        {"releases_between", releases_between},
+        {"a_spike_that_is_released", a_spike_that_is_released},
+        {"marks_and_rewinds", marks_and_rewinds},
+        {"page_aligned_blocks", page_aligned_blocks},
+        {"two_rounds_with_a_reset", two_rounds_with_a_reset},
+    };
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        size_t hint = measured(scenarios[i].play);
+        if (grows(scenarios[i].play, hint))
+            fail_msg("%s grows beyond its hint of %zu", scenarios[i].name, hint);
+        if (hint > PAGE && !grows(scenarios[i].play, hint - PAGE))
+            fail_msg("%s needs a page less than its hint of %zu", scenarios[i].name, hint);
+    }
+}
+
+static void growing_in_place_is_measured(void **state) {
+    size_t hint = measured(blocks_that_grow_in_place);
+    assert_true(hint >= 290000);
+    assert_false(grows(blocks_that_grow_in_place, hint));
+}
+
+static void a_measuring_region_takes_nothing_and_counts_everything(void **state) {
+    struct stage *stage = *state;
+    struct ebb_pool_stats before = pool_stats_of(stage->pool);
+    struct ebb_pool_stats process = {.size = sizeof process}, process_after = process;
+    assert_int_equal(ebb_process_read_stats(&process), 0);
+    ebb_region region = OPEN(.pool = stage->pool, .measure = true);
+    take(region, 5 * MIB, 64);
+    take(region, 100, 16);
+    void *gone = take(region, 1000, 16);
+    assert_int_equal(ebb_region_release(region, gone), 0);
+    struct ebb_region_stats stats = stats_of(region);
+    assert_int_equal(stats.blocks.current, 2);
+    assert_int_equal(stats.blocks.total, 3);
+    assert_int_equal(stats.requested.current, 5 * MIB + 100);
+    assert_int_equal(ebb_process_read_stats(&process_after), 0);
+    assert_memory_equal(&process, &process_after, sizeof process);
+    struct ebb_pool_stats after = pool_stats_of(stage->pool);
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void an_empty_measuring_region_needs_no_hint(void **state) {
+    ebb_region region = OPEN(.measure = true);
+    assert_int_equal(ebb_region_measured(region), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_int_equal(ebb_region_measured(region), 0);
+    assert_refused(ebb_last_error(), EBB_E_STALE);
+}
+
+static void a_reset_forgets_no_measure(void **state) {
+    ebb_region region = OPEN(.measure = true);
+    take(region, 1 * MIB, 64);
+    size_t hint = ebb_region_measured(region);
+    assert_true(hint >= 1 * MIB);
+    assert_int_equal(ebb_region_reset(region, EBB_KEEP_ALL), 0);
+    assert_int_equal(ebb_region_measured(region), hint);
+    take(region, 1000, 64);
+    assert_int_equal(ebb_region_reset(region, 0), 0);
+    assert_int_equal(ebb_region_measured(region), hint);
+    take(region, 2 * MIB, 64);
+    assert_true(ebb_region_measured(region) >= 2 * MIB);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void a_measuring_region_has_no_limit(void **state) {
+    ebb_region region = OPEN(.measure = true, .limit_bytes = 1000);
+    take(region, 5 * MIB, 64);
+    take(region, 10, 1);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void children_of_measuring_regions_measure(void **state) {
+    ebb_region region = OPEN(.measure = true), child = OPEN(.parent = region);
+    take(child, 50000, 64);
+    assert_int_equal(ebb_region_measured(child), 53248);
+    assert_int_equal(ebb_region_measured(region), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void a_hint_is_rounded_to_pages_and_reserved_at_once(void **state) {
+    struct stage *stage = *state;
+    static const size_t hints[] = {1, 4095, 4096, 4097, 100000, 10 << 20};
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        ebb_region region = OPEN(.parent = stage->root, .hint_bytes = hints[i]);
+        size_t pages = (hints[i] + PAGE - 1) / PAGE * PAGE;
+        struct ebb_region_stats stats = stats_of(region);
+        assert_int_equal(stats.reserved.current, pages);
+        assert_int_equal(stats.runs, 1);
+        assert_int_equal(stats.waste, pages);
+        block_of(region, pages, 64);
+        assert_int_equal(stats_of(region).reserved.peak, pages);
+        ebb_region_close(region);
+    }
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_measured_hint_is_exact),
+        cmocka_unit_test(growing_in_place_is_measured),
+        STAGED(a_measuring_region_takes_nothing_and_counts_everything),
+        cmocka_unit_test(an_empty_measuring_region_needs_no_hint),
+        cmocka_unit_test(a_reset_forgets_no_measure),
+        cmocka_unit_test(a_measuring_region_has_no_limit),
+        cmocka_unit_test(children_of_measuring_regions_measure),
+        STAGED(a_hint_is_rounded_to_pages_and_reserved_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pool_limits.c - limits of a pool: used bytes exact to the byte as rounded, reserved bytes exact
+ * to the page; a refusal changes nothing, and what is cached gives way before a limit refuses.
+ */
+#include "kit/test.h"
+
+/* One block of `bytes` in a fresh pool with this limit on used bytes: was it granted? */
+static bool used_limit_grants(size_t limit, size_t bytes, size_t align) {
+    ebb_pool *pool = POOL(.limit_used_bytes = limit);
+    ebb_region region = OPEN(.pool = pool);
+    bool granted = ebb_region_alloc(region, bytes, align) != NULL;
+    if (!granted)
+        assert_refused(ebb_last_error(), EBB_E_POOL_LIMIT);
+    assert_int_equal(stats_of(region).blocks.current, granted);
+    ebb_region_close(region);
+    pool_end(pool);
+    return granted;
+}
+
+static void the_limit_on_used_bytes_is_exact_in_the_small_lane(void **state) {
+    for (size_t bytes = 1; bytes <= EBB_SMALL_MAX_BYTES; bytes += 61) {
+        size_t used = (bytes + 15) / 16 * 16;
+        assert_false(used_limit_grants(used - 1, bytes, 16));
+        assert_true(used_limit_grants(used, bytes, 16));
+        assert_true(used_limit_grants(used + 1, bytes, 16));
+    }
+}
+
+static void the_limit_on_used_bytes_is_exact_in_the_large_lane(void **state) {
+    static const size_t sizes[] = {1025, 1088, 4095, 4096, 4097, 65536, 1000001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t used = (sizes[i] + 63) / 64 * 64;
+        assert_false(used_limit_grants(used - 1, sizes[i], 64));
+        assert_true(used_limit_grants(used, sizes[i], 64));
+    }
+    assert_false(used_limit_grants(1023, 1, 128)); /* least block of the large lane */
+    assert_true(used_limit_grants(1024, 1, 128));
+}
+
+static void an_empty_block_takes_one_granule_of_the_limit(void **state) {
+    assert_false(used_limit_grants(15, 0, 1));
+    assert_true(used_limit_grants(16, 0, 1));
+}
+
+static void released_bytes_can_be_used_again_under_the_limit(void **state) {
+    ebb_pool *pool = POOL(.limit_used_bytes = 8192);
+    ebb_region a = OPEN(.pool = pool), b = OPEN(.pool = pool);
+    void *block = block_of(a, 4096, 64);
+    block_of(b, 4096, 64);
+    assert_no_block(ebb_region_alloc(b, 1, 1), EBB_E_POOL_LIMIT);
+    assert_int_equal(ebb_region_release(a, block), 0);
+    block_of(b, 4096, 64);
+    assert_no_block(ebb_region_alloc(a, 1, 1), EBB_E_POOL_LIMIT);
+    ebb_region_close(b);
+    block_of(a, 8192, 64);
+    assert_int_equal(ebb_region_reset(a, 0), 0);
+    block_of(a, 8192, 64);
+    ebb_region_close(a);
+    pool_end(pool);
+}
+
+static void a_refusal_names_what_was_asked_and_what_is_left(void **state) {
+    ebb_pool *pool = POOL(.name = "narrow", .limit_used_bytes = 6016);
+    ebb_region region = OPEN(.pool = pool);
+    block_of(region, 3008, 64);
+    assert_no_block(ebb_region_alloc(region, 3072, 64), EBB_E_POOL_LIMIT);
+    assert_text_names("narrow");
+    assert_text_names("3072");
+    assert_text_names("3008");
+    assert_text_names("6016");
+    ebb_region_close(region);
+    pool_end(pool);
+}
+
+static void the_limit_on_reserved_bytes_is_exact_to_the_page(void **state) {
+    for (size_t pages = 2; pages < 600; pages = pages * 3 / 2) {
+        size_t bytes = pages * PAGE;
+        for (size_t limit = bytes - 1; limit <= bytes + 1; limit++) {
+            ebb_pool *pool = POOL(.limit_reserved_bytes = limit);
+            ebb_region region = OPEN(.pool = pool);
+            void *block = ebb_region_alloc(region, bytes, 64);
+            assert_int_equal(block != NULL, limit >= bytes);
+            if (!block)
+                assert_refused(ebb_last_error(), EBB_E_POOL_LIMIT);
+            assert_true(pool_stats_of(pool).reserved.peak <= limit);
+            ebb_region_close(region);
+            pool_end(pool);
+        }
+    }
+}
+
+static void growth_never_passes_the_reserved_limit(void **state) {
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 100 * PAGE);
+    ebb_region region = OPEN(.pool = pool);
+    size_t blocks = 0;
+    while (ebb_region_alloc(region, 2000, 64))
+        blocks++;
+    assert_refused(ebb_last_error(), EBB_E_POOL_LIMIT);
+    assert_int_equal(blocks, 100 * PAGE / 2048);
+    assert_int_equal(pool_stats_of(pool).reserved.peak, 100 * PAGE);
+    ebb_region_close(region);
+    pool_end(pool);
+}
+
+static void small_blocks_fill_the_reserved_limit_to_the_last_granule(void **state) {
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 16 * PAGE);
+    ebb_region region = OPEN(.pool = pool);
+    size_t blocks = 0;
+    while (ebb_region_alloc(region, 16, 16))
+        blocks++;
+    assert_refused(ebb_last_error(), EBB_E_POOL_LIMIT);
+    assert_int_equal(blocks, 16 * PAGE / 16);
+    ebb_region_close(region);
+    pool_end(pool);
+}
+
+static void cached_pages_give_way_before_the_limit_refuses(void **state) {
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 40 * PAGE, .keep_all = true);
+    ebb_region first = OPEN(.pool = pool), region = OPEN(.pool = pool), second = OPEN(.pool = pool);
+    block_of(first, 15 * PAGE, 64);
+    block_of(region, 4 * PAGE, 64);
+    block_of(second, 15 * PAGE, 64);
+    ebb_region_close(first);
+    ebb_region_close(second);
+    assert_int_equal(pool_stats_of(pool).cached, 30 * PAGE);
+    block_of(region, 34 * PAGE, 64); /* fits the limit, but no run of cached pages */
+    assert_true(pool_stats_of(pool).reserved.peak <= 40 * PAGE);
+    ebb_region_close(region);
+    pool_end(pool);
+}
+
+static void a_request_that_cannot_succeed_leaves_the_cache_alone(void **state) {
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 64 * PAGE, .keep_all = true);
+    ebb_region step = OPEN(.pool = pool), region = OPEN(.pool = pool);
+    block_of(step, 20 * PAGE, 64);
+    ebb_region_close(step);
+    struct ebb_pool_stats before = pool_stats_of(pool);
+    assert_true(before.cached >= 20 * PAGE);
+    assert_no_block(ebb_region_alloc(region, 65 * PAGE, 64), EBB_E_POOL_LIMIT);
+    struct ebb_pool_stats after = pool_stats_of(pool);
+    assert_memory_equal(&before, &after, sizeof before);
+    ebb_region_close(region);
+    pool_end(pool);
+}
+
+static void the_reserved_limit_can_be_raised_lowered_and_lifted(void **state) {
+    struct stage *stage = *state;
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 10 * PAGE), 0);
+    void *block = block_of(stage->root, 10 * PAGE, 64);
+    assert_no_block(ebb_region_alloc(stage->root, 1025, 64), EBB_E_POOL_LIMIT);
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 11 * PAGE), 0);
+    block_of(stage->root, 1025, 64);
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, PAGE), 0);
+    assert_true(pattern_holds(block, 10 * PAGE, 10 * PAGE));
+    assert_no_block(ebb_region_alloc(stage->root, 2 * PAGE, 64), EBB_E_POOL_LIMIT);
+    block_of(stage->root, 1025, 64); /* pages held already */
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
+    block_of(stage->root, 10 * MIB, 64);
+}
+
+static void a_refused_block_leaves_pool_and_region_as_they_were(void **state) {
+    static const size_t sizes[] = {1, 16, 1024, 1025, 5000, 1 << 20};
+    ebb_pool *pool = POOL(.limit_used_bytes = 40);
+    ebb_region region = OPEN(.pool = pool);
+    void *held = block_of(region, 30, 16);
+    struct ebb_pool_stats pool_before = pool_stats_of(pool);
+    struct ebb_region_stats before = stats_of(region);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_no_block(ebb_region_alloc(region, sizes[i], 64), EBB_E_POOL_LIMIT);
+        assert_no_block(ebb_region_alloc_zeroed(region, sizes[i], 64), EBB_E_POOL_LIMIT);
+        struct ebb_region_stats after = stats_of(region);
+        struct ebb_pool_stats pool_after = pool_stats_of(pool);
+        assert_memory_equal(&before, &after, sizeof before);
+        assert_memory_equal(&pool_before, &pool_after, sizeof pool_before);
+    }
+    assert_true(pattern_holds(held, 30, 30));
+    ebb_region_close(region);
+    pool_end(pool);
+}
+
+static void a_refused_first_block_reserves_nothing(void **state) {
+    ebb_pool *pool = POOL(.limit_used_bytes = 8);
+    ebb_region region = OPEN(.pool = pool);
+    struct ebb_region_stats before = stats_of(region);
+    assert_no_block(ebb_region_alloc(region, 16, 16), EBB_E_POOL_LIMIT);
+    assert_no_block(ebb_region_alloc(region, 5000, 64), EBB_E_POOL_LIMIT);
+    struct ebb_region_stats after = stats_of(region);
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_int_equal(pool_stats_of(pool).reserved.peak, 0);
+    ebb_region_close(region);
+    pool_end(pool);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_limit_on_used_bytes_is_exact_in_the_small_lane),
+        cmocka_unit_test(the_limit_on_used_bytes_is_exact_in_the_large_lane),
+        cmocka_unit_test(an_empty_block_takes_one_granule_of_the_limit),
+        cmocka_unit_test(released_bytes_can_be_used_again_under_the_limit),
+        cmocka_unit_test(a_refusal_names_what_was_asked_and_what_is_left),
+        cmocka_unit_test(the_limit_on_reserved_bytes_is_exact_to_the_page),
+        cmocka_unit_test(growth_never_passes_the_reserved_limit),
+        cmocka_unit_test(small_blocks_fill_the_reserved_limit_to_the_last_granule),
+        cmocka_unit_test(cached_pages_give_way_before_the_limit_refuses),
+        cmocka_unit_test(a_request_that_cannot_succeed_leaves_the_cache_alone),
+        STAGED(the_reserved_limit_can_be_raised_lowered_and_lifted),
+        cmocka_unit_test(a_refused_block_leaves_pool_and_region_as_they_were),
+        cmocka_unit_test(a_refused_first_block_reserves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * promotion.c - blocks move to an ancestor by copy or by relinking, while the source is open:
+ * who owns what afterwards, at which address, and what it cost.
+ */
+#include "kit/test.h"
+
+static int promote_one(ebb_region source, ebb_region target, struct ebb_survivor *survivor,
+                       struct ebb_promoted *cost) {
+    int result = ebb_promote(source, target, survivor, 1, cost);
+    if (result)
+        print_error("%s\n", ebb_last_error_text());
+    return result;
+}
+
+static void a_copy_has_its_own_address_and_the_same_bytes(void **state) {
+    static const size_t sizes[] = {0, 1, 100, 1024, 1025, 5000, 100000};
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *block = block_of(child, sizes[i], 16);
+        struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_COPY);
+        struct ebb_promoted cost = {0};
+        assert_int_equal(promote_one(child, stage->root, &survivor, &cost), 0);
+        assert_ptr_not_equal(survivor.block, block);
+        assert_int_equal(survivor.mode, EBB_PROMOTE_COPY);
+        assert_true(pattern_holds(survivor.block, sizes[i], (unsigned)sizes[i]));
+        assert_int_equal(ebb_region_block_bytes(stage->root, survivor.block), sizes[i]);
+        assert_int_equal(cost.copied_blocks, 1);
+        assert_int_equal(cost.copied_bytes, sizes[i]);
+        assert_int_equal(cost.relinked_blocks + cost.relinked_bytes + cost.pinned_bytes, 0);
+        memset(block, 0, sizes[i]); /* the original is still the child's, and another memory */
+        assert_true(pattern_holds(survivor.block, sizes[i], (unsigned)sizes[i]));
+        assert_int_equal(ebb_region_release(child, block), 0);
+    }
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_int_equal(stats_of(stage->root).blocks.current, sizeof sizes / sizeof *sizes);
+}
+
+static void a_copy_keeps_the_alignment_of_its_address_or_the_one_asked(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    for (size_t align = 1; align <= EBB_ALIGN_MAX; align *= 2) {
+        block_of(stage->root, 16, 16); /* so that the copy does not lie right by chance */
+        struct ebb_survivor natural = survivor_of(block_of(child, 100, align), EBB_PROMOTE_COPY);
+        assert_int_equal(promote_one(child, stage->root, &natural, NULL), 0);
+        assert_int_equal((uintptr_t)natural.block % (align < 64 ? align : 64), 0);
+        struct ebb_survivor asked = survivor_of(block_of(child, 100, 1), EBB_PROMOTE_COPY);
+        asked.align = align;
+        assert_int_equal(promote_one(child, stage->root, &asked, NULL), 0);
+        assert_int_equal((uintptr_t)asked.block % align, 0);
+        assert_true(pattern_holds(asked.block, 100, 100));
+    }
+}
+
+static void a_relinked_block_keeps_its_address_and_changes_owner(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.name = "child", .parent = stage->root);
+    block_of(child, 5000, 64);
+    void *block = block_of(child, 20000, 64);
+    block_of(child, 5000, 64);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+    struct ebb_promoted cost = {0};
+    assert_int_equal(promote_one(child, stage->root, &survivor, &cost), 0);
+    assert_ptr_equal(survivor.block, block);
+    assert_int_equal(survivor.mode, EBB_PROMOTE_RELINK);
+    assert_int_equal(cost.relinked_blocks, 1);
+    assert_int_equal(cost.relinked_bytes, 20000);
+    assert_int_equal(cost.copied_blocks, 0);
+    assert_int_equal(stats_of(child).requested.current, 10000);
+    assert_int_equal(stats_of(stage->root).requested.current, 20000);
+    assert_refused(ebb_region_release(child, block), EBB_E_FOREIGN);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(ebb_region_close(child), 0);
+    ebb_check_pool(stage->pool);
+    assert_true(pattern_holds(block, 20000, 20000));
+    assert_int_equal(ebb_region_block_bytes(stage->root, block), 20000);
+    assert_ptr_equal(ebb_region_of(block).lane, stage->root.lane);
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    assert_int_equal(stats_of(stage->root).reserved.current, 0);
+}
+
+static void what_is_written_to_a_relinked_block_is_seen_by_its_new_owner(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    unsigned char *block = block_of(child, 8192, 4096);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+    assert_int_equal(promote_one(child, stage->root, &survivor, NULL), 0);
+    block[17] = 99;
+    ebb_region_close(child);
+    assert_int_equal(((unsigned char *)survivor.block)[17], 99);
+}
+
+static void a_small_block_is_copied_though_relinking_was_asked(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    void *block = block_of(child, 1024, 64);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+    assert_int_equal(promote_one(child, stage->root, &survivor, NULL), 0);
+    assert_int_equal(survivor.mode, EBB_PROMOTE_COPY);
+    assert_ptr_not_equal(survivor.block, block);
+}
+
+static void auto_relinks_what_pins_little_and_copies_the_rest(void **state) {
+    static const struct {
+        size_t bytes;
+        int mode;
+    } cases[] = {
+        {16, EBB_PROMOTE_COPY},     {1025, EBB_PROMOTE_COPY},    {4095, EBB_PROMOTE_COPY},
+        {4096, EBB_PROMOTE_RELINK}, {4097, EBB_PROMOTE_COPY},    {5461, EBB_PROMOTE_COPY},
+        {5462, EBB_PROMOTE_RELINK}, {8192, EBB_PROMOTE_RELINK},  {8193, EBB_PROMOTE_RELINK},
+        {1 << 20, EBB_PROMOTE_RELINK},
+    };
+    struct stage *stage = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        void *block = block_of(child, cases[i].bytes, 4096);
+        struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_AUTO);
+        assert_int_equal(promote_one(child, stage->root, &survivor, NULL), 0);
+        assert_int_equal(survivor.mode, cases[i].mode);
+        assert_int_equal(survivor.block == block, cases[i].mode == EBB_PROMOTE_RELINK);
+        ebb_region_close(child);
+        assert_true(pattern_holds(survivor.block, cases[i].bytes, (unsigned)cases[i].bytes));
+    }
+}
+
+static void any_ancestor_can_be_the_target(void **state) {
+    struct stage *stage = *state;
+    ebb_region chain[6] = {stage->root};
+    for (int i = 1; i < 6; i++)
+        chain[i] = OPEN(.parent = chain[i - 1]);
+    for (int target = 0; target < 5; target++) {
+        void *large = block_of(chain[target + 1], 30000, 4096);
+        void *small = block_of(chain[5], 300, 16);
+        struct ebb_survivor a = survivor_of(large, EBB_PROMOTE_RELINK);
+        struct ebb_survivor b = survivor_of(small, EBB_PROMOTE_AUTO);
+        assert_int_equal(promote_one(chain[target + 1], chain[target], &a, NULL), 0);
+        assert_int_equal(promote_one(chain[5], chain[target], &b, NULL), 0);
+        assert_ptr_equal(a.block, large);
+        assert_int_equal(ebb_region_block_bytes(chain[target], b.block), 300);
+        ebb_check_pool(stage->pool);
+    }
+    ebb_region_close(chain[1]);
+    assert_int_equal(stats_of(chain[0]).blocks.current, 2);
+}
+
+static void a_relinked_block_released_early_gives_its_place_to_the_host(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    void *block = block_of(child, 20000, 64);
+    block_of(child, 5000, 64);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+    assert_int_equal(promote_one(child, stage->root, &survivor, NULL), 0);
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    assert_ptr_equal(block_of(child, 20000, 64), block);
+    assert_refused(ebb_region_release(stage->root, block), EBB_E_FOREIGN);
+    assert_int_equal(ebb_region_release(child, block), 0);
+}
+
+static void the_host_goes_on_allocating_around_departed_blocks(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    void *kept[20];
+    for (size_t i = 0; i < 20; i++) {
+        void *block = block_of(child, 6000 + i * 500, 64);
+        void *gone = block_of(child, 9000, 64);
+        struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+        assert_int_equal(promote_one(child, stage->root, &survivor, NULL), 0);
+        assert_int_equal(ebb_region_release(child, gone), 0);
+        kept[i] = block;
+        block_of(child, 300, 16);
+        ebb_check_pool(stage->pool);
+    }
+    ebb_region_close(child);
+    for (size_t i = 0; i < 20; i++)
+        assert_true(pattern_holds(kept[i], 6000 + i * 500, (unsigned)(6000 + i * 500)));
+    struct ebb_region_stats stats = stats_of(stage->root);
+    assert_int_equal(stats.waste, stats.pinned);
+    ebb_check_pool(stage->pool);
+}
+
+static void a_second_heir_gets_copies(void **state) {
+    struct stage *stage = *state;
+    ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
+    void *first = block_of(child, 20000, 4096), *second = block_of(child, 20000, 4096);
+    struct ebb_survivor to_middle = survivor_of(first, EBB_PROMOTE_RELINK);
+    struct ebb_survivor to_root = survivor_of(second, EBB_PROMOTE_RELINK);
+    assert_int_equal(promote_one(child, middle, &to_middle, NULL), 0);
+    assert_int_equal(promote_one(child, stage->root, &to_root, NULL), 0);
+    assert_int_equal(to_middle.mode, EBB_PROMOTE_RELINK);
+    assert_int_equal(to_root.mode, EBB_PROMOTE_COPY);
+    ebb_region_close(child);
+    assert_true(pattern_holds(first, 20000, 20000));
+    ebb_region_close(middle);
+    assert_true(pattern_holds(to_root.block, 20000, 20000));
+    assert_int_equal(stats_of(stage->root).blocks.current, 1);
+}
+
+static void a_guest_is_promoted_further_by_copy_while_its_host_is_open(void **state) {
+    struct stage *stage = *state;
+    ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
+    void *block = block_of(child, 20000, 4096);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+    assert_int_equal(promote_one(child, middle, &survivor, NULL), 0);
+    survivor.mode = EBB_PROMOTE_RELINK;
+    assert_int_equal(promote_one(middle, stage->root, &survivor, NULL), 0);
+    assert_int_equal(survivor.mode, EBB_PROMOTE_COPY);
+    ebb_check_pool(stage->pool);
+    ebb_region_close(middle);
+    assert_true(pattern_holds(survivor.block, 20000, 20000));
+}
+
+static void a_survivor_with_a_run_of_its_own_takes_it_along_at_once(void **state) {
+    struct stage *stage = *state;
+    ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
+    void *block = block_of(child, 20000, 4096);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_close_keeping(child, middle, &survivor, 1, NULL, NULL), 0);
+    assert_int_equal(stats_of(middle).reserved.current, 20480);
+    survivor.mode = EBB_PROMOTE_RELINK;
+    assert_int_equal(promote_one(middle, stage->root, &survivor, NULL), 0);
+    assert_int_equal(survivor.mode, EBB_PROMOTE_RELINK);
+    assert_ptr_equal(survivor.block, block);
+    assert_int_equal(stats_of(middle).reserved.current, 0);
+    assert_int_equal(stats_of(middle).pinned, 0);
+    assert_int_equal(stats_of(stage->root).reserved.current, 20480);
+    assert_int_equal(stats_of(stage->root).pinned, 20480 - 20032);
+    ebb_check_pool(stage->pool);
+    ebb_region_close(middle);
+    assert_true(pattern_holds(block, 20000, 20000));
+}
+
+static void what_the_target_owns_already_stays_as_it_is(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    void *large = block_of(stage->root, 20000, 4096), *small = block_of(stage->root, 100, 16);
+    struct ebb_survivor list[] = {survivor_of(large, EBB_PROMOTE_RELINK),
+                                  survivor_of(small, EBB_PROMOTE_COPY)};
+    struct ebb_region_stats before = stats_of(stage->root);
+    struct ebb_promoted cost = {0}, nothing = {0};
+    assert_int_equal(ebb_promote(child, stage->root, list, 2, &cost), 0);
+    assert_int_equal(ebb_promote(stage->root, stage->root, list, 2, &cost), 0);
+    struct ebb_region_stats after = stats_of(stage->root);
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_memory_equal(&cost, &nothing, sizeof cost);
+    assert_ptr_equal(list[0].block, large);
+    assert_ptr_equal(list[1].block, small);
+}
+
+static void an_empty_list_does_nothing(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    assert_int_equal(ebb_promote(child, stage->root, NULL, 0, NULL), 0);
+    assert_int_equal(stats_of(stage->root).blocks.total, 0);
+}
+
+static void costs_are_added_to_what_is_there(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_promoted cost = {.copied_blocks = 10, .copied_bytes = 1000, .relinked_bytes = 7};
+    struct ebb_survivor survivor = survivor_of(block_of(child, 100, 16), EBB_PROMOTE_COPY);
+    assert_int_equal(promote_one(child, stage->root, &survivor, &cost), 0);
+    assert_int_equal(cost.copied_blocks, 11);
+    assert_int_equal(cost.copied_bytes, 1100);
+    assert_int_equal(cost.relinked_bytes, 7);
+}
+
+static void promoted_blocks_survive_a_rewind_of_their_source(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    ebb_mark mark = ebb_region_mark(child);
+    void *large = block_of(child, 20000, 4096), *small = block_of(child, 100, 16);
+    block_of(child, 20000, 64);
+    struct ebb_survivor list[] = {survivor_of(large, EBB_PROMOTE_RELINK),
+                                  survivor_of(small, EBB_PROMOTE_COPY)};
+    assert_int_equal(ebb_promote(child, stage->root, list, 2, NULL), 0);
+    assert_int_equal(ebb_region_rewind(child, mark), 0);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(stats_of(child).blocks.current, 0);
+    assert_true(pattern_holds(list[0].block, 20000, 20000));
+    assert_true(pattern_holds(list[1].block, 100, 100));
+    assert_int_equal(stats_of(stage->root).blocks.current, 2);
+}
+
+static void a_block_promoted_before_a_mark_survives_the_rewind_of_its_owner(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_survivor survivor = survivor_of(block_of(child, 20000, 4096), EBB_PROMOTE_RELINK);
+    assert_int_equal(promote_one(child, stage->root, &survivor, NULL), 0);
+    ebb_mark mark = ebb_region_mark(stage->root);
+    block_of(stage->root, 5000, 64);
+    assert_int_equal(ebb_region_close(child), 0); /* the pages change hands after the mark */
+    assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+    assert_int_equal(stats_of(stage->root).blocks.current, 1);
+    assert_int_equal(ebb_region_block_bytes(stage->root, survivor.block), 20000);
+    assert_true(pattern_holds(survivor.block, 20000, 20000));
+}
+
+static void a_relinked_block_can_shrink_and_not_grow(void **state) {
+    struct stage *stage = *state;
+    for (int closed = 0; closed < 2; closed++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        void *block = block_of(child, 20000, 4096);
+        struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_RELINK);
+        assert_int_equal(promote_one(child, stage->root, &survivor, NULL), 0);
+        if (closed)
+            ebb_region_close(child);
+        assert_refused(ebb_region_resize(stage->root, block, 20100), EBB_E_NO_ROOM);
+        assert_int_equal(ebb_region_resize(stage->root, block, 9000), 0);
+        assert_int_equal(ebb_region_block_bytes(stage->root, block), 9000);
+        assert_true(pattern_holds(block, 9000, 20000));
+        ebb_check_pool(stage->pool);
+        void *moved = ebb_region_realloc(stage->root, block, 50000, 64);
+        assert_true(moved && moved != block && pattern_holds(moved, 9000, 20000));
+        ebb_check_pool(stage->pool);
+        ebb_region_close(child);
+    }
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(a_copy_has_its_own_address_and_the_same_bytes),
+        STAGED(a_copy_keeps_the_alignment_of_its_address_or_the_one_asked),
+        STAGED(a_relinked_block_keeps_its_address_and_changes_owner),
+        STAGED(what_is_written_to_a_relinked_block_is_seen_by_its_new_owner),
+        STAGED(a_small_block_is_copied_though_relinking_was_asked),
+        STAGED(auto_relinks_what_pins_little_and_copies_the_rest),
+        STAGED(any_ancestor_can_be_the_target),
+        STAGED(a_relinked_block_released_early_gives_its_place_to_the_host),
+        STAGED(the_host_goes_on_allocating_around_departed_blocks),
+        STAGED(a_second_heir_gets_copies),
+        STAGED(a_guest_is_promoted_further_by_copy_while_its_host_is_open),
+        STAGED(a_survivor_with_a_run_of_its_own_takes_it_along_at_once),
+        STAGED(what_the_target_owns_already_stays_as_it_is),
+        STAGED(an_empty_list_does_nothing),
+        STAGED(costs_are_added_to_what_is_there),
+        STAGED(promoted_blocks_survive_a_rewind_of_their_source),
+        STAGED(a_block_promoted_before_a_mark_survives_the_rewind_of_its_owner),
+        STAGED(a_relinked_block_can_shrink_and_not_grow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

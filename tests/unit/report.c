@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * report.c - the tree of regions in text and JSON: complete, well formed, stoppable, and the same
+ * numbers as the counters.
+ */
+#include "kit/text.h"
+
+static struct page page;
+
+static int clear(void **state) {
+    memset(&page, 0, sizeof page);
+    return stage_open(state);
+}
+
+static const char *report(ebb_region region, enum ebb_report_format format) {
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_region(region, format, page_write, &page), 0);
+    return page.text;
+}
+
+static void a_region_is_one_line_of_text_with_its_numbers(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.name = "step", .parent = stage->root, .limit_bytes = 100000);
+    block_of(region, 5000, 64);
+    block_of(region, 100, 16);
+    report(region, EBB_REPORT_TEXT);
+    assert_int_equal(page_count(&page, "\n"), 1);
+    assert_int_equal(page.text[page.length - 1], '\n');
+    assert_non_null(strstr(page.text, "step: 2 blocks, requested 5100, used 5168"));
+    assert_non_null(strstr(page.text, "limit 100000"));
+}
+
+static void json_carries_the_same_numbers_as_the_counters(void **state) {
+    struct stage *stage = *state;
+    block_of(stage->root, 5000, 64);
+    void *gone = block_of(stage->root, 30000, 64);
+    assert_int_equal(ebb_region_release(stage->root, gone), 0);
+    struct ebb_region_stats stats = stats_of(stage->root);
+    report(stage->root, EBB_REPORT_JSON);
+    assert_true(page_is_json(&page));
+    assert_int_equal(page_number(&page, "blocks", 0), stats.blocks.current);
+    assert_int_equal(page_number(&page, "requested", 0), stats.requested.current);
+    assert_int_equal(page_number(&page, "used", 0), stats.used.current);
+    assert_int_equal(page_number(&page, "used_peak", 0), stats.used.peak);
+    assert_int_equal(page_number(&page, "reserved", 0), stats.reserved.current);
+    assert_int_equal(page_number(&page, "waste", 0), stats.waste);
+    assert_int_equal(page_number(&page, "pinned", 0), stats.pinned);
+}
+
+static void trees_of_every_shape_are_well_formed(void **state) {
+    struct stage *stage = *state;
+    ebb_region regions[60] = {stage->root};
+    for (int i = 1; i < 60; i++) {
+        regions[i] = OPEN(.name = "node", .parent = regions[i * 31 % i]);
+        report(stage->root, EBB_REPORT_JSON);
+        assert_true(page_is_json(&page));
+        assert_int_equal(page_count(&page, "\"name\":"), i + 1);
+        report(stage->root, EBB_REPORT_TEXT);
+        assert_int_equal(page_count(&page, "\n"), i + 1);
+    }
+    for (int i = 1; i < 60; i += 7) {
+        report(regions[i], EBB_REPORT_JSON);
+        assert_true(page_is_json(&page));
+    }
+}
+
+static void children_are_indented_below_their_parent(void **state) {
+    struct stage *stage = *state;
+    ebb_region a = OPEN(.name = "outer", .parent = stage->root);
+    ebb_region b = OPEN(.name = "inner", .parent = a);
+    assert_true(ebb_region_is_open(b));
+    report(stage->root, EBB_REPORT_TEXT);
+    const char *outer = strstr(page.text, "\n  outer"), *inner = strstr(page.text, "\n    inner");
+    assert_true(outer && inner && outer < inner);
+    report(a, EBB_REPORT_TEXT);
+    assert_memory_equal(page.text, "outer", 5);
+    assert_non_null(strstr(page.text, "\n  inner"));
+}
+
+static void names_with_any_bytes_stay_well_formed_json(void **state) {
+    struct stage *stage = *state;
+    for (int byte = 1; byte < 256; byte++) {
+        char name[] = {'a', (char)byte, 'b', '\0'};
+        ebb_region region = OPEN(.name = name, .parent = stage->root);
+        report(region, EBB_REPORT_JSON);
+        assert_true(page_is_json(&page));
+        ebb_region_close(region);
+    }
+}
+
+static void a_sealed_region_says_so(void **state) {
+    struct stage *stage = *state;
+    report(stage->root, EBB_REPORT_JSON);
+    assert_non_null(strstr(page.text, "\"sealed\":false"));
+    assert_int_equal(ebb_region_seal(stage->root), 0);
+    report(stage->root, EBB_REPORT_JSON);
+    assert_non_null(strstr(page.text, "\"sealed\":true"));
+    assert_non_null(strstr(report(stage->root, EBB_REPORT_TEXT), "(sealed)"));
+}
+
+static void a_pool_lists_its_roots_behind_its_own_numbers(void **state) {
+    struct stage *stage = *state;
+    ebb_region other = OPEN(.name = "other", .pool = stage->pool);
+    ebb_region child = OPEN(.name = "child", .parent = other);
+    block_of(child, 5000, 64);
+    struct ebb_pool_stats stats = pool_stats_of(stage->pool);
+    assert_int_equal(ebb_report_pool(stage->pool, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_true(page_is_json(&page));
+    assert_int_equal(page_number(&page, "owned", 0), stats.owned);
+    assert_int_equal(page_number(&page, "cached", 0), stats.cached);
+    assert_int_equal(page_number(&page, "open_regions", 0), 3);
+    assert_int_equal(page_count(&page, "\"name\":"), 3);
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_pool(stage->pool, EBB_REPORT_TEXT, page_write, &page), 0);
+    assert_memory_equal(page.text, "pool stage:", 11);
+    assert_int_equal(page_count(&page, "\n"), 4);
+    ebb_region_close(other);
+}
+
+static void a_pool_without_regions_is_well_formed(void **state) {
+    ebb_pool *pool = POOL(.name = "empty \"pool\"");
+    assert_int_equal(ebb_report_pool(pool, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_true(page_is_json(&page));
+    pool_end(pool);
+}
+
+static void no_pool_is_the_default_pool(void **state) {
+    assert_int_equal(ebb_report_pool(NULL, EBB_REPORT_TEXT, page_write, &page), 0);
+    assert_memory_equal(page.text, "pool default:", 13);
+}
+
+static void the_report_ends_when_the_callback_says_so(void **state) {
+    struct stage *stage = *state;
+    for (int i = 0; i < 5; i++)
+        assert_true(ebb_region_is_open(OPEN(.parent = stage->root)));
+    static const enum ebb_report_format formats[] = {EBB_REPORT_TEXT, EBB_REPORT_JSON};
+    for (int i = 0; i < 2; i++)
+        for (unsigned stop = 1; stop < 8; stop++) {
+            memset(&page, 0, sizeof page);
+            page.stop_at = stop;
+            unsigned expected = stop;
+            int result = ebb_report_region(stage->root, formats[i], page_write, &page);
+            assert_true(result == 77 || (result == 0 && page.calls < stop));
+            assert_true(page.calls <= expected);
+        }
+}
+
+static void a_deep_tree_keeps_one_line_a_region(void **state) {
+    struct stage *stage = *state;
+    ebb_region at = stage->root;
+    for (int i = 0; i < 200; i++)
+        at = OPEN(.name = "deep", .parent = at);
+    report(stage->root, EBB_REPORT_TEXT);
+    assert_int_equal(page_count(&page, "\n"), 201);
+    report(stage->root, EBB_REPORT_JSON);
+    assert_true(page_is_json(&page));
+}
+
+#define REPORT_TEST(test) cmocka_unit_test_setup_teardown(test, clear, stage_close)
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        REPORT_TEST(a_region_is_one_line_of_text_with_its_numbers),
+        REPORT_TEST(json_carries_the_same_numbers_as_the_counters),
+        REPORT_TEST(trees_of_every_shape_are_well_formed),
+        REPORT_TEST(children_are_indented_below_their_parent),
+        REPORT_TEST(names_with_any_bytes_stay_well_formed_json),
+        REPORT_TEST(a_sealed_region_says_so),
+        REPORT_TEST(a_pool_lists_its_roots_behind_its_own_numbers),
+        REPORT_TEST(a_pool_without_regions_is_well_formed),
+        REPORT_TEST(no_pool_is_the_default_pool),
+        REPORT_TEST(the_report_ends_when_the_callback_says_so),
+        REPORT_TEST(a_deep_tree_keeps_one_line_a_region),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

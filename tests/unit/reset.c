@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * reset.c - all blocks and children end, the region stays open, and as many pages stay with it
+ * as the caller says.
+ */
+#include "kit/test.h"
+
+static void everything_ends_and_the_region_serves_again(void **state) {
+    struct stage *stage = *state;
+    for (int round = 0; round < 20; round++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        for (size_t i = 0; i < 200; i++) {
+            block_of(stage->root, i * 37 % 3000, 16);
+            block_of(child, i * 11 % 3000, 16);
+        }
+        static const size_t keeps[] = {0, 10000, EBB_KEEP_ALL};
+        assert_int_equal(ebb_region_reset(stage->root, keeps[round % 3]), 0);
+        assert_false(ebb_region_is_open(child));
+        assert_true(ebb_region_is_open(stage->root));
+        struct ebb_region_stats stats = stats_of(stage->root);
+        assert_int_equal(stats.blocks.current + stats.requested.current + stats.used.current, 0);
+        assert_int_equal(stats.children, 0);
+        assert_int_equal(stats.waste, stats.reserved.current);
+        ebb_check_pool(stage->pool);
+    }
+}
+
+static void keeping_all_keeps_every_page(void **state) {
+    struct stage *stage = *state;
+    block_of(stage->root, 300 * KIB, 64);
+    block_of(stage->root, 100, 16);
+    uint64_t reserved = stats_of(stage->root).reserved.current;
+    for (int round = 0; round < 10; round++) {
+        assert_int_equal(ebb_region_reset(stage->root, EBB_KEEP_ALL), 0);
+        assert_int_equal(stats_of(stage->root).reserved.current, reserved);
+        block_of(stage->root, 300 * KIB, 64);
+        block_of(stage->root, 100, 16);
+        assert_int_equal(stats_of(stage->root).reserved.total, reserved);
+    }
+}
+
+static void keeping_nothing_gives_every_page_to_the_pool_hot(void **state) {
+    struct stage *stage = *state;
+    block_of(stage->root, 300 * KIB, 64);
+    struct ebb_pool_stats before = pool_stats_of(stage->pool);
+    assert_int_equal(ebb_region_reset(stage->root, 0), 0);
+    struct ebb_pool_stats after = pool_stats_of(stage->pool);
+    assert_int_equal(stats_of(stage->root).reserved.current, 0);
+    assert_int_equal(stats_of(stage->root).runs, 0);
+    assert_int_equal(after.owned, 0);
+    assert_int_equal(after.cached, before.reserved.current);
+    block_of(stage->root, 300 * KIB, 64);
+    assert_int_equal(pool_stats_of(stage->pool).reserved.total, before.reserved.total);
+}
+
+static void no_more_is_kept_than_was_asked(void **state) {
+    struct stage *stage = *state;
+    static const size_t keeps[] = {0, 1, 4095, 4096, 65536, 1 << 20, 10 << 20};
+    for (size_t i = 0; i < sizeof keeps / sizeof *keeps; i++) {
+        ebb_region other = OPEN(.pool = stage->pool);
+        block_of(stage->root, 60 * KIB, 64);
+        block_of(other, 60 * KIB, 64);
+        block_of(stage->root, 600 * KIB, 64);
+        assert_int_equal(ebb_region_reset(stage->root, keeps[i]), 0);
+        assert_true(stats_of(stage->root).reserved.current <= keeps[i]);
+        ebb_check_pool(stage->pool);
+        ebb_region_close(other);
+    }
+}
+
+static void the_region_keeps_its_name_limit_seal_and_parent(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .limit_bytes = 4096);
+    block_of(region, 4096, 64);
+    assert_int_equal(ebb_region_reset(region, EBB_KEEP_ALL), 0);
+    assert_int_equal(stats_of(region).limit, 4096);
+    assert_int_equal(stats_of(region).subtree_used, 0);
+    block_of(region, 4096, 64);
+    assert_no_block(ebb_region_alloc(region, 1, 1), EBB_E_REGION_LIMIT);
+    assert_true(ebb_region_is_ancestor(stage->root, region));
+    assert_int_equal(ebb_region_seal(region), 0);
+    assert_int_equal(ebb_region_reset(region, EBB_KEEP_ALL), 0);
+    assert_no_block(ebb_region_alloc(region, 1, 1), EBB_E_SEALED);
+}
+
+static void peaks_and_totals_outlive_a_reset(void **state) {
+    struct stage *stage = *state;
+    for (unsigned round = 1; round <= 5; round++) {
+        block_of(stage->root, 5000, 64);
+        block_of(stage->root, 100, 16);
+        assert_int_equal(ebb_region_reset(stage->root, 0), 0);
+        struct ebb_region_stats stats = stats_of(stage->root);
+        assert_int_equal(stats.blocks.total, 2 * round);
+        assert_int_equal(stats.blocks.peak, 2);
+        assert_int_equal(stats.requested.total, 5100 * round);
+        assert_int_equal(stats.requested.peak, 5100);
+    }
+}
+
+static void a_parents_budget_gets_everything_back(void **state) {
+    struct stage *stage = *state;
+    ebb_region parent = OPEN(.parent = stage->root, .limit_bytes = 10000);
+    ebb_region region = OPEN(.parent = parent), child = OPEN(.parent = region);
+    block_of(parent, 1008, 16);
+    block_of(region, 4096, 64);
+    block_of(child, 4096, 64);
+    assert_int_equal(stats_of(parent).subtree_used, 1008 + 8192);
+    assert_int_equal(ebb_region_reset(region, EBB_KEEP_ALL), 0);
+    assert_int_equal(stats_of(parent).subtree_used, 1008);
+}
+
+static void pages_kept_after_relinking_belong_to_the_region(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root);
+    for (int round = 0; round < 5; round++) {
+        char *blocks[3];
+        for (int i = 0; i < 3; i++)
+            blocks[i] = block_of(region, 8192, 4096);
+        struct ebb_survivor survivor = survivor_of(blocks[1], EBB_PROMOTE_RELINK);
+        assert_int_equal(ebb_promote(region, stage->root, &survivor, 1, NULL), 0);
+        assert_int_equal(ebb_region_reset(region, EBB_KEEP_ALL), 0);
+        ebb_check_pool(stage->pool);
+        assert_true(pattern_holds(blocks[1], 8192, 8192));
+        for (int i = 0; i < 4; i++) {
+            void *block = block_of(region, 6000, 64);
+            assert_ptr_equal(ebb_region_of(block).lane, region.lane);
+            assert_ptr_equal(ebb_region_of((char *)block + 5999).lane, region.lane);
+            assert_int_equal(ebb_region_release(region, block), 0);
+        }
+        ebb_check_pool(stage->pool);
+    }
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(everything_ends_and_the_region_serves_again),
+        STAGED(keeping_all_keeps_every_page),
+        STAGED(keeping_nothing_gives_every_page_to_the_pool_hot),
+        STAGED(no_more_is_kept_than_was_asked),
+        STAGED(the_region_keeps_its_name_limit_seal_and_parent),
+        STAGED(peaks_and_totals_outlive_a_reset),
+        STAGED(a_parents_budget_gets_everything_back),
+        STAGED(pages_kept_after_relinking_belong_to_the_region),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

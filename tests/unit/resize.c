@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * resize.c - blocks that grow and shrink where they are, in both lanes, at every edge.
+ */
+#include "kit/test.h"
+
+/* Sizes before and after: address and the common contents stay, counters follow. */
+static void assert_resizes(ebb_region region, void *block, size_t from, size_t to) {
+    struct ebb_region_stats before = stats_of(region);
+    assert_int_equal(ebb_region_resize(region, block, to), 0);
+    struct ebb_region_stats after = stats_of(region);
+    assert_true(pattern_holds(block, from < to ? from : to, (unsigned)from));
+    assert_int_equal(ebb_region_block_bytes(region, block), to);
+    assert_int_equal(after.requested.current, before.requested.current - from + to);
+    assert_int_equal(after.blocks.current, before.blocks.current);
+    assert_int_equal(after.blocks.total, before.blocks.total);
+    pattern_fill(block, to, (unsigned)to);
+}
+
+static void assert_no_room(ebb_region region, void *block, size_t to) {
+    struct ebb_region_stats before = stats_of(region);
+    size_t bytes = ebb_region_block_bytes(region, block);
+    assert_refused(ebb_region_resize(region, block, to), EBB_E_NO_ROOM);
+    struct ebb_region_stats after = stats_of(region);
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_int_equal(ebb_region_block_bytes(region, block), bytes);
+}
+
+static void the_last_small_block_grows_and_shrinks_by_single_bytes(void **state) {
+    struct stage *stage = *state;
+    block_of(stage->root, 10, 16);
+    void *block = block_of(stage->root, 0, 16);
+    for (size_t bytes = 0; bytes < 1500; bytes++) {
+        assert_resizes(stage->root, block, bytes, bytes + 1);
+        size_t used = 16 + (bytes + 16) / 16 * 16;
+        assert_int_equal(stats_of(stage->root).used.current, used);
+    }
+    for (size_t bytes = 1500; bytes > 0; bytes -= 3)
+        assert_resizes(stage->root, block, bytes, bytes - 3);
+    assert_int_equal(stats_of(stage->root).used.current, 32);
+    ebb_check_pool(stage->pool);
+}
+
+static void a_small_block_with_one_behind_it_only_shrinks(void **state) {
+    struct stage *stage = *state;
+    void *block = block_of(stage->root, 500, 16), *behind = block_of(stage->root, 8, 16);
+    assert_resizes(stage->root, block, 500, 512); /* its last granule was half empty */
+    assert_no_room(stage->root, block, 513);
+    assert_resizes(stage->root, block, 512, 496);
+    assert_resizes(stage->root, block, 496, 17);
+    assert_resizes(stage->root, block, 17, 0);
+    assert_true(pattern_holds(behind, 8, 8));
+    ebb_check_pool(stage->pool);
+}
+
+static void the_end_of_a_shrunk_small_block_is_used_again(void **state) {
+    enum { COUNT = 512 };
+    struct stage *stage = *state;
+    void *blocks[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        blocks[i] = block_of(stage->root, 1024, 16);
+    uint64_t reserved = stats_of(stage->root).reserved.current;
+    for (int i = 0; i < COUNT; i++)
+        assert_resizes(stage->root, blocks[i], 1024, 128);
+    ebb_check_pool(stage->pool);
+    for (int i = 0; i < COUNT; i++) { /* makes the lane look into its windows */
+        if (i % 4 == 0)
+            assert_int_equal(ebb_region_release(stage->root, blocks[i]), 0);
+        else
+            pattern_fill(blocks[i], 128, 128);
+    }
+    for (int i = 0; i < COUNT; i++)
+        block_of(stage->root, 512, 16);
+    assert_true(stats_of(stage->root).reserved.current <= reserved + 32 * KIB);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(i % 4 == 0 || pattern_holds(blocks[i], 128, 128));
+}
+
+static void a_small_block_grows_to_the_end_of_its_window_and_not_beyond(void **state) {
+    struct stage *stage = *state;
+    void *block = block_of(stage->root, 16, 16);
+    size_t bytes = 16;
+    while (ebb_region_resize(stage->root, block, bytes + 16) == 0)
+        bytes += 16;
+    assert_refused(ebb_last_error(), EBB_E_NO_ROOM);
+    assert_in_range(bytes, 1024, 32 * KIB);
+    memset(block, 7, bytes);
+    ebb_check_pool(stage->pool);
+    assert_no_room(stage->root, block, bytes + 1);
+    assert_no_room(stage->root, block, 1 * MIB);
+    block_of(stage->root, 100, 16);
+    assert_int_equal(((unsigned char *)block)[bytes - 1], 7);
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    assert_int_equal(stats_of(stage->root).requested.current, 100);
+}
+
+static void a_large_block_grows_into_free_space_behind_it(void **state) {
+    struct stage *stage = *state;
+    void *block = block_of(stage->root, 4096, 64), *gap = block_of(stage->root, 8192, 64);
+    block_of(stage->root, 2000, 64);
+    assert_no_room(stage->root, block, 4097);
+    assert_int_equal(ebb_region_release(stage->root, gap), 0);
+    assert_no_room(stage->root, block, 4096 + 8192 + 1);
+    assert_resizes(stage->root, block, 4096, 4097);
+    assert_resizes(stage->root, block, 4097, 4096 + 8192);
+    assert_no_room(stage->root, block, 4096 + 8192 + 1);
+    assert_resizes(stage->root, block, 4096 + 8192, 5000);
+    block_of(stage->root, 4096 + 8192 - 5056, 64);
+    ebb_check_pool(stage->pool);
+}
+
+static void the_last_large_block_grows_into_the_free_end(void **state) {
+    struct stage *stage = *state;
+    void *block = block_of(stage->root, 2000, 64);
+    uint64_t reserved = stats_of(stage->root).reserved.current;
+    assert_resizes(stage->root, block, 2000, reserved);
+    assert_no_room(stage->root, block, reserved + 1);
+    assert_resizes(stage->root, block, reserved, 3000);
+    assert_resizes(stage->root, block, 3000, reserved - 64);
+    assert_int_equal(stats_of(stage->root).reserved.current, reserved);
+    ebb_check_pool(stage->pool);
+}
+
+static void a_large_block_shrinks_to_its_least_and_gives_the_rest(void **state) {
+    struct stage *stage = *state;
+    char *block = block_of(stage->root, 64 * KIB, 64);
+    block_of(stage->root, 2000, 64);
+    assert_resizes(stage->root, block, 64 * KIB, 1025);
+    assert_int_equal(stats_of(stage->root).used.current, 1088 + 2048);
+    assert_ptr_equal(block_of(stage->root, 64 * KIB - 1088, 64), block + 1088);
+    assert_resizes(stage->root, block, 1025, 1);
+    assert_resizes(stage->root, block, 1, 0);
+    assert_int_equal(ebb_region_block_bytes(stage->root, block), 0);
+    ebb_check_pool(stage->pool);
+}
+
+static void resizing_to_the_same_size_changes_nothing(void **state) {
+    static const size_t sizes[] = {0, 1, 16, 1000, 1024, 1025, 4096, 100001};
+    struct stage *stage = *state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *block = block_of(stage->root, sizes[i], 16);
+        block_of(stage->root, 16, 16);
+        struct ebb_region_stats before = stats_of(stage->root);
+        assert_int_equal(ebb_region_resize(stage->root, block, sizes[i]), 0);
+        struct ebb_region_stats after = stats_of(stage->root);
+        assert_memory_equal(&before, &after, sizeof before);
+        assert_true(pattern_holds(block, sizes[i], (unsigned)sizes[i]));
+    }
+}
+
+static void totals_grow_by_increases_only(void **state) {
+    static const size_t sizes[] = {100, 5000};
+    struct stage *stage = *state;
+    for (size_t i = 0; i < 2; i++) {
+        void *block = block_of(stage->root, sizes[i], 16);
+        struct ebb_region_stats before = stats_of(stage->root);
+        assert_resizes(stage->root, block, sizes[i], sizes[i] / 2);
+        assert_int_equal(stats_of(stage->root).requested.total, before.requested.total);
+        assert_resizes(stage->root, block, sizes[i] / 2, sizes[i]);
+        struct ebb_region_stats after = stats_of(stage->root);
+        assert_int_equal(after.requested.total, before.requested.total + sizes[i] / 2);
+        assert_int_equal(after.requested.peak, before.requested.peak);
+        assert_int_equal(after.blocks.total, before.blocks.total);
+        assert_int_equal(after.used.peak, before.used.peak);
+    }
+}
+
+static void impossible_sizes_are_refused(void **state) {
+    struct stage *stage = *state;
+    void *small = block_of(stage->root, 100, 16), *large = block_of(stage->root, 5000, 64);
+    struct ebb_region_stats before = stats_of(stage->root);
+    for (size_t below = 0; below < 100; below++) {
+        assert_true(ebb_region_resize(stage->root, small, SIZE_MAX - below) < 0);
+        assert_refused(ebb_region_resize(stage->root, large, SIZE_MAX - below), EBB_E_SIZE);
+    }
+    assert_refused(ebb_region_resize(stage->root, small, (size_t)1 << 62), EBB_E_NO_ROOM);
+    assert_refused(ebb_region_resize(stage->root, large, (size_t)1 << 62), EBB_E_NO_ROOM);
+    struct ebb_region_stats after = stats_of(stage->root);
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_true(pattern_holds(small, 100, 100) && pattern_holds(large, 5000, 5000));
+}
+
+static void growing_counts_against_limits(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .limit_bytes = 4096);
+    void *large = block_of(region, 2048, 64), *small = block_of(region, 16, 16);
+    assert_int_equal(ebb_region_release(region, small), 0);
+    small = block_of(region, 16, 16);
+    assert_refused(ebb_region_resize(region, small, 2049), EBB_E_REGION_LIMIT);
+    assert_int_equal(stats_of(region).subtree_used, 2064);
+    assert_resizes(region, small, 16, 2048);
+    assert_resizes(region, small, 2048, 16);
+    assert_resizes(region, small, 16, 1000);
+    assert_int_equal(stats_of(region).subtree_used, 2048 + 1008);
+    assert_resizes(region, large, 2048, 1500);
+    assert_int_equal(stats_of(region).subtree_used, 1536 + 1008);
+    ebb_check_pool(stage->pool);
+}
+
+static void a_large_block_grows_only_up_to_the_limit(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .limit_bytes = 4096);
+    void *block = block_of(region, 2048, 64);
+    assert_refused(ebb_region_resize(region, block, 4097), EBB_E_REGION_LIMIT);
+    assert_int_equal(stats_of(region).subtree_used, 2048);
+    assert_resizes(region, block, 2048, 4096);
+    assert_int_equal(ebb_region_resize(region, block, 1024), 0);
+    assert_int_equal(stats_of(region).subtree_used, 1024);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(the_last_small_block_grows_and_shrinks_by_single_bytes),
+        STAGED(a_small_block_with_one_behind_it_only_shrinks),
+        STAGED(the_end_of_a_shrunk_small_block_is_used_again),
+        STAGED(a_small_block_grows_to_the_end_of_its_window_and_not_beyond),
+        STAGED(a_large_block_grows_into_free_space_behind_it),
+        STAGED(the_last_large_block_grows_into_the_free_end),
+        STAGED(a_large_block_shrinks_to_its_least_and_gives_the_rest),
+        STAGED(resizing_to_the_same_size_changes_nothing),
+        STAGED(totals_grow_by_increases_only),
+        STAGED(impossible_sizes_are_refused),
+        STAGED(growing_counts_against_limits),
+        STAGED(a_large_block_grows_only_up_to_the_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

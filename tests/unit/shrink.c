@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shrink.c - a pool gives back by itself what recent steps did not need: the moving peak plus a
+ * margin stays, one spike does not count, and keep_all switches all of it off.
+ */
+#include "kit/test.h"
+
+enum { RECENT = 16 };
+
+static void step(ebb_pool *pool, size_t bytes) {
+    ebb_region region = OPEN(.name = "step", .pool = pool);
+    block_of(region, bytes, 64);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void steps(ebb_pool *pool, unsigned count, size_t bytes) {
+    for (unsigned i = 0; i < count; i++)
+        step(pool, bytes);
+}
+
+static void steps_of_one_size_keep_their_pages_and_take_no_new_ones(void **state) {
+    struct stage *stage = *state;
+    steps(stage->pool, 3, 2 * MIB);
+    struct ebb_pool_stats before = pool_stats_of(stage->pool);
+    steps(stage->pool, 100, 2 * MIB);
+    struct ebb_pool_stats after = pool_stats_of(stage->pool);
+    assert_int_equal(after.reserved.total, before.reserved.total);
+    assert_int_equal(after.given_back, 0);
+    assert_int_equal(after.cached, before.cached);
+}
+
+static void one_spike_goes_back_at_its_own_end(void **state) {
+    struct stage *stage = *state;
+    steps(stage->pool, 20, 1 * MIB);
+    uint64_t usual = pool_stats_of(stage->pool).cached;
+    step(stage->pool, 100 * MIB);
+    assert_true(pool_stats_of(stage->pool).cached <= usual * 3 / 2);
+    assert_true(pool_stats_of(stage->pool).given_back >= 98 * MIB);
+}
+
+static void a_load_that_stays_high_is_kept(void **state) {
+    struct stage *stage = *state;
+    steps(stage->pool, 20, 1 * MIB);
+    steps(stage->pool, 4, 10 * MIB);
+    uint64_t given = pool_stats_of(stage->pool).given_back;
+    steps(stage->pool, 10, 10 * MIB);
+    assert_int_equal(pool_stats_of(stage->pool).given_back, given);
+    assert_true(pool_stats_of(stage->pool).cached >= 10 * MIB);
+}
+
+static void after_a_high_load_the_pool_falls_to_the_low_one(void **state) {
+    struct stage *stage = *state;
+    steps(stage->pool, RECENT, 10 * MIB);
+    steps(stage->pool, RECENT, 1 * MIB);
+    assert_true(pool_stats_of(stage->pool).recent_peak < 2 * MIB);
+    steps(stage->pool, 60, 1 * MIB); /* a quarter of a step at a time */
+    assert_true(pool_stats_of(stage->pool).cached <= 2 * MIB);
+    assert_true(pool_stats_of(stage->pool).cached >= 1 * MIB);
+}
+
+static void a_falling_load_gives_back_no_more_than_a_quarter_step_at_once(void **state) {
+    struct stage *stage = *state;
+    steps(stage->pool, RECENT, 16 * MIB);
+    uint64_t given = pool_stats_of(stage->pool).given_back, most = 0;
+    for (unsigned i = 0; i < 100; i++) {
+        step(stage->pool, 4 * MIB);
+        uint64_t now = pool_stats_of(stage->pool).given_back;
+        most = now - given > most ? now - given : most;
+        given = now;
+    }
+    assert_true(most > 0 && most <= 4 * MIB / 4 + 64 * KIB);
+}
+
+static void keep_all_never_gives_back(void **state) {
+    ebb_pool *pool = POOL(.keep_all = true);
+    step(pool, 50 * MIB);
+    steps(pool, 100, 64 * KIB);
+    assert_true(pool_stats_of(pool).cached >= 50 * MIB);
+    assert_int_equal(pool_stats_of(pool).given_back, 0);
+    assert_true(ebb_pool_trim(pool, 0) >= 50 * MIB);
+    pool_end(pool);
+}
+
+static uint64_t kept_with_margin(unsigned percent) {
+    ebb_pool *pool = POOL(.keep_margin_percent = percent);
+    steps(pool, 20, 4 * MIB);
+    step(pool, 100 * MIB);
+    uint64_t cached = pool_stats_of(pool).cached;
+    pool_end(pool);
+    return cached;
+}
+
+static void the_margin_is_kept_above_the_recent_peak(void **state) {
+    assert_in_range(kept_with_margin(0), 5 * MIB, 5 * MIB + 256 * KIB); /* 25 per cent */
+    assert_in_range(kept_with_margin(1), 4 * MIB, 4 * MIB + 256 * KIB);
+    assert_in_range(kept_with_margin(100), 8 * MIB, 8 * MIB + 256 * KIB);
+    assert_in_range(kept_with_margin(300), 16 * MIB, 16 * MIB + 256 * KIB);
+}
+
+static void steps_inside_a_root_are_step_boundaries_too(void **state) {
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < 20; i++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        block_of(child, i == 10 ? 100 * MIB : 1 * MIB, 64);
+        ebb_region_close(child);
+    }
+    assert_true(pool_stats_of(stage->pool).cached <= 2 * MIB);
+}
+
+static void deeper_regions_are_no_step_boundaries(void **state) {
+    struct stage *stage = *state;
+    ebb_region request = OPEN(.parent = stage->root);
+    for (unsigned i = 0; i < 20; i++) {
+        ebb_region scope = OPEN(.parent = request);
+        block_of(scope, i == 10 ? 50 * MIB : 1 * MIB, 64);
+        ebb_region_close(scope);
+    }
+    assert_int_equal(pool_stats_of(stage->pool).given_back, 0);
+    assert_true(pool_stats_of(stage->pool).cached >= 50 * MIB);
+    ebb_region_close(request);
+}
+
+static void shrinking_never_takes_pages_of_open_regions(void **state) {
+    struct stage *stage = *state;
+    void *kept = block_of(stage->root, 20 * MIB, 64);
+    for (unsigned i = 0; i < 40; i++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        block_of(child, i % 8 == 3 ? 30 * MIB : 64 * KIB, 64);
+        ebb_region_close(child);
+    }
+    assert_true(pattern_holds(kept, 20 * MIB, 20 * MIB));
+    assert_true(pool_stats_of(stage->pool).owned >= 20 * MIB);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(steps_of_one_size_keep_their_pages_and_take_no_new_ones),
+        STAGED(one_spike_goes_back_at_its_own_end),
+        STAGED(a_load_that_stays_high_is_kept),
+        STAGED(after_a_high_load_the_pool_falls_to_the_low_one),
+        STAGED(a_falling_load_gives_back_no_more_than_a_quarter_step_at_once),
+        cmocka_unit_test(keep_all_never_gives_back),
+        cmocka_unit_test(the_margin_is_kept_above_the_recent_peak),
+        STAGED(steps_inside_a_root_are_step_boundaries_too),
+        STAGED(deeper_regions_are_no_step_boundaries),
+        STAGED(shrinking_never_takes_pages_of_open_regions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
