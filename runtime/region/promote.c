@@ -247,10 +247,9 @@ static void replace_entry(struct ebb_piece *old, struct ebb_piece *entry) {
         entry->after->before = entry;
 }
 
-static void fix_run_first(struct ebb_piece *old, struct ebb_piece *entry) {
-    struct ebb_piece *run = range_run_at(entry->addr);
-    if (run->run.first == old)
-        run->run.first = entry;
+static void fix_run_first(const struct region *host, struct ebb_piece *entry) {
+    if (!entry->before)
+        runs_around(host, entry->addr)->run.first = entry;
 }
 
 /* A block that has a run of its own takes it along at once; returns the bytes that it pins. */
@@ -277,7 +276,7 @@ static size_t move_run(struct region *source, struct region *target, struct ebb_
 /* A block between others stays where it is until its host closes. */
 static void depart(struct region *source, struct region *target, struct ebb_piece *old,
                    struct ebb_piece *entry) {
-    fix_run_first(old, entry);
+    fix_run_first(source, entry);
     entry->block.spare = old;
     old->block.spare = entry;
     old->state = PIECE_UNUSED;
@@ -314,15 +313,15 @@ static void relink(struct promotion *promotion, void *block, struct ebb_piece *e
 }
 
 void promote_return(struct region *owner, struct ebb_piece *block) {
-    struct ebb_piece *run = range_run_at(block->addr), *own = block->block.spare;
-    struct region *host = region_of_piece(run);
+    struct ebb_piece *own = block->block.spare;
+    struct region *host = region_of_piece(own);
     piece_unlink(&host->departed, own);
     piece_unlink(&owner->blocks, block);
     if (!host->departed)
         host->heir = NULL;
     replace_entry(block, own);
-    fix_run_first(block, own);
     piece_set_owner(own, host->owner);
+    fix_run_first(host, own);
     host->lent -= own->bytes;
     owner->guests -= own->bytes;
     piece_give(&owner->store, block);

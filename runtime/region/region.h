@@ -158,6 +158,9 @@ void runs_add(struct region *region, struct ebb_piece *run);
 void runs_give(struct region *region, struct ebb_piece *run);
 void runs_give_empty(struct region *region, struct ebb_piece *piece);
 
+/* The region's own run around `addr`, found without a look at what other threads may change. */
+struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
+
 /* Takes in the hot pages behind all runs and joins runs that touch; true if it got any. */
 bool runs_claim(struct region *region);
 

@@ -136,8 +136,15 @@ void runs_give(struct region *region, struct ebb_piece *run) {
     pool_give(region->pool, run);
 }
 
+struct ebb_piece *runs_around(const struct region *region, uintptr_t addr) {
+    struct ebb_piece *run = region->runs;
+    while (run && addr - run->addr >= run->bytes)
+        run = run->next;
+    return run;
+}
+
 void runs_give_empty(struct region *region, struct ebb_piece *piece) {
-    struct ebb_piece *run = range_run_at(piece->addr);
+    struct ebb_piece *run = runs_around(region, piece->addr);
     CHECK(run && run->run.first == piece && run->run.end == piece->after);
     piece_give(&region->store, run->run.end);
     piece_give(&region->store, piece);
