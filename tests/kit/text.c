@@ -28,11 +28,36 @@ unsigned page_count(const struct page *page, const char *part) {
 
 static const char *read_value(const char *at);
 
+/* A character of more than one byte in UTF-8; gives its last byte, or NULL if it is none. */
+static const char *read_wide(const char *at) {
+    static const struct {
+        unsigned lead, mask, least;
+        int more;
+    } kinds[] = {{0xc0, 0xe0, 0x80, 1}, {0xe0, 0xf0, 0x800, 2}, {0xf0, 0xf8, 0x10000, 3}};
+    unsigned char lead = (unsigned char)*at;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if ((lead & kinds[i].mask) != kinds[i].lead)
+            continue;
+        unsigned value = lead & ~kinds[i].mask;
+        for (int k = 0; k < kinds[i].more; k++) {
+            unsigned char next = (unsigned char)*++at;
+            if ((next & 0xc0) != 0x80)
+                return NULL;
+            value = value << 6 | (next & 0x3f);
+        }
+        bool surrogate = value >= 0xd800 && value < 0xe000;
+        return value >= kinds[i].least && value <= 0x10ffff && !surrogate ? at : NULL;
+    }
+    return NULL;
+}
+
 static const char *read_string(const char *at) {
     if (*at++ != '"')
         return NULL;
     for (; *at != '"'; at++) {
-        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f)
+        if ((unsigned char)*at >= 0x80 && !(at = read_wide(at)))
+            return NULL;
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
             return NULL;
         if (*at != '\\')
             continue;

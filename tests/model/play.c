@@ -81,7 +81,7 @@ static void end(struct model *model) {
             shadow_close(model, at);
         }
     MODEL_DEMAND(model, model->block_count == 0 && model->bytes == 0);
-    for (unsigned i = 0; i < MODEL_GHOSTS && i < model->closed_count; i++)
+    for (unsigned i = 0; !model->shared && i < MODEL_GHOSTS && i < model->closed_count; i++)
         MODEL_DEMAND(model, !ebb_region_is_open(model->closed[i]));
 }
 

@@ -288,8 +288,9 @@ void op_limit(struct model *model) {
     MODEL_DEMAND(model, ebb_pool_set_reserved_limit(model->pool, limit) == 0);
 }
 
+/* Not where other threads open regions: the slot of a stale handle may be in use by one of them. */
 void op_use_closed(struct model *model) {
-    if (model->closed_count == 0)
+    if (model->closed_count == 0 || (model->shared && !model->phantom))
         return;
     size_t known = model->closed_count < MODEL_GHOSTS ? model->closed_count : MODEL_GHOSTS;
     ebb_region closed = model->closed[model_below(model, known)];

@@ -88,6 +88,23 @@ static void names_with_any_bytes_stay_well_formed_json(void **state) {
     }
 }
 
+static void names_in_utf8_stay_readable_and_are_cut_cleanly(void **state) {
+    struct stage *stage = *state;
+    static const char *const pieces[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x8c\x8a"};
+    for (int i = 0; i < 3; i++)
+        for (size_t before = 0; before < 8; before++) {
+            char name[64] = "";
+            memset(name, 'x', before);
+            while (strlen(name) < 40)
+                strcat(name, pieces[i]);
+            ebb_region region = OPEN(.name = name, .parent = stage->root);
+            report(region, EBB_REPORT_JSON);
+            assert_true(page_is_json(&page));
+            assert_true(page_count(&page, pieces[i]) >= 5);
+            ebb_region_close(region);
+        }
+}
+
 static void a_sealed_region_says_so(void **state) {
     struct stage *stage = *state;
     report(stage->root, EBB_REPORT_JSON);
@@ -165,6 +182,7 @@ int main(void) {
         REPORT_TEST(trees_of_every_shape_are_well_formed),
         REPORT_TEST(children_are_indented_below_their_parent),
         REPORT_TEST(names_with_any_bytes_stay_well_formed_json),
+        REPORT_TEST(names_in_utf8_stay_readable_and_are_cut_cleanly),
         REPORT_TEST(a_sealed_region_says_so),
         REPORT_TEST(a_pool_lists_its_roots_behind_its_own_numbers),
         REPORT_TEST(a_pool_without_regions_is_well_formed),
