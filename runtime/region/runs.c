@@ -138,7 +138,7 @@ void runs_give(struct region *region, struct ebb_piece *run) {
 
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr) {
     struct ebb_piece *run = region->runs;
-    while (run && addr - run->addr >= run->bytes)
+    while (run && !range_covers(run, addr))
         run = run->next;
     return run;
 }
