@@ -68,6 +68,9 @@ struct ebb_piece {
             struct ebb_piece *end;   /* the PIECE_END behind the last one; NULL if relinked */
         } run;
         struct {
+            struct ebb_piece *run; /* that it ends */
+        } end;
+        struct {
             struct ebb_piece *none; /* run.first of a relinked run: NULL */
             size_t used;            /* bytes of survivors alive in it */
             uint32_t live_blocks;   /* survivors alive in it */

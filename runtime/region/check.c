@@ -74,6 +74,7 @@ static void check_run(const struct region *region, const struct ebb_piece *run) 
         at = piece_end(piece);
     }
     CHECK_ALWAYS(at == piece_end(run) && run->run.end->addr == at && !run->run.end->after);
+    CHECK_ALWAYS(run->run.end->end.run == run);
 }
 
 static void check_runs(const struct region *region) {

@@ -121,6 +121,7 @@ void runs_add(struct region *region, struct ebb_piece *run) {
     end->before = top;
     run->run.first = top;
     run->run.end = end;
+    end->end.run = run;
     piece_push(&region->runs, run);
     region->run_count++;
     region->main_run = run;
@@ -144,8 +145,8 @@ struct ebb_piece *runs_around(const struct region *region, uintptr_t addr) {
 }
 
 void runs_give_empty(struct region *region, struct ebb_piece *piece) {
-    struct ebb_piece *run = runs_around(region, piece->addr);
-    CHECK(run && run->run.first == piece && run->run.end == piece->after);
+    struct ebb_piece *run = piece->after->end.run;
+    CHECK(run->run.first == piece && run->run.end == piece->after);
     piece_give(&region->store, run->run.end);
     piece_give(&region->store, piece);
     runs_give(region, run);
@@ -177,6 +178,7 @@ static void chain(struct region *region, struct ebb_piece *run, const struct ebb
     last->after = first;
     first->before = last;
     run->run.end = joined->run.end;
+    run->run.end->end.run = run;
     merge_at(region, last, first);
 }
 
