@@ -30,7 +30,7 @@ static struct ebb_piece *survivor_over(const struct region *region, const struct
                                        uintptr_t addr) {
     struct ebb_piece *block = region->blocks;
     while (block && (block->state != PIECE_BLOCK || block->block.run != run ||
-                     addr - block->addr >= block->bytes))
+                     addr < block->addr || addr >= piece_end(block)))
         block = block->next;
     return block;
 }

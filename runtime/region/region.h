@@ -161,7 +161,8 @@ void runs_give_empty(struct region *region, struct ebb_piece *piece);
 /* The region's own run around `addr`, found without a look at what other threads may change. */
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
 
-/* Takes in the hot pages behind all runs and joins runs that touch; true if it got any. */
+/* Takes in the hot pages behind all runs and joins runs that touch; true if either
+ * happened, so that there may be room now. */
 bool runs_claim(struct region *region);
 
 /* Makes the top long enough for `bytes` at `align`. */

@@ -232,7 +232,8 @@ static void claim_locked(struct region *region) {
 
 bool runs_claim(struct region *region) {
     struct ebb_pool *pool = region->pool;
-    uint64_t before = region->reserved.current;
+    uint64_t bytes = region->reserved.current;
+    size_t count = region->run_count;
     if (!region->runs || region->measuring || region->keeper)
         return false;
     pthread_mutex_lock(&pool->lock);
@@ -240,7 +241,7 @@ bool runs_claim(struct region *region) {
         claim_locked(region);
     pool_note_growth_locked(pool);
     pthread_mutex_unlock(&pool->lock);
-    return region->reserved.current > before;
+    return region->reserved.current > bytes || region->run_count < count;
 }
 
 /* ---- growing ---- */
@@ -278,6 +279,7 @@ int runs_grow(struct region *region, size_t bytes, size_t align) {
         return error_set(EBB_E_SIZE, "%zu bytes at alignment %zu overflow", bytes, align);
     uintptr_t end = region->main_run ? piece_end(region->main_run) : 0;
     uintptr_t from = region->top ? region->top->addr : end;
+    CHECK(size_align(from, align) + bytes > end); /* who grows has looked for room */
     wish.extend = size_align(size_align(from, align) + bytes - end, EBB_PAGE);
     wish_for_growth(region, &wish);
     return take_pages(region, &wish);
