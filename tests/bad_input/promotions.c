@@ -58,6 +58,8 @@ static void sealed_targets_are_refused(void **state) {
     court_note(court);
     assert_list_refused(court, below, court->sealed, list, 2, EBB_E_SEALED);
     assert_text_names("'sealed'");
+    assert_list_refused(court, below, court->sealed, &list[0], 1, EBB_E_SEALED);
+    assert_list_refused(court, below, court->sealed, &list[1], 1, EBB_E_SEALED);
     list[1].mode = EBB_PROMOTE_COPY;
     assert_int_equal(ebb_promote(below, court->root, list, 2, NULL), 0); /* past the seal */
 }

@@ -22,6 +22,8 @@ static void check_refusal(const struct model *model, int region, size_t used) {
         MODEL_DEMAND(model, code == EBB_E_SEALED);
     else if (code == EBB_E_POOL_LIMIT)
         MODEL_DEMAND(model, model->limited);
+    else if (code == EBB_E_MEMORY)
+        MODEL_DEMAND(model, model->faulty);
     else
         MODEL_DEMAND(model, code == EBB_E_REGION_LIMIT && shadow_may_refuse(model, region, used));
 }

@@ -30,19 +30,19 @@ static uint64_t number_from(const char *name, uint64_t otherwise) {
 
 static void play_alone(uint64_t seed) {
     ebb_pool *pool = POOL(.name = "model");
-    model_play(seed, ops, pool, false, false);
+    model_play(seed, ops, pool, 0);
     pool_end(pool);
 }
 
 static void play_limited(uint64_t seed) {
     ebb_pool *pool = POOL(.name = "limited", .limit_used_bytes = 6 * MIB,
                           .limit_reserved_bytes = 12 * MIB, .keep_margin_percent = 1);
-    model_play(seed, ops, pool, false, true);
+    model_play(seed, ops, pool, MODEL_LIMITED);
     pool_end(pool);
 }
 
 static void play_measuring(uint64_t seed) {
-    model_play(seed, ops, NULL, true, false);
+    model_play(seed, ops, NULL, MODEL_SHARED);
 }
 
 struct share {
@@ -53,7 +53,7 @@ struct share {
 
 static void *play_share(void *context) {
     const struct share *share = context;
-    model_play(share->seed, ops / 2, share->pool, true, false);
+    model_play(share->seed, ops / 2, share->pool, MODEL_SHARED);
     return NULL;
 }
 

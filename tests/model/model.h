@@ -63,6 +63,7 @@ struct model {
     bool shared;    /* other threads use the pool */
     bool phantom;   /* a tree of measuring regions: blocks have no memory */
     bool limited;   /* the pool has limits that may refuse */
+    bool faulty;    /* acquisitions fail at random */
     bool trace;     /* say what is done */
     struct shadow_region regions[MODEL_REGIONS];
     struct shadow_block blocks[MODEL_BLOCKS];
@@ -139,9 +140,11 @@ void op_trim(struct model *model);
 void op_limit(struct model *model);
 void op_use_closed(struct model *model);
 
-/* ---- model.c ---- */
+/* ---- play.c ---- */
+
+enum model_flags { MODEL_SHARED = 1, MODEL_LIMITED = 2, MODEL_FAULTY = 4 };
 
 /* `ops` operations from this seed on the pool (NULL: measuring). Closes all it opened. */
-void model_play(uint64_t seed, uint64_t ops, ebb_pool *pool, bool shared, bool limited);
+void model_play(uint64_t seed, uint64_t ops, ebb_pool *pool, unsigned flags);
 
 #endif

@@ -99,18 +99,20 @@ static void say_where(int signal_number) {
     raise(signal_number);
 }
 
-void model_play(uint64_t seed, uint64_t ops, ebb_pool *pool, bool shared, bool limited) {
+void model_play(uint64_t seed, uint64_t ops, ebb_pool *pool, unsigned flags) {
     struct model *model = calloc(1, sizeof *model);
     if (!model)
         abort();
-    *model = (struct model){.seed = seed, .state = seed, .pool = pool, .shared = shared,
-                            .limited = limited, .phantom = pool == NULL};
+    *model = (struct model){.seed = seed, .state = seed, .pool = pool, .phantom = pool == NULL};
+    model->shared = flags & MODEL_SHARED;
+    model->limited = flags & MODEL_LIMITED;
+    model->faulty = flags & MODEL_FAULTY;
     model->trace = getenv("EBB_TRACE") != NULL;
     playing = model;
     signal(SIGABRT, say_where);
     for (model->op = 0; model->op < ops; model->op++) {
         act(model);
-        if (model->op % 500 == 499 || (model->trace && !shared))
+        if (model->op % 500 == 499 || (model->trace && !model->shared))
             shadow_check_all(model);
     }
     end(model);

@@ -34,7 +34,8 @@ void op_open(struct model *model) {
             .sealed = sealed, .measure = model->phantom && parent == MODEL_NONE,
             .sites = model_chance(model, 6)));
     if (!ebb_region_is_open(region)) {
-        MODEL_DEMAND(model, model->limited && ebb_last_error() == EBB_E_POOL_LIMIT);
+        bool refused = model->limited && ebb_last_error() == EBB_E_POOL_LIMIT;
+        MODEL_DEMAND(model, refused || (model->faulty && ebb_last_error() == EBB_E_MEMORY));
         return;
     }
     int at = shadow_open(model, region, parent, limit, sealed);
@@ -101,8 +102,10 @@ void op_mark(struct model *model) {
     struct shadow_region *at = &model->regions[region];
     model_say(model, "region %d: mark %u", region, at->mark_count);
     struct shadow_mark mark = {ebb_region_mark(at->handle), ++model->now};
-    MODEL_DEMAND(model, mark.mark.serial != 0);
-    at->marks[at->mark_count++] = mark;
+    if (mark.mark.serial)
+        at->marks[at->mark_count++] = mark;
+    else
+        MODEL_DEMAND(model, model->faulty && ebb_last_error() == EBB_E_MEMORY);
     shadow_check_region(model, region);
 }
 
@@ -197,7 +200,8 @@ static void check_failure(const struct model *model, int source, int target, int
     if (to->sealed && source != target)
         MODEL_DEMAND(model, result == EBB_E_SEALED);
     else
-        MODEL_DEMAND(model, result == EBB_E_REGION_LIMIT || result == EBB_E_POOL_LIMIT);
+        MODEL_DEMAND(model, result == EBB_E_REGION_LIMIT || result == EBB_E_POOL_LIMIT ||
+                                (model->faulty && result == EBB_E_MEMORY));
     for (size_t i = 0; i < listing->count; i++)
         MODEL_DEMAND(model, listing->list[i].block == listing->before[i].addr);
 }
@@ -274,7 +278,7 @@ void op_trim(struct model *model) {
         return;
     model_say(model, "trim to %zu", target);
     ebb_pool_trim(model->pool, target);
-    if (model->shared)
+    if (model->shared || model->faulty)
         return;
     MODEL_DEMAND(model, ebb_pool_read_stats(model->pool, &stats) == 0);
     MODEL_DEMAND(model, stats.cached <= target);

@@ -182,6 +182,24 @@ static void windows_that_were_emptied_since_the_mark_are_given_back_once(void **
     }
 }
 
+static void a_window_is_free_to_go_once_no_mark_points_into_it(void **state) {
+    enum { COUNT = 2000 };
+    struct stage *stage = *state;
+    static void *blocks[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i] = block_of(stage->root, 512, 16);
+        if (i % 5 == 0) {
+            ebb_mark mark = mark_of(stage->root);
+            assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+        }
+    }
+    uint64_t reserved = stats_of(stage->root).reserved.current;
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(ebb_region_release(stage->root, blocks[i]), 0);
+    block_of(stage->root, reserved * 3 / 4, 64);
+    assert_int_equal(stats_of(stage->root).reserved.peak, reserved);
+}
+
 static void blocks_promoted_to_the_region_since_the_mark_end(void **state) {
     struct stage *stage = *state;
     for (int closed = 0; closed < 2; closed++) {
@@ -271,6 +289,7 @@ int main(void) {
         STAGED(an_older_block_is_never_ended_though_its_neighbours_moved),
         STAGED(newer_blocks_released_before_the_rewind_are_ended_once),
         STAGED(windows_that_were_emptied_since_the_mark_are_given_back_once),
+        STAGED(a_window_is_free_to_go_once_no_mark_points_into_it),
         STAGED(blocks_promoted_to_the_region_since_the_mark_end),
         STAGED(children_are_not_touched_by_a_rewind),
         STAGED(marks_of_other_regions_are_refused),
