@@ -4,7 +4,7 @@
  *
  * Only bare passes: its blocks have an address but no memory.
  */
-#include "loop.h"
+#include "regionless.h"
 
 static char nowhere[16];
 
@@ -34,35 +34,14 @@ static inline void give(uint16_t owner, void *block) {
     (void)block;
 }
 
-static inline bool open_nothing(uint16_t region, uint16_t parent) {
-    (void)region;
-    (void)parent;
-    return true;
-}
-
-static inline bool close_nothing(uint16_t region, uint16_t parent, struct slot *slots,
-                                 const struct script_survivor *survivors, uint32_t count) {
-    (void)region;
-    (void)parent;
-    (void)slots;
-    (void)survivors;
-    (void)count;
-    return true;
-}
-
 static const struct heap_ops ops = {take, take, resize, move, give, open_nothing, close_nothing};
 
 static void pass_bare(struct replay *replay) {
     loop_pass(replay, &ops, REPLAY_BARE);
 }
 
-static bool start(const struct script *script) {
-    (void)script;
-    return true;
-}
-
 const struct heap heap_empty = {
     .name = "empty",
     .pass = {[REPLAY_BARE] = pass_bare},
-    .start = start,
+    .start = start_nothing,
 };

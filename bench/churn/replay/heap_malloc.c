@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "loop.h"
+#include "regionless.h"
 
 static inline void *take(uint16_t region, size_t bytes, size_t align) {
     (void)region;
@@ -40,22 +40,6 @@ static inline void give(uint16_t owner, void *block) {
     free(block);
 }
 
-static inline bool open_nothing(uint16_t region, uint16_t parent) {
-    (void)region;
-    (void)parent;
-    return true;
-}
-
-static inline bool close_nothing(uint16_t region, uint16_t parent, struct slot *slots,
-                                 const struct script_survivor *survivors, uint32_t count) {
-    (void)region;
-    (void)parent;
-    (void)slots;
-    (void)survivors;
-    (void)count;
-    return true;
-}
-
 static const struct heap_ops ops = {take, take_zeroed, resize,       move,
                                     give, open_nothing, close_nothing};
 
@@ -71,13 +55,8 @@ static void pass_account(struct replay *replay) {
     loop_pass(replay, &ops, REPLAY_ACCOUNT);
 }
 
-static bool start(const struct script *script) {
-    (void)script;
-    return true;
-}
-
 const struct heap heap_malloc = {
     .name = "malloc",
     .pass = {pass_bare, pass_touch, pass_account},
-    .start = start,
+    .start = start_nothing,
 };
