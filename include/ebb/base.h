@@ -56,10 +56,35 @@ enum ebb_error {
     EBB_E_NO_ROOM = -13,     /* the block cannot be resized where it is */
     EBB_E_NOT_ANCESTOR = -14, /* the target of a promotion is no ancestor of the source */
     EBB_E_MEASURING = -15,   /* not possible on a measuring region: it has no memory */
-    EBB_E_BUSY = -16,        /* the pool still has open regions */
+    EBB_E_BUSY = -16,        /* the pool still has open regions; the region is being closed */
     EBB_E_LIVE_BLOCKS = -17, /* strict close: blocks are alive that nobody promoted */
     EBB_E_CHILD_OPEN = -18,  /* strict close: a child is still open */
-    EBB_E_DUPLICATE = -19    /* a list names the same block twice */
+    EBB_E_DUPLICATE = -19,   /* a list names the same block or object twice */
+    EBB_E_NOT_OWNED = -20,   /* the object is not owned by that region */
+    EBB_E_MEMBER = -21,      /* the object is a member of a composite and moves with it only */
+    EBB_E_TYPE = -22,        /* the object is of another type, or the type is no good */
+    EBB_E_BORROWED = -23,    /* not while the object is lent to another region */
+    EBB_E_CYCLE = -24,       /* an object would contain itself */
+    EBB_E_DEPTH = -25,       /* objects are nested deeper than EBB_DEPTH_MAX */
+    EBB_E_CLEANUP = -26,     /* the region is closed, but a cleanup callback failed */
+    EBB_E_DTYPE = -27,       /* the data type is none, or not the one that is needed */
+    EBB_E_SHAPE = -28,       /* dimensions, shapes or strides are no good or do not agree */
+    EBB_E_VIEW = -29,        /* the elements cannot be seen that way without a copy */
+    EBB_E_OVERLAP = -30,     /* source and destination share memory */
+    EBB_E_VALUE = -31,       /* the data type cannot hold the value exactly */
+    EBB_E_EMPTY = -32,       /* a list of sequences or samples is empty */
+    EBB_E_LENGTH_COUNT = -33, /* as many lengths as sequences are needed */
+    EBB_E_LENGTH_NEGATIVE = -34, /* a sequence is shorter than nothing */
+    EBB_E_LENGTH_EXCEEDS = -35,  /* a length is greater than the padded length */
+    EBB_E_TOTAL_LENGTH = -36, /* the total length is less than the longest sequence */
+    EBB_E_UNSORTED = -37,    /* lengths do not decrease, though that was promised */
+    EBB_E_BATCH_SIZES = -38, /* batch sizes grow, or do not sum to the rows */
+    EBB_E_PERMUTATION = -39, /* indices are no permutation */
+    EBB_E_METADATA = -40,    /* metadata does not fit the kind of sample */
+    EBB_E_STRUCTURE = -41,   /* samples of one batch are not built alike */
+    EBB_E_EXCHANGE = -42,    /* a DLPack struct is no good, some consumers would misread it, or its
+                              * producer forbids to write to the elements */
+    EBB_E_ORDER = -43        /* a scope is left out of order */
 };
 
 /* Code of the last failed call on this thread; EBB_OK if none failed yet. Any thread. */

@@ -3,10 +3,26 @@
 #ifndef EBB_EBB_H
 #define EBB_EBB_H
 
+#include <ebb/alias.h>
 #include <ebb/base.h>
+#include <ebb/batch.h>
+#include <ebb/cleanup.h>
+#include <ebb/collate.h>
+#include <ebb/copy.h>
+#include <ebb/current.h>
+#include <ebb/exchange.h>
+#include <ebb/object.h>
+#include <ebb/own.h>
 #include <ebb/pool.h>
 #include <ebb/promote.h>
+#include <ebb/ragged.h>
 #include <ebb/region.h>
 #include <ebb/report.h>
+#include <ebb/sample.h>
+#include <ebb/sequence.h>
+#include <ebb/step.h>
+#include <ebb/tensor.h>
+#include <ebb/value.h>
+#include <ebb/view.h>
 
 #endif

@@ -3,13 +3,14 @@
  * ebb/pool.h - pools: where regions get their pages from.
  *
  * A pool hands runs of pages to regions and takes them back when regions close. Pages that came
- * back stay mapped and hot for the next step (`cached`). Three numbers describe it, always:
+ * back stay mapped and hot for the next step (`cached`); those under exported tensors that outlived
+ * their region are `held` until they are given back. These numbers describe it, always:
  *
- *     reserved = owned by open regions + cached            in bytes, whole pages
+ *     reserved = owned by open regions + cached + held     in bytes, whole pages
  *     owned    = used by live blocks + waste               per region, summed
  *
- * Pages come from an arena of jemalloc that ebb keeps for itself, inside one range of addresses
- * that is reserved once per process: whether a pointer is ebb's is one comparison.
+ * Pages come from one range of addresses that is reserved once per process: whether a pointer is
+ * ebb's is one comparison.
  *
  * A pool gives memory back in two ways. ebb_pool_trim() does it at once. And at every step
  * boundary (the close of a region that held pages and is a root or the child of one) the pool
@@ -58,7 +59,8 @@ EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *o
 
 /*
  * Ends the pool; all its pages go back to the system. Errors: EBB_E_BUSY while a region of the
- * pool is open (the text names how many), EBB_E_ARGUMENT for NULL or the default pool.
+ * pool is open (the text names how many) or pages are held for exports (how many bytes),
+ * EBB_E_ARGUMENT for NULL or the default pool.
  */
 EBB_API int ebb_pool_destroy(ebb_pool *pool);
 
@@ -103,15 +105,16 @@ struct ebb_pool_stats {
     struct ebb_meter blocks;     /* count of blocks */
     struct ebb_meter requested;  /* as the callers asked */
     struct ebb_meter used;       /* as rounded and placed: requested + padding of live blocks */
-    struct ebb_meter reserved;   /* pages held: owned + cached */
+    struct ebb_meter reserved;   /* pages: owned + cached + held */
     uint64_t owned;              /* pages held by open regions */
-    uint64_t cached;             /* pages held by none, hot: reserved - owned */
+    uint64_t cached;             /* pages of nobody, hot */
     uint64_t waste;              /* owned - used: gaps, padding, unused tails, pinned bytes */
     uint64_t pinned;             /* part of waste: relinked pages around live survivors */
     uint64_t recent_peak;        /* moving peak of owned bytes that the pool keeps for */
     uint64_t given_back;         /* bytes given back to the system so far */
     uint64_t open_regions;       /* count */
     uint64_t opened_regions;     /* count, since the pool's birth */
+    uint64_t held;               /* pages under exports that outlived their region */
 };
 
 /* Fills *stats (its `size` field must be set). Errors: EBB_E_ARGUMENT. Regions quiescent. */

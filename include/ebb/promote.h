@@ -5,8 +5,9 @@
  * A block is promoted from the region that holds it to an ancestor. By copy: the ancestor gets a
  * block of its own with the same bytes. By relinking: no byte moves; the block keeps its address
  * and the run of pages around it changes owner, at the latest when the source closes. The bytes
- * of those pages that hold no survivor are pinned until the block is released. `auto` weighs
- * bytes to copy against bytes that would be pinned.
+ * of those pages that hold no survivor are pinned until the block is released. `auto` relinks where
+ * that is faster than copying, which it is from 4 KiB that share pages on, and where it pins no
+ * more than it may: by default no more bytes than it relinks.
  *
  * A list is promoted as a whole or not at all.
  */
@@ -25,11 +26,15 @@ enum ebb_promotion_mode {
     EBB_PROMOTE_RELINK = 2 /* where it is possible, else copied; see ebb_promote() */
 };
 
+#define EBB_PIN_PERCENT 100 /* what auto may pin, in percent of the bytes that it relinks */
+
 /* One block of a list. */
 struct ebb_survivor {
     void *block;   /* in: a block of the source. out: where its bytes live from now on */
     size_t align;  /* in: alignment the copy must keep; 0: that of the address, at most 64 */
     int mode;      /* in: enum ebb_promotion_mode. out: EBB_PROMOTE_COPY or EBB_PROMOTE_RELINK */
+    uint16_t pin_percent; /* in: of auto, what it may pin; 0: EBB_PIN_PERCENT. Of one list the
+                           * least counts for all, each run of pages by itself */
     void *scratch; /* ebb's own during the call; need not be set */
 };
 

@@ -8,7 +8,8 @@
 #ifndef EBB_REPORT_H
 #define EBB_REPORT_H
 
-#include <ebb/region.h>
+#include <ebb/object.h>
+#include <ebb/step.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,12 +33,46 @@ EBB_API int ebb_report_pool(ebb_pool *pool, enum ebb_report_format format, ebb_w
                             void *context);
 
 /*
+ * An object and everything it consists of: type, bytes, fields; of tensors the data type, shape,
+ * strides and how many see the storage. Text: one line an object, indented. JSON: one object,
+ * fields nested. Returns 0, the callback's value if it stopped, EBB_E_ARGUMENT, and the errors of
+ * ebb_object_end() for what is no live object.
+ */
+EBB_API int ebb_report_object(const void *object, enum ebb_report_format format,
+                              ebb_write_fn *write, void *context);
+
+/*
  * The blocks of a region that are alive, grouped by the site that allocated them, most bytes
  * first; without `sites` in its options, one group. Sites are return addresses, printed as
  * symbol or as module and offset. At most 32 groups, the rest summed.
  */
 EBB_API int ebb_report_leaks(ebb_region region, enum ebb_report_format format,
                              ebb_write_fn *write, void *context);
+
+/*
+ * What a site has learnt and what its steps cost: all figures of struct ebb_site_stats, and shares
+ * of hits and of a plan's height. Text: a few lines. JSON: one object. Any thread.
+ * Returns 0, the callback's value if it stopped, EBB_E_ARGUMENT.
+ */
+EBB_API int ebb_report_site(ebb_site *site, enum ebb_report_format format, ebb_write_fn *write,
+                            void *context);
+
+/*
+ * The plan of steps with this tag, as JSON: that which a step followed last, or the newest.
+ *
+ *     {"site": NAME, "tag": T, "height": BYTES, "max_live": BYTES, "coarse": false,
+ *      "followed": true,                                          by a step
+ *      "slots": [[WHERE, offset, room, passed, served], ...],     in the order of allocation
+ *      "order": [slot, ...]}                                      in the order of release
+ *
+ * WHERE is "placed", "tenured" (born in the parent) or "left" (to best fit). So many slots of the
+ * order are to be released before a slot as `passed` says. `served`: bytes that it got in that
+ * step; 0: it was not served; more than `room`: it was too small. In a coarse plan small blocks
+ * have no slots. Without a plan all behind "tag" is missing. No step of the site may begin
+ * meanwhile. Any thread.
+ * Returns 0, the callback's value if it stopped, EBB_E_ARGUMENT, EBB_E_BUSY: a step is open.
+ */
+EBB_API int ebb_report_plan(ebb_site *site, uint64_t tag, ebb_write_fn *write, void *context);
 
 /*
  * Called when an allocation is about to fail for want of memory or by a limit, with all numbers

@@ -61,6 +61,13 @@ const char *ebb_error_name(int code) {
         "EBB_E_SEALED",     "EBB_E_FOREIGN",     "EBB_E_INTERIOR",     "EBB_E_RELEASED",
         "EBB_E_MARK",       "EBB_E_NO_ROOM",     "EBB_E_NOT_ANCESTOR", "EBB_E_MEASURING",
         "EBB_E_BUSY",       "EBB_E_LIVE_BLOCKS", "EBB_E_CHILD_OPEN",   "EBB_E_DUPLICATE",
+        "EBB_E_NOT_OWNED",  "EBB_E_MEMBER",      "EBB_E_TYPE",         "EBB_E_BORROWED",
+        "EBB_E_CYCLE",      "EBB_E_DEPTH",       "EBB_E_CLEANUP",      "EBB_E_DTYPE",
+        "EBB_E_SHAPE",      "EBB_E_VIEW",        "EBB_E_OVERLAP",      "EBB_E_VALUE",
+        "EBB_E_EMPTY",      "EBB_E_LENGTH_COUNT", "EBB_E_LENGTH_NEGATIVE", "EBB_E_LENGTH_EXCEEDS",
+        "EBB_E_TOTAL_LENGTH", "EBB_E_UNSORTED",  "EBB_E_BATCH_SIZES",  "EBB_E_PERMUTATION",
+        "EBB_E_METADATA",   "EBB_E_STRUCTURE",   "EBB_E_EXCHANGE",
+        "EBB_E_ORDER",
     };
     size_t index = code <= 0 ? (size_t)-(long)code : SIZE_MAX;
     return index < sizeof names / sizeof *names ? names[index] : "EBB_E_UNKNOWN";

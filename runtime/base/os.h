@@ -20,6 +20,7 @@ enum os_acquisition {
     OS_SLAB,   /* a chunk of addresses from jemalloc */
     OS_RUN,    /* a run of pages for a region */
     OS_PIECES, /* a batch of bookkeeping entries */
+    OS_EXPORT, /* the struct of an exported tensor, from the C library */
     OS_ACQUISITIONS
 };
 

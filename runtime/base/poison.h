@@ -32,6 +32,9 @@
 
 #if EBB_ASAN
 #include <sanitizer/asan_interface.h>
+#define EBB_UNCHECKED __attribute__((no_sanitize("address"), noinline))
+#else
+#define EBB_UNCHECKED
 #endif
 
 static inline void poison_unused(uintptr_t addr, size_t bytes) {

@@ -1,22 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * chunk.h - chunks of addresses from an arena of jemalloc that belongs to ebb alone.
+ * chunk.h - chunks: which addresses of the range are in use.
  *
- * jemalloc manages which addresses of the range are in use: it splits, merges and reuses
- * chunks. Its extent hooks carve from the range and give pages back; they never unmap.
+ * Two sources, one is built (Meson option `chunks`):
+ *
+ *     chunk_range.c      a bit for every 2 MiB of the range; the default
+ *     chunk_jemalloc.c   an arena of jemalloc, for who wants one allocator below everything
+ *
+ * Both hand out addresses of the range only, and reuse what came back. Any thread.
  */
 #ifndef EBB_POOL_CHUNK_H
 #define EBB_POOL_CHUNK_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "pool/range.h"
 
-#define CHUNK_ALIGN_LOG2 21
+#define CHUNK_ALIGN RANGE_HUGE
 
-/* `bytes` (a multiple of the alignment) of readable, writable, zero pages; 0 on failure. */
+/* `bytes` (a multiple of the alignment) of readable and writable pages; 0 on failure. */
 uintptr_t chunk_take(size_t bytes);
 
-/* Returns a chunk; its pages go back to the system at once. */
-void chunk_give(uintptr_t addr);
+/* Returns a chunk as it was taken; its pages go back to the system at once. */
+void chunk_give(uintptr_t addr, size_t bytes);
+
+/* Takes the lock of all this before a fork, and gives it back after. */
+void chunk_fork(bool before);
+
+/* Addresses in use, in bytes: what lies in chunks, or what the arena has in all. */
+size_t chunk_bytes(void);
 
 #endif

@@ -4,7 +4,8 @@
  *
  * Runs are taken from low addresses first, so the highest hot pages are those that were used
  * longest ago: they go first. The clock is read once a MiB, so a trim overruns its deadline by
- * at most the time of one MiB. A refusal of the system leaves the pages hot.
+ * at most the time of one MiB. A refusal of the system leaves the pages hot. The tables' pages that
+ * describe nothing but cold pages go too.
  */
 #include "base/check.h"
 #include "base/os.h"
@@ -13,8 +14,9 @@
 
 #define PART ((size_t)1 << 20)
 
-/* The last `bytes` of a hot piece turn cold. The store has an entry left. */
-static void cool_tail(struct pages *pages, struct ebb_piece *piece, size_t bytes) {
+/* The last `bytes` of a hot piece turn cold: the cold piece. The store has an entry left. */
+static const struct ebb_piece *cool_tail(struct pages *pages, struct ebb_piece *piece,
+                                         size_t bytes) {
     fit_remove(&pages->hot, piece);
     pages->hot_bytes -= bytes;
     if (bytes < piece->bytes) {
@@ -35,6 +37,7 @@ static void cool_tail(struct pages *pages, struct ebb_piece *piece, size_t bytes
         piece = before;
     }
     fit_insert(&pages->cold, piece);
+    return piece;
 }
 
 /* Parts end at multiples of a MiB, so that whole pages of the tables describe them. */
@@ -51,9 +54,9 @@ static bool cool_part(struct pages *pages, struct ebb_piece *piece, size_t most,
     size_t resident = pages->phantom ? 0 : os.resident(addr, bytes);
     if (resident && os.give_back(addr, bytes) != 0)
         return false;
-    range_forget((uintptr_t)addr, bytes);
     *given += resident;
-    cool_tail(pages, piece, bytes);
+    const struct ebb_piece *cold = cool_tail(pages, piece, bytes);
+    range_forget((uintptr_t)addr, bytes, cold->addr, piece_end(cold));
     return true;
 }
 
@@ -106,14 +109,29 @@ static struct ebb_piece *slab_below(const struct pages *pages, uintptr_t limit) 
     return highest;
 }
 
+static void cool_slabs(struct pages *pages, struct cooling *cooling) {
+    struct ebb_piece *slab = slab_below(pages, UINTPTR_MAX);
+    for (; slab && !is_done(pages, cooling); slab = slab_below(pages, slab->addr))
+        cool_slab(pages, slab, cooling);
+}
+
+static struct ebb_piece *longest_kept(const struct pages *pages) {
+    struct ebb_piece *kept = pages->kept;
+    while (kept->next)
+        kept = kept->next;
+    return kept;
+}
+
 size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t deadline_ns) {
     struct cooling cooling = {
         .target = size_align_down(size_smaller(target, pages->hot_bytes), EBB_PAGE),
         .most = size_align_down(most, EBB_PAGE),
         .deadline_ns = deadline_ns};
-    struct ebb_piece *slab = slab_below(pages, UINTPTR_MAX);
-    for (; slab && !is_done(pages, &cooling); slab = slab_below(pages, slab->addr))
-        cool_slab(pages, slab, &cooling);
+    cool_slabs(pages, &cooling);
+    while (pages->kept && !is_done(pages, &cooling)) {
+        pages_unkeep(pages, longest_kept(pages));
+        cool_slabs(pages, &cooling);
+    }
     return cooling.given;
 }
 
@@ -140,12 +158,15 @@ static void check_piece(const struct pages *pages, const struct ebb_piece *piece
     const struct ebb_piece *after = piece->after;
     CHECK_ALWAYS(piece->bytes > 0 && piece->bytes % EBB_PAGE == 0);
     CHECK_ALWAYS(!after || (after->before == piece && after->addr == piece_end(piece)));
-    CHECK_ALWAYS(!after || piece->state == PIECE_RUN || piece->state != after->state);
+    bool run = piece->state != PIECE_HOT && piece->state != PIECE_COLD;
+    CHECK_ALWAYS(!after || run || piece->state != after->state);
     if (piece->state == PIECE_RUN) {
         CHECK_ALWAYS(range_run_at(piece->addr) == piece);
         CHECK_ALWAYS(range_run_at(piece_end(piece) - EBB_PAGE) == piece);
         return;
     }
+    if (piece->state == PIECE_HELD || piece->state == PIECE_KEPT)
+        return;
     CHECK_ALWAYS(piece->state == PIECE_HOT || piece->state == PIECE_COLD);
     CHECK_ALWAYS(contains(piece->state == PIECE_HOT ? &pages->hot : &pages->cold, piece));
 }
@@ -159,8 +180,8 @@ void pages_check(const struct pages *pages) {
         for (; piece; piece = piece->after) {
             check_piece(pages, piece);
             bytes += piece->bytes;
-            runs += piece->state == PIECE_RUN ? piece->bytes : 0;
-            hot += piece->state == PIECE_HOT ? piece->bytes : 0;
+            runs += piece->state == PIECE_RUN || piece->state == PIECE_HELD ? piece->bytes : 0;
+            hot += piece->state == PIECE_HOT || piece->state == PIECE_KEPT ? piece->bytes : 0;
         }
         CHECK_ALWAYS(bytes == slab->bytes);
     }

@@ -48,6 +48,12 @@ static inline void flow_leave(struct flow *flow, uint64_t amount) {
     flow->out += amount;
 }
 
+/* What came and left, and was never more than there was before. */
+static inline void flow_pass(struct flow *flow, uint64_t amount) {
+    flow->in += amount;
+    flow->out += amount;
+}
+
 /* One part of the whole becomes larger or smaller: only an increase adds to what ever came. */
 static inline void flow_change(struct flow *flow, uint64_t from, uint64_t to) {
     if (to > from)

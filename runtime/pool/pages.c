@@ -10,9 +10,7 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "pool/chunk.h"
-#include "pool/range.h"
 
-#define SLAB_ALIGN ((size_t)1 << CHUNK_ALIGN_LOG2)
 #ifndef SLAB_BYTES
 #define SLAB_BYTES ((size_t)1 << 30)
 #endif
@@ -24,16 +22,18 @@
 void pages_init(struct pages *pages, bool phantom) {
     fit_clear(&pages->hot);
     fit_clear(&pages->cold);
-    pages->slabs = NULL;
+    pages->slabs = pages->kept = NULL;
     pages->run_bytes = pages->hot_bytes = 0;
     pages->phantom = phantom;
 }
 
 void pages_fini(struct pages *pages) {
     CHECK(pages->run_bytes == 0);
+    for (struct ebb_piece *kept = pages->kept; kept; kept = kept->next)
+        kept->state = PIECE_UNUSED; /* the entry may be believed no longer */
     for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next) {
-        chunk_give(slab->addr);
-        range_forget(slab->addr, slab->bytes);
+        chunk_give(slab->addr, slab->bytes);
+        range_forget(slab->addr, slab->bytes, slab->addr, piece_end(slab));
     }
     piece_forget_all(&pages->store);
     pages_init(pages, pages->phantom);
@@ -68,14 +68,14 @@ static void put_free(struct pages *pages, struct ebb_piece *piece, enum piece_st
 /* Addresses cost nothing; measuring regions take a slab each, so that they never end. */
 static size_t slab_bytes(const struct pages *pages, size_t least) {
     size_t usual = size_smaller(pages->phantom ? PHANTOM_BYTES : SLAB_BYTES, range.bytes / 16);
-    return size_larger(usual, size_align(least, SLAB_ALIGN));
+    return size_larger(usual, size_align(least, CHUNK_ALIGN));
 }
 
 static uintptr_t take_chunk(const struct pages *pages, size_t least, size_t *bytes) {
     *bytes = slab_bytes(pages, least);
     uintptr_t addr = chunk_take(*bytes);
     if (!addr) {
-        *bytes = size_align(least, SLAB_ALIGN);
+        *bytes = size_align(least, CHUNK_ALIGN);
         addr = chunk_take(*bytes);
     }
     return addr;
@@ -90,7 +90,7 @@ static struct ebb_piece *add_slab(struct pages *pages, size_t least) {
     if (!addr)
         return NULL;
     if (pages->phantom && os.forbid((void *)addr, bytes) != 0) {
-        chunk_give(addr);
+        chunk_give(addr, bytes);
         return NULL;
     }
     struct ebb_piece *slab = piece_take(&pages->store), *piece = piece_take(&pages->store);
@@ -107,6 +107,7 @@ static struct ebb_piece *add_slab(struct pages *pages, size_t least) {
 static void become_run(struct ebb_piece *piece) {
     piece->state = PIECE_RUN;
     piece->flag = false;
+    piece->pins = 0;
     piece->run.first = piece->run.end = NULL;
 }
 
@@ -171,17 +172,19 @@ struct ebb_piece *pages_take_hot(struct pages *pages, const struct pages_wish *w
 }
 
 /* Where in a cold piece a new run has room to grow before it meets a neighbour. */
-static uintptr_t cold_place(const struct ebb_piece *piece, size_t bytes) {
+static uintptr_t cold_place(const struct pages_wish *wish, const struct ebb_piece *piece,
+                            size_t bytes) {
     size_t spare = piece->bytes - bytes;
-    if (!piece->before || spare < HEADROOM_LEAST)
+    if (!piece->before || wish->whole || spare < HEADROOM_LEAST)
         return piece->addr;
-    return piece->addr + size_align_down(spare / 2, SLAB_ALIGN);
+    return piece->addr + size_align_down(spare / 2, CHUNK_ALIGN);
 }
 
 /* The largest hot piece together with the cold pages behind it, if that is enough. */
 static struct ebb_piece *take_across(struct pages *pages, const struct pages_wish *wish) {
     struct ebb_piece *piece = fit_largest(&pages->hot);
-    if (!piece || !is_state(piece->after, PIECE_COLD) || piece->bytes < wish->least / 2 ||
+    if (!piece || !is_state(piece->after, PIECE_COLD) ||
+        (piece->bytes < wish->least / 2 && !wish->whole) ||
         piece->bytes >= wish->least || piece->bytes + piece->after->bytes < wish->least ||
         wish->least - piece->bytes > wish->most_cold)
         return NULL;
@@ -218,11 +221,18 @@ static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish 
     struct ebb_piece *piece = near ? near : cold_anywhere(pages, wish->least);
     if (!piece) {
         error_set(EBB_E_MEMORY, "no addresses left for %zu bytes (%zu of %zu in use)", wish->least,
-                  range_carved_bytes(), range.bytes);
+                  chunk_bytes(), range.bytes);
         return NULL;
     }
     size_t bytes = size_smaller(size_smaller(wish->want_cold, wish->most_cold), piece->bytes);
-    return carve(pages, piece, near ? piece->addr : cold_place(piece, bytes), bytes);
+    return carve(pages, piece, near ? piece->addr : cold_place(wish, piece, bytes), bytes);
+}
+
+/* What is kept for others makes room for one that would need as much again. */
+static struct ebb_piece *take_kept(struct pages *pages, const struct pages_wish *wish) {
+    while (pages->kept)
+        pages_unkeep(pages, pages->kept);
+    return pages_take_hot(pages, wish);
 }
 
 struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish) {
@@ -231,6 +241,8 @@ struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish)
         return NULL;
     }
     struct ebb_piece *run = pages_take_hot(pages, wish);
+    if (!run && wish->whole)
+        run = take_kept(pages, wish);
     if (!run && !wish->keeper)
         run = take_across(pages, wish);
     return run ? run : take_cold(pages, wish);
@@ -352,6 +364,27 @@ struct ebb_piece *pages_cut_out(struct pages *pages, struct ebb_piece *run, uint
     *right = to < piece_end(middle) ? cut(pages, middle, to) : NULL;
     range_name_pages(middle, middle->addr, middle->bytes);
     return middle;
+}
+
+void pages_keep(struct pages *pages, struct ebb_piece *run, uint64_t ticket) {
+    CHECK(run->state == PIECE_RUN);
+    pages->run_bytes -= run->bytes;
+    pages->hot_bytes += run->bytes;
+    run->state = PIECE_KEPT;
+    run->kept.ticket = ticket;
+    piece_push(&pages->kept, run);
+}
+
+void pages_retake(struct pages *pages, struct ebb_piece *run) {
+    piece_unlink(&pages->kept, run);
+    pages->hot_bytes -= run->bytes;
+    pages->run_bytes += run->bytes;
+    become_run(run);
+}
+
+void pages_unkeep(struct pages *pages, struct ebb_piece *piece) {
+    piece_unlink(&pages->kept, piece);
+    put_free(pages, piece, PIECE_HOT);
 }
 
 void pages_give(struct pages *pages, struct ebb_piece *run) {

@@ -9,6 +9,8 @@
  *
  *     reserved = bytes in runs + bytes hot
  *
+ * Kept pages (see keep.c) count as hot, but merge with nothing and are given to nobody else.
+ *
  * A region grows in place into the pages behind its run where it can; the first run in cold
  * pages is put where it has room to grow, later ones as near behind it as possible: so what a
  * region and its successors use stays together and merges again. The pool's lock protects
@@ -21,6 +23,7 @@
 
 struct pages {
     struct fit hot, cold;
+    struct ebb_piece *kept; /* newest first */
     struct piece_store store;
     struct ebb_piece *slabs; /* linked by next; run.first is the first piece inside,
                                 see pages_claim_before() */
@@ -36,13 +39,14 @@ struct pages_wish {
     size_t want;      /* take up to this where pages are hot */
     size_t want_cold; /* take up to this where pages are cold */
     size_t most_cold; /* pages that may be made resident: what the pool's limit leaves */
+    bool whole;       /* the run need not grow, but there is no other way than one piece */
     bool keeper;      /* keeps out of the hot pages that steps take turns on, if it can */
     const struct ebb_piece *near; /* a run: cold pages behind it are preferred to others */
 };
 
 void pages_init(struct pages *pages, bool phantom);
 
-/* Returns every slab to jemalloc. No run may be left. */
+/* Gives every slab back. No run may be left. */
 void pages_fini(struct pages *pages);
 
 /* A run of at least wish->least bytes from hot pages alone, or NULL. Changes nothing then. */
@@ -74,6 +78,11 @@ bool pages_prepare_cut(struct pages *pages);
 
 /* The run's pages become hot and free. */
 void pages_give(struct pages *pages, struct ebb_piece *run);
+
+/* A run becomes kept, with this number; a kept one is a run again, or hot like any other pages. */
+void pages_keep(struct pages *pages, struct ebb_piece *run, uint64_t ticket);
+void pages_retake(struct pages *pages, struct ebb_piece *run);
+void pages_unkeep(struct pages *pages, struct ebb_piece *piece);
 
 /*
  * Makes hot pages cold, highest addresses first, until at most `target` are hot or `most` bytes

@@ -171,3 +171,7 @@ void piece_absorb_after(struct ebb_piece *piece, struct piece_store *store) {
         piece->after->before = piece;
     piece_give(store, gone);
 }
+
+void piece_fork(bool before) {
+    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&sharing);
+}

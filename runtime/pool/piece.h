@@ -29,11 +29,14 @@ enum piece_state {
     PIECE_COLD, /* pages without memory, free */
     PIECE_HOT,  /* pages with memory, free */
     PIECE_RUN,  /* pages that a region owns */
+    PIECE_KEPT, /* pages with memory, free for who used them last */
+    PIECE_HELD, /* pages that the pool keeps for exports; bytes that outlive their region */
     /* of a large lane */
     PIECE_FREE,   /* in a bin */
     PIECE_TOP,    /* free end of the newest run, in no bin */
     PIECE_BLOCK,  /* a large block */
     PIECE_WINDOW, /* a window of the small lane */
+    PIECE_ARENA,  /* places of a plan */
     PIECE_END,    /* no bytes: behind the last piece of a run */
     PIECE_MARK    /* no addresses: a mark in the list of blocks */
 };
@@ -46,7 +49,8 @@ struct ebb_piece {
             uint64_t owner : 48; /* epoch and slot of the owning region, see PIECE_OWNER */
             uint64_t state : 8;  /* enum piece_state */
             uint64_t flag : 1;   /* windows: among the holes; runs: relinked; blocks: listed */
-            uint64_t pins : 7;   /* windows: marks that point into it */
+            uint64_t pins : 7;   /* windows: marks that point into it; blocks: 1 if held; runs: 1
+                                    if a plan's arena fills it */
         };
         uint64_t word;
     };
@@ -76,6 +80,9 @@ struct ebb_piece {
             uint32_t live_blocks;   /* survivors alive in it */
         } relinked;
         struct {
+            uint64_t ticket;
+        } kept;
+        struct {
             uint64_t serial;
             struct ebb_piece *window;
             uintptr_t cursor;
@@ -100,6 +107,20 @@ static inline void piece_set_owner(struct ebb_piece *piece, uint64_t owner) {
 
 static inline size_t piece_slot(const struct ebb_piece *piece) {
     return piece->owner & (((uint64_t)1 << PIECE_SLOT_BITS) - 1);
+}
+
+/* Owner and state as one number: what a piece says and what is expected are one comparison. */
+static inline uint64_t piece_key(const struct ebb_piece *piece) {
+    return (piece->word & UINT64_MAX >> 8) << 8; /* without flag and pins, which are on top */
+}
+
+#define PIECE_KEY_NONE UINT64_MAX /* no piece says so */
+
+static inline uint64_t piece_key_of(uint64_t owner, enum piece_state state) {
+    struct ebb_piece piece = {.word = 0};
+    piece_set_owner(&piece, owner);
+    piece.state = state;
+    return piece_key(&piece);
 }
 
 #ifndef PIECES_BATCH_BYTES
@@ -146,6 +167,9 @@ void piece_give_up(struct piece_store *store);
 /* Gives the memory of batches that no store has back to the system. Any thread. */
 void piece_trim(void);
 
+/* Takes the lock of batches without an owner before a fork, and gives it back after. */
+void piece_fork(bool before);
+
 /* List with two links, newest first; `head` is the address of the first's pointer. */
 static inline void piece_push(struct ebb_piece **head, struct ebb_piece *piece) {
     piece->prev = NULL;
@@ -166,6 +190,11 @@ static inline void piece_unlink(struct ebb_piece **head, struct ebb_piece *piece
 
 static inline uintptr_t piece_end(const struct ebb_piece *piece) {
     return piece->addr + piece->bytes;
+}
+
+/* True if the address lies in the piece. */
+static inline bool piece_covers(const struct ebb_piece *piece, uintptr_t addr) {
+    return addr - piece->addr < piece->bytes;
 }
 
 /* Cuts `piece` at `addr`: `rest`, already taken from a store, becomes [addr, end). */

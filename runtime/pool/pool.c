@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/poison.h"
+#include "pool/fork.h"
 #include "pool/range.h"
 #include "pool/starts.h"
 
@@ -44,7 +45,10 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     struct region *slots = pool->slots, *free_slots = pool->free_slots;
     struct region *spare = atomic_load_explicit(&pool->spare_slot, memory_order_relaxed);
     uint64_t opened_before = pool->opened_before;
+    struct kind_totals kinds[POOL_KINDS];
+    memcpy(kinds, pool->closed_kinds, sizeof kinds);
     memset(pool, 0, sizeof *pool);
+    memcpy(pool->closed_kinds, kinds, sizeof kinds);
     pool->pages.store = store;
     pool->slots = slots;
     pool->free_slots = free_slots;
@@ -63,6 +67,7 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
 static struct ebb_pool *make(const struct ebb_pool_options *options, bool phantom) {
     if (range_prepare() != 0)
         return NULL;
+    fork_prepare();
     pthread_mutex_lock(&registry);
     struct ebb_pool *pool = take_record();
     if (pool) {
@@ -138,11 +143,32 @@ void pool_retire(struct ebb_pool *pool) {
     pthread_mutex_unlock(&registry);
 }
 
+static void visit_list(struct ebb_pool *first,
+                       void (*visit)(void *context, struct ebb_pool *pool), void *context) {
+    for (struct ebb_pool *pool = first; pool; pool = pool->next)
+        visit(context, pool);
+}
+
 void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *context) {
     pthread_mutex_lock(&registry);
-    for (struct ebb_pool *pool = all_pools; pool; pool = pool->next)
-        visit(context, pool);
+    visit_list(all_pools, visit, context);
     pthread_mutex_unlock(&registry);
+}
+
+void pool_each_ever(void (*visit)(void *context, struct ebb_pool *pool), void *context) {
+    pthread_mutex_lock(&registry);
+    visit_list(all_pools, visit, context);
+    visit_list(spare_pools, visit, context);
+    pthread_mutex_unlock(&registry);
+}
+
+void pool_fork(bool before) {
+    if (before)
+        pthread_mutex_lock(&registry);
+    for (struct ebb_pool *pool = all_pools; pool; pool = pool->next)
+        (before ? pthread_mutex_lock : pthread_mutex_unlock)(&pool->lock);
+    if (!before)
+        pthread_mutex_unlock(&registry);
 }
 
 int ebb_pool_set_reserved_limit(struct ebb_pool *pool, size_t bytes) {
@@ -156,7 +182,7 @@ int ebb_pool_set_reserved_limit(struct ebb_pool *pool, size_t bytes) {
 
 /* ---- pages for regions ---- */
 
-static size_t most_cold(const struct ebb_pool *pool) {
+size_t pool_most_cold(const struct ebb_pool *pool) {
     if (!pool->limit_reserved)
         return SIZE_MAX;
     size_t held = pool->reserved.current;
@@ -193,10 +219,10 @@ static bool is_within_limit(const struct ebb_pool *pool, size_t bytes) {
     return pool->limit_reserved > owned && bytes <= pool->limit_reserved - owned;
 }
 
-static struct ebb_piece *take_within_limit(struct ebb_pool *pool, struct ebb_piece *run,
-                                           const struct pages_wish *wish, size_t *gained) {
+struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
+                                   const struct pages_wish *wish, size_t *gained) {
     struct pages_wish bounded = *wish;
-    bounded.most_cold = most_cold(pool);
+    bounded.most_cold = pool_most_cold(pool);
     if (bounded.most_cold >= wish->least || !pool->pages.hot_bytes ||
         !is_within_limit(pool, wish->least))
         return take_locked(pool, run, bounded, gained);
@@ -206,7 +232,7 @@ static struct ebb_piece *take_within_limit(struct ebb_pool *pool, struct ebb_pie
     if (taken || *gained)
         return taken;
     make_room(pool, wish->least);
-    bounded.most_cold = most_cold(pool);
+    bounded.most_cold = pool_most_cold(pool);
     bounded.want = bounded.want_cold = bounded.least;
     return take_locked(pool, run, bounded, gained);
 }
@@ -226,7 +252,7 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
                             const struct pages_wish *wish, size_t *gained) {
     *gained = 0;
     pthread_mutex_lock(&pool->lock);
-    struct ebb_piece *taken = take_within_limit(pool, run, wish, gained);
+    struct ebb_piece *taken = pool_take_locked(pool, run, wish, gained);
     pool_note_growth_locked(pool);
     if (taken)
         piece_set_owner(taken, owner); /* under the lock: neighbours read it to join runs */

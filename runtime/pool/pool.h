@@ -8,7 +8,7 @@
  *
  * Laws, checked by pool_check():
  *     pages.run_bytes + pages.hot_bytes = reserved.current
- *     sum over open regions of their runs = pages.run_bytes
+ *     sum over open regions of their runs + held_bytes = pages.run_bytes
  */
 #ifndef EBB_POOL_POOL_H
 #define EBB_POOL_POOL_H
@@ -32,12 +32,21 @@ struct recent {
 
 struct region; /* of the layer above; a pool only keeps its slots */
 
+#define POOL_KINDS 16 /* of objects */
+
+/* Objects of one kind in all closed regions (see kinds.h). */
+struct kind_totals {
+    uint64_t created[2], ended[2]; /* [0]: in regions with a parent, [1]: in roots */
+    uint64_t attached, detached, moved, copied, relinked, joined;
+};
+
 struct ebb_pool {
     pthread_mutex_t lock;
     struct pages pages;
     struct ebb_meter reserved;
     struct recent recent;
     size_t given_back;
+    size_t held_bytes; /* runs that outlived their regions, for exports (region/hold.h) */
     size_t limit_reserved;
     atomic_size_t limit_used;   /* 0: none */
     atomic_size_t charged;      /* used bytes of all regions, kept only while limit_used is set */
@@ -47,6 +56,7 @@ struct ebb_pool {
     char name[POOL_NAME_BYTES];
     /* filled by the regions layer under the lock */
     struct ebb_meter closed_blocks, closed_requested, closed_used; /* sums over closed regions */
+    struct kind_totals closed_kinds[POOL_KINDS]; /* of all pools that had this record */
     _Atomic(struct region *) spare_slot; /* closed last, hot; taken without the lock */
     struct region *free_slots;           /* other closed slots */
     struct region *slots;                /* all slots of this pool, open or not */
@@ -63,8 +73,14 @@ bool pool_is_built_in(const struct ebb_pool *pool);
 /* Ends a pool without open regions: pages go back, the record waits to be used again. */
 void pool_retire(struct ebb_pool *pool);
 
+/* Takes the locks of all pools but the measuring one before a fork, and gives them back after. */
+void pool_fork(bool before);
+
 /* Calls back for each pool of the process, the measuring one not included. */
 void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *context);
+
+/* The same, and for those that are gone: their locks work and `closed_kinds` is what it was. */
+void pool_each_ever(void (*visit)(void *context, struct ebb_pool *pool), void *context);
 
 /*
  * Pages for the region `owner` (PIECE_OWNER): grows `run` in place if it is not NULL and can be,
@@ -73,6 +89,38 @@ void pool_each(void (*visit)(void *context, struct ebb_pool *pool), void *contex
  */
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
                             const struct pages_wish *wish, size_t *gained);
+
+/* ---- keep.c ---- */
+
+/* A run that its last user may have again. */
+struct kept {
+    struct ebb_pool *pool;
+    struct ebb_piece *run; /* NULL: none */
+    uint64_t ticket;
+};
+
+/* Keeps a run that is on no list for who has the ticket. */
+void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept);
+
+/* Its pages become hot like any others, if they are still kept. The ticket is void. */
+void pool_unkeep(struct kept *kept);
+
+/*
+ * A run of at least `bytes`, whole pages: the kept one if there is one in this pool that can be had
+ * and is neither too small nor twice as large (*same: nobody used it since), else another. It is
+ * marked as an arena (`pins`): it is not joined with others. The ticket is void. NULL: error set.
+ */
+struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t owner,
+                              size_t bytes, bool *same);
+
+/* ---- */
+
+/* pool_take() with the lock held, without notice in the counters, and the owner not set. */
+struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
+                                   const struct pages_wish *wish, size_t *gained);
+
+/* Cold pages that the limit still allows to be made resident. Lock held. */
+size_t pool_most_cold(const struct ebb_pool *pool);
 
 /* Notes in the counters that runs or hot pages have grown. Lock held. */
 void pool_note_growth_locked(struct ebb_pool *pool);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * range.c - reserves the range and hands out what was never used before.
+ * range.c - reserves the range and hands out records that were never used before.
  *
- * Invariant: what is carved stays carved for the life of the process; jemalloc and the free
- * lists of the owners reuse it. Refuses to go on without at least 1 GiB of addresses. Smaller
+ * Invariant: what is carved stays carved for the life of the process; the free lists of the
+ * owners reuse it. Refuses to go on without at least 1 GiB of addresses. Smaller
  * limits on address space (ulimit -v, strict overcommit) get a smaller range.
  */
 #include "pool/range.h"
@@ -13,15 +13,24 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define LARGEST ((size_t)1 << 40)
 #define SMALLEST ((size_t)1 << 30)
 #define POOLS 1024
+
+/*
+ * Processors guess by the lower bits of an address where in their cache it is. Arrays that all
+ * began at multiples of large powers of two would look alike: the first block, its entries and the
+ * head of its region would displace each other at every access. Loads also wait for stores whose
+ * place in a page is the same, and windows begin with a page: slots of regions begin within one.
+ */
+#define TABLES 9
+#define STAGGER (64 * EBB_PAGE)
+#define REGIONS_SHIFT (EBB_PAGE / 2)
 
 struct range range;
 
 static pthread_mutex_t preparing = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool ready;
-static atomic_size_t carved, carved_starts, carved_pieces, carved_regions, carved_pools;
+static atomic_size_t carved_starts, carved_pieces, carved_regions, carved_pools;
 
 static size_t pieces_bytes(size_t user) {
     return size_smaller(user / 16, (size_t)32 << 30);
@@ -34,29 +43,32 @@ static size_t regions_bytes(size_t user) {
 
 static size_t total_bytes(size_t user) {
     return user + user / 256 + user / 1024 + user / RANGE_HUGE * 4 + user / 8 + user / 2 +
-           pieces_bytes(user) + user / 256 + POOLS * RANGE_POOL_BYTES + RANGE_HUGE;
+           user / 4 + pieces_bytes(user) + user / 256 + POOLS * RANGE_POOL_BYTES +
+           TABLES * STAGGER + REGIONS_SHIFT + RANGE_HUGE;
 }
 
 static void lay_out(char *at, size_t user) {
     at = (char *)size_align((uintptr_t)at, RANGE_HUGE);
     range.base = (uintptr_t)at;
-    range.block_at = (uint32_t *)(void *)(at += user);
-    range.run_at = (uint32_t *)(void *)(at += user / 256);
-    range.run_at_huge = (uint32_t *)(void *)(at += user / 1024);
-    range.starts = at += user / RANGE_HUGE * 4;
+    range.block_at = (uint32_t *)(void *)(at += user + STAGGER);
+    range.run_at = (uint32_t *)(void *)(at += user / 256 + STAGGER);
+    range.run_at_huge = (uint32_t *)(void *)(at += user / 1024 + STAGGER);
+    range.starts = at += user / RANGE_HUGE * 4 + STAGGER;
     range.starts_bytes = user / 8;
-    range.sites = (uintptr_t *)(void *)(at += user / 8);
-    range.pieces = at += user / 2;
+    range.sites = (uintptr_t *)(void *)(at += user / 8 + STAGGER);
+    range.notes = (uint32_t *)(void *)(at += user / 2 + STAGGER);
+    range.pieces = at += user / 4 + STAGGER;
     range.pieces_bytes = pieces_bytes(user);
-    range.regions = at += range.pieces_bytes;
-    range.region_count = regions_bytes(user) / RANGE_REGION_BYTES;
-    range.pools = at + user / 256;
+    range.regions = at += range.pieces_bytes + STAGGER + REGIONS_SHIFT;
+    range.regions_bytes = regions_bytes(user);
+    range.region_count = range.regions_bytes / RANGE_REGION_BYTES;
+    range.pools = at + user / 256 + STAGGER;
     range.pool_count = POOLS;
     range.bytes = user;
 }
 
 static int reserve(void) {
-    for (size_t user = LARGEST; user >= SMALLEST; user /= 4) {
+    for (size_t user = RANGE_MOST; user >= SMALLEST; user /= 4) {
         char *at = os.allow(OS_RANGE) ? os.reserve(total_bytes(user)) : NULL;
         if (at) {
             lay_out(at, user);
@@ -82,23 +94,6 @@ int range_prepare(void) {
     return result;
 }
 
-uintptr_t range_carve(size_t bytes, size_t align) {
-    /* relaxed: only distinct addresses matter; contents are zero pages of the system */
-    size_t old = atomic_load_explicit(&carved, memory_order_relaxed);
-    size_t start, end;
-    do {
-        if (!size_round_up(old, align, &start) || !size_add(start, bytes, &end) ||
-            end > range.bytes)
-            return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&carved, &old, end, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return range.base + start;
-}
-
-size_t range_carved_bytes(void) {
-    return atomic_load_explicit(&carved, memory_order_relaxed);
-}
-
 /* Takes `bytes` of an array that ends at `limit`; SIZE_MAX if there are not that many left. */
 static size_t carve_record(atomic_size_t *used, size_t bytes, size_t limit) {
     size_t old = atomic_load_explicit(used, memory_order_relaxed);
@@ -122,7 +117,7 @@ uint32_t range_carve_starts(uint32_t units) {
 
 void *range_carve_region(void) {
     size_t at = carve_record(&carved_regions, RANGE_REGION_BYTES,
-                             range.region_count * RANGE_REGION_BYTES);
+                             range.regions_bytes);
     return at == SIZE_MAX ? NULL : range.regions + at;
 }
 
@@ -157,17 +152,20 @@ void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes)
     fill(range.run_at, huge_to / EBB_PAGE, to / EBB_PAGE, name);
 }
 
-/* `table` has one byte for each `share` bytes of user addresses. */
-static void forget(void *table, size_t share, uintptr_t addr, size_t bytes) {
-    uintptr_t from = (uintptr_t)table + (addr - range.base) / share;
-    uintptr_t to = from + bytes / share;
-    from = size_align(from, EBB_PAGE);
-    to = size_align_down(to, EBB_PAGE);
+/* `table` has one byte for each `share` bytes of user addresses: so much describes a page of it. */
+static void forget(void *table, size_t share, const uintptr_t *part, const uintptr_t *free) {
+    size_t stride = share * EBB_PAGE;
+    uintptr_t from = size_larger(size_align_down(part[0], stride), size_align(free[0], stride));
+    uintptr_t to = size_smaller(size_align(part[1], stride), size_align_down(free[1], stride));
     if (from < to)
-        os.give_back((void *)from, to - from);
+        os.give_back((char *)table + from / share, (to - from) / share);
 }
 
-void range_forget(uintptr_t addr, size_t bytes) {
-    forget(range.sites, RANGE_GRANULE / sizeof *range.sites, addr, bytes);
-    forget(range.block_at, RANGE_SLOT / sizeof *range.block_at, addr, bytes);
+void range_forget(uintptr_t addr, size_t bytes, uintptr_t free_from, uintptr_t free_to) {
+    const uintptr_t part[] = {addr - range.base, addr - range.base + bytes};
+    const uintptr_t free[] = {free_from - range.base, free_to - range.base};
+    forget(range.sites, RANGE_GRANULE / sizeof *range.sites, part, free);
+    forget(range.notes, RANGE_GRANULE / sizeof *range.notes, part, free);
+    forget(range.block_at, RANGE_SLOT / sizeof *range.block_at, part, free);
+    forget(range.run_at, EBB_PAGE / sizeof *range.run_at, part, free);
 }

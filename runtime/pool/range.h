@@ -3,13 +3,14 @@
  * range.h - the one range of addresses of the process, and the tables beside it.
  *
  *     base                                    base + bytes
- *      | user addresses: slabs of jemalloc's arena |
+ *      | user addresses: chunks (see chunk.h)      |
  *      | block_at    4 bytes a KiB   piece of the block or window that starts in / covers it
  *      | run_at      4 bytes a page  piece of the run that covers it, and
  *      | run_at_huge 4 bytes a 2 MiB for the whole 2 MiB inside a run, so that naming a run of
  *      |                             gigabytes is short
  *      | starts      start maps of windows, cut into units (see starts.h)
  *      | sites       8 bytes a granule: who allocated it (only regions with `sites`)
+ *      | notes       4 bytes a granule: its number in the record of a step (only while recorded)
  *      | pieces | region slots | pools                 records, never unmapped
  *
  * Everything is reserved at once and costs memory only where it is touched. Whether a pointer is
@@ -25,11 +26,12 @@
 #include "base/size.h"
 #include "pool/piece.h"
 
+#define RANGE_MOST ((size_t)1 << 40) /* of user addresses */
 #define RANGE_SLOT ((size_t)1024)
 #define RANGE_HUGE ((size_t)2 << 20)
 #define RANGE_GRANULE ((size_t)16)
 #define RANGE_STARTS_UNIT ((size_t)512) /* of start maps; unit 0 is the name of nothing */
-#define RANGE_REGION_BYTES ((size_t)3072) /* stride of region slots */
+#define RANGE_REGION_BYTES ((size_t)4608) /* stride of region slots */
 #define RANGE_POOL_BYTES ((size_t)8192)   /* stride of pools */
 
 struct range {
@@ -41,10 +43,11 @@ struct range {
     char *starts;
     size_t starts_bytes;
     uintptr_t *sites;
+    uint32_t *notes;
     char *pieces;
     size_t pieces_bytes;
     char *regions;
-    size_t region_count;
+    size_t region_count, regions_bytes;
     char *pools;
     size_t pool_count;
 };
@@ -54,17 +57,11 @@ extern struct range range;
 /* Reserves the range on first use. 0 or EBB_E_MEMORY. Any thread. */
 int range_prepare(void);
 
-/* Next never used addresses, aligned; 0 when the range is used up. Any thread. */
-uintptr_t range_carve(size_t bytes, size_t align);
-
 /* Next never used record of each kind; NULL when used up. Any thread. */
 struct ebb_piece *range_carve_pieces(void);
 void *range_carve_region(void);
 uint32_t range_carve_starts(uint32_t units); /* name of the first unit; 0 when used up */
 void *range_carve_pool(void);
-
-/* Bytes of user addresses that were carved so far. */
-size_t range_carved_bytes(void);
 
 static inline bool range_holds(uintptr_t addr) {
     return addr - range.base < range.bytes;
@@ -104,10 +101,17 @@ static inline uintptr_t *range_site(uintptr_t addr) {
     return &range.sites[(addr - range.base) / RANGE_GRANULE];
 }
 
+static inline uint32_t *range_note(uintptr_t addr) {
+    return &range.notes[(addr - range.base) / RANGE_GRANULE];
+}
+
 void range_name_block(const struct ebb_piece *piece);
 void range_name_window(const struct ebb_piece *piece);
-/* Gives back the memory of table entries that describe [addr, addr + bytes), whole pages only. */
-void range_forget(uintptr_t addr, size_t bytes);
+/*
+ * Gives back the memory of tables that describe [addr, addr + bytes), in whole pages: of those that
+ * describe more, too, if all that they describe lies in [free_from, free_to) and is free.
+ */
+void range_forget(uintptr_t addr, size_t bytes, uintptr_t free_from, uintptr_t free_to);
 
 void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes);
 

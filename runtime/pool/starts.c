@@ -136,3 +136,7 @@ void starts_trim(void) {
     }
     pthread_mutex_unlock(&sharing);
 }
+
+void starts_fork(bool before) {
+    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&sharing);
+}

@@ -42,6 +42,9 @@ void starts_give_up(struct starts_store *store);
 /* Gives the memory of batches that no store has back to the system. Any thread. */
 void starts_trim(void);
 
+/* Takes the lock of batches without an owner before a fork, and gives it back after. */
+void starts_fork(bool before);
+
 static inline uint16_t *starts_entries(uint32_t map) {
     return (uint16_t *)(void *)(range.starts + (size_t)map * RANGE_STARTS_UNIT);
 }

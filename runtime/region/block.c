@@ -8,8 +8,9 @@
  */
 #include "base/check.h"
 #include "base/error.h"
-#include "region/small.h"
 #include "region/exhausted.h"
+#include "region/hold.h"
+#include "region/small.h"
 
 #include <string.h>
 
@@ -66,31 +67,46 @@ static int report_no_block(const struct region *region, uintptr_t addr) {
     return report_inside(region, run, addr);
 }
 
-/* The large block that starts at `addr` or the window around it, of this region; or NULL. */
+/* The large block that starts at `addr`, or the window or arena around it, of this region; or
+ * NULL. */
 static struct ebb_piece *find_piece(const struct region *region, uintptr_t addr) {
     if (!range_holds(addr))
         return NULL;
     struct ebb_piece *piece = range_block_at(addr);
-    if (piece->owner != region->owner)
-        return NULL;
-    if (piece->state == PIECE_BLOCK)
-        return piece->addr == addr ? piece : NULL;
-    if (piece->state == PIECE_WINDOW)
-        return addr - piece->addr < piece->bytes ? piece : NULL;
-    return NULL;
+    uint64_t key = piece_key(piece);
+    if (key == region->window_key || key == region->arena_key)
+        return piece_covers(piece, addr) ? piece : NULL;
+    return key == region->block_key && piece->addr == addr ? piece : NULL;
+}
+
+/* The parent, if a block of the region was born there. */
+static struct region *home_of(const struct region *region, uintptr_t addr) {
+    return region->track ? track_home(region->track, addr) : NULL;
+}
+
+bool block_is_born_above(const struct region *region, uintptr_t addr) {
+    return home_of(region, addr) != NULL;
 }
 
 int block_find(struct region *region, const void *address, struct ebb_piece **piece,
                size_t *requested) {
     uintptr_t addr = (uintptr_t)address;
     *piece = find_piece(region, addr);
-    if (!*piece)
-        return report_no_block(region, addr);
+    if (!*piece) {
+        struct region *home = home_of(region, addr);
+        return home ? block_find(home, address, piece, requested) : report_no_block(region, addr);
+    }
     if ((*piece)->state == PIECE_BLOCK) {
         *requested = (*piece)->block.requested;
         return 0;
     }
-    return small_find(region, *piece, addr, requested);
+    if ((*piece)->state == PIECE_WINDOW)
+        return small_find(region, *piece, addr, requested);
+    const struct track_slot *slot = track_find(region->track, addr);
+    if (!slot)
+        return track_no_block(region->track, addr);
+    *requested = slot->bytes;
+    return 0;
 }
 
 /* ---- allocating ---- */
@@ -113,28 +129,86 @@ static bool is_valid_request(const struct region *region, size_t bytes, size_t a
 }
 
 static void *allocate(struct region *region, size_t bytes, size_t align) {
-    if (bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN)
-        return small_alloc(region, bytes, align);
-    return large_alloc(region, bytes, align);
-}
-
-void *block_allocate(struct region *region, size_t bytes, size_t align, const void *site) {
-    if (!is_valid_request(region, bytes, align))
-        return NULL;
-    void *block = allocate(region, bytes, align);
-    if (!block)
-        exhausted_report(region, bytes, align);
-    else if (region->sites)
-        *range_site((uintptr_t)block) = (uintptr_t)site;
+    bool small = bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
+    void *block = small ? small_alloc(region, bytes, align) : large_alloc(region, bytes, align);
+    if (track_watches(region->track))
+        small_fold(region); /* at once: the track looks at the peaks of what it serves */
     return block;
 }
 
-static void *allocate_from(ebb_region handle, size_t bytes, size_t align, const void *site) {
-    struct region *region = region_find(handle);
-    return region ? block_allocate(region, bytes, align, site) : NULL;
+void *block_place(struct region *region, size_t bytes, size_t align) {
+    void *block = allocate(region, bytes, align);
+    if (block && region->sites)
+        *range_site((uintptr_t)block) = 0;
+    return block;
 }
 
+/* A request for a place; `tenure`: it may be one in the parent. */
+struct request {
+    size_t bytes, align;
+    uint32_t key;
+    bool tenure;
+    const void *site;
+};
+
+static void *allocate_planned(struct region *region, const struct request *request) {
+    struct track *track = region->track;
+    if (track_ignores(track, request->bytes, request->align))
+        return allocate(region, request->bytes, request->align);
+    void *block = track_place(track, request->bytes, request->align, request->key,
+                              request->tenure);
+    if (block)
+        return block;
+    block = allocate(region, request->bytes, request->align);
+    if (block)
+        track_note_block(track, block, request->bytes, request->align, request->key);
+    return block;
+}
+
+static void *request_block(struct region *region, const struct request *request) {
+    if (!is_valid_request(region, request->bytes, request->align))
+        return NULL;
+    void *block = region->track ? allocate_planned(region, request)
+                                : allocate(region, request->bytes, request->align);
+    if (!block)
+        exhausted_report(region, request->bytes, request->align);
+    else if (region->sites)
+        *range_site((uintptr_t)block) = (uintptr_t)request->site;
+    return block;
+}
+
+void *block_allocate(struct region *region, size_t bytes, size_t align, const void *site) {
+    return request_block(region, &(struct request){bytes, align, 0, false, site});
+}
+
+void *block_for_object(struct region *region, size_t bytes, size_t align, const void *site) {
+    uintptr_t start = size_align(region->lane.cursor, align);
+    if (region->track && track_fits(region->track, bytes, align))
+        return track_serve(region->track, bytes);
+    if (!bytes || bytes > EBB_SMALL_MAX_BYTES || align > EBB_SMALL_MAX_ALIGN ||
+        !small_fits(region, start, bytes))
+        return block_allocate(region, bytes, align, site);
+    small_bump(region, start, bytes);
+    return (void *)start;
+}
+
+void *block_allocate_keyed(struct region *region, size_t bytes, size_t align, uint32_t key,
+                           const void *site) {
+    return request_block(region, &(struct request){bytes, align, key, true, site});
+}
+
+static __attribute__((noinline)) void *allocate_from(ebb_region handle, size_t bytes, size_t align,
+                                                     const void *site) {
+    struct region *region = region_find(handle);
+    return region ? block_allocate_keyed(region, bytes, align, 0, site) : NULL;
+}
+
+/* A block from the plan, if that is simple: then the handle need not be looked at in full. */
 void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {
+    struct region *region = (struct region *)handle.lane;
+    if (region && region->lane.generation == handle.generation && region->track &&
+        track_fits(region->track, bytes, align))
+        return track_serve(region->track, bytes);
     return allocate_from(handle, bytes, align, __builtin_return_address(0));
 }
 
@@ -160,28 +234,120 @@ void *ebb_region_alloc_array(ebb_region handle, size_t count, size_t bytes, size
 
 /* ---- releasing and resizing ---- */
 
-int ebb_region_release(ebb_region handle, void *block) {
+/* The region has no piece there: a block that was born in the parent, or none. */
+static int release_born(struct region *region, uintptr_t addr) {
+    if (!home_of(region, addr))
+        return report_no_block(region, addr);
+    track_end(region->track, addr);
+    return 0;
+}
+
+static int release_planned(struct track *track, uintptr_t addr) {
+    struct track_slot *slot = track_find(track, addr);
+    if (!slot)
+        return track_no_block(track, addr);
+    if (slot->align & TRACK_HELD)
+        return hold_check_block(range_block_at(addr), addr);
+    track_release(track, slot);
+    return 0;
+}
+
+/* The same for a block that lies in an ordinary lane. */
+static int release_placed(struct region *region, struct ebb_piece *piece, uintptr_t addr) {
+    int result = hold_check_block(piece, addr);
+    if (result)
+        return result;
+    if (region->track)
+        track_note_end(region->track, addr); /* while the address is the region's */
+    if (piece->state == PIECE_WINDOW)
+        return small_release(region, piece, addr);
+    large_release(region, piece);
+    return 0;
+}
+
+/* The block that is expected, but first the peaks are looked at. */
+static __attribute__((noinline)) int release_expected(struct track *track,
+                                                      struct track_slot *slot) {
+    if (track->coarse)
+        small_fold(track->region);
+    else
+        track_note_peaks(track);
+    track_take_back(track, slot);
+    return 0;
+}
+
+/* Everything but a small block and the expected one of a plan: out of their way. */
+static __attribute__((noinline)) int release_other(ebb_region handle, void *block) {
     struct region *region = region_find(handle);
     if (!region)
         return EBB_E_STALE;
     if (!block)
         return 0;
-    struct ebb_piece *piece = find_piece(region, (uintptr_t)block);
+    uintptr_t addr = (uintptr_t)block;
+    struct ebb_piece *piece = find_piece(region, addr);
     if (!piece)
-        return report_no_block(region, (uintptr_t)block);
-    if (piece->state == PIECE_WINDOW)
-        return small_release(region, piece, (uintptr_t)block);
-    large_release(region, piece);
+        return release_born(region, addr);
+    if (piece->state == PIECE_ARENA)
+        return release_planned(region->track, addr);
+    return release_placed(region, piece, addr);
+}
+
+/* Small blocks, and what is left. Apart, so that what a plan expects needs no frame. */
+static __attribute__((noinline)) int release_ordinary(ebb_region handle, void *block) {
+    struct region *region = region_peek(handle);
+    uintptr_t addr = (uintptr_t)block;
+    if (region && range_holds(addr)) {
+        struct ebb_piece *piece = range_block_at(addr);
+        if (piece_key(piece) == region->quick_key && piece_covers(piece, addr))
+            return small_release(region, piece, addr);
+    }
+    return release_other(handle, block);
+}
+
+int ebb_region_release(ebb_region handle, void *block) {
+    struct region *region = region_peek(handle);
+    if (!region || !region->track)
+        return release_ordinary(handle, block);
+    struct track_slot *slot = track_expected(region->track, (uintptr_t)block);
+    if (!slot)
+        return release_ordinary(handle, block);
+    if (track_may_peak(region->track))
+        return release_expected(region->track, slot);
+    track_take_back(region->track, slot);
     return 0;
 }
 
+static int resize_planned(struct track *track, uintptr_t addr, size_t bytes) {
+    struct track_slot *slot = track_find(track, addr);
+    if (!slot)
+        return track_no_block(track, addr);
+    if (slot->align & TRACK_HELD)
+        return hold_check_block(range_block_at(addr), addr);
+    return track_resize(track, slot, bytes);
+}
+
+static int resize_placed(struct region *region, struct ebb_piece *piece, uintptr_t addr,
+                         size_t bytes) {
+    int result = hold_check_block(piece, addr);
+    if (result)
+        return result;
+    result = piece->state == PIECE_WINDOW ? small_resize(region, piece, addr, bytes)
+                                          : large_resize(region, piece, bytes);
+    if (!result && region->track)
+        track_note_resize(region->track, addr, bytes);
+    return result;
+}
+
 static int resize(struct region *region, void *block, size_t bytes) {
-    struct ebb_piece *piece = find_piece(region, (uintptr_t)block);
-    if (!piece)
-        return report_no_block(region, (uintptr_t)block);
-    if (piece->state == PIECE_WINDOW)
-        return small_resize(region, piece, (uintptr_t)block, bytes);
-    return large_resize(region, piece, bytes);
+    uintptr_t addr = (uintptr_t)block;
+    struct ebb_piece *piece = find_piece(region, addr);
+    if (!piece) {
+        struct region *home = home_of(region, addr);
+        return home ? resize(home, block, bytes) : report_no_block(region, addr);
+    }
+    if (piece->state == PIECE_ARENA)
+        return resize_planned(region->track, addr, bytes);
+    return resize_placed(region, piece, addr, bytes);
 }
 
 int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {
@@ -207,7 +373,8 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
     if (!block)
         return allocate_from(handle, bytes, align, site);
     if (!is_valid_request(region, bytes, align) ||
-        block_find(region, block, &piece, &old) != 0)
+        block_find(region, block, &piece, &old) != 0 ||
+        hold_check_block(piece, (uintptr_t)block) != 0)
         return NULL;
     if ((uintptr_t)block % align == 0 && try_resize(region, block, bytes))
         return block;

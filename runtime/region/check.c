@@ -7,10 +7,12 @@
  * wrote where nothing is his. Time is linear in blocks and runs.
  */
 #include "base/check.h"
+#include "region/hold.h"
 #include "region/small.h"
 
 struct sums {
     uint64_t blocks, requested, used;
+    uint64_t large; /* of used: in no window */
 };
 
 struct window_walk {
@@ -48,13 +50,24 @@ static void check_block(const struct region *region, const struct ebb_piece *blo
     sums->blocks++;
     sums->requested += block->block.requested;
     sums->used += block->bytes;
+    sums->large += block->bytes;
+}
+
+static void add_planned(void *context, uintptr_t addr, size_t bytes, size_t room) {
+    struct sums *sums = context;
+    CHECK_ALWAYS(range_block_at(addr)->state == PIECE_ARENA && bytes <= room);
+    sums->blocks++;
+    sums->requested += bytes;
+    sums->used += room;
+    sums->large += room;
 }
 
 static void check_piece(const struct region *region, const struct ebb_piece *piece) {
     const struct ebb_piece *after = piece->after;
     bool free = piece->state == PIECE_FREE || piece->state == PIECE_TOP;
     CHECK_ALWAYS(piece->bytes > 0 && piece->bytes % EBB_UNIT == 0);
-    CHECK_ALWAYS(free || piece->state == PIECE_BLOCK || piece->state == PIECE_WINDOW);
+    CHECK_ALWAYS(free || piece->state == PIECE_BLOCK || piece->state == PIECE_WINDOW ||
+                 piece->state == PIECE_ARENA);
     CHECK_ALWAYS(piece->state != PIECE_TOP || piece == region->top);
     CHECK_ALWAYS(!after || (after->before == piece && after->addr == piece_end(piece)));
     CHECK_ALWAYS(!after || !free || (after->state != PIECE_FREE && after->state != PIECE_TOP));
@@ -91,16 +104,40 @@ static void check_runs(const struct region *region) {
     CHECK_ALWAYS(count == region->run_count && lent == region->lent);
 }
 
-void region_check(struct region *region) {
-    struct sums sums = {0, 0, 0};
+/* A hold lies in a block of the region, or keeps a run of survivors. */
+static void check_holds(const struct region *region) {
+    size_t count = 0;
+    for (struct ebb_piece *at = region->holds; at; at = at->next, count++) {
+        const struct hold *hold = hold_of(at);
+        const struct ebb_piece *around = hold->block ? hold->block : hold->run;
+        CHECK_ALWAYS(around && around->owner == region->owner);
+        CHECK_ALWAYS(at->addr >= around->addr && piece_end(at) <= piece_end(around));
+        CHECK_ALWAYS(hold->block ? around->pins == 1 || around->state == PIECE_ARENA
+                                 : around->flag);
+    }
+    CHECK_ALWAYS(count == region->hold_count);
+}
+
+void region_check_blocks(struct region *region) {
+    struct sums sums = {0, 0, 0, 0};
+    remote_look(region);
     small_fold(region);
     for (struct ebb_piece *block = region->blocks; block; block = block->next)
         if (block->state == PIECE_BLOCK)
             check_block(region, block, &sums);
     for (struct ebb_piece *window = region->windows; window; window = window->next)
         check_window(region, window, &sums);
+    if (region->track)
+        track_each_live(region->track, add_planned, &sums);
     CHECK_ALWAYS(sums.blocks == flow_now(&region->counted));
     CHECK_ALWAYS(sums.requested == flow_now(&region->requested));
-    CHECK_ALWAYS(sums.used == flow_now(&region->used));
+    CHECK_ALWAYS(sums.used == flow_now(&region->used) && sums.large == region->large_used);
     check_runs(region);
+    check_holds(region);
+}
+
+void region_check(struct region *region) {
+    region_check_blocks(region);
+    if (region->hooks)
+        region->hooks->check(region);
 }

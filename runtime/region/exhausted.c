@@ -6,6 +6,7 @@
  * limits are reported; a caller's mistake has ebb_last_error_text().
  */
 #include "region/exhausted.h"
+#include "pool/chunk.h"
 #include "region/small.h"
 
 #include <ebb/report.h>
@@ -59,7 +60,7 @@ static void add_pages(void *context, struct ebb_pool *pool) {
     struct pages_sum *sum = context;
     pthread_mutex_lock(&pool->lock);
     sum->reserved += pool->reserved.current;
-    sum->owned += pool->pages.run_bytes;
+    sum->owned += pool->pages.run_bytes - pool->held_bytes;
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -67,12 +68,12 @@ static void add_pool(struct page *page, struct ebb_pool *pool) {
     struct pages_sum process = {0, 0};
     add(page, "  pool '%s': reserved %llu (limit %zu), owned %zu, cached %zu, used limit %zu\n",
         pool->name, (unsigned long long)pool->reserved.current, pool->limit_reserved,
-        pool->pages.run_bytes, pool->pages.hot_bytes,
+        pool->pages.run_bytes - pool->held_bytes, pool->pages.hot_bytes,
         atomic_load_explicit(&pool->limit_used, memory_order_relaxed));
     pool_each(add_pages, &process);
     add(page, "  process: owned %llu, reserved %llu, addresses %zu of %zu\n",
         (unsigned long long)process.owned, (unsigned long long)process.reserved,
-        range_carved_bytes(), range.bytes);
+        chunk_bytes(), range.bytes);
 }
 
 void exhausted_report(struct region *region, size_t bytes, size_t align) {

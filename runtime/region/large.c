@@ -114,10 +114,10 @@ void large_free(struct region *region, struct ebb_piece *piece) {
     if (after->state == PIECE_FREE || top)
         piece_absorb_after(piece, &region->store);
     piece->state = PIECE_FREE;
-    if (top || piece->after == region->main_run->run.end) {
+    if (top || (region->main_run && piece->after == region->main_run->run.end)) {
         piece->state = PIECE_TOP;
         region->top = piece;
-    } else if (!piece->before && piece->after->state == PIECE_END) {
+    } else if (!piece->before && piece->after->state == PIECE_END && !piece->after->end.run->pins) {
         runs_give_empty(region, piece);
     } else {
         fit_insert(&region->fit, piece);
@@ -133,6 +133,7 @@ void *large_alloc(struct region *region, size_t bytes, size_t align) {
         error_set(EBB_E_SIZE, "%zu bytes are more than half the address space", bytes);
         return NULL;
     }
+    remote_look(region); /* not later: nothing may end while a place is between two states */
     if (region->metered && count_charge(region, used) != 0)
         return NULL;
     struct ebb_piece *block = large_place(region, used, align);
@@ -143,6 +144,7 @@ void *large_alloc(struct region *region, size_t bytes, size_t align) {
     small_fold(region);
     block->state = PIECE_BLOCK;
     block->flag = false;
+    block->pins = 0;
     block->block.requested = bytes;
     block->block.run = block->block.spare = NULL;
     piece_push(&region->blocks, block);

@@ -8,6 +8,8 @@
  * than the noted one hold newer blocks only. A mark that was rewound past is gone from the list.
  */
 #include "base/error.h"
+#include "region/hold.h"
+#include "region/kinds.h"
 #include "region/small.h"
 
 ebb_mark ebb_region_mark(ebb_region handle) {
@@ -25,6 +27,8 @@ ebb_mark ebb_region_mark(ebb_region handle) {
         piece_give(&region->store, mark);
         return (ebb_mark){NULL, 0};
     }
+    if (region->track)
+        track_stop(region->track);
     mark->mark.serial = ++region->mark_serial;
     piece_push(&region->blocks, mark);
     region->marks++;
@@ -67,10 +71,21 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     struct region *region = region_find(handle);
     if (!region)
         return EBB_E_STALE;
+    if (region->closing)
+        return region_is_closing(region);
     struct ebb_piece *mark = find_mark(region, wanted);
     if (!mark)
         return EBB_E_MARK;
+    int busy = hold_check_rewind(region, wanted.serial);
+    if (busy)
+        return busy;
     struct ebb_piece *window = mark->mark.window;
+    struct ebb_closed closed = {0, 0};
+    region->ending = wanted.serial;
+    cleanup_run_newer(region, wanted.serial, &closed);
+    if (region->hooks)
+        region->hooks->rewind(region, wanted.serial);
+    region->ending = 0;
     release_newer(region, mark);
     small_rewind(region, mark);
     drop_mark(region, mark);
@@ -78,16 +93,27 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
         small_settle(region, window);
     if (EBB_CHECK_FULL)
         region_check(region);
-    return 0;
+    return region_closed(&closed);
 }
 
 int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     struct region *region = region_find(handle);
     if (!region)
         return EBB_E_STALE;
+    if (region->closing)
+        return region_is_closing(region);
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
-    region_close_children(region);
+    struct ebb_closed closed = {0, 0};
+    region_close_children(region, &closed);
+    while (region->cleanups) {
+        cleanup_run_newer(region, 0, &closed);
+        region_close_children(region, &closed);
+    }
+    remote_look(region);
+    if (region->track)
+        track_forget(region->track);
+    kinds_end_all(region);
     small_forget(region);
     count_uncharge(region, flow_now(&region->used));
     region_new_epoch(region);
@@ -96,6 +122,7 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     runs_forget(region, keep_bytes, &given);
     pool_give_list_locked(pool, given);
     pthread_mutex_unlock(&pool->lock);
+    hold_sweep(region);
     flow_leave(&region->counted, flow_now(&region->counted));
     flow_leave(&region->requested, flow_now(&region->requested));
     flow_leave(&region->used, flow_now(&region->used));
@@ -103,5 +130,5 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     region->marks = 0;
     if (EBB_CHECK_FULL)
         region_check(region);
-    return 0;
+    return region_closed(&closed);
 }

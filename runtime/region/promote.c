@@ -20,10 +20,12 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "region/small.h"
+#include "region/undo.h"
 
 #include <string.h>
 
-#define RELINK_LEAST EBB_PAGE
+/* A run of its own costs as much as copying 3 KiB, its way back included; auto asks for a page. */
+#define RUN_WORTH EBB_PAGE
 #define LISTED ((uint16_t)0x4000) /* flag in `starts` while a list is checked */
 
 struct promotion {
@@ -31,18 +33,28 @@ struct promotion {
     struct ebb_survivor *list;
     size_t count;
     const void *site; /* who promotes: the site of copies */
+    bool anywhere;    /* the target is any region: copies only */
+    unsigned percent; /* of what auto relinks, so much may be pinned; 0: nothing is auto */
     struct ebb_promoted cost;
 };
 
 /* ---- checking ---- */
 
+static struct track_slot *slot_at(const struct ebb_piece *arena, uintptr_t addr) {
+    return track_find(region_of_piece(arena)->track, addr);
+}
+
 static bool is_listed(const struct ebb_piece *piece, uintptr_t addr) {
+    if (piece->state == PIECE_ARENA)
+        return (slot_at(piece, addr)->align & TRACK_LISTED) != 0;
     return piece->state == PIECE_BLOCK ? piece->flag : (*small_entry(piece, addr) & LISTED) != 0;
 }
 
 static void set_listed(struct ebb_piece *piece, uintptr_t addr, bool listed) {
     if (piece->state == PIECE_BLOCK)
         piece->flag = listed;
+    else if (piece->state == PIECE_ARENA)
+        slot_at(piece, addr)->align ^= TRACK_LISTED;
     else if (listed)
         *small_entry(piece, addr) |= LISTED;
     else
@@ -61,8 +73,8 @@ static struct ebb_piece *owned_by_target(const struct promotion *promotion, cons
 
 static void unlist(const struct promotion *promotion, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        uintptr_t addr = (uintptr_t)promotion->list[i].block;
-        set_listed(range_block_at(addr), addr, false);
+        const struct ebb_survivor *survivor = &promotion->list[i];
+        set_listed(survivor->scratch, (uintptr_t)survivor->block, false);
     }
 }
 
@@ -76,7 +88,8 @@ static bool is_listed_small(const struct region *source, uintptr_t addr) {
            (*small_entry(window, addr) & (STARTS_RELEASED | LISTED)) == LISTED;
 }
 
-static int check_survivor(const struct promotion *promotion, const struct ebb_survivor *survivor) {
+/* What is right is listed; its piece stays in `scratch` until something is acquired. */
+static int check_survivor(const struct promotion *promotion, struct ebb_survivor *survivor) {
     struct ebb_piece *piece = owned_by_target(promotion, survivor->block);
     size_t requested;
     if (survivor->mode < EBB_PROMOTE_AUTO || survivor->mode > EBB_PROMOTE_RELINK)
@@ -95,15 +108,55 @@ static int check_survivor(const struct promotion *promotion, const struct ebb_su
     if (is_listed(piece, addr))
         return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
     set_listed(piece, addr, true);
+    survivor->scratch = piece;
     return 0;
 }
 
-static int check_list(const struct promotion *promotion) {
+static bool can_relink(const struct promotion *promotion, const struct ebb_piece *piece) {
+    const struct region *source = promotion->source;
+    if (source->track && track_was_arena(source->track, piece->addr))
+        return false;
+    if (piece->owner != source->owner || piece->state != PIECE_BLOCK || piece->block.spare ||
+        piece->pins || promotion->anywhere)
+        return false;
+    if (piece->block.run)
+        return piece->block.run->relinked.live_blocks == 1;
+    return !source->heir || source->heir == promotion->target;
+}
+
+/* It may be relinked, and has no run that it takes along anyway. */
+static bool is_weighable(const struct promotion *promotion, const struct ebb_piece *piece,
+                         int mode) {
+    return mode != EBB_PROMOTE_COPY && piece->owner == promotion->source->owner &&
+           can_relink(promotion, piece) && !piece->block.run;
+}
+
+/* Of a list the least counts that a survivor says. */
+static void allow(struct promotion *promotion, const struct ebb_survivor *survivor) {
+    unsigned percent = survivor->pin_percent ? survivor->pin_percent : EBB_PIN_PERCENT;
+    if (survivor->mode == EBB_PROMOTE_AUTO && (!promotion->percent || percent < promotion->percent))
+        promotion->percent = percent;
+}
+
+/* Of a list that is right, what is to be weighed stays listed. */
+static void unlist_rest(const struct promotion *promotion) {
+    for (size_t i = 0; i < promotion->count; i++) {
+        const struct ebb_survivor *survivor = &promotion->list[i];
+        struct ebb_piece *piece = survivor->scratch;
+        if (!is_weighable(promotion, piece, survivor->mode))
+            set_listed(piece, (uintptr_t)survivor->block, false);
+    }
+}
+
+static int check_list(struct promotion *promotion) {
     int result = 0;
     size_t i = 0;
     while (i < promotion->count && (result = check_survivor(promotion, &promotion->list[i])) == 0)
-        i++;
-    unlist(promotion, i);
+        allow(promotion, &promotion->list[i++]);
+    if (result || !promotion->percent)
+        unlist(promotion, i);
+    else
+        unlist_rest(promotion);
     return result;
 }
 
@@ -114,7 +167,7 @@ static int check_regions(const struct promotion *promotion) {
     if (source->measuring)
         return error_set(EBB_E_MEASURING, "region '%s' measures: it has no bytes to promote",
                          source->name);
-    if (source != target && !region_is_above(target, source))
+    if (source != target && !promotion->anywhere && !region_is_above(target, source))
         return error_set(EBB_E_NOT_ANCESTOR, "region '%s' is no ancestor of '%s'", target->name,
                          source->name);
     if (target->sealed && source != target)
@@ -125,24 +178,66 @@ static int check_regions(const struct promotion *promotion) {
 
 /* ---- choosing ---- */
 
-static size_t pages_around(const struct ebb_piece *block) {
-    return size_align(piece_end(block), EBB_PAGE) - size_align_down(block->addr, EBB_PAGE);
+/* The next block above that is weighed and shares a page with this one, or NULL. */
+static struct ebb_piece *weighed_after(const struct ebb_piece *block) {
+    uintptr_t end = size_align(piece_end(block), EBB_PAGE);
+    for (struct ebb_piece *at = block->after; at && at->addr < end; at = at->after)
+        if (at->state == PIECE_BLOCK && at->flag)
+            return at;
+    return NULL;
 }
 
-/* Relinking is worth it if it saves copying at least twice the bytes that it pins. */
+static bool has_weighed_before(const struct ebb_piece *block) {
+    uintptr_t from = size_align_down(block->addr, EBB_PAGE);
+    for (struct ebb_piece *at = block->before; at && piece_end(at) > from; at = at->before)
+        if (at->state == PIECE_BLOCK && at->flag)
+            return true;
+    return false;
+}
+
+/*
+ * A block is relinked as fast as another is placed, whatever its size; a copy is paid by the byte,
+ * a run of pages once. So relinking wins where the blocks of a run have RUN_WORTH bytes; then the
+ * bytes that it pins must be allowed. Blocks that share pages become one run and are weighed as
+ * one; if it is not worth it, none keeps its flag. No product overflows: addresses have 47 bits.
+ */
+static void weigh(struct ebb_piece *first, unsigned percent) {
+    const struct ebb_piece *last = first;
+    size_t bytes = 0;
+    for (struct ebb_piece *at = first; at; at = weighed_after(at)) {
+        bytes += at->block.requested;
+        last = at;
+    }
+    size_t pages = size_align(piece_end(last), EBB_PAGE) - size_align_down(first->addr, EBB_PAGE);
+    if (bytes >= RUN_WORTH && (pages - bytes) * 100 <= bytes * percent)
+        return;
+    for (struct ebb_piece *at = first, *next; at; at = next) {
+        next = weighed_after(at);
+        at->flag = false;
+    }
+}
+
+/* Of what is listed, what auto relinks keeps its flag. */
+static void weigh_all(const struct promotion *promotion) {
+    if (!promotion->percent)
+        return;
+    for (size_t i = 0; i < promotion->count; i++) {
+        struct ebb_piece *piece = promotion->list[i].scratch;
+        if (piece->state == PIECE_BLOCK && piece->flag && !has_weighed_before(piece))
+            weigh(piece, promotion->percent);
+    }
+}
+
+static void forget_weight(struct ebb_piece *piece) {
+    if (piece->state == PIECE_BLOCK && piece->flag)
+        piece->flag = false;
+}
+
 static bool should_relink(const struct promotion *promotion, const struct ebb_piece *piece,
                           int mode) {
-    const struct region *source = promotion->source;
-    if (piece->state != PIECE_BLOCK || piece->block.spare || mode == EBB_PROMOTE_COPY)
+    if (mode == EBB_PROMOTE_COPY || !can_relink(promotion, piece))
         return false;
-    if (piece->block.run)
-        return piece->block.run->relinked.live_blocks == 1;
-    if (source->heir && source->heir != promotion->target)
-        return false;
-    if (mode == EBB_PROMOTE_RELINK)
-        return true;
-    size_t bytes = piece->block.requested;
-    return bytes >= RELINK_LEAST && bytes >= 2 * (pages_around(piece) - bytes);
+    return mode == EBB_PROMOTE_RELINK || piece->block.run || piece->flag;
 }
 
 /* ---- acquiring ---- */
@@ -154,37 +249,11 @@ static size_t natural_align(const struct ebb_survivor *survivor) {
     return size_smaller((size_t)(addr & (~addr + 1)), EBB_SMALL_MAX_ALIGN);
 }
 
-/* Counters of the target that a failed promotion must not have moved. */
-struct undo {
-    struct flow counted, requested, used;
-    uint64_t large_blocks;
-    size_t large_used;
-    uintptr_t room, cursor;
-};
-
-static struct undo remember(struct region *target) {
-    small_fold(target);
-    return (struct undo){target->counted, target->requested, target->used,
-                         target->large_blocks, target->large_used,
-                         target->room,         target->lane.cursor};
-}
-
-/* All copies are released by now. Padding in front of them may stay, in rooms that were left. */
-static void restore(struct region *target, const struct undo *undo) {
-    small_take_back(target, undo->room, undo->cursor);
-    uint64_t used = flow_now(&target->used);
-    target->calm = 0;
-    target->counted = undo->counted;
-    target->requested = undo->requested;
-    target->used = undo->used;
-    flow_change(&target->used, flow_now(&undo->used), used);
-    target->large_blocks = undo->large_blocks;
-    target->large_used = undo->large_used;
-}
-
 /* Bytes asked for a live block of which the address is known to be right. */
 static size_t block_requested(const void *block) {
     const struct ebb_piece *piece = range_block_at((uintptr_t)block);
+    if (piece->state == PIECE_ARENA)
+        return slot_at(piece, (uintptr_t)block)->bytes;
     return piece->state == PIECE_BLOCK ? piece->block.requested
                                        : (size_t)*small_entry(piece, (uintptr_t)block) - 1;
 }
@@ -198,42 +267,43 @@ static void *copy_block(const struct promotion *promotion, const struct ebb_surv
     return copy;
 }
 
-/* Between acquiring and committing, the plan stands beside the mode that was asked for. */
-enum plan { PLAN_STAY = 0, PLAN_COPY = 1 << 4, PLAN_RELINK = 2 << 4, PLAN_MASK = 3 << 4 };
+/* Between acquiring and committing, the way stands beside the mode that was asked for. */
+enum way { WAY_STAY = 0, WAY_COPY = 1 << 4, WAY_RELINK = 2 << 4, WAY_MASK = 3 << 4 };
 
-static enum plan choose(const struct promotion *promotion, const struct ebb_piece *piece,
-                        int mode) {
-    if (promotion->source == promotion->target || piece->owner == promotion->target->owner)
-        return PLAN_STAY;
-    return should_relink(promotion, piece, mode) ? PLAN_RELINK : PLAN_COPY;
+static enum way choose(const struct promotion *promotion, struct ebb_piece *piece, int mode) {
+    bool is_there = promotion->source == promotion->target ||
+                    piece->owner == promotion->target->owner;
+    bool relinks = should_relink(promotion, piece, mode);
+    forget_weight(piece);
+    return is_there ? WAY_STAY : relinks ? WAY_RELINK : WAY_COPY;
 }
 
 /* Acquires what one survivor needs into its scratch; a failure leaves it as it was. */
 static int acquire(const struct promotion *promotion, struct ebb_survivor *survivor) {
-    struct ebb_piece *piece = range_block_at((uintptr_t)survivor->block);
-    enum plan plan = choose(promotion, piece, survivor->mode);
+    struct ebb_piece *piece = survivor->scratch;
+    enum way way = choose(promotion, piece, survivor->mode);
     survivor->scratch = NULL;
-    if (plan == PLAN_RELINK) {
+    if (way == WAY_RELINK) {
         survivor->scratch = piece_take(&promotion->target->store);
         if (!survivor->scratch)
             return error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'",
                              promotion->target->name);
-    } else if (plan == PLAN_COPY) {
+    } else if (way == WAY_COPY) {
         survivor->scratch = copy_block(promotion, survivor);
         if (!survivor->scratch)
             return error_latest();
     }
-    survivor->mode |= (int)plan;
+    survivor->mode |= (int)way;
     return 0;
 }
 
 static void abandon(const struct promotion *promotion, struct ebb_survivor *survivor) {
-    int plan = survivor->mode & PLAN_MASK;
-    if (plan == PLAN_RELINK)
+    int way = survivor->mode & WAY_MASK;
+    if (way == WAY_RELINK)
         piece_give(&promotion->target->store, survivor->scratch);
-    else if (plan == PLAN_COPY)
+    else if (way == WAY_COPY)
         ebb_region_release(region_handle(promotion->target), survivor->scratch);
-    survivor->mode &= ~PLAN_MASK;
+    survivor->mode &= ~WAY_MASK;
 }
 
 /* ---- committing ---- */
@@ -329,11 +399,14 @@ void promote_return(struct region *owner, struct ebb_piece *block) {
 }
 
 static void commit(struct promotion *promotion, struct ebb_survivor *survivor) {
-    int plan = survivor->mode & PLAN_MASK;
-    survivor->mode = plan == PLAN_RELINK ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
-    if (plan == PLAN_RELINK) {
+    int way = survivor->mode & WAY_MASK;
+    if (promotion->source->track && promotion->source != promotion->target)
+        track_note_survivor(promotion->source->track, (uintptr_t)survivor->block,
+                            promotion->target);
+    survivor->mode = way == WAY_RELINK ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
+    if (way == WAY_RELINK) {
         relink(promotion, survivor->block, survivor->scratch);
-    } else if (plan == PLAN_COPY) {
+    } else if (way == WAY_COPY) {
         promotion->cost.copied_blocks++;
         promotion->cost.copied_bytes += block_requested(survivor->scratch);
         survivor->block = survivor->scratch;
@@ -345,6 +418,8 @@ static int acquire_all(const struct promotion *promotion) {
         int result = acquire(promotion, &promotion->list[i]);
         if (!result)
             continue;
+        for (size_t left = i + 1; left < promotion->count; left++)
+            forget_weight(promotion->list[left].scratch);
         while (i--)
             abandon(promotion, &promotion->list[i]);
         return result;
@@ -353,8 +428,8 @@ static int acquire_all(const struct promotion *promotion) {
 }
 
 static void check_both(const struct promotion *promotion) {
-    region_check(promotion->source);
-    region_check(promotion->target);
+    region_check_blocks(promotion->source);
+    region_check_blocks(promotion->target);
 }
 
 static int promote(struct promotion *promotion) {
@@ -363,10 +438,11 @@ static int promote(struct promotion *promotion) {
         result = check_list(promotion);
     if (result)
         return result;
-    struct undo undo = remember(promotion->target);
+    struct undo undo = undo_remember(promotion->target);
+    weigh_all(promotion);
     result = acquire_all(promotion);
     if (result) {
-        restore(promotion->target, &undo);
+        undo_restore(promotion->target, &undo);
         return result;
     }
     for (size_t i = 0; i < promotion->count; i++)
@@ -376,7 +452,7 @@ static int promote(struct promotion *promotion) {
     return 0;
 }
 
-static void add_cost(struct ebb_promoted *cost, const struct ebb_promoted *more) {
+void promoted_add(struct ebb_promoted *cost, const struct ebb_promoted *more) {
     if (!cost)
         return;
     cost->copied_blocks += more->copied_blocks;
@@ -386,18 +462,24 @@ static void add_cost(struct ebb_promoted *cost, const struct ebb_promoted *more)
     cost->pinned_bytes += more->pinned_bytes;
 }
 
-int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
-                size_t count, struct ebb_promoted *cost) {
-    struct promotion promotion = {.source = region_find(source), .list = survivors};
+int promote_blocks(struct region *source, struct region *target, struct ebb_survivor *list,
+                   size_t count, bool anywhere, const void *site, struct ebb_promoted *cost) {
+    struct promotion promotion = {.source = source, .target = target, .list = list};
     promotion.count = count;
-    promotion.site = __builtin_return_address(0);
-    promotion.target = promotion.source ? region_find(target) : NULL;
-    if (!promotion.target)
-        return EBB_E_STALE;
+    promotion.site = site;
+    promotion.anywhere = anywhere;
     int result = promote(&promotion);
     if (!result)
-        add_cost(cost, &promotion.cost);
+        promoted_add(cost, &promotion.cost);
     return result;
+}
+
+int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
+                size_t count, struct ebb_promoted *cost) {
+    struct region *from = region_find(source), *to = from ? region_find(target) : NULL;
+    if (!to)
+        return EBB_E_STALE;
+    return promote_blocks(from, to, survivors, count, false, __builtin_return_address(0), cost);
 }
 
 /* Blocks alive in a region and all below it. */
@@ -421,15 +503,18 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
     if (promotion.source == promotion.target)
         return error_set(EBB_E_NOT_ANCESTOR, "region '%s' cannot close and keep into itself",
                          promotion.source->name);
+    if (promotion.source->closing)
+        return region_is_closing(promotion.source);
     int result = promote(&promotion);
     if (result)
         return result;
+    struct ebb_closed closed = {0, 0};
     size_t pinned = promotion.target->pinned;
     uint64_t alive = live_blocks(promotion.source);
     if (lost_blocks)
         *lost_blocks = alive - promotion.cost.copied_blocks;
-    region_close(promotion.source);
+    region_close(promotion.source, &closed);
     promotion.cost.pinned_bytes += promotion.target->pinned - pinned;
-    add_cost(cost, &promotion.cost);
-    return 0;
+    promoted_add(cost, &promotion.cost);
+    return region_closed(&closed);
 }

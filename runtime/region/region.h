@@ -10,8 +10,15 @@
  *     block.c     the public functions on blocks           which lane, which error
  *     count.c     counters and budgets                     what it costs
  *     mark.c      mark, rewind, reset
+ *     cleanup.c   callbacks when it ends
+ *     kinds.h     objects that it owns, counted by kind
  *     promote.c   what leaves: copy, relink
- *     depart.c    what becomes of relinked blocks' pages at close
+ *     plan.h      where the blocks of a step go, known in advance
+ *     track.h     a region that follows a plan, or is recorded
+ *     remote.c    releases by other threads
+ *     hold.h      bytes that are needed outside
+ *     undo.c      failed calls leave no trace
+ *     depart.c    what becomes of relinked blocks' and held bytes' pages at close
  *
  * Bodies live in slots that are never unmapped. A slot's generation is odd while a region is
  * open in it and grows with every open and close, so a stale handle never matches again.
@@ -28,9 +35,39 @@
 #include "pool/pool.h"
 #include "pool/starts.h"
 
-#include <ebb/region.h>
+#include <ebb/cleanup.h>
+#include <ebb/promote.h>
 
 #define REGION_NAME_BYTES 32
+
+/* Objects of one kind that a region has to do with: see kind_live(). */
+struct kind_counts {
+    uint64_t created, ended, received, given;
+    uint64_t attached, detached, moved, copied, relinked, joined;
+};
+
+/* What `state` of an object consists of: the owner number of its host, and these (object.h). */
+#define OBJECT_LIVE ((uint64_t)0xEB << 48)
+#define OBJECT_GATHERED ((uint64_t)1 << 56) /* part of what happens to many */
+#define OBJECT_ALONE ((uint64_t)1 << 57)    /* a tensor that nobody else has to do with */
+
+/* What the layer of objects, if it is in use, wants to be asked. */
+struct object_hooks {
+    /* Ends the objects that came after the mark `serial`: their blocks are about to go. */
+    void (*rewind)(struct region *region, uint64_t serial);
+    /* Walks the objects that the region owns and checks their laws. */
+    void (*check)(struct region *region);
+};
+
+/* What the layer of steps, if this is the region of a step, wants to hear. */
+struct step_hook {
+    void (*closed)(struct step_hook *hook); /* the region is being closed; its blocks still count */
+};
+
+/* Blocks that came and left before the tally was folded, and their bytes. */
+struct popped {
+    uint64_t blocks, requested, used;
+};
 
 struct region {
     struct ebb_lane lane; /* first: a handle points here */
@@ -39,7 +76,9 @@ struct region {
     uintptr_t limit;           /* true end of the room at lane.cursor; lane.limit may be shut */
     uintptr_t room;            /* where the room at the cursor begins, or the newest mark */
     uintptr_t folded;          /* cursor when the tally was last folded */
-    uintptr_t calm;            /* up to this cursor no counter can pass its peak */
+    uintptr_t calm;            /* below this cursor no count of bytes can have passed its peak */
+    uint16_t calm_blocks;      /* with so many blocks in the tally no count of them can */
+    struct popped popped;      /* since then */
     struct ebb_piece *window;  /* the one that is bumped in, or NULL */
     struct ebb_piece *windows; /* all, newest first */
     struct ebb_piece *holes;   /* those with room between live blocks */
@@ -54,6 +93,8 @@ struct region {
     struct ebb_piece *runs;     /* all runs, linked by next */
     struct ebb_piece *departed; /* entries of blocks that were relinked and still sit here */
     struct region *heir;        /* where departed blocks go when this region closes */
+    struct ebb_piece *holds;    /* bytes of its blocks that are needed outside, see hold.h */
+    size_t hold_count, hold_limit; /* how many; when to look for dropped ones */
     struct piece_store store;
     struct starts_store starts; /* maps of the windows */
 
@@ -61,20 +102,35 @@ struct region {
     struct ebb_pool *pool;
     struct region *parent, *children;
     struct region *sibling_next, *sibling_prev;
-    struct region *list_next; /* all slots of the pool */
     struct region *free_next; /* closed slots of the pool */
     unsigned depth;
+
+    /* steps */
+    struct step_hook *step;   /* of the step that this is the region of, or NULL */
+    struct track *track;      /* tied to it, or NULL */
+    _Atomic(void *) remote;   /* blocks that other threads released, linked by their first word */
+    uint64_t strays;          /* of these: were none */
 
     /* budget: the nearest region on the way up that has a limit, itself included */
     struct region *budget;
     size_t limit_bytes;
     size_t charged;
 
+    /* ends */
+    struct ebb_cleanup *cleanups;     /* newest first */
+    struct ebb_object *objects;       /* that it owns, newest first */
+    const struct object_hooks *hooks; /* NULL: never had an object */
+    unsigned closing;                 /* cleanups at work, here and below */
+    uint64_t ending;                  /* while a rewind is at work: to this mark; else 0 */
+
     bool sealed, metered, measuring, sites;
     bool keeper; /* a root that has had children: what it allocates outlives steps */
     uint64_t owner; /* of its pieces: slot and epoch */
+    uint64_t block_key, window_key, arena_key; /* what pieces of it say; closed: none */
+    uint64_t quick_key; /* the window_key, or none while every release must be seen */
     uint32_t epoch;
     unsigned marks;
+    uint64_t alone; /* `state` of the objects in it that nobody else has to do with */
     uint64_t mark_serial;
 
     struct flow counted, requested, used; /* blocks, and their bytes */
@@ -87,6 +143,9 @@ struct region {
     size_t pinned; /* bytes of relinked runs under no live block */
     char name[REGION_NAME_BYTES];
 
+    struct region *list_next; /* all slots of the pool: walked while regions open and close */
+    uint32_t kinds; /* bit k: kind_counts[k] is valid; none in a closed slot */
+    struct kind_counts kind_counts[POOL_KINDS];
     struct fit fit; /* free pieces of all runs but the top */
 };
 
@@ -107,19 +166,27 @@ static inline bool region_is_live(const struct region *region) {
 /* Says that a handle is of no open region: sets the error, returns NULL. */
 struct region *region_not_found(ebb_region handle);
 
-/* The open region behind a handle, or NULL with EBB_E_STALE. */
-static inline struct region *region_find(ebb_region handle) {
+/* The open region behind a handle, or NULL. */
+static inline struct region *region_peek(ebb_region handle) {
     size_t offset = (size_t)((char *)handle.lane - range.regions);
-    if (offset < range.region_count * RANGE_REGION_BYTES &&
+    if (offset < range.regions_bytes &&
         handle.lane->generation == handle.generation) /* handles are odd, closed slots even */
         return (struct region *)handle.lane;
-    return region_not_found(handle);
+    return NULL;
+}
+
+/* The same; if there is none, the error EBB_E_STALE is set. */
+static inline struct region *region_find(ebb_region handle) {
+    struct region *region = region_peek(handle);
+    return region ? region : region_not_found(handle);
 }
 
 ebb_region region_handle(struct region *region);
 
 /* The region that owns a piece, or owned it when the piece was made. */
-struct region *region_of_piece(const struct ebb_piece *piece);
+static inline struct region *region_of_piece(const struct ebb_piece *piece) {
+    return (struct region *)(void *)(range.regions + piece_slot(piece) * RANGE_REGION_BYTES);
+}
 
 /* From here on nothing that the slot's region owned before is taken for its own. */
 void region_new_epoch(struct region *region);
@@ -131,11 +198,26 @@ bool region_is_above(const struct region *ancestor, const struct region *region)
 /* Counts again everything that the region counts; aborts if a law does not hold (check.c). */
 void region_check(struct region *region);
 
+/* The same without its objects, which may be on their way. */
+void region_check_blocks(struct region *region);
+
 /* The next region of a walk over `root` and all below it, without recursion; NULL at the end. */
 struct region *region_next_below(struct region *at, const struct region *root);
 
-void region_close(struct region *region);
-void region_close_children(struct region *region);
+/* Closes the region and all below it; adds the cleanups that failed. */
+void region_close(struct region *region, struct ebb_closed *closed);
+void region_close_children(struct region *region, struct ebb_closed *closed);
+
+/* Says that a cleanup must not end the region: the error EBB_E_BUSY. */
+int region_is_closing(const struct region *region);
+
+/* 0, or EBB_E_CLEANUP with a text if a cleanup has failed. */
+int region_closed(const struct ebb_closed *closed);
+
+/* ---- cleanup.c ---- */
+
+/* Runs the cleanups that were registered after the mark `serial` (0: all), newest first. */
+void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed);
 
 /* ---- large.c ---- */
 
@@ -182,6 +264,20 @@ size_t runs_measured(const struct region *region);
 /* A block of the region, with the errors of ebb_region_alloc(); `site` is noted if asked for. */
 void *block_allocate(struct region *region, size_t bytes, size_t align, const void *site);
 
+/* The same, quickly where that is simple: for objects, which lie in the region that has them. */
+void *block_for_object(struct region *region, size_t bytes, size_t align, const void *site);
+
+/* The same with a key of the place in the program, for regions that follow a plan. What has
+ * survived earlier steps may be born in the parent. */
+void *block_allocate_keyed(struct region *region, size_t bytes, size_t align, uint32_t key,
+                           const void *site);
+
+/* The same even if the region is sealed: for bookkeeping. The sizes are right. */
+void *block_place(struct region *region, size_t bytes, size_t align);
+
+/* True if the block at `addr` lies in the parent, but is the region's. */
+bool block_is_born_above(const struct region *region, uintptr_t addr);
+
 /* The live block at `address`: its piece (block or window) and the bytes asked for it. */
 int block_find(struct region *region, const void *address, struct ebb_piece **piece,
                size_t *requested);
@@ -217,10 +313,33 @@ size_t count_waste(const struct region *region);
 
 /* ---- depart.c ---- */
 
-/* Hands the pages under departed blocks to the heir. Called by close and reset, lock held. */
+/*
+ * Hands the pages under departed blocks to the heir and those under held bytes to the pool. Called
+ * by close and reset, lock held. Holds that were dropped are left: sweep without the lock.
+ */
 void depart_locked(struct region *region);
 
+/* ---- remote.c ---- */
+
+/* Releases what other threads have handed in. */
+void remote_drain(struct region *region);
+
+static inline void remote_look(struct region *region) {
+    /* relaxed: who takes the list acquires it */
+    if (__builtin_expect(atomic_load_explicit(&region->remote, memory_order_relaxed) != NULL, 0))
+        remote_drain(region);
+}
+
 /* ---- promote.c ---- */
+
+/* Adds what a promotion cost; `cost` may be NULL. */
+void promoted_add(struct ebb_promoted *cost, const struct ebb_promoted *more);
+
+/*
+ * Promotes blocks as ebb_promote() does. `anywhere`: by copy, to any region.
+ */
+int promote_blocks(struct region *source, struct region *target, struct ebb_survivor *list,
+                   size_t count, bool anywhere, const void *site, struct ebb_promoted *cost);
 
 /* A departed block is released before its host closed: it becomes an entry of the host again. */
 void promote_return(struct region *owner, struct ebb_piece *block);

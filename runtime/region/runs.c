@@ -184,8 +184,9 @@ static void chain(struct region *region, struct ebb_piece *run, const struct ebb
 
 static bool can_join(const struct ebb_piece *run) {
     const struct ebb_piece *after = run->after;
-    return run->state == PIECE_RUN && !run->flag && after && after->state == PIECE_RUN &&
-           after->owner == run->owner && !after->flag;
+    return run->state == PIECE_RUN && !run->flag && !run->pins && after &&
+           after->state == PIECE_RUN && after->owner == run->owner && !after->flag &&
+           !after->pins;
 }
 
 /* Takes the run behind `run` in, with the pool's lock held. */
@@ -225,7 +226,7 @@ static bool claim_around(struct region *region, struct ebb_piece *run) {
 static void claim_locked(struct region *region) {
     struct ebb_piece *run = region->runs;
     for (unsigned look = 0; run && look < RUNS_LOOKED_AT; look++) {
-        bool able = !run->flag && piece_prepare(&region->store, 2);
+        bool able = !run->flag && !run->pins && piece_prepare(&region->store, 2);
         run = able && claim_around(region, run) ? region->runs : run->next;
     }
 }

@@ -75,12 +75,16 @@ int ebb_pool_destroy(struct ebb_pool *pool) {
                                        : "it was destroyed before");
     pthread_mutex_lock(&pool->lock);
     uint64_t open = slot_count_open(pool);
-    if (!open)
+    size_t held = pool->held_bytes;
+    if (!open && !held)
         pool->opened_before += slot_count_opened(pool);
     pthread_mutex_unlock(&pool->lock);
     if (open)
         return error_set(EBB_E_BUSY, "pool '%s' has %llu open regions", pool->name,
                          (unsigned long long)open);
+    if (held)
+        return error_set(EBB_E_BUSY, "pool '%s' has %zu bytes of pages under exports", pool->name,
+                         held);
     pool_retire(pool);
     return 0;
 }

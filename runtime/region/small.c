@@ -38,9 +38,10 @@
 
 void small_note_peaks(struct region *region) {
     uint64_t used = flow_note_peak(&region->used), requested = flow_note_peak(&region->requested);
-    uint64_t blocks = flow_note_peak(&region->counted) * RANGE_GRANULE;
-    region->calm =
-        region->lane.cursor + size_smaller(size_smaller(used, requested), (size_t)blocks);
+    size_t calm = size_smaller(used, requested);
+    bool watched = region->metered || track_watches(region->track) || EBB_POISON;
+    region->calm = watched ? 0 : region->lane.cursor + calm + 1;
+    region->calm_blocks = (uint16_t)size_smaller(flow_note_peak(&region->counted), UINT16_MAX);
 }
 
 /* Padding that turned out to be free again. */
@@ -53,7 +54,7 @@ static void drop_padding(struct region *region, struct ebb_piece *window, size_t
 }
 
 void small_set_inline(struct region *region) {
-    bool shut = region->sealed || region->metered || EBB_POISON;
+    bool shut = region->sealed || region->metered || track_watches(region->track) || EBB_POISON;
     region->lane.limit = shut ? 0 : region->limit;
 }
 
@@ -112,10 +113,10 @@ static void no_room(struct region *region) {
     region->lane.limit = 0;
 }
 
-/* When a window that is not current should be looked at again: a quarter of it is gone. */
+/* When a window that is not current should be looked at again: half of it is gone. */
 static void await_holes(struct ebb_piece *window) {
     size_t blocks = small_live_blocks(window);
-    window->window.act_blocks = (uint16_t)(blocks - (blocks + 3) / 4);
+    window->window.act_blocks = (uint16_t)(blocks / 2);
 }
 
 /* [addr, addr + bytes) belongs to no block: released entries, as long as entries can say. */
@@ -140,7 +141,7 @@ static void leave_window(struct region *region) {
     write_filler(window, cursor, rest);
     if (small_live_blocks(window) == 0 && !window->pins)
         give_window(region, window);
-    else if (!window->flag && window->bytes - small_live_bytes(window) - rest >= window->bytes / 4)
+    else if (!window->flag && window->bytes - small_live_bytes(window) - rest >= window->bytes / 2)
         enter_holes(region, window);
     else if (!window->flag)
         await_holes(window);
@@ -262,12 +263,11 @@ static bool use_spare(struct region *region) {
     return true;
 }
 
-/*
- * Room for `step` bytes at the cursor. While marks are set, blocks only go into new windows. The
- * present room is left only when there is another.
- */
+/* Room for `step` bytes at the cursor. While marks are set, blocks only go into new windows. The
+ * present room is left only when there is another. */
 static bool refill(struct region *region, size_t step) {
     struct hole hole;
+    remote_look(region);
     small_fold(region);
     if (restart(region))
         return true;
@@ -323,14 +323,49 @@ void *small_alloc(struct region *region, size_t bytes, size_t align) {
     return bump(region, start, bytes);
 }
 
-void small_settle(struct region *region, struct ebb_piece *window) {
+/* A block is about to leave, so as much may come before a counter passes its peak. */
+static void expect_room(struct region *region, uintptr_t addr, size_t bytes) {
+    if (region->calm_blocks < UINT16_MAX)
+        region->calm_blocks++;
+    if (region->calm && !small_is_top(region, addr, addr + small_step(bytes)))
+        region->calm += bytes;
+}
+
+int small_leave(struct region *region, struct ebb_piece *window, uintptr_t addr, uint16_t *entry) {
+    size_t bytes = (size_t)*entry - 1, step = small_step(bytes);
+    flow_leave(&region->counted, 1);
+    flow_leave(&region->requested, bytes);
+    flow_leave(&region->used, step);
+    window->window.live -= SMALL_LIVE(1, step);
+    if (small_is_top(region, addr, addr + step)) {
+        *entry = 0;
+        region->lane.cursor = region->folded = addr;
+        region->calm -= size_smaller(region->calm, step - bytes); /* what comes may have less */
+    } else {
+        *entry |= STARTS_RELEASED;
+    }
+    return small_live_blocks(window) > window->window.act_blocks ? 0 : small_settle(region, window);
+}
+
+int small_release_noting(struct region *region, struct ebb_piece *window, uintptr_t addr) {
+    uint16_t *entry = small_entry(window, addr);
+    size_t bytes = small_entry_bytes(*entry), step = small_step(bytes);
+    small_fold(region);
+    expect_room(region, addr, bytes);
+    count_uncharge(region, step);
+    if (EBB_POISON && !region->measuring)
+        poison_released(addr, step);
+    return small_leave(region, window, addr, entry);
+}
+
+int small_settle(struct region *region, struct ebb_piece *window) {
     if (window == region->window && region->metered) {
         small_fold(region);
         restart(region); /* at once: padding of blocks that are gone must not count for a limit */
-        return;
+        return 0;
     }
     if (window == region->window || window->pins)
-        return; /* refill() begins an empty window again when its room is used up */
+        return 0; /* refill() begins an empty window again when its room is used up */
     if (small_live_blocks(window) > 0) {
         if (!window->flag)
             enter_holes(region, window);
@@ -341,6 +376,7 @@ void small_settle(struct region *region, struct ebb_piece *window) {
     } else {
         give_window(region, window);
     }
+    return 0;
 }
 
 int small_no_block(const struct region *region, const struct ebb_piece *window, uintptr_t addr) {

@@ -3,14 +3,15 @@
  * small.h - the small lane: what it offers, and the release of a block, which is hot.
  *
  * Counting is lazy where it can be. What was bumped inline is in lane.tally until it is folded.
- * Peaks are looked at only when the cursor has passed `calm`: a block counts for at least its
- * requested bytes and for a sixteenth block in its advance, so below that cursor no counter can
- * be above its peak. docs/design.md has the argument.
+ * Peaks are looked at only when the cursor has reached `calm` or the tally has more than
+ * `calm_blocks` blocks: a block counts for at least its requested bytes in its advance, so until
+ * then no counter can be above its peak. docs/design.md has the argument. Where every block must
+ * be seen (budgets, sites, checked builds) `calm` is 0.
  */
 #ifndef EBB_REGION_SMALL_H
 #define EBB_REGION_SMALL_H
 
-#include "region/region.h"
+#include "region/track.h"
 
 void *small_alloc(struct region *region, size_t bytes, size_t align);
 int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes);
@@ -67,10 +68,19 @@ static inline size_t small_live_bytes(const struct ebb_piece *window) {
 /* Looks at the peaks and finds the cursor up to which they need not be looked at again. */
 void small_note_peaks(struct region *region);
 
-/* Takes what was bumped inline since the last time into the counters. */
-static inline void small_fold(struct region *region) {
+/* Blocks that came and left since the last time: no counter was any higher for them. */
+static inline void small_fold_popped(struct region *region) {
+    flow_pass(&region->counted, region->popped.blocks);
+    flow_pass(&region->requested, region->popped.requested);
+    flow_pass(&region->used, region->popped.used);
+    region->popped = (struct popped){0};
+}
+
+static inline void small_fold_bumped(struct region *region) {
     uint64_t tally = region->lane.tally;
     size_t blocks = tally & 0xffff, advance = region->lane.cursor - region->folded;
+    if (region->popped.blocks)
+        small_fold_popped(region);
     if (!advance)
         return; /* padding may be left of blocks that were popped, so the tally does not tell */
     region->counted.in += blocks;
@@ -79,15 +89,35 @@ static inline void small_fold(struct region *region) {
     region->window->window.live += SMALL_LIVE(blocks, advance);
     region->lane.tally = 0;
     region->folded = region->lane.cursor;
-    if (region->lane.cursor > region->calm)
+    if (region->lane.cursor >= region->calm || blocks > region->calm_blocks)
         small_note_peaks(region);
+    else
+        region->calm_blocks = (uint16_t)(region->calm_blocks - blocks);
+}
+
+/* Takes what was bumped and served inline since the last time into the counters. */
+static inline void small_fold(struct region *region) {
+    if (region->track)
+        track_gather(region->track);
+    small_fold_bumped(region);
+    if (region->track && region->track->coarse)
+        small_note_peaks(region); /* of both together: whatever leaves comes here first */
+}
+
+/* True if a counter may have passed its peak since the tally was folded. */
+static inline bool small_may_peak(const struct region *region) {
+    return region->lane.cursor >= region->calm ||
+           (uint16_t)region->lane.tally > region->calm_blocks;
 }
 
 /* Says why `addr`, which lies in a window, is no live block: sets and returns the error. */
 int small_no_block(const struct region *region, const struct ebb_piece *window, uintptr_t addr);
 
-/* What follows when a release left few blocks in a window. */
-void small_settle(struct region *region, struct ebb_piece *window);
+/* What follows when a release left few blocks in a window. 0 */
+int small_settle(struct region *region, struct ebb_piece *window);
+
+/* Releases where something must be noted first; 0 or an error. */
+int small_release_noting(struct region *region, struct ebb_piece *window, uintptr_t addr);
 
 /* True if the block that ends at `end` was allocated last in the present room. */
 static inline bool small_is_top(const struct region *region, uintptr_t addr, uintptr_t end) {
@@ -98,47 +128,69 @@ static inline bool small_is_live(const uint16_t *entry, uintptr_t addr) {
     return (uint16_t)(*entry - 1) < STARTS_RELEASED - 1 && addr % RANGE_GRANULE == 0;
 }
 
+/* A block that is known to be live leaves its window and the counters. */
+int small_leave(struct region *region, struct ebb_piece *window, uintptr_t addr, uint16_t *entry);
+
 /*
- * The block at the top leaves: the cursor goes back. If it was not folded yet it leaves the tally
- * and is counted here instead. If it was, many small blocks may take the place of a large one, so
- * `calm` goes back as well.
+ * A live block ends. What was bumped since the last fold may stay in the tally while no counter can
+ * have passed its peak: then folding later comes to the same. Until then counters of blocks that
+ * left may be ahead of those that came, which nobody sees, because who reads folds first.
+ *
+ * The newest block, not folded yet, leaves the room and the tally, as if it had never been there:
+ * its window and the counters of what is live do not know it. What came and left is summed up.
  */
-static inline void small_pop(struct region *region, struct ebb_piece *window, uintptr_t addr,
-                             size_t bytes, size_t step) {
+static inline int small_end(struct region *region, struct ebb_piece *window, uintptr_t addr,
+                            uint16_t *entry, size_t bytes) {
+    size_t step = small_step(bytes);
+    if (__builtin_expect(small_may_peak(region), 0))
+        return small_release_noting(region, window, addr);
+    if (addr + step != region->lane.cursor || addr < region->folded)
+        return small_leave(region, window, addr, entry);
+    *entry = 0;
     region->lane.cursor = addr;
-    if (addr < region->folded) {
-        region->folded = addr;
-        region->calm -= size_smaller(region->calm, step);
-        return;
-    }
     region->lane.tally -= (uint64_t)bytes << 16 | 1;
-    region->counted.in++;
-    region->requested.in += bytes;
-    region->used.in += step;
-    window->window.live += SMALL_LIVE(1, step);
+    region->popped.blocks++;
+    region->popped.requested += bytes;
+    region->popped.used += step;
+    return 0;
 }
 
 static inline int small_release(struct region *region, struct ebb_piece *window, uintptr_t addr) {
     uint16_t *entry = small_entry(window, addr);
-    if (__builtin_expect(!small_is_live(entry, addr), 0))
+    if (!small_is_live(entry, addr))
         return small_no_block(region, window, addr);
-    if (region->lane.cursor > region->calm)
-        small_fold(region);
-    size_t bytes = small_entry_bytes(*entry), step = small_step(bytes);
-    count_block_gone(region, bytes, step);
-    count_uncharge(region, step);
-    if (EBB_POISON && !region->measuring)
-        poison_released(addr, step);
-    if (small_is_top(region, addr, addr + step)) {
-        *entry = 0;
-        small_pop(region, window, addr, bytes, step);
-    } else {
-        *entry |= STARTS_RELEASED;
+    return small_end(region, window, addr, entry, small_entry_bytes(*entry));
+}
+
+/* Bytes that were asked for the live block at `addr` if the piece, which block_at names there, is
+ * of the region; 0 if there is no such block. */
+static inline size_t block_peek(const struct region *region, const struct ebb_piece *piece,
+                                uintptr_t addr) {
+    uint64_t key = piece_key(piece);
+    if (key == region->block_key)
+        return piece->addr == addr ? piece->block.requested : 0;
+    if (!piece_covers(piece, addr))
+        return 0;
+    if (key == region->window_key) {
+        const uint16_t *entry = small_entry(piece, addr);
+        return small_is_live(entry, addr) ? small_entry_bytes(*entry) : 0;
     }
-    window->window.live -= SMALL_LIVE(1, step);
-    if (__builtin_expect(small_live_blocks(window) <= window->window.act_blocks, 0))
-        small_settle(region, window);
-    return 0;
+    if (key != region->arena_key)
+        return 0;
+    const struct track_slot *slot = track_find(region->track, addr);
+    return slot ? slot->bytes : 0;
+}
+
+/* True if the inline path has room for a block at `start`; it never has while it is shut. */
+static inline bool small_fits(const struct region *region, uintptr_t start, size_t bytes) {
+    return start + bytes <= region->lane.limit;
+}
+
+/* A block that there is room for, as the inline path of ebb/region.h makes it. */
+static inline void small_bump(struct region *region, uintptr_t start, size_t bytes) {
+    region->lane.cursor = size_align(start + bytes, RANGE_GRANULE);
+    *(uint16_t *)(region->lane.start_map + (start >> 3)) = (uint16_t)(bytes + 1);
+    region->lane.tally += (uint64_t)bytes << 16 | 1;
 }
 
 #endif

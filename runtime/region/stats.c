@@ -16,6 +16,7 @@ int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
     if (!stats || stats->size != sizeof *stats)
         return error_set(EBB_E_ARGUMENT, "region stats: size field is %zu, expected %zu",
                          stats ? stats->size : 0, sizeof *stats);
+    remote_look(region);
     small_fold(region);
     *stats = (struct ebb_region_stats){
         .size = sizeof *stats,
@@ -42,18 +43,30 @@ size_t ebb_region_measured(ebb_region handle) {
     return region->measuring ? runs_measured(region) : region->reserved.peak;
 }
 
+static void include_flow(struct ebb_meter *whole, const struct flow *flow) {
+    struct ebb_meter part = flow_read(flow);
+    meter_include(whole, &part);
+}
+
 /* Adds what an open region did inline since its last slow call, without folding it. */
 static void include_region(struct ebb_pool_stats *stats, const struct region *region) {
     uint64_t tally = region->lane.tally;
     size_t advance = region->lane.cursor - region->folded;
-    struct ebb_meter blocks = flow_read(&region->counted);
-    struct ebb_meter requested = flow_read(&region->requested), used = flow_read(&region->used);
-    meter_add(&blocks, tally & 0xffff);
-    meter_add(&requested, tally >> 16);
-    meter_add(&used, advance);
-    meter_include(&stats->blocks, &blocks);
-    meter_include(&stats->requested, &requested);
-    meter_include(&stats->used, &used);
+    struct flow counted = region->counted, requested = region->requested, used = region->used;
+    flow_enter(&counted, tally & 0xffff);
+    flow_enter(&requested, tally >> 16);
+    flow_enter(&used, advance);
+    flow_pass(&counted, region->popped.blocks);
+    flow_pass(&requested, region->popped.requested);
+    flow_pass(&used, region->popped.used);
+    if (region->track)
+        track_include(region->track, &counted, &requested, &used);
+    flow_note_peak(&counted);
+    flow_note_peak(&requested);
+    flow_note_peak(&used);
+    include_flow(&stats->blocks, &counted);
+    include_flow(&stats->requested, &requested);
+    include_flow(&stats->used, &used);
     stats->pinned += region->pinned;
 }
 
@@ -71,7 +84,8 @@ static void read_pool(struct ebb_pool *pool, struct ebb_pool_stats *stats) {
     include_closed(&stats->blocks, &pool->closed_blocks);
     include_closed(&stats->requested, &pool->closed_requested);
     include_closed(&stats->used, &pool->closed_used);
-    stats->owned = pool->pages.run_bytes;
+    stats->owned = pool->pages.run_bytes - pool->held_bytes;
+    stats->held = pool->held_bytes;
     stats->cached = pool->pages.hot_bytes;
     stats->waste = stats->owned - stats->used.current;
     stats->recent_peak = pool_recent_peak_locked(pool);
@@ -106,6 +120,7 @@ static void add_pool(void *context, struct ebb_pool *pool) {
     meter_include(&sum->used, &one.used);
     meter_include(&sum->reserved, &one.reserved);
     sum->owned += one.owned;
+    sum->held += one.held;
     sum->cached += one.cached;
     sum->waste += one.waste;
     sum->pinned += one.pinned;

@@ -11,6 +11,8 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "region/hold.h"
+#include "region/kinds.h"
 #include "region/small.h"
 
 #include <assert.h>
@@ -20,8 +22,8 @@
 static_assert(sizeof(struct region) <= RANGE_REGION_BYTES, "a region fits its slot");
 static_assert(offsetof(struct region, lane) == 0, "a handle points to the lane");
 
-/* Where handles that never opened point: a lane without room and without a region. */
-static struct ebb_lane no_lane;
+/* Where handles that never opened point: a region without room, which is never open. */
+static struct region no_region;
 
 static const struct ebb_region_options defaults = {.size = sizeof(struct ebb_region_options)};
 
@@ -35,12 +37,8 @@ struct region *region_not_found(ebb_region handle) {
 
 ebb_region region_handle(struct region *region) {
     if (!region)
-        return (ebb_region){&no_lane, 0};
+        return (ebb_region){&no_region.lane, 0};
     return (ebb_region){&region->lane, region->lane.generation};
-}
-
-struct region *region_of_piece(const struct ebb_piece *piece) {
-    return (struct region *)(void *)(range.regions + piece_slot(piece) * RANGE_REGION_BYTES);
 }
 
 void region_new_epoch(struct region *region) {
@@ -49,6 +47,11 @@ void region_new_epoch(struct region *region) {
     if (region->epoch == 0)
         piece_wipe(&region->store);
     region->owner = PIECE_OWNER(slot, region->epoch);
+    region->block_key = piece_key_of(region->owner, PIECE_BLOCK);
+    region->window_key = piece_key_of(region->owner, PIECE_WINDOW);
+    region->arena_key = piece_key_of(region->owner, PIECE_ARENA);
+    region->quick_key = region->window_key;
+    region->alone = OBJECT_ALONE | OBJECT_LIVE | region->owner;
 }
 
 bool region_is_above(const struct region *ancestor, const struct region *region) {
@@ -66,6 +69,13 @@ struct region *region_next_below(struct region *at, const struct region *root) {
     return at == root ? NULL : at->sibling_next;
 }
 
+/* The slot has no region: what is left of its pieces is not taken for blocks. */
+static void leave_slot(struct region *region) {
+    region->block_key = region->window_key = PIECE_KEY_NONE;
+    region->arena_key = region->quick_key = PIECE_KEY_NONE;
+    slot_give(region->pool, region);
+}
+
 /* ---- opening ---- */
 
 static void copy_name(char *to, const char *name) {
@@ -74,19 +84,18 @@ static void copy_name(char *to, const char *name) {
     to[length] = '\0';
 }
 
-/* Everything between the tables that outlive a region (store) and the bins is zero. */
+/* Everything between the tables that outlive a region (store) and its name is zero, and so is the
+ * set of kinds since the last close. */
 static void clear(struct region *region) {
     uint64_t generation = region->lane.generation;
     struct piece_store store = region->store;
     struct starts_store starts = region->starts;
-    struct region *next = region->list_next;
     uint32_t epoch = region->epoch;
     uint64_t mark_serial = region->mark_serial; /* marks of earlier regions never match */
     memset(region, 0, offsetof(struct region, name));
     region->lane.generation = generation;
     region->store = store;
     region->starts = starts;
-    region->list_next = next;
     region->epoch = epoch;
     region->mark_serial = mark_serial;
     fit_clear(&region->fit);
@@ -165,7 +174,7 @@ static void abandon(struct region *region) {
     orphan(region);
     piece_forget_all(&region->store);
     region->lane.generation--;
-    slot_give(region->pool, region);
+    leave_slot(region);
 }
 
 static struct region *open_region(const struct ebb_region_options *options) {
@@ -200,9 +209,14 @@ ebb_region ebb_region_open(const struct ebb_region_options *options) {
 
 /* ---- closing ---- */
 
-void region_close_children(struct region *region) {
+int region_is_closing(const struct region *region) {
+    return error_set(EBB_E_BUSY, "region '%s' is being closed: a cleanup of it or below it runs",
+                     region->name);
+}
+
+void region_close_children(struct region *region, struct ebb_closed *closed) {
     while (region->children)
-        region_close(region->children);
+        region_close(region->children, closed);
 }
 
 #define LEVELS_SUMMED 32 /* ancestors looked at for a pool's peaks: closing stays constant time */
@@ -212,6 +226,15 @@ static void fold_flow(struct ebb_meter *closed, const struct flow *flow, uint64_
     struct ebb_meter seen = flow_read(flow);
     closed->total += seen.total;
     closed->peak = size_larger(closed->peak, seen.peak + above);
+}
+
+static void fold_kinds(struct region *region, struct ebb_pool *pool) {
+    kinds_end_all(region);
+    for (uint32_t left = region->kinds; left; left &= left - 1) {
+        uint32_t kind = (uint32_t)__builtin_ctz(left);
+        kinds_add(&pool->closed_kinds[kind], region, kind);
+    }
+    kinds_set(region, 0);
 }
 
 static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
@@ -237,52 +260,73 @@ static void give_pages(struct region *region) {
     runs_forget(region, 0, &given);
     pool_give_list_locked(pool, given);
     fold_into_pool(region, pool);
+    fold_kinds(region, pool);
     if (region->depth <= 1)
         pool_step_ended_locked(pool);
     pthread_mutex_unlock(&pool->lock);
+    hold_sweep(region);
 }
 
-/* Closes a region that has no children. */
-static void close_one(struct region *region) {
+/* Closes a region that has no children; cleanups may open some. */
+static void close_one(struct region *region, struct ebb_closed *closed) {
+    while (region->cleanups) {
+        cleanup_run_newer(region, 0, closed);
+        region_close_children(region, closed);
+    }
     if (EBB_CHECK_FULL)
         region_check(region);
+    if (region->track)
+        track_forget(region->track);
+    if (region->step)
+        region->step->closed(region->step);
     small_forget(region);
     count_uncharge(region, flow_now(&region->used));
     orphan(region);
-    if (region->counted.in || region->runs)
+    if (region->counted.in || region->runs || region->kinds)
         give_pages(region);
     else
         piece_forget_all(&region->store);
     region->lane.generation++;
-    slot_give(region->pool, region);
+    leave_slot(region);
 }
 
 /* Children first, without recursion: nesting may be deep. */
-void region_close(struct region *region) {
+void region_close(struct region *region, struct ebb_closed *closed) {
     struct region *at = region, *parent;
     for (;;) {
         while (at->children)
             at = at->children;
         parent = at->parent;
-        close_one(at);
+        close_one(at, closed);
         if (at == region)
             return;
         at = parent;
     }
 }
 
-int ebb_region_close(ebb_region handle) {
+int ebb_region_close_reporting(ebb_region handle, struct ebb_closed *report) {
     struct region *region = region_find(handle);
+    struct ebb_closed closed = {0, 0};
     if (!region)
         return EBB_E_STALE;
-    region_close(region);
-    return 0;
+    if (region->closing)
+        return region_is_closing(region);
+    region_close(region, &closed);
+    if (report)
+        *report = closed;
+    return region_closed(&closed);
+}
+
+int ebb_region_close(ebb_region handle) {
+    return ebb_region_close_reporting(handle, NULL);
 }
 
 int ebb_region_close_strict(ebb_region handle) {
     struct region *region = region_find(handle);
     if (!region)
         return EBB_E_STALE;
+    hold_sweep(region);
+    remote_look(region);
     small_fold(region);
     if (region->children)
         return error_set(EBB_E_CHILD_OPEN, "region '%s' has %llu open children, '%s' among them",
@@ -292,16 +336,13 @@ int ebb_region_close_strict(ebb_region handle) {
         return error_set(EBB_E_LIVE_BLOCKS, "region '%s' has %llu live blocks of %llu bytes",
                          region->name, (unsigned long long)flow_now(&region->counted),
                          (unsigned long long)flow_now(&region->requested));
-    region_close(region);
-    return 0;
+    return ebb_region_close(handle);
 }
 
 /* ---- questions ---- */
 
 bool ebb_region_is_open(ebb_region handle) {
-    size_t offset = (size_t)((char *)handle.lane - range.regions);
-    return offset < range.region_count * RANGE_REGION_BYTES && (handle.generation & 1) &&
-           handle.lane->generation == handle.generation;
+    return (handle.generation & 1) && region_peek(handle);
 }
 
 int ebb_region_seal(ebb_region handle) {
@@ -309,6 +350,8 @@ int ebb_region_seal(ebb_region handle) {
     if (!region)
         return EBB_E_STALE;
     region->sealed = true;
+    if (region->track)
+        track_stop(region->track);
     small_set_inline(region);
     return 0;
 }

@@ -47,6 +47,11 @@ static void add_small(void *context, uintptr_t addr, size_t bytes, bool block) {
         add_block(context, addr, bytes);
 }
 
+static void add_planned(void *context, uintptr_t addr, size_t bytes, size_t room) {
+    (void)room;
+    add_block(context, addr, bytes);
+}
+
 static void collect(struct leaks *leaks) {
     const struct region *region = leaks->region;
     for (struct ebb_piece *block = region->blocks; block; block = block->next)
@@ -54,6 +59,8 @@ static void collect(struct leaks *leaks) {
             add_block(leaks, block->addr, block->block.requested);
     for (struct ebb_piece *window = region->windows; window; window = window->next)
         small_each_live(region, window, add_small, leaks);
+    if (region->track)
+        track_each_live(region->track, add_planned, leaks);
 }
 
 static int more_bytes_first(const void *a, const void *b) {

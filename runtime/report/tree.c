@@ -109,11 +109,12 @@ static void print_pool(struct text *text, struct ebb_pool *pool, bool json) {
         text_print(text, "%s", pool->name);
     text_print(text,
                json ? ",\"used\":%llu,\"reserved\":%llu,\"owned\":%llu,\"cached\":%llu,"
-                      "\"waste\":%llu,\"pinned\":%llu,\"open_regions\":%llu,\"regions\":["
-                    : ": used %llu, reserved %llu, owned %llu, cached %llu, waste %llu, "
+                      "\"held\":%llu,\"waste\":%llu,\"pinned\":%llu,\"open_regions\":%llu,"
+                      "\"regions\":["
+                    : ": used %llu, reserved %llu, owned %llu, cached %llu, held %llu, waste %llu, "
                       "pinned %llu, %llu open regions\n",
                NUMBER(stats.used.current), NUMBER(stats.reserved.current), NUMBER(stats.owned),
-               NUMBER(stats.cached), NUMBER(stats.waste), NUMBER(stats.pinned),
+               NUMBER(stats.cached), NUMBER(stats.held), NUMBER(stats.waste), NUMBER(stats.pinned),
                NUMBER(stats.open_regions));
 }
 

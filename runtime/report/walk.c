@@ -19,7 +19,7 @@ int ebb_check_pool(struct ebb_pool *pool) {
         region_check(region);
         owned += region->reserved.current;
     }
-    CHECK_ALWAYS(owned == pool->pages.run_bytes);
+    CHECK_ALWAYS(owned + pool->held_bytes == pool->pages.run_bytes);
     pool_check_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return 0;

@@ -44,7 +44,7 @@ def declared(folder):
     for header in folder.glob("ebb/*.h"):
         text = re.sub(r"/\*.*?\*/|^#[^\n]*", "", header.read_text(), flags=re.DOTALL | re.MULTILINE)
         for found in re.finditer(r"\bEBB_API\b([^;{]*)", text):
-            names.add(re.search(r"(\w+)\s*\(", found[1])[1])
+            names.add(re.search(r"(\w+)\s*(\(|$)", found[1])[1])
     return names
 
 

@@ -2,8 +2,9 @@
 /*
  * host_malloc.c - a program that is linked with libebb keeps the malloc it has.
  *
- * ebb has a jemalloc inside. If one of its symbols leaked, every malloc of the program would
- * change under it. Looked at from outside: where the dynamic linker finds the names.
+ * ebb may have a jemalloc inside (-Dchunks=jemalloc). If one of its symbols leaked, every malloc of
+ * the program would change under it. Looked at from outside: where the dynamic linker finds the
+ * names.
  */
 #include "kit/test.h"
 

@@ -54,7 +54,7 @@ PIN(offsetof(struct ebb_meter, current) == 0);
 PIN(offsetof(struct ebb_meter, peak) == 8);
 PIN(offsetof(struct ebb_meter, total) == 16);
 
-PIN(sizeof(struct ebb_pool_stats) == 168);
+PIN(sizeof(struct ebb_pool_stats) == 176);
 PIN(offsetof(struct ebb_pool_stats, blocks) == 8);
 PIN(offsetof(struct ebb_pool_stats, requested) == 32);
 PIN(offsetof(struct ebb_pool_stats, used) == 56);
@@ -67,6 +67,7 @@ PIN(offsetof(struct ebb_pool_stats, recent_peak) == 136);
 PIN(offsetof(struct ebb_pool_stats, given_back) == 144);
 PIN(offsetof(struct ebb_pool_stats, open_regions) == 152);
 PIN(offsetof(struct ebb_pool_stats, opened_regions) == 160);
+PIN(offsetof(struct ebb_pool_stats, held) == 168);
 
 PIN(sizeof(struct ebb_region_stats) == 168);
 PIN(offsetof(struct ebb_region_stats, blocks) == 8);
@@ -86,6 +87,7 @@ PIN(sizeof(struct ebb_survivor) == 32);
 PIN(offsetof(struct ebb_survivor, block) == 0);
 PIN(offsetof(struct ebb_survivor, align) == 8);
 PIN(offsetof(struct ebb_survivor, mode) == 16);
+PIN(offsetof(struct ebb_survivor, pin_percent) == 20);
 PIN(offsetof(struct ebb_survivor, scratch) == 24);
 
 PIN(sizeof(struct ebb_promoted) == 40);

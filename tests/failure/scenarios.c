@@ -5,7 +5,11 @@
  * An act is called again after it failed, with all acquisitions granted, and must then succeed:
  * so it may not depend on how often it was tried.
  */
+#include "failure/batches.h"
+#include "failure/exchanges.h"
 #include "failure/scene.h"
+#include "failure/sequences.h"
+#include "failure/steps.h"
 
 #include <string.h>
 
@@ -266,6 +270,59 @@ static void relink_and_go_on(struct scene *scene) {
     DEMAND(ebb_promote(scene->leaf, scene->root, scene->list, scene->count, NULL) == 0);
 }
 
+/* ---- tensors ---- */
+
+static const int64_t matrix[] = {60, 70};
+
+/* A matrix of floats that are integers up to 100, and below it a region without a page. */
+static void make_a_matrix(struct scene *scene) {
+    struct ebb_tensor *tensor =
+        ebb_tensor_new(scene->leaf, (struct ebb_dtype){EBB_FLOAT, 32, 1}, 2, matrix);
+    DEMAND(tensor);
+    for (int i = 0; i < 60 * 70; i++)
+        ((float *)tensor->data)[i] = (float)(i % 101);
+    scene->made = tensor;
+    open_empty(scene);
+}
+
+/* A call that failed has made no object and left the storage to those that saw it. */
+static int end_made(struct scene *scene, struct ebb_tensor *made) {
+    struct ebb_object_counts counts;
+    int code = code_of(made);
+    DEMAND(!made || ebb_object_end(made) == 0);
+    DEMAND(ebb_region_read_objects(scene->opened, EBB_KIND_TENSOR, &counts) == 0);
+    DEMAND(counts.live == 0 && counts.created_inside == (made != NULL));
+    DEMAND(((struct ebb_tensor *)scene->made)->storage->tensors == 1);
+    return code;
+}
+
+static int copy_a_matrix(struct scene *scene) {
+    return end_made(scene, ebb_tensor_contiguous(scene->opened, scene->made));
+}
+
+static int convert_a_matrix(struct scene *scene) {
+    struct ebb_dtype dtype = {EBB_INT, 8, 1};
+    return end_made(scene, ebb_tensor_convert(scene->opened, scene->made, dtype));
+}
+
+static int view_a_matrix(struct scene *scene) {
+    return end_made(scene, ebb_tensor_transpose(scene->opened, scene->made, 0, 1));
+}
+
+static int alias_a_matrix(struct scene *scene) {
+    struct ebb_dtype dtype = ((struct ebb_tensor *)scene->made)->dtype;
+    return end_made(scene,
+                    ebb_tensor_alias(scene->opened, scene->made, dtype, 2, matrix, NULL));
+}
+
+static int fall_back_from_an_alias(struct scene *scene) {
+    struct ebb_alias alias = {.size = sizeof alias, .fall_back = true, .reason = 7};
+    struct ebb_tensor *fresh = ebb_tensor_alias(
+        scene->opened, scene->made, (struct ebb_dtype){EBB_FLOAT, 64, 1}, 2, matrix, &alias);
+    DEMAND(alias.reason == (fresh ? EBB_E_NO_ROOM : 7));
+    return end_made(scene, fresh);
+}
+
 const struct scenario scenarios[] = {
     {"creating_a_pool", NULL, create_pool, 0, true},
     {"opening_on_the_default_pool", NULL, open_on_the_default_pool, 0, true},
@@ -302,6 +359,29 @@ const struct scenario scenarios[] = {
     {"close_keeping_copies", list_copies, close_keeping, SCENE_MAY_KEEP_PAGES, false},
     {"close_keeping_relinks", list_relinks, close_keeping, 0, false},
     {"close_keeping_a_long_list", list_many, close_keeping, SCENE_MAY_KEEP_PAGES, false},
+    {"a_contiguous_copy", make_a_matrix, copy_a_matrix, 0, false},
+    {"a_conversion", make_a_matrix, convert_a_matrix, 0, false},
+    {"a_view", make_a_matrix, view_a_matrix, 0, false},
+    {"an_alias", make_a_matrix, alias_a_matrix, 0, false},
+    {"an_alias_that_falls_back", make_a_matrix, fall_back_from_an_alias, 0, false},
+    {"collating_trees", batches_prepare, collate_trees, SCENE_MAY_KEEP_PAGES, false},
+    {"collating_boxes", batches_prepare, collate_boxes, SCENE_MAY_KEEP_PAGES, false},
+    {"an_export", exchange_prepare, export_shared, 0, false},
+    {"an_export_by_copy", exchange_prepare, export_copied, 0, false},
+    {"an_import", exchange_prepare, import_shared, 0, false},
+    {"an_import_by_copy", exchange_prepare, import_copied, 0, false},
+    {"closing_with_exports", export_some, close_with_exports, SCENE_MAY_SUCCEED, false},
+    {"packing_a_list", sequences_prepare, pack_a_list, SCENE_MAY_KEEP_PAGES, false},
+    {"padding", sequences_prepare, pad_what_is_packed, 0, false},
+    {"unpacking", sequences_prepare, unpack_what_is_packed, SCENE_MAY_KEEP_PAGES, false},
+    {"joining", sequences_prepare, join_what_is_packed, SCENE_MAY_KEEP_PAGES, false},
+    /* it may have opened a region of ebb's own, and closed it: that is counted */
+    {"creating_a_site", NULL, create_a_site, SCENE_MAY_SUCCEED, false},
+    {"beginning_a_step", steps_prepare, begin_a_step, SCENE_MAY_SUCCEED, false},
+    {"learning_from_steps", steps_prepare, take_some_steps, SCENE_MAY_SUCCEED, false},
+    {"learning_more_from_larger_steps", steps_prepare_planned, take_larger_steps,
+     SCENE_MAY_SUCCEED, false},
+    {"keeping_from_steps", steps_prepare, keep_from_steps, SCENE_MAY_SUCCEED, false},
 };
 
 const unsigned scenario_count = sizeof scenarios / sizeof *scenarios;

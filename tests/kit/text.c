@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* text.c - see text.h. The reader knows all of JSON's grammar but numbers with fractions. */
+/* text.c - see text.h. The reader knows all of JSON's grammar. */
 #include "kit/text.h"
 
 #include <ctype.h>
@@ -94,17 +94,33 @@ static const char *read_items(const char *at, char close,
     }
 }
 
+/* At least one digit; NULL if there is none. */
+static const char *read_digits(const char *at) {
+    if (!isdigit((unsigned char)*at))
+        return NULL;
+    while (isdigit((unsigned char)*at))
+        at++;
+    return at;
+}
+
+static const char *read_number(const char *at) {
+    const char *first = *at == '-' ? at + 1 : at;
+    at = read_digits(first);
+    if (!at || (*first == '0' && at > first + 1))
+        return NULL;
+    if (*at == '.' && !(at = read_digits(at + 1)))
+        return NULL;
+    if (*at == 'e' || *at == 'E')
+        at = read_digits(at + (at[1] == '+' || at[1] == '-' ? 2 : 1));
+    return at;
+}
+
 static const char *read_word(const char *at) {
     static const char *const words[] = {"true", "false", "null"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strncmp(at, words[i], strlen(words[i])) == 0)
             return at + strlen(words[i]);
-    const char *digit = *at == '-' ? at + 1 : at;
-    if (!isdigit((unsigned char)*digit) || (*digit == '0' && isdigit((unsigned char)digit[1])))
-        return NULL;
-    while (isdigit((unsigned char)*digit))
-        digit++;
-    return digit;
+    return read_number(at);
 }
 
 static const char *read_value(const char *at) {

@@ -158,6 +158,7 @@ static void make_list(struct model *model, int source, int target, struct listin
         struct ebb_survivor *survivor = &listing->list[listing->count];
         *survivor = (struct ebb_survivor){.block = model->blocks[block].addr};
         survivor->mode = (int)model_below(model, 3);
+        survivor->pin_percent = model_chance(model, 2) ? (uint16_t)model_below(model, 200) : 0;
         survivor->align = model_chance(model, 4) ? model_align(model) : 0;
         listing->before[listing->count++] = model->blocks[block];
     }

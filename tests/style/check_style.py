@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 
 from source import Tree  # noqa: E402
 
-LAYERS = ["base", "pool", "region", "report"]  # from the bottom up
+LAYERS = ["base", "plan", "pool", "region", "object", "step", "report"]  # from the bottom up
 STANDARD_HEADERS = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math
     setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string
     tgmath threads time uchar wchar wctype""".split())
@@ -191,7 +191,8 @@ def layer_of(file, name):
 
 @rule
 def includes_go_downwards(tree):
-    """No layer of the runtime includes one above it: base < pool < region < report."""
+    """No layer of the runtime includes one above it: base < plan < pool < region < object <
+    report."""
     for file in tree.c("runtime"):
         layer = file.parts[1]
         for number, name, quoted in file.includes():
@@ -236,11 +237,11 @@ def only_os_c_maps_memory(tree):
 
 
 @rule
-def only_chunk_c_knows_jemalloc(tree):
-    """In the runtime, only pool/chunk.c includes jemalloc's header."""
+def only_one_file_knows_jemalloc(tree):
+    """In the runtime, only pool/chunk_jemalloc.c includes jemalloc's header."""
     for file in tree.c("runtime", "include"):
         for number, name, _ in file.includes():
-            if "jemalloc" in name and file.path != "runtime/pool/chunk.c":
+            if "jemalloc" in name and file.path != "runtime/pool/chunk_jemalloc.c":
                 yield f"{file.path}:{number}: {name}"
 
 

@@ -35,7 +35,7 @@ GOOD = {
     "include/ebb/ebb.h": SPDX + "#include <ebb/base.h>\n#include <stdint.h>\n",
     "runtime/base/os.c": SPDX + '#include <sys/mman.h>\n' + function(12),
     "runtime/base/poison.h": SPDX + "#if defined(__SANITIZE_ADDRESS__)\n#endif\n",
-    "runtime/pool/chunk.c": SPDX + '#include "base/os.h"\n#include <jemalloc/jemalloc.h>\n'
+    "runtime/pool/chunk_jemalloc.c": SPDX + '#include "base/os.h"\n#include <jemalloc/jemalloc.h>\n'
                             + function(12) + "struct { int a; } x = { f(1) };\n",
     "runtime/region/tree.c": SPDX + '#include "pool/pool.h"\n#include "slots.h"\n'
                              + function(9) + 'char brace[] = "{"; // }\n',
@@ -113,7 +113,7 @@ BAD = {
         ("runtime/base/b.h", SPDX + "__attribute__((no_sanitize(\"integer\"))) int a(void);\n"),
     ],
     "only_os_c_maps_memory": [("runtime/pool/a.c", SPDX + "#include <sys/mman.h>\n")],
-    "only_chunk_c_knows_jemalloc": [
+    "only_one_file_knows_jemalloc": [
         ("runtime/base/a.c", SPDX + "#include <jemalloc/jemalloc.h>\n"),
     ],
 }

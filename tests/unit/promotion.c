@@ -106,10 +106,9 @@ static void auto_relinks_what_pins_little_and_copies_the_rest(void **state) {
         size_t bytes;
         int mode;
     } cases[] = {
-        {16, EBB_PROMOTE_COPY},     {1025, EBB_PROMOTE_COPY},    {4095, EBB_PROMOTE_COPY},
-        {4096, EBB_PROMOTE_RELINK}, {4097, EBB_PROMOTE_COPY},    {5461, EBB_PROMOTE_COPY},
-        {5462, EBB_PROMOTE_RELINK}, {8192, EBB_PROMOTE_RELINK},  {8193, EBB_PROMOTE_RELINK},
-        {1 << 20, EBB_PROMOTE_RELINK},
+        {16, EBB_PROMOTE_COPY},     {1025, EBB_PROMOTE_COPY},   {4095, EBB_PROMOTE_COPY},
+        {4096, EBB_PROMOTE_RELINK}, {4097, EBB_PROMOTE_RELINK}, {8192, EBB_PROMOTE_RELINK},
+        {8193, EBB_PROMOTE_RELINK}, {1 << 20, EBB_PROMOTE_RELINK},
     };
     struct stage *stage = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -122,6 +121,127 @@ static void auto_relinks_what_pins_little_and_copies_the_rest(void **state) {
         ebb_region_close(child);
         assert_true(pattern_holds(survivor.block, cases[i].bytes, (unsigned)cases[i].bytes));
     }
+}
+
+/* What auto does with the block, alone in its pages, that may pin so many percent. */
+static int mode_of_auto(struct stage *stage, size_t bytes, size_t before, unsigned percent) {
+    ebb_region child = OPEN(.parent = stage->root);
+    block_of(child, before, 4096);
+    char *block = block_of(child, bytes, 64);
+    struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_AUTO);
+    struct ebb_promoted cost = {0};
+    survivor.pin_percent = (uint16_t)percent;
+    uintptr_t from = (uintptr_t)block / PAGE * PAGE;
+    uintptr_t to = ((uintptr_t)block + (bytes + 63) / 64 * 64 + PAGE - 1) / PAGE * PAGE;
+    size_t pins = to - from - bytes, allowed = percent ? percent : 100;
+    assert_int_equal(ebb_close_keeping(child, stage->root, &survivor, 1, &cost, NULL), 0);
+    bool relinks = bytes >= 4096 && pins * 100 <= bytes * allowed;
+    assert_int_equal(survivor.mode, relinks ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY);
+    assert_true(cost.pinned_bytes * 100 <= cost.relinked_bytes * allowed);
+    assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+    return survivor.mode;
+}
+
+static void auto_pins_what_it_may_and_not_a_byte_more(void **state) {
+    static const unsigned percents[] = {0, 1, 50, 99, 100, 150, UINT16_MAX};
+    struct stage *stage = *state;
+    int chosen[3] = {0};
+    for (size_t bytes = 2944; bytes < 12000; bytes += 64)
+        for (size_t before = 4096; before <= 8192; before += 512)
+            for (size_t i = 0; i < sizeof percents / sizeof *percents; i++)
+                chosen[mode_of_auto(stage, bytes, before, percents[i])]++;
+    assert_true(chosen[EBB_PROMOTE_COPY] > 0 && chosen[EBB_PROMOTE_RELINK] > 0);
+}
+
+static void of_a_list_the_least_that_may_be_pinned_counts(void **state) {
+    struct stage *stage = *state;
+    for (unsigned percent = 60; percent <= 140; percent += 40) {
+        ebb_region child = OPEN(.parent = stage->root);
+        struct ebb_survivor list[2];
+        for (size_t i = 0; i < 2; i++) /* one of them alone would pin 3,968 of 4,224 bytes */
+            list[i] = survivor_of(block_of(child, 4224, 4096), EBB_PROMOTE_AUTO);
+        list[1].pin_percent = (uint16_t)percent;
+        assert_int_equal(ebb_close_keeping(child, stage->root, list, 2, NULL, NULL), 0);
+        for (size_t i = 0; i < 2; i++)
+            assert_int_equal(list[i].mode, percent < 94 ? EBB_PROMOTE_COPY : EBB_PROMOTE_RELINK);
+    }
+}
+
+static void small_neighbours_are_relinked_as_one(void **state) {
+    struct stage *stage = *state;
+    for (size_t count = 1; count <= 8; count *= 8) {
+        ebb_region child = OPEN(.parent = stage->root);
+        struct ebb_survivor list[8];
+        struct ebb_promoted cost = {0};
+        for (size_t i = 0; i < 8; i++)
+            list[i] = survivor_of(block_of(child, 2048, 64), EBB_PROMOTE_AUTO);
+        assert_int_equal(ebb_close_keeping(child, stage->root, list, count, &cost, NULL), 0);
+        assert_int_equal(cost.relinked_blocks, count == 8 ? 8 : 0);
+        assert_int_equal(cost.pinned_bytes, 0);
+    }
+}
+
+#define NEIGHBOURS 16
+#define NEIGHBOUR_BYTES ((size_t)4352) /* alone it would pin 3,840 bytes: more than its half */
+
+/* Survivors that lie one behind the other, in an order that is not theirs. */
+static void list_neighbours(ebb_region child, struct ebb_survivor *list, int mode) {
+    for (size_t i = 0; i < NEIGHBOURS; i++)
+        list[i * 5 % NEIGHBOURS] = survivor_of(block_of(child, NEIGHBOUR_BYTES, 256), mode);
+    list[0].pin_percent = 50;
+}
+
+static void auto_weighs_neighbours_that_share_pages_as_one(void **state) {
+    struct stage *stage = *state;
+    for (size_t count = NEIGHBOURS; count > 0; count /= 2) {
+        ebb_region child = OPEN(.parent = stage->root);
+        struct ebb_survivor list[NEIGHBOURS];
+        struct ebb_promoted cost = {0};
+        list_neighbours(child, list, EBB_PROMOTE_AUTO);
+        if (count == NEIGHBOURS / 2) /* every second place: none shares a page with another */
+            for (size_t i = 0; i < count; i++)
+                list[i] = list[i * 2];
+        assert_int_equal(ebb_close_keeping(child, stage->root, list, count, &cost, NULL), 0);
+        assert_int_equal(cost.relinked_blocks, count == NEIGHBOURS ? count : 0);
+        assert_true(cost.pinned_bytes <= cost.relinked_bytes / 2);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(pattern_holds(list[i].block, NEIGHBOUR_BYTES, (unsigned)NEIGHBOUR_BYTES));
+            assert_int_equal(ebb_region_release(stage->root, list[i].block), 0);
+        }
+        ebb_check_pool(stage->pool);
+    }
+}
+
+static void neighbours_are_weighed_with_what_is_relinked_anyway_and_not_with_copies(void **state) {
+    static const int others[] = {EBB_PROMOTE_COPY, EBB_PROMOTE_RELINK};
+    struct stage *stage = *state;
+    for (size_t at = 0; at < sizeof others / sizeof *others; at++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        struct ebb_survivor list[NEIGHBOURS];
+        list_neighbours(child, list, EBB_PROMOTE_AUTO);
+        for (size_t i = 0; i < NEIGHBOURS; i++)
+            list[i * 5 % NEIGHBOURS].mode = i % 2 ? others[at] : EBB_PROMOTE_AUTO;
+        assert_int_equal(ebb_promote(child, stage->root, list, NEIGHBOURS, NULL), 0);
+        for (size_t i = 0; i < NEIGHBOURS; i++)
+            assert_int_equal(list[i].mode, others[at]);
+        ebb_region_close(child);
+    }
+}
+
+static void a_list_that_fails_is_weighed_again_the_next_time(void **state) {
+    struct stage *stage = *state;
+    ebb_region upper = OPEN(.parent = stage->root, .limit_bytes = 96 * KIB);
+    ebb_region lower = OPEN(.parent = upper);
+    struct ebb_survivor list[NEIGHBOURS + 1];
+    list_neighbours(lower, list, EBB_PROMOTE_AUTO);
+    list[NEIGHBOURS] = survivor_of(block_of(lower, 20 * KIB, 256), EBB_PROMOTE_COPY);
+    for (int turn = 0; turn < 2; turn++)
+        assert_refused(ebb_promote(lower, upper, list, NEIGHBOURS + 1, NULL), EBB_E_REGION_LIMIT);
+    assert_int_equal(list[0].mode, EBB_PROMOTE_AUTO);
+    assert_int_equal(ebb_promote(lower, upper, list, NEIGHBOURS, NULL), 0);
+    for (size_t i = 0; i < NEIGHBOURS; i++)
+        assert_int_equal(list[i].mode, EBB_PROMOTE_RELINK);
+    ebb_check_pool(stage->pool);
 }
 
 static void any_ancestor_can_be_the_target(void **state) {
@@ -327,6 +447,12 @@ int main(void) {
         STAGED(what_is_written_to_a_relinked_block_is_seen_by_its_new_owner),
         STAGED(a_small_block_is_copied_though_relinking_was_asked),
         STAGED(auto_relinks_what_pins_little_and_copies_the_rest),
+        STAGED(auto_pins_what_it_may_and_not_a_byte_more),
+        STAGED(of_a_list_the_least_that_may_be_pinned_counts),
+        STAGED(small_neighbours_are_relinked_as_one),
+        STAGED(auto_weighs_neighbours_that_share_pages_as_one),
+        STAGED(neighbours_are_weighed_with_what_is_relinked_anyway_and_not_with_copies),
+        STAGED(a_list_that_fails_is_weighed_again_the_next_time),
         STAGED(any_ancestor_can_be_the_target),
         STAGED(a_relinked_block_released_early_gives_its_place_to_the_host),
         STAGED(the_host_goes_on_allocating_around_departed_blocks),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * range.c - the one range of addresses and its tables: what is carved is distinct and aligned,
- * the edges of the range are exact, and every record's name leads back to it.
+ * range.c - the one range of addresses and its tables: the edges are exact, records are
+ * apart, and every record's name leads back to it.
  */
 #include "kit/test.h"
 
-#include "pool/range.h"
+#include "pool/chunk.h"
 
 static int prepare(void **state) {
     (void)state;
@@ -29,27 +29,6 @@ static void the_edges_of_the_range_are_exact(void **state) {
     assert_false(range_holds(UINTPTR_MAX));
 }
 
-static void carved_addresses_are_aligned_and_apart(void **state) {
-    uintptr_t last_end = 0;
-    for (size_t align = 4096; align <= (size_t)2 << 20; align *= 2) {
-        uintptr_t at = range_carve(4096, align);
-        assert_true(at != 0 && at % align == 0);
-        assert_true(at >= last_end);
-        assert_true(range_holds(at) && range_holds(at + 4095));
-        last_end = at + 4096;
-    }
-    assert_true(range_carved_bytes() == last_end - range.base);
-}
-
-static void carving_more_than_there_is_changes_nothing(void **state) {
-    size_t before = range_carved_bytes();
-    assert_int_equal(range_carve(range.bytes + 1, 4096), 0);
-    assert_int_equal(range_carve(range.bytes - before + 1, 1), 0);
-    assert_int_equal(range_carve(SIZE_MAX, 4096), 0);
-    assert_int_equal(range_carve(SIZE_MAX - 4096, (size_t)2 << 20), 0);
-    assert_int_equal(range_carved_bytes(), before);
-}
-
 static void the_name_of_a_piece_leads_back_to_it(void **state) {
     for (int batch = 0; batch < 100; batch++) {
         struct ebb_piece *pieces = range_carve_pieces();
@@ -62,7 +41,7 @@ static void the_name_of_a_piece_leads_back_to_it(void **state) {
 }
 
 static void an_address_never_named_is_of_the_piece_that_is_none(void **state) {
-    uintptr_t addr = range_carve(1 << 20, 4096);
+    uintptr_t addr = chunk_take(CHUNK_ALIGN);
     assert_ptr_equal(range_block_at(addr), range_piece(0));
     assert_null(range_run_at(addr));
     assert_int_equal(range_piece(0)->state, PIECE_UNUSED);
@@ -70,7 +49,7 @@ static void an_address_never_named_is_of_the_piece_that_is_none(void **state) {
 
 static void naming_covers_every_page_and_slot_and_no_neighbour(void **state) {
     struct ebb_piece *piece = range_carve_pieces() + 1;
-    uintptr_t addr = range_carve(64 * KIB, 4096) + 4 * PAGE;
+    uintptr_t addr = chunk_take(CHUNK_ALIGN) + 4 * PAGE;
     *piece = (struct ebb_piece){.addr = addr, .bytes = 2 * PAGE, .state = PIECE_RUN};
     range_name_pages(piece, addr, 2 * PAGE);
     range_name_window(piece);
@@ -85,7 +64,7 @@ static void naming_covers_every_page_and_slot_and_no_neighbour(void **state) {
 }
 
 static void sites_have_one_entry_a_granule(void **state) {
-    uintptr_t addr = range_carve(PAGE, 4096);
+    uintptr_t addr = chunk_take(CHUNK_ALIGN);
     assert_ptr_equal(range_site(addr), range_site(addr + 15));
     assert_ptr_equal(range_site(addr) + 1, range_site(addr + 16));
 }
@@ -104,8 +83,6 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(preparing_again_keeps_the_range),
         cmocka_unit_test(the_edges_of_the_range_are_exact),
-        cmocka_unit_test(carved_addresses_are_aligned_and_apart),
-        cmocka_unit_test(carving_more_than_there_is_changes_nothing),
         cmocka_unit_test(the_name_of_a_piece_leads_back_to_it),
         cmocka_unit_test(an_address_never_named_is_of_the_piece_that_is_none),
         cmocka_unit_test(naming_covers_every_page_and_slot_and_no_neighbour),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * chunk.c - the jemalloc arena behind all pools (see chunk.h).
+ * chunk_jemalloc.c - chunks from an arena of jemalloc that belongs to ebb alone (see chunk.h).
  *
- * Invariant: every address that the arena hands out lies in the range, because the only
- * function that makes addresses is the alloc hook below. Decay is off: a chunk that comes back
- * is purged at once, since what should stay hot is kept by the pools. Refuses to run if the
- * arena cannot be made; the caller then sees exhausted memory.
+ * jemalloc splits, merges and reuses chunks; its extent hooks carve from the range and give pages
+ * back, they never unmap. Invariant: every address that the arena hands out lies in the range,
+ * because the only function that makes addresses is the alloc hook below. Decay is off: a chunk
+ * that comes back is purged at once, since what should stay hot is kept by the pools. Refuses to
+ * run if the arena cannot be made; the caller then sees exhausted memory.
  */
 #include "pool/chunk.h"
 #include "base/os.h"
-#include "pool/range.h"
 
 /* The names of our private copy, see jemalloc.sh. */
 #define mallocx ebb_jemalloc_mallocx
@@ -17,14 +17,31 @@
 #define mallctl ebb_jemalloc_mallctl
 #include <jemalloc/jemalloc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+
+static atomic_size_t carved; /* bytes of the range that the arena has */
+
+/* Next never used addresses, aligned; 0 when the range is used up. */
+static uintptr_t carve(size_t bytes, size_t align) {
+    /* relaxed: only distinct addresses matter; contents are zero pages of the system */
+    size_t old = atomic_load_explicit(&carved, memory_order_relaxed);
+    size_t start, end;
+    do {
+        if (!size_round_up(old, align, &start) || !size_add(start, bytes, &end) ||
+            end > range.bytes)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(&carved, &old, end, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return range.base + start;
+}
 
 static void *hook_alloc(extent_hooks_t *hooks, void *at, size_t bytes, size_t align, bool *zero,
                         bool *commit, unsigned arena) {
     (void)hooks, (void)arena;
     if (at)
         return NULL; /* growing in place at a wished address is not supported */
-    uintptr_t addr = range_carve(bytes, align);
+    uintptr_t addr = carve(bytes, align);
     if (!addr)
         return NULL;
     *zero = true;
@@ -96,11 +113,19 @@ static bool arena_ready(void) {
 uintptr_t chunk_take(size_t bytes) {
     if (!os.allow(OS_SLAB) || !arena_ready())
         return 0;
-    int flags = MALLOCX_ARENA(arena_index) | MALLOCX_TCACHE_NONE |
-                MALLOCX_LG_ALIGN(CHUNK_ALIGN_LOG2);
+    int flags = MALLOCX_ARENA(arena_index) | MALLOCX_TCACHE_NONE | MALLOCX_ALIGN(CHUNK_ALIGN);
     return (uintptr_t)mallocx(bytes, flags);
 }
 
-void chunk_give(uintptr_t addr) {
+void chunk_give(uintptr_t addr, size_t bytes) {
+    (void)bytes; /* jemalloc knows */
     dallocx((void *)addr, MALLOCX_ARENA(arena_index) | MALLOCX_TCACHE_NONE);
+}
+
+size_t chunk_bytes(void) {
+    return atomic_load_explicit(&carved, memory_order_relaxed);
+}
+
+void chunk_fork(bool before) {
+    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&making);
 }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb/step.h - steps that learn: sites, their steps, rings of regions, planned placement.
+ *
+ * A site is a named scope that a program passes again and again: a training step, a collate call,
+ * a request. A step is one pass. It has a region of its own, and the site learns from its steps:
+ *
+ *     first steps    the allocations are recorded: sizes, order, who is released when, who survives
+ *     then           a plan packs the recorded lifetimes, so each block has its place in advance
+ *     later steps    a block is served from the plan by a few comparisons, as long as it fits;
+ *                    everything else goes where blocks of an ordinary region go
+ *
+ * A step need not be as the plan expects: whatever comes, in whatever order, no two live blocks
+ * ever overlap; at worst a step is less tight. Steps that do not repeat are not planned.
+ *
+ * What a site has learnt to survive its steps is born in the parent ("pre-tenured"): promoting it
+ * there costs nothing. Until it is promoted it is a block of the step like any other: released
+ * there, and ended with it. (It counts among the parent's blocks meanwhile.)
+ *
+ * Threads: a site is used by any number of threads at once; each step belongs to one, as its
+ * region does. Plans are shared. Source of the semantics: docs/design.md, "Steps that learn".
+ */
+#ifndef EBB_STEP_H
+#define EBB_STEP_H
+
+#include <ebb/promote.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ebb_site ebb_site;
+
+/* Most that one step should cost; 0: no bound. Passing one is reported, never an error. */
+struct ebb_churn_budget {
+    uint64_t bytes;          /* requested by all allocations of a step */
+    uint64_t allocations;    /* count */
+    uint64_t promoted_bytes; /* that ebb_step_end_keeping() copied or relinked */
+    uint64_t reserved_bytes; /* most bytes of pages at once */
+};
+
+/* What a step cost, beside the budget of its site. Valid during the call that gets it. */
+struct ebb_churn_excess {
+    const char *site;
+    uint64_t step;                  /* number of the step, from 0 */
+    struct ebb_churn_budget spent;
+    struct ebb_churn_budget budget;
+    const char *text;               /* one sentence with the numbers that are too high */
+};
+
+struct ebb_site_options {
+    size_t size;       /* sizeof(struct ebb_site_options); set by EBB_SITE_OPTIONS */
+    const char *name;  /* copied, cut at 31 bytes; NULL: "site" */
+    ebb_pool *pool;    /* of steps without a parent; NULL: the default pool */
+    unsigned ring;     /* so many ended steps of a thread stay readable, at most 64; 0: none */
+    bool unplanned;    /* do not learn: ordinary regions */
+    bool tenure_none;  /* nothing is born in the parent */
+    uint64_t search_ns; /* time that a helper thread may spend on a better plan; 0: no thread */
+    struct ebb_churn_budget budget;
+    void (*on_excess)(void *context, const struct ebb_churn_excess *excess); /* or NULL */
+    void *context;
+};
+
+/* Options with every field at its default: EBB_SITE_OPTIONS(.name = "train"). C, not C++. */
+#define EBB_SITE_OPTIONS(...) \
+    (&(struct ebb_site_options){.size = sizeof(struct ebb_site_options), __VA_ARGS__})
+
+/*
+ * A new site; NULL options: all defaults. Owned by the caller until ebb_site_destroy(). Any thread.
+ * NULL on failure: EBB_E_ARGUMENT (size field, ring above 64), EBB_E_MEMORY.
+ */
+EBB_API EBB_NODISCARD ebb_site *ebb_site_create(const struct ebb_site_options *options);
+
+/*
+ * Ends the site: regions of its rings are closed, plans forgotten. NULL: 0, nothing. No other
+ * thread may use the site. EBB_E_BUSY while a step is open; then nothing changes.
+ */
+EBB_API int ebb_site_destroy(ebb_site *site);
+
+/* One step of a site. Copy it freely; all zero: none. */
+typedef struct ebb_step {
+    ebb_region region; /* where the step allocates: all functions on regions work on it */
+    void *lane;
+} ebb_step;
+
+/*
+ * Begins a step: opens its region as a child of `parent` (all zero: a root on the site's pool).
+ * `tag` says what kind of step it is (training 1, evaluation 2; or a padded length): steps of one
+ * tag are planned together, 0 is a tag like any other. The region closes at ebb_step_end(), or, if
+ * the site has a ring of N, when the thread that began the step begins its N-th step after the next
+ * one: what a step allocated can be read until then. Closing its parent closes it, too.
+ * The step's region must not be closed by other means. One thread at a time for the parent.
+ * On failure the region is not open: EBB_E_ARGUMENT, EBB_E_STALE, EBB_E_MEMORY, EBB_E_POOL_LIMIT.
+ */
+EBB_API EBB_NODISCARD ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent,
+                                                    uint64_t tag);
+
+/* The same without a parent. */
+EBB_API EBB_NODISCARD ebb_step ebb_step_begin(ebb_site *site, uint64_t tag);
+
+/*
+ * Ends a step. What was not promoted ends with it (at once, or with its place in the ring). The
+ * site learns. Steps of one thread may end in any order. The plan for coming steps is made here:
+ * some 0.5 us for each allocation of the step, in the few steps that are learnt from.
+ * 0; EBB_E_STALE: it has ended before; EBB_E_CLEANUP as ebb_region_close().
+ */
+EBB_API int ebb_step_end(ebb_step step);
+
+/*
+ * Promotes the list to `target`, an ancestor of the step's region, and ends the step, as
+ * ebb_close_keeping() does with a region. On failure the step stays open and nothing has changed.
+ */
+EBB_API int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
+                                 size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks);
+
+/*
+ * ebb_region_alloc() with a key of the place in the program that allocates (any number but 0; the
+ * number of an operation, a hash of file and line). Keys let a plan follow steps that leave out or
+ * repeat parts, such as loops of varying length. Same contract, same errors.
+ */
+EBB_API EBB_NODISCARD void *ebb_step_alloc(ebb_step step, size_t bytes, size_t align, uint32_t key);
+
+/*
+ * Releases a block of a region that another thread is using: at once for the caller, who must not
+ * touch it again; its place is reused when the owner next looks (when the region needs room, is
+ * read or closed). No lock. Any thread, while the region stays open. Until then its first word is
+ * the library's, so what is no live block of the region is a mistake, as with free(); one that is
+ * found then is counted (ebb_site_stats.strays), and some others handed in before it may stay.
+ * EBB_E_FOREIGN: not memory of ebb. EBB_E_STALE: the region is closed.
+ */
+EBB_API int ebb_region_release_remote(ebb_region region, void *block);
+
+/* Counters of one site, all threads together. Counts and bytes of steps that have ended. */
+struct ebb_site_stats {
+    size_t size;              /* sizeof(struct ebb_site_stats), set by the caller */
+    uint64_t steps;           /* ended */
+    uint64_t planned_steps;   /* of these: with a plan */
+    uint64_t recorded_steps;  /* of these: recorded */
+    uint64_t allocations, allocated_bytes; /* by all steps, as requested */
+    uint64_t hits, hit_bytes;              /* of these: served from the plan */
+    uint64_t missed, missed_bytes;         /* in steps with a plan, but not served from it */
+    uint64_t tenured_right, tenured_right_bytes; /* born in the parent, and promoted */
+    uint64_t tenured_wrong, tenured_wrong_bytes; /* born in the parent for nothing */
+    uint64_t strays;          /* remote releases of what was no live block */
+    uint64_t plans;           /* made so far */
+    uint64_t takeovers;       /* steps that had grown: the rest of them was served without plan */
+    uint64_t excesses;        /* steps that passed the budget */
+    uint64_t plan_slots;      /* of the newest plan: count */
+    uint64_t plan_height;     /* bytes that it needs */
+    uint64_t plan_max_live;   /* bytes alive at once in it: no plan can need less */
+    uint64_t planning_ns;     /* time spent on all plans */
+    uint64_t used_peak;       /* of the step that needed most: bytes used at once */
+    uint64_t reserved_peak;   /* and bytes of pages at once */
+    bool suspended;           /* steps do not repeat: unplanned until they do (newest tag) */
+};
+
+/* Fills *stats (its `size` field must be set). Any thread. Errors: EBB_E_ARGUMENT. */
+EBB_API int ebb_site_read_stats(ebb_site *site, struct ebb_site_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* adopt.h - objects that change owners without moving (see adopt.c). */
+#ifndef EBB_OBJECT_ADOPT_H
+#define EBB_OBJECT_ADOPT_H
+
+#include "object/object.h"
+
+bool object_is_lent(const struct ebb_object *object);
+
+/* True if the object does not end with its owner when `closing`, at or above that, closes. */
+bool object_outlives(const struct ebb_object *object, const struct region *closing);
+
+/* The live object at `address` if it may change hands: no member, not lent. 0 or the error. */
+int object_check_free(const void *address, struct object_place *place);
+
+/* `target`, which is the host or below it, owns an object that is not lent. 0 or EBB_E_MEMORY. */
+int object_adopt(struct ebb_object *object, struct region *target);
+
+/* Counts that the object, with its members, is owned by another region now. */
+void object_pass_kinds(struct ebb_object *object, struct region *from, struct region *to);
+
+/* Counts that an object that is no member was given by one region to the other. */
+void object_count_passed(uint32_t kind, struct region *from, struct region *to);
+
+#endif

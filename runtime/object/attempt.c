@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * attempt.c - a call that makes several objects and fails in the middle leaves no trace.
+ *
+ * Between beginning and abandoning, nothing but new objects may happen in the region. Invariant:
+ * the objects of the attempt are those in front of `newest` in the region's list, or members of
+ * such.
+ */
+#include "object/attempt.h"
+
+static void copy_counts(struct kind_counts *to, const struct kind_counts *from, uint32_t kinds) {
+    for (uint32_t left = kinds; left; left &= left - 1)
+        to[__builtin_ctz(left)] = from[__builtin_ctz(left)];
+}
+
+bool attempt_begin(struct attempt *attempt, ebb_region region) {
+    attempt->region = object_host_for(region);
+    if (!attempt->region)
+        return false;
+    attempt->newest = attempt->region->objects;
+    attempt->kinds = attempt->region->kinds;
+    copy_counts(attempt->counts, attempt->region->kind_counts, attempt->kinds);
+    attempt->undo = undo_remember(attempt->region);
+    return true;
+}
+
+void attempt_compose(struct attempt *attempt, struct ebb_object *whole) {
+    struct region *region = attempt->region;
+    struct ebb_object *next;
+    for (struct ebb_object *member = region->objects; member != attempt->newest; member = next) {
+        next = member->next;
+        if (member == whole)
+            continue;
+        object_delist(region, member);
+        member->whole = whole;
+        member->state &= ~OBJECT_ALONE;
+        kind_count(&kind_of(region, member->type->kind)->joined);
+    }
+}
+
+void attempt_abandon(struct attempt *attempt) {
+    struct region *region = attempt->region;
+    while (region->objects != attempt->newest)
+        ebb_object_end(region->objects);
+    kinds_set(region, attempt->kinds);
+    copy_counts(region->kind_counts, attempt->counts, attempt->kinds);
+    undo_restore(region, &attempt->undo);
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * batch.c - making the nodes of a tree (see ebb/batch.h).
+ *
+ * A node is a block, and one more for the pointers to its members. Until the members are taken in
+ * its count is 0, so that ending it ends nothing but itself. Refuses members that are no objects of
+ * the region, and names that come twice.
+ */
+#include "object/batch.h"
+#include "base/error.h"
+#include "object/attempt.h"
+
+#include <string.h>
+
+/* ---- the type ---- */
+
+/* Are there names behind the node, each with an end, one for the node and each member? */
+static bool has_names(const struct ebb_node *node) {
+    const uint32_t *at = (const uint32_t *)(const void *)node_bytes(node);
+    size_t table = node->count < UINT32_MAX / 8 ? (node->count + 1) * sizeof *at : SIZE_MAX;
+    if (node->byte_count <= table || node_bytes(node)[node->byte_count - 1] != '\0')
+        return false;
+    for (size_t i = 0; i <= node->count; i++)
+        if (at[i] < table || at[i] >= node->byte_count)
+            return false;
+    return true;
+}
+
+/* Is what is behind the node, in `room` bytes, what its kind asks for? */
+static bool fits(const struct ebb_node *node, size_t room) {
+    bool string = node->kind == EBB_NODE_STRING;
+    if (node->byte_count > room || (string && node->byte_count == room) ||
+        (string && node_bytes(node)[node->byte_count] != '\0'))
+        return false;
+    return !kind_has_names(node->kind) || has_names(node);
+}
+
+/* Of every node that is composed, however it was made. */
+static int check_node(const struct ebb_object *object) {
+    const struct ebb_node *node = (const struct ebb_node *)object;
+    size_t room = ebb_region_block_bytes(region_handle(object_host(object)), object);
+    room -= sizeof *node;
+    if (node->kind >= EBB_NODE_NONE && node->kind <= EBB_NODE_DICT && fits(node, room))
+        return 0;
+    return error_set(EBB_E_TYPE, "node %p: kind %d, %zu members, %zu bytes, room for %zu",
+                     (const void *)object, node->kind, node->count, node->byte_count, room);
+}
+
+static const struct ebb_field fields[] = {
+    EBB_FIELD_COUNTED(struct ebb_node, EBB_FIELD_OBJECTS, members, count),
+};
+
+struct ebb_type ebb_type_node = {.name = "node",
+                                 .bytes = sizeof(struct ebb_node),
+                                 .fields = fields,
+                                 .field_count = 1,
+                                 .check = check_node,
+                                 .kind = EBB_KIND_NODE};
+
+/* ---- leaves ---- */
+
+static struct ebb_node *new_leaf(ebb_region region, int kind, size_t bytes) {
+    struct ebb_node *node = ebb_object_new(region, &ebb_type_node, bytes);
+    if (node)
+        node->kind = kind;
+    return node;
+}
+
+struct ebb_node *ebb_node_new_none(ebb_region region) {
+    return new_leaf(region, EBB_NODE_NONE, 0);
+}
+
+struct ebb_node *ebb_node_new_bool(ebb_region region, bool value) {
+    struct ebb_node *node = new_leaf(region, EBB_NODE_BOOL, 0);
+    if (node)
+        node->truth = value;
+    return node;
+}
+
+struct ebb_node *ebb_node_new_integer(ebb_region region, int64_t value) {
+    struct ebb_node *node = new_leaf(region, EBB_NODE_INTEGER, 0);
+    if (node)
+        node->integer = value;
+    return node;
+}
+
+struct ebb_node *ebb_node_new_real(ebb_region region, double value) {
+    struct ebb_node *node = new_leaf(region, EBB_NODE_REAL, 0);
+    if (node)
+        node->real = value;
+    return node;
+}
+
+struct ebb_node *ebb_node_new_string(ebb_region region, const char *text) {
+    if (!text) {
+        error_set(EBB_E_ARGUMENT, "the text of a string is NULL");
+        return NULL;
+    }
+    size_t count = strlen(text);
+    struct ebb_node *node = new_leaf(region, EBB_NODE_STRING, count + 1);
+    if (!node)
+        return NULL;
+    memcpy(node_bytes(node), text, count + 1);
+    node->byte_count = count;
+    return node;
+}
+
+struct ebb_node *ebb_node_new_bytes(ebb_region region, const void *bytes, size_t count) {
+    if (!bytes && count) {
+        error_set(EBB_E_ARGUMENT, "%zu bytes at NULL", count);
+        return NULL;
+    }
+    struct ebb_node *node = new_leaf(region, EBB_NODE_BYTES, count);
+    if (!node)
+        return NULL;
+    if (count)
+        memcpy(node_bytes(node), bytes, count);
+    node->byte_count = count;
+    return node;
+}
+
+/* ---- names ---- */
+
+/* What the names of a node are to be. */
+struct names {
+    const char *name;        /* of the node; NULL: its members have no names */
+    const char *const *keys; /* of the members */
+    size_t bytes;            /* that they need behind the node */
+};
+
+static int check_key(const struct names *names, size_t at) {
+    if (!names->keys[at])
+        return error_set(EBB_E_ARGUMENT, "name %zu is NULL", at);
+    for (size_t i = 0; i < at; i++)
+        if (strcmp(names->keys[i], names->keys[at]) == 0)
+            return error_set(EBB_E_DUPLICATE, "'%.40s' is the name of members %zu and %zu",
+                             names->keys[at], i, at);
+    return 0;
+}
+
+/* Checks the names and says how many bytes they need. */
+static int measure(struct names *names, size_t count) {
+    size_t bytes = 0;
+    if (!names->name)
+        return 0;
+    if (count && !names->keys)
+        return error_set(EBB_E_ARGUMENT, "the names of %zu members are NULL", count);
+    for (size_t at = 0; at < count; at++) {
+        int result = check_key(names, at);
+        if (result)
+            return result;
+        bytes += strlen(names->keys[at]) + 1; /* all of them are in memory */
+    }
+    bytes += strlen(names->name) + 1;
+    if (count >= UINT32_MAX / 8 || bytes > UINT32_MAX / 2)
+        return error_set(EBB_E_SIZE, "%zu names of %zu bytes are too many", count, bytes);
+    names->bytes = (count + 1) * sizeof(uint32_t) + bytes;
+    return 0;
+}
+
+static void write_names(struct ebb_node *node, const struct names *names, size_t count) {
+    uint32_t *at = (uint32_t *)(void *)node_bytes(node);
+    uint32_t offset = (uint32_t)((count + 1) * sizeof *at);
+    for (size_t i = 0; i <= count; i++) {
+        const char *name = i ? names->keys[i - 1] : names->name;
+        size_t bytes = strlen(name) + 1;
+        at[i] = offset;
+        memcpy(node_bytes(node) + offset, name, bytes);
+        offset += (uint32_t)bytes;
+    }
+    node->byte_count = offset;
+}
+
+/* ---- inner nodes ---- */
+
+/* A block of the region, like those of its objects. */
+static void **new_pointers(ebb_region region, size_t count) {
+    size_t bytes;
+    if (!size_multiply(count, sizeof(void *), &bytes)) {
+        error_set(EBB_E_SIZE, "%zu pointers overflow", count);
+        return NULL;
+    }
+    void **pointers = block_for_object((struct region *)region.lane, bytes, EBB_GRANULE,
+                                       __builtin_return_address(0));
+    if (pointers)
+        memset(pointers, 0, bytes);
+    return pointers;
+}
+
+struct ebb_node *node_begin(ebb_region region, int kind, size_t count, size_t bytes) {
+    struct ebb_node *node = new_leaf(region, kind, bytes);
+    if (!node || count == 0)
+        return node;
+    node->members = new_pointers(region, count);
+    return node->members ? node : NULL;
+}
+
+int node_compose(struct ebb_node *node, size_t count) {
+    node->count = count;
+    int result = ebb_object_compose(node);
+    if (result)
+        node->count = 0;
+    return result;
+}
+
+/* ebb's own pointer of an object is free to mark it while nothing else happens. */
+static int mark_member(void *address, size_t at) {
+    struct object_place place;
+    if (!address)
+        return error_set(EBB_E_ARGUMENT, "member %zu is NULL", at);
+    int result = object_find(address, &place);
+    if (result)
+        return result;
+    if (place.object->forward)
+        return error_set(EBB_E_DUPLICATE, "member %zu, %s %p, comes twice", at,
+                         object_kind_name(place.object), address);
+    place.object->forward = place.object;
+    return 0;
+}
+
+/* 0 if all are live objects and none comes twice. */
+static int check_members(void *const *members, size_t count) {
+    int result = 0;
+    size_t marked = 0;
+    if (count && !members)
+        return error_set(EBB_E_ARGUMENT, "the list of %zu members is NULL", count);
+    while (marked < count && (result = mark_member(members[marked], marked)) == 0)
+        marked++;
+    while (marked)
+        ((struct ebb_object *)members[--marked])->forward = NULL;
+    return result;
+}
+
+static struct ebb_node *new_inner(ebb_region region, int kind, struct names *names,
+                                  void *const *members, size_t count) {
+    struct attempt attempt;
+    if (measure(names, count) != 0 || check_members(members, count) != 0 ||
+        !attempt_begin(&attempt, region))
+        return NULL;
+    struct ebb_node *node = node_begin(region, kind, count, names->bytes);
+    if (node && names->name)
+        write_names(node, names, count);
+    if (node && count)
+        memcpy(node->members, members, count * sizeof *members);
+    if (node && node_compose(node, count) == 0)
+        return node;
+    attempt_abandon(&attempt);
+    return NULL;
+}
+
+struct ebb_node *ebb_node_new_list(ebb_region region, void *const *members, size_t count) {
+    return new_inner(region, EBB_NODE_LIST, &(struct names){0}, members, count);
+}
+
+struct ebb_node *ebb_node_new_tuple(ebb_region region, void *const *members, size_t count) {
+    return new_inner(region, EBB_NODE_TUPLE, &(struct names){0}, members, count);
+}
+
+struct ebb_node *ebb_node_new_named_tuple(ebb_region region, const char *name,
+                                          const char *const *field_names, void *const *members,
+                                          size_t count) {
+    struct names names = {.name = name, .keys = field_names};
+    if (name)
+        return new_inner(region, EBB_NODE_NAMED_TUPLE, &names, members, count);
+    error_set(EBB_E_ARGUMENT, "the name of a named tuple is NULL");
+    return NULL;
+}
+
+struct ebb_node *ebb_node_new_dict(ebb_region region, const char *const *keys,
+                                   void *const *members, size_t count) {
+    struct names names = {.name = "", .keys = keys};
+    return new_inner(region, EBB_NODE_DICT, &names, members, count);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * batch_equal.c - are two trees the same?
+ *
+ * Both are walked together. What nodes, samples and tensors hold besides their members is compared
+ * here; members and blocks of bytes are compared by the field table, so any type can be a leaf.
+ * Changes nothing; elements are compared in place, whatever their strides.
+ */
+#include "base/error.h"
+#include "object/batch.h"
+#include "object/sample.h"
+
+#include <string.h>
+
+/* ---- tensors ---- */
+
+/* The last dimension of both, `at` bytes before it. */
+static bool rows_equal(const struct ebb_tensor *left, const char *from_left,
+                       const struct ebb_tensor *right, const char *from_right, size_t bytes) {
+    int last = left->ndim - 1;
+    int64_t count = left->ndim ? left->shape[last] : 1;
+    int64_t step_left = left->ndim ? left->strides[last] : 1;
+    int64_t step_right = left->ndim ? right->strides[last] : 1;
+    if (step_left == 1 && step_right == 1)
+        return memcmp(from_left, from_right, (size_t)count * bytes) == 0;
+    for (int64_t i = 0; i < count; i++)
+        if (memcmp(from_left + i * step_left * (int64_t)bytes,
+                   from_right + i * step_right * (int64_t)bytes, bytes) != 0)
+            return false;
+    return true;
+}
+
+/* Goes to the next row of all dimensions but the last; false after the last one. */
+static bool next_row(const struct ebb_tensor *tensor, int64_t *index) {
+    for (int i = tensor->ndim - 2; i >= 0; i--) {
+        if (++index[i] < tensor->shape[i])
+            return true;
+        index[i] = 0;
+    }
+    return false;
+}
+
+static const char *row_at(const struct ebb_tensor *tensor, const int64_t *index, size_t bytes) {
+    int64_t offset = 0;
+    for (int i = 0; i < tensor->ndim - 1; i++)
+        offset += index[i] * tensor->strides[i];
+    return (const char *)tensor->data + offset * (int64_t)bytes;
+}
+
+static bool tensors_equal(const struct ebb_tensor *left, const struct ebb_tensor *right) {
+    int64_t index[EBB_DIMENSIONS_MAX] = {0};
+    if (!ebb_dtype_equal(left->dtype, right->dtype) || left->ndim != right->ndim ||
+        memcmp(left->shape, right->shape, sizeof *left->shape * (size_t)left->ndim) != 0)
+        return false;
+    if (ebb_tensor_count(left) == 0)
+        return true;
+    size_t bytes = ebb_dtype_bytes(left->dtype);
+    do {
+        if (!rows_equal(left, row_at(left, index, bytes), right, row_at(right, index, bytes),
+                        bytes))
+            return false;
+    } while (next_row(left, index));
+    return true;
+}
+
+/* ---- heads: what an object holds besides its members ---- */
+
+static bool nodes_equal(const struct ebb_node *left, const struct ebb_node *right) {
+    return left->kind == right->kind && left->truth == right->truth &&
+           left->integer == right->integer &&
+           memcmp(&left->real, &right->real, sizeof left->real) == 0 &&
+           left->byte_count == right->byte_count &&
+           memcmp(node_bytes(left), node_bytes(right), left->byte_count) == 0;
+}
+
+static bool samples_equal(const struct ebb_sample *left, const struct ebb_sample *right) {
+    return left->kind == right->kind && left->format == right->format &&
+           left->clamping == right->clamping && left->canvas[0] == right->canvas[0] &&
+           left->canvas[1] == right->canvas[1] && left->byte_count == right->byte_count &&
+           memcmp(sample_bytes(left), sample_bytes(right), left->byte_count) == 0;
+}
+
+static bool heads_equal(const struct ebb_object *left, const struct ebb_object *right) {
+    const void *a = left, *b = right;
+    if (left->type != right->type)
+        return false;
+    if (object_is_tensor(left))
+        return tensors_equal(a, b);
+    if (object_is_node(left))
+        return nodes_equal(a, b);
+    return left->type != &ebb_type_sample || samples_equal(a, b);
+}
+
+/* ---- trees ---- */
+
+static bool trees_equal(const struct ebb_object *left, const struct ebb_object *right, int depth);
+
+static bool blocks_equal(const struct ebb_field *field, void *const *left, void *const *right,
+                         size_t count, int depth) {
+    if (field->kind == EBB_FIELD_BYTES)
+        return count == 0 || memcmp(left, right, count) == 0;
+    for (size_t i = 0; i < count; i++)
+        if (!trees_equal(left[i], right[i], depth))
+            return false;
+    return true;
+}
+
+static bool fields_equal(struct ebb_object *left, struct ebb_object *right,
+                         const struct ebb_field *field, int depth) {
+    void *a = *field_place(left, field), *b = *field_place(right, field);
+    if (field->kind == EBB_FIELD_OBJECT)
+        return trees_equal(a, b, depth);
+    size_t count = field_count(left, field);
+    return count == field_count(right, field) && blocks_equal(field, a, b, count, depth);
+}
+
+static bool trees_equal(const struct ebb_object *left, const struct ebb_object *right, int depth) {
+    if (left == right)
+        return true;
+    if (!left || !right)
+        return false;
+    if (depth > EBB_DEPTH_MAX) {
+        error_set(EBB_E_DEPTH, "%s %p is more than %d deep in a tree", left->type->name,
+                  (const void *)left, EBB_DEPTH_MAX);
+        return false;
+    }
+    if (!heads_equal(left, right))
+        return false;
+    for (size_t i = 0; i < left->type->field_count; i++)
+        if (!fields_equal((struct ebb_object *)left, (struct ebb_object *)right,
+                          &left->type->fields[i], depth + 1))
+            return false;
+    return true;
+}
+
+bool ebb_batch_equal(const void *left, const void *right) {
+    struct object_place a, b;
+    return object_find(left, &a) == 0 && object_find(right, &b) == 0 &&
+           trees_equal(a.object, b.object, 0);
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * compose.c - objects become members of a composite, and are found again.
+ *
+ * All fields are looked at first; only then does anything change. Members that are composites
+ * were checked when they were composed, so what is new here is one level and the depth. Invariant:
+ * `whole` of a member is the composite that has it in a field, so there are no cycles. Walks go
+ * without recursion, and past whatever was written into fields since they were composed.
+ */
+#include "base/error.h"
+#include "object/adopt.h"
+#include "region/small.h"
+
+/* ---- walking ---- */
+
+bool compose_has(const struct ebb_object *whole, const void *address) {
+    struct object_place place;
+    return address && object_peek(address, &place) && place.object->whole == whole;
+}
+
+size_t compose_members(struct ebb_object *object, const struct ebb_field *field,
+                       void ***members) {
+    void **place = field_place(object, field);
+    size_t count = field_count_of(object, field);
+    struct object_place block;
+    *members = field->kind == EBB_FIELD_OBJECT ? place : *place;
+    if (field->kind != EBB_FIELD_OBJECTS || !count)
+        return count;
+    uintptr_t addr = (uintptr_t)*place;
+    const struct region *host = object_host(object);
+    bool holds = range_holds(addr) && count <= object_block(addr, &block) / sizeof(void *) &&
+                 (block.host == host || block_is_born_above(host, addr));
+    return holds ? count : 0;
+}
+
+static void chain_last(struct ebb_object **last, struct ebb_object *object) {
+    object->state |= OBJECT_GATHERED;
+    object->forward = NULL;
+    if (*last)
+        (*last)->forward = object;
+    *last = object;
+}
+
+static void chain_field(struct ebb_object **last, struct ebb_object *object,
+                        const struct ebb_field *field) {
+    void **members;
+    size_t count = compose_members(object, field, &members);
+    for (size_t i = 0; i < count; i++) {
+        struct ebb_object *member = members[i];
+        if (compose_has(object, member) && !(member->state & OBJECT_GATHERED))
+            chain_last(last, member);
+    }
+}
+
+struct ebb_object *compose_chain(struct ebb_object *whole) {
+    struct ebb_object *last = NULL;
+    chain_last(&last, whole);
+    for (struct ebb_object *at = whole; at; at = at->forward)
+        for (size_t i = 0; i < at->type->field_count; i++)
+            chain_field(&last, at, &at->type->fields[i]);
+    return whole;
+}
+
+void compose_unchain(struct ebb_object *first) {
+    for (struct ebb_object *next; first; first = next) {
+        next = first->forward;
+        first->forward = NULL;
+        first->state &= ~OBJECT_GATHERED;
+    }
+}
+
+/* ---- depth ---- */
+
+static unsigned depth_above(const struct ebb_object *object) {
+    unsigned depth = 0;
+    while ((object = object->whole) != NULL)
+        depth++;
+    return depth;
+}
+
+/* How deep the members under an object that is no member are nested. */
+static unsigned depth_below(struct ebb_object *object) {
+    struct ebb_object *first = compose_chain(object);
+    unsigned deepest = 0;
+    for (const struct ebb_object *at = first; at; at = at->forward) {
+        unsigned depth = depth_above(at);
+        deepest = depth > deepest ? depth : deepest;
+    }
+    compose_unchain(first);
+    return deepest;
+}
+
+static int check_depth(const struct ebb_object *whole, struct ebb_object *fresh) {
+    unsigned depth = depth_above(whole) + 1 + depth_below(fresh);
+    if (depth > EBB_DEPTH_MAX)
+        return error_set(EBB_E_DEPTH, "%s %p: objects nested %u deep, %d may be",
+                         whole->type->name, (const void *)whole, depth, EBB_DEPTH_MAX);
+    return 0;
+}
+
+/* ---- checking ---- */
+
+static bool is_above(const struct ebb_object *object, const struct ebb_object *member) {
+    for (; object; object = object->whole)
+        if (object == member)
+            return true;
+    return false;
+}
+
+static int check_member(struct object_place whole, const char *field, void *address) {
+    struct object_place place;
+    if (!address)
+        return 0;
+    int result = object_find(address, &place);
+    if (result)
+        return result;
+    struct ebb_object *member = place.object;
+    if (is_above(whole.object, member))
+        return error_set(EBB_E_CYCLE, "%s %p would contain itself: field '%s'",
+                         member->type->name, address, field);
+    if (member->whole && member->whole != whole.object)
+        return error_set(EBB_E_MEMBER, "field '%s': %s %p is a member of %s %p", field,
+                         member->type->name, address, member->whole->type->name,
+                         (void *)member->whole);
+    if (member->adoption)
+        return error_set(EBB_E_BORROWED, "field '%s': %s %p belongs to region '%s' for a time",
+                         field, member->type->name, address, object_owner(member)->name);
+    if (place.host != whole.host)
+        return error_set(EBB_E_NOT_OWNED, "field '%s': %s %p is of region '%s', not '%s'", field,
+                         member->type->name, address, place.host->name, whole.host->name);
+    return member->whole ? 0 : check_depth(whole.object, member);
+}
+
+int compose_check_block(const struct ebb_object *object, const struct region *host,
+                        const struct ebb_field *field) {
+    void *block = *field_place((struct ebb_object *)object, field);
+    size_t requested, needed = field_count(object, field);
+    struct object_place place;
+    struct ebb_piece *piece;
+    int result = block_find((struct region *)host, block, &piece, &requested);
+    if (result)
+        return result;
+    if (object_peek(block, &place))
+        return error_set(EBB_E_TYPE, "field '%s': %p is a %s, no block", field->name, block,
+                         place.object->type->name);
+    if (field->kind == EBB_FIELD_OBJECTS && !size_multiply(needed, sizeof(void *), &needed))
+        needed = SIZE_MAX;
+    if (requested < needed)
+        return error_set(EBB_E_SIZE, "field '%s': %zu bytes needed, %p has %zu", field->name,
+                         needed, block, requested);
+    return 0;
+}
+
+static int check_field(struct object_place whole, const struct ebb_field *field) {
+    void *pointer = *field_place(whole.object, field), **members;
+    if (field->kind != EBB_FIELD_OBJECT) {
+        size_t count = field_count(whole.object, field);
+        if (!pointer)
+            return count ? error_set(EBB_E_ARGUMENT, "field '%s' is NULL, its count %zu",
+                                     field->name, count)
+                         : 0;
+        int result = compose_check_block(whole.object, whole.host, field);
+        if (result)
+            return result;
+    }
+    size_t count = compose_members(whole.object, field, &members);
+    for (size_t at = 0; at < count; at++) {
+        int result = check_member(whole, field->name, members[at]);
+        if (result)
+            return result;
+    }
+    return 0;
+}
+
+static int check_type(const struct ebb_object *object) {
+    return object->type->check ? object->type->check(object) : 0;
+}
+
+int compose_check_fresh(const struct ebb_object *whole, struct ebb_object *fresh) {
+    int result = fresh ? check_depth(whole, fresh) : 0;
+    return result ? result : check_type(whole);
+}
+
+static int check_all(struct object_place whole) {
+    const struct ebb_type *type = whole.object->type;
+    int result = 0;
+    for (size_t i = 0; !result && i < type->field_count; i++)
+        result = check_field(whole, &type->fields[i]);
+    return result ? result : check_type(whole.object);
+}
+
+/* ---- joining ---- */
+
+void compose_join(struct object_place whole, struct ebb_object *member) {
+    struct region *owner = object_owner(whole.object);
+    if (!member || member->whole == whole.object)
+        return;
+    object_delist(whole.host, member);
+    if (owner != whole.host)
+        object_pass_kinds(member, whole.host, owner);
+    member->whole = whole.object;
+    member->state &= ~OBJECT_ALONE;
+    kind_count(&kind_of(owner, member->type->kind)->joined);
+    if (member->serial > whole.object->serial)
+        object_renew(whole.object);
+}
+
+static void join_field(struct object_place whole, const struct ebb_field *field) {
+    void **members;
+    size_t count = compose_members(whole.object, field, &members);
+    for (size_t at = 0; at < count; at++)
+        compose_join(whole, members[at]);
+    bool has_block = field->kind != EBB_FIELD_OBJECT && *field_place(whole.object, field);
+    if (has_block && whole.object->serial < whole.host->mark_serial)
+        object_renew(whole.object); /* how old a block is, nobody knows */
+}
+
+int ebb_object_compose(void *address) {
+    struct object_place whole;
+    int result = object_find(address, &whole);
+    if (!result && object_is_lent(whole.object))
+        result = object_check_free(address, &whole);
+    if (!result)
+        result = check_all(whole);
+    if (result)
+        return result;
+    for (size_t i = 0; i < whole.object->type->field_count; i++)
+        join_field(whole, &whole.object->type->fields[i]);
+    return 0;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* exchange.h - tensors that come from and go to others: what export.c and import.c offer. */
+#ifndef EBB_OBJECT_EXCHANGE_H
+#define EBB_OBJECT_EXCHANGE_H
+
+#include "object/object.h"
+
+#include <ebb/exchange.h>
+
+/* ---- export.c ---- */
+
+/* 0, or EBB_E_ARGUMENT. */
+int exchange_check_mode(enum ebb_exchange_mode mode);
+
+/* Ends those exports of the storage that were given back. */
+void export_sweep(struct ebb_storage *storage);
+
+/*
+ * True if exports of the storage are out: its bytes stay where they are. A promotion copies it;
+ * the exports go on with the old bytes, which they hold like any other viewer.
+ */
+bool storage_is_exported(struct ebb_storage *storage);
+
+/* ---- import.c ---- */
+
+/* 0, or EBB_E_EXCHANGE: the producer of the elements forbids to write to them. */
+int tensor_check_writable(const struct ebb_tensor *tensor);
+
+/* Nobody sees a foreign storage any more, or its region ends: the producer has it back. */
+void import_end(struct ebb_storage *storage);
+
+/*
+ * `fresh`, a copy of a foreign storage byte by byte in a block of another region, has the
+ * producer's bytes from now on; `old` has nothing. Nothing of them moves.
+ */
+void import_follow(struct ebb_storage *old, struct ebb_storage *fresh);
+
+#endif

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * object.c - one object: made, found, ended, listed (see object.h).
+ *
+ * An object begins a block, so whether an address is one is the same look-up as for a release,
+ * and a look at its first words. Nothing here is visited when a region closes; a rewind ends the
+ * newer objects one by one, before their blocks go.
+ */
+#include "object/object.h"
+#include "base/error.h"
+#include "region/small.h"
+
+#include <string.h>
+
+/* ---- making ---- */
+
+/* The newest one that the region hosts; those that it got from others have cleanups. */
+static struct ebb_object *newest_own(const struct region *region) {
+    struct ebb_object *object = region->objects;
+    while (object && object->adoption)
+        object = object->next;
+    return object;
+}
+
+static void end_newer(struct region *region, uint64_t serial) {
+    struct ebb_object *object;
+    tensor_rewind_views(region, serial);
+    while ((object = newest_own(region)) != NULL && object->serial >= serial)
+        ebb_object_end(object);
+}
+
+const struct object_hooks object_hooks = {end_newer, object_check_all};
+
+struct region *object_refused(ebb_region handle) {
+    const struct region *host = region_find(handle);
+    if (host)
+        error_set(EBB_E_MEASURING, "region '%s' measures: an object needs memory", host->name);
+    return NULL;
+}
+
+void *ebb_object_new(ebb_region region, const struct ebb_type *type, size_t extra) {
+    struct region *host = object_host_for(region);
+    size_t bytes;
+    if (!host)
+        return NULL;
+    if (!type || !type_is_registered(type)) {
+        error_set(EBB_E_TYPE, "type '%s' is not registered", type && type->name ? type->name : "");
+        return NULL;
+    }
+    if (type == &ebb_type_tensor) {
+        error_set(EBB_E_TYPE, "a tensor has a shape and a storage: ebb_tensor_new() makes it");
+        return NULL;
+    }
+    if (!size_add(type->bytes, extra, &bytes)) {
+        error_set(EBB_E_SIZE, "%zu bytes behind an object of %zu overflow", extra, type->bytes);
+        return NULL;
+    }
+    struct ebb_object *object =
+        block_for_object(host, bytes, EBB_GRANULE, __builtin_return_address(0));
+    if (!object)
+        return NULL;
+    memset(object, 0, type->bytes);
+    object_begin(host, object, type, type->kind);
+    return object;
+}
+
+void object_replace(struct ebb_object *old, struct ebb_object *fresh) {
+    struct region *owner = object_owner(old);
+    object_delist(owner, old);
+    object_enlist(owner, fresh);
+    fresh->serial = object_host(fresh)->mark_serial;
+    adoption_follow(fresh);
+    old->state = 0;
+    old->adoption = NULL;
+}
+
+void object_renew(struct ebb_object *object) {
+    struct region *host = object_host(object);
+    object->serial = host->mark_serial;
+    while (object->whole) {
+        object = object->whole;
+        object->serial = host->mark_serial;
+    }
+    if (object->adoption) {
+        adoption_follow(object);
+        return;
+    }
+    object_delist(host, object);
+    object_enlist(host, object);
+}
+
+/* ---- finding ---- */
+
+__attribute__((cold)) int object_not_found(const void *address) {
+    if (!range_holds((uintptr_t)address))
+        return error_set(EBB_E_FOREIGN, "%p is not memory of ebb", address);
+    ebb_region around = ebb_region_of(address);
+    struct ebb_piece *piece;
+    size_t requested;
+    if (!ebb_region_is_open(around))
+        return error_set(EBB_E_FOREIGN, "%p belongs to no open region", address);
+    int result = block_find((struct region *)around.lane, address, &piece, &requested);
+    if (result)
+        return result;
+    const struct ebb_object *object = address;
+    if (requested >= sizeof *object && type_is_registered(object->type))
+        return error_set(EBB_E_RELEASED, "%s %p has ended before", object->type->name, address);
+    return error_set(EBB_E_TYPE, "%p is a block of %zu bytes, no object", address, requested);
+}
+
+int object_find(const void *address, struct object_place *place) {
+    return object_peek(address, place) ? 0 : object_not_found(address);
+}
+
+void *ebb_object_as(void *address, const struct ebb_type *type) {
+    struct object_place place;
+    if (object_find(address, &place) != 0)
+        return NULL;
+    if (place.object->type == type)
+        return address;
+    error_set(EBB_E_TYPE, "%p is of type '%s', not '%s'", address, place.object->type->name,
+              type && type->name ? type->name : "");
+    return NULL;
+}
+
+struct region *object_host(const void *block) {
+    return region_of_piece(range_block_at((uintptr_t)block));
+}
+
+ebb_region ebb_object_owner(const void *address) {
+    struct object_place place;
+    if (object_find(address, &place) != 0)
+        return region_handle(NULL);
+    return region_handle(object_owner(place.object));
+}
+
+bool ebb_region_owns(ebb_region handle, const void *address) {
+    struct object_place place;
+    struct region *region = region_peek(handle);
+    error_mute();
+    bool found = region && object_find(address, &place) == 0;
+    error_unmute();
+    return found && object_owner(place.object) == region;
+}
+
+size_t ebb_region_list_objects(ebb_region handle, void **objects, size_t room) {
+    struct region *region = region_find(handle);
+    size_t count = 0;
+    if (!region)
+        return 0;
+    for (struct ebb_object *object = region->objects; object; object = object->next, count++)
+        if (count < room)
+            objects[count] = object;
+    return count;
+}
+
+/* ---- ending ---- */
+
+void object_release(void *block) {
+    ebb_region_release(region_handle(object_host(block)), block);
+}
+
+/* Blocks of fields that were written since are let alone, unless they are blocks of the host. */
+static void release_fields(struct ebb_object *object) {
+    ebb_region host = region_handle(object_host(object));
+    struct object_place place;
+    for (size_t i = 0; i < object->type->field_count; i++) {
+        const struct ebb_field *field = &object->type->fields[i];
+        void *block = *field_place(object, field);
+        bool counted = field->kind != EBB_FIELD_OBJECT && block && block != object;
+        if (counted && !object_peek(block, &place))
+            ebb_region_release(host, block);
+    }
+}
+
+static void finish_one(struct region *owner, struct ebb_object *object) {
+    kind_ended(owner, object->type->kind);
+    object->state = 0;
+    object->forward = NULL;
+    if (object_is_tensor(object)) {
+        tensor_finish(tensor_of(object));
+        return;
+    }
+    error_mute();
+    release_fields(object);
+    error_unmute();
+    object_release(object);
+}
+
+void object_finish(struct region *owner, struct ebb_object *object) {
+    struct ebb_object *next;
+    if (object_is_tensor(object)) {
+        finish_one(owner, object);
+        return;
+    }
+    for (struct ebb_object *at = compose_chain(object); at; at = next) {
+        next = at->forward;
+        finish_one(owner, at);
+    }
+}
+
+/* The field of its composite that refers to a member becomes empty. */
+static void leave_whole(struct ebb_object *member) {
+    struct ebb_object *whole = member->whole;
+    for (size_t i = 0; i < whole->type->field_count; i++) {
+        void **members;
+        size_t count = compose_members(whole, &whole->type->fields[i], &members);
+        for (size_t at = 0; at < count; at++)
+            members[at] = members[at] == member ? NULL : members[at];
+    }
+}
+
+static __attribute__((noinline)) int end_other(void *address) {
+    struct object_place place;
+    int result = object_find(address, &place);
+    if (result)
+        return result;
+    struct region *owner = object_owner(place.object);
+    if (place.object->whole) {
+        leave_whole(place.object);
+    } else {
+        object_delist(owner, place.object);
+        if (place.object->adoption)
+            adoption_forget(place.object);
+    }
+    object_finish(owner, place.object);
+    return 0;
+}
+
+/* Most objects are tensors that nobody else has to do with, and one small block: found by the
+ * look-up of a release, and ended by the same. */
+int ebb_object_end(void *address) {
+    uintptr_t addr = (uintptr_t)address;
+    struct ebb_object *object = address;
+    if (!range_holds(addr))
+        return end_other(address);
+    struct ebb_piece *window = range_block_at(addr);
+    struct region *host = region_of_piece(window);
+    if (piece_key(window) != host->quick_key || !piece_covers(window, addr))
+        return end_other(address);
+    uint16_t *entry = small_entry(window, addr);
+    if (!small_is_live(entry, addr) || *entry <= sizeof *object || object->state != host->alone)
+        return end_other(address);
+    size_t bytes = small_entry_bytes(*entry);
+    object->state = 0;
+    object_delist(host, object);
+    kind_count(&host->kind_counts[EBB_KIND_TENSOR].ended); /* valid: it has had this one */
+    return small_end(host, window, addr, entry, bytes);
+}

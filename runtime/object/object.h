@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * object.h - what the parts of the layer of objects offer each other.
+ *
+ *     type.c      registered types
+ *     object.c    making, ending, finding, listing          one object
+ *     compose.c   members of composites                     one object and what it is made of
+ *     tensor.c    tensors and their storages
+ *     adopt.c     owners that are not hosts: attach, borrow
+ *     gather.c    everything that objects consist of        many objects
+ *     journey.c   they move to another region
+ *     own.c       promote, move, replace
+ *     exchange.h  tensors come from and go to others
+ *     counts.c    counters, as a struct and as a line
+ *     check.c     the walker
+ *
+ * `state` of an object: 48 bits of the host's owner number (PIECE_OWNER), then OBJECT_LIVE. What
+ * an earlier region left behind never matches, nor does a block that is no object: its first
+ * word is no registered type. A tensor with a storage of its own begins with OBJECT_ALONE and loses
+ * it for good when it is seen, exported, adopted, composed, taken over, or goes elsewhere: until
+ * then nobody else has to do with it, and one look at its state says so.
+ *
+ * `serial` is the age of an object: the newest mark of its host when the host got its bytes, or the
+ * newest of its parts. The head of a tensor that has ended keeps it for the storage behind it.
+ *
+ * Invariant: an object that is no member is in the list of its owner; those of the host's own have
+ * serials that never increase towards the end. A member is in no list, and no newer than its whole.
+ */
+#ifndef EBB_OBJECT_OBJECT_H
+#define EBB_OBJECT_OBJECT_H
+
+#include "region/kinds.h"
+#include "region/small.h"
+
+#include <ebb/own.h>
+#include <ebb/tensor.h>
+
+#define OBJECT_OWNER (((uint64_t)1 << 48) - 1)
+
+/* Where an object was found. */
+struct object_place {
+    struct ebb_object *object;
+    struct region *host;
+    struct ebb_piece *piece; /* its block, or the window around it */
+};
+
+/* ---- type.c ---- */
+
+bool type_is_registered(const struct ebb_type *type);
+
+/* Count of an EBB_FIELD_OBJECTS or EBB_FIELD_BYTES field. */
+static inline size_t field_count(const struct ebb_object *object, const struct ebb_field *field) {
+    return *(const size_t *)(const void *)((const char *)object + field->count_offset);
+}
+
+/* Count of the pointers to objects of a field. */
+static inline size_t field_count_of(const struct ebb_object *object,
+                                    const struct ebb_field *field) {
+    return field->kind == EBB_FIELD_OBJECT ? 1
+           : field->kind == EBB_FIELD_OBJECTS ? field_count(object, field)
+                                              : 0;
+}
+
+/* Where an object keeps the pointer of a field. */
+static inline void **field_place(struct ebb_object *object, const struct ebb_field *field) {
+    return (void **)(void *)((char *)object + field->offset);
+}
+
+/* ---- object.c ---- */
+
+/* Says why objects cannot be made in a region; NULL. */
+struct region *object_refused(ebb_region handle);
+
+/* The open region behind a handle if objects can be made in it: it has memory. Or NULL. */
+static inline struct region *object_host_for(ebb_region handle) {
+    struct region *host = region_peek(handle);
+    return host && !host->measuring ? host : object_refused(handle);
+}
+
+/* `fresh` takes the place of `old`, which is no object any more; nothing is counted. */
+void object_replace(struct ebb_object *old, struct ebb_object *fresh);
+
+/* The object got a part just now: it counts as new, and so does what it is part of. */
+void object_renew(struct ebb_object *object);
+
+/* The live object at `address`; 0 or the error. */
+int object_find(const void *address, struct object_place *place);
+
+/* Says why there is none: sets and returns the error. */
+int object_not_found(const void *address);
+
+/* The region whose block it is: of an object, or of another live block. */
+struct region *object_host(const void *block);
+struct region *object_owner(const struct ebb_object *object);
+
+/* Ends an object and its members; its blocks are released. It is in no list any more. */
+void object_finish(struct region *owner, struct ebb_object *object);
+
+/* Releases a block that is known to be live. */
+void object_release(void *block);
+
+/* ---- compose.c ---- */
+
+/*
+ * Fields are the user's to write, so what they say is believed only as far as it is so: a member is
+ * a live object that names the composite, an array is a live block that has room for its count.
+ */
+
+/* True if `address` is a member of `whole`. */
+bool compose_has(const struct ebb_object *whole, const void *address);
+
+/* Count of the pointers of a field to objects, which begin at *members; 0 of a field of bytes. */
+size_t compose_members(struct ebb_object *object, const struct ebb_field *field,
+                       void ***members);
+
+/* The block of a counted field is live, of `host`, no object, and long enough; or the error. */
+int compose_check_block(const struct ebb_object *object, const struct region *host,
+                        const struct ebb_field *field);
+
+/*
+ * Chains an object and everything below it by `forward`, each once, whole before member, and marks
+ * them as gathered. Unchaining takes that back.
+ */
+struct ebb_object *compose_chain(struct ebb_object *whole);
+void compose_unchain(struct ebb_object *first);
+
+/* What the type says of its fields as they are, and how deep `fresh` would be; 0 or the error. */
+int compose_check_fresh(const struct ebb_object *whole, struct ebb_object *fresh);
+
+/* `member`, which everything is right with, becomes one. */
+void compose_join(struct object_place whole, struct ebb_object *member);
+
+/* ---- check.c ---- */
+
+/* Walks all objects that a region owns; aborts if a law does not hold. */
+void object_check_all(struct region *region);
+
+/* ---- tensor.c ---- */
+
+/* Flags of a storage. */
+#define STORAGE_FOREIGN 1u   /* its bytes are a producer's: import.c */
+#define STORAGE_READ_ONLY 2u /* as the producer said */
+
+/* Bytes of the struct, its shape and its strides; what follows them is a storage or a cleanup. */
+size_t tensor_head_bytes(int ndim);
+struct ebb_storage *tensor_own_storage(struct ebb_tensor *tensor);
+
+/* Begins a tensor in a new block of `host`. Its data, shape, strides and storage are not set. */
+void tensor_begin(struct region *host, struct ebb_tensor *tensor, struct ebb_dtype dtype,
+                  int ndim);
+
+/* One more sees the storage. */
+static inline void storage_enter(struct ebb_storage *storage) {
+    struct ebb_object *base = storage->block;
+    storage->tensors++;
+    base->state &= ~OBJECT_ALONE;
+}
+
+/* One that saw the storage has gone; the last one ends it. */
+void storage_leave(struct ebb_storage *storage);
+
+/* The tensor has ended: its storage, too, if nobody else sees it. Releases their blocks. */
+void tensor_finish(struct ebb_tensor *tensor);
+
+/* Bytes of row-major elements of this shape; false with an error if that is none. */
+bool tensor_measure(struct ebb_dtype dtype, int ndim, const int64_t *shape, size_t *bytes);
+
+/* True if the region may have views of the storage of `base`, else false with an error. */
+bool tensor_is_visible(const struct ebb_tensor *base, const struct region *region);
+
+/* A view of the storage of `base` with data, dtype, shape and strides of `form`, all checked. */
+struct ebb_tensor *tensor_see(struct region *region, const struct ebb_tensor *base,
+                              const struct ebb_tensor *form);
+
+/* A view of a storage further up leaves it when its region `host` ends. */
+void tensor_watch_storage(struct region *host, struct ebb_tensor *view);
+void tensor_unwatch_storage(struct ebb_tensor *view);
+
+/* Storages of the region that are as new as the mark go: ends the views of them further down. */
+void tensor_rewind_views(struct region *region, uint64_t serial);
+
+/* What a view sees, in a block of `region` with a storage of its own; the head is the view's. NULL:
+ * an error. */
+struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor *view,
+                                  const void *site);
+
+/* A copy of a view, byte by byte: it refers to its own arrays and watches nothing. */
+void tensor_mend_view(struct ebb_tensor *view);
+
+struct region *storage_host(const struct ebb_storage *storage);
+
+static inline bool object_is_tensor(const struct ebb_object *object) {
+    return object->type == &ebb_type_tensor;
+}
+
+static inline struct ebb_tensor *tensor_of(struct ebb_object *object) {
+    return (struct ebb_tensor *)object;
+}
+
+/* True if the tensor's storage is in its own block. */
+static inline bool tensor_has_storage(const struct ebb_tensor *tensor) {
+    return tensor->storage->block == (const void *)tensor;
+}
+
+/* The live tensor, or NULL with an error. */
+struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_place *place);
+
+/* ---- adopt.c ---- */
+
+/* The object ends: records of who has it go. */
+void adoption_forget(struct ebb_object *object);
+
+/* The object took the place of the one that is adopted, or has got something new. */
+void adoption_follow(struct ebb_object *object);
+
+/* ---- what every object does ---- */
+
+extern const struct object_hooks object_hooks;
+
+static inline void object_enlist(struct region *owner, struct ebb_object *object) {
+    object->prev = NULL;
+    object->next = owner->objects;
+    if (object->next)
+        object->next->prev = object;
+    owner->objects = object;
+}
+
+static inline void object_delist(struct region *owner, struct ebb_object *object) {
+    if (__builtin_expect(object->prev != NULL, 0))
+        object->prev->next = object->next;
+    else
+        owner->objects = object->next;
+    if (object->next)
+        object->next->prev = object->prev;
+}
+
+/* Fills the head of a new object in a block of `host`, which owns it, and counts it as `kind`. */
+static inline void object_begin(struct region *host, struct ebb_object *object,
+                                const struct ebb_type *type, uint32_t kind) {
+    object->type = type;
+    object->whole = NULL;
+    object->adoption = NULL;
+    object->forward = NULL;
+    object->state = OBJECT_LIVE | host->owner;
+    object->serial = host->mark_serial;
+    object_enlist(host, object);
+    host->hooks = &object_hooks; /* before the first is counted: new_small() */
+    kind_created(host, kind);
+}
+
+/* The block at `addr` and its host; bytes asked for it, 0 if there is no live block. */
+static inline size_t object_block(uintptr_t addr, struct object_place *place) {
+    struct ebb_piece *piece = range_block_at(addr);
+    struct region *host = region_of_piece(piece);
+    place->piece = piece;
+    place->host = host;
+    return block_peek(host, piece, addr);
+}
+
+/* True if there is a live object at `address`. */
+static inline bool object_peek(const void *address, struct object_place *place) {
+    struct ebb_object *object = (struct ebb_object *)address;
+    place->object = object;
+    return range_holds((uintptr_t)address) &&
+           object_block((uintptr_t)address, place) >= sizeof *object &&
+           (object->state & (OBJECT_OWNER | OBJECT_LIVE)) == (OBJECT_LIVE | place->host->owner) &&
+           (object->type == &ebb_type_tensor || type_is_registered(object->type));
+}
+
+#endif

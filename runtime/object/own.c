@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * own.c - objects change hands: promote, move, detach, replace (see ebb/own.h).
+ *
+ * Everything is checked and gathered first; then either bytes move (journey.c) or only the owner
+ * does (adopt.c). Objects of one call that are hosted further up than the source need no journey.
+ * Refuses members, what is lent, and regions that are closed, sealed or on the wrong side.
+ */
+#include "base/check.h"
+#include "base/error.h"
+#include "object/adopt.h"
+#include "object/journey.h"
+
+static const struct ebb_own_options defaults = {.size = sizeof(struct ebb_own_options)};
+
+/* ---- checking ---- */
+
+static int check_target(const struct region *target, const struct ebb_object *object) {
+    if (target->measuring)
+        return error_set(EBB_E_MEASURING, "region '%s' measures: %s %p needs memory",
+                         target->name, object->type->name, (const void *)object);
+    if (!target->sealed)
+        return 0;
+    return error_set(EBB_E_SEALED, "region '%s' is sealed: %s %p refused", target->name,
+                     object->type->name, (const void *)object);
+}
+
+static bool is_at_or_above(const struct region *region, const struct region *other) {
+    return region == other || region_is_above(region, other);
+}
+
+/* ---- promoting ---- */
+
+/* An object of the list: it travels, stays where it is hosted, or is refused. */
+static int admit(struct gathering *gathering, const struct region *source, void *address) {
+    struct object_place place;
+    int result = object_check_free(address, &place);
+    if (result)
+        return result;
+    const struct region *owner = object_owner(place.object);
+    if (owner != source)
+        return error_set(EBB_E_NOT_OWNED, "%s %p is owned by region '%s', not by '%s'",
+                         place.object->type->name, address, owner->name, source->name);
+    if (place.host == source)
+        return gather_add(gathering, place.object);
+    if (!is_at_or_above(place.host, gathering->target))
+        return error_set(EBB_E_NOT_ANCESTOR, "%s %p lies in region '%s', below '%s'",
+                         place.object->type->name, address, place.host->name,
+                         gathering->target->name);
+    if (place.object->state & OBJECT_GATHERED)
+        return error_set(EBB_E_DUPLICATE, "%s %p is listed twice", place.object->type->name,
+                         address);
+    place.object->state |= OBJECT_GATHERED;
+    return 0;
+}
+
+/* Those that are hosted at the target or above it were marked only to find them twice. */
+static int admit_all(struct journey *journey, const struct region *source) {
+    size_t admitted = 0;
+    int result = 0;
+    while (admitted < journey->count && !result)
+        result = admit(&journey->gathering, source, journey->objects[admitted++]);
+    for (size_t i = 0; i < admitted - (result != 0); i++) {
+        struct ebb_object *object = journey->objects[i];
+        if (object->adoption)
+            object->state &= ~OBJECT_GATHERED;
+    }
+    return result;
+}
+
+/* Objects hosted at the target or above it only change owners. Nothing here can fail. */
+static void adopt_all(struct journey *journey) {
+    struct region *target = journey->gathering.target;
+    for (size_t i = 0; i < journey->count; i++) {
+        struct ebb_object *object = journey->objects[i];
+        if (object->adoption)
+            object_adopt(object, target);
+    }
+}
+
+static int promote(struct journey *journey, const struct region *source) {
+    struct gathering *gathering = &journey->gathering;
+    int result = admit_all(journey, source);
+    if (!result && gathering->first)
+        result = journey_make(journey);
+    if (result)
+        gather_forget(gathering);
+    else
+        adopt_all(journey);
+    return result;
+}
+
+static int check_options(const struct ebb_own_options *options) {
+    if (options->size != sizeof *options || options->mode < EBB_PROMOTE_AUTO ||
+        options->mode > EBB_PROMOTE_RELINK)
+        return error_set(EBB_E_ARGUMENT, "options: size field %zu, expected %zu; mode %d",
+                         options->size, sizeof *options, options->mode);
+    return 0;
+}
+
+static int promote_list(ebb_region from, ebb_region to, void **objects, size_t count,
+                        const struct ebb_own_options *options, struct ebb_promoted *cost,
+                        bool closes, const void *site) {
+    struct region *source = region_find(from), *target = source ? region_find(to) : NULL;
+    options = options ? options : &defaults;
+    int result = target ? check_options(options) : EBB_E_STALE;
+    if (result)
+        return result;
+    if (count && !objects)
+        return error_set(EBB_E_ARGUMENT, "list of %zu objects is NULL", count);
+    if (source == target)
+        return 0;
+    if (!region_is_above(target, source))
+        return error_set(EBB_E_NOT_ANCESTOR, "region '%s' is no ancestor of '%s'", target->name,
+                         source->name);
+    if (target->sealed)
+        return error_set(EBB_E_SEALED, "region '%s' is sealed: promotion from '%s' refused",
+                         target->name, source->name);
+    struct journey journey = {.gathering = {.host = source, .target = target},
+                              .owner = source,
+                              .objects = objects,
+                              .count = count,
+                              .mode = options->mode,
+                              .pin_percent = options->pin_percent,
+                              .closes = closes,
+                              .compact = options->compact,
+                              .site = site};
+    result = promote(&journey, source);
+    if (!result)
+        promoted_add(cost, &journey.cost);
+    return result;
+}
+
+int ebb_objects_promote(ebb_region source, ebb_region target, void **objects, size_t count,
+                        const struct ebb_own_options *options, struct ebb_promoted *cost) {
+    return promote_list(source, target, objects, count, options, cost, false,
+                        __builtin_return_address(0));
+}
+
+static uint64_t live_objects(const struct region *region) {
+    uint64_t live = 0;
+    for (uint32_t left = region->kinds; left; left &= left - 1)
+        live += kind_live(&region->kind_counts[__builtin_ctz(left)]);
+    return live;
+}
+
+/* Objects of a region that closes, at or below `closing`, less those that go back to lenders. */
+static uint64_t ending_objects(const struct region *region, const struct region *closing) {
+    uint64_t live = live_objects(region);
+    for (struct ebb_object *at = region->objects; at; at = at->next) {
+        if (!object_outlives(at, closing))
+            continue;
+        struct ebb_object *first = compose_chain(at);
+        for (const struct ebb_object *part = first; part; part = part->forward)
+            live--;
+        compose_unchain(first);
+    }
+    return live;
+}
+
+int ebb_objects_close_keeping(ebb_region from, ebb_region to, void **objects, size_t count,
+                              const struct ebb_own_options *options, struct ebb_promoted *cost,
+                              uint64_t *ended) {
+    struct region *source = region_find(from), *target = source ? region_find(to) : NULL;
+    if (!target)
+        return EBB_E_STALE;
+    if (source->closing)
+        return region_is_closing(source);
+    if (source == target)
+        return error_set(EBB_E_NOT_ANCESTOR, "region '%s' cannot close and keep into itself",
+                         source->name);
+    struct ebb_promoted paid = {0};
+    int result = promote_list(from, to, objects, count, options, &paid, true,
+                              __builtin_return_address(0));
+    if (result)
+        return result;
+    uint64_t left = 0;
+    for (struct region *at = source; ended && at; at = region_next_below(at, source))
+        left += ending_objects(at, source);
+    size_t pinned = target->pinned;
+    result = ebb_region_close(from);
+    paid.pinned_bytes += target->pinned - pinned;
+    promoted_add(cost, &paid);
+    if (ended)
+        *ended = left;
+    return result;
+}
+
+/* ---- ending all but some ---- */
+
+static void unmark(void *const *keep, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        ((struct ebb_object *)keep[i])->state &= ~OBJECT_GATHERED;
+}
+
+int ebb_objects_end_but(ebb_region handle, void *const *keep, size_t count) {
+    struct region *region = region_find(handle);
+    struct object_place place;
+    int result = region ? 0 : EBB_E_STALE;
+    if (!result && count && !keep)
+        result = error_set(EBB_E_ARGUMENT, "list of %zu objects is NULL", count);
+    for (size_t i = 0; !result && i < count; i++) {
+        result = object_find(keep[i], &place);
+        if (!result && place.object->whole)
+            result = object_check_free(keep[i], &place);
+        if (!result && object_owner(place.object) != region)
+            result = error_set(EBB_E_NOT_OWNED, "%s %p is not owned by region '%s'",
+                               place.object->type->name, keep[i], region->name);
+    }
+    if (result)
+        return result;
+    for (size_t i = 0; i < count; i++)
+        ((struct ebb_object *)keep[i])->state |= OBJECT_GATHERED;
+    for (struct ebb_object *at = region->objects, *next; at; at = next) {
+        next = at->next;
+        if (!(at->state & OBJECT_GATHERED))
+            ebb_object_end(at);
+    }
+    unmark(keep, count);
+    return 0;
+}
+
+/* ---- moving ---- */
+
+/* Into the pages of another region; the object is free to go. */
+static void *rehost(struct object_place place, struct region *target, const void *site) {
+    void *object = place.object;
+    struct journey journey = {.gathering = {.host = place.host, .target = target},
+                              .owner = object_owner(place.object),
+                              .objects = &object,
+                              .count = 1,
+                              .site = site};
+    journey.gathering.anywhere = !region_is_above(target, place.host);
+    int result = gather_add(&journey.gathering, place.object);
+    if (!result)
+        result = journey_make(&journey);
+    if (!result)
+        return object;
+    gather_forget(&journey.gathering);
+    return NULL;
+}
+
+/* To any region; the object is free to go and not there yet. */
+static void *move(struct object_place place, struct region *target, const void *site) {
+    if (check_target(target, place.object) != 0)
+        return NULL;
+    if (!is_at_or_above(place.host, target))
+        return rehost(place, target, site);
+    return object_adopt(place.object, target) == 0 ? place.object : NULL;
+}
+
+void *ebb_object_move(void *address, ebb_region handle) {
+    struct region *target = region_find(handle);
+    struct object_place place;
+    if (!target || object_check_free(address, &place) != 0)
+        return NULL;
+    if (object_owner(place.object) == target)
+        return address;
+    return move(place, target, __builtin_return_address(0));
+}
+
+void *ebb_object_move_outer(ebb_region handle, void *address) {
+    struct region *from = region_find(handle);
+    struct object_place place;
+    if (!from || object_check_free(address, &place) != 0)
+        return NULL;
+    if (object_owner(place.object) != from) {
+        error_set(EBB_E_NOT_OWNED, "%s %p is not owned by region '%s'", place.object->type->name,
+                  address, from->name);
+        return NULL;
+    }
+    if (!from->parent) {
+        error_set(EBB_E_NOT_ANCESTOR, "region '%s' is a root: there is none outside of it",
+                  from->name);
+        return NULL;
+    }
+    return move(place, from->parent, __builtin_return_address(0));
+}
+
+void *ebb_object_detach(void *address) {
+    struct object_place place;
+    if (object_check_free(address, &place) != 0)
+        return NULL;
+    struct region *root = place.host;
+    while (root->parent)
+        root = root->parent;
+    if (object_owner(place.object) == root)
+        return address;
+    return move(place, root, __builtin_return_address(0));
+}
+
+/* ---- replacing ---- */
+
+static int check_slot(const struct ebb_object *whole, size_t field) {
+    if (field < whole->type->field_count && whole->type->fields[field].kind == EBB_FIELD_OBJECT)
+        return 0;
+    return error_set(EBB_E_ARGUMENT, "%s has no field %zu for an object, %zu in all",
+                     whole->type->name, field, whole->type->field_count);
+}
+
+static int check_fresh(const struct ebb_object *whole, void *fresh, struct object_place *place) {
+    int result = object_check_free(fresh, place);
+    for (const struct ebb_object *at = whole; !result && at; at = at->whole)
+        if (at == fresh)
+            result = error_set(EBB_E_CYCLE, "%s %p would contain itself", at->type->name, fresh);
+    return result;
+}
+
+/* A member lies where its composite does. */
+static void *bring(struct object_place fresh, struct region *host, const void *site) {
+    if (fresh.host != host)
+        return check_target(host, fresh.object) == 0 ? rehost(fresh, host, site) : NULL;
+    if (fresh.object->adoption)
+        object_adopt(fresh.object, host);
+    return fresh.object;
+}
+
+/* What the type and the depth say of the fields with `fresh` in the slot. */
+static int try_slot(struct ebb_object *whole, void **slot, void *fresh) {
+    void *old = *slot;
+    *slot = fresh;
+    int result = compose_check_fresh(whole, fresh);
+    *slot = old;
+    return result;
+}
+
+int ebb_object_replace(void *address, size_t field, void *fresh) {
+    struct object_place place, fresh_place;
+    int result = object_find(address, &place);
+    if (!result)
+        result = check_slot(place.object, field);
+    if (!result && fresh)
+        result = check_fresh(place.object, fresh, &fresh_place);
+    if (!result && object_is_lent(place.object))
+        result = object_check_free(address, &place);
+    if (result)
+        return result;
+    void **slot = field_place(place.object, &place.object->type->fields[field]), *old = *slot;
+    result = try_slot(place.object, slot, fresh);
+    if (!result && fresh &&
+        !(fresh = bring(fresh_place, place.host, __builtin_return_address(0))))
+        result = error_latest();
+    if (result)
+        return result;
+    *slot = fresh;
+    compose_join(place, fresh);
+    return compose_has(place.object, old) ? ebb_object_end(old) : 0;
+}

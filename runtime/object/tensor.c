@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * tensor.c - tensors and the storages behind them (see ebb/tensor.h).
+ *
+ * A tensor that has a storage is one block: head, shape, strides, storage, elements. The block
+ * stays until nobody sees the storage, even if that tensor has ended. A view that lies below the
+ * region of its storage has a cleanup behind its strides, so that closing its region, which looks
+ * at no object, still leaves the storage.
+ *
+ * Invariant: storage->tensors is the number of live tensors that see it.
+ */
+#include "base/error.h"
+#include "object/adopt.h"
+#include "object/copy.h"
+#include "object/exchange.h"
+#include "region/small.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* So many, each below EBB_SMALL_MAX_BYTES, do not overflow; so long may a tensor with them be. */
+#define SMALL_DIMENSIONS 4
+#define SMALL_HEAD_BYTES ((size_t)256)
+
+static_assert(sizeof(struct ebb_tensor) % 8 == 0, "the shape follows");
+static_assert(sizeof(struct ebb_tensor) + 2 * SMALL_DIMENSIONS * sizeof(int64_t) <=
+                  SMALL_HEAD_BYTES, "room for what new_small() writes");
+
+/* 0 if the type is none. */
+static inline size_t element_bytes(struct ebb_dtype dtype) {
+    if (dtype.code > EBB_BOOL || dtype.bits > 128)
+        return 0;
+    return ((unsigned)dtype.bits * dtype.lanes + 7) / 8;
+}
+
+size_t ebb_dtype_bytes(struct ebb_dtype dtype) {
+    size_t bytes = element_bytes(dtype);
+    if (bytes)
+        return bytes;
+    error_set(EBB_E_DTYPE, "dtype: code %d, %d bits, %d lanes", dtype.code, dtype.bits,
+              dtype.lanes);
+    return 0;
+}
+
+/* ---- shapes ---- */
+
+static bool refuse_shape(struct ebb_dtype dtype, int ndim, const int64_t *shape) {
+    if (!ebb_dtype_bytes(dtype))
+        return false;
+    if (ndim < 0 || ndim > EBB_DIMENSIONS_MAX || (ndim && !shape)) {
+        error_set(EBB_E_SHAPE, "%d dimensions, 0 to %d may be", ndim, EBB_DIMENSIONS_MAX);
+        return false;
+    }
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0) {
+            error_set(EBB_E_SHAPE, "dimension %d is %lld", i, (long long)shape[i]);
+            return false;
+        }
+    error_set(EBB_E_SIZE, "%d dimensions of %zu bytes an element overflow", ndim,
+              ebb_dtype_bytes(dtype));
+    return false;
+}
+
+static bool is_empty(int ndim, const int64_t *shape) {
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] == 0)
+            return true;
+    return false;
+}
+
+/* Bytes of row-major elements of this shape; false with an error if that is none. */
+static inline bool measure(struct ebb_dtype dtype, int ndim, const int64_t *shape,
+                           size_t *bytes) {
+    size_t total = element_bytes(dtype);
+    int64_t signs = 0;
+    bool overflow = false;
+    if (!total || ndim < 0 || ndim > EBB_DIMENSIONS_MAX || (ndim && !shape))
+        return refuse_shape(dtype, ndim, shape);
+    for (int i = 0; i < ndim; i++) {
+        signs |= shape[i];
+        overflow |= __builtin_mul_overflow(total, (size_t)shape[i], &total);
+    }
+    if (signs < 0 || ((overflow || total > EBB_SIZE_MAX) && !is_empty(ndim, shape)))
+        return refuse_shape(dtype, ndim, shape);
+    *bytes = overflow ? 0 : total;
+    return true;
+}
+
+bool tensor_measure(struct ebb_dtype dtype, int ndim, const int64_t *shape, size_t *bytes) {
+    return measure(dtype, ndim, shape, bytes);
+}
+
+int64_t ebb_tensor_count(const struct ebb_tensor *tensor) {
+    int64_t count = 1;
+    for (int32_t i = 0; i < tensor->ndim; i++)
+        if (tensor->shape[i] == 0)
+            return 0;
+    for (int32_t i = 0; i < tensor->ndim; i++)
+        count *= tensor->shape[i];
+    return count;
+}
+
+size_t ebb_tensor_bytes(const struct ebb_tensor *tensor) {
+    return (size_t)ebb_tensor_count(tensor) * ebb_dtype_bytes(tensor->dtype);
+}
+
+bool ebb_tensor_is_contiguous(const struct ebb_tensor *tensor) {
+    int64_t expected = 1;
+    if (ebb_tensor_count(tensor) == 0)
+        return true;
+    for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
+        if (tensor->shape[i] != 1 && tensor->strides[i] != expected)
+            return false;
+        expected *= tensor->shape[i];
+    }
+    return true;
+}
+
+/* ---- making ---- */
+
+size_t tensor_head_bytes(int ndim) {
+    return sizeof(struct ebb_tensor) + 2 * sizeof(int64_t) * (size_t)ndim;
+}
+
+/* Where the elements of a tensor of its own begin in its block. */
+static size_t data_offset(int ndim, size_t align) {
+    return size_align(tensor_head_bytes(ndim) + sizeof(struct ebb_storage), align);
+}
+
+static void place_arrays(struct ebb_tensor *tensor) {
+    tensor->shape = (int64_t *)(tensor + 1);
+    tensor->strides = tensor->shape + tensor->ndim;
+}
+
+struct ebb_storage *tensor_own_storage(struct ebb_tensor *tensor) {
+    return (struct ebb_storage *)(void *)(tensor->strides + tensor->ndim);
+}
+
+/* Strides of a tensor without elements mean nothing, and stop growing where they would wrap. */
+static void fill_row_major(struct ebb_tensor *tensor, const int64_t *shape) {
+    int64_t stride = 1, next;
+    for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
+        tensor->shape[i] = shape[i];
+        tensor->strides[i] = stride;
+        if (shape[i] && !__builtin_mul_overflow(stride, shape[i], &next))
+            stride = next;
+    }
+}
+
+void tensor_begin(struct region *host, struct ebb_tensor *tensor, struct ebb_dtype dtype,
+                  int ndim) {
+    object_begin(host, &tensor->object, &ebb_type_tensor, EBB_KIND_TENSOR);
+    tensor->dtype = dtype;
+    tensor->ndim = ndim;
+    place_arrays(tensor);
+}
+
+/* A new tensor has its own storage and elements in its block. */
+static inline void begin_storage(struct ebb_tensor *tensor, struct ebb_storage *storage,
+                                 void *data, size_t bytes) {
+    tensor->data = data;
+    tensor->storage = storage;
+    *storage = (struct ebb_storage){.data = data, .bytes = bytes, .tensors = 1, .block = tensor};
+}
+
+/* Any tensor; NULL, too, if there is no region. */
+static __attribute__((noinline)) struct ebb_tensor *
+new_any(struct region *host, struct ebb_dtype dtype, int ndim, const int64_t *shape) {
+    size_t bytes = 0, total, align = EBB_TENSOR_ALIGN;
+    if (!host || !measure(dtype, ndim, shape, &bytes))
+        return NULL;
+    size_t offset = data_offset(ndim, align);
+    if (bytes > EBB_SMALL_MAX_BYTES - offset) {
+        align = EBB_STORAGE_ALIGN;
+        offset = data_offset(ndim, align);
+    }
+    if (!size_add(offset, bytes, &total)) {
+        error_set(EBB_E_SIZE, "a tensor of %zu bytes overflows", bytes);
+        return NULL;
+    }
+    struct ebb_tensor *tensor = block_for_object(host, total, align, __builtin_return_address(0));
+    if (!tensor)
+        return NULL;
+    tensor_begin(host, tensor, dtype, ndim);
+    tensor->object.state = host->alone;
+    fill_row_major(tensor, shape);
+    begin_storage(tensor, tensor_own_storage(tensor), (char *)tensor + offset, bytes);
+    return tensor;
+}
+
+/* The same in a region that may be refused. */
+static __attribute__((noinline)) struct ebb_tensor *
+new_in(ebb_region region, struct ebb_dtype dtype, int ndim, const int64_t *shape) {
+    return new_any(object_host_for(region), dtype, ndim, shape);
+}
+
+/*
+ * Most tensors are small, not their region's first, and get their place from the inline path: what
+ * the caller says is written there as it is looked at. NULL if this one is not such; then the bytes
+ * belong to nobody. That the region counts tensors says that it may have some, and has the hooks.
+ */
+static inline struct ebb_tensor *new_small(struct region *host, struct ebb_dtype dtype, int ndim,
+                                           const int64_t *shape) {
+    uintptr_t start = size_align(host->lane.cursor, EBB_TENSOR_ALIGN);
+    if ((unsigned)ndim > SMALL_DIMENSIONS || !shape || !small_fits(host, start, SMALL_HEAD_BYTES))
+        return NULL;
+    struct ebb_tensor *tensor = (struct ebb_tensor *)start;
+    int64_t *sizes = (int64_t *)(tensor + 1), *strides = sizes + ndim, *storage = strides + ndim;
+    const int64_t *behind = shape + ndim;
+    size_t count = 1, all = 0;
+    memcpy(&tensor->dtype, &dtype, sizeof dtype);
+    tensor->ndim = ndim;
+    tensor->shape = sizes;
+    tensor->strides = strides;
+    for (int i = 1; i <= ndim; i++) {
+        int64_t size = behind[-i];
+        strides[-i] = size;
+        storage[-i] = (int64_t)count;
+        all |= (size_t)size;
+        (void)__builtin_mul_overflow(count, (size_t)size, &count);
+    }
+    if (all >= EBB_SMALL_MAX_BYTES) /* else `count` is right, and `bytes`: below 2^60 */
+        return NULL;
+    uintptr_t data = size_align((uintptr_t)storage + sizeof(struct ebb_storage), EBB_TENSOR_ALIGN);
+    size_t bytes = count * element_bytes(dtype), total = data + bytes - start;
+    if (!bytes || total > EBB_SMALL_MAX_BYTES || !small_fits(host, start, total))
+        return NULL;
+    small_bump(host, start, total);
+    tensor->object = (struct ebb_object){
+        .type = &ebb_type_tensor, .state = host->alone, .serial = host->mark_serial};
+    object_enlist(host, &tensor->object);
+    kind_count(&host->kind_counts[EBB_KIND_TENSOR].created);
+    begin_storage(tensor, (struct ebb_storage *)storage, (void *)data, bytes);
+    return tensor;
+}
+
+struct ebb_tensor *ebb_tensor_new(ebb_region region, struct ebb_dtype dtype, int ndim,
+                                  const int64_t *shape) {
+    struct region *host = region_peek(region);
+    if (!host || !(host->kinds >> EBB_KIND_TENSOR & 1))
+        return new_in(region, dtype, ndim, shape);
+    struct ebb_tensor *tensor = new_small(host, dtype, ndim, shape);
+    return tensor ? tensor : new_any(host, dtype, ndim, shape);
+}
+
+struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor *view,
+                                  const void *site) {
+    size_t bytes = ebb_tensor_bytes(view), align = EBB_TENSOR_ALIGN;
+    size_t offset = data_offset(view->ndim, align);
+    if (bytes > EBB_SMALL_MAX_BYTES - offset) {
+        align = EBB_STORAGE_ALIGN;
+        offset = data_offset(view->ndim, align);
+    }
+    struct ebb_tensor *fresh = block_allocate(region, offset + bytes, align, site);
+    if (!fresh)
+        return NULL;
+    memcpy(fresh, view, sizeof *fresh);
+    place_arrays(fresh);
+    fill_row_major(fresh, view->shape);
+    begin_storage(fresh, tensor_own_storage(fresh), (char *)fresh + offset, bytes);
+    copy_elements(fresh->data, NULL, view->data, view->strides, view->shape, view->ndim,
+                  ebb_dtype_bytes(view->dtype));
+    return fresh;
+}
+
+struct ebb_tensor *ebb_tensor_new_zeroed(ebb_region region, struct ebb_dtype dtype, int ndim,
+                                         const int64_t *shape) {
+    struct ebb_tensor *tensor = ebb_tensor_new(region, dtype, ndim, shape);
+    if (tensor)
+        memset(tensor->data, 0, tensor->storage->bytes);
+    return tensor;
+}
+
+struct ebb_tensor *ebb_tensor_from(ebb_region region, struct ebb_dtype dtype, int ndim,
+                                   const int64_t *shape, const void *elements) {
+    struct ebb_tensor *tensor = ebb_tensor_new(region, dtype, ndim, shape);
+    if (tensor && tensor->storage->bytes)
+        memcpy(tensor->data, elements, tensor->storage->bytes);
+    return tensor;
+}
+
+/* ---- views ---- */
+
+struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_place *place) {
+    if (object_find(tensor, place) != 0)
+        return NULL;
+    if (object_is_tensor(place->object))
+        return tensor_of(place->object);
+    error_set(EBB_E_TYPE, "%p is of type '%s', no tensor", (const void *)tensor,
+              place->object->type->name);
+    return NULL;
+}
+
+/* Elements between the first and the last one of a shape; false with an error. */
+static bool reach(int ndim, const int64_t *shape, const int64_t *strides, int64_t *elements) {
+    int64_t last = 0, step;
+    for (int i = 0; i < ndim; i++) {
+        if (strides[i] < 0 || __builtin_mul_overflow(shape[i] - 1, strides[i], &step) ||
+            __builtin_add_overflow(last, step, &last)) {
+            error_set(EBB_E_SHAPE, "dimension %d: size %lld, stride %lld", i,
+                      (long long)shape[i], (long long)strides[i]);
+            return false;
+        }
+    }
+    *elements = last + 1;
+    return true;
+}
+
+/* True if every element of the view lies in the storage; its first byte goes to *at. */
+static bool lies_inside(const struct ebb_tensor *base, int ndim, const int64_t *shape,
+                        const int64_t *strides, int64_t offset, char **at) {
+    const struct ebb_storage *storage = base->storage;
+    int64_t bytes = (int64_t)ebb_dtype_bytes(base->dtype), elements = 0, end;
+    int64_t before = (char *)base->data - (char *)storage->data, start;
+    if (!is_empty(ndim, shape) && !reach(ndim, shape, strides, &elements))
+        return false;
+    if (__builtin_mul_overflow(offset, bytes, &start) ||
+        __builtin_add_overflow(start, before, &start) || start < 0 ||
+        __builtin_mul_overflow(elements, bytes, &end) ||
+        __builtin_add_overflow(end, start, &end) || end > (int64_t)storage->bytes) {
+        error_set(EBB_E_SHAPE, "a view of %lld elements at offset %lld leaves its %zu bytes",
+                  (long long)elements, (long long)offset, storage->bytes);
+        return false;
+    }
+    *at = (char *)storage->data + start;
+    return true;
+}
+
+/* What a view of a region below its storage has behind its strides. */
+static struct ebb_cleanup *view_cleanup(struct ebb_tensor *tensor) {
+    return (struct ebb_cleanup *)(void *)(tensor->strides + tensor->ndim);
+}
+
+static int leave_storage(void *data) {
+    struct ebb_tensor *tensor = data;
+    return ebb_object_end(tensor);
+}
+
+void tensor_watch_storage(struct region *host, struct ebb_tensor *view) {
+    struct ebb_cleanup *cleanup = view_cleanup(view);
+    *cleanup = (struct ebb_cleanup){.run = leave_storage, .data = view};
+    ebb_cleanup_add(region_handle(host), cleanup);
+}
+
+void tensor_unwatch_storage(struct ebb_tensor *view) {
+    ebb_cleanup_remove(view_cleanup(view));
+}
+
+/* One view of a storage of `region` that goes, from the cleanups of a region below; or NULL. */
+static struct ebb_tensor *find_blinded(const struct region *below, const struct region *region,
+                                       uint64_t serial) {
+    for (const struct ebb_cleanup *at = below->cleanups; at; at = at->next) {
+        struct ebb_tensor *view = at->run == leave_storage ? at->data : NULL;
+        const struct ebb_object *base = view ? view->storage->block : NULL;
+        if (base && base->serial >= serial && object_host(base) == region)
+            return view;
+    }
+    return NULL;
+}
+
+void tensor_rewind_views(struct region *region, uint64_t serial) {
+    struct ebb_tensor *view;
+    for (struct region *at = region; at; at = region_next_below(at, region))
+        while (at != region && (view = find_blinded(at, region, serial)) != NULL)
+            ebb_object_end(view);
+}
+
+struct region *storage_host(const struct ebb_storage *storage) {
+    return object_host(storage->block);
+}
+
+bool tensor_is_visible(const struct ebb_tensor *base, const struct region *region) {
+    struct region *host = storage_host(base->storage);
+    if (region == host || region_is_above(host, region))
+        return true;
+    error_set(EBB_E_NOT_ANCESTOR, "a view in region '%s' of a storage in '%s', not above it",
+              region->name, host->name);
+    return false;
+}
+
+struct ebb_tensor *tensor_see(struct region *region, const struct ebb_tensor *base,
+                              const struct ebb_tensor *form) {
+    size_t arrays = sizeof(int64_t) * (size_t)form->ndim;
+    struct ebb_tensor *view =
+        block_for_object(region, tensor_head_bytes(form->ndim) + sizeof(struct ebb_cleanup),
+                         EBB_GRANULE, __builtin_return_address(0));
+    if (!view)
+        return NULL;
+    tensor_begin(region, view, form->dtype, form->ndim);
+    if (arrays) {
+        memcpy(view->shape, form->shape, arrays);
+        memcpy(view->strides, form->strides, arrays);
+    }
+    view->data = form->data;
+    view->storage = base->storage;
+    storage_enter(view->storage);
+    *view_cleanup(view) = (struct ebb_cleanup){.list = NULL};
+    if (region != storage_host(base->storage))
+        tensor_watch_storage(region, view);
+    return view;
+}
+
+struct ebb_tensor *ebb_tensor_view(ebb_region handle, const struct ebb_tensor *base, int ndim,
+                                   const int64_t *shape, const int64_t *strides, int64_t offset) {
+    struct region *region = object_host_for(handle);
+    struct object_place place;
+    size_t bytes;
+    char *at;
+    if (!region || !tensor_find(base, &place) ||
+        !measure(base->dtype, ndim, shape, &bytes) ||
+        !lies_inside(base, ndim, shape, strides, offset, &at) ||
+        !tensor_is_visible(base, region))
+        return NULL;
+    const struct ebb_tensor form = {.data = at,
+                                    .dtype = base->dtype,
+                                    .ndim = ndim,
+                                    .shape = (int64_t *)shape,
+                                    .strides = (int64_t *)strides};
+    return tensor_see(region, base, &form);
+}
+
+/* ---- ending ---- */
+
+void storage_leave(struct ebb_storage *storage) {
+    if (--storage->tensors)
+        return;
+    if (storage->flags & STORAGE_FOREIGN)
+        import_end(storage);
+    object_release(storage->block);
+}
+
+void tensor_finish(struct ebb_tensor *tensor) {
+    struct ebb_storage *storage = tensor->storage;
+    bool owns = tensor_has_storage(tensor);
+    if (storage->exports)
+        export_sweep(storage);
+    if (!owns) {
+        tensor_unwatch_storage(tensor);
+        object_release(tensor);
+    }
+    storage_leave(storage);
+}
+
+/* ---- taking over ---- */
+
+struct ebb_tensor *ebb_tensor_take(struct ebb_tensor *tensor) {
+    struct object_place place;
+    if (!tensor_find(tensor, &place) || object_check_free(tensor, &place) != 0)
+        return NULL;
+    size_t head = tensor_head_bytes(tensor->ndim);
+    struct ebb_tensor *taker = block_allocate(place.host, head + sizeof(struct ebb_cleanup),
+                                              EBB_GRANULE, __builtin_return_address(0));
+    if (!taker)
+        return NULL;
+    memcpy(taker, tensor, head);
+    place_arrays(taker);
+    taker->object.state &= ~OBJECT_ALONE; /* its storage is in the other's block */
+    object_replace(&tensor->object, &taker->object);
+    *view_cleanup(taker) = (struct ebb_cleanup){.list = NULL};
+    if (tensor_has_storage(tensor))
+        return taker;
+    if (view_cleanup(tensor)->list)
+        tensor_watch_storage(place.host, taker);
+    tensor_unwatch_storage(tensor);
+    object_release(tensor);
+    return taker;
+}
+
+/* ---- after a copy byte by byte ---- */
+
+void tensor_mend_view(struct ebb_tensor *view) {
+    place_arrays(view);
+    *view_cleanup(view) = (struct ebb_cleanup){.list = NULL};
+}
+
+/* The storage has been told already where it is. */
+static void mend(struct ebb_object *copy, const struct ebb_object *original) {
+    struct ebb_tensor *tensor = tensor_of(copy);
+    place_arrays(tensor);
+    tensor->storage = tensor_own_storage(tensor);
+    if (!(tensor->storage->flags & STORAGE_FOREIGN))
+        tensor->data = (char *)tensor->data + ((char *)copy - (const char *)original);
+}
+
+struct ebb_type ebb_type_tensor = {
+    .name = "tensor", .bytes = sizeof(struct ebb_tensor), .mend = mend};

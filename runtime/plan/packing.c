@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * packing.c - how much is tried until a plan is good enough (see packing.h).
+ *
+ * A try that passes the best height so far is given up where it does. Orders of the portfolio must
+ * be better than that to count, steps of the search at least as good: equally high plans are the
+ * ways between better ones.
+ *
+ * Invariant: `offsets` and `height` always belong to the same try, the best one. Refused, with
+ * nothing changed: lives that end before they begin, alignments that are no powers of two, and
+ * what needs more than EBB_SIZE_MAX bytes.
+ */
+#include "plan/packing.h"
+
+#include "base/error.h"
+#include "base/size.h"
+#include "plan/keys.h"
+#include "plan/order.h"
+#include "plan/skyline.h"
+
+#include <inttypes.h>
+
+enum { MILLION = 1000000 };
+
+/*
+ * The workspace. Ordering and laying are not at work at the same time: `ordered` and `scratch`
+ * share their memory with what a try needs.
+ *
+ *     tiles | offsets | segments | heap    | nodes           | keys | shaken
+ *                     | ordered  | scratch | gone
+ */
+struct workspace {
+    struct tile *tiles;
+    uint64_t *offsets;
+    struct segment *segments;
+    struct low *heap;
+    struct candidate *nodes;
+    uint32_t *keys, *shaken;
+};
+
+enum {
+    BYTES_EACH = sizeof(struct tile) + sizeof(uint64_t) + sizeof(struct segment) +
+                 sizeof(struct low) + 2 * sizeof(struct candidate) + 2 * sizeof(uint32_t),
+    BYTES_MORE = 1024, /* for the last segment, and the upper levels of the sweep's set */
+};
+
+_Static_assert(sizeof(struct segment) >= sizeof(struct ordered), "they share memory");
+_Static_assert(sizeof(struct low) >= sizeof(struct ordered), "they share memory");
+_Static_assert(BYTES_EACH >= 3 * sizeof(struct ordered) + 2 * sizeof(uint32_t) + 1,
+               "the sweep has enough room");
+
+struct attempts {
+    struct skyline skyline;
+    struct workspace space;
+    const struct packing_buffer *buffers;
+    const struct packing_effort *effort;
+    uint64_t enough;
+    uint64_t *offsets;
+    struct packing_result best;
+};
+
+bool packing_workspace_bytes(size_t count, size_t *bytes) {
+    return count <= PACKING_COUNT_MAX && size_multiply(count, BYTES_EACH, bytes) &&
+           size_add(*bytes, BYTES_MORE, bytes);
+}
+
+static struct workspace workspace_of(void *memory, uint32_t count) {
+    struct workspace space = {.tiles = memory};
+    space.offsets = (uint64_t *)(space.tiles + count);
+    space.segments = (struct segment *)(space.offsets + count);
+    space.heap = (struct low *)(space.segments + count + 1);
+    space.nodes = (struct candidate *)(space.heap + count);
+    space.keys = (uint32_t *)(space.nodes + (size_t)2 * count);
+    space.shaken = space.keys + count;
+    return space;
+}
+
+/* ---- what is refused */
+
+static int check_effort(const struct packing_effort *effort, uint32_t count) {
+    if (effort->keys < 1 || effort->keys > PACKING_ORDERS)
+        return error_set(EBB_E_ARGUMENT, "%u orders to try, 1 to %u are possible", effort->keys,
+                         PACKING_ORDERS);
+    if (effort->slack_ppm > MILLION)
+        return error_set(EBB_E_ARGUMENT, "a slack of %" PRIu32 " millionths, at most %d",
+                         effort->slack_ppm, MILLION);
+    if (effort->search_ns > 0 && !effort->clock_ns)
+        return error_set(EBB_E_ARGUMENT, "a search for %" PRIu64 " ns without a clock",
+                         effort->search_ns);
+    if (count > PACKING_COUNT_MAX)
+        return error_set(EBB_E_ARGUMENT, "%" PRIu32 " buffers, at most %" PRIu32 " can be planned",
+                         count, PACKING_COUNT_MAX);
+    return 0;
+}
+
+static int check_buffer(const struct packing_buffer *buffer, uint32_t index) {
+    if (buffer->lower >= buffer->upper)
+        return error_set(EBB_E_ARGUMENT, "buffer %" PRIu32 " lives from %" PRIu32 " to %" PRIu32,
+                         index, buffer->lower, buffer->upper);
+    if (!size_is_power_of_two(buffer->align))
+        return error_set(EBB_E_ALIGNMENT, "buffer %" PRIu32 " is aligned to %" PRIu32
+                         ", which is no power of two", index, buffer->align);
+    if (buffer->bytes > EBB_SIZE_MAX)
+        return error_set(EBB_E_SIZE, "buffer %" PRIu32 " has %" PRIu64 " bytes, %zu are possible",
+                         index, buffer->bytes, EBB_SIZE_MAX);
+    return 0;
+}
+
+static int check(const struct packing_buffer *buffers, uint32_t count,
+                 const struct packing_effort *effort) {
+    int error = check_effort(effort, count);
+    for (uint32_t i = 0; i < count && !error; i++)
+        error = check_buffer(&buffers[i], i);
+    return error;
+}
+
+/* ---- tiles */
+
+/* The first of the births at `from` or behind that is not before `time`: near ones cost least. */
+static uint32_t birth_from(const struct ordered *births, uint32_t from, uint32_t count,
+                           uint32_t time) {
+    uint32_t step = 1;
+    while (step < count - from && births[from + step].key < time) {
+        from += step;
+        step *= 2;
+    }
+    for (; step > 0; step /= 2)
+        if (step < count - from && births[from + step].key < time)
+            from += step;
+    return from + 1; /* births[from] is before it: at first the birth of the one that dies then */
+}
+
+static void make_tiles(struct attempts *attempts, uint32_t count) {
+    const struct packing_buffer *buffers = attempts->buffers;
+    struct ordered *births = (struct ordered *)attempts->space.segments;
+    for (uint32_t i = 0; i < count; i++)
+        births[i] = (struct ordered){buffers[i].lower, i};
+    order_sort(births, (struct ordered *)attempts->space.heap, count);
+    for (uint32_t i = 0, first = 0; i < count; i++) {
+        const struct packing_buffer *buffer = &buffers[births[i].index];
+        if (births[i].key != births[first].key)
+            first = i;
+        attempts->space.tiles[i] = (struct tile){
+            .bytes = buffer->bytes, .align = buffer->align, .index = births[i].index,
+            .first = first, .end = birth_from(births, i, count, buffer->upper)};
+    }
+}
+
+/* False if more than EBB_SIZE_MAX bytes are alive at once. */
+static bool find_max_live(struct attempts *attempts, uint32_t count) {
+    uint64_t *ended = attempts->space.offsets, live = 0; /* bytes of those that end there */
+    for (uint32_t i = 0; i < count; i++)
+        ended[i] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tile *tile = &attempts->space.tiles[i];
+        live = live - ended[i] + tile->bytes;
+        if (live > EBB_SIZE_MAX)
+            return false;
+        if (tile->end < count)
+            ended[tile->end] += tile->bytes; /* those that end there have all been alive here */
+        if (live > attempts->best.max_live) {
+            attempts->best.max_live = live;
+            attempts->skyline.peak = i;
+        }
+    }
+    return true;
+}
+
+static void set_up(struct attempts *attempts, uint32_t count) {
+    const struct workspace *space = &attempts->space;
+    attempts->skyline = (struct skyline){
+        .count = count, .peak = attempts->skyline.peak, .tiles = space->tiles,
+        .offsets = space->offsets, .candidates = {space->nodes, count},
+        .contour = {.segments = space->segments, .heap = space->heap, .width = count}};
+    uint64_t max_live = attempts->best.max_live, ppm = attempts->effort->slack_ppm;
+    uint64_t slack = max_live / MILLION * ppm + max_live % MILLION * ppm / MILLION;
+    attempts->enough = size_larger(attempts->effort->target, max_live + slack);
+    attempts->best.height = UINT64_MAX;
+}
+
+/* ---- tries */
+
+/* One try; kept, and true, if it gets no higher than `limit`. */
+static bool attempt(struct attempts *attempts, const uint32_t *keys, uint64_t limit) {
+    struct skyline *skyline = &attempts->skyline;
+    uint64_t height;
+    attempts->best.tries++;
+    if (!skyline_lay(skyline, keys, limit, &height))
+        return false;
+    for (uint32_t i = 0; i < skyline->count; i++)
+        attempts->offsets[skyline->tiles[i].index] = skyline->offsets[i];
+    attempts->best.height = height;
+    return true;
+}
+
+static bool is_enough(const struct attempts *attempts) {
+    return attempts->best.height <= attempts->enough;
+}
+
+/* The order that did best; its keys are not kept. */
+static unsigned try_portfolio(struct attempts *attempts) {
+    uint32_t *keys = attempts->space.keys;
+    unsigned best = 0;
+    for (unsigned order = 0; order < attempts->effort->keys && !is_enough(attempts); order++) {
+        keys_fill(keys, &attempts->skyline, order);
+        uint64_t height = attempts->best.height;
+        uint64_t limit = height == UINT64_MAX ? EBB_SIZE_MAX : height - 1;
+        if (attempt(attempts, keys, limit))
+            best = order;
+    }
+    return best;
+}
+
+static void search(struct attempts *attempts, unsigned order) {
+    const struct packing_effort *effort = attempts->effort;
+    uint32_t *keys = attempts->space.keys, *shaken = attempts->space.shaken, random = 1;
+    uint64_t until;
+    if (__builtin_add_overflow(effort->clock_ns(), effort->search_ns, &until))
+        until = UINT64_MAX;
+    keys_fill(keys, &attempts->skyline, order);
+    while (!is_enough(attempts) && effort->clock_ns() < until) {
+        keys_shake(shaken, keys, &attempts->skyline, attempts->offsets, attempts->enough, &random);
+        if (attempt(attempts, shaken, attempts->best.height)) {
+            uint32_t *left = keys;
+            keys = shaken;
+            shaken = left;
+        }
+    }
+}
+
+int packing_solve(const struct packing_buffer *buffers, uint32_t count,
+                  const struct packing_effort *effort, void *workspace, uint64_t *offsets,
+                  struct packing_result *result) {
+    int error = check(buffers, count, effort);
+    if (error)
+        return error;
+    if (count == 0) {
+        *result = (struct packing_result){0};
+        return 0;
+    }
+    struct attempts attempts = {.buffers = buffers, .effort = effort, .offsets = offsets,
+                                .space = workspace_of(workspace, count)};
+    make_tiles(&attempts, count);
+    if (!find_max_live(&attempts, count))
+        return error_set(EBB_E_SIZE, "more than %zu bytes are alive at once", EBB_SIZE_MAX);
+    set_up(&attempts, count);
+    unsigned order = try_portfolio(&attempts);
+    if (attempts.best.height == UINT64_MAX)
+        return error_set(EBB_E_SIZE, "%" PRIu64 " bytes alive at once do not fit in %zu, in %u "
+                         "tries", attempts.best.max_live, EBB_SIZE_MAX, attempts.best.tries);
+    if (effort->search_ns > 0)
+        search(&attempts, order);
+    *result = attempts.best;
+    return 0;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fork.c - a fork waits until nobody is at work in a pool.
+ *
+ * A child has one thread, and copies of all locks as they were: one that another thread held would
+ * be held for ever, and what it guards half done. So a fork takes all locks that the deleters of
+ * exports and everything below regions need, from the outside inwards, and gives them back in both
+ * processes:
+ *
+ *     registry of pools > each pool > batches of pieces and of start maps > chunks
+ *
+ * Invariant: whoever takes two of them takes them in this order. Regions have no locks: in the
+ * child, those that other threads were at work in are to be left alone.
+ */
+#include "pool/fork.h"
+#include "pool/chunk.h"
+#include "pool/pool.h"
+#include "pool/starts.h"
+
+static void before(void) {
+    pool_fork(true);
+    piece_fork(true);
+    starts_fork(true);
+    chunk_fork(true);
+}
+
+static void after(void) {
+    chunk_fork(false);
+    starts_fork(false);
+    piece_fork(false);
+    pool_fork(false);
+}
+
+static void watch(void) {
+    (void)pthread_atfork(before, after, after); /* without memory for it, forks do not wait */
+}
+
+void fork_prepare(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, watch);
+}

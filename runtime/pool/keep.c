@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * keep.c - runs that are kept for the one who used them last.
+ *
+ *     run of a step  --keep-->  kept: hot, but in nobody's way  --retake-->  the same run again
+ *                                 `--- the pages are wanted, or cooled ---> hot like any other
+ *
+ * A step with a plan wants as many pages as the one before it, in one piece. What others take from
+ * the hot pages between two steps would leave it in parts. So its pages are kept, whole. They count
+ * as cached: a trim, a limit, another step that wants a piece as large, and what recent steps did
+ * not need, take them like other cached pages, the longest kept first.
+ *
+ * Who kept a run has a ticket, a number that is never given twice. Invariant: a piece in the list
+ * of kept ones has the number of its ticket; a ticket whose piece has another is void.
+ */
+#include "base/poison.h"
+#include "base/size.h"
+#include "pool/pool.h"
+
+static atomic_uint_fast64_t last_ticket;
+
+void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) {
+    /* relaxed: only that it is never the same number twice matters */
+    uint64_t number = atomic_fetch_add_explicit(&last_ticket, 1, memory_order_relaxed) + 1;
+    pthread_mutex_lock(&pool->lock);
+    poison_unused(run->addr, run->bytes);
+    pages_keep(&pool->pages, run, number);
+    pthread_mutex_unlock(&pool->lock);
+    *kept = (struct kept){pool, run, number};
+}
+
+static bool is_valid(const struct kept *kept) {
+    return kept->run && kept->run->state == PIECE_KEPT && kept->run->kept.ticket == kept->ticket;
+}
+
+void pool_unkeep(struct kept *kept) {
+    if (!kept->run)
+        return;
+    pthread_mutex_lock(&kept->pool->lock);
+    if (is_valid(kept))
+        pages_unkeep(&kept->pool->pages, kept->run);
+    pthread_mutex_unlock(&kept->pool->lock);
+    kept->run = NULL;
+}
+
+/* The kept run, if it is still there and fits: grown in place if it must be. */
+static struct ebb_piece *retake_locked(struct ebb_pool *pool, const struct kept *kept,
+                                       size_t bytes, bool *same) {
+    if (kept->pool != pool || !is_valid(kept))
+        return NULL;
+    struct ebb_piece *run = kept->run;
+    struct pages_wish wish = {.least = bytes};
+    pages_retake(&pool->pages, run);
+    *same = run->bytes >= bytes && run->bytes / 2 <= bytes;
+    if (*same)
+        return run;
+    if (run->bytes < bytes && piece_prepare(&pool->pages.store, 1)) {
+        wish.extend = wish.want = wish.want_cold = bytes - run->bytes;
+        wish.most_cold = pool_most_cold(pool);
+        if (pages_extend(&pool->pages, run, &wish))
+            return run;
+    }
+    pages_give(&pool->pages, run);
+    return NULL;
+}
+
+/* Pages that were cold were needed though others are hot, but in parts: those make up for it. */
+static void make_up_locked(struct ebb_pool *pool, uint64_t reserved_before) {
+    uint64_t more = pool->reserved.current - reserved_before;
+    size_t hot = pool->pages.hot_bytes;
+    if (pool->reserved.current <= reserved_before || pool->keep_all)
+        return;
+    pool->given_back += pages_cool(&pool->pages, hot - size_smaller(hot, more), more, 0);
+    pool->reserved.current -= hot - pool->pages.hot_bytes;
+}
+
+struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t owner,
+                              size_t bytes, bool *same) {
+    struct pages_wish wish = {.least = bytes, .want = bytes, .want_cold = bytes, .whole = true};
+    size_t gained;
+    *same = false;
+    pthread_mutex_lock(&pool->lock);
+    uint64_t reserved = pool->reserved.current;
+    struct ebb_piece *run = retake_locked(pool, kept, bytes, same);
+    if (!run)
+        run = pool_take_locked(pool, NULL, &wish, &gained);
+    pool_note_growth_locked(pool);
+    if (run) {
+        piece_set_owner(run, owner);
+        run->pins = 1; /* under the lock, as all that neighbours look at */
+    }
+    make_up_locked(pool, reserved);
+    pthread_mutex_unlock(&pool->lock);
+    kept->run = NULL;
+    return run;
+}

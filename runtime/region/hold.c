@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * hold.c - holds begin, are dropped and end (see hold.h).
+ *
+ * Dropping while the region is open is one exchange, so it needs no lock and may happen anywhere;
+ * what follows from it, happens in the region's thread: when other holds begin (at the latest when
+ * as many were dropped as are left), when the object ends, at a rewind and at the end.
+ *
+ * Refuses to let a block go that is held, and a rewind past a hold.
+ */
+#include "region/hold.h"
+#include "base/error.h"
+#include "region/track.h"
+
+#define SWEEP_LEAST 16 /* holds, before looking for dropped ones is worth it */
+
+void hold_enlist(struct region *region, struct hold *hold) {
+    piece_push(&region->holds, &hold->bytes);
+    region->hold_count++;
+}
+
+bool hold_is_possible(const struct region *region, const void *start) {
+    const struct ebb_piece *piece = range_block_at((uintptr_t)start);
+    if (piece->state != PIECE_ARENA)
+        return piece->state == PIECE_BLOCK;
+    const struct track_slot *slot = track_find(region->track, (uintptr_t)start);
+    return slot && slot->room >= RANGE_SLOT;
+}
+
+void hold_pin(struct hold *hold, bool pinned) {
+    if (hold->block->state == PIECE_ARENA)
+        track_hold(region_of_piece(hold->block)->track, (uintptr_t)hold->start, pinned);
+    else
+        hold->block->pins = pinned;
+}
+
+void hold_begin(struct hold *hold, struct region *region, void *start, uintptr_t addr,
+                size_t bytes) {
+    if (region->hold_count >= region->hold_limit) {
+        hold_sweep(region);
+        region->hold_limit = 2 * region->hold_count + SWEEP_LEAST;
+    }
+    hold->bytes = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_HELD};
+    hold->block = range_block_at((uintptr_t)start);
+    hold->start = start;
+    hold->run = NULL;
+    hold->pool = region->pool;
+    hold->serial = region->mark_serial;
+    atomic_init(&hold->state, HOLD_LIVE);
+    hold_pin(hold, true);
+    hold_enlist(region, hold);
+}
+
+void hold_begin_empty(struct hold *hold) {
+    hold->block = hold->run = NULL;
+    hold->pool = NULL;
+    atomic_init(&hold->state, HOLD_KEPT);
+}
+
+/* ---- dropping ---- */
+
+static bool change(struct hold *hold, unsigned from) {
+    /* release: what the consumer wrote is seen by whoever ends the hold; acquire: the other way */
+    return atomic_compare_exchange_strong_explicit(&hold->state, &from, HOLD_DROPPED,
+                                                   memory_order_acq_rel, memory_order_acquire);
+}
+
+/* The last hold on a run of the pool is gone: its pages are free. */
+static void leave_run_locked(struct ebb_pool *pool, struct ebb_piece *run) {
+    if (--run->relinked.live_blocks)
+        return;
+    pool->held_bytes -= run->bytes;
+    run->state = PIECE_RUN;
+    run->next = NULL;
+    pool_give_list_locked(pool, run);
+}
+
+static bool leave_pool(struct hold *hold) {
+    struct ebb_pool *pool = hold->pool;
+    pthread_mutex_lock(&pool->lock); /* the close that keeps the run may still be at work */
+    bool first = change(hold, HOLD_KEPT);
+    if (first)
+        leave_run_locked(pool, hold->run);
+    pthread_mutex_unlock(&pool->lock);
+    return first;
+}
+
+void hold_drop(struct hold *hold) {
+    if (change(hold, HOLD_LIVE))
+        return;
+    if (hold->pool ? leave_pool(hold) : change(hold, HOLD_KEPT))
+        hold->end(hold);
+}
+
+/* ---- ending, in the region's thread ---- */
+
+/* A run of survivors that a hold shared with them. */
+static void leave_run(struct region *region, struct ebb_piece *run) {
+    if (--run->relinked.live_blocks)
+        return;
+    region->pinned -= run->bytes;
+    runs_give(region, run);
+}
+
+void hold_settle(struct region *region, struct hold *hold) {
+    if (!hold_is_dropped(hold))
+        return;
+    piece_unlink(&region->holds, &hold->bytes);
+    region->hold_count--;
+    if (hold->run)
+        leave_run(region, hold->run);
+    hold->end(hold);
+}
+
+void hold_sweep(struct region *region) {
+    struct ebb_piece *at = region->holds, *next;
+    for (; at; at = next) {
+        next = at->next;
+        hold_settle(region, hold_of(at));
+    }
+}
+
+/* ---- refusing ---- */
+
+int hold_check_rewind(struct region *region, uint64_t serial) {
+    size_t count = 0, bytes = 0;
+    hold_sweep(region);
+    for (struct ebb_piece *at = region->holds; at; at = at->next) {
+        const struct hold *hold = hold_of(at);
+        if (hold->block && hold->serial >= serial) {
+            count++;
+            bytes += at->bytes;
+        }
+    }
+    if (!count)
+        return 0;
+    return error_set(EBB_E_BUSY, "region '%s': %zu exports of %zu bytes are newer than mark %llu",
+                     region->name, count, bytes, (unsigned long long)serial);
+}
+
+int hold_check_block(const struct ebb_piece *piece, uintptr_t addr) {
+    const struct region *region = region_of_piece(piece);
+    bool held = piece->state == PIECE_BLOCK && piece->pins;
+    size_t bytes = held ? piece->block.requested : 0;
+    if (piece->state == PIECE_ARENA) {
+        const struct track_slot *slot = track_find(region->track, addr);
+        held = slot->align & TRACK_HELD;
+        bytes = slot->bytes;
+    }
+    if (!held)
+        return 0;
+    return error_set(EBB_E_BUSY, "block %p of region '%s', %zu bytes, is exported", (void *)addr,
+                     region->name, bytes);
+}
+
+
+/* ---- the region ends ---- */
+
+bool hold_keep(struct hold *hold) {
+    unsigned live = HOLD_LIVE;
+    /* release: who drops it sees the pool; it waits for the lock before it looks at the run */
+    return atomic_compare_exchange_strong_explicit(&hold->state, &live, HOLD_KEPT,
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+void hold_orphan(struct region *region, struct hold *hold) {
+    hold->block = hold->run = NULL;
+    hold_enlist(region, hold);
+}
+
+void hold_move(struct hold *hold, struct ebb_piece *run) {
+    hold->block = NULL;
+    hold->run = run;
+    run->relinked.live_blocks++;
+}
+
+void hold_keep_run(struct ebb_pool *pool, struct ebb_piece *run) {
+    run->state = PIECE_HELD;
+    run->relinked.none = NULL;
+    run->relinked.used = 0;
+    run->relinked.live_blocks = 0;
+    pool->held_bytes += run->bytes;
+}

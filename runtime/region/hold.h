@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * hold.h - bytes of a block that somebody outside needs, whatever becomes of its region.
+ *
+ *     region open     | block, held bytes inside |        LIVE     the block keeps them
+ *     region ended    | run: pages around them |          KEPT     the pool keeps the run
+ *                                                         DROPPED  nobody needs them any more
+ *
+ * Who needs the bytes has a hold and drops it once, from any thread. While the block lives that
+ * is a note, which the region's thread finds when it sweeps. When the region ends first, depart.c
+ * cuts the pages out and gives the run to the pool, or to the heir if survivors share the pages;
+ * a run of the pool goes with the last hold on it, in the thread that drops it.
+ *
+ * The struct lies outside of ebb's memory, since it outlives the region. Invariant: LIVE becomes
+ * DROPPED without a lock, or KEPT under the pool's lock; nothing becomes LIVE again.
+ */
+#ifndef EBB_REGION_HOLD_H
+#define EBB_REGION_HOLD_H
+
+#include "region/region.h"
+
+enum hold_state { HOLD_LIVE, HOLD_KEPT, HOLD_DROPPED };
+
+struct hold {
+    struct ebb_piece bytes;  /* addr, bytes; linked in the region's holds. First */
+    struct ebb_piece *block; /* around them: a large block or an arena; NULL once it has ended */
+    void *start;             /* of the block */
+    struct ebb_piece *run;   /* that is kept for them then */
+    struct ebb_pool *pool;   /* NULL: a hold of nothing */
+    uint64_t serial;         /* of the region's newest mark when it began */
+    atomic_uint state;       /* enum hold_state */
+    void (*end)(struct hold *hold); /* it was dropped: called once, as the last that is done */
+};
+
+static inline struct hold *hold_of(struct ebb_piece *bytes) {
+    return (struct hold *)(void *)bytes;
+}
+
+/* Begins: [addr, addr + bytes) of the region's live block at `start`, which can be held. Sweeps now
+ * and then. */
+void hold_begin(struct hold *hold, struct region *region, void *start, uintptr_t addr,
+                size_t bytes);
+
+/* True if bytes of the region's live block at `start` can be held: it is no small one. */
+bool hold_is_possible(const struct region *region, const void *start);
+
+/* The hold's block is held on by others (or by none) when this hold ends. */
+void hold_pin(struct hold *hold, bool pinned);
+
+/* Begins with no bytes: hold_drop() ends it at once. */
+void hold_begin_empty(struct hold *hold);
+
+/* Not needed any more. Any thread; a second call does nothing as long as the struct is there. */
+void hold_drop(struct hold *hold);
+
+/* Ends the hold if it was dropped. The thread of the region. */
+void hold_settle(struct region *region, struct hold *hold);
+
+/* The same for all holds of the region. */
+void hold_sweep(struct region *region);
+
+/* EBB_E_BUSY if a hold that was not dropped is newer than the mark. */
+int hold_check_rewind(struct region *region, uint64_t serial);
+
+/* EBB_E_BUSY if the live block at `addr` is held; its piece is that of block_find(). */
+int hold_check_block(const struct ebb_piece *piece, uintptr_t addr);
+
+/* ---- for depart.c, lock held ---- */
+
+/* A live hold becomes a kept one; false if it was dropped. */
+bool hold_keep(struct hold *hold);
+
+/* A run that is on no list becomes the pool's. */
+void hold_keep_run(struct ebb_pool *pool, struct ebb_piece *run);
+
+/* The hold's block has ended; `run` is kept for its bytes. */
+void hold_move(struct hold *hold, struct ebb_piece *run);
+
+/* The hold, which was moved, is on the list of the region. */
+void hold_enlist(struct region *region, struct hold *hold);
+
+/* The hold was dropped and its block has ended: the region has nothing to do but end it. */
+void hold_orphan(struct region *region, struct hold *hold);
+
+static inline bool hold_is_dropped(struct hold *hold) {
+    /* acquire: what the consumer did before it dropped the hold has been done */
+    return atomic_load_explicit(&hold->state, memory_order_acquire) == HOLD_DROPPED;
+}
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * plan.h - a plan: where each allocation of a step goes, before the step begins.
+ *
+ *     slots    | 0 | 1 | 2 | 3 | ...   in the order of allocation: place, room, releases before it
+ *     order    | 1 | 0 | 3 | ...       slots in the order in which they are released
+ *     arena    |   2      | 0   |  3  |      height: what all places together need
+ *              |  1   |       4       |
+ *
+ * Made from the record of a step (step/), immutable afterwards, shared by all lanes that serve it,
+ * ended by the last. Law, checked by a sweep before a plan is published: let i come before j. If
+ * i is not among the `passed` releases before j, their places do not overlap. The rooms of all
+ * slots add up to at most PLAN_ROOMS_MOST.
+ */
+#ifndef EBB_REGION_PLAN_H
+#define EBB_REGION_PLAN_H
+
+#include "region/region.h"
+
+#define PLAN_NEVER UINT32_MAX /* is not released before the step ends */
+#define PLAN_SLOTS_MOST ((uint32_t)1 << 22)
+#define PLAN_ROOM_MOST ((size_t)UINT32_MAX - RANGE_GRANULE + 1) /* larger blocks are not planned */
+#define PLAN_ALIGN_MOST EBB_PAGE
+#define PLAN_ROOMS_MOST ((uint64_t)UINT32_MAX * RANGE_GRANULE) /* of all slots together */
+
+struct plan_slot {
+    uint32_t offset; /* granules from the start of the arena */
+    uint32_t room;   /* granules; 0: not placed in the arena */
+    uint32_t passed; /* releases of slots before it */
+    uint32_t key;       /* of the place in the program; 0: none */
+    uint8_t align_log2; /* as it was asked for */
+    bool tenured;       /* not placed: born in the parent */
+};
+
+struct plan {
+    atomic_uint users;
+    uint32_t slot_count, order_count, placed_count;
+    const struct plan_slot *slots;
+    const uint32_t *order;  /* placed slots that are released, by release; then slot_count */
+    const uint32_t *places; /* placed slots by offset, then by number */
+    const uint32_t *by_key; /* slots by key, then by number; NULL: no slot has a key */
+    size_t height_bytes;    /* multiple of EBB_PAGE */
+    size_t align;           /* of the arena */
+    size_t max_live_bytes;
+    bool tenures;
+    bool coarse; /* only of blocks that do not fit the small lane: others are not in its slots */
+    ebb_region memory;      /* of all this */
+};
+
+/* Where plans, tracks and sites live: a pool of their own. NULL with an error. Any thread. */
+ebb_pool *plan_pool(void);
+
+void plan_share(struct plan *plan);
+
+/* The last user ends it. NULL: nothing. Any thread. */
+void plan_drop(struct plan *plan);
+
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * record.c - the record of a step: which blocks came, how large, and how many releases later each
+ * one went.
+ *
+ *     record     | 0 | 1 | 2 | ...      in the order of allocation
+ *     notes      ... number of the entry, at the address of its block ...
+ *
+ * A note may be old; it is believed if its entry names the address. So nothing is cleared and
+ * nothing is searched. While a plan is served the record has what was born in the parent instead.
+ * Invariant: an entry's `addr` is that of a live block that belongs to the step, or 0.
+ *
+ * Without memory for another entry the record is lost, and the step goes on.
+ */
+#include "base/error.h"
+#include "base/os.h"
+#include "region/small.h"
+#include "region/track.h"
+
+#define RECORD_LEAST 256u
+
+static bool grow(struct track *track) {
+    uint32_t limit = track->record_limit ? 2 * track->record_limit : RECORD_LEAST;
+    if (limit > PLAN_SLOTS_MOST)
+        return false;
+    error_mute();
+    struct record_entry *record = ebb_region_realloc(
+        track->memory, track->record, limit * sizeof *record, EBB_UNIT);
+    error_unmute();
+    if (!record)
+        return false;
+    track->record = record;
+    track->record_limit = limit;
+    return true;
+}
+
+/* A new entry; NULL: the record is lost, or was before. */
+static struct record_entry *append(struct track *track, const void *block, size_t bytes) {
+    uintptr_t addr = (uintptr_t)block;
+    if (track->record_lost)
+        return NULL;
+    if (track->record_count == track->record_limit && !grow(track)) {
+        track->record_lost = true;
+        return NULL;
+    }
+    struct record_entry *entry = &track->record[track->record_count];
+    *entry = (struct record_entry){.addr = addr, .bytes = bytes, .rank = PLAN_NEVER};
+    entry->key = *range_note(addr);
+    *range_note(addr) = track->record_count++;
+    entry->passed = track->released;
+    return entry;
+}
+
+static struct record_entry *find(const struct track *track, uintptr_t addr) {
+    uint32_t note = *range_note(addr);
+    if (note >= track->record_count || track->record[note].addr != addr)
+        return NULL;
+    return &track->record[note];
+}
+
+void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key) {
+    struct record_entry *entry = track->recording ? append(track, block, bytes) : NULL;
+    if (!entry)
+        return;
+    entry->align_log2 = (uint16_t)__builtin_ctzll(align);
+    entry->key = key;
+}
+
+void track_note_end(struct track *track, uintptr_t addr) {
+    struct record_entry *entry = track->recording ? find(track, addr) : NULL;
+    if (!entry)
+        return;
+    entry->addr = 0;
+    entry->rank = track->released++;
+}
+
+void track_note_resize(struct track *track, uintptr_t addr, size_t bytes) {
+    struct record_entry *entry = track->recording ? find(track, addr) : NULL;
+    if (entry)
+        entry->bytes = size_larger(entry->bytes, bytes);
+}
+
+static void note_escape(struct track *track, uintptr_t addr) {
+    struct track_slot *slot = track->seen.served ? track_find(track, addr) : NULL;
+    if (!slot)
+        return;
+    track->seen.escaped++;
+    track->seen.escaped_bytes += slot->bytes;
+}
+
+/* What was born in the parent is the parent's alone, and so is what is noted there. */
+static void leave_to_parent(struct record_entry *entry) {
+    *range_note(entry->addr) = entry->key;
+    entry->addr = 0;
+}
+
+void track_note_survivor(struct track *track, uintptr_t addr, const struct region *target) {
+    struct record_entry *entry = find(track, addr);
+    if (!entry) {
+        note_escape(track, addr);
+        return;
+    }
+    entry->survived = true;
+    entry->further |= target != track->region->parent;
+    if (track->seen.recorded || target != track->region->parent)
+        return;
+    leave_to_parent(entry);
+    track->seen.tenured_right++;
+    track->seen.tenured_right_bytes += entry->bytes;
+}
+
+/* ---- born in the parent ---- */
+
+void *track_bear(struct track *track, size_t bytes, size_t align) {
+    struct region *parent = track->region->parent;
+    if (!parent || parent->sealed || track->record_lost ||
+        parent->marks) /* a rewind must not take it from the step */
+        return NULL;
+    error_mute();
+    void *block = block_allocate(parent, bytes, align, __builtin_return_address(0));
+    error_unmute();
+    if (!block)
+        return NULL;
+    if (!append(track, block, bytes)) {
+        ebb_region_release(region_handle(parent), block);
+        return NULL;
+    }
+    track->seen.hits++;
+    track->seen.hit_bytes += bytes;
+    return block;
+}
+
+struct region *track_home(const struct track *track, uintptr_t addr) {
+    const struct record_entry *entry;
+    if (track->seen.recorded || !track->record_count || !range_holds(addr))
+        return NULL;
+    entry = find(track, addr);
+    return entry ? track->region->parent : NULL;
+}
+
+static void note_wrong(struct track *track, const struct record_entry *entry) {
+    track->seen.tenured_wrong++;
+    track->seen.tenured_wrong_bytes += entry->bytes;
+}
+
+static void end_born(struct track *track, struct record_entry *entry) {
+    struct region *parent = track->region->parent;
+    note_wrong(track, entry);
+    void *block = (void *)entry->addr;
+    leave_to_parent(entry);
+    ebb_region_release(region_handle(parent), block);
+}
+
+void track_end(struct track *track, uintptr_t addr) {
+    end_born(track, find(track, addr));
+}
+
+uint32_t track_count_born(const struct track *track) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < track->record_count && !track->seen.recorded; i++)
+        count += track->record[i].addr != 0;
+    return count;
+}
+
+void track_note_lost(struct track *track) {
+    for (uint32_t i = 0; i < track->record_count && !track->seen.recorded; i++)
+        if (track->record[i].addr)
+            note_wrong(track, &track->record[i]);
+}
+
+void track_end_born(struct track *track) {
+    for (uint32_t i = 0; i < track->record_count && !track->seen.recorded; i++)
+        if (track->record[i].addr)
+            end_born(track, &track->record[i]);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * remote.c - blocks that other threads released.
+ *
+ *     region->remote -> | link | dead block | -> | link | dead block | -> NULL
+ *
+ * Who releases pushes the block, linked by its own first word: every block has at least a granule.
+ * The owner takes the whole list at once when it looks for room, is read or ends. Taking everything
+ * needs no counter against reuse (ABA): nothing is ever popped alone.
+ *
+ * A pointer that turns out to be no block is counted.
+ */
+#include <ebb/step.h>
+
+#include "base/error.h"
+#include "region/region.h"
+
+#define MARKED ((uintptr_t)1) /* bit of a link that was seen: blocks start at a granule */
+
+static EBB_UNCHECKED void set_link(void *block, void *next) {
+    *(void **)block = next;
+}
+
+static EBB_UNCHECKED void *link_of(void *block) {
+    return *(void **)block;
+}
+
+int ebb_region_release_remote(ebb_region handle, void *block) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return EBB_E_STALE;
+    if (!block)
+        return 0;
+    if (!range_holds((uintptr_t)block) || (uintptr_t)block % RANGE_GRANULE != 0)
+        return error_set(EBB_E_FOREIGN, "%p is no block of ebb, release asked in region '%s'",
+                         block, region->name);
+    void *first = atomic_load_explicit(&region->remote, memory_order_relaxed);
+    do
+        set_link(block, first);
+    /* release: what this thread did with the block, and the link, come before the owner's use */
+    while (!atomic_compare_exchange_weak_explicit(&region->remote, &first, block,
+                                                  memory_order_release, memory_order_relaxed));
+    return 0;
+}
+
+/* Turns the list round, its links marked. One that was handed in twice closes a ring: there the
+ * list ends. */
+static void *turn_round(struct region *region, void *block) {
+    void *list = NULL;
+    while (block) {
+        void *next = link_of(block);
+        if ((uintptr_t)next & MARKED) {
+            region->strays++;
+            break;
+        }
+        set_link(block, (void *)((uintptr_t)list | MARKED));
+        list = block;
+        block = next;
+    }
+    return list;
+}
+
+void remote_drain(struct region *region) {
+    /* acquire: pairs with the release of each push: later pushes go on from earlier ones */
+    void *block = atomic_exchange_explicit(&region->remote, NULL, memory_order_acquire);
+    block = turn_round(region, block);
+    error_mute();
+    while (block) {
+        void *next = (void *)((uintptr_t)link_of(block) & ~MARKED);
+        if (ebb_region_release(region_handle(region), block) != 0)
+            region->strays++;
+        block = next;
+    }
+    error_unmute();
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * serve.c - slots are served and released, where the inline paths did not suffice.
+ *
+ * A request takes the next slot. If it does not fit, the slot is skipped and the request is served
+ * by an ordinary lane: the plan goes on with the next one. Requests with keys look for their slot:
+ * a few places ahead it is taken at once, farther ahead only if the next request confirms it.
+ *
+ * Releases come in the planned order mostly. Another one is found by its address; one that is late
+ * when its place is wanted becomes overdue, and whatever overlaps it is served elsewhere.
+ *
+ * Invariant: rules R1 to R3 of track.h. Broken ones end the process.
+ */
+#include "base/check.h"
+#include "base/error.h"
+#include "region/track.h"
+
+#define KEYS_AHEAD 4          /* places that a key is followed at once */
+#define BESIDE_PART 8         /* of the height: so much alive beside the plan is too much */
+
+/* ---- searching ---- */
+
+/* First of the sorted places that is at `offset` or behind. */
+static uint32_t first_place(const struct track *track, uint32_t offset) {
+    const struct plan *plan = track->plan;
+    uint32_t low = 0, high = plan->placed_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (plan->slots[plan->places[middle]].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct track_slot *track_find(const struct track *track, uintptr_t addr) {
+    const struct plan *plan = track->plan;
+    struct track_slot *expected = &track->slots[*track->expected];
+    if (expected->addr == addr && track_is_live(track, expected))
+        return expected;
+    uintptr_t distance = addr < track->base ? SIZE_MAX : addr - track->base;
+    if (distance >= plan->height_bytes || distance % RANGE_GRANULE)
+        return NULL;
+    uint32_t offset = (uint32_t)(distance / RANGE_GRANULE);
+    for (uint32_t at = first_place(track, offset); at < plan->placed_count; at++) {
+        struct track_slot *slot = &track->slots[plan->places[at]];
+        if (slot->addr != addr)
+            break;
+        if (track_is_live(track, slot))
+            return slot;
+    }
+    return NULL;
+}
+
+/* The live slot around an address, for messages only. */
+static const struct track_slot *find_around(const struct track *track, uintptr_t addr) {
+    uint32_t cursor = track_cursor(track);
+    for (uint32_t i = 0; i < cursor; i++) {
+        const struct track_slot *slot = &track->slots[i];
+        if (track_is_live(track, slot) && addr >= slot->addr && addr - slot->addr < slot->room)
+            return slot;
+    }
+    return NULL;
+}
+
+int track_no_block(const struct track *track, uintptr_t addr) {
+    const struct track_slot *slot = find_around(track, addr);
+    const char *name = track->region->name;
+    if (slot && slot->bytes && addr - slot->addr < slot->bytes)
+        return error_set(EBB_E_INTERIOR, "%p is inside a block of region '%s', %zu bytes from %p",
+                         (void *)addr, name, addr - slot->addr,
+                         (void *)slot->addr);
+    return error_set(EBB_E_RELEASED, "%p is in free memory of region '%s': released before",
+                     (void *)addr, name);
+}
+
+/* ---- releasing ---- */
+
+/* Places of the order whose slots came and went are done with. */
+static void absorb(struct track *track) {
+    const struct plan *plan = track->plan;
+    uint32_t cursor = track_cursor(track);
+    while (track->passed < plan->order_count) {
+        uint32_t id = plan->order[track->passed];
+        if (id >= cursor || track_is_live(track, &track->slots[id]))
+            break;
+        track->passed++;
+    }
+    track_set_expected(track);
+}
+
+static void prune_overdue(struct track *track) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < track->overdue_count; i++)
+        if (track_is_live(track, &track->slots[track->overdue[i]]))
+            track->overdue[kept++] = track->overdue[i];
+    track->overdue_count = kept;
+}
+
+void track_release(struct track *track, struct track_slot *slot) {
+    uintptr_t addr = slot->addr;
+    uint32_t id = (uint32_t)(slot - track->slots);
+    track->seen.out_of_order += track->plan->order[track->passed] != id;
+    if (track->coarse)
+        track_look(track);
+    else if (track_may_peak(track))
+        track_note_peaks(track);
+    track_leave(track, slot);
+    poison_released(addr, slot->room);
+    if (track->taken_over)
+        track_leave_stretch(track, addr);
+    absorb(track);
+    if (track->overdue_count) {
+        prune_overdue(track);
+        track_set_paths(track);
+    }
+}
+
+void track_hold(struct track *track, uintptr_t addr, bool held) {
+    struct track_slot *slot = track_find(track, addr);
+    bool was_held = (slot->align & TRACK_HELD) != 0;
+    if (held == was_held)
+        return;
+    slot->align ^= TRACK_HELD;
+    track->held = held ? track->held + 1 : track->held - 1;
+    track_set_paths(track);
+}
+
+int track_resize(struct track *track, struct track_slot *slot, size_t bytes) {
+    struct region *region = track->region;
+    uintptr_t addr = slot->addr;
+    if (bytes > slot->room)
+        return error_set(EBB_E_NO_ROOM, "block %p: %zu bytes asked, %u are there", (void *)addr,
+                         bytes, slot->room);
+    track_look(track);
+    flow_change(&region->requested, slot->bytes, bytes);
+    region->calm = 0;
+    slot->bytes = (uint32_t)bytes;
+    poison_unused(addr, slot->room);
+    poison_opened(addr, bytes);
+    return 0;
+}
+
+/* ---- R3 ---- */
+
+static bool is_apart(const struct track_slot *a, const struct track_slot *b) {
+    return a->addr + a->room <= b->addr || b->addr + b->room <= a->addr;
+}
+
+/* Everything that should be gone before the slot is dead or listed; false: too much is late. */
+static bool settle(struct track *track, const struct track_slot *slot) {
+    uint32_t id = (uint32_t)(slot - track->slots);
+    for (; track->passed < slot->passed; track->passed++) {
+        uint32_t late = track->plan->order[track->passed];
+        CHECK_ALWAYS(late < id); /* or the plan is none */
+        if (!track_is_live(track, &track->slots[late]))
+            continue;
+        if (track->overdue_count == TRACK_OVERDUE_MOST)
+            return false;
+        track->overdue[track->overdue_count++] = late;
+    }
+    prune_overdue(track);
+    return true;
+}
+
+static bool is_free(const struct track *track, const struct track_slot *slot) {
+    for (uint32_t i = 0; i < track->overdue_count; i++)
+        if (!is_apart(&track->slots[track->overdue[i]], slot))
+            return false;
+    return true;
+}
+
+/* ---- serving ---- */
+
+/* The plan does not lead anywhere. */
+static void give_up(struct track *track) {
+    track->serving = false;
+    track->seen.given_up = true;
+}
+
+static void *serve(struct track *track, struct track_slot *slot, size_t bytes) {
+    uint32_t id = (uint32_t)(slot - track->slots);
+    CHECK_ALWAYS(id >= track->served_to && !track_is_live(track, slot)); /* R1 */
+    CHECK_ALWAYS(bytes <= slot->room);                             /* R2 */
+    track->served_to = id + 1;
+    slot->mark = track->epoch;
+    slot->bytes = (uint32_t)bytes;
+    track->came_bytes += bytes;
+    poison_opened(slot->addr, bytes);
+    track->misses = 0;
+    if (track->coarse)
+        track->region->calm = 0; /* small blocks that leave look at the peaks */
+    return (void *)slot->addr;
+}
+
+/* The slot is too small. */
+static void note_growth(struct track *track, struct track_slot *slot, size_t bytes) {
+    slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
+    track->had_grown = true;
+    track->seen.grown++;
+    track->seen.grown_bytes += bytes;
+}
+
+/* So much is alive beside the plan that the arena's gaps are wanted for it. Jumps tell that the
+ * step goes on with the plan elsewhere. */
+static bool has_outgrown(struct track *track, size_t bytes) {
+    track_look(track);
+    size_t beside = track->region->large_used - track->live_rooms;
+    return !track->seen.jumps &&
+           size_larger(beside, bytes) > track->plan->height_bytes / BESIDE_PART;
+}
+
+/* The slot is next for this request; it is served or skipped. */
+static void *use_slot(struct track *track, struct track_slot *slot, size_t bytes, size_t align) {
+    bool aligned = ((slot->addr | align) & (align - 1)) == 0;
+    if (slot->align & TRACK_UNPLACED)
+        return NULL;
+    if (bytes > slot->room) {
+        note_growth(track, slot, bytes);
+        return NULL;
+    }
+    if (!aligned || !track->serving) {
+        track->seen.strange += !aligned;
+        return NULL;
+    }
+    if (!settle(track, slot)) {
+        give_up(track);
+    } else if (is_free(track, slot)) {
+        return serve(track, slot, bytes);
+    }
+    track->seen.strange++;
+    return NULL;
+}
+
+/* ---- keys ---- */
+
+static bool has_key(const struct track *track, uint32_t id, uint32_t key) {
+    return id < track->plan->slot_count && track->plan->slots[id].key == key;
+}
+
+/* The first slot at `from` or behind with the key; slot_count if there is none. */
+static uint32_t next_with_key(const struct plan *plan, uint32_t key, uint32_t from) {
+    uint32_t low = 0, high = plan->slot_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2, id = plan->by_key[middle];
+        uint32_t other = plan->slots[id].key;
+        if (other < key || (other == key && id < from))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < plan->slot_count && plan->slots[plan->by_key[low]].key == key)
+        return plan->by_key[low];
+    return plan->slot_count;
+}
+
+/* The slot for a request with a key, or slot_count: it has none, and none is skipped. */
+static uint32_t seek_key(struct track *track, uint32_t key) {
+    const struct plan *plan = track->plan;
+    uint32_t cursor = track->cursor, pending = track->pending;
+    track->pending = 0;
+    for (uint32_t ahead = 0; ahead <= KEYS_AHEAD; ahead++)
+        if (has_key(track, cursor + ahead, key)) {
+            track->seen.jumps += ahead != 0;
+            return cursor + ahead;
+        }
+    if (pending > cursor && has_key(track, pending, key)) {
+        track->seen.jumps++;
+        return pending;
+    }
+    uint32_t far = next_with_key(plan, key, cursor);
+    if (far < plan->slot_count)
+        track->pending = far + 1;
+    return plan->slot_count;
+}
+
+/* ---- the slow way to a slot ---- */
+
+static void note_miss(struct track *track, size_t bytes) {
+    track->seen.missed++;
+    track->seen.missed_bytes += bytes;
+    track->misses = track->missed_at == track->cursor ? track->misses + 1 : 1;
+    if (!track->serving)
+        return;
+    if (has_outgrown(track, bytes))
+        track->serving = !track_take_over(track);
+    else if (track->misses > TRACK_MISSES_MOST)
+        give_up(track);
+}
+
+/* For reports: the slots from the cursor to `id` have not been served, until they are. */
+static void note_unserved(struct track *track, uint32_t id) {
+    for (uint32_t i = track->cursor; i <= id; i++)
+        track->slots[i].bytes = 0;
+}
+
+/* The slots from the cursor up to `to` are not served. */
+static void skip(struct track *track, uint32_t to) {
+    const struct track_slot *slots = track->slots;
+    track->skipped += to - track->cursor;
+    track->skipped_rooms +=
+        (uint64_t)(slots[to].before - slots[track->cursor].before) * RANGE_GRANULE;
+    track->cursor = to;
+}
+
+static void *place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure) {
+    uint32_t count = track->plan->slot_count;
+    uint32_t id = key && track->plan->by_key ? seek_key(track, key) : track->cursor;
+    if (id >= count) {
+        track->seen.strange++;
+        note_miss(track, bytes);
+        track->missed_at = track->cursor;
+        return NULL;
+    }
+    struct track_slot *slot = &track->slots[id];
+    bool tenured = (slot->align & TRACK_TENURED) != 0;
+    void *block = NULL;
+    note_unserved(track, id);
+    skip(track, id);
+    if (!tenured)
+        block = use_slot(track, slot, bytes, align);
+    else if (tenure && track->serving)
+        block = track_bear(track, bytes, align);
+    if (block && tenured)
+        slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
+    if (!block && !(slot->align & TRACK_UNPLACED)) /* that one goes where it is meant to */
+        note_miss(track, bytes);
+    if (!block || tenured)
+        skip(track, id + 1);
+    track->cursor = track->missed_at = id + 1;
+    return block;
+}
+
+void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure) {
+    remote_look(track->region);
+    if (!track->shadowing)
+        return NULL;
+    track->cursor = track_cursor(track);
+    track->open = false;
+    if (track->served_to < track->cursor)
+        track->served_to = track->cursor; /* what was served inline */
+    void *block = place(track, bytes, align, key, tenure);
+    track_set_paths(track);
+    return block;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * takeover.c - a step has outgrown its plan: the large lane takes the arena over.
+ *
+ *     arena      |      L1 |   L2         |          |  L3   |     L: live
+ *     after      | stretch      |  free   |  free    | stretch|
+ *
+ * The arena is cut at multiples of 1 KiB into stretches that hold live blocks and gaps that do not.
+ * Gaps are free memory of the region from then on. A stretch counts its blocks; when the last one
+ * is released it is free, too. No slot is served any more in this step. The run stays the track's:
+ * nothing in it is relinked, so that the next step finds it whole.
+ *
+ * Invariant: every live block lies in one stretch, which block_at names.
+ */
+#include "base/check.h"
+#include "region/track.h"
+
+/* The part of the arena that is not cut yet, and the stretch being gathered. */
+struct cut {
+    struct region *region;
+    struct ebb_piece *rest; /* the last piece */
+    uintptr_t from, to;     /* of the stretch: [from, to) */
+    uint32_t blocks;
+};
+
+static void name_stretch(struct ebb_piece *stretch, uint32_t blocks) {
+    stretch->state = PIECE_ARENA;
+    stretch->flag = false;
+    stretch->pins = 0;
+    stretch->window.live = blocks;
+    range_name_window(stretch);
+}
+
+/* Cuts [rest->addr, at) off; what lies behind is the rest. */
+static struct ebb_piece *cut_off(struct cut *cut, uintptr_t at) {
+    struct ebb_piece *piece = cut->rest;
+    CHECK(at > piece->addr && at < piece_end(piece));
+    struct ebb_piece *rest = piece_take(&cut->region->store);
+    piece_split(piece, rest, at);
+    rest->state = PIECE_ARENA;
+    rest->flag = false;
+    rest->pins = 0;
+    cut->rest = rest;
+    return piece;
+}
+
+/* The gathered stretch and the gap in front of it are done. */
+static void finish_stretch(struct cut *cut) {
+    struct ebb_piece *gap = NULL, *stretch;
+    if (!cut->blocks)
+        return;
+    if (cut->from > cut->rest->addr)
+        gap = cut_off(cut, cut->from);
+    if (cut->to < piece_end(cut->rest)) {
+        stretch = cut_off(cut, cut->to);
+    } else {
+        stretch = cut->rest;
+        cut->rest = NULL;
+    }
+    name_stretch(stretch, cut->blocks);
+    if (gap)
+        large_free(cut->region, gap);
+    cut->blocks = 0;
+}
+
+static void add_live(struct cut *cut, uintptr_t from, uintptr_t to) {
+    from = size_align_down(from, RANGE_SLOT);
+    to = size_align(to, RANGE_SLOT);
+    if (!cut->blocks || from > cut->to) {
+        finish_stretch(cut);
+        cut->from = from;
+        cut->to = to;
+    }
+    cut->to = size_larger(cut->to, to);
+    cut->blocks++;
+}
+
+static uint32_t count_live(const struct track *track) {
+    uint32_t cursor = track_cursor(track), count = 0;
+    for (uint32_t i = 0; i < cursor; i++)
+        count += track_is_live(track, &track->slots[i]);
+    return count;
+}
+
+/* The arena's run has one piece of the region's from here on, which is returned. */
+static struct ebb_piece *become_ordinary(struct track *track) {
+    struct region *region = track->region;
+    struct ebb_piece *run = track_leave_run(track);
+    struct ebb_piece *piece = piece_take(&region->store), *end = piece_take(&region->store);
+    *piece = (struct ebb_piece){.addr = run->addr, .bytes = run->bytes, .after = end};
+    piece->state = PIECE_ARENA;
+    piece_set_owner(piece, region->owner);
+    *end = (struct ebb_piece){.addr = piece_end(run), .before = piece, .end.run = run};
+    end->state = PIECE_END;
+    run->run.first = piece;
+    run->run.end = end;
+    return piece;
+}
+
+bool track_take_over(struct track *track) {
+    const struct plan *plan = track->plan;
+    struct region *region = track->region;
+    if (track->held || !piece_prepare(&region->store, 2 * count_live(track) + 3))
+        return false;
+    struct cut cut = {.region = region, .rest = become_ordinary(track)};
+    for (uint32_t at = 0; at < plan->placed_count; at++) {
+        const struct track_slot *slot = &track->slots[plan->places[at]];
+        if (track_is_live(track, slot))
+            add_live(&cut, slot->addr, slot->addr + slot->room);
+    }
+    finish_stretch(&cut);
+    if (cut.rest)
+        large_free(region, cut.rest);
+    track->taken_over = track->seen.taken_over = true;
+    track->named = NULL; /* blocks will be named there */
+    track->overdue_count = 0;
+    return true;
+}
+
+void track_leave_stretch(struct track *track, uintptr_t addr) {
+    struct ebb_piece *stretch = range_block_at(addr);
+    CHECK(stretch->state == PIECE_ARENA && piece_covers(stretch, addr) && stretch->window.live);
+    if (--stretch->window.live == 0)
+        large_free(track->region, stretch);
+}

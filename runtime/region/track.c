@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * track.c - tracks: their memory, and how they are tied to a region and untied.
+ *
+ * A track outlives the regions that it is tied to, so that in a steady step nothing is acquired
+ * but the arena's pages, which are hot. Invariant: an untied track serves nothing; the inline
+ * paths of a tied one are open only while nothing rare is the case (track_set_paths()).
+ */
+#include "region/track.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "region/small.h"
+
+#include <string.h>
+
+/* What the inline paths find where they shall find nothing. */
+static struct track_slot nothing_fits = {.passed = PLAN_NEVER};
+static const uint32_t nothing_expected[1]; /* number 0: not live */
+
+/* ---- memory ---- */
+
+static void clear_paths(struct track *track) {
+    track->next = track->slots = &nothing_fits;
+    track->expected = nothing_expected;
+    track->looked = NULL;
+}
+
+struct track *track_create(void) {
+    ebb_pool *pool = plan_pool();
+    ebb_region memory = {NULL, 0};
+    if (pool)
+        memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "track", .pool = pool));
+    if (!ebb_region_is_open(memory))
+        return NULL;
+    struct track *track = ebb_region_alloc_zeroed(memory, sizeof *track, EBB_UNIT);
+    if (!track) {
+        ebb_region_close(memory);
+        return NULL;
+    }
+    track->memory = memory;
+    clear_paths(track);
+    return track;
+}
+
+void track_destroy(struct track *track) {
+    track_rest(track);
+    piece_give_up(&track->store);
+    plan_drop(track->plan);
+    ebb_region_close(track->memory);
+}
+
+static struct track_slot slot_of(const struct plan_slot *from, uintptr_t base) {
+    struct track_slot slot = {.addr = base + (size_t)from->offset * RANGE_GRANULE};
+    slot.room = (uint32_t)(from->room * RANGE_GRANULE);
+    slot.passed = from->room ? from->passed : PLAN_NEVER;
+    slot.align = (uint32_t)1 << from->align_log2;
+    if (!from->room)
+        slot.align |= from->tenured ? TRACK_TENURED : TRACK_UNPLACED;
+    return slot;
+}
+
+static void copy_slots(struct track *track, const struct plan *plan) {
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < plan->slot_count; i++) {
+        track->slots[i] = slot_of(&plan->slots[i], track->base);
+        track->slots[i].before = before;
+        before += plan->slots[i].room;
+    }
+    track->slots[plan->slot_count] = nothing_fits;
+    track->slots[plan->slot_count].before = before;
+}
+
+/* The arena is elsewhere than last time. */
+static void move_slots(struct track *track, uintptr_t base) {
+    uintptr_t distance = base - track->base;
+    for (uint32_t i = 0; i < track->plan->slot_count && distance; i++)
+        track->slots[i].addr += distance;
+    track->base = base;
+}
+
+/* The plan has what was needed of it. */
+static void forget_record(struct track *track) {
+    if (track->record_limit)
+        ebb_region_release(track->memory, track->record);
+    track->record = NULL;
+    track->record_limit = track->record_count = 0;
+}
+
+int track_follow(struct track *track, struct plan *plan) {
+    if (plan && plan->slot_count >= track->slots_limit) {
+        size_t count = (size_t)plan->slot_count + plan->slot_count / 8 + 1;
+        void *slots = ebb_region_alloc_array(track->memory, count, sizeof *track->slots, EBB_UNIT);
+        if (!slots)
+            return error_latest();
+        if (track->slots_limit)
+            ebb_region_release(track->memory, track->slots);
+        track->slots = slots;
+        track->slots_limit = (uint32_t)count;
+    }
+    if (plan) {
+        plan_share(plan);
+        copy_slots(track, plan);
+    }
+    plan_drop(track->plan);
+    forget_record(track);
+    track->plan = plan;
+    track->had_grown = false;
+    return 0;
+}
+
+/* ---- tying ---- */
+
+/* The next place of the order, or, while shut, the one behind the last, which is no slot's. */
+static const uint32_t *expected_now(const struct track *track) {
+    const struct plan *plan = track->plan;
+    if (!track->arena && !track->taken_over)
+        return nothing_expected; /* and nothing is live */
+    return plan->order + (track->expecting ? track->passed : plan->order_count);
+}
+
+void track_set_paths(struct track *track) {
+    uint32_t cursor = track_cursor(track);
+    bool quiet = !EBB_POISON && !track->taken_over && !track->held && track->arena;
+    track->cursor = cursor;
+    track->open = track->serving && quiet && !track->overdue_count && !track->coarse;
+    track->next = track->open ? &track->slots[cursor] : &nothing_fits;
+    track->expecting = quiet;
+    track->expected = expected_now(track);
+    track->looked = NULL;
+}
+
+/* The arena fills a run of the region. */
+static void enter_run(struct track *track, struct region *region, struct ebb_piece *run) {
+    struct ebb_piece *arena = piece_take(&track->store), *end = piece_take(&track->store);
+    *arena = (struct ebb_piece){.addr = run->addr, .bytes = run->bytes, .after = end};
+    arena->state = PIECE_ARENA;
+    piece_set_owner(arena, region->owner);
+    *end = (struct ebb_piece){.addr = piece_end(run), .before = arena, .end.run = run};
+    end->state = PIECE_END;
+    run->run.first = arena;
+    run->run.end = end;
+    piece_push(&region->runs, run);
+    region->run_count++;
+    meter_add(&region->reserved, run->bytes);
+    track->arena = arena;
+    track->span = run->bytes;
+}
+
+static bool take_arena(struct track *track, struct region *region) {
+    struct ebb_piece *run = NULL, *named = track->named;
+    bool same;
+    error_mute();
+    if (piece_prepare(&track->store, 2))
+        run = pool_retake(region->pool, &track->kept, region->owner, track->plan->height_bytes,
+                          &same);
+    error_unmute();
+    if (!run)
+        return false;
+    enter_run(track, region, run);
+    if (!same || named != track->arena) /* else block_at says so already */
+        range_name_window(track->arena);
+    track->named = track->arena;
+    move_slots(track, run->addr);
+    return true;
+}
+
+/* The arena's entries go back to the track; returns its run, which is the region's now. */
+struct ebb_piece *track_leave_run(struct track *track) {
+    struct ebb_piece *arena = track->arena, *run = arena->after->end.run;
+    track->arena = NULL;
+    piece_give(&track->store, arena->after);
+    piece_give(&track->store, arena);
+    return run;
+}
+
+/* The region ends: nothing in the arena is needed any more, or only what is held. */
+static void return_arena(struct track *track) {
+    struct region *region = track->region;
+    if (!track->arena && !track->taken_over)
+        return;
+    bool held = track->held != 0 || (track->taken_over && region->holds);
+    /* after a takeover the region's lane has places in it, which are forgotten with all others */
+    struct ebb_piece *run = track->arena ? track_leave_run(track)
+                                         : runs_around(region, track->base);
+    if (held)
+        return; /* it ends with the region's other runs */
+    piece_unlink(&region->runs, run);
+    region->run_count--;
+    meter_subtract(&region->reserved, run->bytes);
+    pool_keep(region->pool, run, &track->kept);
+}
+
+void track_rest(struct track *track) {
+    pool_unkeep(&track->kept);
+}
+
+/* No slot is live from here on. */
+static void new_epoch(struct track *track) {
+    uint32_t count = track->plan ? track->plan->slot_count : 0;
+    if (++track->epoch == 0)
+        track->epoch = 1;
+    for (uint32_t i = 0; i < count && (track->had_grown || track->held || track->epoch == 1); i++) {
+        track->slots[i].mark = track->slots[i].bytes = 0;
+        track->slots[i].align &= ~(TRACK_LISTED | TRACK_HELD);
+    }
+    track->had_grown = false;
+}
+
+static void reset(struct track *track) {
+    new_epoch(track);
+    memset(&track->seen, 0, sizeof track->seen);
+    track->arena = NULL;
+    track->passed = track->cursor = track->served_to = track->overdue_count = 0;
+    track->misses = track->missed_at = track->pending = track->held = 0;
+    track->record_count = track->released = 0;
+    track->open = track->serving = track->shadowing = track->recording = false;
+    track->expecting = false;
+    track->taken_over = track->record_lost = false;
+    track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
+    track->most_bytes = track->most_rooms = track->most_blocks = 0;
+    track->live_rooms = 0;
+    track->gathered = track->skipped = 0;
+    track->skipped_rooms = 0;
+}
+
+void track_tie(struct track *track, struct region *region, bool serve, bool record) {
+    bool plain = !region->metered && !region->measuring;
+    CHECK(!track->region && !region->track && !flow_now(&region->counted));
+    reset(track);
+    track->serving = track->shadowing =
+        serve && plain && track->plan && !region->sealed && take_arena(track, region);
+    track->coarse = false;
+    track->recording = record && plain && !track->serving;
+    track->coarse = track->serving && track->plan->coarse;
+    track->seen.served = track->serving;
+    track->seen.recorded = track->recording;
+    if (!track->serving && !track->recording)
+        return;
+    track->region = region;
+    region->track = track;
+    if (track->recording)
+        region->quick_key = PIECE_KEY_NONE;
+    region->calm = 0;
+    small_set_inline(region);
+    track_set_paths(track);
+}
+
+static void untie(struct track *track) {
+    track_look(track);
+    return_arena(track);
+    track->region->track = NULL;
+    track->region = NULL;
+    track->arena = NULL;
+    track->serving = track->shadowing = track->recording = track->open = false;
+    track->expecting = false;
+    track->next = &nothing_fits;
+    track->expected = nothing_expected;
+    track->looked = NULL;
+}
+
+static bool is_complete(const struct track *track) {
+    const struct track_seen *seen = &track->seen;
+    return track->plan && seen->served && !seen->strange &&
+           track_cursor(track) == track->plan->slot_count;
+}
+
+static void detach(struct track *track) {
+    struct region *region = track->region;
+    untie(track);
+    region->quick_key = region->window_key;
+    small_set_inline(region);
+}
+
+void track_finish(struct track *track, struct track_seen *seen) {
+    if (track->region) {
+        remote_look(track->region);
+        track_look(track);
+        track->seen.complete = is_complete(track);
+        track_note_lost(track);
+        track->cursor = track_cursor(track);
+        track->serving = track->shadowing = track->recording = track->open = false;
+        track_set_paths(track);
+        if (!track->seen.served)
+            detach(track);
+    }
+    *seen = track->seen;
+}
+
+/* ---- what a region does ---- */
+
+void track_stop(struct track *track) {
+    if (!track->serving)
+        return;
+    track->seen.given_up = true;
+    track->cursor = track_cursor(track);
+    track->open = track->serving = track->shadowing = false;
+    track_set_paths(track);
+}
+
+void track_forget(struct track *track) {
+    track->seen.given_up = true;
+    track->record_lost = true;
+    track_end_born(track);
+    detach(track);
+}
+
+/* Slots served since they were gathered, and the bytes of their rooms. */
+static uint32_t served_blocks(const struct track *track) {
+    return track_cursor(track) - track->gathered - track->skipped;
+}
+
+static uint64_t served_rooms(const struct track *track) {
+    const struct track_slot *slots = track->slots;
+    uint32_t granules = slots[track_cursor(track)].before - slots[track->gathered].before;
+    return (uint64_t)granules * RANGE_GRANULE - track->skipped_rooms;
+}
+
+void track_include(const struct track *track, struct flow *counted, struct flow *requested,
+                   struct flow *used) {
+    counted->out += track->left_blocks;
+    requested->out += track->left_bytes;
+    used->out += track->left_rooms;
+    counted->in += served_blocks(track);
+    requested->in += track->came_bytes;
+    used->in += served_rooms(track);
+}
+
+static void raise(struct flow *flow, int64_t most) {
+    uint64_t now = flow_now(flow);
+    if (most > 0 && now + (uint64_t)most > flow->peak)
+        flow->peak = now + (uint64_t)most;
+}
+
+/* Every block of the region was seen, so all others are in its counters. */
+static void raise_peaks(struct track *track) {
+    struct region *region = track->region;
+    track_note_peaks(track);
+    raise(&region->counted, track->most_blocks);
+    raise(&region->requested, track->most_bytes);
+    raise(&region->used, track->most_rooms);
+}
+
+void track_gather(struct track *track) {
+    struct region *region = track->region;
+    uint64_t served = served_blocks(track), rooms = served_rooms(track);
+    if (!track->coarse)
+        raise_peaks(track);
+    track_include(track, &region->counted, &region->requested, &region->used);
+    region->large_used += rooms - track->left_rooms;
+    track->live_rooms += rooms - track->left_rooms;
+    track->seen.hits += served;
+    track->seen.hit_bytes += track->came_bytes;
+    track->gathered = track_cursor(track);
+    track->skipped = 0;
+    track->skipped_rooms = 0;
+    track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
+    track->most_bytes = track->most_rooms = track->most_blocks = 0;
+}
+
+void track_note_peaks(struct track *track) {
+    int64_t bytes = (int64_t)(track->came_bytes - track->left_bytes);
+    int64_t rooms = (int64_t)(served_rooms(track) - track->left_rooms);
+    int64_t blocks = (int64_t)(served_blocks(track) - track->left_blocks);
+    if (bytes > track->most_bytes)
+        track->most_bytes = bytes;
+    if (rooms > track->most_rooms)
+        track->most_rooms = rooms;
+    if (blocks > track->most_blocks)
+        track->most_blocks = blocks;
+    track->looked = track->open ? track->next : NULL;
+}
+
+void track_look(struct track *track) {
+    small_fold(track->region);
+}
+
+void track_each_live(const struct track *track, track_visit *visit, void *context) {
+    uint32_t cursor = track_cursor(track);
+    for (uint32_t i = 0; i < cursor; i++) {
+        const struct track_slot *slot = &track->slots[i];
+        if (track_is_live(track, slot))
+            visit(context, slot->addr, slot->bytes, slot->room);
+    }
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * track.h - a region that follows a plan, or whose blocks are recorded so that one can be made.
+ *
+ * A lane of a site (step/) has a track for each region that it can have open at once, and ties it
+ * to one after the other. With a plan the region has an arena: a run that it keeps from step to
+ * step, filled by one piece, in which slots are served:
+ *
+ *     slots   | served | served | skipped | next | ...
+ *     order   | released, in order ... | passed -> expected next | ...
+ *
+ * Three rules keep live blocks apart, whatever the program does (docs/design.md has the proof):
+ *     R1  slots are served in increasing order, each at most once in an epoch
+ *     R2  a slot is served only for a request that fits its room and alignment
+ *     R3  before slot j is served, each slot that should have been released before it is dead, or
+ *         is overdue and does not overlap it
+ * All other requests go to the lanes of an ordinary region, whose memory is not the arena's.
+ *
+ * A slot is live exactly while its mark is the track's epoch. Invariant: every slot among the
+ * first `passed` of the order is dead or on the list of overdue ones, and has been served or
+ * skipped. While anything rare is the case (overdue slots, holds, checked builds) the track is
+ * shut: `next` is a slot that nothing fits and `expected` names one that is not live, so the inline
+ * paths below miss.
+ *
+ * A coarse plan knows nothing of small blocks, which go to the small lane as in an ordinary region,
+ * inline. Then what the plan serves takes the slow way, which folds what was bumped meanwhile.
+ *
+ * Counting is lazy. What was served is how far the cursor came: `before` of the slot there less
+ * that where it was gathered last. Before something leaves, the peaks are looked at if the cursor
+ * has moved since they were: what came less what left since the gathering, at its highest.
+ */
+#ifndef EBB_REGION_TRACK_H
+#define EBB_REGION_TRACK_H
+
+#include "region/plan.h"
+
+struct track_slot {
+    uintptr_t addr;  /* moves with the arena */
+    uint32_t room;   /* bytes */
+    uint32_t passed; /* as in the plan; PLAN_NEVER where nothing fits */
+    uint32_t align;  /* as it was asked for, and TRACK_... */
+    uint32_t mark;   /* the epoch in which it is live */
+    uint32_t bytes;  /* requested; of a slot that was too small: what it needs; below the cursor, 0:
+                        not served in this epoch */
+    uint32_t before; /* granules of room of all slots before it */
+};
+
+#define TRACK_LISTED ((uint32_t)1 << 16)   /* while a list of survivors is checked */
+#define TRACK_TENURED ((uint32_t)2 << 16)  /* born in the parent */
+#define TRACK_UNPLACED ((uint32_t)4 << 16) /* left to the ordinary lanes */
+#define TRACK_HELD ((uint32_t)8 << 16)     /* somebody outside needs its bytes */
+
+/* One allocation of a recorded step, or one that was born in the parent. */
+struct record_entry {
+    uintptr_t addr;     /* while it is alive; then 0 */
+    size_t bytes;       /* most that was requested */
+    uint32_t passed;    /* releases before it */
+    uint32_t rank;      /* of its release; PLAN_NEVER */
+    uint32_t key;       /* of one born in the parent: what was noted there before */
+    uint16_t align_log2;
+    bool survived; /* promoted */
+    bool further;  /* not to the parent, or not only */
+};
+
+/* What happened in a step. */
+struct track_seen {
+    uint64_t hits, hit_bytes;     /* served from the plan, in the arena or in the parent */
+    uint64_t missed, missed_bytes; /* all others, while there was a plan */
+    uint64_t grown, grown_bytes;  /* of these: the slot was too small */
+    uint64_t strange;             /* of these: for another reason, or beyond the last slot */
+    uint64_t out_of_order;        /* releases that were not the expected one */
+    uint64_t escaped, escaped_bytes; /* survivors that were served in the arena, so copied */
+    uint64_t tenured_right, tenured_right_bytes, tenured_wrong, tenured_wrong_bytes;
+    uint32_t jumps;               /* confirmed by keys */
+    bool served, recorded;        /* with a plan; noted from begin to end */
+    bool complete;                /* as the plan expects, but for sizes */
+    bool taken_over, given_up;
+};
+
+#define TRACK_OVERDUE_MOST 64
+#define TRACK_MISSES_MOST 64 /* in a row */
+
+struct track {
+    /* what the inline paths touch */
+    struct track_slot *next;     /* served next */
+    struct track_slot *slots;
+    const uint32_t *expected;    /* names the slot that is released next: order[passed] */
+    const struct track_slot *looked; /* `next` when the peaks were looked at; NULL: look */
+    uint32_t passed;             /* places of the order that are done with */
+    uint32_t epoch;
+    uint64_t came_bytes;         /* requested, since they were gathered */
+    uint64_t left_bytes, left_rooms, left_blocks; /* released, since they were gathered */
+    int64_t most_bytes, most_rooms, most_blocks;  /* highest that came less left was since then */
+
+    struct region *region; /* tied to; NULL: to none */
+    struct plan *plan;     /* followed; NULL: none */
+    struct ebb_piece *arena; /* fills a run; NULL: there is none, or it is the region's */
+    struct kept kept;        /* the run between two steps */
+    struct piece_store store; /* of the arena's entries */
+    struct ebb_piece *named;  /* the entry that block_at had for the kept run */
+    uintptr_t base;        /* of the arena now, or before */
+    size_t span;           /* its bytes */
+    uint32_t gathered;     /* cursor when everything was gathered last */
+    uint32_t skipped;      /* slots since then that were not served, and their rooms */
+    uint64_t skipped_rooms;
+    size_t live_rooms;     /* of slots, when everything was gathered last */
+    uint32_t cursor;    /* number of the next slot, while shut */
+    uint32_t served_to; /* slots below were served or skipped, when last looked at */
+    bool open;          /* `next` tells the next slot */
+    bool expecting;     /* `expected` tells the next release */
+    bool serving;       /* slots are served */
+    bool shadowing;     /* only compared with what is allocated */
+    bool recording;
+    bool taken_over;    /* the arena is cut into stretches, each with a count of live blocks */
+    bool coarse;        /* of the plan, while it is served */
+    bool had_grown;     /* slots have sizes that did not fit */
+    uint32_t overdue[TRACK_OVERDUE_MOST];
+    uint32_t overdue_count;
+    uint32_t missed_at, misses; /* in a row */
+    uint32_t pending; /* slot that the next request must match to confirm a jump; 0: none */
+    uint32_t held;    /* live slots with TRACK_HELD */
+    struct track_seen seen;
+
+    struct record_entry *record; /* of the step if it is recorded; else what was born above */
+    uint32_t record_count, record_limit;
+    uint32_t released; /* releases so far */
+    bool record_lost;  /* there was no memory: useless */
+    ebb_region memory;
+    uint32_t slots_limit;
+};
+
+/* ---- track.c: for step/ ---- */
+
+/* A track in memory of its own; NULL with an error. One thread at a time. */
+struct track *track_create(void);
+void track_destroy(struct track *track);
+
+/* From the next track_tie() on this plan is followed (NULL: none). It gets a user. Fails without
+ * effect. */
+int track_follow(struct track *track, struct plan *plan);
+
+/*
+ * Ties the track to a region that was just opened and has no block. If `serve`, its plan's slots
+ * are served; if `record`, every block is noted; not both. Without memory for an arena, or if the
+ * region has a budget, notes sites or measures, it stays an ordinary region.
+ */
+void track_tie(struct track *track, struct region *region, bool serve, bool record);
+
+/*
+ * The step is over: nothing is served or noted any more. The record and the `bytes` of slots
+ * that were too small stay readable until the next track_tie(). The region may stay open (in a
+ * ring): the track stays tied to it while it has blocks in the arena, or some that were born in
+ * the parent, and is free again when the region closes.
+ */
+void track_finish(struct track *track, struct track_seen *seen);
+
+/* Nothing is served for now: the pages of the arena are for others. */
+void track_rest(struct track *track);
+
+/* ---- track.c: for the rest of region/ ---- */
+
+/* From now on nothing is placed by the plan: there is a mark, or the region is sealed. */
+void track_stop(struct track *track);
+
+/* The region forgets all its blocks and goes on without the track. */
+void track_forget(struct track *track);
+
+/* Takes what was served inline into the region's counters, before anybody looks at their peaks. */
+void track_gather(struct track *track);
+
+/* Adds what is not gathered yet. */
+void track_include(const struct track *track, struct flow *counted, struct flow *requested,
+                   struct flow *used);
+
+
+/* Gathers everything that the region has. */
+void track_look(struct track *track);
+
+/* Looks at the peaks, before something leaves. */
+void track_note_peaks(struct track *track);
+
+/* Opens or shuts the inline paths, as the track's state asks. */
+void track_set_paths(struct track *track);
+
+typedef void track_visit(void *context, uintptr_t addr, size_t bytes, size_t room);
+void track_each_live(const struct track *track, track_visit *visit, void *context);
+
+/* ---- serve.c ---- */
+
+/* A block for a valid request, in the arena or, if `tenure`, in the parent; NULL, without an
+ * error: it is to be had elsewhere. */
+void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure);
+
+/* The live slot of the arena at `addr`, or NULL. */
+struct track_slot *track_find(const struct track *track, uintptr_t addr);
+
+/* Why there is none: sets and returns the error. */
+int track_no_block(const struct track *track, uintptr_t addr);
+
+/* Releases what track_find() found. */
+void track_release(struct track *track, struct track_slot *slot);
+
+/* The requested bytes of a live slot change, within its room; or it does not fit: EBB_E_NO_ROOM. */
+int track_resize(struct track *track, struct track_slot *slot, size_t bytes);
+
+/* Somebody outside needs the live block at `addr`, or does not any more. */
+void track_hold(struct track *track, uintptr_t addr, bool held);
+
+/* ---- takeover.c ---- */
+
+/* The step has grown: the gaps of the arena become free memory of the large lane, and what is live
+ * in it stays. False without memory for it: then nothing has changed. */
+bool track_take_over(struct track *track);
+
+/* The arena's run is the region's from here on; its entries are gone. For a takeover. */
+struct ebb_piece *track_leave_run(struct track *track);
+
+/* After a takeover: a block has left its stretch of the arena. */
+void track_leave_stretch(struct track *track, uintptr_t addr);
+
+/* ---- record.c ---- */
+
+/* Notes a block that came, from whatever lane, its end, and other sizes of it. */
+void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key);
+void track_note_end(struct track *track, uintptr_t addr);
+void track_note_resize(struct track *track, uintptr_t addr, size_t bytes);
+
+/* The block is promoted to the target; what is the target's already stays where it is. */
+void track_note_survivor(struct track *track, uintptr_t addr, const struct region *target);
+
+/* A block in the parent for a slot that is tenured; or NULL. */
+void *track_bear(struct track *track, size_t bytes, size_t align);
+
+/* The parent, if the block at `addr` was born there for the region and was not promoted yet. */
+struct region *track_home(const struct track *track, uintptr_t addr);
+
+/* The block there that was born in the parent ends. */
+void track_end(struct track *track, uintptr_t addr);
+
+/* So many were born in the parent and live there for the step still. */
+uint32_t track_count_born(const struct track *track);
+
+/* The step is over: these were born there for nothing. They live as long as their region. */
+void track_note_lost(struct track *track);
+
+/* All that were born in the parent and were not promoted end. */
+void track_end_born(struct track *track);
+
+/* ---- inline ---- */
+
+/* True if every block of the tied region must be seen. NULL: there is no track. */
+static inline bool track_watches(const struct track *track) {
+    return track && !track->coarse;
+}
+
+/* True if a request is none of the plan's business. */
+static inline bool track_ignores(const struct track *track, size_t bytes, size_t align) {
+    return track->coarse && bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
+}
+
+static inline uint32_t track_cursor(const struct track *track) {
+    return track->open ? (uint32_t)(track->next - track->slots) : track->cursor;
+}
+
+/* After a change of `passed`. */
+static inline void track_set_expected(struct track *track) {
+    if (track->expecting)
+        track->expected = track->plan->order + track->passed;
+}
+
+/* True if the address is in what was the arena before a takeover. */
+static inline bool track_was_arena(const struct track *track, uintptr_t addr) {
+    return track->taken_over && addr - track->base < track->span;
+}
+
+static inline bool track_is_live(const struct track *track, const struct track_slot *slot) {
+    return slot->mark == track->epoch;
+}
+
+/* True if the request fits the next slot and nothing needs a closer look. */
+static inline bool track_fits(const struct track *track, size_t bytes, size_t align) {
+    const struct track_slot *slot = track->next;
+    return bytes <= slot->room && align == slot->align && track->passed >= slot->passed;
+}
+
+/* Serves the next slot, which fits. */
+static inline void *track_serve(struct track *track, size_t bytes) {
+    struct track_slot *slot = track->next;
+    track->next = slot + 1;
+    slot->mark = track->epoch;
+    slot->bytes = (uint32_t)bytes;
+    track->came_bytes += bytes;
+    return (void *)slot->addr;
+}
+
+/* A counter may have passed its peak since they were looked at. */
+static inline bool track_may_peak(const struct track *track) {
+    return track->next != track->looked;
+}
+
+static inline void track_leave(struct track *track, struct track_slot *slot) {
+    slot->mark = 0;
+    track->left_bytes += slot->bytes;
+    track->left_rooms += slot->room;
+    track->left_blocks++;
+}
+
+/* The live slot at `addr` if it is the one that is expected, else NULL. */
+static inline struct track_slot *track_expected(const struct track *track, uintptr_t addr) {
+    struct track_slot *slot = &track->slots[*track->expected];
+    return slot->addr == addr && slot->mark == track->epoch ? slot : NULL;
+}
+
+/* Releases what track_expected() found. */
+static inline void track_take_back(struct track *track, struct track_slot *slot) {
+    track->expected++;
+    track->passed++;
+    track_leave(track, slot);
+}
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* undo.h - counters of a region that a call must not have moved if it fails (see undo.c). */
+#ifndef EBB_REGION_UNDO_H
+#define EBB_REGION_UNDO_H
+
+#include "region/region.h"
+
+struct undo {
+    struct flow counted, requested, used;
+    uint64_t large_blocks;
+    size_t large_used;
+    uintptr_t room, cursor;
+};
+
+/* What the region counts now. */
+struct undo undo_remember(struct region *region);
+
+/* Everything that the region got since is released: it counts again what it counted then. */
+void undo_restore(struct region *region, const struct undo *undo);
+
+#endif

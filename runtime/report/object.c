@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * object.c - an object and everything it consists of, in text or JSON.
+ *
+ * Walks fields in the order of their table. The depth of the walk is bounded as that of composites
+ * is; a field that was written since it was composed is printed as an address.
+ */
+#include "object/object.h"
+#include "base/error.h"
+#include "report/text.h"
+
+#include <stdio.h>
+
+struct print {
+    struct text *text;
+    bool json;
+};
+
+static void print_object(struct print *print, struct ebb_object *object, const char *name,
+                         unsigned depth);
+
+static void print_numbers(struct text *text, const char *name, const int64_t *numbers,
+                          int32_t count) {
+    text_print(text, "%s[", name);
+    for (int32_t i = 0; i < count; i++)
+        text_print(text, "%s%lld", i ? "," : "", (long long)numbers[i]);
+    text_print(text, "]");
+}
+
+static const char *code_name(uint8_t code) {
+    static const char *const names[] = {"int",    "uint",    "float", "opaque",
+                                        "bfloat", "complex", "bool"};
+    return names[code];
+}
+
+static void print_tensor(struct print *print, const struct ebb_tensor *tensor) {
+    const struct ebb_dtype *dtype = &tensor->dtype;
+    text_print(print->text, print->json ? ",\"dtype\":\"%s%u" : " %s%u", code_name(dtype->code),
+               dtype->bits);
+    if (dtype->lanes > 1)
+        text_print(print->text, "x%u", dtype->lanes);
+    print_numbers(print->text, print->json ? "\",\"shape\":" : " ", tensor->shape, tensor->ndim);
+    print_numbers(print->text, print->json ? ",\"strides\":" : " strides ", tensor->strides,
+                  tensor->ndim);
+    text_print(print->text, print->json ? ",\"bytes\":%zu,\"seen_by\":%llu"
+                                        : ", %zu bytes, storage seen by %llu",
+               ebb_tensor_bytes(tensor), (unsigned long long)tensor->storage->tensors);
+}
+
+static void print_bytes(struct print *print, const char *name, size_t bytes, unsigned depth) {
+    if (print->json) {
+        text_print(print->text, ",");
+        text_json_string(print->text, name);
+        text_print(print->text, ":%zu", bytes);
+    } else {
+        text_print(print->text, "%*s%s: %zu bytes\n", (int)depth * 2, "", name, bytes);
+    }
+}
+
+static void print_member(struct print *print, const struct ebb_object *whole, void *member,
+                         const char *name, unsigned depth) {
+    if (compose_has(whole, member))
+        print_object(print, member, name, depth);
+    else if (!print->json)
+        text_print(print->text, "%*s%s: %p\n", (int)depth * 2, "", name, member);
+}
+
+static void print_members(struct print *print, struct ebb_object *whole,
+                          const struct ebb_field *field, unsigned depth) {
+    char numbered[96];
+    void **members;
+    size_t count = compose_members(whole, field, &members);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(numbered, sizeof numbered, "%.64s[%zu]", field->name, i);
+        print_member(print, whole, members[i], numbered, depth);
+    }
+}
+
+static void print_fields(struct print *print, struct ebb_object *object, unsigned depth) {
+    for (size_t i = 0; i < object->type->field_count; i++) {
+        const struct ebb_field *field = &object->type->fields[i];
+        void *pointer = *field_place(object, field);
+        if (field->kind == EBB_FIELD_OBJECT)
+            print_member(print, object, pointer, field->name, depth);
+        else if (field->kind == EBB_FIELD_BYTES)
+            print_bytes(print, field->name, pointer ? field_count(object, field) : 0, depth);
+        else
+            print_members(print, object, field, depth);
+    }
+}
+
+static void print_object(struct print *print, struct ebb_object *object, const char *name,
+                         unsigned depth) {
+    struct text *text = print->text;
+    if (print->json) {
+        if (depth) {
+            text_print(text, ",");
+            text_json_string(text, name);
+            text_print(text, ":");
+        }
+        text_print(text, "{\"type\":");
+        text_json_string(text, object->type->name);
+    } else {
+        text_print(text, "%*s%s%s%s", (int)depth * 2, "", name, *name ? ": " : "",
+                   object->type->name);
+    }
+    if (object_is_tensor(object))
+        print_tensor(print, tensor_of(object));
+    if (!print->json)
+        text_print(text, "\n");
+    print_fields(print, object, depth + 1);
+    if (print->json)
+        text_print(text, "}");
+}
+
+int ebb_report_object(const void *address, enum ebb_report_format format, ebb_write_fn *write,
+                      void *context) {
+    struct object_place place;
+    if (!write || (format != EBB_REPORT_TEXT && format != EBB_REPORT_JSON))
+        return error_set(EBB_E_ARGUMENT, "report: format %d, callback %s", (int)format,
+                         write ? "set" : "NULL");
+    int result = object_find(address, &place);
+    if (result)
+        return result;
+    struct text text = {.write = write, .context = context};
+    struct print print = {&text, format == EBB_REPORT_JSON};
+    print_object(&print, place.object, "", 0);
+    return text.result;
+}

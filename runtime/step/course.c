@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * course.c - what follows from a step that has ended.
+ *
+ *     judge (lock held)  ->  drafts, plan (no lock; `planning`)  ->  publish (lock held)
+ *
+ * Invariant: while `planning` is set, one thread is at work with the course's drafts and plan, and
+ * no other judges them or puts others in their place; it clears the flag in any case. A plan that
+ * cannot be made leaves the present one, if any, as it is.
+ */
+#include "step/site.h"
+
+#include "base/os.h"
+
+/* Tries of a plan that is wanted at once: orders of the portfolio, while it is higher than the
+ * bytes alive by more than half a per cent. */
+static const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = 5000};
+
+/* Hot pages that are left for the next record. */
+#define SPARE_BYTES ((size_t)64 << 10)
+
+/* What one thread makes for a course. */
+struct work {
+    struct lane *lane;
+    struct course *course;
+    enum learn_verdict verdict;
+    ebb_pool *desk;
+    struct coarse_record coarse;
+    bool is_coarse; /* the plan is made from it */
+    uint64_t hash;  /* of the record */
+    uint64_t height_most;
+    struct draft *draft; /* the result: with a plan, or to be noted; NULL: none */
+    struct plan *plan;
+};
+
+/* ---- judging ---- */
+
+static struct learn_step describe(const struct lane *lane, const struct ended *ended,
+                                  struct coarse_record *coarse) {
+    const struct track_seen *seen = &ended->seen;
+    struct learn_step step = {
+        .mode = seen->served ? LEARN_SERVE : LEARN_PLAIN,
+        .hit_bytes = seen->hit_bytes,
+        .missed_bytes = seen->missed_bytes,
+        .escaped_bytes = seen->escaped_bytes,
+        .tenured_bytes = seen->tenured_right_bytes + seen->tenured_wrong_bytes,
+        .wrong_bytes = seen->tenured_wrong_bytes,
+        .used_peak = ended->cost.used.peak,
+        .live_peak = ended->cost.requested.peak,
+        .reserved_peak = ended->cost.reserved.peak,
+        .grown = seen->grown != 0,
+        .complete = seen->complete,
+        .taken_over = seen->taken_over,
+    };
+    if (seen->recorded && !lane->track->record_lost) {
+        step.mode = LEARN_RECORD;
+        step.hash = draft_hash(lane->track->record, lane->track->record_count);
+        if (coarse_make(coarse, lane->track->record, lane->track->record_count))
+            step.coarse_hash = draft_hash(coarse->record, coarse->count) | 1;
+    }
+    return step;
+}
+
+/* A suspended course has no plan, and its arena is given up. */
+static void forget_plan(struct course *course) {
+    plan_drop(course->plan);
+    draft_drop(course->draft);
+    course->plan = NULL;
+    course->draft = NULL;
+}
+
+static void judge(struct work *work, const struct learn_step *step) {
+    struct lane *lane = work->lane;
+    struct course *course = work->course;
+    pthread_mutex_lock(&lane->site->lock);
+    bool outdated = step->mode == LEARN_SERVE && lane->track->plan != course->plan;
+    work->verdict = learn_judge(&course->learning, step, outdated || course->planning);
+    work->is_coarse = course->learning.coarse;
+    work->hash = work->is_coarse ? step->coarse_hash : step->hash;
+    work->height_most = learn_height_most(&course->learning);
+    if (!course->planning && course->learning.suspended && course->plan)
+        forget_plan(course);
+    if (work->verdict != LEARN_KEEP)
+        course->planning = true;
+    pthread_mutex_unlock(&lane->site->lock);
+}
+
+/* ---- making ---- */
+
+static struct draft *draft_of_step(const struct work *work) {
+    const struct track *track = work->lane->track;
+    const struct course *course = work->course;
+    enum draft_tenure tenure = work->lane->site->options.tenure_none ? DRAFT_TENURE_NONE
+                               : course->learning.doubtful           ? DRAFT_TENURE_TWICE
+                                                                     : DRAFT_TENURE_ONCE;
+    struct draft *draft = draft_from_record(
+        work->is_coarse ? work->coarse.record : track->record,
+        work->is_coarse ? work->coarse.count : track->record_count, work->hash,
+        course->noted ? course->noted : course->draft, tenure);
+    if (draft)
+        draft->coarse = work->is_coarse;
+    return draft;
+}
+
+/* The step's region has left its pages hot: packing works in them. */
+static struct plan *plan_at_desk(struct work *work, uint64_t height_most) {
+    work->draft->desk = work->desk;
+    struct plan *plan = draft_plan(work->draft, &effort, height_most);
+    work->draft->desk = NULL;
+    return plan;
+}
+
+/* A plan for all sizes that steps of this structure had; for the last ones alone if that is too
+ * high. */
+static void adopt(struct work *work) {
+    work->draft = draft_of_step(work);
+    if (!work->draft)
+        return;
+    bool wider = draft_widen(work->draft, work->course->noted);
+    wider |= draft_widen(work->draft, work->course->draft);
+    work->plan = plan_at_desk(work, wider ? work->height_most : UINT64_MAX);
+    if (work->plan || !wider)
+        return;
+    draft_drop(work->draft);
+    work->draft = draft_of_step(work);
+    if (work->draft)
+        work->plan = plan_at_desk(work, UINT64_MAX);
+}
+
+/* A plan with room for what did not fit. */
+static void grow(struct work *work) {
+    const struct track *track = work->lane->track;
+    bool wider = false;
+    work->draft = draft_copy(work->course->draft);
+    for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
+        wider |= draft_fit(work->draft, i, track->slots[i].bytes);
+    if (wider)
+        work->plan = plan_at_desk(work, work->height_most);
+}
+
+/* A plan with room for what this step had in each slot. */
+static void fit(struct work *work) {
+    const struct track *track = work->lane->track;
+    work->draft = draft_copy(work->course->draft);
+    for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
+        draft_refit(work->draft, i, track->slots[i].bytes);
+    if (work->draft)
+        work->plan = plan_at_desk(work, UINT64_MAX);
+}
+
+static void make(struct work *work) {
+    if (work->verdict == LEARN_NOTE)
+        work->draft = draft_of_step(work);
+    else if (work->verdict == LEARN_ADOPT)
+        adopt(work);
+    else if (work->verdict == LEARN_FIT)
+        fit(work);
+    else
+        grow(work);
+}
+
+/* ---- publishing ---- */
+
+static void swap_drafts(struct draft **a, struct draft **b) {
+    struct draft *was = *a;
+    *a = *b;
+    *b = was;
+}
+
+static void count_plan(struct ebb_site_stats *stats, const struct plan *plan) {
+    stats->plans++;
+    stats->plan_slots = plan->slot_count;
+    stats->plan_height = plan->height_bytes;
+    stats->plan_max_live = plan->max_live_bytes;
+}
+
+/* What was there before is left in the work, to be dropped. */
+static void put_plan(struct work *work) {
+    struct course *course = work->course;
+    struct plan *before = course->plan;
+    count_plan(&work->lane->site->stats, work->plan);
+    course->plan = work->plan;
+    work->plan = before;
+    swap_drafts(&course->draft, &work->draft);
+    learn_adopted(&course->learning, course->draft->hash);
+    draft_drop(course->noted);
+    course->noted = NULL;
+    if (work->lane->site->options.search_ns)
+        search_ask(work->lane->site, course);
+}
+
+static void publish(struct work *work, uint64_t began) {
+    struct ebb_site *site = work->lane->site;
+    pthread_mutex_lock(&site->lock);
+    work->course->planning = false;
+    site->stats.planning_ns += os.now_ns() - began;
+    if (work->plan)
+        put_plan(work);
+    else if (work->verdict == LEARN_NOTE)
+        swap_drafts(&work->course->noted, &work->draft);
+    else
+        learn_failed(&work->course->learning, work->verdict);
+    pthread_mutex_unlock(&site->lock);
+    plan_drop(work->plan);
+    draft_drop(work->draft);
+}
+
+void course_learn(struct lane *lane, const struct ended *ended) {
+    struct work work = {.lane = lane, .course = lane->course, .desk = ended->pool};
+    if (!work.course)
+        return;
+    struct learn_step step = describe(lane, ended, &work.coarse);
+    judge(&work, &step);
+    if (work.verdict != LEARN_KEEP) {
+        uint64_t began = os.now_ns();
+        make(&work);
+        publish(&work, began);
+    }
+    coarse_drop(&work.coarse);
+    if (step.mode == LEARN_RECORD)
+        ebb_pool_trim(plan_pool(), SPARE_BYTES); /* packing needs much, and seldom */
+}
+
+void course_end(struct course *course) {
+    forget_plan(course);
+    draft_drop(course->noted);
+}

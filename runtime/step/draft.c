@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * draft.c - records become drafts (see draft.h).
+ *
+ * The releases of a record are numbered through all its blocks; those of a draft through the
+ * placed ones. Invariant: `passed` does not decrease from slot to slot and no slot is released
+ * before it is there, passed <= rank. Refuses records that no plan can hold (EBB_E_SIZE).
+ */
+#include "step/draft.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+#define LINE_LEAST ((size_t)1024) /* from here on blocks start at a line of the cache */
+
+/* ---- structure ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+uint64_t draft_hash(const struct record_entry *record, uint32_t count) {
+    uint64_t hash = mix(1, count);
+    for (uint32_t i = 0; i < count; i++) {
+        hash = mix(hash, (uint64_t)record[i].passed << 32 | record[i].rank);
+        hash = mix(hash, (uint64_t)record[i].key << 32 | (uint64_t)record[i].align_log2 << 1 |
+                             (record[i].bytes != 0));
+    }
+    return hash;
+}
+
+/* ---- rooms ---- */
+
+/* Granules that a slot for such a block has; the size is at most PLAN_ROOM_MOST. */
+static uint32_t room_for(size_t bytes) {
+    size_t step = bytes >= LINE_LEAST ? EBB_UNIT : RANGE_GRANULE;
+    size_t room = size_align(size_larger(bytes, 1), step);
+    return (uint32_t)(size_smaller(room, PLAN_ROOM_MOST) / RANGE_GRANULE);
+}
+
+static uint16_t align_for(size_t bytes, size_t align) {
+    size_t least = bytes >= LINE_LEAST ? EBB_UNIT : RANGE_GRANULE;
+    return (uint16_t)size_larger(align, least);
+}
+
+static bool fits_a_slot(const struct record_entry *entry) {
+    return entry->bytes <= PLAN_ROOM_MOST &&
+           (size_t)1 << entry->align_log2 <= PLAN_ALIGN_MOST;
+}
+
+bool draft_fit(struct draft *draft, uint32_t number, size_t bytes) {
+    struct draft_slot *slot = &draft->slots[number];
+    if (!slot->room || bytes > PLAN_ROOM_MOST)
+        return false;
+    uint32_t room = room_for(bytes);
+    if (room <= slot->room)
+        return false;
+    slot->room = room;
+    slot->align = align_for(bytes, slot->align);
+    return true;
+}
+
+void draft_refit(struct draft *draft, uint32_t number, size_t bytes) {
+    struct draft_slot *slot = &draft->slots[number];
+    if (!slot->room || bytes > PLAN_ROOM_MOST)
+        return;
+    slot->room = room_for(bytes);
+    slot->align = align_for(bytes, (size_t)1 << slot->align_log2);
+}
+
+bool draft_widen(struct draft *draft, const struct draft *other) {
+    bool wider = false;
+    if (!other || draft->hash != other->hash || draft->count != other->count)
+        return false;
+    for (uint32_t i = 0; i < draft->count; i++)
+        wider |= draft_fit(draft, i, (size_t)other->slots[i].room * RANGE_GRANULE);
+    return wider;
+}
+
+/* ---- survivors ---- */
+
+static bool is_tenured(const struct record_entry *entry, const struct draft_slot *before,
+                       enum draft_tenure tenure) {
+    if (!entry->survived || entry->further || tenure == DRAFT_TENURE_NONE)
+        return false;
+    return before ? before->survived : tenure == DRAFT_TENURE_ONCE;
+}
+
+static void fill_slots(struct draft *draft, const struct record_entry *record,
+                       const struct draft *before, enum draft_tenure tenure) {
+    bool alike = before && before->hash == draft->hash && before->count == draft->count;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const struct record_entry *entry = &record[i];
+        struct draft_slot *slot = &draft->slots[i];
+        bool placed = fits_a_slot(entry) && !entry->survived;
+        *slot = (struct draft_slot){.rank = PLAN_NEVER, .key = entry->key,
+                                    .survived = entry->survived};
+        slot->tenured = is_tenured(entry, alike ? &before->slots[i] : NULL, tenure);
+        slot->room = placed ? room_for(entry->bytes) : 0;
+        slot->align = placed ? align_for(entry->bytes, (size_t)1 << entry->align_log2) : 0;
+        slot->align_log2 = (uint8_t)entry->align_log2;
+        draft->placed += placed;
+        draft->tenured += slot->tenured;
+        draft->keyed |= entry->key != 0;
+    }
+}
+
+/* ---- releases ---- */
+
+/* One more than the highest number of a release that the record speaks of. */
+static uint32_t count_releases(const struct record_entry *record, uint32_t count) {
+    uint32_t releases = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (record[i].rank != PLAN_NEVER && record[i].rank >= releases)
+            releases = record[i].rank + 1;
+        if (record[i].passed > releases)
+            releases = record[i].passed;
+    }
+    return releases;
+}
+
+/* Numbers releases through placed slots only; `numbers` has releases + 1 entries, all zero. */
+static void renumber(struct draft *draft, const struct record_entry *record, uint32_t releases,
+                     uint32_t *numbers) {
+    for (uint32_t i = 0; i < draft->count; i++)
+        if (draft->slots[i].room && record[i].rank != PLAN_NEVER)
+            numbers[record[i].rank] = 1;
+    uint32_t before = 0;
+    for (uint32_t rank = 0; rank <= releases; rank++) {
+        uint32_t placed = numbers[rank];
+        numbers[rank] = before;
+        before += placed;
+    }
+    draft->released = before;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        draft->slots[i].passed = numbers[record[i].passed];
+        if (draft->slots[i].room && record[i].rank != PLAN_NEVER)
+            draft->slots[i].rank = numbers[record[i].rank];
+    }
+}
+
+/* ---- memory ---- */
+
+static ebb_region open_memory(const char *name, size_t bytes) {
+    ebb_pool *pool = plan_pool();
+    if (!pool)
+        return (ebb_region){NULL, 0};
+    return ebb_region_open(EBB_REGION_OPTIONS(.name = name, .pool = pool, .hint_bytes = bytes));
+}
+
+static bool is_coarse(const struct record_entry *entry) {
+    return entry->bytes > EBB_SMALL_MAX_BYTES ||
+           (size_t)1 << entry->align_log2 > EBB_SMALL_MAX_ALIGN;
+}
+
+/* numbers[rank] becomes how many releases of what is kept come before that rank. */
+static void number_coarse(const struct record_entry *record, uint32_t count, uint32_t releases,
+                          uint32_t *numbers) {
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (is_coarse(&record[i]) && record[i].rank != PLAN_NEVER)
+            numbers[record[i].rank] = 1;
+    for (uint32_t rank = 0; rank <= releases; rank++) {
+        uint32_t kept = numbers[rank];
+        numbers[rank] = before;
+        before += kept;
+    }
+}
+
+static bool copy_coarse(struct coarse_record *coarse, const struct record_entry *record,
+                        uint32_t count) {
+    uint32_t releases = count_releases(record, count);
+    uint64_t all = 0, kept = 0;
+    uint32_t *numbers = ebb_region_alloc_zeroed(
+        coarse->memory, ((size_t)releases + 1) * sizeof *numbers, EBB_UNIT);
+    coarse->record =
+        ebb_region_alloc_array(coarse->memory, count, sizeof *coarse->record, EBB_UNIT);
+    if (!numbers || !coarse->record)
+        return false;
+    number_coarse(record, count, releases, numbers);
+    for (uint32_t i = 0; i < count; i++) {
+        all += record[i].bytes;
+        if (!is_coarse(&record[i]))
+            continue;
+        kept += record[i].bytes;
+        struct record_entry *entry = &coarse->record[coarse->count++];
+        *entry = record[i];
+        entry->passed = numbers[entry->passed];
+        if (entry->rank != PLAN_NEVER)
+            entry->rank = numbers[entry->rank];
+    }
+    return coarse->count && kept >= all - kept;
+}
+
+bool coarse_make(struct coarse_record *coarse, const struct record_entry *record,
+                 uint32_t count) {
+    *coarse = (struct coarse_record){.memory = open_memory("coarse record", 0)};
+    if (!ebb_region_is_open(coarse->memory))
+        return false;
+    if (copy_coarse(coarse, record, count))
+        return true;
+    coarse_drop(coarse);
+    return false;
+}
+
+void coarse_drop(struct coarse_record *coarse) {
+    if (coarse->memory.lane && ebb_region_is_open(coarse->memory))
+        ebb_region_close(coarse->memory);
+    *coarse = (struct coarse_record){.count = 0};
+}
+
+static struct draft *draft_create(uint32_t count) {
+    ebb_region memory = open_memory("draft", 0);
+    if (!ebb_region_is_open(memory))
+        return NULL;
+    struct draft *draft = ebb_region_alloc_zeroed(memory, sizeof *draft, EBB_UNIT);
+    struct draft_slot *slots =
+        draft ? ebb_region_alloc_array(memory, count, sizeof *slots, EBB_UNIT) : NULL;
+    if (!slots) {
+        ebb_region_close(memory);
+        return NULL;
+    }
+    draft->memory = memory;
+    draft->slots = slots;
+    draft->count = count;
+    return draft;
+}
+
+void draft_drop(struct draft *draft) {
+    if (draft)
+        ebb_region_close(draft->memory);
+}
+
+struct draft *draft_copy(const struct draft *draft) {
+    struct draft *copy = draft_create(draft->count);
+    if (!copy)
+        return NULL;
+    struct draft head = *draft;
+    head.memory = copy->memory;
+    head.slots = copy->slots;
+    memcpy(copy->slots, draft->slots, draft->count * sizeof *copy->slots);
+    *copy = head;
+    return copy;
+}
+
+struct draft *draft_from_record(const struct record_entry *record, uint32_t count, uint64_t hash,
+                                const struct draft *before, enum draft_tenure tenure) {
+    uint32_t releases = count_releases(record, count);
+    if (count == 0 || count > PLAN_SLOTS_MOST) {
+        error_set(EBB_E_SIZE, "a plan has 1 to %u slots, not %u", PLAN_SLOTS_MOST, count);
+        return NULL;
+    }
+    struct draft *draft = draft_create(count);
+    ebb_region scratch = open_memory("renumbering", 0);
+    uint32_t *numbers =
+        ebb_region_is_open(scratch)
+            ? ebb_region_alloc_zeroed(scratch, ((size_t)releases + 1) * sizeof *numbers, EBB_UNIT)
+            : NULL;
+    if (draft && numbers) {
+        draft->hash = hash;
+        fill_slots(draft, record, before, tenure);
+        renumber(draft, record, releases, numbers);
+    }
+    if (!numbers) {
+        draft_drop(draft);
+        draft = NULL;
+    }
+    if (ebb_region_is_open(scratch))
+        ebb_region_close(scratch);
+    return draft;
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * draft.h - what a step did, without places: from its record to a plan.
+ *
+ *     record (region/track.h)         draft                          plan (region/plan.h)
+ *     bytes, all releases      ->     rooms, releases of what   ->   offsets
+ *                                     is placed
+ *
+ * Placed is what fits a slot and did not survive. A survivor is born in the parent if nothing
+ * speaks against it, else it is left to best fit, from where it can be relinked. A draft is in
+ * memory of its own and is changed by one thread at a time.
+ */
+#ifndef EBB_STEP_DRAFT_H
+#define EBB_STEP_DRAFT_H
+
+#include "plan/packing.h"
+#include "region/track.h"
+
+struct draft_slot {
+    uint32_t room;   /* granules; 0: not placed */
+    uint32_t passed; /* releases of placed slots before it */
+    uint32_t rank;   /* of its own among these, or PLAN_NEVER */
+    uint32_t key;
+    uint16_t align;     /* of placed slots, at most PLAN_ALIGN_MOST */
+    uint8_t align_log2; /* as it was asked for */
+    bool survived, tenured;
+};
+
+struct draft {
+    ebb_region memory;
+    uint32_t count;    /* of slots */
+    uint32_t placed;   /* of these */
+    uint32_t tenured;  /* of the others */
+    uint32_t released; /* of these: before the step ended */
+    uint64_t hash;     /* of the structure: everything but sizes and survivors */
+    bool keyed;        /* a slot has a key */
+    bool coarse;       /* of a coarse record */
+    struct draft_slot *slots;
+    ebb_pool *desk; /* where packing has its tables meanwhile; NULL: in plan_pool() */
+};
+
+/* Which survivors are born in the parent. */
+enum draft_tenure {
+    DRAFT_TENURE_NONE,
+    DRAFT_TENURE_ONCE, /* all, but those that did not survive in the record before */
+    DRAFT_TENURE_TWICE /* only those that survived in the record before, too */
+};
+
+uint64_t draft_hash(const struct record_entry *record, uint32_t count);
+
+/* The record without blocks of the small lane, as if they had never been there. */
+struct coarse_record {
+    ebb_region memory;
+    struct record_entry *record;
+    uint32_t count;
+};
+
+/* False: nothing is left of it, or less than half of its bytes, or there is no memory. */
+bool coarse_make(struct coarse_record *coarse, const struct record_entry *record, uint32_t count);
+
+/* Also of one that is all zero. */
+void coarse_drop(struct coarse_record *coarse);
+
+/*
+ * A draft of a record with draft_hash() `hash`; the draft of a record before it, or NULL, counts
+ * only if its structure is the same. NULL: EBB_E_MEMORY, or EBB_E_SIZE: no step of this kind can
+ * be planned (nothing to place, or more slots than a plan may have).
+ */
+struct draft *draft_from_record(const struct record_entry *record, uint32_t count, uint64_t hash,
+                                const struct draft *before, enum draft_tenure tenure);
+
+struct draft *draft_copy(const struct draft *draft);
+
+/* Each slot gets the larger of its room and the other's, if both have the same structure. True if
+ * one has become larger. NULL: nothing. */
+bool draft_widen(struct draft *draft, const struct draft *other);
+
+/* Slot `number`, if it is placed, gets room for `bytes` at least. True if it had less. */
+bool draft_fit(struct draft *draft, uint32_t number, size_t bytes);
+
+/*
+ * A plan with one user, in memory of its own. NULL: EBB_E_MEMORY, or EBB_E_SIZE: it would be
+ * higher than `height_most`, or than offsets of slots can say.
+ */
+struct plan *draft_plan(const struct draft *draft, const struct packing_effort *effort,
+                        uint64_t height_most);
+
+/* Slot `number`, if it is placed, gets room for `bytes`, more or less than it had. */
+void draft_refit(struct draft *draft, uint32_t number, size_t bytes);
+
+/* NULL: nothing. */
+void draft_drop(struct draft *draft);
+
+#endif

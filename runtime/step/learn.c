@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * learn.c - the policy (see learn.h), a pure function of the steps that it is told of.
+ *
+ * Invariant: a suspended course has no plan; one that has a plan and nothing to record serves it.
+ * Nothing here fails.
+ */
+#include "step/learn.h"
+
+static uint64_t part(uint64_t amount, uint32_t ppm) {
+    return amount / LEARN_MILLION * ppm + amount % LEARN_MILLION * ppm / LEARN_MILLION;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+void learn_start(struct learning *learning) {
+    *learning = (struct learning){.to_record = 2, .mean_ppm = LEARN_MILLION,
+                                  .patience = LEARN_IN_A_ROW, .wait_next = LEARN_WAIT};
+}
+
+void learn_inherit(struct learning *learning, uint64_t hash) {
+    learning->to_record = 0;
+    learning->planned = learning->inherited = true;
+    learning->plan_hash = hash;
+}
+
+enum learn_mode learn_next(const struct learning *learning) {
+    if (learning->to_record)
+        return LEARN_RECORD;
+    return learning->planned ? LEARN_SERVE : LEARN_PLAIN;
+}
+
+/* ---- what a step tells ---- */
+
+static void note_peak(struct learning *learning, uint64_t peak) {
+    if (learning->peak_steps++ >= LEARN_RECENT) {
+        learning->peak_before = learning->peak_now;
+        learning->peak_now = 0;
+        learning->peak_steps = 1;
+    }
+    learning->peak_now = larger(learning->peak_now, peak);
+}
+
+uint64_t learn_height_most(const struct learning *learning) {
+    return part(larger(learning->peak_now, learning->peak_before), LEARN_HEIGHT_PPM) +
+           LEARN_SLACK_BYTES;
+}
+
+/* Share of the bytes that were well served; survivors that had to be copied were not. */
+static uint32_t share_ppm(const struct learn_step *step) {
+    uint64_t all = step->hit_bytes + step->missed_bytes;
+    uint64_t well = step->hit_bytes - (step->escaped_bytes < step->hit_bytes ? step->escaped_bytes
+                                                                             : step->hit_bytes);
+    return all ? (uint32_t)((double)well / (double)all * LEARN_MILLION) : LEARN_MILLION;
+}
+
+static uint64_t reserved_ppm(const struct learn_step *step) {
+    return step->live_peak ? step->reserved_peak * 1000 / (step->live_peak / 1000 + 1) : 0;
+}
+
+static uint64_t moving_mean(uint64_t mean, uint64_t next) {
+    return mean ? part(mean, LEARN_KEEP_PPM) + part(next, LEARN_MILLION - LEARN_KEEP_PPM) : next;
+}
+
+/* Of late steps took more pages than they may, and than best fit took; this one, too. */
+static bool is_bloated(const struct learning *learning, const struct learn_step *step) {
+    return learning->served_ppm > LEARN_MILLION + LEARN_SLACK_PPM &&
+           learning->served_ppm > learning->plain_ppm &&
+           step->reserved_peak > step->live_peak + LEARN_SLACK_BYTES;
+}
+
+static void count_in_a_row(uint32_t *count, bool again) {
+    *count = again ? *count + 1 : 0;
+}
+
+/* ---- what follows ---- */
+
+static enum learn_verdict suspend(struct learning *learning) {
+    learning->suspended = true;
+    learning->planned = false;
+    learning->suspensions++;
+    learning->wait = learning->wait_next;
+    learning->wait_next = learning->wait_next * 2 > LEARN_WAIT_MOST ? LEARN_WAIT_MOST
+                                                                    : learning->wait_next * 2;
+    learning->bad = learning->bloated = learning->wrong = learning->good = 0;
+    learning->fruitless = 0;
+    learning->noted = false;
+    return LEARN_KEEP;
+}
+
+static enum learn_verdict record_again(struct learning *learning) {
+    learning->to_record = 2;
+    learning->bad = learning->wrong = learning->good = 0;
+    learning->noted = false;
+    return LEARN_KEEP;
+}
+
+/* The first step of a course that began with the plan of another one. */
+static enum learn_verdict judge_inherited(struct learning *learning,
+                                          const struct learn_step *step) {
+    learning->inherited = false;
+    return step->complete ? LEARN_FIT : record_again(learning);
+}
+
+static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
+    uint32_t share = share_ppm(step);
+    bool grows = step->complete && step->grown && !learning->no_growth;
+    bool bad = share < LEARN_GOOD_PPM || step->taken_over;
+    if (!grows) /* else there is a better plan already */
+        learning->mean_ppm = (uint32_t)(part(learning->mean_ppm, LEARN_KEEP_PPM) +
+                                        part(share, LEARN_MILLION - LEARN_KEEP_PPM));
+    count_in_a_row(&learning->bad, bad && !grows);
+    learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(step));
+    count_in_a_row(&learning->bloated, is_bloated(learning, step));
+    count_in_a_row(&learning->wrong, step->wrong_bytes > step->tenured_bytes / 4);
+    count_in_a_row(&learning->good, !bad);
+    if (learning->good == LEARN_IN_A_ROW)
+        learning->fruitless = 0;
+    if (learning->good == LEARN_WAIT) {
+        learning->wait_next = LEARN_WAIT;
+        learning->patience = LEARN_IN_A_ROW;
+    }
+    if (learning->bloated >= LEARN_IN_A_ROW)
+        return suspend(learning);
+    learning->repeats = false;
+    if (grows)
+        return LEARN_GROW;
+    if (learning->mean_ppm < LEARN_SUSPEND_PPM && learning->fruitless > LEARN_TRIES)
+        return suspend(learning);
+    if (learning->wrong >= LEARN_IN_A_ROW) {
+        learning->doubtful = true;
+        return record_again(learning);
+    }
+    return learning->bad >= learning->patience ? record_again(learning) : LEARN_KEEP;
+}
+
+/* The second of two records, neither like the other nor like the plan. */
+static enum learn_verdict judge_change(struct learning *learning) {
+    if (learning->suspended) {
+        learning->noted = false;
+        learning->wait = learning->wait_next;
+        return LEARN_KEEP;
+    }
+    learning->fruitless++;
+    if (learning->planned && learning->fruitless > LEARN_TRIES &&
+        learning->patience < LEARN_PATIENCE_MOST)
+        learning->patience *= 2;
+    return LEARN_ADOPT;
+}
+
+static enum learn_verdict judge_record(struct learning *learning, const struct learn_step *step) {
+    bool fine = learning->noted && learning->hash == step->hash;
+    bool coarse = learning->noted && step->coarse_hash &&
+                  learning->coarse_hash == step->coarse_hash;
+    bool like_coarse = learning->planned && learning->plan_coarse && step->coarse_hash &&
+                       learning->plan_hash == step->coarse_hash;
+    bool as_planned = learning->planned && (like_coarse || learning->plan_hash == step->hash);
+    learning->coarse = !fine && (coarse || like_coarse);
+    learning->repeats = fine || coarse;
+    learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(step));
+    learning->hash = step->hash;
+    learning->coarse_hash = step->coarse_hash;
+    learning->noted = true;
+    if (learning->to_record)
+        learning->to_record--;
+    if (learning->records < 2)
+        learning->records++;
+    if (learning->records < 2)
+        return LEARN_NOTE;
+    if (learning->repeats || (as_planned && !learning->doubtful)) {
+        learning->to_record = 0;
+        return LEARN_ADOPT;
+    }
+    return learning->to_record ? LEARN_NOTE : judge_change(learning);
+}
+
+static enum learn_verdict judge_plain(struct learning *learning, const struct learn_step *step) {
+    learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(step));
+    if (learning->to_record || learning->planned)
+        return LEARN_KEEP; /* it was to be something else, and could not */
+    if (learning->wait > 1)
+        learning->wait--;
+    else
+        learning->to_record = 2;
+    return LEARN_KEEP;
+}
+
+enum learn_verdict learn_judge(struct learning *learning, const struct learn_step *step,
+                               bool busy) {
+    note_peak(learning, step->used_peak);
+    if (busy)
+        return LEARN_KEEP;
+    if (step->mode == LEARN_RECORD)
+        return judge_record(learning, step);
+    if (step->mode == LEARN_SERVE)
+        return learning->suspended || learning->to_record ? LEARN_KEEP
+               : learning->inherited                      ? judge_inherited(learning, step)
+                                                          : judge_served(learning, step);
+    return judge_plain(learning, step);
+}
+
+/* ---- what came of it ---- */
+
+void learn_adopted(struct learning *learning, uint64_t hash) {
+    if (learning->repeats) {
+        learning->mean_ppm = LEARN_MILLION;
+        learning->fruitless = 0;
+    }
+    learning->planned = true;
+    learning->plan_coarse = learning->coarse;
+    learning->plan_hash = hash;
+    learning->suspended = learning->no_growth = false;
+    learning->bad = learning->bloated = learning->wrong = 0;
+    learning->served_ppm = 0;
+}
+
+void learn_failed(struct learning *learning, enum learn_verdict verdict) {
+    if (verdict == LEARN_GROW)
+        learning->no_growth = true;
+    else if (!learning->planned)
+        learning->wait = LEARN_WAIT; /* tried again after that */
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * learn.h - when steps are recorded, planned, or left alone: the policy, without any memory.
+ *
+ *                 two records           serves badly, twice
+ *     recording ---------------> serving -----------------> recording two more
+ *         ^                        | fits structure, too small: a larger plan at once
+ *         |                        | hardly any hits, or pages for nothing
+ *         | now and then           v
+ *         +------------------- suspended
+ *
+ * A course is what one site does under one tag. Its steps may overlap in time: a step is told at
+ * its begin what it is, and is judged by what has been learnt until it ends.
+ */
+#ifndef EBB_STEP_LEARN_H
+#define EBB_STEP_LEARN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LEARN_MILLION 1000000u
+
+/* Below this share of bytes served, in so many steps in a row, a plan does not fit: another
+ * structure may repeat by now. One step alone is an odd batch. */
+#define LEARN_GOOD_PPM 900000u
+#define LEARN_IN_A_ROW 2u
+
+/* Each time that new records bring no repetition, patience doubles, up to this many steps: who
+ * never repeats is not recorded every other step. */
+#define LEARN_PATIENCE_MOST 64u
+
+/* The moving mean keeps so much of what it was; below the second a plan is not worth its arena:
+ * best fit alone is as tight. */
+#define LEARN_KEEP_PPM 700000u
+#define LEARN_SUSPEND_PPM 500000u
+
+/* But warming up looks like that, too: so many times new records are tried first. */
+#define LEARN_TRIES 2u
+
+/* A suspended course is looked at again after so many steps; each suspension without LEARN_WAIT
+ * good steps since the last doubles the wait. */
+#define LEARN_WAIT 16u
+#define LEARN_WAIT_MOST 1024u
+
+/* Pages above live bytes that a planned step may take: the larger of a quarter and an amount that
+ * matters to nobody. */
+#define LEARN_SLACK_PPM 250000u
+#define LEARN_SLACK_BYTES ((uint64_t)256 << 10)
+
+/* A plan that is enlarged may be so much higher than the live bytes that recent steps had at their
+ * peak: sizes of steps that never meet in one step add up to more than any step needs. */
+#define LEARN_HEIGHT_PPM 1250000u
+
+/* Steps that "recent" means for peaks. */
+#define LEARN_RECENT 16u
+
+enum learn_mode {
+    LEARN_PLAIN,  /* an ordinary region */
+    LEARN_RECORD, /* its allocations are noted */
+    LEARN_SERVE   /* it follows the plan */
+};
+
+enum learn_verdict {
+    LEARN_KEEP,  /* all stays */
+    LEARN_NOTE,  /* the record is kept, to be compared with the next */
+    LEARN_ADOPT, /* a plan is made from the record */
+    LEARN_GROW,  /* a larger plan is made from the present one and the sizes that did not fit */
+    LEARN_FIT    /* a plan is made from the present one's structure and the sizes of this step */
+};
+
+/* A step that has ended, as far as it matters. */
+struct learn_step {
+    enum learn_mode mode; /* as it was carried out */
+    uint64_t hit_bytes, missed_bytes, escaped_bytes;
+    uint64_t tenured_bytes, wrong_bytes; /* born in the parent; of these: for nothing */
+    uint64_t used_peak, reserved_peak;
+    uint64_t live_peak; /* of used: what was asked for */
+    uint64_t hash; /* of its structure, if it was recorded */
+    uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
+    bool grown;    /* slots were too small */
+    bool complete; /* it did what the plan expects, but for sizes */
+    bool taken_over;
+};
+
+struct learning {
+    uint32_t to_record; /* so many steps are still to be recorded */
+    uint32_t records;   /* so far, at most 2 are counted */
+    uint64_t hash, coarse_hash; /* of the record before */
+    uint64_t plan_hash;         /* of the plan's */
+    bool noted, planned; /* there is such a hash */
+    bool repeats;   /* the last record was like the one before */
+    bool coarse;    /* but for its small blocks: those are left to their lane */
+    bool plan_coarse; /* so is the plan */
+    bool suspended;
+    bool doubtful;  /* only what survived twice is born in the parent */
+    bool no_growth; /* a larger plan would be too high */
+    bool inherited; /* the plan is that of another course */
+    uint32_t mean_ppm;  /* moving mean of the share of bytes that were served */
+    uint32_t fruitless; /* plans in a row adopted without a repetition, that served badly */
+    uint32_t patience;  /* so many bad steps in a row before new records */
+    uint32_t bad, bloated, wrong; /* in a row */
+    uint32_t good;      /* in a row */
+    uint32_t wait, wait_next; /* steps until a suspended course is recorded; next time */
+    uint64_t plain_ppm, served_ppm; /* pages over live bytes, moving means without and with plan */
+    uint64_t peak_now, peak_before; /* highest used peak in this stretch of LEARN_RECENT steps */
+    uint32_t peak_steps;
+    uint64_t suspensions;
+};
+
+void learn_start(struct learning *learning);
+
+/* The course begins with the plan of another one, of a structure with this hash. */
+void learn_inherit(struct learning *learning, uint64_t hash);
+
+/* What a step that begins now is. */
+enum learn_mode learn_next(const struct learning *learning);
+
+/* Takes notice of a step that has ended and says what is to be done. If `busy`, a plan is being
+ * made already: nothing is to be done. */
+enum learn_verdict learn_judge(struct learning *learning, const struct learn_step *step, bool busy);
+
+/* A plan has been made, of a structure with this hash. */
+void learn_adopted(struct learning *learning, uint64_t hash);
+
+/* No plan could be made, or a larger one would be too high. */
+void learn_failed(struct learning *learning, enum learn_verdict verdict);
+
+/* The greatest height that a larger plan may have. */
+uint64_t learn_height_most(const struct learning *learning);
+
+#endif

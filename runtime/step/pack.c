@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pack.c - a draft becomes a plan: sections, packing, proof, tables.
+ *
+ *     slots, by birth   |0 0 0|1 1|2|3 3 3 3|   section: grows where a release came between
+ *     lives             [lower, upper)          upper: section of the first birth after the release
+ *
+ * All that is needed meanwhile lies in one region, which is closed at the end. Invariant: no plan
+ * leaves before packing_is_valid() has agreed to its places; that it does not is a bug in ebb.
+ *
+ * Refuses heights above what was allowed or what offsets of slots can say (EBB_E_SIZE).
+ */
+#include "step/draft.h"
+
+#include "base/check.h"
+#include "base/error.h"
+#include "plan/order.h"
+
+/* What packing needs, all of it in `memory`. */
+struct packing_desk {
+    ebb_region memory;
+    struct packing_buffer *buffers; /* placed slots, by number */
+    uint32_t *numbers;              /* of the slots that they are */
+    uint64_t *offsets;
+    struct ordered *list, *scratch; /* as long as all slots */
+    void *workspace;
+    struct packing_result result;
+};
+
+static bool desk_fill(struct packing_desk *desk, size_t placed, size_t slots) {
+    size_t bytes;
+    if (!packing_workspace_bytes(placed, &bytes))
+        return false;
+    desk->buffers =
+        ebb_region_alloc_array(desk->memory, placed, sizeof *desk->buffers, EBB_UNIT);
+    desk->numbers =
+        ebb_region_alloc_array(desk->memory, placed, sizeof *desk->numbers, EBB_UNIT);
+    desk->offsets =
+        ebb_region_alloc_array(desk->memory, placed, sizeof *desk->offsets, EBB_UNIT);
+    desk->list = ebb_region_alloc_array(desk->memory, slots, sizeof *desk->list, EBB_UNIT);
+    desk->scratch = ebb_region_alloc_array(desk->memory, slots, sizeof *desk->scratch, EBB_UNIT);
+    desk->workspace = ebb_region_alloc(desk->memory, bytes, EBB_UNIT);
+    return desk->buffers && desk->numbers && desk->offsets && desk->list && desk->scratch &&
+           desk->workspace;
+}
+
+static bool desk_open(struct packing_desk *desk, const struct draft *draft) {
+    ebb_pool *pool = draft->desk ? draft->desk : plan_pool();
+    *desk = (struct packing_desk){.memory = {NULL, 0}};
+    if (!pool)
+        return false;
+    desk->memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "packing", .pool = pool));
+    if (!ebb_region_is_open(desk->memory))
+        return false;
+    if (desk_fill(desk, draft->placed, draft->count))
+        return true;
+    ebb_region_close(desk->memory);
+    return false;
+}
+
+/* ---- lives ---- */
+
+/* The births of placed slots, with the section that each of them falls into. */
+static uint32_t list_births(struct packing_desk *desk, const struct draft *draft) {
+    uint32_t placed = 0, section = 0, passed = 0;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const struct draft_slot *slot = &draft->slots[i];
+        if (!slot->room)
+            continue;
+        if (placed && slot->passed != passed)
+            section++;
+        passed = slot->passed;
+        desk->numbers[placed] = i;
+        desk->buffers[placed++] = (struct packing_buffer){
+            .lower = section, .upper = PLAN_NEVER, .align = slot->align,
+            .bytes = (uint64_t)slot->room * RANGE_GRANULE};
+    }
+    return section + 1;
+}
+
+/* The released ones by rank: all ranks below `released` are there, each once. */
+static void list_releases(struct packing_desk *desk, const struct draft *draft) {
+    for (uint32_t at = 0; at < draft->placed; at++) {
+        uint32_t rank = draft->slots[desk->numbers[at]].rank;
+        if (rank != PLAN_NEVER)
+            desk->list[rank].index = at;
+    }
+}
+
+static void set_lives(struct packing_desk *desk, const struct draft *draft) {
+    uint32_t sections = list_births(desk, draft), born = 0;
+    list_releases(desk, draft);
+    for (uint32_t rank = 0; rank < draft->released; rank++) {
+        while (born < draft->placed && draft->slots[desk->numbers[born]].passed <= rank)
+            born++;
+        desk->buffers[desk->list[rank].index].upper =
+            born < draft->placed ? desk->buffers[born].lower : sections;
+    }
+    for (uint32_t at = 0; at < draft->placed; at++)
+        if (desk->buffers[at].upper == PLAN_NEVER)
+            desk->buffers[at].upper = sections;
+}
+
+/* ---- tables ---- */
+
+/* Tables of a plan, in its own memory; the plan itself is the first block of it. */
+struct tables {
+    struct plan_slot *slots;
+    uint32_t *order, *places, *by_key;
+};
+
+static bool take_tables(struct plan *plan, const struct draft *draft, struct tables *tables) {
+    ebb_region memory = plan->memory;
+    tables->slots = ebb_region_alloc_array(memory, draft->count, sizeof *tables->slots, EBB_UNIT);
+    tables->order = ebb_region_alloc_array(memory, (size_t)draft->released + 1,
+                                           sizeof *tables->order, EBB_UNIT);
+    tables->places = ebb_region_alloc_array(memory, size_larger(draft->placed, 1),
+                                            sizeof *tables->places, EBB_UNIT);
+    tables->by_key =
+        draft->keyed
+            ? ebb_region_alloc_array(memory, draft->count, sizeof *tables->by_key, EBB_UNIT)
+            : NULL;
+    return tables->slots && tables->order && tables->places && (tables->by_key || !draft->keyed);
+}
+
+static struct plan *plan_create(const struct draft *draft, struct tables *tables) {
+    ebb_region memory =
+        ebb_region_open(EBB_REGION_OPTIONS(.name = "plan", .pool = plan_pool()));
+    if (!ebb_region_is_open(memory))
+        return NULL;
+    struct plan *plan = ebb_region_alloc_zeroed(memory, sizeof *plan, EBB_UNIT);
+    if (plan) {
+        plan->memory = memory;
+        atomic_init(&plan->users, 1);
+    }
+    if (plan && take_tables(plan, draft, tables))
+        return plan;
+    ebb_region_close(memory);
+    return NULL;
+}
+
+static void fill_slots(struct plan *plan, const struct draft *draft,
+                       const struct packing_desk *desk, struct plan_slot *slots) {
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const struct draft_slot *slot = &draft->slots[i];
+        slots[i] = (struct plan_slot){.room = slot->room, .passed = slot->passed,
+                                      .key = slot->key, .tenured = slot->tenured,
+                                      .align_log2 = slot->align_log2};
+        plan->tenures |= slot->tenured;
+    }
+    for (uint32_t at = 0; at < draft->placed; at++)
+        slots[desk->numbers[at]].offset = (uint32_t)(desk->offsets[at] / RANGE_GRANULE);
+}
+
+static void fill_order(uint32_t *order, const struct draft *draft) {
+    for (uint32_t i = 0; i < draft->count; i++)
+        if (draft->slots[i].rank != PLAN_NEVER)
+            order[draft->slots[i].rank] = i;
+    order[draft->released] = draft->count;
+}
+
+static void sort_numbers(struct packing_desk *desk, uint32_t count, uint32_t *numbers) {
+    order_sort(desk->list, desk->scratch, count);
+    for (uint32_t i = 0; i < count; i++)
+        numbers[i] = desk->list[i].index;
+}
+
+static void fill_places(uint32_t *places, const struct draft *draft, struct packing_desk *desk) {
+    for (uint32_t at = 0; at < draft->placed; at++)
+        desk->list[at] = (struct ordered){desk->offsets[at], desk->numbers[at]};
+    sort_numbers(desk, draft->placed, places);
+}
+
+static void fill_by_key(uint32_t *by_key, const struct draft *draft, struct packing_desk *desk) {
+    for (uint32_t i = 0; i < draft->count; i++)
+        desk->list[i] = (struct ordered){draft->slots[i].key, i};
+    sort_numbers(desk, draft->count, by_key);
+}
+
+static size_t widest_align(const struct packing_desk *desk, uint32_t placed) {
+    size_t align = EBB_UNIT;
+    for (uint32_t at = 0; at < placed; at++)
+        align = size_larger(align, desk->buffers[at].align);
+    return align;
+}
+
+static struct plan *write_plan(const struct draft *draft, struct packing_desk *desk) {
+    struct tables tables;
+    struct plan *plan = plan_create(draft, &tables);
+    if (!plan)
+        return NULL;
+    plan->slot_count = draft->count;
+    plan->order_count = draft->released;
+    plan->placed_count = draft->placed;
+    plan->height_bytes = size_align(size_larger((size_t)desk->result.height, 1), EBB_PAGE);
+    plan->coarse = draft->coarse;
+    plan->max_live_bytes = (size_t)desk->result.max_live;
+    plan->align = widest_align(desk, draft->placed);
+    fill_slots(plan, draft, desk, tables.slots);
+    fill_order(tables.order, draft);
+    fill_places(tables.places, draft, desk);
+    if (draft->keyed)
+        fill_by_key(tables.by_key, draft, desk);
+    plan->slots = tables.slots;
+    plan->order = tables.order;
+    plan->places = tables.places;
+    plan->by_key = tables.by_key;
+    return plan;
+}
+
+/* ---- packing ---- */
+
+static struct plan *pack(const struct draft *draft, const struct packing_effort *effort,
+                         uint64_t height_most, struct packing_desk *desk) {
+    uint64_t sayable = (uint64_t)UINT32_MAX * RANGE_GRANULE;
+    uint64_t most = height_most < sayable ? height_most : sayable;
+    set_lives(desk, draft);
+    if (packing_solve(desk->buffers, draft->placed, effort, desk->workspace, desk->offsets,
+                      &desk->result) != 0)
+        return NULL;
+    CHECK_ALWAYS(packing_is_valid(desk->buffers, desk->offsets, draft->placed,
+                                  desk->result.height, desk->workspace));
+    if (desk->result.height > most) {
+        error_set(EBB_E_SIZE, "a plan would need %llu bytes, above %llu",
+                  (unsigned long long)desk->result.height, (unsigned long long)most);
+        return NULL;
+    }
+    return write_plan(draft, desk);
+}
+
+static uint64_t sum_of_rooms(const struct draft *draft) {
+    uint64_t granules = 0;
+    for (uint32_t i = 0; i < draft->count; i++)
+        granules += draft->slots[i].room;
+    return granules * RANGE_GRANULE;
+}
+
+struct plan *draft_plan(const struct draft *draft, const struct packing_effort *effort,
+                        uint64_t height_most) {
+    struct packing_desk desk;
+    if (!draft->placed && !draft->tenured) {
+        error_set(EBB_E_SIZE, "none of %u blocks has a place in a plan", draft->count);
+        return NULL;
+    }
+    if (sum_of_rooms(draft) > PLAN_ROOMS_MOST) {
+        error_set(EBB_E_SIZE, "%u blocks of a plan have %llu bytes together, at most %llu can be",
+                  draft->placed, (unsigned long long)sum_of_rooms(draft),
+                  (unsigned long long)PLAN_ROOMS_MOST);
+        return NULL;
+    }
+    if (!desk_open(&desk, draft))
+        return NULL;
+    struct plan *plan = pack(draft, effort, height_most, &desk);
+    ebb_region_close(desk.memory);
+    return plan;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ring.c - ended steps that stay readable.
+ *
+ *     ring of 2     | step 6 | step 7 | step 5 |   step 8 begins: the region of step 5 closes
+ *                             berth of step 8 = 8 modulo 3
+ *
+ * Invariant: a region in a berth is open and its hook leads there; whoever closes it, a step that
+ * begins or a parent that ends, takes it out. Fails only where a lane is made.
+ */
+#include "step/site.h"
+
+#include "base/error.h"
+
+static unsigned berth_count(const struct lane *lane) {
+    return lane->site->options.ring + 1;
+}
+
+/* The region is closed with its parent. */
+static void forget(struct step_hook *hook) {
+    struct berth *berth = (struct berth *)hook;
+    pthread_mutex_lock(&berth->lane->site->lock);
+    berth->region = NULL;
+    pthread_mutex_unlock(&berth->lane->site->lock);
+}
+
+bool ring_create(struct lane *lane) {
+    unsigned count = berth_count(lane);
+    lane->ring =
+        ebb_region_alloc_zeroed(lane->site->memory, count * sizeof *lane->ring, EBB_UNIT);
+    if (!lane->ring)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        lane->ring[i].hook.closed = forget;
+        lane->ring[i].lane = lane;
+    }
+    return true;
+}
+
+bool ring_hangs_below_a_parent(const struct lane *lane) {
+    for (unsigned i = 0; i < berth_count(lane); i++)
+        if (lane->ring[i].region && lane->ring[i].has_parent)
+            return true;
+    return false;
+}
+
+struct berth *ring_present(const struct lane *lane) {
+    return &lane->ring[(lane->steps - 1) % berth_count(lane)];
+}
+
+struct region *ring_oldest(const struct lane *lane) {
+    pthread_mutex_lock(&lane->site->lock);
+    struct region *region = lane->ring[lane->steps % berth_count(lane)].region;
+    pthread_mutex_unlock(&lane->site->lock);
+    return region;
+}
+
+static struct region *take_out(struct berth *berth) {
+    struct region *region = berth->region;
+    berth->region = NULL;
+    if (region)
+        region->step = NULL;
+    return region;
+}
+
+struct region *ring_turn(struct lane *lane) {
+    pthread_mutex_lock(&lane->site->lock);
+    lane->steps++;
+    struct region *region = take_out(ring_present(lane));
+    pthread_mutex_unlock(&lane->site->lock);
+    return region;
+}
+
+bool ring_keep(struct lane *lane, struct region *region) {
+    struct berth *berth = ring_present(lane);
+    if (!lane->site->options.ring)
+        return false;
+    pthread_mutex_lock(&lane->site->lock);
+    berth->region = region;
+    berth->has_parent = region->parent != NULL;
+    region->step = &berth->hook;
+    pthread_mutex_unlock(&lane->site->lock);
+    return true;
+}
+
+void ring_end(struct lane *lane) {
+    struct ebb_closed closed = {0, 0};
+    for (unsigned i = 0; i < berth_count(lane); i++) {
+        struct berth *berth = &lane->ring[i];
+        struct region *region = take_out(berth);
+        if (region)
+            region_close(region, &closed);
+        for (unsigned k = 0; k < SITE_COURSES; k++)
+            if (berth->tracks[k])
+                track_destroy(berth->tracks[k]);
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * search.c - better plans, in a thread of the site's own.
+ *
+ * The thread is made when it is first needed and sleeps between plans; it has a copy of the draft,
+ * so the site goes on. Its plan takes the place of the one that it was asked to beat, if that is
+ * still there. Invariant: what the thread was given is its own until `plan` is NULL again.
+ *
+ * A site that cannot have a thread does without. At its end the search is broken off: the clock
+ * that the search looks at says that time is up.
+ */
+#include "step/site.h"
+
+#include "base/os.h"
+
+#include <signal.h>
+
+/* A plan this much above the bytes alive is worth a search; one that much is good enough. */
+#define SEARCH_FROM_PPM 10000u
+#define SEARCH_TO_PPM 1000u
+
+struct searcher {
+    struct ebb_site *site;
+    pthread_t thread;
+    pthread_cond_t asked;
+    atomic_bool ending;
+    /* what is searched for; plan NULL: nothing */
+    struct course *course;
+    struct draft *draft;
+    struct plan *plan; /* to be beaten; with a user */
+};
+
+/* ---- the thread ---- */
+
+static _Thread_local const atomic_bool *ending;
+
+static uint64_t time_left(void) {
+    /* relaxed: nothing is read because of it */
+    return atomic_load_explicit(ending, memory_order_relaxed) ? UINT64_MAX : os.now_ns();
+}
+
+static struct plan *search(const struct searcher *searcher, uint64_t budget_ns) {
+    const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = SEARCH_TO_PPM,
+                                          .search_ns = budget_ns, .clock_ns = time_left};
+    return draft_plan(searcher->draft, &effort, searcher->plan->height_bytes - 1);
+}
+
+/* Lock held. What is not used any more is left in *plan. */
+static void publish(struct searcher *searcher, struct plan **plan) {
+    struct course *course = searcher->course;
+    struct ebb_site_stats *stats = &searcher->site->stats;
+    if (!*plan || course->plan != searcher->plan || course->planning)
+        return;
+    course->plan = *plan;
+    stats->plans++;
+    stats->plan_slots = course->plan->slot_count;
+    stats->plan_height = course->plan->height_bytes;
+    stats->plan_max_live = course->plan->max_live_bytes;
+    *plan = searcher->plan; /* the course's share of it */
+}
+
+static void look_for_a_plan(struct searcher *searcher) {
+    pthread_mutex_t *lock = &searcher->site->lock;
+    uint64_t budget_ns = searcher->site->options.search_ns, began = os.now_ns();
+    pthread_mutex_unlock(lock);
+    struct plan *plan = search(searcher, budget_ns);
+    pthread_mutex_lock(lock);
+    publish(searcher, &plan);
+    searcher->site->stats.planning_ns += os.now_ns() - began;
+    plan_drop(plan);
+    plan_drop(searcher->plan);
+    draft_drop(searcher->draft);
+    searcher->plan = NULL;
+}
+
+static void *search_on(void *context) {
+    struct searcher *searcher = context;
+    ending = &searcher->ending;
+    pthread_mutex_lock(&searcher->site->lock);
+    while (!searcher->ending) {
+        if (searcher->plan)
+            look_for_a_plan(searcher);
+        else
+            pthread_cond_wait(&searcher->asked, &searcher->site->lock);
+    }
+    pthread_mutex_unlock(&searcher->site->lock);
+    return NULL;
+}
+
+/* ---- the site ---- */
+
+/* Signals of the program are not for the thread. */
+static int start(struct searcher *searcher) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&searcher->thread, NULL, search_on, searcher);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static struct searcher *searcher_of(struct ebb_site *site) {
+    if (site->searcher)
+        return site->searcher;
+    struct searcher *searcher =
+        ebb_region_alloc_zeroed(site->memory, sizeof *searcher, EBB_UNIT);
+    if (!searcher)
+        return NULL;
+    searcher->site = site;
+    pthread_cond_init(&searcher->asked, NULL);
+    if (start(searcher) != 0) {
+        pthread_cond_destroy(&searcher->asked);
+        ebb_region_release(site->memory, searcher);
+        return NULL;
+    }
+    return site->searcher = searcher;
+}
+
+static bool is_worth_it(const struct plan *plan) {
+    uint64_t slack = (uint64_t)plan->max_live_bytes / LEARN_MILLION * SEARCH_FROM_PPM;
+    return plan->height_bytes > plan->max_live_bytes + size_larger((size_t)slack, EBB_PAGE);
+}
+
+void search_ask(struct ebb_site *site, struct course *course) {
+    if (!is_worth_it(course->plan))
+        return;
+    struct searcher *searcher = searcher_of(site);
+    struct draft *draft = searcher && !searcher->plan ? draft_copy(course->draft) : NULL;
+    if (!draft)
+        return;
+    plan_share(course->plan);
+    searcher->course = course;
+    searcher->draft = draft;
+    searcher->plan = course->plan;
+    pthread_cond_signal(&searcher->asked);
+}
+
+void search_end(struct ebb_site *site) {
+    struct searcher *searcher = site->searcher;
+    if (!searcher)
+        return;
+    pthread_mutex_lock(&site->lock);
+    searcher->ending = true;
+    pthread_cond_signal(&searcher->asked);
+    pthread_mutex_unlock(&site->lock);
+    pthread_join(searcher->thread, NULL);
+    if (searcher->plan) { /* it was asked and did not begin */
+        plan_drop(searcher->plan);
+        draft_drop(searcher->draft);
+    }
+    pthread_cond_destroy(&searcher->asked);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * seat.h - which thread this is, and whether another one has ended.
+ *
+ * A thread takes a seat when it is first asked and leaves it when it ends. Where all seats are
+ * taken, a thread stands: it has a number like any other, but nobody sees it end.
+ */
+#ifndef EBB_STEP_SEAT_H
+#define EBB_STEP_SEAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct seat {
+    uint64_t thread; /* number of the thread, from 1, never used again */
+    uint32_t place;  /* SEAT_NONE: it stands */
+};
+
+#define SEAT_COUNT 1024u
+#define SEAT_NONE UINT32_MAX
+
+/* That of the calling thread. Never fails. */
+struct seat seat_own(void);
+
+/* True if that thread has ended; what it did happened before. */
+bool seat_is_left(struct seat seat);
+
+#endif

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * site.c - sites: their birth, their end, their counters (see site.h).
+ *
+ * A site lies in a region of its own, with its lanes; no memory is wanted from the program.
+ * Invariant: `open_steps` lanes are open. Refuses options that make no sense (EBB_E_ARGUMENT) and
+ * the end of a site with an open step (EBB_E_BUSY).
+ */
+#include "step/site.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+
+static const struct ebb_site_options defaults = {.size = sizeof(struct ebb_site_options)};
+
+/* ---- birth ---- */
+
+static int check_options(const struct ebb_site_options *options) {
+    if (options->size != sizeof *options)
+        return error_set(EBB_E_ARGUMENT, "site options: size field is %zu, expected %zu",
+                         options->size, sizeof *options);
+    if (options->ring > SITE_RING_MOST)
+        return error_set(EBB_E_ARGUMENT, "site options: a ring of %u, above %u", options->ring,
+                         SITE_RING_MOST);
+    return 0;
+}
+
+static struct ebb_site *make_site(ebb_region memory, const struct ebb_site_options *options) {
+    struct ebb_site *site = ebb_region_alloc_zeroed(memory, sizeof *site, EBB_UNIT);
+    if (!site)
+        return NULL;
+    pthread_mutex_init(&site->lock, NULL); /* never fails here: default attributes */
+    site->memory = memory;
+    site->options = *options;
+    snprintf(site->name, sizeof site->name, "%s", options->name ? options->name : "site");
+    site->options.name = site->name;
+    site->stats.size = sizeof site->stats;
+    return site;
+}
+
+struct ebb_site *ebb_site_create(const struct ebb_site_options *options) {
+    if (!options)
+        options = &defaults;
+    if (check_options(options) != 0)
+        return NULL;
+    ebb_pool *pool = plan_pool();
+    if (!pool)
+        return NULL;
+    ebb_region memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "site", .pool = pool));
+    if (!ebb_region_is_open(memory))
+        return NULL;
+    struct ebb_site *site = make_site(memory, options);
+    if (!site)
+        ebb_region_close(memory);
+    return site;
+}
+
+/* ---- end ---- */
+
+int ebb_site_destroy(struct ebb_site *site) {
+    if (!site)
+        return 0;
+    pthread_mutex_lock(&site->lock); /* whoever ended the last step is done with the site */
+    uint64_t open = site->open_steps;
+    pthread_mutex_unlock(&site->lock);
+    if (open)
+        return error_set(EBB_E_BUSY, "site '%s' has %llu open steps", site->name,
+                         (unsigned long long)open);
+    search_end(site);
+    for (struct lane *lane = site->lanes; lane; lane = lane->next)
+        ring_end(lane);
+    for (unsigned i = 0; i < site->course_count; i++)
+        course_end(&site->courses[i]);
+    pthread_mutex_destroy(&site->lock);
+    ebb_region_close(site->memory);
+    return 0;
+}
+
+/* ---- counters ---- */
+
+static struct ebb_churn_budget spent_by(const struct ended *ended) {
+    const struct track_seen *seen = &ended->seen;
+    return (struct ebb_churn_budget){
+        .bytes = ended->cost.requested.total + seen->tenured_right_bytes +
+                 seen->tenured_wrong_bytes,
+        .allocations = ended->cost.blocks.total + seen->tenured_right + seen->tenured_wrong,
+        .promoted_bytes = ended->promoted_bytes,
+        .reserved_bytes = ended->cost.reserved.peak,
+    };
+}
+
+static void count_seen(struct ebb_site_stats *stats, const struct track_seen *seen) {
+    stats->planned_steps += seen->served;
+    stats->recorded_steps += seen->recorded;
+    stats->hits += seen->hits;
+    stats->hit_bytes += seen->hit_bytes;
+    stats->missed += seen->missed;
+    stats->missed_bytes += seen->missed_bytes;
+    stats->tenured_right += seen->tenured_right;
+    stats->tenured_right_bytes += seen->tenured_right_bytes;
+    stats->tenured_wrong += seen->tenured_wrong;
+    stats->tenured_wrong_bytes += seen->tenured_wrong_bytes;
+    stats->takeovers += seen->taken_over;
+}
+
+void site_count(struct lane *lane, const struct ended *ended, struct excess *excess) {
+    struct ebb_site *site = lane->site;
+    struct ebb_site_stats *stats = &site->stats;
+    struct ebb_churn_budget spent = spent_by(ended);
+    pthread_mutex_lock(&site->lock);
+    stats->excesses += excess_find(excess, &site->options, stats->steps, &spent);
+    stats->steps++;
+    stats->allocations += spent.allocations;
+    stats->allocated_bytes += spent.bytes;
+    stats->strays += ended->strays;
+    stats->used_peak = size_larger(stats->used_peak, ended->cost.used.peak);
+    stats->reserved_peak = size_larger(stats->reserved_peak, ended->cost.reserved.peak);
+    count_seen(stats, &ended->seen);
+    pthread_mutex_unlock(&site->lock);
+}
+
+int ebb_site_read_stats(struct ebb_site *site, struct ebb_site_stats *stats) {
+    if (!site || !stats || stats->size != sizeof *stats)
+        return error_set(EBB_E_ARGUMENT, "site stats: site %p, size field is %zu, expected %zu",
+                         (void *)site, stats ? stats->size : 0, sizeof *stats);
+    pthread_mutex_lock(&site->lock);
+    *stats = site->stats;
+    stats->suspended = site->newest && site->newest->learning.suspended;
+    pthread_mutex_unlock(&site->lock);
+    return 0;
+}

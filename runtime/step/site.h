@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * site.h - the body of a site, its lanes and courses.
+ *
+ *     site.c     create, destroy, counters
+ *     lane.c     which lane a step gets
+ *     ring.c     ended steps that stay readable
+ *     step.c     begin and end
+ *     budget.h   what a step may cost
+ *     course.c   what follows from a step: records become drafts, drafts plans
+ *     learn.h    the policy
+ *     draft.h    records as drafts, drafts as plans
+ *     search.c   better plans, in a thread of the site's own
+ *     seat.h     which thread this is
+ *
+ *     site --- lanes    one for each step that is open at once: its rings, its tracks
+ *         `--- courses  one for each tag: what was learnt, the plan that is shared
+ *
+ * The mutex protects all of it but what belongs to an open step: its lane's fields under "open",
+ * its region, its track. It is never held while regions of the caller's open or close, nor while a
+ * plan is made: `planning` then keeps others from the course's drafts.
+ */
+#ifndef EBB_STEP_SITE_H
+#define EBB_STEP_SITE_H
+
+#include "step/budget.h"
+#include "step/draft.h"
+#include "step/learn.h"
+#include "step/seat.h"
+
+#include <ebb/step.h>
+
+#include <pthread.h>
+
+#define SITE_COURSES 16u /* tags that are learnt; steps of any other are ordinary regions */
+#define SITE_RING_MOST 64u
+
+struct course {
+    uint64_t tag;
+    struct learning learning;
+    struct plan *plan;    /* NULL: none */
+    struct draft *draft;  /* what it was made from */
+    struct draft *noted;  /* of the last record, to be compared with the next */
+    bool planning;        /* a thread is at work with the drafts */
+};
+
+/* A place in the ring of a lane, for the region of one step and what follows or records it. */
+struct berth {
+    struct step_hook hook;
+    struct lane *lane;
+    struct region *region; /* of an ended step; NULL: none, or it was closed with its parent */
+    bool has_parent;
+    struct track *tracks[SITE_COURSES]; /* made when they are needed */
+};
+
+struct lane {
+    struct step_hook hook; /* of the region of the open step */
+    struct ebb_site *site;
+    struct lane *next;     /* all lanes of the site */
+    struct seat owner;     /* began a step here last */
+    bool is_open;
+    uint64_t steps;        /* so many began here */
+    struct berth *ring;    /* one more than the site's ring; step k's is k modulo that */
+    /* open */
+    struct region *region;
+    struct course *course; /* NULL: not learnt from */
+    struct track *track;   /* NULL: nothing follows or records */
+    enum learn_mode mode;
+};
+
+struct ebb_site {
+    pthread_mutex_t lock;
+    ebb_region memory; /* of the site and its lanes */
+    struct lane *lanes;
+    uint64_t open_steps;
+    struct course courses[SITE_COURSES];
+    unsigned course_count;
+    struct course *newest; /* the one that a step belonged to last */
+    struct ebb_site_stats stats;
+    struct ebb_site_options options;
+    struct searcher *searcher; /* NULL: none yet */
+    char name[REGION_NAME_BYTES];
+};
+
+/* ---- site.c ---- */
+
+/* What a step was, when it ends. */
+struct ended {
+    struct track_seen seen;
+    struct ebb_region_stats cost;
+    uint64_t promoted_bytes;
+    uint64_t strays;
+    ebb_pool *pool; /* of its region */
+};
+
+/* Adds it to the counters and compares it with the budget. */
+void site_count(struct lane *lane, const struct ended *ended, struct excess *excess);
+
+/* ---- lane.c ---- */
+
+/* What a step that begins gets. */
+struct ticket {
+    struct lane *lane;
+    struct course *course; /* or NULL */
+    enum learn_mode mode;
+    struct plan *plan; /* with a user for the step; NULL: none */
+};
+
+/* A lane for the calling thread, which is then open. False with EBB_E_MEMORY. */
+bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
+
+/* The step has ended. */
+void lane_release(struct lane *lane);
+
+/* ---- ring.c ---- */
+
+/* The berths of a lane that is being made; false with EBB_E_MEMORY. */
+bool ring_create(struct lane *lane);
+
+/* True if a region in it has a parent: whoever closes it must be the one who uses that. */
+bool ring_hangs_below_a_parent(const struct lane *lane);
+
+/* The berth of the step that began last. */
+struct berth *ring_present(const struct lane *lane);
+
+/* The region that a step that begins takes the place of; NULL: none. */
+struct region *ring_oldest(const struct lane *lane);
+
+/* A step begins: the oldest region is taken out, to be closed; NULL: none. */
+struct region *ring_turn(struct lane *lane);
+
+/* The region of the step that has ended stays, if there is a ring. */
+bool ring_keep(struct lane *lane, struct region *region);
+
+/* Closes everything, ends the tracks. */
+void ring_end(struct lane *lane);
+
+/* ---- course.c ---- */
+
+/* Learns from the lane's step, whose region is closed or in the ring. No lock held. Keeps failures
+ * to itself. */
+void course_learn(struct lane *lane, const struct ended *ended);
+
+/* Forgets everything. */
+void course_end(struct course *course);
+
+/* ---- search.c ---- */
+
+/* A thread looks for a better plan than `plan`, made from `draft`, if it is not busy. Lock held. */
+void search_ask(struct ebb_site *site, struct course *course);
+
+/* Ends the thread, if there is one. No lock held. */
+void search_end(struct ebb_site *site);
+
+#endif

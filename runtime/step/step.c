@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step.c - steps begin and end (see ebb/step.h).
+ *
+ *     begin    a lane, a region; then the oldest of the ring closes, then the track is tied
+ *     end      counters are read, the track is done, the site learns, the region goes or stays
+ *
+ * Invariant: the hook of a step's region leads to its lane exactly while the step is open. A region
+ * that closes by other means, as with its parent, ends its step; nothing is learnt from that.
+ *
+ * Only a lane or a region can be wanting at begin: without memory for learning a step is an
+ * ordinary region. Refuses steps that have ended or never began (EBB_E_STALE, EBB_E_ARGUMENT).
+ */
+#include "step/site.h"
+
+#include "base/error.h"
+#include "region/small.h"
+
+/* ---- begin ---- */
+
+/* The region was closed with its parent, or by mistake. */
+static void region_was_closed(struct step_hook *hook) {
+    lane_release((struct lane *)hook);
+}
+
+/* The track of the step's berth, with the plan that is to be served; NULL: no memory, or no use. */
+static struct track *ready_track(const struct ticket *ticket) {
+    struct track **track;
+    if (!ticket->course)
+        return NULL;
+    track = &ring_present(ticket->lane)->tracks[ticket->course - ticket->lane->site->courses];
+    if (*track && (*track)->region) /* its region is being closed: by whoever takes this step */
+        return NULL;
+    if (*track && ticket->mode != LEARN_SERVE)
+        track_rest(*track);
+    if (ticket->mode == LEARN_PLAIN)
+        return NULL;
+    if (!*track)
+        *track = track_create();
+    if (*track && (*track)->plan != ticket->plan && track_follow(*track, ticket->plan) != 0)
+        return NULL;
+    return *track;
+}
+
+static void set_out(const struct ticket *ticket, struct region *region) {
+    struct lane *lane = ticket->lane;
+    error_mute();
+    lane->track = ready_track(ticket);
+    error_unmute();
+    lane->region = region;
+    lane->course = ticket->course;
+    lane->mode = lane->track ? ticket->mode : LEARN_PLAIN;
+    lane->hook.closed = region_was_closed;
+    region->step = &lane->hook;
+    if (lane->track)
+        track_tie(lane->track, region, lane->mode == LEARN_SERVE, lane->mode == LEARN_RECORD);
+}
+
+/* The region of the step, in whose place in the ring nobody is any more; or not open. */
+static ebb_region open_region(struct lane *lane, ebb_region parent) {
+    struct ebb_site *site = lane->site;
+    struct region *oldest = ring_oldest(lane), *above = parent.lane ? region_peek(parent) : NULL;
+    if (oldest && above && (above == oldest || region_is_above(oldest, above))) {
+        error_set(EBB_E_STALE, "a step of site '%s' below '%s', which closes for it", site->name,
+                  above->name);
+        return region_handle(NULL);
+    }
+    ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(
+        .name = site->name, .parent = parent, .pool = parent.lane ? NULL : site->options.pool));
+    oldest = ebb_region_is_open(region) ? ring_turn(lane) : NULL;
+    if (!oldest)
+        return region;
+    error_mute();
+    ebb_region_close(region_handle(oldest));
+    error_unmute();
+    if (!ebb_region_is_open(region))
+        error_set(EBB_E_STALE, "a step of site '%s': a cleanup has closed its parent", site->name);
+    return region;
+}
+
+ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t tag) {
+    const ebb_step none = {region_handle(NULL), NULL};
+    struct ticket ticket;
+    if (!site) {
+        error_set(EBB_E_ARGUMENT, "a step of tag %llu begins without a site",
+                  (unsigned long long)tag);
+        return none;
+    }
+    if (!lane_take(site, tag, &ticket))
+        return none;
+    ebb_region region = open_region(ticket.lane, parent);
+    if (ebb_region_is_open(region))
+        set_out(&ticket, (struct region *)region.lane);
+    else
+        lane_release(ticket.lane);
+    plan_drop(ticket.plan);
+    return ebb_region_is_open(region) ? (ebb_step){region, ticket.lane} : none;
+}
+
+ebb_step ebb_step_begin(ebb_site *site, uint64_t tag) {
+    return ebb_step_begin_under(site, (ebb_region){NULL, 0}, tag);
+}
+
+/* ---- end ---- */
+
+/* The lane of a step that is open and may end now; NULL with an error. */
+static struct lane *find_open(ebb_step step) {
+    struct region *region = region_find(step.region);
+    if (!region)
+        return NULL;
+    if (!region->step || region->step->closed != region_was_closed)
+        error_set(EBB_E_STALE, "region '%s' is not that of an open step: it has ended, or was none",
+                  region->name);
+    else if ((void *)region->step != step.lane)
+        error_set(EBB_E_ARGUMENT, "region '%s' is that of another step", region->name);
+    else if (region->closing)
+        region_is_closing(region);
+    else
+        return (struct lane *)region->step;
+    return NULL;
+}
+
+/* From here on the step is over, but its lane is not free and its region still open. */
+static void finish(struct lane *lane, uint64_t promoted_bytes, struct ended *ended) {
+    struct region *region = lane->region;
+    *ended = (struct ended){.promoted_bytes = promoted_bytes, .pool = region->pool};
+    region->step = NULL;
+    ended->cost.size = sizeof ended->cost;
+    error_mute();
+    if (lane->track)
+        track_finish(lane->track, &ended->seen);
+    ebb_region_read_stats(region_handle(region), &ended->cost);
+    ended->strays = region->strays;
+    error_unmute();
+}
+
+/* The region closes or stays for the ring, the site learns, the lane is free. */
+static int retire(struct lane *lane, const struct ended *ended) {
+    struct region *region = lane->region;
+    struct excess excess;
+    int result = 0;
+    if (!ring_keep(lane, region))
+        result = ebb_region_close(region_handle(region));
+    error_mute();
+    course_learn(lane, ended);
+    error_unmute();
+    site_count(lane, ended, &excess);
+    lane_release(lane);
+    excess_tell(&excess);
+    return result;
+}
+
+int ebb_step_end(ebb_step step) {
+    struct ended ended;
+    struct lane *lane = find_open(step);
+    if (!lane)
+        return error_latest();
+    finish(lane, 0, &ended);
+    return retire(lane, &ended);
+}
+
+/* Of the step, those that were born in the parent included, and below it. */
+static uint64_t live_blocks(const struct lane *lane) {
+    struct region *region = lane->region;
+    remote_look(region);
+    uint64_t blocks = lane->track ? track_count_born(lane->track) : 0;
+    for (struct region *at = region; at; at = region_next_below(at, region)) {
+        small_fold(at);
+        blocks += flow_now(&at->counted);
+    }
+    return blocks;
+}
+
+int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
+                         size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks) {
+    struct ebb_promoted spent = {0};
+    struct ended ended;
+    struct lane *lane = find_open(step);
+    if (!lane)
+        return error_latest();
+    if (target.lane == step.region.lane && target.generation == step.region.generation)
+        return error_set(EBB_E_NOT_ANCESTOR, "the step of region '%s' cannot keep into itself",
+                         lane->region->name);
+    int result = ebb_promote(step.region, target, survivors, count, &spent);
+    if (result)
+        return result;
+    const struct region *keeper = (const struct region *)target.lane;
+    size_t pinned = keeper->pinned;
+    uint64_t alive = live_blocks(lane);
+    finish(lane, spent.copied_bytes + spent.relinked_bytes, &ended);
+    if (lost_blocks)
+        *lost_blocks = alive - spent.copied_blocks;
+    result = retire(lane, &ended);
+    spent.pinned_bytes += keeper->pinned - pinned;
+    promoted_add(cost, &spent);
+    return result;
+}
+
+/* ---- blocks ---- */
+
+void *ebb_step_alloc(ebb_step step, size_t bytes, size_t align, uint32_t key) {
+    struct region *region = region_find(step.region);
+    if (!region)
+        return NULL;
+    if (!key) {
+        error_set(EBB_E_ARGUMENT, "key 0 of a block of %zu bytes is none", bytes);
+        return NULL;
+    }
+    return block_allocate_keyed(region, bytes, align, key, __builtin_return_address(0));
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tracks.c - planned steps against everything that can go otherwise (see tracks.h). */
+#include "model/tracks.h"
+
+#include "step/draft.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define ALLOCATIONS_EACH 60000 /* of one test; EBB_TRACK_ALLOCATIONS says otherwise */
+#define REPLAYS 12             /* of one plan */
+
+static uint64_t number_from(const char *name, uint64_t otherwise) {
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static struct plan *learn(struct dice *dice, const struct stream *stream, struct track *track,
+                          ebb_region parent, unsigned kind, struct totals *totals) {
+    bool tenure = (kind & PLAY_PROMOTE) != 0;
+    stream_play(dice, stream, track, parent, false, kind & PLAY_PROMOTE, totals);
+    if (!(kind & PLAY_COARSE))
+        return plan_by_the_book(track->record, track->record_count, tenure);
+    struct coarse_record coarse;
+    struct plan *plan = NULL;
+    if (coarse_make(&coarse, track->record, track->record_count))
+        plan = plan_by_the_book(coarse.record, coarse.count, tenure);
+    if (plan)
+        plan->coarse = true;
+    coarse_drop(&coarse);
+    return plan;
+}
+
+static void play_one(struct dice *dice, ebb_region parent, unsigned kind, uint32_t wild,
+                     struct totals *totals) {
+    static struct stream stream, mutant;
+    struct track *track = track_create();
+    assert_non_null(track);
+    stream_make(dice, &stream);
+    struct plan *plan = learn(dice, &stream, track, parent, kind, totals);
+    assert_true(plan || (kind & PLAY_COARSE)); /* too many are small */
+    assert_int_equal(track_follow(track, plan), 0);
+    plan_drop(plan);
+    for (int i = 0; plan && i < REPLAYS; i++) {
+        stream_mutate(dice, &stream, &mutant, wild);
+        stream_play(dice, &mutant, track, parent, true, kind, totals);
+    }
+    track_destroy(track);
+}
+
+static struct totals play(ebb_region parent, unsigned kind, uint32_t wild) {
+    struct totals totals = {0};
+    uint64_t seed = number_from("EBB_SEED", (uint64_t)time(NULL) << 20);
+    uint64_t most = number_from("EBB_TRACK_ALLOCATIONS", ALLOCATIONS_EACH);
+    while (totals.allocations < most) {
+        struct dice dice = {seed, seed};
+        play_one(&dice, parent, kind, wild, &totals);
+        seed++;
+    }
+    fprintf(stderr,
+            "# %llu steps, %llu allocations, %llu hits, %llu missed, %llu takeovers, %llu given "
+            "up, %llu born above, %llu jumps, %llu remote\n",
+            (unsigned long long)totals.steps, (unsigned long long)totals.allocations,
+            (unsigned long long)totals.hits, (unsigned long long)totals.missed,
+            (unsigned long long)totals.takeovers, (unsigned long long)totals.given_up,
+            (unsigned long long)totals.born, (unsigned long long)totals.jumps,
+            (unsigned long long)totals.remote);
+    return totals;
+}
+
+static void a_step_that_repeats_is_served_from_its_plan(void **state) {
+    struct stage *stage = *state;
+    struct totals totals = {0};
+    static struct stream stream;
+    for (uint64_t seed = 1; seed < 60; seed++) {
+        struct dice dice = {seed, seed};
+        struct track *track = track_create();
+        stream_make(&dice, &stream);
+        struct plan *plan = learn(&dice, &stream, track, stage->root, 0, &totals);
+        assert_int_equal(track_follow(track, plan), 0);
+        plan_drop(plan);
+        totals = (struct totals){0};
+        for (int i = 0; i < 3; i++)
+            stream_play(&dice, &stream, track, stage->root, true, 0, &totals);
+        assert_int_equal(totals.hits, 3 * stream.blocks);
+        assert_int_equal(totals.missed, 0);
+        track_destroy(track);
+    }
+}
+
+static void steps_with_mistakes_never_overlap(void **state) {
+    struct stage *stage = *state;
+    struct totals totals = play(stage->root, PLAY_PLAIN, 2);
+    assert_true(totals.hits > totals.allocations / 10);
+    assert_true(totals.missed > totals.allocations / 200);
+}
+
+static void wild_steps_never_overlap(void **state) {
+    struct stage *stage = *state;
+    struct totals totals = play(stage->root, PLAY_RESIZE, 16);
+    assert_true(totals.hits && totals.missed && totals.takeovers);
+}
+
+static void steps_that_promote_never_overlap(void **state) {
+    struct stage *stage = *state;
+    struct totals totals = play(stage->root, PLAY_PROMOTE | PLAY_RESIZE | PLAY_ABANDON, 5);
+    assert_true(totals.hits && totals.born);
+}
+
+static void steps_that_are_stopped_never_overlap(void **state) {
+    struct stage *stage = *state;
+    play(stage->root, PLAY_STOP | PLAY_PROMOTE | PLAY_ABANDON, 3);
+}
+
+static void remote_releases_never_overlap(void **state) {
+    struct stage *stage = *state;
+    struct totals totals = play(stage->root, PLAY_REMOTE | PLAY_PROMOTE, 4);
+    assert_true(totals.remote);
+}
+
+static void coarse_plans_never_overlap(void **state) {
+    struct stage *stage = *state;
+    struct totals totals = play(stage->root, PLAY_COARSE, 3);
+    assert_true(totals.hits);
+    play(stage->root, PLAY_COARSE | PLAY_PROMOTE | PLAY_RESIZE | PLAY_REMOTE, 3);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(a_step_that_repeats_is_served_from_its_plan),
+        STAGED(steps_with_mistakes_never_overlap),
+        STAGED(wild_steps_never_overlap),
+        STAGED(steps_that_promote_never_overlap),
+        STAGED(steps_that_are_stopped_never_overlap),
+        STAGED(remote_releases_never_overlap),
+        STAGED(coarse_plans_never_overlap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

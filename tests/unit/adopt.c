@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * adopt.c - objects with owners that are not their hosts: attached and lent ones, whatever ends
+ * first, is rewound, or takes what they see from them.
+ */
+#include "kit/boxes.h"
+
+static void a_list_names_what_is_attached_once(void **state) {
+    struct stage *stage = *state;
+    ebb_region middle = OPEN(.parent = stage->root), inner = OPEN(.parent = middle);
+    ebb_region targets[2] = {stage->root, middle};
+    for (int i = 0; i < 2; i++) {
+        struct ebb_tensor *tensor = floats_in(stage->root, 3), *own = floats_in(inner, 4);
+        void *objects[4] = {own, tensor, floats_in(inner, 5), tensor};
+        struct ebb_object_counts before, after;
+        assert_int_equal(ebb_object_attach(tensor, inner), 0);
+        assert_int_equal(ebb_process_read_objects(EBB_KIND_ALL, &before), 0);
+        assert_refused(ebb_objects_promote(inner, targets[i], objects, 4, NULL, NULL),
+                       EBB_E_DUPLICATE);
+        assert_int_equal(ebb_process_read_objects(EBB_KIND_ALL, &after), 0);
+        assert_memory_equal(&before, &after, sizeof after);
+        assert_true(ebb_region_owns(inner, tensor) && ebb_region_owns(inner, own));
+        ebb_check_pool(stage->pool);
+        assert_int_equal(ebb_objects_promote(inner, targets[i], objects, 3, NULL, NULL), 0);
+        assert_true(ebb_region_owns(targets[i], tensor));
+    }
+}
+
+/* Those that were lent to it go back, those that are attached to it end. */
+static void closing_counts_what_ends_and_not_what_goes_back(void **state) {
+    struct stage *stage = *state;
+    ebb_region other = OPEN(.pool = stage->pool);
+    ebb_region inner = OPEN(.parent = stage->root), below = OPEN(.parent = inner);
+    struct box *box = box_in(other);
+    box->left = &floats_in(other, 3)->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    assert_int_equal(ebb_object_borrow(box, below), 0);
+    assert_int_equal(ebb_object_borrow(floats_in(inner, 4), below), 0);
+    struct ebb_tensor *attached = floats_in(stage->root, 5);
+    assert_int_equal(ebb_object_attach(attached, inner), 0);
+    struct ebb_tensor *lent = floats_in(below, 6);
+    assert_int_equal(ebb_object_borrow(lent, other), 0);
+    floats_in(below, 7);
+    uint64_t ended = 0;
+    assert_int_equal(
+        ebb_objects_close_keeping(inner, stage->root, NULL, 0, NULL, NULL, &ended), 0);
+    assert_int_equal(ended, 3);
+    assert_true(ebb_region_owns(other, box) && floats_hold((void *)box->left, 3));
+    assert_false(is_object(attached) || is_object(lent));
+    assert_int_equal(live_in(other), 2);
+    ebb_region_close(other);
+}
+
+static void what_is_attached_and_lent_on_ends_with_what_it_is_attached_to(void **state) {
+    struct stage *stage = *state;
+    ebb_region other = OPEN(.pool = stage->pool), inner = OPEN(.parent = stage->root);
+    struct ebb_tensor *tensor = floats_in(stage->root, 3);
+    assert_int_equal(ebb_object_attach(tensor, inner), 0);
+    assert_int_equal(ebb_object_borrow(tensor, other), 0);
+    ebb_region_close(inner);
+    assert_false(is_object(tensor));
+    assert_int_equal(live_in(other), 0);
+    assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    ebb_region_close(other);
+}
+
+static void a_long_chain_of_loans_is_only_long(void **state) {
+    struct stage *stage = *state;
+    ebb_region a = OPEN(.pool = stage->pool), b = OPEN(.pool = stage->pool);
+    struct ebb_tensor *tensor = floats_in(stage->root, 3);
+    for (int i = 0; i < 100000; i++)
+        assert_int_equal(ebb_object_borrow(tensor, i % 2 ? a : b), 0);
+    ebb_region_close(a);
+    assert_true(ebb_region_owns(b, tensor));
+    ebb_region_close(b);
+    assert_true(ebb_region_owns(stage->root, tensor));
+    assert_int_equal(stats_of(stage->root).blocks.current, 1);
+}
+
+static void a_measuring_region_takes_no_objects(void **state) {
+    struct stage *stage = *state;
+    ebb_region measuring = OPEN(.measure = true);
+    struct ebb_tensor *small = floats_in(stage->root, 3), *large = floats_in(stage->root, 30000);
+    assert_no_block(ebb_object_move(small, measuring), EBB_E_MEASURING);
+    assert_no_block(ebb_object_move(large, measuring), EBB_E_MEASURING);
+    assert_refused(ebb_object_borrow(small, measuring), EBB_E_MEASURING);
+    assert_true(floats_hold(small, 3) && floats_hold(large, 30000));
+    assert_int_equal(live_in(stage->root), 2);
+    assert_int_equal(live_in(measuring), 0);
+    ebb_region_close(measuring);
+}
+
+static void what_is_given_is_counted_where_it_was_owned(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root), other = OPEN(.pool = stage->pool);
+    struct ebb_object_counts given, host;
+    struct ebb_tensor *tensor = floats_in(stage->root, 3);
+    assert_int_equal(ebb_object_attach(tensor, inner), 0);
+    assert_non_null(ebb_object_move(tensor, other));
+    assert_int_equal(ebb_region_read_objects(inner, EBB_KIND_ALL, &given), 0);
+    assert_int_equal(ebb_region_read_objects(stage->root, EBB_KIND_ALL, &host), 0);
+    assert_int_equal(given.copied, 1);
+    assert_int_equal(given.detached, 1);
+    assert_int_equal(host.copied, 0);
+    ebb_region_close(other);
+}
+
+/* ---- rewinds ---- */
+
+static void a_rewind_takes_back_what_was_given_since_and_ends_what_is_newer(void **state) {
+    struct stage *stage = *state;
+    ebb_region other = OPEN(.pool = stage->pool), inner = OPEN(.parent = stage->root);
+    struct ebb_tensor *older[2] = {floats_in(stage->root, 3), floats_in(stage->root, 4)};
+    ebb_mark mark = ebb_region_mark(stage->root);
+    struct ebb_tensor *newer[2] = {floats_in(stage->root, 5), floats_in(stage->root, 6)};
+    assert_int_equal(ebb_object_attach(older[0], inner), 0);
+    assert_int_equal(ebb_object_borrow(older[0], other), 0);
+    assert_int_equal(ebb_object_borrow(older[1], other), 0);
+    assert_int_equal(ebb_object_attach(newer[0], inner), 0);
+    assert_int_equal(ebb_object_borrow(newer[1], other), 0);
+    assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+    ebb_check_pool(stage->pool);
+    for (int i = 0; i < 2; i++) {
+        assert_true(ebb_region_owns(stage->root, older[i]) && floats_hold(older[i], 3 + i));
+        assert_false(is_object(newer[i]));
+    }
+    assert_int_equal(live_in(inner), 0);
+    assert_int_equal(live_in(other), 0);
+    assert_int_equal(stats_of(stage->root).blocks.current, 2);
+    ebb_region_close(other);
+}
+
+static void a_loan_does_not_make_an_object_younger(void **state) {
+    struct stage *stage = *state;
+    ebb_region other = OPEN(.pool = stage->pool);
+    struct ebb_tensor *tensor = floats_in(stage->root, 3), *last = floats_in(stage->root, 4);
+    ebb_mark mark = ebb_region_mark(stage->root);
+    struct ebb_tensor *newer = floats_in(stage->root, 5);
+    assert_int_equal(ebb_object_borrow(tensor, other), 0);
+    assert_int_equal(ebb_object_return(tensor), 0);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+    assert_true(is_object(tensor) && is_object(last) && !is_object(newer));
+    assert_true(floats_hold(tensor, 3));
+    ebb_region_close(other);
+}
+
+static void an_attached_taker_ends_with_its_own_bytes(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    struct ebb_tensor *tensor = floats_in(stage->root, 3);
+    assert_int_equal(ebb_object_attach(tensor, inner), 0);
+    ebb_mark mark = ebb_region_mark(stage->root);
+    struct ebb_tensor *taker = ebb_tensor_take(tensor);
+    assert_non_null(taker);
+    assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+    assert_false(is_object(taker));
+    assert_int_equal(live_in(inner), 0);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(stats_of(stage->root).blocks.current, 0);
+}
+
+static void views_further_down_end_when_what_they_see_is_rewound(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root), below = OPEN(.parent = inner);
+    ebb_region other = OPEN(.pool = stage->pool);
+    struct ebb_tensor *older = floats_in(stage->root, 30);
+    ebb_mark mark = ebb_region_mark(stage->root);
+    struct ebb_tensor *newer = floats_in(stage->root, 300);
+    struct ebb_tensor *kept[2] = {floats_of(inner, older, 1, 9), floats_of(below, older, 2, 9)};
+    struct ebb_tensor *lost[3] = {floats_of(inner, newer, 1, 9), floats_of(below, newer, 2, 9),
+                                  floats_of(below, newer, 3, 9)};
+    struct box *box = box_in(below);
+    box->left = &lost[1]->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    assert_int_equal(ebb_object_borrow(lost[2], other), 0);
+    assert_int_equal(ebb_object_end(newer), 0); /* its views keep the storage */
+    assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+    ebb_check_pool(stage->pool);
+    assert_true(is_object(kept[0]) && is_object(kept[1]));
+    for (int i = 0; i < 3; i++)
+        assert_false(is_object(lost[i]));
+    assert_null(box->left);
+    assert_int_equal(live_in(other), 0);
+    assert_int_equal(older->storage->tensors, 3);
+    assert_int_equal(stats_of(stage->root).blocks.current, 1);
+    ebb_region_close(other);
+}
+
+static void a_composite_is_as_new_as_its_newest_part(void **state) {
+    struct stage *stage = *state;
+    ebb_region other = OPEN(.pool = stage->pool), inner = OPEN(.parent = stage->root);
+    for (int way = 0; way < 6; way++) {
+        struct box *top = box_in(stage->root), *box = box_in(stage->root);
+        struct ebb_tensor *older = floats_in(stage->root, 3);
+        top->left = &box->object;
+        assert_int_equal(ebb_object_compose(top), 0);
+        if (way % 3 == 1)
+            assert_int_equal(ebb_object_attach(top, inner), 0);
+        if (way % 3 == 2)
+            assert_int_equal(ebb_object_borrow(top, other), 0);
+        ebb_mark mark = ebb_region_mark(stage->root);
+        if (way < 3) {
+            assert_int_equal(ebb_object_replace(box, BOX_RIGHT, floats_in(stage->root, 4)), 0);
+        } else {
+            box->bytes = block_of(stage->root, box->byte_count = 40, 16);
+            assert_int_equal(ebb_object_compose(box), 0);
+        }
+        assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+        ebb_check_pool(stage->pool);
+        assert_false(is_object(top) || is_object(box));
+        assert_true(is_object(older));
+        assert_int_equal(ebb_object_end(older), 0);
+        assert_int_equal(stats_of(stage->root).blocks.current, 0);
+        assert_int_equal(live_in(stage->root) + live_in(inner) + live_in(other), 0);
+    }
+    ebb_region_close(other);
+}
+
+static void a_storage_that_travelled_alone_is_as_new_as_its_views(void **state) {
+    struct stage *stage = *state;
+    for (int64_t count = 30; count < 40000; count *= 1000) {
+        ebb_region inner = OPEN(.parent = stage->root), below = OPEN(.parent = stage->root);
+        struct ebb_tensor *base = floats_in(inner, count);
+        void *view = floats_of(inner, base, 0, count);
+        assert_int_equal(ebb_object_end(base), 0);
+        ebb_mark mark = ebb_region_mark(stage->root);
+        assert_int_equal(ebb_objects_promote(inner, stage->root, &view, 1, NULL, NULL), 0);
+        struct ebb_tensor *seen = floats_of(below, view, 1, 9);
+        assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+        assert_false(is_object(view) || is_object(seen));
+        ebb_check_pool(stage->pool);
+        ebb_region_close(inner);
+        ebb_region_close(below);
+        assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    }
+}
+
+struct rewinding {
+    ebb_region region;
+    ebb_mark mark;
+    int result;
+};
+
+static int rewind_now(void *data) {
+    struct rewinding *rewinding = data;
+    rewinding->result = ebb_region_rewind(rewinding->region, rewinding->mark);
+    return 0;
+}
+
+static void a_cleanup_does_not_rewind_the_region_that_it_is_called_for(void **state) {
+    struct stage *stage = *state;
+    struct rewinding rewinding = {.region = stage->root};
+    struct ebb_cleanup cleanup = {.run = rewind_now, .data = &rewinding};
+    struct ebb_tensor *older = floats_in(stage->root, 3);
+    rewinding.mark = ebb_region_mark(stage->root);
+    assert_int_equal(ebb_cleanup_add(stage->root, &cleanup), 0);
+    floats_in(stage->root, 4);
+    assert_int_equal(ebb_region_rewind(stage->root, rewinding.mark), 0);
+    assert_int_equal(rewinding.result, EBB_E_BUSY);
+    ebb_check_pool(stage->pool);
+    assert_true(is_object(older));
+    assert_int_equal(stats_of(stage->root).blocks.current, 1);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(a_list_names_what_is_attached_once),
+        STAGED(closing_counts_what_ends_and_not_what_goes_back),
+        STAGED(what_is_attached_and_lent_on_ends_with_what_it_is_attached_to),
+        STAGED(a_measuring_region_takes_no_objects),
+        STAGED(what_is_given_is_counted_where_it_was_owned),
+        STAGED(a_long_chain_of_loans_is_only_long),
+        STAGED(a_rewind_takes_back_what_was_given_since_and_ends_what_is_newer),
+        STAGED(a_loan_does_not_make_an_object_younger),
+        STAGED(an_attached_taker_ends_with_its_own_bytes),
+        STAGED(views_further_down_end_when_what_they_see_is_rewound),
+        STAGED(a_composite_is_as_new_as_its_newest_part),
+        STAGED(a_storage_that_travelled_alone_is_as_new_as_its_views),
+        STAGED(a_cleanup_does_not_rewind_the_region_that_it_is_called_for),
+    };
+    return cmocka_run_group_tests(tests, boxes_prepare, NULL);
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+/* batch.c - trees: structure, values, paths, comparison, reports; random ones of all kinds. */
+#include "kit/sight.h"
+#include "kit/text.h"
+#include "kit/trees.h"
+
+#include <math.h>
+
+static const struct ebb_dtype f32 = {EBB_FLOAT, 32, 1};
+
+static void *integer(ebb_region region, int64_t value) {
+    void *node = ebb_node_new_integer(region, value);
+    assert_non_null(node);
+    return node;
+}
+
+static struct ebb_tensor *tensor_of(ebb_region region, int ndim, const int64_t *shape) {
+    struct ebb_tensor *tensor = ebb_tensor_new(region, f32, ndim, shape);
+    assert_non_null(tensor);
+    pattern_fill(tensor->data, ebb_tensor_bytes(tensor), 3);
+    return tensor;
+}
+
+/* {"image": image, "target": Target(boxes, id), "tags": ["x", none], "pair": (true, 1.5)} */
+static void *example_of(ebb_region region) {
+    struct ebb_sample *image = ebb_sample_new(
+        region, tensor_of(region, 3, (const int64_t[]){3, 4, 5}),
+        &(struct ebb_sample_info){.kind = EBB_SAMPLE_IMAGE});
+    struct ebb_sample *boxes = ebb_sample_new(
+        region, tensor_of(region, 2, (const int64_t[]){2, 4}),
+        &(struct ebb_sample_info){
+            .kind = EBB_SAMPLE_BOXES, .format = EBB_BOX_XYXY, .canvas = {4, 5}});
+    void *target = ebb_node_new_named_tuple(region, "Target", (const char *[]){"boxes", "id"},
+                                            (void *[]){boxes, integer(region, 17)}, 2);
+    void *tags = ebb_node_new_list(
+        region, (void *[]){ebb_node_new_string(region, "x\n\"y\""), ebb_node_new_none(region)}, 2);
+    void *pair = ebb_node_new_tuple(
+        region, (void *[]){ebb_node_new_bool(region, true), ebb_node_new_real(region, 1.5)}, 2);
+    void *dict = ebb_node_new_dict(region, (const char *[]){"image", "target", "tags", "pair"},
+                                   (void *[]){image, target, tags, pair}, 4);
+    assert_non_null(dict);
+    return dict;
+}
+
+static void a_tree_is_one_object(void **state) {
+    struct stage *stage = *state;
+    void *tree = example_of(stage->root), *listed[4];
+    assert_int_equal(ebb_region_list_objects(stage->root, listed, 4), 1);
+    assert_ptr_equal(listed[0], tree);
+    assert_int_equal(ebb_object_end(tree), 0);
+    struct sight after = sight_of(stage->root);
+    assert_int_equal(after.all.live, 0);
+    assert_int_equal(after.all.created_outside, after.all.ended_outside);
+    assert_int_equal(after.stats.blocks.current, 0);
+}
+
+static void members_are_found_by_place_key_and_path(void **state) {
+    struct stage *stage = *state;
+    void *tree = example_of(stage->root);
+    int64_t id = 0;
+    assert_int_equal(ebb_node_count(tree), 4);
+    assert_ptr_equal(ebb_node_get(tree, ""), tree);
+    assert_ptr_equal(ebb_node_get(tree, "image"), ebb_node_at(tree, 0));
+    assert_ptr_equal(ebb_node_find(tree, "target"), ebb_node_at(tree, 1));
+    assert_int_equal(ebb_node_read_integer(ebb_node_get(tree, "target/id"), &id), 0);
+    assert_int_equal(id, 17);
+    assert_ptr_equal(ebb_node_get(tree, "target/1"), ebb_node_get(tree, "target/id"));
+    assert_string_equal(ebb_node_string(ebb_node_get(tree, "tags/0")), "x\n\"y\"");
+    assert_string_equal(ebb_node_key(tree, 3), "pair");
+    assert_string_equal(ebb_node_name(ebb_node_at(tree, 1)), "Target");
+    assert_non_null(ebb_object_as(ebb_node_get(tree, "target/boxes"), &ebb_type_sample));
+    assert_int_equal(ebb_node_kind(ebb_node_get(tree, "pair")), EBB_NODE_TUPLE);
+    assert_int_equal(ebb_node_kind(ebb_node_get(tree, "image")), 0);
+}
+
+static void values_are_read_as_what_they_are(void **state) {
+    struct stage *stage = *state;
+    bool truth = false;
+    double real = 0;
+    int64_t number = 0;
+    size_t count = 0;
+    assert_int_equal(ebb_node_read_bool(ebb_node_new_bool(stage->root, true), &truth), 0);
+    assert_true(truth);
+    assert_int_equal(ebb_node_read_real(ebb_node_new_real(stage->root, -0.25), &real), 0);
+    assert_true(real > -0.26 && real < -0.24);
+    assert_int_equal(ebb_node_read_integer(integer(stage->root, INT64_MIN), &number), 0);
+    assert_true(number == INT64_MIN);
+    char bytes[2000];
+    pattern_fill(bytes, sizeof bytes, 4);
+    const void *held = ebb_node_bytes(ebb_node_new_bytes(stage->root, bytes, 2000), &count);
+    assert_int_equal(count, 2000);
+    assert_true(pattern_holds(held, 2000, 4));
+    assert_non_null(ebb_node_bytes(ebb_node_new_bytes(stage->root, NULL, 0), &count));
+    assert_int_equal(count, 0);
+    assert_string_equal(ebb_node_string(ebb_node_new_string(stage->root, "")), "");
+}
+
+static void empty_nodes_and_odd_names_are_kept(void **state) {
+    struct stage *stage = *state;
+    void *list = ebb_node_new_list(stage->root, NULL, 0);
+    void *dict = ebb_node_new_dict(stage->root, (const char *[]){"", "a/b", "7"},
+                                   (void *[]){list, ebb_node_new_dict(stage->root, NULL, NULL, 0),
+                                              integer(stage->root, 1)}, 3);
+    assert_non_null(dict);
+    assert_ptr_equal(ebb_node_find(dict, ""), list);
+    assert_ptr_equal(ebb_node_find(dict, "a/b"), ebb_node_at(dict, 1));
+    assert_ptr_equal(ebb_node_get(dict, "7"), ebb_node_at(dict, 2));
+    assert_int_equal(ebb_node_count(list), 0);
+    assert_int_equal(ebb_node_kind(ebb_node_at(dict, 1)), EBB_NODE_DICT);
+}
+
+static void trees_go_as_deep_as_the_bound_and_no_deeper(void **state) {
+    struct stage *stage = *state;
+    void *tree = integer(stage->root, 1);
+    for (int depth = 0; depth < EBB_DEPTH_MAX; depth++)
+        assert_non_null(tree = ebb_node_new_list(stage->root, &tree, 1));
+    void *same = integer(stage->root, 1);
+    for (int depth = 0; depth < EBB_DEPTH_MAX; depth++)
+        same = ebb_node_new_list(stage->root, &same, 1);
+    assert_true(ebb_batch_equal(tree, same));
+    struct sight before = sight_of(stage->root);
+    assert_null(ebb_node_new_list(stage->root, &tree, 1));
+    assert_sight_refused(stage->root, &before, ebb_last_error(), EBB_E_DEPTH, "64", NULL);
+    static struct page page;
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_batch(tree, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_true(page_is_json(&page));
+    assert_int_equal(page_count(&page, "list"), EBB_DEPTH_MAX);
+    assert_int_equal(ebb_object_end(tree), 0);
+    assert_int_equal(ebb_object_end(same), 0);
+}
+
+static void differences_are_seen(void **state) {
+    struct stage *stage = *state;
+    void *tree = example_of(stage->root), *same = example_of(stage->root);
+    assert_true(ebb_batch_equal(tree, tree));
+    assert_true(ebb_batch_equal(tree, same));
+    struct ebb_sample *boxes = ebb_node_get(same, "target/boxes");
+    struct ebb_sample *image = ebb_node_get(same, "image");
+    int64_t *numbers[] = {&((struct ebb_node *)ebb_node_get(same, "target/id"))->integer,
+                          &boxes->canvas[1], &image->data->shape[1]};
+    int32_t *words[] = {&boxes->format, &boxes->clamping, (int32_t *)image->data->data + 59};
+    for (int i = 0; i < 3; i++) {
+        *numbers[i] ^= 1;
+        assert_false(ebb_batch_equal(tree, same));
+        *numbers[i] ^= 1;
+        *words[i] ^= 1;
+        assert_false(ebb_batch_equal(tree, same));
+        *words[i] ^= 1;
+        assert_true(ebb_batch_equal(tree, same));
+    }
+    image->data->dtype.code = EBB_INT;
+    assert_false(ebb_batch_equal(tree, same));
+    image->data->dtype.code = EBB_FLOAT;
+    assert_int_equal(ebb_object_end(ebb_node_get(same, "tags/1")), 0);
+    assert_false(ebb_batch_equal(tree, same));
+    assert_false(ebb_batch_equal(tree, boxes));
+    assert_false(ebb_batch_equal(ebb_node_get(tree, "pair"), ebb_node_get(tree, "tags")));
+}
+
+static void order_and_names_are_part_of_a_tree(void **state) {
+    struct stage *stage = *state;
+    void *trees[6];
+    for (int i = 0; i < 6; i++) {
+        void *pair[] = {integer(stage->root, 1), integer(stage->root, 1)};
+        const char *const keys[] = {i == 1 ? "b" : "a", i == 1 ? "a" : "b"};
+        trees[i] = i < 2   ? ebb_node_new_dict(stage->root, keys, pair, 2)
+                   : i == 2 ? ebb_node_new_list(stage->root, pair, 2)
+                   : i == 3 ? ebb_node_new_tuple(stage->root, pair, 2)
+                            : ebb_node_new_named_tuple(stage->root, i == 4 ? "P" : "Q", keys, pair,
+                                                       2);
+    }
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 6; k++)
+            assert_int_equal(ebb_batch_equal(trees[i], trees[k]), i == k);
+}
+
+static void elements_are_compared_whatever_their_strides(void **state) {
+    struct stage *stage = *state;
+    struct ebb_tensor *rows = tensor_of(stage->root, 2, (const int64_t[]){3, 4});
+    struct ebb_tensor *columns = ebb_tensor_new(stage->root, f32, 2, (const int64_t[]){4, 3});
+    float *from = rows->data, *to = columns->data;
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 4; k++)
+            to[k * 3 + i] = from[i * 4 + k];
+    struct ebb_tensor *turned = ebb_tensor_view(stage->root, columns, 2, (const int64_t[]){3, 4},
+                                                (const int64_t[]){1, 3}, 0);
+    assert_true(ebb_batch_equal(rows, turned));
+    assert_true(ebb_batch_equal(turned, rows));
+    ((uint32_t *)columns->data)[11] ^= 1;
+    assert_false(ebb_batch_equal(rows, turned));
+    struct ebb_tensor *scalar = tensor_of(stage->root, 0, NULL);
+    struct ebb_tensor *other = tensor_of(stage->root, 0, NULL);
+    assert_true(ebb_batch_equal(scalar, other));
+    *(float *)other->data = 12;
+    assert_false(ebb_batch_equal(scalar, other));
+    assert_true(ebb_batch_equal(tensor_of(stage->root, 2, (const int64_t[]){0, 4}),
+                                tensor_of(stage->root, 2, (const int64_t[]){0, 4})));
+}
+
+static void reals_are_compared_byte_by_byte(void **state) {
+    struct stage *stage = *state;
+    assert_true(ebb_batch_equal(ebb_node_new_real(stage->root, (double)NAN),
+                                ebb_node_new_real(stage->root, (double)NAN)));
+    assert_false(ebb_batch_equal(ebb_node_new_real(stage->root, 0.0),
+                                 ebb_node_new_real(stage->root, -0.0)));
+}
+
+static void a_tree_is_printed_line_by_line(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    memset(&page, 0, sizeof page);
+    assert_int_equal(
+        ebb_report_batch(example_of(stage->root), EBB_REPORT_TEXT, page_write, &page), 0);
+    assert_string_equal(page.text, "dict\n"
+                                   "  \"image\": image\n"
+                                   "    \"data\": float32 [3, 4, 5]\n"
+                                   "  \"target\": named tuple \"Target\"\n"
+                                   "    \"boxes\": boxes XYXY, soft clamping, canvas 4 x 5\n"
+                                   "      \"data\": float32 [2, 4]\n"
+                                   "    \"id\": 17\n"
+                                   "  \"tags\": list\n"
+                                   "    \"x\\u000a\\\"y\\\"\"\n"
+                                   "    none\n"
+                                   "  \"pair\": tuple\n"
+                                   "    true\n"
+                                   "    1.5\n");
+}
+
+static void a_tree_is_printed_as_json(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    memset(&page, 0, sizeof page);
+    assert_int_equal(
+        ebb_report_batch(example_of(stage->root), EBB_REPORT_JSON, page_write, &page), 0);
+    assert_true(page_is_json(&page));
+    assert_string_equal(
+        page.text,
+        "{\"dict\":{\"image\":{\"sample\":\"image\",\"data\":{\"tensor\":\"float32\","
+        "\"shape\":[3,4,5]}},\"target\":{\"named tuple\":\"Target\",\"fields\":{\"boxes\":"
+        "{\"sample\":\"boxes\",\"format\":\"XYXY\",\"clamping\":\"soft\",\"canvas\":[4,5],"
+        "\"data\":{\"tensor\":\"float32\",\"shape\":[2,4]}},\"id\":17}},"
+        "\"tags\":{\"list\":[\"x\\u000a\\\"y\\\"\",null]},\"pair\":{\"tuple\":[true,1.5]}}}");
+}
+
+static void odd_values_are_printed_as_json(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    const double reals[] = {3, -0.0, 1e300, (double)NAN, (double)INFINITY, -(double)INFINITY};
+    void *members[8];
+    for (int i = 0; i < 6; i++)
+        members[i] = ebb_node_new_real(stage->root, reals[i]);
+    members[6] = ebb_node_new_bytes(stage->root, "abc", 3);
+    members[7] = integer(stage->root, 5);
+    void *list = ebb_node_new_list(stage->root, members, 8);
+    assert_int_equal(ebb_object_end(members[7]), 0);
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_batch(list, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_true(page_is_json(&page));
+    assert_string_equal(page.text, "{\"list\":[3.0,-0.0,1.0000000000000001e+300,"
+                                   "{\"real\":\"nan\"},{\"real\":\"inf\"},{\"real\":\"-inf\"},"
+                                   "{\"bytes\":3},{\"ended\":true}]}");
+    assert_int_equal(ebb_node_count(list), 8);
+    assert_null(ebb_node_at(list, 7));
+    assert_int_equal(ebb_last_error(), EBB_E_RELEASED);
+}
+
+static void a_report_stops_when_it_is_told_to(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    void *tree = example_of(stage->root);
+    for (unsigned at = 1; at < 40; at++) {
+        memset(&page, 0, sizeof page);
+        page.stop_at = at;
+        assert_int_equal(ebb_report_batch(tree, EBB_REPORT_JSON, page_write, &page), 77);
+        assert_int_equal(page.calls, at);
+    }
+}
+
+/* Built twice alike, once with other values; printed, compared, ended: nothing is left. */
+static void random_trees_are_built_compared_printed_and_ended(void **state) {
+    static struct page text, json;
+    struct stage *stage = *state;
+    unsigned differ = 0;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        ebb_region step = OPEN(.parent = stage->root);
+        void *tree = tree_make(step, seed, seed, TREE_ANY);
+        void *same = tree_make(step, seed, seed, TREE_ANY);
+        void *other = tree_make(stage->root, seed, seed + 1000, TREE_ANY);
+        assert_true(tree && same && other);
+        assert_true(ebb_batch_equal(tree, same));
+        differ += !ebb_batch_equal(tree, other);
+        assert_true(ebb_batch_equal(other, tree) == ebb_batch_equal(tree, other));
+        memset(&text, 0, sizeof text);
+        memset(&json, 0, sizeof json);
+        int result = ebb_report_batch(tree, EBB_REPORT_JSON, page_write, &json);
+        assert_true(result == 0 || json.length > sizeof json.text - 600);
+        assert_true(result != 0 || page_is_json(&json));
+        result = ebb_report_batch(other, EBB_REPORT_TEXT, page_write, &text);
+        assert_true(result == 0 || text.length > sizeof text.text - 600);
+        assert_int_equal(ebb_object_end(tree), 0);
+        assert_int_equal(ebb_object_end(same), 0);
+        assert_int_equal(ebb_object_end(other), 0);
+        for (int i = 0; i < 2; i++) {
+            struct sight left = sight_of(i ? stage->root : step);
+            assert_int_equal(left.all.live, 0);
+            assert_int_equal(left.listed, 0);
+            assert_int_equal(left.stats.blocks.current, 0);
+        }
+        assert_int_equal(ebb_region_close(step), 0);
+    }
+    assert_true(differ > 200);
+}
+
+/* By copy, by relinking, up, down and to another tree: what arrives is what went. */
+static void random_trees_go_to_other_regions_as_they_are(void **state) {
+    struct stage *stage = *state;
+    ebb_region elsewhere = OPEN(.pool = stage->pool);
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        ebb_region middle = OPEN(.parent = stage->root), step = OPEN(.parent = middle);
+        void *twin = tree_make(elsewhere, seed, seed, TREE_ANY);
+        void *tree = tree_make(step, seed, seed, TREE_ANY), *list[] = {tree};
+        struct ebb_own_options options = {.size = sizeof options, .mode = (int)(seed % 3)};
+        struct ebb_promoted cost = {0};
+        assert_int_equal(
+            ebb_objects_close_keeping(step, middle, list, 1, &options, &cost, NULL), 0);
+        assert_true(ebb_batch_equal(list[0], twin));
+        tree = ebb_object_move(list[0], elsewhere);
+        assert_true(ebb_batch_equal(tree, twin));
+        tree = ebb_object_move(tree, stage->root);
+        assert_int_equal(ebb_object_attach(tree, middle), 0);
+        assert_true(ebb_batch_equal(tree, twin));
+        tree = ebb_object_detach(tree);
+        assert_int_equal(ebb_region_close(middle), 0);
+        assert_true(ebb_batch_equal(tree, twin));
+        assert_int_equal(ebb_object_end(tree), 0);
+        assert_int_equal(ebb_object_end(twin), 0);
+        assert_int_equal(sight_of(stage->root).all.live + sight_of(elsewhere).all.live, 0);
+        assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    }
+    assert_int_equal(ebb_region_close(elsewhere), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(a_tree_is_one_object),
+        STAGED(members_are_found_by_place_key_and_path),
+        STAGED(values_are_read_as_what_they_are),
+        STAGED(empty_nodes_and_odd_names_are_kept),
+        STAGED(trees_go_as_deep_as_the_bound_and_no_deeper),
+        STAGED(differences_are_seen),
+        STAGED(order_and_names_are_part_of_a_tree),
+        STAGED(elements_are_compared_whatever_their_strides),
+        STAGED(reals_are_compared_byte_by_byte),
+        STAGED(a_tree_is_printed_line_by_line),
+        STAGED(a_tree_is_printed_as_json),
+        STAGED(odd_values_are_printed_as_json),
+        STAGED(a_report_stops_when_it_is_told_to),
+        STAGED(random_trees_are_built_compared_printed_and_ended),
+        STAGED(random_trees_go_to_other_regions_as_they_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

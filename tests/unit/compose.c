@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * compose.c - composites and their members: what fields say is believed as far as it is so, and
+ * whatever a program writes into them, nothing ends, goes or is counted that is no member.
+ */
+#include "kit/boxes.h"
+
+static void a_member_in_two_fields_is_one_object(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    struct box *box = box_in(stage->root);
+    box->left = box->right = &floats_in(stage->root, 3)->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(live_in(stage->root), 2);
+    assert_int_equal(ebb_object_attach(box, inner), 0);
+    assert_int_equal(live_in(inner), 2);
+    assert_int_equal(live_in(stage->root), 0);
+    box = ebb_object_detach(box);
+    assert_ptr_equal(box->left, box->right);
+    assert_int_equal(live_in(stage->root), 2);
+    assert_int_equal(ebb_object_replace(box, BOX_LEFT, floats_in(stage->root, 4)), 0);
+    assert_null(box->right);
+    assert_int_equal(live_in(stage->root), 2);
+    assert_int_equal(ebb_object_end(box), 0);
+    assert_int_equal(live_in(stage->root), 0);
+}
+
+static void members_of_what_joins_an_attached_composite_are_counted_there(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    struct box *outer = box_in(stage->root), *box = box_in(stage->root);
+    box->left = &floats_in(stage->root, 3)->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    assert_int_equal(ebb_object_attach(outer, inner), 0);
+    outer->left = &box->object;
+    assert_int_equal(ebb_object_compose(outer), 0);
+    assert_int_equal(live_in(inner), 3);
+    assert_int_equal(live_in(stage->root), 0);
+    assert_int_equal(ebb_object_end(outer), 0);
+    assert_int_equal(live_in(inner), 0);
+}
+
+static void what_was_not_composed_does_not_end(void **state) {
+    struct stage *stage = *state;
+    struct box *box = box_in(stage->root), *other = box_in(stage->root);
+    struct ebb_tensor *tensor = floats_in(stage->root, 3), *member = floats_in(stage->root, 4);
+    static char outside[64];
+    other->left = &member->object;
+    assert_int_equal(ebb_object_compose(other), 0);
+    box->left = &tensor->object;
+    box->right = other->left;
+    box->parts = (void *)outside;
+    box->part_count = 8;
+    box->bytes = outside;
+    assert_int_equal(ebb_object_end(box), 0);
+    assert_true(is_object(tensor) && is_object(member));
+    assert_ptr_equal(other->left, member);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(live_in(stage->root), 3);
+}
+
+static void counts_that_lie_are_not_followed(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    struct box *box = box_in(inner);
+    box->parts = ebb_region_alloc_zeroed(inner, 2 * sizeof *box->parts, 16);
+    box->part_count = 2;
+    box->parts[1] = &floats_in(inner, 3)->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    static const size_t lies[] = {3, 1000000, SIZE_MAX / 8 + 2, SIZE_MAX};
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        void *object = box;
+        box->part_count = lies[i];
+        assert_refused(ebb_object_compose(box), EBB_E_SIZE);
+        assert_refused(ebb_objects_promote(inner, stage->root, &object, 1, NULL, NULL),
+                       EBB_E_SIZE);
+        ebb_check_pool(stage->pool);
+    }
+    assert_int_equal(ebb_object_end(box), 0);
+}
+
+static void an_object_is_no_block_of_bytes(void **state) {
+    struct stage *stage = *state;
+    struct box *box = box_in(stage->root);
+    struct ebb_tensor *tensor = floats_in(stage->root, 3);
+    void *objects[2] = {tensor, box};
+    for (int i = 0; i < 2; i++) {
+        box->bytes = objects[i];
+        box->byte_count = 8;
+        assert_refused(ebb_object_compose(box), EBB_E_TYPE);
+    }
+    assert_int_equal(ebb_object_end(box), 0);
+    assert_true(is_object(tensor) && floats_hold(tensor, 3));
+}
+
+/* A list by hand, a million long: ending it is ending its head. */
+static void lists_of_what_was_not_composed_are_not_walked(void **state) {
+    struct stage *stage = *state;
+    struct box *first = box_in(stage->root), *last = first;
+    for (int i = 0; i < 1000000; i++) {
+        struct box *next = box_in(stage->root);
+        last->left = &next->object;
+        last = next;
+    }
+    last->right = &first->object;
+    assert_int_equal(ebb_object_end(first), 0);
+    assert_int_equal(live_in(stage->root), 1000000);
+}
+
+static void composites_are_as_deep_as_they_may_be(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    struct box *box = box_in(inner);
+    for (int depth = 1; depth <= EBB_DEPTH_MAX; depth++) {
+        struct box *whole = box_in(inner);
+        whole->left = whole->right = &box->object; /* both: there are 2^64 ways down */
+        assert_int_equal(ebb_object_compose(whole), 0);
+        box = whole;
+    }
+    struct box *more = box_in(inner);
+    more->left = &box->object;
+    assert_refused(ebb_object_compose(more), EBB_E_DEPTH);
+    assert_text_names("65");
+    assert_refused(ebb_object_replace(more, BOX_RIGHT, box), EBB_E_DEPTH);
+    struct box *deepest = box;
+    while (deepest->left)
+        deepest = (void *)deepest->left;
+    assert_refused(ebb_object_replace(deepest, BOX_LEFT, floats_in(inner, 3)), EBB_E_DEPTH);
+    assert_non_null(box = ebb_object_detach(box));
+    ebb_check_pool(stage->pool);
+    assert_int_equal(live_in(stage->root), EBB_DEPTH_MAX + 1);
+    assert_int_equal(ebb_object_end(box), 0);
+    assert_int_equal(live_in(stage->root), 0);
+}
+
+/* ---- types ---- */
+
+static void no_two_pointers_share_a_word(void **state) {
+    struct two {
+        struct ebb_object object;
+        void *a, *b;
+        size_t count;
+    };
+    const struct ebb_field lies[][2] = {
+        {EBB_FIELD(struct two, EBB_FIELD_OBJECT, a), EBB_FIELD(struct two, EBB_FIELD_OBJECT, a)},
+        {EBB_FIELD(struct two, EBB_FIELD_OBJECT, a),
+         EBB_FIELD_COUNTED(struct two, EBB_FIELD_BYTES, b, a)},
+        {EBB_FIELD_COUNTED(struct two, EBB_FIELD_BYTES, b, count),
+         EBB_FIELD(struct two, EBB_FIELD_OBJECT, count)},
+        {EBB_FIELD_COUNTED(struct two, EBB_FIELD_OBJECTS, a, a),
+         EBB_FIELD(struct two, EBB_FIELD_OBJECT, b)},
+    };
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct ebb_type type = {
+            .name = "liar", .bytes = sizeof(struct two), .fields = lies[i], .field_count = 2};
+        assert_refused(ebb_type_register(&type), EBB_E_TYPE);
+        assert_text_names("share the word");
+    }
+}
+
+static void fields_may_share_a_count(void **state) {
+    static const struct ebb_field fields[] = {
+        EBB_FIELD_COUNTED(struct box, EBB_FIELD_OBJECTS, parts, part_count),
+        EBB_FIELD_COUNTED(struct box, EBB_FIELD_BYTES, bytes, part_count),
+    };
+    static struct ebb_type type = {
+        .name = "sharer", .bytes = sizeof(struct box), .fields = fields, .field_count = 2};
+    assert_int_equal(ebb_type_register(&type), 0);
+}
+
+static void a_tensor_is_not_made_as_other_objects_are(void **state) {
+    struct stage *stage = *state;
+    assert_no_block(ebb_object_new(stage->root, &ebb_type_tensor, 1000), EBB_E_TYPE);
+    assert_text_names("ebb_tensor_new");
+    assert_int_equal(stats_of(stage->root).blocks.total, 0);
+}
+
+static int ignore(void *context, const char *text, size_t bytes) {
+    (void)context, (void)text, (void)bytes;
+    return 0;
+}
+
+static void a_report_does_not_follow_what_is_no_member(void **state) {
+    struct stage *stage = *state;
+    struct box *box = box_in(stage->root);
+    box->left = (void *)(uintptr_t)8;
+    box->right = &box->object;
+    box->parts = (void *)(uintptr_t)16;
+    box->part_count = 1000;
+    assert_int_equal(ebb_report_object(box, EBB_REPORT_TEXT, ignore, NULL), 0);
+    assert_int_equal(ebb_report_object(box, EBB_REPORT_JSON, ignore, NULL), 0);
+    assert_int_equal(ebb_object_end(box), 0);
+}
+
+/* ---- slots ---- */
+
+static void a_slot_of_a_lent_composite_stays_as_it_is(void **state) {
+    struct stage *stage = *state;
+    ebb_region other = OPEN(.pool = stage->pool);
+    struct box *box = box_in(stage->root);
+    struct ebb_tensor *tensor = floats_in(stage->root, 3);
+    assert_int_equal(ebb_object_borrow(box, other), 0);
+    assert_refused(ebb_object_replace(box, BOX_LEFT, tensor), EBB_E_BORROWED);
+    assert_null(box->left);
+    assert_true(ebb_region_owns(stage->root, tensor));
+    assert_int_equal(live_in(other), 1);
+    ebb_region_close(other);
+}
+
+static void a_slot_is_filled_whatever_other_fields_say(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    struct box *box = box_in(stage->root);
+    struct ebb_tensor *stranger = floats_in(stage->root, 3), *fresh = floats_in(inner, 4);
+    static char outside[64];
+    box->left = &stranger->object; /* never composed */
+    box->right = (void *)outside;
+    box->bytes = outside;
+    assert_int_equal(ebb_object_replace(box, BOX_LEFT, fresh), 0);
+    assert_true(is_object(stranger) && floats_hold((void *)box->left, 4));
+    assert_ptr_equal(box->left->whole, box);
+    assert_int_equal(ebb_object_replace(box, BOX_RIGHT, NULL), 0);
+    assert_null(box->right);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(ebb_object_end(box), 0);
+    assert_int_equal(live_in(stage->root), 1);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(a_member_in_two_fields_is_one_object),
+        STAGED(members_of_what_joins_an_attached_composite_are_counted_there),
+        STAGED(what_was_not_composed_does_not_end),
+        STAGED(counts_that_lie_are_not_followed),
+        STAGED(an_object_is_no_block_of_bytes),
+        STAGED(lists_of_what_was_not_composed_are_not_walked),
+        STAGED(composites_are_as_deep_as_they_may_be),
+        STAGED(no_two_pointers_share_a_word),
+        STAGED(fields_may_share_a_count),
+        STAGED(a_tensor_is_not_made_as_other_objects_are),
+        STAGED(a_report_does_not_follow_what_is_no_member),
+        STAGED(a_slot_of_a_lent_composite_stays_as_it_is),
+        STAGED(a_slot_is_filled_whatever_other_fields_say),
+    };
+    return cmocka_run_group_tests(tests, boxes_prepare, NULL);
+}

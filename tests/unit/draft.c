@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * draft.c - records of random steps become plans: against a model that knows when each block was
+ * alive. Renumbering, rooms, survivors, envelopes, bounds.
+ */
+#include "kit/test.h"
+
+#include "step/draft.h"
+
+#include <stdlib.h>
+
+enum { MOST = 300 };
+
+static const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = 5000};
+
+/* A step that never was: what its record says, and when each block came and went. */
+struct model {
+    struct record_entry record[MOST];
+    uint32_t born[MOST], died[MOST]; /* moments; UINT32_MAX: at the end */
+    uint32_t count, releases;
+};
+
+static uint64_t seed;
+
+static uint32_t chance(uint32_t below) {
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(seed >> 33) % below;
+}
+
+static void model_release(struct model *model, uint32_t id, uint32_t now) {
+    model->died[id] = now;
+    model->record[id].rank = model->releases++;
+}
+
+static size_t any_size(void) {
+    static const size_t kinds[] = {1, 20, 2000, 300000};
+    return chance(8) ? chance((uint32_t)kinds[chance(4)] + 1) : 0;
+}
+
+static void model_make(struct model *model, uint32_t count, unsigned survivors_of_100) {
+    uint32_t now = 0;
+    *model = (struct model){.count = 0};
+    while (model->count < count) {
+        uint32_t id = chance(count);
+        if (chance(2) && id < model->count && model->record[id].rank == PLAN_NEVER) {
+            if (!model->record[id].survived)
+                model_release(model, id, now++);
+            continue;
+        }
+        id = model->count++;
+        model->born[id] = now++;
+        model->died[id] = UINT32_MAX;
+        model->record[id] = (struct record_entry){
+            .bytes = any_size(), .passed = model->releases, .rank = PLAN_NEVER,
+            .align_log2 = (uint16_t)chance(14), .key = chance(9) & 7,
+            .survived = chance(100) < survivors_of_100};
+    }
+}
+
+static size_t align_of(const struct record_entry *entry) {
+    return (size_t)1 << entry->align_log2;
+}
+
+static bool is_placed(const struct model *model, uint32_t id) {
+    return !model->record[id].survived && align_of(&model->record[id]) <= PLAN_ALIGN_MOST;
+}
+
+static bool are_alive_together(const struct model *model, uint32_t a, uint32_t b) {
+    return model->born[a] < model->died[b] && model->born[b] < model->died[a];
+}
+
+static bool overlap(const struct plan_slot *a, const struct plan_slot *b) {
+    return a->offset < b->offset + b->room && b->offset < a->offset + a->room;
+}
+
+/* Placed releases among the first `releases` of all. */
+static uint32_t placed_before(const struct model *model, uint32_t releases) {
+    uint32_t placed = 0;
+    for (uint32_t i = 0; i < model->count; i++)
+        placed += is_placed(model, i) && model->record[i].rank < releases;
+    return placed;
+}
+
+static struct draft *draft_of(const struct model *model, const struct draft *before,
+                              enum draft_tenure tenure) {
+    return draft_from_record(model->record, model->count,
+                             draft_hash(model->record, model->count), before, tenure);
+}
+
+static void check_slot(const struct model *model, const struct plan *plan, uint32_t id) {
+    const struct plan_slot *slot = &plan->slots[id];
+    const struct record_entry *entry = &model->record[id];
+    assert_int_equal(slot->key, entry->key);
+    assert_int_equal(slot->align_log2, entry->align_log2);
+    assert_int_equal(slot->passed, placed_before(model, entry->passed));
+    if (!is_placed(model, id)) {
+        assert_int_equal(slot->room, 0);
+        return;
+    }
+    size_t room = (size_t)slot->room * RANGE_GRANULE, offset = (size_t)slot->offset * RANGE_GRANULE;
+    size_t step = entry->bytes >= 1024 ? 64 : 16;
+    assert_true(room >= entry->bytes && room > 0 && room % step == 0);
+    assert_true(room - entry->bytes < step || (entry->bytes == 0 && room == step));
+    assert_true(offset % align_of(entry) == 0 && offset % step == 0);
+    assert_true(align_of(entry) <= plan->align && plan->align <= PLAN_ALIGN_MOST);
+    assert_true(offset + room <= plan->height_bytes);
+}
+
+static void check_order(const struct model *model, const struct plan *plan) {
+    uint32_t released = 0;
+    for (uint32_t rank = 0; rank < model->releases; rank++)
+        for (uint32_t i = 0; i < model->count; i++)
+            if (model->record[i].rank == rank && is_placed(model, i))
+                assert_int_equal(plan->order[released++], i);
+    assert_int_equal(plan->order_count, released);
+    assert_int_equal(plan->order[released], plan->slot_count);
+}
+
+static bool comes_before(uint64_t key_a, uint32_t a, uint64_t key_b, uint32_t b) {
+    return key_a < key_b || (key_a == key_b && a < b);
+}
+
+static void check_tables(const struct plan *plan) {
+    uint32_t placed = 0;
+    for (uint32_t i = 0; i < plan->slot_count; i++)
+        placed += plan->slots[i].room != 0;
+    assert_int_equal(plan->placed_count, placed);
+    for (uint32_t i = 1; i < placed; i++) {
+        uint32_t a = plan->places[i - 1], b = plan->places[i];
+        assert_true(comes_before(plan->slots[a].offset, a, plan->slots[b].offset, b));
+    }
+    for (uint32_t i = 1; plan->by_key && i < plan->slot_count; i++) {
+        uint32_t a = plan->by_key[i - 1], b = plan->by_key[i];
+        assert_true(comes_before(plan->slots[a].key, a, plan->slots[b].key, b));
+    }
+}
+
+static void check_plan(const struct model *model, const struct plan *plan) {
+    assert_int_equal(plan->slot_count, model->count);
+    assert_true(plan->height_bytes % PAGE == 0 && plan->height_bytes >= plan->max_live_bytes);
+    for (uint32_t i = 0; i < model->count; i++) {
+        check_slot(model, plan, i);
+        for (uint32_t k = 0; k < i; k++)
+            if (plan->slots[i].room && plan->slots[k].room && are_alive_together(model, i, k))
+                assert_false(overlap(&plan->slots[i], &plan->slots[k]));
+    }
+    check_order(model, plan);
+    check_tables(plan);
+}
+
+static void blocks_that_are_alive_together_have_places_of_their_own(void **state) {
+    static struct model model;
+    for (unsigned round = 0; round < 150; round++) {
+        seed = round;
+        model_make(&model, 1 + chance(MOST), chance(3) ? 0 : 20);
+        struct draft *draft = draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+        assert_non_null(draft);
+        struct plan *plan = draft_plan(draft, &effort, UINT64_MAX);
+        if (plan)
+            check_plan(&model, plan);
+        else
+            assert_true(!draft->placed && !draft->tenured);
+        plan_drop(plan);
+        draft_drop(draft);
+    }
+}
+
+static void a_plan_with_all_blocks_in_a_row_is_as_high_as_the_largest(void **state) {
+    static struct model model;
+    model = (struct model){.count = 20, .releases = 20};
+    for (uint32_t i = 0; i < 20; i++)
+        model.record[i] = (struct record_entry){.bytes = 4096 * (i + 1), .passed = i, .rank = i,
+                                                .align_log2 = 6};
+    struct draft *draft = draft_of(&model, NULL, DRAFT_TENURE_NONE);
+    struct plan *plan = draft_plan(draft, &effort, UINT64_MAX);
+    assert_int_equal(plan->height_bytes, 20 * 4096);
+    assert_int_equal(plan->max_live_bytes, 20 * 4096);
+    assert_null(plan->by_key);
+    plan_drop(plan);
+    draft_drop(draft);
+}
+
+static void the_structure_is_everything_but_sizes(void **state) {
+    static struct model model, other;
+    seed = 5;
+    model_make(&model, 50, 0);
+    uint64_t hash = draft_hash(model.record, 50);
+    other = model;
+    for (uint32_t i = 0; i < 50; i++) {
+        other.record[i].bytes *= 3;
+        other.record[i].survived = i % 2;
+        other.record[i].addr = i;
+    }
+    assert_true(draft_hash(other.record, 50) == hash);
+    assert_true(draft_hash(model.record, 49) != hash);
+    other = model;
+    other.record[3].key ^= 1;
+    assert_true(draft_hash(other.record, 50) != hash);
+    other = model;
+    other.record[3].align_log2 ^= 1;
+    assert_true(draft_hash(other.record, 50) != hash);
+    other = model;
+    other.record[3].passed++;
+    assert_true(draft_hash(other.record, 50) != hash);
+    other = model;
+    other.record[3].rank ^= 1;
+    assert_true(draft_hash(other.record, 50) != hash);
+    other = model;
+    other.record[3].bytes = !other.record[3].bytes;
+    assert_true(draft_hash(other.record, 50) != hash);
+}
+
+static void survivors_are_not_placed(void **state) {
+    static struct model model;
+    seed = 9;
+    model_make(&model, 100, 30);
+    static const enum draft_tenure kinds[] = {DRAFT_TENURE_NONE, DRAFT_TENURE_ONCE,
+                                              DRAFT_TENURE_TWICE};
+    for (unsigned kind = 0; kind < 3; kind++) {
+        struct draft *draft = draft_of(&model, NULL, kinds[kind]);
+        for (uint32_t i = 0; i < 100; i++) {
+            bool survived = model.record[i].survived;
+            assert_int_equal(draft->slots[i].tenured, survived && kinds[kind] == DRAFT_TENURE_ONCE);
+            assert_true(!survived || draft->slots[i].room == 0);
+        }
+        draft_drop(draft);
+    }
+}
+
+static void only_what_survived_twice_is_born_in_the_parent(void **state) {
+    static struct model model;
+    seed = 11;
+    model_make(&model, 10, 0);
+    model.record[2].survived = model.record[4].survived = true;
+    model.record[2].rank = model.record[4].rank = PLAN_NEVER;
+    struct draft *first = draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+    model.record[4].survived = false;
+    model.record[6].survived = true;
+    struct draft *second = draft_of(&model, first, DRAFT_TENURE_ONCE);
+    struct draft *third = draft_of(&model, second, DRAFT_TENURE_TWICE);
+    assert_true(first->slots[2].tenured && first->slots[4].tenured);
+    assert_true(second->slots[2].tenured && !second->slots[4].tenured && !second->slots[6].tenured);
+    assert_true(third->slots[2].tenured && third->slots[6].tenured);
+    assert_int_equal(third->tenured, 2);
+    draft_drop(first);
+    draft_drop(second);
+    draft_drop(third);
+}
+
+static void rooms_are_the_largest_of_steps_that_are_alike(void **state) {
+    static struct model model, other;
+    seed = 13;
+    model_make(&model, 80, 0);
+    other = model;
+    for (uint32_t i = 0; i < 80; i++)
+        if (other.record[i].bytes && chance(2))
+            other.record[i].bytes = other.record[i].bytes * 2 + 1500;
+    struct draft *small = draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+    struct draft *large = draft_of(&other, NULL, DRAFT_TENURE_ONCE);
+    struct draft *both = draft_copy(small);
+    assert_true(draft_widen(both, large));
+    assert_false(draft_widen(both, small) || draft_widen(both, large) || draft_widen(both, NULL));
+    for (uint32_t i = 0; i < 80; i++)
+        assert_int_equal(both->slots[i].room,
+                         small->slots[i].room > large->slots[i].room ? small->slots[i].room
+                                                                     : large->slots[i].room);
+    struct plan *plan = draft_plan(both, &effort, UINT64_MAX);
+    check_plan(&other, plan);
+    plan_drop(plan);
+    draft_drop(small);
+    draft_drop(large);
+    draft_drop(both);
+}
+
+static void steps_of_other_structure_do_not_widen(void **state) {
+    static struct model model, other;
+    seed = 17;
+    model_make(&model, 30, 0);
+    model_make(&other, 30, 0);
+    struct draft *draft = draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+    struct draft *stranger = draft_of(&other, NULL, DRAFT_TENURE_ONCE);
+    assert_false(draft_widen(draft, stranger));
+    draft_drop(draft);
+    draft_drop(stranger);
+}
+
+static void a_slot_that_was_too_small_gets_room(void **state) {
+    static struct model model;
+    seed = 19;
+    model_make(&model, 5, 0);
+    model.record[1].survived = true;
+    model.record[0].align_log2 = 4;
+    model.record[0].bytes = 100;
+    struct draft *draft = draft_of(&model, NULL, DRAFT_TENURE_NONE);
+    assert_int_equal(draft->slots[0].room, 7);
+    assert_false(draft_fit(draft, 0, 112));
+    assert_true(draft_fit(draft, 0, 113));
+    assert_int_equal(draft->slots[0].room, 8);
+    assert_true(draft_fit(draft, 0, 1025));
+    assert_true(draft->slots[0].room == 1088 / 16 && draft->slots[0].align == 64);
+    assert_false(draft_fit(draft, 0, PLAN_ROOM_MOST + 1));
+    assert_true(draft_fit(draft, 0, PLAN_ROOM_MOST));
+    assert_true((uint64_t)draft->slots[0].room * 16 >= PLAN_ROOM_MOST);
+    assert_false(draft_fit(draft, 1, 5000)); /* has no place */
+    draft_drop(draft);
+}
+
+static void blocks_too_large_for_a_slot_are_left_out(void **state) {
+    static struct model model;
+    model = (struct model){.count = 3};
+    for (uint32_t i = 0; i < 3; i++)
+        model.record[i] = (struct record_entry){.bytes = 64, .rank = PLAN_NEVER, .align_log2 = 6};
+    model.record[0].bytes = PLAN_ROOM_MOST + 1;
+    model.record[1].align_log2 = 13;
+    struct draft *draft = draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+    assert_true(!draft->slots[0].room && !draft->slots[1].room && draft->slots[2].room == 4);
+    assert_int_equal(draft->placed, 1);
+    draft_drop(draft);
+}
+
+static void a_plan_is_refused_above_the_height_that_is_allowed(void **state) {
+    static struct model model;
+    model = (struct model){.count = 2};
+    for (uint32_t i = 0; i < 2; i++)
+        model.record[i] = (struct record_entry){.bytes = 8192, .rank = PLAN_NEVER, .align_log2 = 6};
+    struct draft *draft = draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+    assert_null(draft_plan(draft, &effort, 16383));
+    assert_refused(ebb_last_error(), EBB_E_SIZE);
+    assert_text_names("16384");
+    struct plan *plan = draft_plan(draft, &effort, 16384);
+    assert_non_null(plan);
+    plan_drop(plan);
+    for (uint32_t i = 0; i < 2; i++)
+        draft_fit(draft, i, PLAN_ROOM_MOST);
+    plan = draft_plan(draft, &effort, UINT64_MAX); /* 8 GiB */
+    assert_true(plan && plan->height_bytes >= 2 * PLAN_ROOM_MOST);
+    plan_drop(plan);
+    draft_drop(draft);
+}
+
+static void steps_with_nothing_to_place_have_no_plan(void **state) {
+    static struct model model;
+    model = (struct model){.count = 0};
+    assert_null(draft_of(&model, NULL, DRAFT_TENURE_ONCE));
+    assert_refused(ebb_last_error(), EBB_E_SIZE);
+    model.count = 1;
+    model.record[0] = (struct record_entry){.bytes = 10, .rank = PLAN_NEVER, .align_log2 = 3};
+    model.record[0].survived = true;
+    struct draft *draft = draft_of(&model, NULL, DRAFT_TENURE_NONE);
+    assert_null(draft_plan(draft, &effort, UINT64_MAX));
+    assert_refused(ebb_last_error(), EBB_E_SIZE);
+    draft_drop(draft);
+    draft = draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+    struct plan *plan = draft_plan(draft, &effort, UINT64_MAX);
+    assert_true(plan && plan->tenures && plan->placed_count == 0);
+    plan_drop(plan);
+    draft_drop(draft);
+}
+
+static int nothing_is_left(void **state) {
+    assert_int_equal(pool_stats_of(plan_pool()).open_regions, 0);
+    ebb_check_pool(plan_pool());
+    return 0;
+}
+
+#define TIDY(test) cmocka_unit_test_teardown(test, nothing_is_left)
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        TIDY(blocks_that_are_alive_together_have_places_of_their_own),
+        TIDY(a_plan_with_all_blocks_in_a_row_is_as_high_as_the_largest),
+        TIDY(the_structure_is_everything_but_sizes),
+        TIDY(survivors_are_not_placed),
+        TIDY(only_what_survived_twice_is_born_in_the_parent),
+        TIDY(rooms_are_the_largest_of_steps_that_are_alike),
+        TIDY(steps_of_other_structure_do_not_widen),
+        TIDY(a_slot_that_was_too_small_gets_room),
+        TIDY(blocks_too_large_for_a_slot_are_left_out),
+        TIDY(a_plan_is_refused_above_the_height_that_is_allowed),
+        TIDY(steps_with_nothing_to_place_have_no_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * learn.c - the policy, driven with steps that never were: what is recorded, served, enlarged,
+ * suspended and taken up again.
+ */
+#include "kit/test.h"
+
+#include "step/learn.h"
+
+#define PEAK (10 * MIB)
+
+/* A step that did all it was told to. */
+static struct learn_step step_of(enum learn_mode mode) {
+    return (struct learn_step){.mode = mode, .hit_bytes = mode == LEARN_SERVE ? 1000 : 0,
+                               .used_peak = PEAK, .live_peak = PEAK, .reserved_peak = PEAK,
+                               .hash = 7,
+                               .complete = true};
+}
+
+static struct learn_step served(uint64_t hits, uint64_t missed) {
+    struct learn_step step = step_of(LEARN_SERVE);
+    step.hit_bytes = hits;
+    step.missed_bytes = missed;
+    step.complete = missed == 0;
+    return step;
+}
+
+/* The course goes on as it says, with this step; a plan that is wanted is made. */
+static enum learn_verdict pass(struct learning *learning, struct learn_step step) {
+    assert_int_equal(learn_next(learning), step.mode);
+    enum learn_verdict verdict = learn_judge(learning, &step, false);
+    if (verdict == LEARN_ADOPT || verdict == LEARN_GROW)
+        learn_adopted(learning, step.mode == LEARN_RECORD ? step.hash : learning->plan_hash);
+    return verdict;
+}
+
+static enum learn_verdict record(struct learning *learning, uint64_t hash) {
+    struct learn_step step = step_of(LEARN_RECORD);
+    step.hash = hash;
+    return pass(learning, step);
+}
+
+/* A course with a plan of a structure that was seen twice. */
+static struct learning planned_course(void) {
+    struct learning learning;
+    learn_start(&learning);
+    assert_int_equal(record(&learning, 7), LEARN_NOTE);
+    assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+    return learning;
+}
+
+static void the_third_step_is_served(void **state) {
+    struct learning learning = planned_course();
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+    assert_false(learning.suspended);
+}
+
+static void the_third_step_is_served_even_if_the_first_was_different(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    assert_int_equal(record(&learning, 1), LEARN_NOTE);
+    assert_int_equal(record(&learning, 2), LEARN_ADOPT);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    assert_true(learning.plan_hash == 2);
+}
+
+static void a_larger_step_of_the_same_structure_enlarges_the_plan_at_once(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(100, 900);
+    step.grown = step.complete = true;
+    assert_int_equal(pass(&learning, step), LEARN_GROW);
+    assert_int_equal(learning.bad, 0);
+    step.taken_over = true;
+    assert_int_equal(pass(&learning, step), LEARN_GROW);
+    assert_true(learning.mean_ppm == LEARN_MILLION);
+    assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+}
+
+static void a_growth_that_failed_is_not_tried_again(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(950, 50);
+    step.grown = step.complete = true;
+    assert_int_equal(learn_judge(&learning, &step, false), LEARN_GROW);
+    learn_failed(&learning, LEARN_GROW);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    learn_adopted(&learning, 7);
+    assert_int_equal(pass(&learning, step), LEARN_GROW);
+}
+
+static void one_bad_step_changes_nothing(void **state) {
+    struct learning learning = planned_course();
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(pass(&learning, served(800, 200)), LEARN_KEEP);
+        assert_int_equal(pass(&learning, served(900, 100)), LEARN_KEEP);
+    }
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+}
+
+static void after_two_bad_steps_what_repeats_is_adopted(void **state) {
+    struct learning learning = planned_course();
+    assert_int_equal(pass(&learning, served(899, 101)), LEARN_KEEP);
+    assert_int_equal(pass(&learning, served(899, 101)), LEARN_KEEP);
+    assert_int_equal(record(&learning, 8), LEARN_NOTE);
+    assert_int_equal(record(&learning, 8), LEARN_ADOPT);
+    assert_true(learning.plan_hash == 8 && learning.mean_ppm == LEARN_MILLION);
+    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
+}
+
+static void after_two_bad_steps_a_record_like_the_plan_is_enough(void **state) {
+    struct learning learning = planned_course();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pass(&learning, served(800, 200)), LEARN_KEEP);
+    assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+}
+
+static void warming_up_may_take_some_records(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    for (uint64_t hash = 1; hash <= 5; hash += 2) { /* six steps, none like another */
+        record(&learning, hash);
+        assert_int_equal(record(&learning, hash + 1), LEARN_ADOPT);
+        for (unsigned i = 0; hash < 5 && i < LEARN_IN_A_ROW; i++)
+            assert_int_equal(pass(&learning, served(0, 1000)), LEARN_KEEP);
+    }
+    assert_false(learning.suspended);
+    assert_int_equal(learning.fruitless, 3);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+}
+
+static void survivors_in_the_arena_count_as_missed(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(1000, 0);
+    step.escaped_bytes = 101;
+    assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+}
+
+/* Steps that are served to 60 per cent and never repeat are recorded more and more rarely. */
+static void patience_grows_where_nothing_repeats(void **state) {
+    struct learning learning = planned_course();
+    unsigned recorded = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        if (learn_next(&learning) == LEARN_RECORD) {
+            recorded++;
+            record(&learning, 100 + i);
+        } else {
+            assert_int_equal(pass(&learning, served(600, 400)), LEARN_KEEP);
+        }
+    }
+    assert_in_range(recorded, 10, 45);
+    assert_int_equal(learning.patience, LEARN_PATIENCE_MOST);
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
+}
+
+static void pass_plainly(struct learning *learning, unsigned steps) {
+    for (unsigned i = 0; i < steps; i++)
+        assert_int_equal(pass(learning, step_of(LEARN_PLAIN)), LEARN_KEEP);
+}
+
+/* Steps without hits whose structure never comes again, until the course is suspended: how many. */
+static unsigned fail_until_suspended(struct learning *learning) {
+    static uint64_t strange = 1000;
+    unsigned steps = 0;
+    while (!learning->suspended && steps++ < 1000) {
+        if (learn_next(learning) == LEARN_RECORD)
+            record(learning, strange++);
+        else
+            assert_int_equal(pass(learning, served(0, 1000)), LEARN_KEEP);
+    }
+    assert_true(learning->suspended && !learning->planned);
+    return steps;
+}
+
+static void hardly_any_hits_suspend(void **state) {
+    struct learning learning = planned_course();
+    unsigned a_try = LEARN_IN_A_ROW + 2;
+    assert_int_equal(fail_until_suspended(&learning), (LEARN_TRIES + 1) * a_try + 1);
+    pass_plainly(&learning, LEARN_WAIT);
+    assert_int_equal(record(&learning, 1), LEARN_NOTE);
+    assert_int_equal(record(&learning, 2), LEARN_KEEP);
+    assert_true(learning.suspended);
+    pass_plainly(&learning, 2 * LEARN_WAIT);
+    assert_int_equal(record(&learning, 3), LEARN_NOTE);
+    assert_int_equal(record(&learning, 3), LEARN_ADOPT);
+    assert_false(learning.suspended);
+    assert_true(learning.mean_ppm == LEARN_MILLION);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+}
+
+static void records_on_both_sides_of_a_suspension_are_not_compared(void **state) {
+    struct learning learning = planned_course();
+    fail_until_suspended(&learning);
+    pass_plainly(&learning, LEARN_WAIT);
+    assert_int_equal(record(&learning, 7), LEARN_NOTE); /* as the plan was, but only once now */
+    assert_int_equal(record(&learning, 9), LEARN_KEEP);
+}
+
+static void pages_for_nothing_suspend(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(1000, 0);
+    step.reserved_peak = PEAK + PEAK / 4;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_false(learning.suspended);
+    step.reserved_peak = PEAK + PEAK / 2;
+    pass(&learning, step);
+    assert_false(learning.suspended); /* twice in a row, at least */
+    pass(&learning, step);
+    assert_true(learning.suspended);
+    assert_true(learning.suspensions == 1);
+}
+
+/* Every other step does something else: the plan is good for the rest. */
+static void pages_for_nothing_now_and_then_do_not_suspend(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(1000, 0);
+    pass(&learning, served(1000, 0));
+    for (int i = 0; i < 40; i++) {
+        step.reserved_peak = i % 4 < 2 ? PEAK : PEAK + PEAK / 3;
+        pass(&learning, step);
+    }
+    assert_false(learning.suspended);
+}
+
+static void a_small_step_may_have_some_pages_more(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(1000, 0);
+    step.used_peak = step.live_peak = 10000;
+    step.reserved_peak = 10000 + LEARN_SLACK_BYTES;
+    for (int i = 0; i < 10; i++)
+        pass(&learning, step);
+    assert_false(learning.suspended);
+}
+
+static void a_plan_that_takes_no_more_pages_than_best_fit_stays(void **state) {
+    struct learning learning;
+    struct learn_step step = step_of(LEARN_RECORD);
+    step.reserved_peak = 2 * PEAK;
+    learn_start(&learning);
+    pass(&learning, step);
+    pass(&learning, step);
+    step = served(1000, 0);
+    step.reserved_peak = 2 * PEAK - MIB;
+    for (int i = 0; i < 10; i++)
+        pass(&learning, step);
+    assert_false(learning.suspended);
+}
+
+static void each_suspension_lasts_longer_than_the_one_before(void **state) {
+    struct learning learning = planned_course();
+    unsigned wait = LEARN_WAIT;
+    for (int round = 0; round < 9; round++) {
+        fail_until_suspended(&learning);
+        pass_plainly(&learning, wait);
+        record(&learning, 5);
+        assert_int_equal(record(&learning, 5), LEARN_ADOPT);
+        wait = wait * 2 > LEARN_WAIT_MOST ? LEARN_WAIT_MOST : wait * 2;
+    }
+    assert_int_equal(wait, LEARN_WAIT_MOST);
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        pass(&learning, served(1000, 0));
+    fail_until_suspended(&learning);
+    pass_plainly(&learning, LEARN_WAIT);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+}
+
+static void wrong_guesses_about_survivors_raise_doubt(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(1000, 0);
+    step.tenured_bytes = 400;
+    step.wrong_bytes = 100;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    step.wrong_bytes = 101;
+    pass(&learning, step);
+    assert_false(learning.doubtful);
+    pass(&learning, step);
+    assert_true(learning.doubtful);
+    assert_int_equal(record(&learning, 7), LEARN_NOTE); /* one more, to be sure */
+    assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+}
+
+static void heights_are_measured_against_recent_peaks(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step small = served(1000, 0);
+    assert_true(learn_height_most(&learning) == PEAK + PEAK / 4 + LEARN_SLACK_BYTES);
+    small.used_peak = small.live_peak = small.reserved_peak = MIB;
+    for (unsigned i = 0; i < 2 * LEARN_RECENT; i++)
+        pass(&learning, small);
+    assert_true(learn_height_most(&learning) == MIB + MIB / 4 + LEARN_SLACK_BYTES);
+}
+
+static void while_a_plan_is_made_nothing_else_is_decided(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(0, 1000);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(learn_judge(&learning, &step, true), LEARN_KEEP);
+    assert_false(learning.suspended);
+    assert_true(learning.mean_ppm == LEARN_MILLION);
+}
+
+static void steps_that_began_before_a_change_decide_nothing(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step old = served(0, 1000);
+    fail_until_suspended(&learning);
+    assert_int_equal(learn_judge(&learning, &old, false), LEARN_KEEP);
+    assert_true(learning.suspensions == 1);
+}
+
+static void without_memory_for_a_plan_it_is_tried_again_later(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    record(&learning, 7);
+    struct learn_step step = step_of(LEARN_RECORD);
+    assert_int_equal(learn_judge(&learning, &step, false), LEARN_ADOPT);
+    learn_failed(&learning, LEARN_ADOPT);
+    pass_plainly(&learning, LEARN_WAIT);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+}
+
+static void steps_that_could_not_be_recorded_are_recorded_later(void **state) {
+    struct learning learning;
+    struct learn_step step = step_of(LEARN_PLAIN);
+    learn_start(&learning);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(learn_judge(&learning, &step, false), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+    assert_int_equal(learning.to_record, 2);
+}
+
+/* Two records that are alike but for their small blocks. */
+static enum learn_verdict record_coarse(struct learning *learning, uint64_t hash,
+                                        uint64_t coarse_hash) {
+    struct learn_step step = step_of(LEARN_RECORD);
+    step.hash = hash;
+    step.coarse_hash = coarse_hash;
+    enum learn_verdict verdict = learn_judge(learning, &step, false);
+    if (verdict == LEARN_ADOPT)
+        learn_adopted(learning, learning->coarse ? coarse_hash : hash);
+    return verdict;
+}
+
+static void small_blocks_do_not_keep_large_ones_from_a_plan(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    assert_int_equal(record_coarse(&learning, 7, 71), LEARN_NOTE);
+    assert_int_equal(record_coarse(&learning, 8, 71), LEARN_ADOPT);
+    assert_true(learning.coarse && learning.plan_coarse && learning.repeats);
+    assert_int_equal(learning.plan_hash, 71);
+}
+
+static void a_record_that_repeats_in_full_is_planned_in_full(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    record_coarse(&learning, 7, 71);
+    assert_int_equal(record_coarse(&learning, 7, 71), LEARN_ADOPT);
+    assert_false(learning.coarse || learning.plan_coarse);
+    assert_int_equal(learning.plan_hash, 7);
+}
+
+static void a_record_with_hardly_any_large_block_has_no_coarse_plan(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    record_coarse(&learning, 7, 0);
+    record_coarse(&learning, 8, 0);
+    assert_false(learning.coarse || learning.repeats);
+}
+
+static void a_new_record_like_the_coarse_plan_keeps_it(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    record_coarse(&learning, 7, 71);
+    record_coarse(&learning, 8, 71);
+    for (int i = 0; i < 2; i++)
+        pass(&learning, served(100, 900));
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+    assert_int_equal(record_coarse(&learning, 9, 71), LEARN_ADOPT);
+    assert_true(learning.plan_coarse);
+}
+
+static void a_course_that_inherits_is_served_at_once_and_then_fitted(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    learn_inherit(&learning, 7);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    struct learn_step step = served(1000, 0);
+    assert_int_equal(learn_judge(&learning, &step, false), LEARN_FIT);
+    learn_adopted(&learning, 7);
+    assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+}
+
+static void a_course_that_inherits_what_does_not_fit_is_recorded(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    learn_inherit(&learning, 7);
+    struct learn_step step = served(500, 500);
+    assert_int_equal(learn_judge(&learning, &step, false), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_blocks_do_not_keep_large_ones_from_a_plan),
+        cmocka_unit_test(a_record_that_repeats_in_full_is_planned_in_full),
+        cmocka_unit_test(a_record_with_hardly_any_large_block_has_no_coarse_plan),
+        cmocka_unit_test(a_new_record_like_the_coarse_plan_keeps_it),
+        cmocka_unit_test(a_course_that_inherits_is_served_at_once_and_then_fitted),
+        cmocka_unit_test(a_course_that_inherits_what_does_not_fit_is_recorded),
+        cmocka_unit_test(the_third_step_is_served),
+        cmocka_unit_test(the_third_step_is_served_even_if_the_first_was_different),
+        cmocka_unit_test(a_larger_step_of_the_same_structure_enlarges_the_plan_at_once),
+        cmocka_unit_test(a_growth_that_failed_is_not_tried_again),
+        cmocka_unit_test(one_bad_step_changes_nothing),
+        cmocka_unit_test(after_two_bad_steps_what_repeats_is_adopted),
+        cmocka_unit_test(after_two_bad_steps_a_record_like_the_plan_is_enough),
+        cmocka_unit_test(warming_up_may_take_some_records),
+        cmocka_unit_test(survivors_in_the_arena_count_as_missed),
+        cmocka_unit_test(patience_grows_where_nothing_repeats),
+        cmocka_unit_test(hardly_any_hits_suspend),
+        cmocka_unit_test(records_on_both_sides_of_a_suspension_are_not_compared),
+        cmocka_unit_test(pages_for_nothing_suspend),
+        cmocka_unit_test(pages_for_nothing_now_and_then_do_not_suspend),
+        cmocka_unit_test(a_small_step_may_have_some_pages_more),
+        cmocka_unit_test(a_plan_that_takes_no_more_pages_than_best_fit_stays),
+        cmocka_unit_test(each_suspension_lasts_longer_than_the_one_before),
+        cmocka_unit_test(wrong_guesses_about_survivors_raise_doubt),
+        cmocka_unit_test(heights_are_measured_against_recent_peaks),
+        cmocka_unit_test(while_a_plan_is_made_nothing_else_is_decided),
+        cmocka_unit_test(steps_that_began_before_a_change_decide_nothing),
+        cmocka_unit_test(without_memory_for_a_plan_it_is_tried_again_later),
+        cmocka_unit_test(steps_that_could_not_be_recorded_are_recorded_later),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

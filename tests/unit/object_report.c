@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/* object_report.c - an object in text and JSON, with everything it consists of. */
+#include "kit/test.h"
+
+struct pair {
+    struct ebb_object object;
+    struct ebb_object *left;
+    struct ebb_object **rest;
+    size_t rest_count;
+    void *note;
+    size_t note_bytes;
+};
+
+static const struct ebb_field pair_fields[] = {
+    EBB_FIELD(struct pair, EBB_FIELD_OBJECT, left),
+    EBB_FIELD_COUNTED(struct pair, EBB_FIELD_OBJECTS, rest, rest_count),
+    EBB_FIELD_COUNTED(struct pair, EBB_FIELD_BYTES, note, note_bytes),
+};
+static struct ebb_type pair_type = {
+    .name = "pair", .bytes = sizeof(struct pair), .fields = pair_fields, .field_count = 3};
+
+struct page {
+    char text[2048];
+    size_t length;
+};
+
+static int write_page(void *context, const char *text, size_t bytes) {
+    struct page *page = context;
+    assert_true(page->length + bytes < sizeof page->text);
+    memcpy(page->text + page->length, text, bytes);
+    page->length += bytes;
+    page->text[page->length] = '\0';
+    return 0;
+}
+
+static int stop(void *context, const char *text, size_t bytes) {
+    return 77;
+}
+
+static struct pair *pair_in(ebb_region region) {
+    int64_t shape[] = {2, 3}, strides[] = {1, 2};
+    struct ebb_dtype dtype = {EBB_FLOAT, 32, 1}, vector = {EBB_INT, 8, 4};
+    struct pair *pair = ebb_object_new(region, &pair_type, 0);
+    struct ebb_tensor *left = ebb_tensor_new(region, dtype, 2, shape);
+    pair->left = &left->object;
+    pair->rest_count = 2;
+    pair->rest = ebb_region_alloc_zeroed(region, 2 * sizeof *pair->rest, 16);
+    pair->rest[0] = &ebb_tensor_view(region, left, 2, shape, strides, 0)->object;
+    pair->rest[1] = &ebb_tensor_new(region, vector, 0, NULL)->object;
+    pair->note = block_of(region, 12, 16);
+    pair->note_bytes = 12;
+    assert_int_equal(ebb_object_compose(pair), 0);
+    return pair;
+}
+
+static void an_object_is_a_tree_of_lines(void **state) {
+    struct stage *stage = *state;
+    struct page page = {.length = 0};
+    assert_int_equal(
+        ebb_report_object(pair_in(stage->root), EBB_REPORT_TEXT, write_page, &page), 0);
+    assert_string_equal(page.text,
+                        "pair\n"
+                        "  left: tensor float32 [2,3] strides [3,1], 24 bytes, storage seen by 2\n"
+                        "  rest[0]: tensor float32 [2,3] strides [1,2], 24 bytes, storage "
+                        "seen by 2\n"
+                        "  rest[1]: tensor int8x4 [] strides [], 4 bytes, storage seen by 1\n"
+                        "  note: 12 bytes\n");
+}
+
+static void an_object_is_one_in_json(void **state) {
+    struct stage *stage = *state;
+    struct page page = {.length = 0};
+    assert_int_equal(
+        ebb_report_object(pair_in(stage->root), EBB_REPORT_JSON, write_page, &page), 0);
+    assert_string_equal(
+        page.text,
+        "{\"type\":\"pair\",\"left\":{\"type\":\"tensor\",\"dtype\":\"float32\",\"shape\":[2,3],"
+        "\"strides\":[3,1],\"bytes\":24,\"seen_by\":2},\"rest[0]\":{\"type\":\"tensor\","
+        "\"dtype\":\"float32\",\"shape\":[2,3],\"strides\":[1,2],\"bytes\":24,\"seen_by\":2},"
+        "\"rest[1]\":{\"type\":\"tensor\",\"dtype\":\"int8x4\",\"shape\":[],\"strides\":[],"
+        "\"bytes\":4,\"seen_by\":1},\"note\":12}");
+}
+
+static void what_cannot_be_reported_is_refused(void **state) {
+    struct stage *stage = *state;
+    struct page page = {.length = 0};
+    struct pair *pair = pair_in(stage->root);
+    assert_refused(ebb_report_object(pair, (enum ebb_report_format)7, write_page, &page),
+                   EBB_E_ARGUMENT);
+    assert_refused(ebb_report_object(pair, EBB_REPORT_TEXT, NULL, NULL), EBB_E_ARGUMENT);
+    assert_refused(ebb_report_object(pair->note, EBB_REPORT_TEXT, write_page, &page), EBB_E_TYPE);
+    assert_int_equal(ebb_report_object(pair, EBB_REPORT_TEXT, stop, NULL), 77);
+    assert_int_equal(page.length, 0);
+}
+
+static int register_types(void **state) {
+    return ebb_type_register(&pair_type);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(an_object_is_a_tree_of_lines),
+        STAGED(an_object_is_one_in_json),
+        STAGED(what_cannot_be_reported_is_refused),
+    };
+    return cmocka_run_group_tests(tests, register_types, NULL);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * object_threads.c - objects on several threads: unrelated regions of one pool, and the process's
+ * counters, which any thread may read at any time. Run under ThreadSanitizer by tests/run.
+ */
+#include "kit/boxes.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { THREADS = 3, ROUNDS = 400, EACH = 5 };
+
+static struct ebb_object_counts counts_now(void) {
+    struct ebb_object_counts counts;
+    assert_int_equal(ebb_process_read_objects(EBB_KIND_ALL, &counts), 0);
+    return counts;
+}
+
+/* One region after the other: five objects in each, of which one goes to the root. */
+static void *play(void *context) {
+    ebb_pool *pool = context;
+    ebb_region root = OPEN(.pool = pool);
+    for (int round = 0; round < ROUNDS; round++) {
+        ebb_region inner = OPEN(.parent = root);
+        struct box *box = box_in(inner);
+        box->left = &floats_in(inner, 10)->object;
+        box->right = &floats_of(inner, (void *)box->left, 1, 5)->object;
+        if (ebb_object_compose(box) != 0 || !ebb_object_detach(box))
+            return NULL;
+        if (ebb_object_attach(floats_in(root, 2000), inner) != 0)
+            return NULL;
+        floats_in(inner, 3);
+        ebb_region_close(inner);
+    }
+    ebb_region_close(root);
+    return context;
+}
+
+static void counters_are_read_while_regions_come_and_go(void **state) {
+    struct stage *stage = *state;
+    pthread_t threads[THREADS];
+    struct ebb_object_counts before = counts_now(), last = before, now;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, play, stage->pool), 0);
+    do {
+        now = counts_now();
+        assert_true(now.created_inside >= last.created_inside && now.joined >= last.joined);
+        assert_true(now.created_outside >= last.created_outside);
+        assert_true(now.ended_inside >= last.ended_inside && now.detached >= last.detached);
+        assert_true(now.created_inside - before.created_inside <= (EACH - 1) * ROUNDS * THREADS);
+        last = now;
+    } while (now.attached - before.attached < ROUNDS * THREADS);
+    for (int i = 0; i < THREADS; i++) {
+        void *done;
+        assert_int_equal(pthread_join(threads[i], &done), 0);
+        assert_non_null(done);
+    }
+    now = counts_now();
+    assert_int_equal(now.created_inside - before.created_inside, (EACH - 1) * ROUNDS * THREADS);
+    assert_int_equal(now.created_outside - before.created_outside, ROUNDS * THREADS);
+    assert_int_equal(now.ended_inside - before.ended_inside, 2 * ROUNDS * THREADS);
+    assert_int_equal(now.ended_outside - before.ended_outside, 3 * ROUNDS * THREADS);
+    assert_int_equal(now.live, before.live);
+}
+
+static void counters_outlive_pools(void **state) {
+    struct ebb_object_counts before = counts_now();
+    for (int i = 1; i <= 5; i++) {
+        ebb_pool *pool = POOL(.name = "passing"), *other = POOL(.name = "other");
+        ebb_region root = OPEN(.pool = pool);
+        floats_in(root, 10);
+        ebb_region_close(root);
+        pool_end(pool);
+        pool_end(other);
+        struct ebb_object_counts after = counts_now();
+        assert_int_equal(after.created_outside - before.created_outside, i);
+        assert_int_equal(after.ended_outside - before.ended_outside, i);
+    }
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(counters_are_read_while_regions_come_and_go),
+        cmocka_unit_test(counters_outlive_pools),
+    };
+    return cmocka_run_group_tests(tests, boxes_prepare, NULL);
+}

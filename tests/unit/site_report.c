@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/* site_report.c - what a site has learnt, in text and JSON. */
+#include "kit/text.h"
+
+static ebb_site *site_with_steps(struct stage *stage, unsigned steps) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "a \"site\"", .pool = stage->pool));
+    for (unsigned i = 0; i < steps; i++) {
+        ebb_step step = ebb_step_begin(site, 1);
+        void *first = block_of(step.region, 5000, 64);
+        assert_int_equal(ebb_region_release(step.region, first), 0);
+        block_of(step.region, 3000, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    return site;
+}
+
+static void a_site_in_words(void **state) {
+    static struct page page;
+    page = (struct page){.length = 0};
+    ebb_site *site = site_with_steps(*state, 12);
+    assert_int_equal(ebb_report_site(site, EBB_REPORT_TEXT, page_write, &page), 0);
+    assert_int_equal(page_count(&page, "site a \"site\": 12 steps, 10 planned, 2 recorded\n"), 1);
+    assert_int_equal(page_count(&page, "allocated 24 blocks, 96000 bytes"), 1);
+    assert_int_equal(page_count(&page, "served from plans 20 blocks, 80000 bytes; missed 0 blocks, "
+                                       "0 bytes (100.0 % of bytes served)"), 1);
+    assert_int_equal(page_count(&page, "suspended"), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_site_in_json(void **state) {
+    static struct page page;
+    page = (struct page){.length = 0};
+    ebb_site *site = site_with_steps(*state, 12);
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_report_site(site, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    assert_true(page_is_json(&page));
+    assert_int_equal(page_count(&page, "\"site\":\"a \\\"site\\\"\""), 1);
+    assert_int_equal(page_number(&page, "steps", 0), 12);
+    assert_int_equal(page_number(&page, "hits", 0), 20);
+    assert_int_equal(page_number(&page, "plan_slots", 0), 2);
+    assert_true(page_number(&page, "plan_height", 0) == stats.plan_height);
+    assert_true(page_number(&page, "planning_ns", 0) == stats.planning_ns);
+    assert_true(page_number(&page, "reserved_peak", 0) == stats.reserved_peak);
+    assert_int_equal(page_count(&page, "\"suspended\":false"), 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_report_of_a_site_stops_when_it_is_told_to(void **state) {
+    static struct page page;
+    for (unsigned stop = 1; stop <= 3; stop++) {
+        ebb_site *site = site_with_steps(*state, 0);
+        page = (struct page){.stop_at = stop};
+        assert_int_equal(ebb_report_site(site, EBB_REPORT_TEXT, page_write, &page), 77);
+        assert_int_equal(page.calls, stop);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
+/* ---- plans ---- */
+
+/* One step: a block released at once, one that is kept until the end, one that is promoted. */
+static void learn_step(struct stage *stage, ebb_site *site, size_t first_bytes) {
+    ebb_step step = ebb_step_begin_under(site, stage->root, 7);
+    struct ebb_survivor kept = {.align = 64};
+    void *first = block_of(step.region, first_bytes, 64);
+    assert_int_equal(ebb_region_release(step.region, first), 0);
+    block_of(step.region, 3000, 64);
+    kept.block = block_of(step.region, 2000, 64);
+    assert_int_equal(ebb_step_end_keeping(step, stage->root, &kept, 1, NULL, NULL), 0);
+    assert_int_equal(ebb_region_release(stage->root, kept.block), 0);
+}
+
+static ebb_site *site_with_survivors(struct stage *stage, unsigned steps, size_t bytes,
+                                     size_t last_bytes) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "keeps", .pool = stage->pool));
+    for (unsigned i = 0; i < steps; i++)
+        learn_step(stage, site, i + 1 < steps ? bytes : last_bytes);
+    return site;
+}
+
+static void a_plan_is_written_slot_by_slot_with_what_the_last_step_got(void **state) {
+    static struct page page;
+    page = (struct page){.length = 0};
+    ebb_site *site = site_with_survivors(*state, 8, 5000, 4900);
+    assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
+    assert_true(page_is_json(&page));
+    assert_int_equal(page_count(&page, "{\"site\":\"keeps\",\"tag\":7,\"height\":"), 1);
+    assert_int_equal(page_count(&page, "\"followed\":true"), 1);
+    /* both are placed at the start: the second is born after the first has gone */
+    assert_int_equal(page_count(&page, "[[\"placed\",0,5056,0,4900],[\"placed\",0,3008,1,3000],"
+                                       "[\"tenured\",0,0,1,2000]]"), 1);
+    assert_int_equal(page_count(&page, "\"order\":[0]"), 1);
+    assert_int_equal(page_number(&page, "max_live", 0), 5056);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void slots_that_were_too_small_or_never_reached_are_told(void **state) {
+    static struct page page;
+    page = (struct page){.length = 0};
+    struct stage *stage = *state;
+    ebb_site *site = site_with_survivors(stage, 8, 300, 321);
+    assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
+    assert_int_equal(page_count(&page, "[\"placed\",0,304,0,321],[\"placed\",0,3008,1,3000]"), 1);
+    ebb_step step = ebb_step_begin_under(site, stage->root, 7);
+    assert_int_equal(ebb_step_end(step), 0);
+    page = (struct page){.length = 0};
+    assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
+    assert_int_equal(page_count(&page, ",0]"), 3);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void without_a_plan_there_is_nothing_to_tell(void **state) {
+    static struct page page;
+    page = (struct page){.length = 0};
+    ebb_site *site = site_with_survivors(*state, 1, 100, 100);
+    assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
+    assert_int_equal(ebb_report_plan(site, 8, page_write, &page), 0);
+    assert_string_equal(page.text, "{\"site\":\"keeps\",\"tag\":7}"
+                                   "{\"site\":\"keeps\",\"tag\":8}");
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void no_plan_is_reported_while_a_step_is_open(void **state) {
+    static struct page page;
+    page = (struct page){.length = 0};
+    ebb_site *site = site_with_survivors(*state, 3, 100, 100);
+    ebb_step step = ebb_step_begin(site, 7);
+    assert_int_equal(ebb_report_plan(site, 7, page_write, &page), EBB_E_BUSY);
+    assert_non_null(strstr(ebb_last_error_text(), "'keeps' has 1 open steps"));
+    assert_int_equal(page.calls, 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_report_plan(site, 7, NULL, &page), EBB_E_ARGUMENT);
+    assert_int_equal(ebb_report_plan(NULL, 7, page_write, &page), EBB_E_ARGUMENT);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_report_of_a_plan_stops_when_it_is_told_to(void **state) {
+    static struct page page;
+    ebb_site *site = site_with_survivors(*state, 8, 5000, 5000);
+    for (unsigned stop = 1; stop <= 10; stop++) {
+        page = (struct page){.stop_at = stop};
+        assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 77);
+        assert_int_equal(page.calls, stop);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(a_site_in_words),
+        STAGED(a_site_in_json),
+        STAGED(a_report_of_a_site_stops_when_it_is_told_to),
+        STAGED(a_plan_is_written_slot_by_slot_with_what_the_last_step_got),
+        STAGED(slots_that_were_too_small_or_never_reached_are_told),
+        STAGED(without_a_plan_there_is_nothing_to_tell),
+        STAGED(no_plan_is_reported_while_a_step_is_open),
+        STAGED(a_report_of_a_plan_stops_when_it_is_told_to),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_parents.c - steps and what lies above them: blocks born in the parent that are released,
+ * resized, rewound past or promoted further; parents that are steps, or end in odd places.
+ */
+#include "kit/test.h"
+
+enum { STEPS = 12 };
+
+#define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
+
+static const ebb_region none = {NULL, 0};
+
+static struct ebb_site_stats site_stats(ebb_site *site) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    return stats;
+}
+
+static ebb_step begin(ebb_site *site, ebb_region parent) {
+    ebb_step step = ebb_step_begin_under(site, parent, 1);
+    assert_true(ebb_region_is_open(step.region));
+    return step;
+}
+
+/* A block that survives between two that do not. */
+static void *survivor_in(ebb_step step) {
+    block_of(step.region, 3000, 64);
+    void *block = block_of(step.region, 5000, 64);
+    pattern_fill(block, 5000, 1);
+    block_of(step.region, 2000, 64);
+    return block;
+}
+
+static void keep(ebb_step step, ebb_region target, void *block, int mode) {
+    struct ebb_survivor survivor = survivor_of(block, mode);
+    assert_int_equal(ebb_step_end_keeping(step, target, &survivor, 1, NULL, NULL), 0);
+    assert_true(pattern_holds(survivor.block, 5000, 1));
+    assert_int_equal(ebb_region_release(target, survivor.block), 0);
+}
+
+/* Survivors are born in `parent` from here on. */
+static ebb_site *site_that_tenures(ebb_pool *pool, ebb_region parent) {
+    ebb_site *site = SITE(.pool = pool);
+    for (int i = 0; i < 3; i++) {
+        ebb_step step = begin(site, parent);
+        keep(step, parent, survivor_in(step), EBB_PROMOTE_COPY);
+    }
+    assert_int_equal(site_stats(site).tenured_right, 1);
+    return site;
+}
+
+static void what_is_born_in_the_parent_and_goes_further_up_leaves_the_parent(void **state) {
+    struct stage *stage = *state;
+    ebb_region parent = OPEN(.parent = stage->root);
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (int i = 0; i < STEPS; i++) {
+        ebb_step step = begin(site, parent);
+        keep(step, stage->root, survivor_in(step), i % 3);
+        assert_int_equal(stats_of(parent).blocks.current, 0);
+        assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_rewind_of_the_parent_takes_nothing_from_its_steps(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_that_tenures(stage->pool, stage->root);
+    for (int i = 0; i < 4; i++) {
+        ebb_mark mark = ebb_region_mark(stage->root);
+        ebb_step step = begin(site, stage->root);
+        void *block = survivor_in(step);
+        assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+        void *others[8];
+        for (unsigned k = 0; k < 8; k++) {
+            others[k] = block_of(stage->root, 5000, 64);
+            pattern_fill(others[k], 5000, 10 + k);
+        }
+        assert_true(pattern_holds(block, 5000, 1));
+        assert_int_equal(ebb_region_block_bytes(step.region, block), 5000);
+        assert_int_equal(ebb_step_end(step), 0);
+        for (unsigned k = 0; k < 8; k++) {
+            assert_true(pattern_holds(others[k], 5000, 10 + k));
+            assert_int_equal(ebb_region_release(stage->root, others[k]), 0);
+        }
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_step_can_count_what_it_lost_wherever_that_was_born(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_that_tenures(stage->pool, stage->root);
+    ebb_step step = begin(site, stage->root);
+    uint64_t lost = 99;
+    survivor_in(step);
+    assert_int_equal(ebb_step_end_keeping(step, stage->root, NULL, 0, NULL, &lost), 0);
+    assert_int_equal(lost, 3);
+    assert_int_equal(site_stats(site).tenured_wrong, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_block_that_was_born_above_is_listed_once(void **state) {
+    struct stage *stage = *state;
+    ebb_region parent = OPEN(.parent = stage->root);
+    ebb_site *site = site_that_tenures(stage->pool, parent);
+    ebb_region targets[] = {parent, stage->root};
+    for (int i = 0; i < 2; i++) {
+        ebb_step step = begin(site, parent);
+        void *block = survivor_in(step);
+        struct ebb_survivor list[2] = {survivor_of(block, EBB_PROMOTE_AUTO),
+                                       survivor_of(block, EBB_PROMOTE_AUTO)};
+        assert_refused(ebb_promote(step.region, targets[i], list, 2, NULL), EBB_E_DUPLICATE);
+        keep(step, targets[i], block, EBB_PROMOTE_AUTO);
+        assert_int_equal(stats_of(parent).blocks.current, 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Small ones lie in windows, which have other flags. */
+static void a_small_block_that_was_born_above_is_listed_once(void **state) {
+    struct stage *stage = *state;
+    ebb_region parent = OPEN(.parent = stage->root);
+    ebb_region targets[] = {parent, stage->root};
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (int i = 0; i < 8; i++) {
+        ebb_step step = begin(site, parent);
+        block_of(step.region, 3000, 64);
+        void *block = block_of(step.region, 100, 16);
+        struct ebb_survivor list[2] = {survivor_of(block, EBB_PROMOTE_AUTO),
+                                       survivor_of(block, EBB_PROMOTE_AUTO)};
+        assert_refused(ebb_promote(step.region, targets[i % 2], list, 2, NULL), EBB_E_DUPLICATE);
+        assert_int_equal(ebb_step_end_keeping(step, targets[i % 2], list, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(targets[i % 2], list[0].block), 0);
+        assert_int_equal(stats_of(parent).blocks.current, 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* The outer step is recorded while the inner one bears blocks in it. */
+static void a_recorded_step_knows_what_was_born_in_it(void **state) {
+    struct stage *stage = *state;
+    ebb_site *outer = SITE(.name = "outer", .pool = stage->pool);
+    ebb_site *inner = SITE(.name = "inner", .pool = stage->pool);
+    for (int i = 0; i < 4; i++) {
+        ebb_step whole = begin(outer, stage->root);
+        for (int k = 0; k < 10; k++) {
+            ebb_step part = begin(inner, whole.region);
+            keep(part, whole.region, survivor_in(part), EBB_PROMOTE_COPY);
+        }
+        assert_int_equal(ebb_step_end(whole), 0);
+    }
+    struct ebb_site_stats stats = site_stats(outer);
+    assert_int_equal(stats.planned_steps, 2);
+    assert_true(stats.plan_max_live < 2 * 8192);
+    assert_int_equal(ebb_site_destroy(inner), 0);
+    assert_int_equal(ebb_site_destroy(outer), 0);
+}
+
+static void a_step_cannot_begin_below_the_one_whose_place_it_needs(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .ring = 1);
+    ebb_region oldest = none;
+    for (int i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 1);
+        survivor_in(step);
+        if (i == STEPS - 2)
+            oldest = step.region;
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    ebb_step step = ebb_step_begin_under(site, oldest, 1);
+    assert_false(ebb_region_is_open(step.region));
+    assert_int_equal(ebb_last_error(), EBB_E_STALE);
+    assert_int_equal(site_stats(site).steps, STEPS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Its cleanup takes steps of the site whose ring the region is in. */
+static ebb_site *busy_site;
+
+static int take_steps(void *data) {
+    struct stage *stage = data;
+    for (int i = 0; i < 5; i++) {
+        ebb_step step = ebb_step_begin(busy_site, 1);
+        if (!ebb_region_is_open(step.region))
+            return 1;
+        void *block = block_of(step.region, 3000, 64);
+        if (!pattern_holds(block, 0, 0) || !stage->pool || ebb_step_end(step) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent(void **state) {
+    struct stage *stage = *state;
+    busy_site = SITE(.pool = stage->pool, .ring = 1);
+    for (int i = 0; i < 6; i++) {
+        ebb_region parent = OPEN(.parent = stage->root);
+        struct ebb_cleanup cleanup = {.run = take_steps, .data = stage};
+        for (int k = 0; k < 2; k++) {
+            ebb_step step = begin(busy_site, parent);
+            survivor_in(step);
+            if (k == i % 2)
+                assert_int_equal(ebb_cleanup_add(step.region, &cleanup), 0);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        assert_int_equal(ebb_region_close(parent), 0);
+    }
+    assert_int_equal(ebb_site_destroy(busy_site), 0);
+}
+
+static void a_block_that_two_release_is_counted_once_more(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (int i = 0; i < 6; i++) {
+        ebb_step step = begin(site, stage->root);
+        void *a = block_of(step.region, 3000, 64), *b = block_of(step.region, 5000, 64);
+        void *c = block_of(step.region, 100, 16);
+        void *list[] = {a, a, b, a, c, b, c};
+        for (unsigned k = 0; k < 2 + (unsigned)i; k++)
+            assert_int_equal(ebb_region_release_remote(step.region, list[k]), 0);
+        assert_true(stats_of(step.region).blocks.current <= 2);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_true(site_stats(site).strays >= 6);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* A pool that ends before the site that used it. */
+static void a_site_outlives_its_pool(void **state) {
+    (void)state;
+    ebb_pool *pool = POOL(.name = "short"), *other = NULL;
+    ebb_site *site = SITE(.pool = pool);
+    for (int i = 0; i < 4; i++) {
+        ebb_step step = begin(site, none);
+        survivor_in(step);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    pool_end(pool);
+    other = POOL(.name = "next");
+    ebb_region root = OPEN(.pool = other);
+    for (int i = 0; i < 4; i++) {
+        ebb_step step = begin(site, root);
+        survivor_in(step);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(other);
+}
+
+static void kept_arenas_are_trimmed_like_other_pages(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .ring = 1);
+    for (int i = 0; i < STEPS; i++) {
+        ebb_step step = begin(site, stage->root);
+        void *block = survivor_in(step);
+        if (i % 2)
+            ebb_pool_trim(stage->pool, 0);
+        assert_true(pattern_holds(block, 5000, 1));
+        assert_int_equal(ebb_step_end(step), 0);
+        if (i % 3 == 0)
+            ebb_pool_trim(stage->pool, 0);
+        ebb_check_pool(stage->pool);
+    }
+    assert_int_equal(site_stats(site).missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* ---- in the step itself ---- */
+
+static void a_planned_step_can_be_rewound_and_sealed(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (int i = 0; i < 5; i++) {
+        ebb_step step = begin(site, stage->root);
+        void *first = block_of(step.region, 3000, 64);
+        ebb_mark mark = {NULL, 0};
+        if (i == 3)
+            mark = ebb_region_mark(step.region);
+        if (i == 4)
+            assert_int_equal(ebb_region_seal(step.region), 0);
+        void *second = ebb_region_alloc(step.region, 5000, 64);
+        assert_true((second == NULL) == (i == 4));
+        if (i == 3) {
+            assert_int_equal(ebb_region_rewind(step.region, mark), 0);
+            assert_int_equal(ebb_region_block_bytes(step.region, second), 0);
+        }
+        assert_int_equal(stats_of(step.region).blocks.current, i < 3 ? 2 : 1);
+        assert_int_equal(ebb_region_block_bytes(step.region, first), 3000);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* More releases are overdue than a track notes. */
+static void a_step_may_stop_releasing(void **state) {
+    enum { MANY = 80 };
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (int i = 0; i < 6; i++) {
+        ebb_step step = begin(site, stage->root);
+        void *blocks[MANY + 1];
+        for (unsigned k = 0; k < MANY; k++) {
+            blocks[k] = block_of(step.region, 2000, 64);
+            pattern_fill(blocks[k], 2000, k);
+        }
+        for (unsigned k = 0; k < MANY && i < 3; k++)
+            assert_int_equal(ebb_region_release(step.region, blocks[k]), 0);
+        blocks[MANY] = block_of(step.region, 3000, 64);
+        pattern_fill(blocks[MANY], 3000, MANY);
+        for (unsigned k = 0; k < MANY && i >= 3; k++)
+            assert_true(pattern_holds(blocks[k], 2000, k));
+        assert_int_equal(stats_of(step.region).blocks.current, i < 3 ? 1 : MANY + 1);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).planned_steps, 4);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(what_is_born_in_the_parent_and_goes_further_up_leaves_the_parent),
+        STAGED(a_rewind_of_the_parent_takes_nothing_from_its_steps),
+        STAGED(a_step_can_count_what_it_lost_wherever_that_was_born),
+        STAGED(a_block_that_was_born_above_is_listed_once),
+        STAGED(a_small_block_that_was_born_above_is_listed_once),
+        STAGED(a_recorded_step_knows_what_was_born_in_it),
+        STAGED(a_step_cannot_begin_below_the_one_whose_place_it_needs),
+        STAGED(a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent),
+        STAGED(a_block_that_two_release_is_counted_once_more),
+        cmocka_unit_test(a_site_outlives_its_pool),
+        STAGED(kept_arenas_are_trimmed_like_other_pages),
+        STAGED(a_planned_step_can_be_rewound_and_sealed),
+        STAGED(a_step_may_stop_releasing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

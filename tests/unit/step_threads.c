@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_threads.c - one site used by several threads at once: each step has its lane, plans are
+ * shared, rings are of threads; a step moves between threads; threads come and go.
+ *
+ * Threads count what goes wrong instead of asserting. Run under ThreadSanitizer by tests/run.
+ */
+#include "kit/test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { THREADS = 4, STEPS = 60, BLOCKS = 40 };
+
+static atomic_uint wrong;
+static pthread_barrier_t end; /* nobody ends before the others have begun */
+
+static void expect(bool holds) {
+    if (!holds)
+        atomic_fetch_add(&wrong, 1);
+}
+
+#define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
+
+static struct ebb_site_stats site_stats(ebb_site *site) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    expect(ebb_site_read_stats(site, &stats) == 0);
+    return stats;
+}
+
+static void on_threads(unsigned count, void *(*body)(void *context), void *context) {
+    pthread_t threads[THREADS];
+    assert_int_equal(pthread_barrier_init(&end, NULL, count), 0);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, body, context), 0);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    pthread_barrier_destroy(&end);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
+static size_t size_at(unsigned i, unsigned scale) {
+    return 200 + i % 5 * 1100 * scale;
+}
+
+static void work(ebb_step step, unsigned scale, unsigned seed) {
+    void *live[BLOCKS];
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        live[i] = ebb_region_alloc(step.region, size_at(i, scale), 64);
+        expect(live[i] != NULL);
+        pattern_fill(live[i], size_at(i, scale), seed + i);
+        if (i >= 4 && i % 2 == 0) {
+            expect(pattern_holds(live[i - 4], size_at(i - 4, scale), seed + i - 4));
+            expect(ebb_region_release(step.region, live[i - 4]) == 0);
+        }
+    }
+    expect(pattern_holds(live[BLOCKS - 1], size_at(BLOCKS - 1, scale), seed + BLOCKS - 1));
+}
+
+static void *take_steps(void *context) {
+    ebb_site *site = context;
+    for (unsigned i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin(site, i % 3);
+        work(step, 1 + i % 3 + (i == STEPS / 2), i * 1000);
+        expect(ebb_step_end(step) == 0);
+    }
+    return NULL;
+}
+
+static void threads_take_steps_of_one_site(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    on_threads(THREADS, take_steps, site);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.steps, THREADS * STEPS);
+    assert_int_equal(stats.allocations, THREADS * STEPS * BLOCKS);
+    assert_true(stats.recorded_steps >= 6 && stats.recorded_steps <= 16 * THREADS);
+    assert_true(stats.hits > stats.missed * 9);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void *take_steps_in_rings(void *context) {
+    ebb_site *site = context;
+    unsigned char *before = NULL;
+    for (unsigned i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin(site, 1);
+        unsigned char *block = ebb_region_alloc(step.region, 3000, 64);
+        pattern_fill(block, 3000, i);
+        work(step, 1, i);
+        expect(!before || pattern_holds(before, 3000, i - 1));
+        before = block;
+        expect(ebb_step_end(step) == 0);
+    }
+    expect(pattern_holds(before, 3000, STEPS - 1));
+    pthread_barrier_wait(&end);
+    return NULL;
+}
+
+static void each_thread_has_a_ring_of_its_own(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .ring = 1);
+    on_threads(THREADS, take_steps_in_rings, site);
+    assert_int_equal(pool_stats_of(stage->pool).open_regions, 1 + 2 * THREADS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(pool_stats_of(stage->pool).open_regions, 1);
+}
+
+static void threads_that_have_ended_leave_their_rings_to_new_ones(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .ring = 1);
+    for (int round = 0; round < 20; round++)
+        on_threads(1, take_steps_in_rings, site);
+    assert_int_equal(pool_stats_of(stage->pool).open_regions, 1 + 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+struct below {
+    ebb_site *site;
+    ebb_region parent;
+};
+
+static void *take_a_step_below(void *context) {
+    struct below *below = context;
+    ebb_step step = ebb_step_begin_under(below->site, below->parent, 1);
+    work(step, 1, 7);
+    expect(ebb_step_end(step) == 0);
+    return NULL;
+}
+
+static void a_ring_below_a_parent_is_not_taken_over(void **state) {
+    struct stage *stage = *state;
+    struct below below = {SITE(.pool = stage->pool, .ring = 1), OPEN(.parent = stage->root)};
+    on_threads(1, take_a_step_below, &below);
+    for (int i = 0; i < 10; i++)
+        take_a_step_below(&below); /* in lanes of this thread */
+    assert_int_equal(stats_of(below.parent).children, 1 + 2);
+    assert_int_equal(ebb_region_close(below.parent), 0);
+    assert_int_equal(ebb_site_destroy(below.site), 0);
+}
+
+struct journey {
+    ebb_site *site;
+    ebb_step step;
+};
+
+static void *go_on(void *context) {
+    struct journey *journey = context;
+    work(journey->step, 1, 5);
+    expect(ebb_step_end(journey->step) == 0);
+    return NULL;
+}
+
+static void a_step_ends_in_another_thread_than_it_began(void **state) {
+    struct stage *stage = *state;
+    struct journey journey = {.site = SITE(.pool = stage->pool)};
+    for (int i = 0; i < 10; i++) {
+        journey.step = ebb_step_begin(journey.site, 1);
+        on_threads(1, go_on, &journey);
+    }
+    struct ebb_site_stats stats = site_stats(journey.site);
+    assert_true(stats.planned_steps == 8 && stats.missed == 0);
+    assert_int_equal(ebb_site_destroy(journey.site), 0);
+}
+
+static void *begin_and_leave_open(void *context) {
+    struct journey *journey = context;
+    journey->step = ebb_step_begin(journey->site, 1);
+    expect(ebb_region_is_open(journey->step.region));
+    return NULL;
+}
+
+static void a_step_outlives_the_thread_that_began_it(void **state) {
+    struct stage *stage = *state;
+    struct journey journey = {.site = SITE(.pool = stage->pool, .ring = 2)};
+    for (int i = 0; i < 10; i++) {
+        on_threads(1, begin_and_leave_open, &journey);
+        go_on(&journey);
+    }
+    assert_int_equal(site_stats(journey.site).planned_steps, 8);
+    assert_int_equal(ebb_site_destroy(journey.site), 0);
+}
+
+static void *make_sites(void *context) {
+    for (unsigned i = 0; i < 10; i++) {
+        ebb_site *site = SITE(.pool = context, .ring = i % 3);
+        for (unsigned k = 0; k < 4; k++) {
+            ebb_step step = ebb_step_begin(site, 1);
+            work(step, 1, k);
+            expect(ebb_step_end(step) == 0);
+        }
+        expect(site_stats(site).planned_steps == 2);
+        expect(ebb_site_destroy(site) == 0);
+    }
+    return NULL;
+}
+
+static void sites_come_and_go_on_many_threads(void **state) {
+    struct stage *stage = *state;
+    on_threads(THREADS, make_sites, stage->pool);
+}
+
+/* Lifetimes that a portfolio of orders does not pack perfectly. */
+static void hard_step(ebb_step step) {
+    void *live[64] = {NULL};
+    uint32_t chance = 3;
+    for (unsigned i = 0; i < 400; i++) {
+        chance = chance * 1664525 + 1013904223;
+        void **at = &live[chance >> 26];
+        if (*at)
+            expect(ebb_region_release(step.region, *at) == 0);
+        chance = chance * 1664525 + 1013904223;
+        *at = ebb_region_alloc(step.region, 4096 + (chance >> 14), 64);
+        expect(*at != NULL);
+    }
+}
+
+static uint64_t height_after(ebb_pool *pool, uint64_t search_ns, unsigned steps) {
+    ebb_site *site = SITE(.pool = pool, .search_ns = search_ns);
+    struct ebb_site_stats stats;
+    for (unsigned i = 0; i < steps; i++) {
+        ebb_step step = ebb_step_begin(site, 1);
+        hard_step(step);
+        expect(ebb_step_end(step) == 0);
+        stats = site_stats(site);
+        if (i > 2 && stats.plans > 1)
+            break;
+    }
+    assert_int_equal(stats.missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    return stats.plan_height;
+}
+
+static void a_better_plan_is_found_meanwhile(void **state) {
+    struct stage *stage = *state;
+    uint64_t plain = height_after(stage->pool, 0, 5);
+    assert_true(height_after(stage->pool, 20000000, 20000) < plain);
+}
+
+static void a_site_ends_though_its_search_has_an_hour(void **state) {
+    struct stage *stage = *state;
+    height_after(stage->pool, UINT64_C(3600) * 1000000000, 4);
+}
+
+static void steps_are_served_while_better_plans_are_looked_for(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .search_ns = 2000000);
+    on_threads(THREADS, take_steps, site);
+    assert_int_equal(site_stats(site).steps, THREADS * STEPS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(threads_take_steps_of_one_site),
+        STAGED(each_thread_has_a_ring_of_its_own),
+        STAGED(threads_that_have_ended_leave_their_rings_to_new_ones),
+        STAGED(a_ring_below_a_parent_is_not_taken_over),
+        STAGED(a_step_ends_in_another_thread_than_it_began),
+        STAGED(a_step_outlives_the_thread_that_began_it),
+        STAGED(sites_come_and_go_on_many_threads),
+        STAGED(a_better_plan_is_found_meanwhile),
+        STAGED(a_site_ends_though_its_search_has_an_hour),
+        STAGED(steps_are_served_while_better_plans_are_looked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
