@@ -8,6 +8,8 @@
  *                   grows by 64 MiB at a time
  *   jemalloc-tuned  no decay, and large blocks are cached like all others (oversize_threshold 0)
  *
+ * ebb-unplanned is ebb without what its sites learn from step to step.
+ *
  * tcmalloc is gperftools' minimal library: the same allocator without the profiler.
  */
 #include "allocator.h"
@@ -20,6 +22,7 @@
 
 const struct allocator allocators[] = {
     {"ebb", "ebb-heap.so", NULL, NULL, NULL},
+    {"ebb-unplanned", "ebb-heap.so", NULL, "EBB_BENCH_PLANS", "no"},
     {"glibc", NULL, "libc6", NULL, NULL},
     {"glibc-tuned", NULL, "libc6", "GLIBC_TUNABLES",
      "glibc.malloc.mmap_max=0:glibc.malloc.mmap_threshold=33554432:"

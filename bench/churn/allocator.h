@@ -19,6 +19,11 @@ struct allocator {
 extern const struct allocator allocators[];
 extern const int allocator_count;
 
+/* True for ebb and ebb-unplanned: no peers of ebb. */
+static inline bool allocator_is_ebb(int number) {
+    return allocators[number].library && !allocators[number].package;
+}
+
 /* Number of the allocator of this name, or -1. `length` bytes of `name` count. */
 int allocator_find(const char *name, int length);
 

@@ -211,6 +211,7 @@ static bool on_begin(struct compiler *c, const struct trace_event *from) {
     event->region = region;
     event->owner = parent;
     event->slot = step;
+    event->bytes = from->name;
     c->regions[region] =
         (struct open_region){NONE, NONE, step ? step : c->regions[parent].step};
     thread->open[thread->depth++] = region;

@@ -127,6 +127,7 @@ static void put_case(FILE *file, const struct workload *workload) {
     put_kinds(file, workload->compiled.script);
     put_value(file, "steps", workload->compiled.script->step_count);
     put_value(file, "steady_steps", workload->steady_steps);
+    put_truth(file, "repeats", workload->repeats);
     put_value(file, "events", (double)workload->events);
     put_value(file, "objects", (double)workload->objects);
     put_value(file, "max_live_bytes", (double)workload->max_live_bytes);
@@ -211,6 +212,20 @@ static void put_series(FILE *file, const struct bench *bench) {
     fputs("]", file);
 }
 
+/* The replaying process wrote the JSON. */
+static void put_reports(FILE *file, const struct bench *bench) {
+    fputs("[", file);
+    for (size_t i = 0; i < bench->samples.report_count; i++) {
+        const struct report *report = &bench->samples.report[i];
+        fputs(i ? ",\n  {" : "\n  {", file);
+        put_text(file, "case", bench->workload[report->workload].id, true);
+        put_text(file, "allocator", allocators[report->allocator].name, false);
+        put_text(file, "name", report->name, false);
+        fprintf(file, ", \"report\": %s}", report->json);
+    }
+    fputs("]", file);
+}
+
 static void put_counts(FILE *file, const char *key, const uint64_t *counts, int from, int to,
                        const uint64_t *never) {
     put_key(file, key, false);
@@ -283,6 +298,8 @@ static void put_all(FILE *file, const struct bench *bench) {
     put_rows(file, bench);
     fputs(",\n\"series\": ", file);
     put_series(file, bench);
+    fputs(",\n\"reports\": ", file);
+    put_reports(file, bench);
     fputs(",\n\"histograms\": ", file);
     put_histograms(file, bench);
     fputs(",\n\"targets\": ", file);

@@ -17,12 +17,14 @@ enum { ROUNDS_DEFAULT = 5, ROUNDS_QUICK = 3, ROUNDS_MAX = 1000 };
 void options_help(void) {
     printf("churn - replays recorded allocation traces against several allocators\n\n"
            "  --traces DIR       folder of *.trace.gz files, or one such file\n"
-           "  --allocators LIST  comma separated; all that are installed if not given:\n"
+           "  --allocators LIST  comma separated; all that are installed but ebb-unplanned if\n"
+           "                     not given:\n"
            "                     ");
     for (int i = 0; i < allocator_count; i++)
         printf("%s%s", allocators[i].name, i + 1 < allocator_count ? "," : "\n");
     printf("  --rounds N         timed processes per trace and allocator (%d; quick: %d)\n"
            "  --quick            less of each trace\n"
+           "  --no-plan          ebb without plans\n"
            "  --no-touch         the allocator alone: nanoseconds per event, blocks not touched\n"
            "  --tsv FILE         write the rows there\n"
            "  --json FILE        write rows, machine, series and histograms there\n"
@@ -85,6 +87,7 @@ static int take_option(struct options *options, int option, char *value) {
     case 'r': return take_rounds(options, value);
     case 'q': options->quick = true; return 0;
     case 'n': options->touch = false; return 0;
+    case 'p': options->plan = false; return 0;
     case 'v': options->tsv = value; return 0;
     case 'j': options->json = value; return 0;
     case 'm': options->add_rows = value; return 0;
@@ -95,9 +98,10 @@ static int take_option(struct options *options, int option, char *value) {
 }
 
 static void set_defaults(struct options *options) {
-    *options = (struct options){.touch = true, .replay = true};
+    *options = (struct options){.touch = true, .replay = true, .plan = true};
     for (int i = 0; i < allocator_count; i++)
-        options->allocator[options->allocator_count++] = i;
+        if (strcmp(allocators[i].name, "ebb-unplanned") != 0)
+            options->allocator[options->allocator_count++] = i;
 }
 
 int options_parse(struct options *options, int argc, char **argv) {
@@ -105,7 +109,7 @@ int options_parse(struct options *options, int argc, char **argv) {
         {"traces", 1, NULL, 't'},   {"allocators", 1, NULL, 'a'}, {"rounds", 1, NULL, 'r'},
         {"quick", 0, NULL, 'q'},    {"no-touch", 0, NULL, 'n'},   {"tsv", 1, NULL, 'v'},
         {"json", 1, NULL, 'j'},     {"add-rows", 1, NULL, 'm'},   {"no-replay", 0, NULL, 'x'},
-        {"help", 0, NULL, 'h'},     {NULL, 0, NULL, 0}};
+        {"no-plan", 0, NULL, 'p'},  {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
     set_defaults(options);
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
         if (take_option(options, option, optarg) != 0)

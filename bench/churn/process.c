@@ -7,8 +7,8 @@
  * lines (see replay/replay.c); any other line is a message, and the last message tells why a
  * process failed.
  *
- * Invariant: a report is shorter than a pipe holds, so that processes may be waited for in any
- * order. A child dies with the harness.
+ * Invariant: processes are waited for in the order in which they were started, or what they print
+ * is shorter than a pipe holds: of those that are timed it is. A child dies with the harness.
  */
 #include "process.h"
 
@@ -47,11 +47,13 @@ static void clean_environment(void) {
     *to = NULL;
 }
 
-static void set_environment(const struct allocator *allocator) {
+static void set_environment(const struct allocator *allocator, bool plan) {
     char library[ALLOCATOR_PATH_MAX];
     clean_environment();
     if (allocator->variable)
         setenv(allocator->variable, allocator->value, 1);
+    else if (!plan)
+        setenv("EBB_BENCH_PLANS", "no", 1);
     if (allocator_path(allocator, library) && library[0])
         setenv("LD_PRELOAD", library, 1);
 }
@@ -69,7 +71,7 @@ _Noreturn static void become_replay(const struct process *process, const struct 
     snprintf(passes, sizeof passes, "%u", portion->passes);
     snprintf(until, sizeof until, "%u", portion->until);
     snprintf(limit, sizeof limit, "%u", workload_limit_percent(process->workload));
-    set_environment(process->allocator);
+    set_environment(process->allocator, process->plan);
     execl(program, program, "--script-fd", fd, "--kind", kind_names[process->kind],
           "--passes", passes, "--until", until, "--limit", limit, (char *)NULL);
     dprintf(STDERR_FILENO, "cannot start %s: %s\n", program, strerror(errno));
@@ -125,6 +127,12 @@ static void take_series(struct intake *intake, char *words) {
     free(values);
 }
 
+static void take_json(struct intake *intake, char *words) {
+    char *name = strsep(&words, " ");
+    intake->full |= !words || !samples_add_report(intake->samples, intake->process->workload_number,
+                                                  intake->process->allocator_number, name, words);
+}
+
 static void take_line(struct intake *intake, char *line) {
     char name[SAMPLE_NAME_MAX], library[ALLOCATOR_PATH_MAX];
     double value;
@@ -136,6 +144,8 @@ static void take_line(struct intake *intake, char *line) {
         take_heap(intake, name, library);
     else if (strncmp(line, "series ", 7) == 0)
         take_series(intake, line + 7);
+    else if (strncmp(line, "report ", 7) == 0)
+        take_json(intake, line + 7);
     else if (strncmp(line, "note ", 5) != 0)
         snprintf(intake->fault, PROCESS_FAULT_MAX, "%.250s", line);
 }

@@ -3,6 +3,7 @@
 #ifndef EBB_BENCH_PROCESS_H
 #define EBB_BENCH_PROCESS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "allocator.h"
@@ -24,6 +25,7 @@ struct process {
     const struct allocator *allocator;
     int workload_number, allocator_number;
     enum process_kind kind;
+    bool plan; /* ebb's steps learn */
     pid_t pid;
     int output; /* the child writes its report and its messages here */
 };

@@ -86,7 +86,7 @@ static int start_one(struct schedule *schedule, int workload, int nth,
                                                .allocator = &allocators[allocator],
                                                .workload_number = workload,
                                                .allocator_number = allocator,
-                                               .kind = kind};
+                                               .kind = kind, .plan = bench->options.plan};
     schedule->nth[at] = nth;
     schedule->cost[at] = (START_NS + portion->cost_ns) / schedule->width;
     if (process_start(&schedule->under_way[at], portion) != 0) {

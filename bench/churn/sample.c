@@ -97,6 +97,16 @@ bool samples_add_series(struct samples *samples, int workload, int allocator, co
     return true;
 }
 
+bool samples_add_report(struct samples *samples, int workload, int allocator, const char *name,
+                        const char *json) {
+    if (!grow(&samples->report, sizeof *samples->report, samples->report_count,
+              &samples->report_room))
+        return false;
+    struct report report = {workload, allocator, strdup(name), strdup(json)};
+    samples->report[samples->report_count++] = report;
+    return report.name && report.json;
+}
+
 static int compare_keys(int workload, int allocator, int metric, const struct row *b) {
     if (workload != b->workload)
         return workload < b->workload ? -1 : 1;
@@ -203,6 +213,11 @@ const struct series *samples_series(const struct samples *samples, int workload,
 }
 
 void samples_free(struct samples *samples) {
+    for (size_t i = 0; i < samples->report_count; i++) {
+        free(samples->report[i].name);
+        free(samples->report[i].json);
+    }
+    free(samples->report);
     for (size_t i = 0; i < samples->series_count; i++)
         free(samples->series[i].values);
     free(samples->series);

@@ -25,6 +25,12 @@ struct series {
     double *values; /* runs of `count` values; after samples_close() the medians only */
 };
 
+/* What an allocator says about itself, in JSON. */
+struct report {
+    int workload, allocator;
+    char *name, *json;
+};
+
 struct sample;
 
 struct samples {
@@ -36,6 +42,8 @@ struct samples {
     size_t row_count;
     struct series *series;
     size_t series_count, series_room;
+    struct report *report;
+    size_t report_count, report_room;
 };
 
 /* Adds one value, or one series. False: no memory, or too many different metrics. */
@@ -43,6 +51,10 @@ bool samples_add(struct samples *samples, int workload, int allocator, const cha
                  double value);
 bool samples_add_series(struct samples *samples, int workload, int allocator, const char *metric,
                         const double *values, size_t count);
+
+/* Adds one report; both words are copied. False: no memory. */
+bool samples_add_report(struct samples *samples, int workload, int allocator, const char *name,
+                        const char *json);
 
 /* Makes rows and medians of what was added. Rows are sorted by workload, allocator and metric. */
 bool samples_close(struct samples *samples);

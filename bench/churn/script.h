@@ -41,7 +41,8 @@ enum script_op {
     SCRIPT_REALLOC, /* the object in `slot` gets `bytes`; it belongs to the present region */
     SCRIPT_MOVE,    /* the same, but `owner` owns it until now and `region` does afterwards */
     SCRIPT_FREE,    /* the object in `slot` ends; `owner` owns it */
-    SCRIPT_OPEN,    /* region `region` opens under `owner`; slot: its step + 1, or 0 if nested */
+    SCRIPT_OPEN,    /* region `region` opens under `owner`; slot: its step + 1, or 0 if nested;
+                       bytes: its kind */
     SCRIPT_CLOSE,   /* region `region` closes; slot: number of its closing */
 };
 

@@ -125,7 +125,7 @@ static void print_workload(struct table *table, const struct bench *bench, int n
 static double best_peer(const struct bench *bench, int workload, const char *metric) {
     double best = NAN;
     for (int nth = 0; nth < bench->options.allocator_count; nth++)
-        if (bench->options.allocator[nth] != EBB)
+        if (!allocator_is_ebb(bench->options.allocator[nth]))
             best = fmin(best, value_of(bench, workload, bench->options.allocator[nth], metric));
     return best;
 }
@@ -148,6 +148,11 @@ static void overview_row(struct table *table, const struct bench *bench, int num
     cell(table, value_of(bench, number, EBB, "footprint_ratio"), 2,
          mark(bench, number, EBB, "footprint"));
     cell(table, best_peer(bench, number, "footprint_ratio"), 2, ' ');
+    cell(table, value_of(bench, number, EBB, "steady_peak_ratio"), 2,
+         mark(bench, number, EBB, "steady_peak"));
+    cell(table, value_of(bench, number, EBB, "run_peak_ratio"), 2,
+         mark(bench, number, EBB, "run_peak"));
+    cell(table, value_of(bench, number, EBB, "steady_hit_bytes_percent"), 1, ' ');
     cell(table, peak / MIB, 1, mark(bench, number, EBB, "peak_rss"));
     cell(table, best_peer(bench, number, "peak_rss_bytes") / MIB, 1, ' ');
 }
@@ -160,8 +165,10 @@ static void print_overview(struct table *table, const struct bench *bench) {
     if (!bench->options.touch || bench->options.allocator[0] != EBB)
         return;
     puts("\nebb against the best peer of each column, glibc and jemalloc (times: above 1.00 ebb is "
-         "faster)");
-    table_begin(table, "trace|ebb us|best peer|glibc|jemalloc|footprint|peers'|peak MiB|peers'");
+         "faster);\nsteady and run: most bytes held over most alive; planned: bytes of steady "
+         "steps served by plans");
+    table_begin(table, "trace|ebb us|best peer|glibc|jemalloc|footprint|peers'|steady|run|"
+                       "planned %|peak MiB|peers'");
     for (int i = 0; i < bench->workload_count; i++)
         if (is_measured(bench, i) && !bench->workload[i].spike)
             overview_row(table, bench, i);

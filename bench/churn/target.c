@@ -17,13 +17,23 @@
 
 enum { EBB = 0, TARGETS_PER_WORKLOAD = 8 };
 
+/* Bytes that the costliest step may hold, over the most bytes alive. */
+struct peaks {
+    double repeating, others; /* steady steps of traces that repeat, and of others */
+    double run;               /* all steps */
+    double allowance;         /* or so many bytes more, where that is more */
+};
+
+static const struct peaks tensor_peaks = {1.02, 1.25, 1.15, 0};
+static const struct peaks full_peaks = {1.10, 1.35, 1.25, 256 << 10};
+
 /* Lowest value of a metric among the peers, and whose it is; INFINITY if there is none. */
 static double lowest_peer(const struct bench *bench, int workload, const char *metric, int *whose) {
     double lowest = INFINITY;
     for (int nth = 0; nth < bench->options.allocator_count; nth++) {
         int allocator = bench->options.allocator[nth];
         double value = bench_value(bench, workload, allocator, metric, INFINITY);
-        if (allocator != EBB && value < lowest) {
+        if (!allocator_is_ebb(allocator) && value < lowest) {
             lowest = value;
             *whose = allocator;
         }
@@ -49,6 +59,31 @@ static void judge_footprint(struct bench *bench, int workload) {
              "footprint %.2f x max-live (largest %.2f), limit %.2f or 256 KiB above: %.0f of %.0f "
              "steps over", ratio, bench_value(bench, workload, EBB, "footprint_ratio_max", 0),
              limit, over, bench_value(bench, workload, EBB, "footprint_steps", 0));
+}
+
+/* `name`: "steady_peak" or "run_peak". */
+static void judge_peak(struct bench *bench, int workload, const char *name, double limit,
+                       double allowance) {
+    char metric[SAMPLE_NAME_MAX];
+    snprintf(metric, sizeof metric, "%s_bytes", name);
+    double held = bench_value(bench, workload, EBB, metric, -1);
+    snprintf(metric, sizeof metric, "%s_live_bytes", name);
+    double live = bench_value(bench, workload, EBB, metric, -1);
+    if (held < 0 || live <= 0)
+        return;
+    bool met = held <= fmax(live * limit, live + allowance);
+    struct target *target = add(bench, workload, name, limit, held / live, met);
+    snprintf(target->text, sizeof target->text,
+             "%s %.3f x max-live (%.0f KiB above), limit %.2f%s", name, held / live,
+             (held - live) / 1024, limit, allowance > 0 ? " or 256 KiB above" : "");
+}
+
+static void judge_peaks(struct bench *bench, int number) {
+    const struct workload *workload = &bench->workload[number];
+    const struct peaks *peaks = workload->tensor ? &tensor_peaks : &full_peaks;
+    judge_peak(bench, number, "steady_peak", workload->repeats ? peaks->repeating : peaks->others,
+               peaks->allowance);
+    judge_peak(bench, number, "run_peak", peaks->run, peaks->allowance);
 }
 
 /* A metric that must not be above (or, strictly, must be below) the best peer's. */
@@ -93,6 +128,7 @@ static void judge_workload(struct bench *bench, int workload) {
         return;
     }
     judge_footprint(bench, workload);
+    judge_peaks(bench, workload);
     judge_peers(bench, workload, "peak_rss", "peak_rss_bytes", 1048576, "MiB", true);
     judge_peers(bench, workload, "step_us", "step_us", 1, "us", false);
     judge_none(bench, workload, "faults", "faults_per_step");

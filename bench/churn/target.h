@@ -4,6 +4,9 @@
  *
  *     footprint   no steady step holds more pages than 1.25 (tensor view) or 1.4 (full view)
  *                 times its max-live, or 256 KiB more than it where that is more
+ *     steady_peak the steady step that holds most, over the most bytes alive in one: 1.02 on traces
+ *                 that repeat, else 1.25 (tensor view); 1.10 or 1.35, or 256 KiB (full view)
+ *     run_peak    the same over all steps: 1.15 (tensor view), 1.25 or 256 KiB (full view)
  *     peak_rss    below that of every peer
  *     step_us     at most that of the fastest peer
  *     faults, syscalls         none in the median steady step

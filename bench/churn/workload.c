@@ -90,6 +90,17 @@ static void count_steady(struct workload *workload) {
         workload->steady_steps += steps[i].kind == script->main_kind && !steps[i].warmup;
 }
 
+/* Traces whose steps have fixed shapes, or shapes padded to the longest. Of the others, and of any
+ * that are not known, less is asked. */
+static bool has_fixed_shapes(const char *id) {
+    static const char *const known[] = {"autoenc_accum.", "mlp_digits.", "mlp_digits_eval.",
+                                        "resnet18_train.", "transformer_train."};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strncmp(id, known[i], strlen(known[i])) == 0)
+            return true;
+    return false;
+}
+
 /* Takes over what the benchmark needs of `trace`. False, with a fault, if it cannot be used. */
 static bool adopt(struct workload *workload, const struct ebb_trace *trace) {
     const struct trace_totals *totals = &trace->totals;
@@ -97,6 +108,7 @@ static bool adopt(struct workload *workload, const struct ebb_trace *trace) {
     workload->objects = totals->objects;
     workload->max_live_bytes = totals->max_live_bytes;
     workload->left_bytes = totals->left_bytes;
+    workload->repeats = has_fixed_shapes(workload->id);
     workload->tensor = trace->view == TRACE_VIEW_TENSOR;
     if (totals->max_live_bytes > memory_bytes() / 10 * 8) {
         snprintf(workload->fault, sizeof workload->fault,

@@ -22,6 +22,7 @@ struct portion {
 struct workload {
     char id[WORKLOAD_ID_MAX]; /* "trace.view", from the name of the file */
     bool tensor;              /* the view */
+    bool repeats;             /* its steady steps have fixed or padded shapes */
     bool spike;               /* the synthetic trace: measured step by step */
     struct compiled compiled;
     uint64_t events, objects, max_live_bytes, left_bytes;

@@ -19,7 +19,7 @@ void *buffer_resize(void *old, size_t count, size_t bytes)
         grown = realloc(old, total ? total : 1);
     if (grown)
         return grown;
-    fprintf(stderr, "lanes: out of memory: %zu elements of %zu bytes\n", count, bytes);
+    fprintf(stderr, "out of memory: %zu elements of %zu bytes\n", count, bytes);
     exit(1);
 }
 

@@ -3,7 +3,8 @@
  * cases.h - all cases that are the same loop for every peer, behind one switch.
  *
  * A peer's file calls cases_run() with its own constant table and so gets its own copy of every
- * loop (see peer.h). `promote` is ebb's alone: case_promote.c.
+ * loop (see peer.h). `promote` and `promote_objects` are ebb's alone: case_promote.c,
+ * case_promote_objects.c.
  */
 #ifndef MICRO_CASES_H
 #define MICRO_CASES_H
@@ -15,6 +16,7 @@
 #include "case_release.h"
 #include "case_request.h"
 #include "case_small.h"
+#include "case_tensor.h"
 
 MICRO_INLINE void cases_run(const struct peer_ops *ops, enum micro_case which,
                             struct round *round) {
@@ -28,7 +30,9 @@ MICRO_INLINE void cases_run(const struct peer_ops *ops, enum micro_case which,
     case CASE_LARGE: case_large(ops, round); break;
     case CASE_REQUEST: case_request(ops, round); break;
     case CASE_RELEASE: case_release(ops, round); break;
+    case CASE_TENSOR: case_tensor(ops, round); break;
     case CASE_PROMOTE:
+    case CASE_PROMOTE_OBJECTS:
     case CASE_COUNT: break;
     }
 }

@@ -2,9 +2,8 @@
 /*
  * child.h - the parent's side of the wire (serve.h): a process that measures one peer.
  *
- * ebb's child is a program of its own, so that no other peer's process even loads libebb, which
- * has a jemalloc inside. A child whose malloc is not the one that the contestant names is
- * refused.
+ * ebb's child is a program of its own, so that no other peer's process even loads libebb. A
+ * child whose malloc is not the one that the contestant names is refused.
  */
 #ifndef MICRO_CHILD_H
 #define MICRO_CHILD_H

@@ -45,6 +45,8 @@ const struct contest contests[] = {
     {"request", CASE_REQUEST, true, "floor ebb apr pmr bumpalo" MALLOCS},
     {"release", CASE_RELEASE, true, "ebb talloc" MALLOCS},
     {"promote", CASE_PROMOTE, false, "floor ebb"},
+    {"tensor", CASE_TENSOR, true, "ebb" MALLOCS},
+    {"promote_objects", CASE_PROMOTE_OBJECTS, false, "ebb"},
 };
 const size_t contest_count = sizeof contests / sizeof contests[0];
 

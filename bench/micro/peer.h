@@ -35,6 +35,8 @@ enum micro_case {
     CASE_REQUEST,
     CASE_RELEASE,
     CASE_PROMOTE,
+    CASE_TENSOR,
+    CASE_PROMOTE_OBJECTS,
     CASE_COUNT
 };
 
@@ -65,6 +67,10 @@ struct peer_ops {
      * NULL: the block is copied to the heap. */
     void *(*keep)(struct step *step, void *block, size_t bytes);
     void (*drop)(void *kept);
+    /* A tensor of float32 as an object of the step; its elements begin at *data. NULL: a block
+     * that the case fills as it goes without objects. */
+    void *(*tensor_new)(struct step *step, int32_t ndim, const int64_t *shape, void **data);
+    void (*tensor_end)(struct step *step, void *tensor); /* one tensor early */
     /* A whole step of the cases small10k and const, for peers whose language has a loop of its
      * own; `bytes` NULL: all blocks are MICRO_CONST_BYTES; `blocks` NULL: the pointers are
      * forgotten. NULL: the harness's loop. */

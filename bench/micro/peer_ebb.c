@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "case_promote.h"
+#include "case_promote_objects.h"
 #include "cases.h"
 
 static const struct ebb_region_options *ebb_step_options;
@@ -84,6 +85,20 @@ static void ebb_drop(void *kept) {
     ebb_need(ebb_region_release(ebb_server, kept) == 0, "drop");
 }
 
+MICRO_INLINE void *ebb_make_tensor(struct step *step, int32_t ndim, const int64_t *shape,
+                                   void **data) {
+    const struct ebb_dtype float32 = {EBB_FLOAT, 32, 1};
+    struct ebb_tensor *tensor = ebb_tensor_new(region_of_step(step), float32, ndim, shape);
+
+    *data = tensor->data;
+    return tensor;
+}
+
+MICRO_INLINE void ebb_end_tensor(struct step *step, void *tensor) {
+    (void)step;
+    ebb_object_end(tensor);
+}
+
 static const struct peer_ops ebb_ops = {
     .begin = ebb_begin,
     .end = ebb_end,
@@ -93,12 +108,16 @@ static const struct peer_ops ebb_ops = {
     .close = ebb_close,
     .keep = ebb_keep,
     .drop = ebb_drop,
+    .tensor_new = ebb_make_tensor,
+    .tensor_end = ebb_end_tensor,
     .forgets = true,
 };
 
 static void ebb_run(enum micro_case which, struct round *round) {
     if (which == CASE_PROMOTE)
         case_promote(round);
+    else if (which == CASE_PROMOTE_OBJECTS)
+        case_promote_objects(round);
     else
         cases_run(&ebb_ops, which, round);
 }

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define ROUND_FIGURES_MAX 48
+#define ROUND_FIGURES_MAX 192
 #define ROUND_NAME_MAX 40
 
 struct figure {

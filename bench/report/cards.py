@@ -8,6 +8,7 @@ import curves
 import matrix
 import quantity
 import scatter
+import sweep
 from frame import figure
 from markup import EMPTY, tag
 from results import as_number
@@ -23,6 +24,9 @@ MICRO = {
     "request": ("A request", "300 small and 20 large blocks, 3 survivors"),
     "release": ("Release", "allocate and release at once"),
     "promote": ("Promotion", "one block to the parent, by size"),
+    "tensor": ("A small tensor", "float32, 4×3×2: made and ended as an object"),
+    "promote_objects": ("What survives of 64 tensors",
+                        "promoted to the parent with the step's close, by number, size and mode"),
     "instructions": ("Instructions", "of an allocation in the small lane"),
 }
 CURVE_NAMES = {"ns_close": "time of the end", "ns_untouched": "per object, untouched",
@@ -33,6 +37,8 @@ BAR_NAMES = {"ns_per_object": "per object",
              "ns_per_object_forgotten": "per object, its pointer not stored",
              "ns_empty": "empty", "ns_one_block": "with one block", "ms_per_step": "per step",
              "us_per_request": "per request", "p99_us": "per request, 99th percentile",
+             "ns_alone": "made and ended", "ns_thousand": "1,000 made, then ended",
+             "ns_step": "1,000 made, ended by the step",
              "ns_small_pair": "48 bytes, allocate and release",
              "ns_large_pair": "64 KiB, allocate and release"}
 HIDDEN = ("spread_percent", "over_floor", "faster_than_malloc", "faster_than_arena")
@@ -104,12 +110,20 @@ def promotion_figures(results):
     yield figure("per block", curves.draw(lines, "ns", "b", "Time of promoting one block"))
 
 
+def figures_of(results, case):
+    if case == "promote":
+        return list(promotion_figures(results))
+    if case == sweep.CASE:
+        return list(sweep.figures(results))
+    return list(bar_figures(results, case)) + list(curve_figures(results, case))
+
+
 def micro_card(results, case):
     title, note = MICRO.get(case, (case, ""))
-    pictures = list(promotion_figures(results)) if case == "promote" else \
-        list(bar_figures(results, case)) + list(curve_figures(results, case))
+    pictures = figures_of(results, case)
     if not pictures:
         return EMPTY
+    table = sweep.draw_table(results) if case == sweep.CASE else None
     return tag("section", tag("h3", title), tag("p", note, class_="facts"),
-               tag("div", *pictures, class_="charts"), class_="card",
+               tag("div", *pictures, class_="charts"), table or EMPTY, class_="card",
                id=matrix.anchor_of(f"micro.{case}"))

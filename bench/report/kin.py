@@ -7,11 +7,12 @@ among them, and their names are written next to them. Names that are not known a
 
 MALLOCS = ("glibc", "glibc-tuned", "jemalloc", "jemalloc-tuned", "mimalloc", "tcmalloc")
 ARENAS = ("apr", "bumpalo", "obstack", "pmr", "talloc")
-ORDER = ("floor", "floor-in-memory", "ebb") + MALLOCS + ARENAS
+OWN = ("ebb", "ebb-unplanned")
+ORDER = ("floor", "floor-in-memory") + OWN + MALLOCS + ARENAS
 
 
 def family(allocator):
-    if allocator == "ebb":
+    if allocator in OWN:
         return "ebb"
     if allocator.startswith("floor"):
         return "floor"

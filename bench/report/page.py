@@ -8,6 +8,8 @@ import cards
 import kin
 import matrix
 import quantity
+import sequences
+import sites
 import spike
 import table
 import targets
@@ -107,7 +109,9 @@ def summary_sentence(results):
         words.append(f"{len(traces)} recorded allocation streams of real ML programs, replayed")
     if micro:
         words.append(f"{len(micro)} micro benchmarks")
-    text = " and ".join(words) if words else "Nothing was measured"
+    if results.case_names(sequences.BENCH):
+        words.append(f"{len(results.case_names(sequences.BENCH))} ways to pack and to pad")
+    text = ", ".join(words[:-2] + [" and ".join(words[-2:])]) if words else "Nothing was measured"
     return f"{text}: ebb against {', '.join(peers)}." if peers else f"{text}."
 
 
@@ -159,21 +163,25 @@ def list_section(title, lead, name, pieces):
 
 def sections(results):
     churn, micro = targets.churn(results), targets.micro(results)
+    micro = micro + targets.sequences(results)
     traces = churn_cases(results)
     tables = [table.draw(results, "churn", results.case_names("churn"), "Traces, every figure"),
               table.draw_by_metric(results, "micro", results.case_names("micro"),
-                                   "Micro benchmarks, every figure")]
+                                   "Micro benchmarks, every figure"),
+              sequences.figures_table(results)]
     return [
         ("Targets", "targets", verdict_section(results, churn, micro)),
         ("Traces", "traces", list_section(
             "Traces", "Blocks are really written and read; each allocator runs in a process of "
             "its own. The lower left of a scatter is better.", "traces",
             [cards.trace_card(results, case) for case in traces])),
+        ("Plans", "plans", sites.section(results)),
         ("Spike", "spike", spike_section(results)),
         ("Micro", "micro", list_section(
             "Micro benchmarks", "Medians of interleaved rounds. The floor is a bare bump of a "
             "pointer over memory that was touched before.", "micro",
             [cards.micro_card(results, case) for case in results.case_names("micro")])),
+        ("Sequences", "sequences", sequences.section(results)),
         ("Figures", "figures", list_section(
             "Every figure", "A click on a column's head sorts by it.", "figures", tables)),
         ("Machine", "machine", machine_section(results)),

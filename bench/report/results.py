@@ -46,6 +46,7 @@ class Results:
         self.machine, self.settings = {}, {}
         self.allocators, self.cases, self.targets = [], {}, []
         self.series, self.histograms = {}, {}
+        self.reports = {}
         self.skipped = 0
         self._values = {}
 
@@ -67,6 +68,8 @@ class Results:
             self._add_row(row)
         for item in as_list(data.get("series")):
             self._add_series(as_dict(item))
+        for item in as_list(data.get("reports")):
+            self._add_report(as_dict(item))
         for item in as_list(data.get("histograms")):
             self._add_histogram(as_dict(item))
         self.targets += [item for item in as_list(data.get("targets")) if isinstance(item, dict)]
@@ -99,6 +102,14 @@ class Results:
             self.skipped += 1
             return
         self.series[key] = values
+
+    def _add_report(self, item):
+        key = (item.get("case"), item.get("allocator"), item.get("name"))
+        if not all(isinstance(word, str) for word in key) or \
+                not isinstance(item.get("report"), dict):
+            self.skipped += 1
+            return
+        self.reports.setdefault(key, []).append(item["report"])
 
     def _add_histogram(self, item):
         upto, count, weight = (as_list(item.get(key)) for key in ("upto", "count", "bytes"))
@@ -137,6 +148,10 @@ class Results:
         columns = [self.series.get((case, allocator, f"course_{name}"), [])
                    for name in ("event", "live_bytes", "page_bytes")]
         return list(zip(*columns)) if len({len(column) for column in columns}) == 1 else []
+
+    def reports_of(self, case, allocator, name):
+        """What an allocator said about itself: a list of objects whose contents nobody checked."""
+        return self.reports.get((case, allocator, name), [])
 
     def series_of(self, name):
         """{case: {allocator: values}} of one name."""

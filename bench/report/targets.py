@@ -11,7 +11,11 @@ import quantity
 from results import as_number
 
 FOOTPRINT_LIMIT = {"tensor": 1.25, "full": 1.4}
-NAMES = {"step_us": "time ÷ fastest peer", "footprint": "footprint ÷ alive",
+# Most that a step holds over most that is alive: steady steps of traces that repeat, steady steps
+# of others, all steps; and bytes that may be held above in any case.
+PEAK_LIMITS = {"tensor": (1.02, 1.25, 1.15, 0), "full": (1.10, 1.35, 1.25, 256 << 10)}
+NAMES = {"steady_peak": "steady peak ÷ most alive", "run_peak": "peak of a run ÷ most alive",
+         "step_us": "time ÷ fastest peer", "footprint": "footprint ÷ alive",
          "peak_rss": "peak memory ÷ lowest peer", "faults": "page faults per step",
          "syscalls": "system calls per step",
          "spike_rss": "resident memory 20 steps later ÷ normal",
@@ -88,12 +92,32 @@ def over_best_peer(results, case, metric):
     return values["ebb"] / min(others) if "ebb" in values and others else None
 
 
+def peak(case, stretch, figures, limit, allowance):
+    held = figures.get(f"{stretch}_peak_bytes")
+    live = figures.get(f"{stretch}_peak_live_bytes")
+    if held is None or not live or live < 0:
+        return []
+    met = held <= max(live * limit, live + allowance)
+    return [Verdict(case, f"{stretch}_peak", held / live, limit, met, unit="ratio")]
+
+
+def peaks(results, case, view):
+    if view not in PEAK_LIMITS:
+        return []
+    repeating, others, run, allowance = PEAK_LIMITS[view]
+    steady = repeating if results.cases.get(case, {}).get("repeats") is True else others
+    figures = results.metrics("churn", case, "ebb")
+    return peak(case, "steady", figures, steady, allowance) + \
+        peak(case, "run", figures, run, allowance)
+
+
 def derived_churn(results, case):
     def ebb(metric):
         return results.value("churn", case, "ebb", metric)
     view = str(results.cases.get(case, {}).get("view") or case.rpartition(".")[2])
     return below(case, "step_us", over_best_peer(results, case, "step_us"), 1.0, unit="ratio") + \
         below(case, "footprint", ebb("footprint_ratio"), FOOTPRINT_LIMIT.get(view)) + \
+        peaks(results, case, view) + \
         below(case, "peak_rss", over_best_peer(results, case, "peak_rss_bytes"), 1.0, True,
               "ratio") + \
         below(case, "faults", ebb("faults_per_step"), 0.0) + \
@@ -129,6 +153,13 @@ def highest_less_lowest(results, case, prefix, least):
     return max(values) - min(values) if values else None
 
 
+def highest(results, case, what):
+    """ebb's highest figure of this name, over all points of a sweep."""
+    values = [value for metric, value in results.metrics("micro", case, "ebb").items()
+              if metric.startswith(what + ".")]
+    return max(values) if values else None
+
+
 def ebbs(results, case, metric):
     return results.value("micro", case, "ebb", metric)
 
@@ -153,6 +184,15 @@ MICRO = (
      (highest_over_lowest, "flat_bytes", "ns_eighth", 64 << 10), 1.5, "ratio", False),
     ("small blocks, 64 KiB to 1 GiB per region", "highest over lowest",
      (highest_over_lowest, "flat_bytes", "ns_small", 64 << 10), 1.5, "ratio", False),
+    ("a small tensor", "time to make and end it", (ebbs, "tensor", "ns_alone"), 12.0, "ns", False),
+    ("a tensor of 64 MiB", "time to relink it",
+     (ebbs, "promote_objects", "ns_relink_alone.b67108864"), 1000.0, "ns", False),
+    ("a tensor of 64 MiB", "time to relink it, just written: caches empty",
+     (ebbs, "promote_objects", "ns_relink_written.b67108864"), 1000.0, "ns", False),
+    ("1 to 64 tensors of 4 KiB to 4 MiB", "auto over the better of copy and relink, highest",
+     (highest, "promote_objects", "auto_over_best"), 1.1, "ratio", False),
+    ("1 to 64 tensors of 4 KiB to 4 MiB", "bytes that auto pins over those it relinks, highest",
+     (highest, "promote_objects", "pinned_over_relinked"), 1.0, "ratio", False),
 )
 
 
@@ -174,3 +214,26 @@ def micro(results):
             met = value >= limit if more else value <= limit
             found.append(Verdict(what, figure, value, limit, met, unit=unit, floor=more))
     return found + instructions(results)
+
+
+# Task, metric of ebb, limit with features and limit of tokens; more is better of what is faster.
+SEQUENCES = (("pack", "over_floor", 1.2, 2.5), ("pad", "over_floor", 1.2, None),
+             ("pack", "faster_than_torch", 12.0, 30.0), ("pad", "faster_than_torch", 5.0, 5.0))
+
+
+def sequences(results):
+    found = []
+    for case in results.case_names("sequence"):
+        task, kind, features = (case.rsplit("_", 2) + ["", ""])[:3]
+        for name, metric, limit, of_tokens in SEQUENCES:
+            limit = of_tokens if features == "0" else limit
+            value = results.value("sequence", case, "ebb", metric)
+            if task != name or value is None or limit is None:
+                continue
+            more = metric == "faster_than_torch"
+            figure = "torch's time over ebb's" if more else "time over that of a copy of the bytes"
+            words = "tokens" if features == "0" else f"{features} features"
+            found.append(Verdict(f"{task} 64 sequences, {words}", figure, value, limit,
+                                 value >= limit if more else value <= limit, unit="ratio",
+                                 floor=more))
+    return found

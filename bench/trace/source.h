@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// source.h - the lines of a file, plain or gzip: inside bench/trace only.
+// source.h - the lines of a file, plain or gzip. For the readers under bench, not for their users.
 
 #ifndef EBB_BENCH_TRACE_SOURCE_H
 #define EBB_BENCH_TRACE_SOURCE_H

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_docs.py - what the pages show and point to is there.
 
-Claims: each C snippet of the guide stands, line by line, in a program of docs/examples that the
-tests run; each relative link leads to a file and, with a #part, to a heading of it; prose has at
-most 100 columns; docs/figures.py writes between its markers, says where a peer is better, and
-changes nothing when a file is bad.
+Claims: each C snippet of the guides (guide.md, objects.md) stands, line by line, in a program of
+docs/examples that the tests run; each relative link leads to a file and, with a #part, to a heading
+of it; prose has at most 100 columns; docs/figures.py writes between its markers, says where a peer
+is better, and changes nothing when a file is bad.
 """
 
 import json
@@ -24,6 +24,8 @@ from check_readme import ROOT, blocks_of  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.c"))
+GUIDES = "".join((ROOT / "docs" / page).read_text(encoding="utf-8")
+                 for page in ("guide.md", "objects.md"))
 FIGURES = ROOT / "docs" / "figures.py"
 
 
@@ -58,15 +60,14 @@ def anchors_of(text):
 class Pages(unittest.TestCase):
     def test_snippets_of_the_guide_stand_in_programs_that_are_run(self):
         programs = [example.read_text(encoding="utf-8") for example in EXAMPLES]
-        guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-        self.assertGreater(len(blocks_of(guide, "c")), 10)
-        for snippet in blocks_of(guide, "c"):
+        shown = blocks_of(GUIDES, "c")
+        self.assertGreater(len(shown), 10)
+        for snippet in shown:
             self.assertTrue(any(stands_in(snippet, program) for program in programs), snippet)
 
     def test_every_example_is_shown_and_short(self):
-        guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
         for example in EXAMPLES:
-            self.assertIn(f"examples/{example.name}", guide)
+            self.assertIn(f"examples/{example.name}", GUIDES)
             self.assertLess(len(example.read_text(encoding="utf-8").splitlines()), 60, example)
 
     def test_links_lead_somewhere(self):
@@ -115,6 +116,21 @@ class Figures(unittest.TestCase):
         self.assertIn("t.full (1.50)", text)
         self.assertTrue(text.startswith("a\n<!-- figures:begin -->\n"))
         self.assertTrue(text.endswith("\n<!-- figures:end -->\nb\n"))
+
+    def test_the_worst_point_of_a_sweep_of_objects_is_named(self):
+        rows = [("micro", "promote_objects", "ebb", f"auto_over_best.b{size}.n{count}", value)
+                for size, count, value in ((4096, 8, 1.0), (16384, 32, 1.5), (65536, 64, 1.1))]
+        code, error, text = self.write(rows)
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("1.50 (32 of 64 tensors of 16 KiB)", text.replace("\n  ", " "))
+        self.assertIn("in 2 of 3 cases", text.replace("\n  ", " "))
+
+    def test_sequences_are_shown_in_us_with_a_dash_for_a_missing_torch(self):
+        rows = [("sequence", "pack_float32_64", "ebb", "ns", 36500),
+                ("sequence", "pack_float32_64", "ebb", "over_floor", 1.13)]
+        code, error, text = self.write(rows)
+        self.assertEqual((code, error), (0, ""))
+        self.assertRegex(text, r"pack, 64 features +\| +36\.5 +\| +- +\| +1\.13")
 
     def test_writing_twice_changes_nothing_more(self):
         rows = [("churn", "t.full", "ebb", "step_us", 30), ("micro", "large", "ebb", "ms", 1)]

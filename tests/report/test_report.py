@@ -20,6 +20,7 @@ REPORT = pathlib.Path(__file__).resolve().parents[2] / "bench" / "report"
 sys.path.insert(0, str(REPORT))
 
 import page  # noqa: E402
+import plan  # noqa: E402
 import quantity  # noqa: E402
 import scale  # noqa: E402
 import targets  # noqa: E402
@@ -78,15 +79,42 @@ def full_data(name, allocator="ebb"):
               for column in ("event", "live_bytes", "page_bytes")]
     spikes = [{"case": name, "allocator": peer, "name": series, "values": [1, 1, 1, 90, 1]}
               for peer in peers for series in ("spike_rss_bytes", "spike_step_us")]
+    slots = [["placed", 0, 64, 0, 60], ["tenured", 0, 0, 0, 8], ["placed", 64, 64, 0, 0],
+             ["placed", 0, 32, 1, 99], ["left", 0, 0, 1, 0]]
+    reports = [{"case": f"{name}.full", "allocator": allocator, "name": "site",
+                "report": {"site": name, "steps": 9, "hits": 8, "missed": 1, "suspended": True}},
+               {"case": f"{name}.full", "allocator": allocator, "name": "plan",
+                "report": {"site": name, "tag": 0, "height": 4096, "max_live": 128,
+                           "followed": True, "slots": slots, "order": [0, 2]}}]
     return {"machine": {name: name, "date": name}, "settings": {"traces": name},
             "allocators": [{"name": name, "version": name, "settings": name}],
             "cases": [{"case": f"{name}.full", "view": name, "main_kind": name, "events": name}],
-            "rows": rows, "series": course + spikes,
+            "rows": rows, "series": course + spikes, "reports": reports,
             "histograms": [{"case": f"{name}.full", "name": kind, "upto": [16, 32, None],
                             "count": [1, 2, 3], "bytes": [1, 2, 3]}
                            for kind in ("sizes", "lifetimes")],
             "targets": [{"case": f"{name}.full", "target": name, "limit": 1, "value": 2,
                          "met": False, "text": name}]}
+
+
+class PlanTest(unittest.TestCase):
+    def test_blocks_live_until_the_allocation_before_which_they_are_released(self):
+        report = full_data("trace")["reports"][1]["report"]
+        found = plan.Plan(report)
+        self.assertEqual([(block.born, block.died) for block in found.blocks],
+                         [(0, 3), (2, 5), (3, 5)])
+        self.assertEqual([block.is_hit() for block in found.blocks], [True, False, False])
+        self.assertEqual(found.tenured, [(1, True)])
+
+    def test_of_a_large_plan_the_blocks_that_cover_most_are_shown(self):
+        slots = [["placed", 16 * i, 16 * (i % 7 + 1), 0, 0] for i in range(3 * plan.BLOCKS_MOST)]
+        found = plan.Plan({"height": 1 << 30, "slots": slots, "order": []})
+        shown, left_out = found.shown()
+        self.assertEqual((len(shown), left_out), (plan.BLOCKS_MOST, 2 * plan.BLOCKS_MOST))
+        least = min(block.area() for block in shown)
+        self.assertLessEqual(sorted(block.area() for block in found.blocks)[left_out - 1], least)
+        self.assertEqual([block.born for block in shown],
+                         sorted(block.born for block in shown))
 
 
 class PageTest(unittest.TestCase):
@@ -106,8 +134,30 @@ class PageTest(unittest.TestCase):
     def test_a_complete_file_shows_every_section(self):
         text = drawn(full_data("trace"))
         self.check(text)
-        for anchor in ("targets", "traces", "spike", "micro", "figures", "machine"):
+        for anchor in ("targets", "traces", "plans", "spike", "micro", "figures", "machine"):
             self.assertIn(f'id="{anchor}"', text)
+
+    def test_a_site_has_a_row_and_its_plan_two_pictures(self):
+        text = drawn(full_data("trace"))
+        self.check(text)
+        self.assertIn("suspended", text)
+        self.assertIn("88.9 %", text)
+        self.assertIn('aria-label="The plan of trace.full"', text)
+        self.assertIn('aria-label="The last step of trace.full"', text)
+        self.assertIn("1 served in the last step", text)
+
+    def test_reports_of_any_shape_do_no_harm(self):
+        good = full_data("trace")
+        shapes = (None, 7, "x", [], {}, [[]], [["placed"]], [["placed", -1, 64, 0, 0]],
+                  [["placed", 0, 1e300, 0, 0]], [["placed", 0, 1 << 60, 0, 0]],
+                  [["placed", 0, 64, None, 0]], [[EVIL, 0, 64, 0, 0]])
+        for slots in shapes:
+            for order in (None, ["x"], [-1, 10 ** 30, 0, 0], {}):
+                good["reports"][1]["report"].update({"slots": slots, "order": order})
+                self.check(drawn(good))
+        for report in (None, 7, [], "x"):
+            good["reports"][0]["report"] = report
+            self.check(drawn(good))
 
     def test_hostile_names_stay_text_everywhere(self):
         text = drawn(full_data(EVIL))
@@ -161,6 +211,44 @@ class PageTest(unittest.TestCase):
                 self.check(text)
                 self.assertNotRegex(text, r'="(nan|-?inf)')
 
+    def test_a_sweep_has_a_picture_for_each_size_and_a_line_for_each_mode(self):
+        rows = [row("promote_objects", "ebb", f"ns_{mode}.b{size}.n{count}", 9.0 * count, "micro")
+                for mode in ("copy", "relink", "auto") for size in (4096, 65536)
+                for count in (1, 64)]
+        text = drawn({"rows": rows})
+        self.check(text)
+        self.assertEqual(text.count("that survive\""), 2)
+        self.assertEqual(text.count("<polyline"), 6)
+
+    def test_odd_points_of_a_sweep_are_left_out(self):
+        for metric in ("ns_auto", "ns_auto.b4", "ns_auto.n8", "ns_auto.bx.n8", ".b4.n8", "x.b4.n",
+                       f"{EVIL}.b4.n8", "ns_auto.b" + "9" * 400 + ".n" + "9" * 400):
+            with self.subTest(metric=metric):
+                self.check(drawn({"rows": [row("promote_objects", "ebb", metric, 1, "micro")]}))
+
+    def test_sequences_have_a_picture_for_each_kind_and_a_mark_for_each_peer(self):
+        rows = [row("pack_float32_64", metric=metric, value=value, bench="sequence")
+                for metric, value in (("over_floor", 1.1), ("faster_than_torch", 20))]
+        rows += [row("join_int64_0", metric="over_floor", value=2, bench="sequence"),
+                 row("odd", metric="over_floor", value=2, bench="sequence"),
+                 row("pad_float32_64", metric="over_floor", value=0, bench="sequence")]
+        text = drawn({"rows": rows})
+        self.assertEqual(outline(text).faults, [])
+        self.assertEqual(outline(text).seen.count("circle"), 3)
+        self.assertIn("float32, 64 features", text)
+        self.assertIn("int64 tokens", text)
+        self.assertIn("torch: 22 copies", text)
+        self.assertNotIn("torch is left out", text)
+        self.assertIn("torch is left out", drawn({"rows": rows[2:3]}))
+
+    def test_targets_of_sequences_differ_for_tokens(self):
+        results = Results()
+        for case in ("pack_float32_64", "pack_int64_0"):
+            results.add_tsv(f"sequence\t{case}\tebb\tover_floor\t2\n"
+                            f"sequence\t{case}\tebb\tfaster_than_torch\t20\n")
+        self.assertEqual([verdict.met for verdict in targets.sequences(results)],
+                         [False, True, True, False])
+
     def test_series_of_unequal_length_draw_nothing(self):
         data = full_data("t")
         data["series"][0]["values"] = [1]
@@ -197,6 +285,14 @@ class VerdictTest(unittest.TestCase):
         found = self.verdicts(rows)
         self.assertFalse(found[("t.tensor", "footprint")])
         self.assertTrue(found[("t.full", "footprint")])
+
+    def test_the_worst_point_of_a_sweep_decides(self):
+        for worst, met in ((1.1, True), (1.11, False)):
+            results = Results()
+            results.add_json(json.dumps({"rows": [
+                row("promote_objects", "ebb", f"auto_over_best.b4096.n{count}", value, "micro")
+                for count, value in ((1, 0.9), (8, worst), (64, 1.0))]}))
+            self.assertEqual([(v.value, v.met) for v in targets.micro(results)], [(worst, met)])
 
     def test_missing_figures_give_no_verdict(self):
         self.assertEqual(self.verdicts([row(allocator="glibc")]), {})

@@ -135,6 +135,29 @@ static uint64_t compare_steps(struct account *account, uint32_t limit_percent) {
     return over;
 }
 
+static void print_highest(const char *stretch, double held, double live) {
+    if (live <= 0)
+        return;
+    printf("metric %s_peak_bytes %.17g\n", stretch, held);
+    printf("metric %s_peak_live_bytes %.17g\n", stretch, live);
+    printf("metric %s_peak_ratio %.17g\n", stretch, held / live);
+}
+
+/* What the costliest step of the main kind holds, over what is alive at once in the one that has
+ * most alive; of all its steps, or of those that are no warm-up in any pass. */
+static void print_peak(const struct account *account, const char *stretch, bool steady_only) {
+    const struct script *script = account->script;
+    double held = 0, live = 0;
+    for (uint32_t pass = 0; pass < account->held.passes; pass++)
+        for (uint32_t step = 0; step < script->step_count; step++)
+            if (script_steps(script)[step].kind == script->main_kind &&
+                (!steady_only || !script_steps(script)[step].warmup)) {
+                held = fmax(held, *ledger_at(&account->held, pass, step));
+                live = fmax(live, *ledger_at(&account->max_live, pass, step));
+            }
+    print_highest(stretch, held, live);
+}
+
 static uint32_t highest_in(const struct course *course, uint32_t from, uint32_t to) {
     uint32_t highest = from;
     for (uint32_t i = from; i < to; i++)
@@ -159,6 +182,8 @@ void account_report(struct account *account, uint32_t limit_percent) {
     ledger_print_kinds(&account->ratio, "footprint_ratio");
     ledger_print_kinds(&account->held, "footprint_bytes");
     ledger_print_kinds(&account->max_live, "max_live_bytes");
+    print_peak(account, "steady", true);
+    print_peak(account, "run", false);
     ledger_sort(&account->ratio, LEDGER_ALL_KINDS);
     ledger_print("footprint_steps", "", (double)account->ratio.count);
     ledger_print("footprint_steps_over", "", (double)over);

@@ -58,8 +58,9 @@ struct heap {
     replay_pass_fn *pass[REPLAY_MODES];
     /* Called once before the first pass; false, after a message, if there is no memory. */
     bool (*start)(const struct script *script);
-    /* Called after each step of an untimed run; may be NULL. */
-    void (*sample)(bool steady);
+    /* Called after each step of an untimed run; may be NULL. A later pass has steady steps that the
+     * trace calls warm-up: what a step of its first pass was like comes again. */
+    void (*sample)(bool steady, bool warmup);
     /* Prints the heap's own metrics, given the number of steady steps; may be NULL. */
     void (*report)(uint64_t steps);
 };

@@ -31,7 +31,7 @@ struct heap_ops {
     void *(*resize)(uint16_t region, void *block, size_t bytes);
     void *(*move)(uint16_t owner, uint16_t region, void *block, size_t old, size_t bytes);
     void (*release)(uint16_t owner, void *block);
-    bool (*open)(uint16_t region, uint16_t parent);
+    bool (*open)(uint16_t region, uint16_t parent, uint32_t kind);
     bool (*close)(uint16_t region, uint16_t parent, struct slot *slots,
                   const struct script_survivor *survivors, uint32_t count);
 };
@@ -107,7 +107,7 @@ LOOP_INLINE void loop_open(struct replay *replay, const struct heap_ops *ops,
                            const struct script_event *event, enum replay_mode mode) {
     if (event->slot)
         replay->on_begin(replay, event->slot - 1);
-    if (__builtin_expect(!ops->open(event->region, event->owner), 0))
+    if (__builtin_expect(!ops->open(event->region, event->owner, (uint32_t)event->bytes), 0))
         fault_no_memory(replay, event);
     if (mode == REPLAY_ACCOUNT)
         account_open(replay->account, event->region, event->owner, event->slot, replay->pass);

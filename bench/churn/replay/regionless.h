@@ -5,7 +5,8 @@
 
 #include "loop.h"
 
-static inline bool open_nothing(uint16_t region, uint16_t parent) {
+static inline bool open_nothing(uint16_t region, uint16_t parent, uint32_t kind) {
+    (void)kind;
     (void)region;
     (void)parent;
     return true;

@@ -6,7 +6,7 @@
  *
  * The allocator is whatever is preloaded (LD_PRELOAD); with ebb-heap.so it is ebb. The harness
  * `churn` starts it; there is no need to run it by hand. It prints lines `heap NAME LIBRARY`,
- * `metric NAME VALUE` and `series NAME VALUE...` once all passes are done.
+ * `metric NAME VALUE`, `series NAME VALUE...` and `report NAME JSON` once all passes are done.
  *
  * Until then nothing in this program allocates with malloc: its tables are mapped and touched
  * before the first event. Exit codes: 0; 2 wrong arguments; 3 the heap failed (fault.h).

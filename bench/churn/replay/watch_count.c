@@ -33,7 +33,8 @@ static void on_end(struct replay *replay, uint32_t step) {
     double *entry = ledger_at(&run->first, replay->pass, step);
     *entry = faults_now() - *entry;
     if (run->heap->sample)
-        run->heap->sample(ledger_steady(run->script, replay->pass, step));
+        run->heap->sample(ledger_steady(run->script, replay->pass, step),
+                          script_steps(run->script)[step].warmup != 0);
 }
 
 static void report(struct run *run) {

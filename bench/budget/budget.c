@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * budget.c - ebb-budget: fails if a step of a recorded program costs more than it may.
+ *
+ *     ebb-budget [--bytes N] [--allocations N] [--promoted N] [--reserved N] [--site KIND] TRACE...
+ *
+ * Each kind of region of a trace is a site with that budget; the trace is replayed once, and the
+ * sites tell which steps passed it. For continuous integration: record the program, check the
+ * trace.
+ *
+ * Exit codes: 0 no step is over; 1 one is; 2 the arguments or a trace are bad, or there was no
+ * memory; the other traces are still replayed.
+ */
+#include <ebb/ebb.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../churn/compiler.h"
+#include "options.h"
+#include "play.h"
+
+enum { EXIT_OVER = 1, EXIT_BAD_INPUT = 2, SHOWN_MOST = 10 };
+
+/* One trace. */
+struct check {
+    const struct options *options;
+    const char *name;
+    const struct script *script;
+    ebb_site *sites[SCRIPT_KINDS_MAX];
+    uint64_t over; /* steps */
+};
+
+static void on_excess(void *context, const struct ebb_churn_excess *excess) {
+    struct check *check = context;
+    if (check->over++ < SHOWN_MOST)
+        printf("%s: %s\n", check->name, excess->text);
+}
+
+static bool has_budget(const struct check *check, uint32_t kind) {
+    const char *chosen = check->options->kind;
+    return !chosen || strcmp(check->script->kind[kind], chosen) == 0;
+}
+
+static bool make_sites(struct check *check) {
+    const struct ebb_churn_budget none = {0};
+    for (uint32_t kind = 0; kind < check->script->kind_count; kind++) {
+        check->sites[kind] = ebb_site_create(EBB_SITE_OPTIONS(
+                .name = check->script->kind[kind],
+                .budget = has_budget(check, kind) ? check->options->budget : none,
+                .on_excess = on_excess, .context = check));
+        if (!check->sites[kind])
+            return false;
+    }
+    return true;
+}
+
+/* Steps that have a budget. */
+static uint64_t count_steps(const struct check *check) {
+    uint64_t steps = 0;
+    for (uint32_t kind = 0; kind < check->script->kind_count; kind++) {
+        struct ebb_site_stats stats = {.size = sizeof stats};
+        if (has_budget(check, kind) && ebb_site_read_stats(check->sites[kind], &stats) == 0)
+            steps += stats.steps;
+    }
+    return steps;
+}
+
+static int complain(const struct check *check, const char *what) {
+    fprintf(stderr, "ebb-budget: %s: %s\n", check->name, what);
+    return EXIT_BAD_INPUT;
+}
+
+static int check_script(struct check *check) {
+    int code = EXIT_BAD_INPUT;
+    if (!make_sites(check) || !play(check->script, check->sites))
+        complain(check, ebb_last_error_text());
+    else
+        code = check->over ? EXIT_OVER : EXIT_SUCCESS;
+    if (check->over > SHOWN_MOST)
+        printf("%s: and %" PRIu64 " more\n", check->name, check->over - SHOWN_MOST);
+    if (code != EXIT_BAD_INPUT)
+        printf("%s: %" PRIu64 " steps, %" PRIu64 " over the budget\n", check->name,
+               count_steps(check), check->over);
+    for (uint32_t kind = 0; kind < check->script->kind_count; kind++)
+        ebb_site_destroy(check->sites[kind]);
+    return code;
+}
+
+static bool knows_kind(const struct script *script, const char *kind) {
+    for (uint32_t i = 0; i < script->kind_count; i++)
+        if (!kind || strcmp(script->kind[i], kind) == 0)
+            return true;
+    return false;
+}
+
+static int check_trace(struct check *check, const struct ebb_trace *trace) {
+    struct compiled compiled;
+    char fault[COMPILER_ERROR_MAX];
+    int code;
+    if (compiler_run(trace, &compiled, fault) != 0)
+        return complain(check, fault);
+    check->script = compiled.script;
+    if (knows_kind(check->script, check->options->kind))
+        code = check_script(check);
+    else
+        code = complain(check, "--site: no region of this kind");
+    compiled_free(&compiled);
+    return code;
+}
+
+static int check_file(const struct options *options, const char *path) {
+    const char *slash = strrchr(path, '/');
+    struct check check = {.options = options, .name = slash ? slash + 1 : path};
+    struct trace_error error;
+    struct ebb_trace *trace = trace_read(path, &error);
+    if (!trace) {
+        fprintf(stderr, "ebb-budget: %s: %s: %s\n", path, trace_error_name(error.code),
+                error.text);
+        return EXIT_BAD_INPUT;
+    }
+    int code = check_trace(&check, trace);
+    trace_free(trace);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    struct options options;
+    int worst = EXIT_SUCCESS;
+    if (options_parse(&options, argc, argv) != 0)
+        return EXIT_BAD_INPUT;
+    if (options.help)
+        options_help();
+    for (int i = 0; i < options.path_count && !options.help; i++) {
+        int code = check_file(&options, options.paths[i]);
+        worst = code > worst ? code : worst;
+    }
+    return worst;
+}

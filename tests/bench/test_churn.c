@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_churn.c - plans as an option of churn: the allocator names ebb and ebb-unplanned side by
+// side, and --no-plan, told apart by what plans served in the rows and reports that are written.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "trace_scratch.h"
+
+static char rows[1 << 16];
+
+static void read_file(const char *path, char *to, size_t room)
+{
+    FILE *file = fopen(path, "r");
+
+    assert_non_null(file);
+    to[fread(to, 1, room - 1, file)] = '\0';
+    fclose(file);
+}
+
+// Replays forty equal steps; the rows are in `rows`, the JSON beside the trace. The exit code.
+static int churn(const char *options)
+{
+    struct text *text = new_text();
+    char command[4096];
+    int status;
+
+    add(text, "#warmup 3\n");
+    for (int step = 0; step < 40; step++)
+        add(text, "B train %d 0\na 70000 C\nm 3000 64 C\nf 2\na 90000 C\nf 1\nf 2\nE train 0\n",
+            step);
+    write_bytes(text->bytes, text->used);
+    snprintf(command, sizeof command,
+             "%s --traces %s --quick --rounds 1 --tsv %s.tsv --json %s.json %s >/dev/null 2>&1",
+             getenv("EBB_CHURN"), scratch_path(), scratch_path(), scratch_path(), options);
+    status = system(command);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static double value(const char *allocator, const char *metric)
+{
+    char key[256];
+    const char *at;
+
+    snprintf(key, sizeof key, "\t%s\t%s\t", allocator, metric);
+    at = strstr(rows, key);
+    if (!at)
+        print_error("no row of %s %s\n", allocator, metric);
+    assert_non_null(at);
+    return strtod(at + strlen(key), NULL);
+}
+
+static void read_rows(void)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "%s.tsv", scratch_path());
+    read_file(path, rows, sizeof rows);
+}
+
+static int clean(void **state)
+{
+    static const char *const ends[] = {".tsv", ".json"};
+    char path[256];
+
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        snprintf(path, sizeof path, "%s%s", scratch_path(), ends[i]);
+        remove(path);
+    }
+    return remove_scratch(state);
+}
+
+static void ebb_is_measured_with_and_without_plans_in_one_run(void **state)
+{
+    (void)state;
+    assert_int_equal(churn("--allocators ebb,ebb-unplanned"), 0);
+    read_rows();
+    assert_true(value("ebb", "planned_steps") > 0);
+    assert_true(value("ebb", "steady_hits_percent") == 100);
+    assert_true(value("ebb", "steady_hit_bytes_percent") == 100);
+    assert_true(value("ebb-unplanned", "planned_steps") == 0);
+    assert_true(value("ebb-unplanned", "plan_hits_percent") == 0);
+    assert_true(value("ebb", "steady_peak_live_bytes") == 93000);
+    assert_true(value("ebb", "run_peak_live_bytes") == 93000);
+    assert_true(value("ebb", "steady_peak_ratio") >= 1);
+}
+
+static void no_plan_is_ebb_without_plans_under_its_own_name(void **state)
+{
+    (void)state;
+    assert_int_equal(churn("--allocators ebb --no-plan"), 0);
+    read_rows();
+    assert_true(value("ebb", "planned_steps") == 0);
+    assert_true(value("ebb", "steady_hits_percent") == 0);
+}
+
+static void what_sites_say_is_in_the_json_file(void **state)
+{
+    static char json[1 << 20];
+    char path[256];
+
+    (void)state;
+    assert_int_equal(churn("--allocators ebb"), 0);
+    snprintf(path, sizeof path, "%s.json", scratch_path());
+    read_file(path, json, sizeof json);
+    assert_non_null(strstr(json, "\"name\": \"site\", \"report\": {\"site\":\"train\",\"steps\":"));
+    assert_non_null(strstr(json, "\"name\": \"plan\", \"report\": {\"site\":\"train\",\"tag\":0,"));
+    assert_non_null(strstr(json, "\"target\": \"steady_peak\""));
+    assert_non_null(strstr(json, "\"target\": \"run_peak\""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ebb_is_measured_with_and_without_plans_in_one_run),
+        cmocka_unit_test(no_plan_is_ebb_without_plans_under_its_own_name),
+        cmocka_unit_test(what_sites_say_is_in_the_json_file),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, clean);
+}

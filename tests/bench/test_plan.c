@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_plan.c - the instances of ebb-plan: lists and traces that are read or refused by line and
+// reason, sections and sizes worked out on paper; and the program itself, its exit codes and words.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "instance.h"
+#include "trace_scratch.h"
+
+#define HEAD "id,lower,upper,size\n"
+
+// ---- lists
+
+static void refuse(const char *text, enum instance_error_code code, uint64_t line,
+                   const char *part)
+{
+    struct instances instances;
+    struct instance_error error;
+
+    write_bytes(text, strlen(text));
+    assert_false(instances_read(&instances, scratch_path(), &error));
+    if (error.code != code || error.line != line || !strstr(error.text, part))
+        print_error("got %s at line %" PRIu64 ": %s\n", instance_error_name(error.code),
+                    error.line, error.text);
+    assert_string_equal(instance_error_name(error.code), instance_error_name(code));
+    assert_int_equal(error.line, line);
+    assert_non_null(strstr(error.text, part));
+    assert_null(instances.instance);
+    assert_int_equal(instances.count, 0);
+}
+
+static struct instances accept(void)
+{
+    struct instances instances;
+    struct instance_error error;
+
+    if (!instances_read(&instances, scratch_path(), &error))
+        fail_msg("%s: %s", instance_error_name(error.code), error.text);
+    assert_int_equal(error.code, INSTANCE_OK);
+    return instances;
+}
+
+static struct instances accept_list(const char *text)
+{
+    write_bytes(text, strlen(text));
+    return accept();
+}
+
+static void assert_buffer(const struct instance *instance, uint32_t index,
+                          struct packing_buffer expected)
+{
+    const struct packing_buffer *buffer = &instance->buffers[index];
+
+    assert_true(index < instance->count);
+    assert_int_equal(buffer->lower, expected.lower);
+    assert_int_equal(buffer->upper, expected.upper);
+    assert_int_equal(buffer->align, expected.align);
+    assert_true(buffer->bytes == expected.bytes);
+}
+
+static void lists_are_read_with_and_without_a_head(void **state)
+{
+    static const char *const texts[] = {
+        HEAD "0,1,2,3\nb7,0,4294967295,9223372036854775807\n",
+        "0,1,2,3\nx,0,4294967295,9223372036854775807\n",
+        "id,lower,upper,size\r\n0,1,2,3\r\n1,0,4294967295,9223372036854775807\r\n"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct instances instances = accept_list(texts[i]);
+
+        assert_int_equal(instances.count, 1);
+        assert_int_equal(instances.instance[0].count, 2);
+        assert_buffer(&instances.instance[0], 0, (struct packing_buffer){1, 2, 1, 3});
+        assert_buffer(&instances.instance[0], 1,
+                      (struct packing_buffer){0, UINT32_MAX, 1, INT64_MAX});
+        instances_free(&instances);
+    }
+}
+
+static void a_list_may_be_gzip_and_long(void **state)
+{
+    static char text[100000];
+    size_t used = 0;
+    struct instances instances;
+
+    (void)state;
+    for (unsigned i = 0; i < 5000; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%u,%u,%u,%u\n", i, i, i + 1, i);
+    write_gzip(text);
+    instances = accept();
+    assert_int_equal(instances.instance[0].count, 5000);
+    assert_buffer(&instances.instance[0], 4999, (struct packing_buffer){4999, 5000, 1, 4999});
+    instances_free(&instances);
+}
+
+static void lists_that_are_none_are_refused_by_line(void **state)
+{
+    (void)state;
+    refuse("", INSTANCE_ERROR_EMPTY, 0, "no buffers");
+    refuse(HEAD, INSTANCE_ERROR_EMPTY, 0, "no buffers");
+    refuse(HEAD HEAD, INSTANCE_ERROR_NUMBER, 2, "lower 'lower' is no number");
+    refuse("0,1,2,3\n" HEAD, INSTANCE_ERROR_NUMBER, 2, "lower");
+    refuse("0,1,2\n", INSTANCE_ERROR_FIELDS, 1, "size is missing");
+    refuse("0,1,2,\n", INSTANCE_ERROR_FIELDS, 1, "size is missing");
+    refuse(",1,2,3\n", INSTANCE_ERROR_FIELDS, 1, "id is missing");
+    refuse("0,,2,3\n", INSTANCE_ERROR_FIELDS, 1, "lower is missing");
+    refuse("0,1,2,3\n\n", INSTANCE_ERROR_FIELDS, 2, "id is missing");
+    refuse("0,1,2,3,4\n", INSTANCE_ERROR_FIELDS, 1, "',4' behind the size");
+    refuse("0,1,2,3\r4\n", INSTANCE_ERROR_FIELDS, 1, "'4' behind the size");
+    refuse("0,1,2,3\n1, 1,2,3\n", INSTANCE_ERROR_NUMBER, 2, "lower ' 1'");
+    refuse("0,1,2,-3\n", INSTANCE_ERROR_NUMBER, 1, "size '-3'");
+    refuse("0,1,0x2,3\n", INSTANCE_ERROR_NUMBER, 1, "upper '0x2'");
+    refuse("0,1,2,3.5\n", INSTANCE_ERROR_NUMBER, 1, "'3.5'");
+    refuse("0,1,2,3\n0,5,5,1\n", INSTANCE_ERROR_LIFE, 2, "lives from 5 to 5");
+    refuse("0,6,5,1\n", INSTANCE_ERROR_LIFE, 1, "lives from 6 to 5");
+    refuse("0,1,2,3", INSTANCE_ERROR_FILE, 1, "newline");
+}
+
+static void numbers_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    refuse("0,1,4294967296,3\n", INSTANCE_ERROR_TOO_LARGE, 1, "upper 4294967296");
+    refuse("0,4294967296,1,3\n", INSTANCE_ERROR_TOO_LARGE, 1, "above 4294967295");
+    refuse("0,1,2,9223372036854775808\n", INSTANCE_ERROR_TOO_LARGE, 1, "9223372036854775807");
+    refuse("0,1,2,18446744073709551616\n", INSTANCE_ERROR_TOO_LARGE, 1, "size");
+    refuse("0,1,2,99999999999999999999999999\n", INSTANCE_ERROR_TOO_LARGE, 1, "size");
+}
+
+static void files_that_cannot_be_read_are_refused(void **state)
+{
+    struct instances instances;
+    struct instance_error error;
+    static const char damaged[] = "\x1f\x8b\x08\0\0\0\0\0\0\3 no deflate at all";
+
+    (void)state;
+    assert_false(instances_read(&instances, "/nowhere/at.all", &error));
+    assert_int_equal(error.code, INSTANCE_ERROR_FILE);
+    assert_non_null(strstr(error.text, "cannot open"));
+    write_bytes(damaged, sizeof damaged);
+    assert_false(instances_read(&instances, scratch_path(), &error));
+    assert_int_equal(error.code, INSTANCE_ERROR_FILE);
+    write_bytes("0,1,2,3\n0,\0,2,3\n", 16);
+    assert_false(instances_read(&instances, scratch_path(), &error));
+    assert_int_equal(error.code, INSTANCE_ERROR_FILE);
+    assert_int_equal(error.line, 2);
+}
+
+// ---- traces
+
+static void malformed_traces_say_their_line(void **state)
+{
+    (void)state;
+    refuse(MAGIC "B step 0 0\na 5 C\nf 2\nE step 0\n", INSTANCE_ERROR_TRACE, 4, "line 4");
+    refuse("#ebb-trace 2\n", INSTANCE_ERROR_TRACE, 1, "line 1");
+    refuse(MAGIC "a 5 C\n", INSTANCE_ERROR_EMPTY, 0, "no steady step");
+}
+
+static void a_step_is_cut_into_sections(void **state)
+{
+    struct instances instances;
+    const struct instance *step;
+
+    (void)state;
+    // section 0: objects 0 and 1; 0 dies; section 1: object 2; both die; section 2: 3, which stays
+    instances = accept_list(MAGIC "B step 0 0\na 1 C\na 1024 C\nf 2\na 17 C\nf 1\nf 2\n"
+                                  "m 100 256 T\nE step 0\nB step 1 0\na 5 C\nf 1\na 6 C\n"
+                                  "r 1 7 C\nf 4\nE step 0\n");
+    assert_int_equal(instances.count, 2);
+    step = &instances.instance[0];
+    assert_int_equal(step->count, 4);
+    assert_buffer(step, 0, (struct packing_buffer){0, 1, 16, 16});
+    assert_buffer(step, 1, (struct packing_buffer){0, 2, 64, 1024});
+    assert_buffer(step, 2, (struct packing_buffer){1, 2, 16, 32});
+    assert_buffer(step, 3, (struct packing_buffer){2, 3, 256, 256});
+    // a realloc is a birth and a death; the death of an older step's object is none of this one
+    step = &instances.instance[1];
+    assert_int_equal(step->count, 3);
+    assert_buffer(step, 0, (struct packing_buffer){0, 1, 16, 16});
+    assert_buffer(step, 1, (struct packing_buffer){1, 2, 16, 16});
+    assert_buffer(step, 2, (struct packing_buffer){1, 3, 16, 16});
+    instances_free(&instances);
+}
+
+static void made_up_steps_are_about_as_large_as_asked(void **state)
+{
+    (void)state;
+    for (uint32_t count = 1; count <= 100000; count *= 10) {
+        struct instances instances;
+
+        synthetic_make(&instances, count);
+        assert_int_equal(instances.count, 1);
+        assert_in_range(instances.instance[0].count, count > 52 ? count - 52 : 52, count + 52);
+        for (uint32_t i = 0; i < instances.instance[0].count; i++)
+            assert_true(instances.instance[0].buffers[i].lower <
+                        instances.instance[0].buffers[i].upper);
+        instances_free(&instances);
+    }
+}
+
+// ---- the program
+
+static char said[1 << 14];
+
+// Runs ebb-plan; what it said is in `said`. The exit code.
+static int plan(const char *arguments)
+{
+    char command[4096];
+    FILE *pipe;
+    int status;
+
+    snprintf(command, sizeof command, "%s %s 2>&1", getenv("EBB_PLAN"), arguments);
+    pipe = popen(command, "r");
+    assert_non_null(pipe);
+    said[fread(said, 1, sizeof said - 1, pipe)] = '\0';
+    status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static int plan_scratch(const char *options)
+{
+    char arguments[2048];
+
+    snprintf(arguments, sizeof arguments, "%s %s", options, scratch_path());
+    return plan(arguments);
+}
+
+static void a_capacity_is_kept_or_missed_with_the_numbers(void **state)
+{
+    const char *list = HEAD "0,0,2,100\n1,1,3,50\n2,2,3,60\n";
+
+    (void)state;
+    write_bytes(list, strlen(list));
+    assert_int_equal(plan_scratch("--capacity 150"), 0);
+    assert_int_equal(plan_scratch("--capacity 149"), 1);
+    assert_non_null(strstr(said, "needs 150 bytes, 1 above the capacity of 149"));
+    assert_int_equal(plan_scratch("--tsv"), 0);
+    assert_non_null(strstr(said, "\tebb\tmax_live_bytes\t150\n"));
+    assert_non_null(strstr(said, "\tebb\theight_bytes\t150\n"));
+}
+
+static void each_file_is_planned_and_the_worst_code_counts(void **state)
+{
+    const char *list = "0,0,2,100\n";
+    char arguments[2048];
+
+    (void)state;
+    write_bytes(list, strlen(list));
+    snprintf(arguments, sizeof arguments, "--tsv /nowhere/at.all %s", scratch_path());
+    assert_int_equal(plan(arguments), 2);
+    assert_non_null(strstr(said, "INSTANCE_ERROR_FILE: cannot open"));
+    assert_non_null(strstr(said, "\theight_bytes\t100\n"));
+    list = "0,0,2,9223372036854775807\n0,0,2,1\n";
+    write_bytes(list, strlen(list));
+    assert_int_equal(plan_scratch(""), 2);
+    assert_non_null(strstr(said, "EBB_E_SIZE: more than 9223372036854775807 bytes are alive"));
+}
+
+static void arguments_that_make_no_sense_are_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "",            "--keys 0 x",      "--keys 8 x",        "--keys 1x x",  "--capacity 0 x",
+        "--search -1", "--slack 1000001", "--synthetic 0",     "--unknown",    "--keys",
+        "--capacity 9223372036854775808 x"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(plan(wrong[i]), 2);
+    assert_int_equal(plan("--help"), 0);
+    assert_non_null(strstr(said, "--capacity BYTES"));
+}
+
+// The hard instances: not solved, but the further one goes the lower.
+static void the_hard_instances_are_planned_within_known_heights(void **state)
+{
+    char arguments[2048];
+
+    (void)state;
+    for (char name = 'A'; name <= 'K'; name++) {
+        snprintf(arguments, sizeof arguments, "--capacity 1342177 --tsv %s/%c.1048576.csv",
+                 getenv("EBB_INSTANCES"), name);
+        assert_int_equal(plan(arguments), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_read_with_and_without_a_head),
+        cmocka_unit_test(a_list_may_be_gzip_and_long),
+        cmocka_unit_test(lists_that_are_none_are_refused_by_line),
+        cmocka_unit_test(numbers_that_do_not_fit_are_refused),
+        cmocka_unit_test(files_that_cannot_be_read_are_refused),
+        cmocka_unit_test(malformed_traces_say_their_line),
+        cmocka_unit_test(a_step_is_cut_into_sections),
+        cmocka_unit_test(made_up_steps_are_about_as_large_as_asked),
+        cmocka_unit_test(a_capacity_is_kept_or_missed_with_the_numbers),
+        cmocka_unit_test(each_file_is_planned_and_the_worst_code_counts),
+        cmocka_unit_test(arguments_that_make_no_sense_are_refused),
+        cmocka_unit_test(the_hard_instances_are_planned_within_known_heights),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
