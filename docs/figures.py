@@ -39,6 +39,20 @@ MICRO = (
     ("400 tensors of 256 B to 4 MiB, written, ms", "large", "ms_per_step"),
     ("request of 320 blocks with survivors, us", "request", "us_per_request"),
 )
+OBJECTS = (
+    ("tensor of 3 dimensions, made and ended, ns", "ns_alone"),
+    ("1,000 of them, then ended one by one, ns each", "ns_thousand"),
+    ("1,000 of them, ended by the step, ns each", "ns_step"),
+)
+SEQUENCES = (
+    ("pack, 64 features", "pack_float32_64"),
+    ("pack, 512 features", "pack_float32_512"),
+    ("pack, tokens", "pack_int64_0"),
+    ("pad back, 64 features", "pad_float32_64"),
+    ("pad back, 512 features", "pad_float32_512"),
+    ("pad a list, 512 features", "pad_list_float32_512"),
+    ("join, 512 features", "join_float32_512"),
+)
 PROMOTE = (("64 B", 64), ("64 KiB", 65536), ("1 MiB", 1048576), ("64 MiB", 67108864))
 
 
@@ -77,6 +91,11 @@ def number(value):
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def percent(value):
+    """Cut, so that only all is 100."""
+    return "-" if value is None else f"{int(value * 10) / 10:.1f}"
 
 
 def count(value):
@@ -166,6 +185,39 @@ def say_footprint(rows):
     return f"Steady steps that hold more pages than their target allows: {named}."
 
 
+def plan_line(rows, case):
+    def of(metric):
+        return rows.value("churn", case, "ebb", metric)
+
+    return [case, percent(of("steady_hits_percent")), percent(of("steady_hit_bytes_percent")),
+            count(of("plan_slots")),
+            number(ratio(of("plan_height_bytes"), of("plan_max_live_bytes") or None)),
+            number(of("steady_peak_ratio")), number(of("run_peak_ratio"))]
+
+
+def plan_table(rows):
+    """What plans serve, and what the costliest step holds; None where no run says."""
+    cases = [case for case in churn_cases(rows)
+             if rows.value("churn", case, "ebb", "steady_peak_ratio") is not None]
+    head = ["plans", "blocks served, %", "bytes served, %", "slots", "height", "steady peak",
+            "run peak"]
+    return table(head, [plan_line(rows, case) for case in cases]) if cases else None
+
+
+def say_peaks(about, target, what):
+    judged = [item for item in about.get("targets", []) if item["target"] == target]
+    over = sorted((item["value"] / item["limit"], item["case"], item) for item in judged
+                  if not item["met"])
+    if not judged:
+        return None
+    text = f"{what} within its bound in {len(judged) - len(over)} of {len(judged)} cases."
+    if over:
+        named = ", ".join(f"{case} ({item['value']:.2f} of {item['limit']:.2f})"
+                          for _, case, item in reversed(over))
+        text += f" It is above in: {named}."
+    return text
+
+
 def say_spike(rows):
     left = rows.value("churn", "spike.synthetic", "ebb", "spike_rss_ratio_20")
     longest = rows.value("churn", "spike.synthetic", "ebb", "spike_step_ratio_max")
@@ -208,6 +260,65 @@ def promote_table(rows):
                  [promote_line(rows, *line) for line in PROMOTE])
 
 
+# ---- objects
+
+
+def objects_table(rows):
+    lines = [[label, number(rows.value("micro", "tensor", "ebb", metric)),
+              best_of(rows, "tensor", metric, PEERS)] for label, metric in OBJECTS]
+    return table(["objects", "ebb", "fastest malloc"], lines)
+
+
+def sweep_of(rows, what):
+    """[(value, tensor's bytes, survivors)] over the sweep, highest first."""
+    found = []
+    for (bench, case, allocator, metric), value in rows.values.items():
+        if (bench, case, allocator) == ("micro", "promote_objects", "ebb") and \
+                metric.startswith(what + ".b"):
+            size, survivors = metric[len(what) + 2:].split(".n")
+            found.append((value, int(size), int(survivors)))
+    return sorted(found, reverse=True)
+
+
+def point_text(value, size, survivors):
+    return f"{value:.2f} ({survivors} of 64 tensors of {size >> 10:,} KiB)"
+
+
+def say_objects(rows):
+    said = []
+    alone, written = (rows.value("micro", "promote_objects", "ebb", f"ns_relink_{how}.b67108864")
+                      for how in ("alone", "written"))
+    if alone is not None and written is not None:
+        said.append(f"Relinking a tensor of 64 MiB takes {number(alone)} ns; just after it was "
+                    f"written, with nothing of ebb's in the caches, {number(written)} ns.")
+    auto = sweep_of(rows, "auto_over_best")
+    if auto:
+        over = [point for point in auto if point[0] > 1.1]
+        said.append(f"Promoting 1 to 64 tensors of 4 KiB to 4 MiB, auto takes at most "
+                    f"{point_text(*auto[0])} times what the better of copy and relink takes; "
+                    f"in {len(auto) - len(over)} of {len(auto)} cases at most 1.1 times.")
+    pinned = sweep_of(rows, "pinned_over_relinked")
+    if pinned:
+        said.append(f"Auto pins at most {point_text(*pinned[0])} times the bytes it relinks.")
+    return said
+
+
+# ---- sequences
+
+
+def sequence_line(rows, label, case):
+    def of(allocator, metric, divisor=1.0):
+        value = rows.value("sequence", case, allocator, metric)
+        return number(None if value is None else value / divisor)
+
+    return [label, of("ebb", "ns", 1e3), of("torch", "ns", 1e3), of("ebb", "over_floor")]
+
+
+def sequence_table(rows):
+    return table(["64 sequences of 5 to 200, us", "ebb", "torch", "ebb over a copy of the bytes"],
+                 [sequence_line(rows, *line) for line in SEQUENCES])
+
+
 # ---- the block
 
 
@@ -233,26 +344,35 @@ def wrap(text, width=100):
     return "\n".join([*lines, line])
 
 
-def churn_part(rows):
+def bullets(said):
+    return "\n".join("- " + wrap(text, 98).replace("\n", "\n  ") for text in said if text)
+
+
+def churn_part(rows, about):
     said = [
         say_behind(rows, "step_us", "ebb is the fastest", "takes longer"),
         say_behind(rows, "peak_rss_bytes", "ebb has the lowest peak of resident memory",
                    "needs more"),
         say_footprint(rows),
+        say_peaks(about, "steady_peak", "What the costliest steady step holds is"),
+        say_peaks(about, "run_peak", "What the costliest step of a whole run holds is"),
         say_not_zero(rows, "faults_per_step", "Page faults"),
         say_not_zero(rows, "syscalls_per_step", "System calls"),
         say_spike(rows),
     ]
-    return [churn_table(rows)] + ["\n".join("- " + wrap(text, 98).replace("\n", "\n  ")
-                                            for text in said if text)]
+    plans = plan_table(rows)
+    return [churn_table(rows), *([plans] if plans else []), bullets(said)]
 
 
 def block(rows, about):
     parts = [wrap(where(about))]
     if churn_cases(rows):
-        parts += churn_part(rows)
+        parts += churn_part(rows, about)
     if rows.cases("micro"):
-        parts += [micro_table(rows), promote_table(rows)]
+        parts += [micro_table(rows), promote_table(rows), objects_table(rows)]
+        parts += [bullets(say_objects(rows))] if say_objects(rows) else []
+    if rows.cases("sequence"):
+        parts += [sequence_table(rows)]
     return "\n\n".join([BEGIN, *parts, END])
 
 
