@@ -53,7 +53,8 @@ struct ebb_promoted {
  * pages with others; and, while blocks relinked to one ancestor still wait for the source's close,
  * blocks for another. A copied block's
  * original stays valid until the source ends it; a relinked block belongs to the target at once
- * (release it there). Promoting to the region that already owns a block changes nothing.
+ * (release it there). Promoting to the region that already owns a block changes nothing; so does
+ * promoting what a step bore there (ebb/step.h), but from then on the block is the target's.
  * `cost` may be NULL. One thread at a time for both regions. Errors, all without effect:
  * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED (target), EBB_E_FOREIGN, EBB_E_INTERIOR,
  * EBB_E_RELEASED, EBB_E_DUPLICATE, EBB_E_ALIGNMENT, EBB_E_MEMORY, EBB_E_POOL_LIMIT,

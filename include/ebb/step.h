@@ -13,9 +13,12 @@
  * A step need not be as the plan expects: whatever comes, in whatever order, no two live blocks
  * ever overlap; at worst a step is less tight. Steps that do not repeat are not planned.
  *
- * What a site has learnt to survive its steps is born in the parent ("pre-tenured"): promoting it
- * there costs nothing. Until it is promoted it is a block of the step like any other: released
- * there, and ended with it. (It counts among the parent's blocks meanwhile.)
+ * What a site has learnt to survive its steps, blocks and objects, is born in the parent
+ * ("pre-tenured"): promoting it there costs nothing, and its address stays. Until it is promoted it
+ * is the step's like all else: found, released and promoted through the step's region only, and
+ * ended with it. (Its blocks count among the parent's meanwhile, ebb_region_of() names the parent.)
+ * A wrong guess costs these bytes for a step, or for as long as an export holds them, and counts as
+ * tenured_wrong.
  *
  * Threads: a site is used by any number of threads at once; each step belongs to one, as its
  * region does. Plans are shared. Source of the semantics: docs/design.md, "Steps that learn".

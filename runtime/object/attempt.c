@@ -21,6 +21,9 @@ bool attempt_begin(struct attempt *attempt, ebb_region region) {
     attempt->kinds = attempt->region->kinds;
     copy_counts(attempt->counts, attempt->region->kind_counts, attempt->kinds);
     attempt->undo = undo_remember(attempt->region);
+    attempt->parent = attempt->region->track ? attempt->region->parent : NULL;
+    if (attempt->parent)
+        attempt->above = undo_remember(attempt->parent);
     return true;
 }
 
@@ -45,4 +48,6 @@ void attempt_abandon(struct attempt *attempt) {
     kinds_set(region, attempt->kinds);
     copy_counts(region->kind_counts, attempt->counts, attempt->kinds);
     undo_restore(region, &attempt->undo);
+    if (attempt->parent)
+        undo_restore(attempt->parent, &attempt->above);
 }

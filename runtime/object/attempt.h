@@ -17,6 +17,8 @@ struct attempt {
     uint32_t kinds;
     struct kind_counts counts[POOL_KINDS]; /* of these kinds */
     struct undo undo;
+    struct region *parent; /* of a step that follows a plan: blocks may be born there; or NULL */
+    struct undo above;     /* of the parent */
 };
 
 /* Notes what the region has now. False with an error if no objects can be made in it. */

@@ -29,7 +29,7 @@ size_t compose_members(struct ebb_object *object, const struct ebb_field *field,
     uintptr_t addr = (uintptr_t)*place;
     const struct region *host = object_host(object);
     bool holds = range_holds(addr) && count <= object_block(addr, &block) / sizeof(void *) &&
-                 (block.host == host || block_is_born_above(host, addr));
+                 block.host == host;
     return holds ? count : 0;
 }
 

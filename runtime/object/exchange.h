@@ -12,6 +12,8 @@
 /* 0, or EBB_E_ARGUMENT. */
 int exchange_check_mode(enum ebb_exchange_mode mode);
 
+uint64_t export_count(const struct ebb_storage *storage);
+
 /* Ends those exports of the storage that were given back. */
 void export_sweep(struct ebb_storage *storage);
 

@@ -88,6 +88,13 @@ void export_sweep(struct ebb_storage *storage) {
     }
 }
 
+uint64_t export_count(const struct ebb_storage *storage) {
+    uint64_t count = 0;
+    for (const struct ebb_export *at = storage->exports; at; at = at->next)
+        count++;
+    return count;
+}
+
 bool storage_is_exported(struct ebb_storage *storage) {
     if (storage->exports) {
         storage->tensors++; /* it stays while it is looked at */
@@ -121,7 +128,7 @@ static const char *obstacle(const struct ebb_tensor *tensor) {
     const struct ebb_storage *storage = tensor->storage;
     if (storage->flags & STORAGE_FOREIGN)
         return "they are imported";
-    if (!hold_is_possible(storage_host(storage), storage->block))
+    if (!hold_is_possible(storage->block))
         return "they lie in a small block";
     if ((uintptr_t)tensor->data % EBB_STORAGE_ALIGN != 0)
         return "they start at no multiple of 256";

@@ -116,7 +116,7 @@ static void pack_storage(const struct journey *journey, struct luggage *luggage,
     bool whole = storage->gathered == storage->tensors && !storage->exports;
     bool far = (uintptr_t)storage->data % EBB_STORAGE_ALIGN == 0 &&
                storage->bytes > EBB_SMALL_MAX_BYTES;
-    pack(luggage, parcel, storage->block, whole ? journey->mode : EBB_PROMOTE_COPY,
+    pack(luggage, parcel, storage->block, whole ? journey->mode : PROMOTE_APART,
          far ? EBB_STORAGE_ALIGN : EBB_TENSOR_ALIGN);
 }
 
@@ -254,6 +254,14 @@ static void mend_fields(struct ebb_object *object, const struct luggage *luggage
     }
 }
 
+/* The bytes of the object stay where they are, or they do not. */
+static void count_way(const struct journey *journey, struct ebb_object *old) {
+    const struct ebb_storage *storage = object_is_tensor(old) ? tensor_of(old)->storage : NULL;
+    bool stays = storage && storage->forward ? storage->forward == storage : old->forward == old;
+    struct kind_counts *counts = kind_of(journey->owner, old->type->kind);
+    kind_count(stays ? &counts->relinked : &counts->copied);
+}
+
 static void mend(const struct journey *journey, const struct luggage *luggage, size_t at) {
     struct ebb_object *old = luggage->old[at], *fresh = luggage->survivors[at].block;
     if (luggage->parcels[at] == PARCEL_VIEW)
@@ -279,19 +287,9 @@ static void hand_over(const struct journey *journey, struct ebb_object *old,
     object_count_passed(fresh->type->kind, journey->owner, target);
 }
 
-static bool was_relinked(struct ebb_object *old) {
-    const struct ebb_storage *storage = object_is_tensor(old) ? tensor_of(old)->storage : NULL;
-    return storage && storage->forward ? storage->forward == storage : old->forward == old;
-}
-
 static void arrive(const struct journey *journey, struct ebb_object *old,
                    struct ebb_object *fresh) {
     struct region *target = journey->gathering.target;
-    struct kind_counts *counts = kind_of(journey->owner, old->type->kind);
-    if (was_relinked(old))
-        kind_count(&counts->relinked);
-    else
-        kind_count(&counts->copied);
     kind_passed(journey->owner, target, old->type->kind);
     if (!fresh->whole)
         hand_over(journey, old, fresh);
@@ -338,8 +336,10 @@ static void leave_all(const struct journey *journey, const struct luggage *lugga
 static void travel(struct journey *journey, const struct luggage *luggage) {
     forward_all(journey, luggage);
     for (size_t i = 0; i < luggage->count; i++)
-        if (is_object(luggage, i))
+        if (is_object(luggage, i)) {
+            count_way(journey, luggage->old[i]); /* a head that stays forgets its old storage */
             mend(journey, luggage, i);
+        }
     for (size_t left = luggage->count; left > 0; left--)
         if (is_object(luggage, left - 1))
             arrive(journey, luggage->old[left - 1], luggage->survivors[left - 1].block);

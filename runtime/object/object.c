@@ -29,7 +29,7 @@ static void end_newer(struct region *region, uint64_t serial) {
         ebb_object_end(object);
 }
 
-const struct object_hooks object_hooks = {end_newer, object_check_all};
+const struct object_hooks object_hooks = {end_newer, storage_leave_to_exports, object_check_all};
 
 struct region *object_refused(ebb_region handle) {
     const struct region *host = region_find(handle);
@@ -95,11 +95,13 @@ __attribute__((cold)) int object_not_found(const void *address) {
     if (!range_holds((uintptr_t)address))
         return error_set(EBB_E_FOREIGN, "%p is not memory of ebb", address);
     ebb_region around = ebb_region_of(address);
+    struct region *region = (struct region *)around.lane;
     struct ebb_piece *piece;
     size_t requested;
     if (!ebb_region_is_open(around))
         return error_set(EBB_E_FOREIGN, "%p belongs to no open region", address);
-    int result = block_find((struct region *)around.lane, address, &piece, &requested);
+    region = block_owner(region, (uintptr_t)address);
+    int result = block_find(region, address, &piece, &requested);
     if (result)
         return result;
     const struct ebb_object *object = address;
@@ -124,7 +126,8 @@ void *ebb_object_as(void *address, const struct ebb_type *type) {
 }
 
 struct region *object_host(const void *block) {
-    return region_of_piece(range_block_at((uintptr_t)block));
+    uintptr_t addr = (uintptr_t)block;
+    return block_owner(region_of_piece(range_block_at(addr)), addr);
 }
 
 ebb_region ebb_object_owner(const void *address) {

@@ -159,6 +159,9 @@ static inline void storage_enter(struct ebb_storage *storage) {
 /* One that saw the storage has gone; the last one ends it. */
 void storage_leave(struct ebb_storage *storage);
 
+/* All have gone but exports: what begins the block is no object any more. */
+void storage_leave_to_exports(void *block);
+
 /* The tensor has ended: its storage, too, if nobody else sees it. Releases their blocks. */
 void tensor_finish(struct ebb_tensor *tensor);
 
@@ -248,12 +251,13 @@ static inline void object_begin(struct region *host, struct ebb_object *object,
     kind_created(host, kind);
 }
 
-/* The block at `addr` and its host; bytes asked for it, 0 if there is no live block. */
+/* The block at `addr` and its host, which is a step if the block was born for it in the parent;
+ * bytes asked for it, 0 if there is no live block. */
 static inline size_t object_block(uintptr_t addr, struct object_place *place) {
     struct ebb_piece *piece = range_block_at(addr);
     struct region *host = region_of_piece(piece);
     place->piece = piece;
-    place->host = host;
+    place->host = __builtin_expect(host->bearers != NULL, 0) ? block_owner(host, addr) : host;
     return block_peek(host, piece, addr);
 }
 

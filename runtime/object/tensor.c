@@ -429,6 +429,12 @@ void storage_leave(struct ebb_storage *storage) {
     object_release(storage->block);
 }
 
+void storage_leave_to_exports(void *block) {
+    struct ebb_tensor *tensor = block; /* or what is left of one: its head leads to the storage */
+    tensor->object.state = 0;
+    tensor->storage->tensors = export_count(tensor->storage);
+}
+
 void tensor_finish(struct ebb_tensor *tensor) {
     struct ebb_storage *storage = tensor->storage;
     bool owns = tensor_has_storage(tensor);

@@ -54,6 +54,10 @@ static int report_inside(const struct region *region, const struct ebb_piece *ru
 
 /* Why `addr` is no live block of the region: sets and returns the error. */
 static int report_no_block(const struct region *region, uintptr_t addr) {
+    const struct region *step = track_of_step(region, addr);
+    if (step)
+        return error_set(EBB_E_FOREIGN, "%p was born in region '%s' for a step '%s' below it, and "
+                         "was not promoted yet", (void *)addr, region->name, step->name);
     if (!range_holds(addr))
         return error_set(EBB_E_FOREIGN, "%p is not memory of ebb, release asked in region '%s'",
                          (void *)addr, region->name);
@@ -67,9 +71,9 @@ static int report_no_block(const struct region *region, uintptr_t addr) {
     return report_inside(region, run, addr);
 }
 
-/* The large block that starts at `addr`, or the window or arena around it, of this region; or
+/* The large block that starts at `addr`, or the window or arena around it, in this region; or
  * NULL. */
-static struct ebb_piece *find_piece(const struct region *region, uintptr_t addr) {
+static struct ebb_piece *find_place(const struct region *region, uintptr_t addr) {
     if (!range_holds(addr))
         return NULL;
     struct ebb_piece *piece = range_block_at(addr);
@@ -79,34 +83,54 @@ static struct ebb_piece *find_piece(const struct region *region, uintptr_t addr)
     return key == region->block_key && piece->addr == addr ? piece : NULL;
 }
 
+/* The same, but not for blocks that were born there for steps. */
+static struct ebb_piece *find_piece(const struct region *region, uintptr_t addr) {
+    struct ebb_piece *piece = find_place(region, addr);
+    return piece && region->bearers && track_of_step(region, addr) ? NULL : piece;
+}
+
 /* The parent, if a block of the region was born there. */
 static struct region *home_of(const struct region *region, uintptr_t addr) {
     return region->track ? track_home(region->track, addr) : NULL;
 }
 
-bool block_is_born_above(const struct region *region, uintptr_t addr) {
-    return home_of(region, addr) != NULL;
+struct region *block_owner(struct region *place, uintptr_t addr) {
+    struct region *step = place->bearers ? track_of_step(place, addr) : NULL;
+    return step ? step : place;
 }
 
-int block_find(struct region *region, const void *address, struct ebb_piece **piece,
-               size_t *requested) {
-    uintptr_t addr = (uintptr_t)address;
-    *piece = find_piece(region, addr);
-    if (!*piece) {
-        struct region *home = home_of(region, addr);
-        return home ? block_find(home, address, piece, requested) : report_no_block(region, addr);
-    }
-    if ((*piece)->state == PIECE_BLOCK) {
-        *requested = (*piece)->block.requested;
+void block_set_quick(struct region *region) {
+    struct track *track = region->track;
+    bool watched = region->bearers || (track && track->recording);
+    region->quick_key = watched ? PIECE_KEY_NONE : region->window_key;
+    if (track)
+        track_set_paths(track);
+}
+
+/* The live block at `addr` in a piece of the region, whoever it was born for. */
+static int find_in(struct region *region, const struct ebb_piece *piece, uintptr_t addr,
+                   size_t *requested) {
+    if (piece->state == PIECE_BLOCK) {
+        *requested = piece->block.requested;
         return 0;
     }
-    if ((*piece)->state == PIECE_WINDOW)
-        return small_find(region, *piece, addr, requested);
+    if (piece->state == PIECE_WINDOW)
+        return small_find(region, piece, addr, requested);
     const struct track_slot *slot = track_find(region->track, addr);
     if (!slot)
         return track_no_block(region->track, addr);
     *requested = slot->bytes;
     return 0;
+}
+
+int block_find(struct region *region, const void *address, struct ebb_piece **piece,
+               size_t *requested) {
+    uintptr_t addr = (uintptr_t)address;
+    struct region *home = home_of(region, addr);
+    *piece = home ? find_place(home, addr) : find_piece(region, addr);
+    if (*piece)
+        return find_in(home ? home : region, *piece, addr, requested);
+    return report_no_block(region, addr);
 }
 
 /* ---- allocating ---- */
@@ -187,7 +211,7 @@ void *block_for_object(struct region *region, size_t bytes, size_t align, const 
         return track_serve(region->track, bytes);
     if (!bytes || bytes > EBB_SMALL_MAX_BYTES || align > EBB_SMALL_MAX_ALIGN ||
         !small_fits(region, start, bytes))
-        return block_allocate(region, bytes, align, site);
+        return block_allocate_keyed(region, bytes, align, 0, site);
     small_bump(region, start, bytes);
     return (void *)start;
 }
@@ -236,10 +260,13 @@ void *ebb_region_alloc_array(ebb_region handle, size_t count, size_t bytes, size
 
 /* The region has no piece there: a block that was born in the parent, or none. */
 static int release_born(struct region *region, uintptr_t addr) {
-    if (!home_of(region, addr))
+    const struct region *home = home_of(region, addr);
+    if (!home)
         return report_no_block(region, addr);
-    track_end(region->track, addr);
-    return 0;
+    int result = hold_check_block(find_place(home, addr), addr);
+    if (!result)
+        track_end(region->track, addr);
+    return result;
 }
 
 static int release_planned(struct track *track, uintptr_t addr) {
@@ -340,11 +367,11 @@ static int resize_placed(struct region *region, struct ebb_piece *piece, uintptr
 
 static int resize(struct region *region, void *block, size_t bytes) {
     uintptr_t addr = (uintptr_t)block;
-    struct ebb_piece *piece = find_piece(region, addr);
-    if (!piece) {
-        struct region *home = home_of(region, addr);
-        return home ? resize(home, block, bytes) : report_no_block(region, addr);
-    }
+    struct region *home = home_of(region, addr);
+    struct ebb_piece *piece = home ? find_place(home, addr) : find_piece(region, addr);
+    if (!piece)
+        return report_no_block(region, addr);
+    region = home ? home : region;
     if (piece->state == PIECE_ARENA)
         return resize_planned(region->track, addr, bytes);
     return resize_placed(region, piece, addr, bytes);

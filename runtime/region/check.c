@@ -104,18 +104,42 @@ static void check_runs(const struct region *region) {
     CHECK_ALWAYS(count == region->run_count && lent == region->lent);
 }
 
+static bool is_born_above(const struct region *region, const struct hold *hold) {
+    const struct region *home =
+        region->track ? track_home(region->track, (uintptr_t)hold->start) : NULL;
+    return hold->block && home && hold->block->owner == home->owner;
+}
+
 /* A hold lies in a block of the region, or keeps a run of survivors. */
 static void check_holds(const struct region *region) {
     size_t count = 0;
     for (struct ebb_piece *at = region->holds; at; at = at->next, count++) {
         const struct hold *hold = hold_of(at);
         const struct ebb_piece *around = hold->block ? hold->block : hold->run;
-        CHECK_ALWAYS(around && around->owner == region->owner);
+        CHECK_ALWAYS(around && (around->owner == region->owner || is_born_above(region, hold)));
         CHECK_ALWAYS(at->addr >= around->addr && piece_end(at) <= piece_end(around));
         CHECK_ALWAYS(hold->block ? around->pins == 1 || around->state == PIECE_ARENA
                                  : around->flag);
     }
     CHECK_ALWAYS(count == region->hold_count);
+}
+
+/* What was born in it for steps below: each step has what it counts, and blocks of the region. */
+static void check_bearers(const struct region *region) {
+    for (const struct track *at = region->bearers; at; at = at->bearer) {
+        uint32_t born = 0;
+        CHECK_ALWAYS(at->region && at->region->parent == region && at->born);
+        for (uint32_t i = 0; i < at->record_count; i++) {
+            uintptr_t addr = at->record[i].addr;
+            if (!addr)
+                continue;
+            born++;
+            CHECK_ALWAYS(track_home(at, addr) == region &&
+                         range_block_at(addr)->owner == region->owner);
+        }
+        CHECK_ALWAYS(born == at->born);
+    }
+    CHECK_ALWAYS(!region->bearers || region->quick_key == PIECE_KEY_NONE);
 }
 
 void region_check_blocks(struct region *region) {
@@ -134,6 +158,7 @@ void region_check_blocks(struct region *region) {
     CHECK_ALWAYS(sums.used == flow_now(&region->used) && sums.large == region->large_used);
     check_runs(region);
     check_holds(region);
+    check_bearers(region);
 }
 
 void region_check(struct region *region) {

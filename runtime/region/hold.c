@@ -19,11 +19,11 @@ void hold_enlist(struct region *region, struct hold *hold) {
     region->hold_count++;
 }
 
-bool hold_is_possible(const struct region *region, const void *start) {
+bool hold_is_possible(const void *start) {
     const struct ebb_piece *piece = range_block_at((uintptr_t)start);
     if (piece->state != PIECE_ARENA)
         return piece->state == PIECE_BLOCK;
-    const struct track_slot *slot = track_find(region->track, (uintptr_t)start);
+    const struct track_slot *slot = track_find(region_of_piece(piece)->track, (uintptr_t)start);
     return slot && slot->room >= RANGE_SLOT;
 }
 
@@ -117,6 +117,22 @@ void hold_sweep(struct region *region) {
     for (; at; at = next) {
         next = at->next;
         hold_settle(region, hold_of(at));
+    }
+}
+
+void hold_leave_to(struct region *region, struct region *parent) {
+    struct ebb_piece *at, *next;
+    hold_sweep(region);
+    for (at = region->holds; at; at = next) {
+        struct hold *hold = hold_of(at);
+        next = at->next;
+        if (!hold->block || hold->block->owner != parent->owner)
+            continue;
+        piece_unlink(&region->holds, at);
+        region->hold_count--;
+        hold->serial = 0; /* the block is older than any mark */
+        hold_enlist(parent, hold);
+        region->hooks->leave(hold->start);
     }
 }
 

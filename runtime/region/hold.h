@@ -41,8 +41,8 @@ static inline struct hold *hold_of(struct ebb_piece *bytes) {
 void hold_begin(struct hold *hold, struct region *region, void *start, uintptr_t addr,
                 size_t bytes);
 
-/* True if bytes of the region's live block at `start` can be held: it is no small one. */
-bool hold_is_possible(const struct region *region, const void *start);
+/* True if bytes of the live block at `start` can be held: it is no small one. */
+bool hold_is_possible(const void *start);
 
 /* The hold's block is held on by others (or by none) when this hold ends. */
 void hold_pin(struct hold *hold, bool pinned);
@@ -58,6 +58,10 @@ void hold_settle(struct region *region, struct hold *hold);
 
 /* The same for all holds of the region. */
 void hold_sweep(struct region *region);
+
+/* The region ends: the parent gets the holds on those of its blocks that lie there. What else they
+ * are for ends: nobody but the holds needs them. */
+void hold_leave_to(struct region *region, struct region *parent);
 
 /* EBB_E_BUSY if a hold that was not dropped is newer than the mark. */
 int hold_check_rewind(struct region *region, uint64_t serial);

@@ -34,6 +34,7 @@ struct promotion {
     size_t count;
     const void *site; /* who promotes: the site of copies */
     bool anywhere;    /* the target is any region: copies only */
+    int mode_most;    /* what may be asked for */
     unsigned percent; /* of what auto relinks, so much may be pinned; 0: nothing is auto */
     struct ebb_promoted cost;
 };
@@ -65,8 +66,9 @@ static void set_listed(struct ebb_piece *piece, uintptr_t addr, bool listed) {
 static struct ebb_piece *owned_by_target(const struct promotion *promotion, const void *block) {
     struct ebb_piece *piece = NULL;
     size_t requested;
-    if (!range_holds((uintptr_t)block) ||
-        range_block_at((uintptr_t)block)->owner != promotion->target->owner)
+    uintptr_t addr = (uintptr_t)block;
+    if (!range_holds(addr) || range_block_at(addr)->owner != promotion->target->owner ||
+        block_owner(promotion->target, addr) != promotion->target)
         return NULL;
     return block_find(promotion->target, block, &piece, &requested) == 0 ? piece : NULL;
 }
@@ -92,7 +94,7 @@ static bool is_listed_small(const struct region *source, uintptr_t addr) {
 static int check_survivor(const struct promotion *promotion, struct ebb_survivor *survivor) {
     struct ebb_piece *piece = owned_by_target(promotion, survivor->block);
     size_t requested;
-    if (survivor->mode < EBB_PROMOTE_AUTO || survivor->mode > EBB_PROMOTE_RELINK)
+    if (survivor->mode < EBB_PROMOTE_AUTO || survivor->mode > promotion->mode_most)
         return error_set(EBB_E_ARGUMENT, "promotion mode %d is none", survivor->mode);
     if (survivor->align && (!size_is_power_of_two(survivor->align) ||
                             survivor->align > EBB_ALIGN_MAX))
@@ -124,11 +126,14 @@ static bool can_relink(const struct promotion *promotion, const struct ebb_piece
     return !source->heir || source->heir == promotion->target;
 }
 
+static bool may_relink(const struct promotion *promotion, const struct ebb_piece *piece, int mode) {
+    return mode != EBB_PROMOTE_COPY && mode != PROMOTE_APART && can_relink(promotion, piece);
+}
+
 /* It may be relinked, and has no run that it takes along anyway. */
 static bool is_weighable(const struct promotion *promotion, const struct ebb_piece *piece,
                          int mode) {
-    return mode != EBB_PROMOTE_COPY && piece->owner == promotion->source->owner &&
-           can_relink(promotion, piece) && !piece->block.run;
+    return may_relink(promotion, piece, mode) && !piece->block.run;
 }
 
 /* Of a list the least counts that a survivor says. */
@@ -235,7 +240,7 @@ static void forget_weight(struct ebb_piece *piece) {
 
 static bool should_relink(const struct promotion *promotion, const struct ebb_piece *piece,
                           int mode) {
-    if (mode == EBB_PROMOTE_COPY || !can_relink(promotion, piece))
+    if (!may_relink(promotion, piece, mode))
         return false;
     return mode == EBB_PROMOTE_RELINK || piece->block.run || piece->flag;
 }
@@ -272,7 +277,7 @@ enum way { WAY_STAY = 0, WAY_COPY = 1 << 4, WAY_RELINK = 2 << 4, WAY_MASK = 3 <<
 
 static enum way choose(const struct promotion *promotion, struct ebb_piece *piece, int mode) {
     bool is_there = promotion->source == promotion->target ||
-                    piece->owner == promotion->target->owner;
+                    (piece->owner == promotion->target->owner && mode != PROMOTE_APART);
     bool relinks = should_relink(promotion, piece, mode);
     forget_weight(piece);
     return is_there ? WAY_STAY : relinks ? WAY_RELINK : WAY_COPY;
@@ -399,10 +404,12 @@ void promote_return(struct region *owner, struct ebb_piece *block) {
 }
 
 static void commit(struct promotion *promotion, struct ebb_survivor *survivor) {
+    const struct region *source = promotion->source, *target = promotion->target;
     int way = survivor->mode & WAY_MASK;
-    if (promotion->source->track && promotion->source != promotion->target)
-        track_note_survivor(promotion->source->track, (uintptr_t)survivor->block,
-                            promotion->target);
+    bool apart = (survivor->mode & ~WAY_MASK) == PROMOTE_APART;
+    if (source->track && source != target)
+        track_note_survivor(source->track, (uintptr_t)survivor->block, way == WAY_STAY,
+                            apart || target != source->parent);
     survivor->mode = way == WAY_RELINK ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
     if (way == WAY_RELINK) {
         relink(promotion, survivor->block, survivor->scratch);
@@ -468,6 +475,7 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
     promotion.count = count;
     promotion.site = site;
     promotion.anywhere = anywhere;
+    promotion.mode_most = PROMOTE_APART;
     int result = promote(&promotion);
     if (!result)
         promoted_add(cost, &promotion.cost);
@@ -476,10 +484,15 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
 
 int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
                 size_t count, struct ebb_promoted *cost) {
-    struct region *from = region_find(source), *to = from ? region_find(target) : NULL;
-    if (!to)
-        return EBB_E_STALE;
-    return promote_blocks(from, to, survivors, count, false, __builtin_return_address(0), cost);
+    struct promotion promotion = {.source = region_find(source), .list = survivors};
+    promotion.count = count;
+    promotion.site = __builtin_return_address(0);
+    promotion.mode_most = EBB_PROMOTE_RELINK;
+    promotion.target = promotion.source ? region_find(target) : NULL;
+    int result = promotion.target ? promote(&promotion) : EBB_E_STALE;
+    if (!result)
+        promoted_add(cost, &promotion.cost);
+    return result;
 }
 
 /* Blocks alive in a region and all below it. */
@@ -497,6 +510,7 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
     struct promotion promotion = {.source = region_find(source), .list = survivors};
     promotion.count = count;
     promotion.site = __builtin_return_address(0);
+    promotion.mode_most = EBB_PROMOTE_RELINK;
     promotion.target = promotion.source ? region_find(target) : NULL;
     if (!promotion.target)
         return EBB_E_STALE;

@@ -10,12 +10,17 @@
  * nothing is searched. While a plan is served the record has what was born in the parent instead.
  * Invariant: an entry's `addr` is that of a live block that belongs to the step, or 0.
  *
+ * A block that was born in the parent is counted there and lies there, but it is the step's in all
+ * else: only through the step can it be found, released, resized and promoted, until it has been
+ * promoted. The parent knows the tracks of steps that have some (its bearers), and asks them before
+ * it takes a block for its own; meanwhile its quick ways to release are shut.
+ *
  * Without memory for another entry the record is lost, and the step goes on.
  */
 #include "base/error.h"
 #include "base/os.h"
+#include "region/hold.h"
 #include "region/small.h"
-#include "region/track.h"
 
 #define RECORD_LEAST 256u
 
@@ -88,23 +93,40 @@ static void note_escape(struct track *track, uintptr_t addr) {
     track->seen.escaped_bytes += slot->bytes;
 }
 
-/* What was born in the parent is the parent's alone, and so is what is noted there. */
-static void leave_to_parent(struct record_entry *entry) {
-    *range_note(entry->addr) = entry->key;
-    entry->addr = 0;
+/* The parent has to ask the track, or need not any more. */
+static void set_bearing(struct track *track, bool bears) {
+    struct region *parent = track->region->parent;
+    struct track **at = &parent->bearers;
+    if (bears) {
+        track->bearer = *at;
+        *at = track;
+    } else {
+        while (*at != track)
+            at = &(*at)->bearer;
+        *at = track->bearer;
+    }
+    block_set_quick(parent);
 }
 
-void track_note_survivor(struct track *track, uintptr_t addr, const struct region *target) {
+/* What was born in the parent is the parent's alone, and so is what is noted there. */
+static void leave_to_parent(struct track *track, struct record_entry *entry) {
+    *range_note(entry->addr) = entry->key;
+    entry->addr = 0;
+    if (--track->born == 0)
+        set_bearing(track, false);
+}
+
+void track_note_survivor(struct track *track, uintptr_t addr, bool stays, bool further) {
     struct record_entry *entry = find(track, addr);
     if (!entry) {
         note_escape(track, addr);
         return;
     }
     entry->survived = true;
-    entry->further |= target != track->region->parent;
-    if (track->seen.recorded || target != track->region->parent)
+    entry->further |= further;
+    if (!stays)
         return;
-    leave_to_parent(entry);
+    leave_to_parent(track, entry);
     track->seen.tenured_right++;
     track->seen.tenured_right_bytes += entry->bytes;
 }
@@ -125,6 +147,8 @@ void *track_bear(struct track *track, size_t bytes, size_t align) {
         ebb_region_release(region_handle(parent), block);
         return NULL;
     }
+    if (track->born++ == 0)
+        set_bearing(track, true);
     track->seen.hits++;
     track->seen.hit_bytes += bytes;
     return block;
@@ -132,10 +156,17 @@ void *track_bear(struct track *track, size_t bytes, size_t align) {
 
 struct region *track_home(const struct track *track, uintptr_t addr) {
     const struct record_entry *entry;
-    if (track->seen.recorded || !track->record_count || !range_holds(addr))
+    if (!track->born || !range_holds(addr))
         return NULL;
     entry = find(track, addr);
     return entry ? track->region->parent : NULL;
+}
+
+struct region *track_of_step(const struct region *parent, uintptr_t addr) {
+    for (const struct track *at = parent->bearers; at; at = at->bearer)
+        if (track_home(at, addr))
+            return at->region;
+    return NULL;
 }
 
 static void note_wrong(struct track *track, const struct record_entry *entry) {
@@ -147,29 +178,27 @@ static void end_born(struct track *track, struct record_entry *entry) {
     struct region *parent = track->region->parent;
     note_wrong(track, entry);
     void *block = (void *)entry->addr;
-    leave_to_parent(entry);
-    ebb_region_release(region_handle(parent), block);
+    leave_to_parent(track, entry);
+    ebb_region_release(region_handle(parent), block); /* but not what is held */
 }
 
 void track_end(struct track *track, uintptr_t addr) {
     end_born(track, find(track, addr));
 }
 
-uint32_t track_count_born(const struct track *track) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < track->record_count && !track->seen.recorded; i++)
-        count += track->record[i].addr != 0;
-    return count;
-}
-
 void track_note_lost(struct track *track) {
-    for (uint32_t i = 0; i < track->record_count && !track->seen.recorded; i++)
+    for (uint32_t i = 0; i < track->record_count && track->born; i++)
         if (track->record[i].addr)
             note_wrong(track, &track->record[i]);
 }
 
 void track_end_born(struct track *track) {
-    for (uint32_t i = 0; i < track->record_count && !track->seen.recorded; i++)
+    if (!track->born)
+        return;
+    hold_leave_to(track->region, track->region->parent);
+    error_mute();
+    for (uint32_t i = 0; i < track->record_count && track->born; i++)
         if (track->record[i].addr)
             end_born(track, &track->record[i]);
+    error_unmute();
 }

@@ -55,6 +55,8 @@ struct kind_counts {
 struct object_hooks {
     /* Ends the objects that came after the mark `serial`: their blocks are about to go. */
     void (*rewind)(struct region *region, uint64_t serial);
+    /* All objects of the block end, which outlives their region: it is held by exports. */
+    void (*leave)(void *block);
     /* Walks the objects that the region owns and checks their laws. */
     void (*check)(struct region *region);
 };
@@ -108,6 +110,7 @@ struct region {
     /* steps */
     struct step_hook *step;   /* of the step that this is the region of, or NULL */
     struct track *track;      /* tied to it, or NULL */
+    struct track *bearers;    /* of steps below it that have blocks here, see record.c */
     _Atomic(void *) remote;   /* blocks that other threads released, linked by their first word */
     uint64_t strays;          /* of these: were none */
 
@@ -264,7 +267,7 @@ size_t runs_measured(const struct region *region);
 /* A block of the region, with the errors of ebb_region_alloc(); `site` is noted if asked for. */
 void *block_allocate(struct region *region, size_t bytes, size_t align, const void *site);
 
-/* The same, quickly where that is simple: for objects, which lie in the region that has them. */
+/* The same, quickly where that is simple: for objects and their arrays. */
 void *block_for_object(struct region *region, size_t bytes, size_t align, const void *site);
 
 /* The same with a key of the place in the program, for regions that follow a plan. What has
@@ -275,8 +278,11 @@ void *block_allocate_keyed(struct region *region, size_t bytes, size_t align, ui
 /* The same even if the region is sealed: for bookkeeping. The sizes are right. */
 void *block_place(struct region *region, size_t bytes, size_t align);
 
-/* True if the block at `addr` lies in the parent, but is the region's. */
-bool block_is_born_above(const struct region *region, uintptr_t addr);
+/* The region that has the block at `addr`, which lies in `place`: that, or a step below it. */
+struct region *block_owner(struct region *place, uintptr_t addr);
+
+/* Opens or shuts the quick ways to release, as the region's state asks. */
+void block_set_quick(struct region *region);
 
 /* The live block at `address`: its piece (block or window) and the bytes asked for it. */
 int block_find(struct region *region, const void *address, struct ebb_piece **piece,
@@ -334,6 +340,10 @@ static inline void remote_look(struct region *region) {
 
 /* Adds what a promotion cost; `cost` may be NULL. */
 void promoted_add(struct ebb_promoted *cost, const struct ebb_promoted *more);
+
+/* A mode beside those of ebb/promote.h: by copy, even if the block was born in the target, since it
+ * stays what it was for others. */
+#define PROMOTE_APART (EBB_PROMOTE_RELINK + 1)
 
 /*
  * Promotes blocks as ebb_promote() does. `anywhere`: by copy, to any region.

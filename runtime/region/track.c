@@ -121,10 +121,11 @@ static const uint32_t *expected_now(const struct track *track) {
 void track_set_paths(struct track *track) {
     uint32_t cursor = track_cursor(track);
     bool quiet = !EBB_POISON && !track->taken_over && !track->held && track->arena;
+    bool bears = track->region && track->region->bearers;
     track->cursor = cursor;
     track->open = track->serving && quiet && !track->overdue_count && !track->coarse;
     track->next = track->open ? &track->slots[cursor] : &nothing_fits;
-    track->expecting = quiet;
+    track->expecting = quiet && !bears; /* blocks in the arena may be those of steps below */
     track->expected = expected_now(track);
     track->looked = NULL;
 }
@@ -239,7 +240,7 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
     track->region = region;
     region->track = track;
     if (track->recording)
-        region->quick_key = PIECE_KEY_NONE;
+        block_set_quick(region);
     region->calm = 0;
     small_set_inline(region);
     track_set_paths(track);
@@ -267,7 +268,7 @@ static bool is_complete(const struct track *track) {
 static void detach(struct track *track) {
     struct region *region = track->region;
     untie(track);
-    region->quick_key = region->window_key;
+    block_set_quick(region);
     small_set_inline(region);
 }
 

@@ -123,6 +123,8 @@ struct track {
 
     struct record_entry *record; /* of the step if it is recorded; else what was born above */
     uint32_t record_count, record_limit;
+    uint32_t born;        /* of these entries: live in the parent, and are the step's */
+    struct track *bearer; /* the next of the parent's bearers; in the list while `born` */
     uint32_t released; /* releases so far */
     bool record_lost;  /* there was no memory: useless */
     ebb_region memory;
@@ -225,8 +227,9 @@ void track_note_block(struct track *track, void *block, size_t bytes, size_t ali
 void track_note_end(struct track *track, uintptr_t addr);
 void track_note_resize(struct track *track, uintptr_t addr, size_t bytes);
 
-/* The block is promoted to the target; what is the target's already stays where it is. */
-void track_note_survivor(struct track *track, uintptr_t addr, const struct region *target);
+/* The block is promoted to the target. `stays`: it was born there, and is the target's now.
+ * `further`: not only there, or not as a whole: it had better not be born there. */
+void track_note_survivor(struct track *track, uintptr_t addr, bool stays, bool further);
 
 /* A block in the parent for a slot that is tenured; or NULL. */
 void *track_bear(struct track *track, size_t bytes, size_t align);
@@ -234,16 +237,17 @@ void *track_bear(struct track *track, size_t bytes, size_t align);
 /* The parent, if the block at `addr` was born there for the region and was not promoted yet. */
 struct region *track_home(const struct track *track, uintptr_t addr);
 
-/* The block there that was born in the parent ends. */
+/* The block there that was born in the parent ends; it is not held. */
 void track_end(struct track *track, uintptr_t addr);
 
-/* So many were born in the parent and live there for the step still. */
-uint32_t track_count_born(const struct track *track);
+/* The step that a block in `parent` was born for and still is of; NULL: it is the parent's own. */
+struct region *track_of_step(const struct region *parent, uintptr_t addr);
 
 /* The step is over: these were born there for nothing. They live as long as their region. */
 void track_note_lost(struct track *track);
 
-/* All that were born in the parent and were not promoted end. */
+/* All that were born in the parent and were not promoted end. What is held is left to the parent
+ * until nobody needs it. */
 void track_end_born(struct track *track);
 
 /* ---- inline ---- */

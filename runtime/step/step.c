@@ -163,7 +163,7 @@ int ebb_step_end(ebb_step step) {
 static uint64_t live_blocks(const struct lane *lane) {
     struct region *region = lane->region;
     remote_look(region);
-    uint64_t blocks = lane->track ? track_count_born(lane->track) : 0;
+    uint64_t blocks = lane->track ? lane->track->born : 0;
     for (struct region *at = region; at; at = region_next_below(at, region)) {
         small_fold(at);
         blocks += flow_now(&at->counted);

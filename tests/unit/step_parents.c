@@ -136,6 +136,45 @@ static void a_small_block_that_was_born_above_is_listed_once(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Until it is promoted it is the step's alone: what the parent places there later is not taken for
+ * it, nor is it taken for what the parent has. */
+static void what_was_born_above_is_not_the_parents_yet(void **state) {
+    struct stage *stage = *state;
+    static const size_t sizes[] = {100, 5000};
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = sizes[i];
+        ebb_site *site = SITE(.pool = stage->pool);
+        for (int k = 0; k < 5; k++) {
+            bool gone = k >= 2 && k % 2;
+            ebb_step step = begin(site, stage->root);
+            block_of(step.region, 3000, 64);
+            void *block = block_of(step.region, bytes, 16), *own = block_of(stage->root, bytes, 16);
+            pattern_fill(block, bytes, 1);
+            struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_AUTO);
+            assert_refused(ebb_region_release(stage->root, block), EBB_E_FOREIGN);
+            assert_refused(ebb_region_resize(stage->root, block, 50), EBB_E_FOREIGN);
+            assert_no_block(ebb_region_realloc(stage->root, block, 9000, 16), EBB_E_FOREIGN);
+            assert_int_equal(ebb_region_block_bytes(stage->root, block), 0);
+            assert_int_equal(ebb_region_release(stage->root, own), 0);
+            if (gone)
+                assert_int_equal(ebb_region_release(step.region, block), 0);
+            own = block_of(stage->root, bytes, 16);
+            pattern_fill(own, bytes, 2);
+            if (!gone)
+                assert_int_equal(ebb_promote(step.region, stage->root, &survivor, 1, NULL), 0);
+            assert_int_equal(ebb_step_end(step), 0);
+            assert_true(pattern_holds(own, bytes, 2));
+            assert_true(gone || pattern_holds(survivor.block, bytes, 1));
+            assert_int_equal(ebb_region_release(stage->root, own), 0);
+            if (!gone)
+                assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+            assert_int_equal(stats_of(stage->root).blocks.current, 0);
+        }
+        assert_true(site_stats(site).tenured_right && site_stats(site).tenured_wrong);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 /* The outer step is recorded while the inner one bears blocks in it. */
 static void a_recorded_step_knows_what_was_born_in_it(void **state) {
     struct stage *stage = *state;
@@ -324,6 +363,7 @@ int main(void) {
         STAGED(a_step_can_count_what_it_lost_wherever_that_was_born),
         STAGED(a_block_that_was_born_above_is_listed_once),
         STAGED(a_small_block_that_was_born_above_is_listed_once),
+        STAGED(what_was_born_above_is_not_the_parents_yet),
         STAGED(a_recorded_step_knows_what_was_born_in_it),
         STAGED(a_step_cannot_begin_below_the_one_whose_place_it_needs),
         STAGED(a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent),
