@@ -66,7 +66,8 @@ struct step_hook {
     void (*closed)(struct step_hook *hook); /* the region is being closed; its blocks still count */
 };
 
-/* Blocks that came and left before the tally was folded, and their bytes. */
+/* Blocks that left, and their bytes: those that came since the tally was folded, or all that other
+ * threads released. */
 struct popped {
     uint64_t blocks, requested, used;
 };
@@ -113,6 +114,8 @@ struct region {
     struct track *bearers;    /* of steps below it that have blocks here, see record.c */
     _Atomic(void *) remote;   /* blocks that other threads released, linked by their first word */
     uint64_t strays;          /* of these: were none */
+    struct popped drained;    /* of these: what has left */
+    size_t drained_large;     /* of their used bytes: in the large lane */
 
     /* budget: the nearest region on the way up that has a limit, itself included */
     struct region *budget;

@@ -13,7 +13,7 @@
 #include <ebb/step.h>
 
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 
 #define MARKED ((uintptr_t)1) /* bit of a link that was seen: blocks start at a granule */
 
@@ -60,7 +60,28 @@ static void *turn_round(struct region *region, void *block) {
     return list;
 }
 
-void remote_drain(struct region *region) {
+/* What a region had let go before. */
+struct before {
+    struct flow counted, requested, used;
+    size_t large_used;
+};
+
+static struct before look(struct region *region) {
+    small_fold(region);
+    return (struct before){region->counted, region->requested, region->used, region->large_used};
+}
+
+/* What releases of others take away, a call that fails and undoes what it did must not bring back:
+ * undo.c. */
+static void note_drained(struct region *region, const struct before *before) {
+    small_fold(region);
+    region->drained.blocks += region->counted.out - before->counted.out;
+    region->drained.requested += region->requested.out - before->requested.out;
+    region->drained.used += region->used.out - before->used.out;
+    region->drained_large += before->large_used - region->large_used;
+}
+
+static void drain(struct region *region) {
     /* acquire: pairs with the release of each push: later pushes go on from earlier ones */
     void *block = atomic_exchange_explicit(&region->remote, NULL, memory_order_acquire);
     block = turn_round(region, block);
@@ -72,4 +93,13 @@ void remote_drain(struct region *region) {
         block = next;
     }
     error_unmute();
+}
+
+void remote_drain(struct region *region) {
+    struct region *parent = region->track && region->track->born ? region->parent : NULL;
+    struct before here = look(region), above = look(parent ? parent : region);
+    drain(region);
+    note_drained(region, &here);
+    if (parent) /* some of the blocks were born there */
+        note_drained(parent, &above);
 }

@@ -4,25 +4,43 @@
  *
  * Who takes them remembers the counters first, releases what it got, and restores them. Pages that
  * the region grew by stay, and so does padding in front of small blocks in rooms that were left.
+ *
+ * Looking for room takes in what other threads have released. That stays released: it leaves the
+ * counters once more, and the room, of which it may have been a part, stays as it is.
  */
 #include "region/undo.h"
 #include "region/small.h"
 
 struct undo undo_remember(struct region *region) {
     small_fold(region);
-    return (struct undo){region->counted, region->requested, region->used,
-                         region->large_blocks, region->large_used,
-                         region->room,         region->lane.cursor};
+    return (struct undo){.counted = region->counted,
+                         .requested = region->requested,
+                         .used = region->used,
+                         .large_blocks = region->large_blocks,
+                         .large_used = region->large_used,
+                         .drained = region->drained,
+                         .drained_large = region->drained_large,
+                         .room = region->room,
+                         .cursor = region->lane.cursor};
 }
 
 void undo_restore(struct region *region, const struct undo *undo) {
-    small_take_back(region, undo->room, undo->cursor);
+    struct popped drained = {region->drained.blocks - undo->drained.blocks,
+                             region->drained.requested - undo->drained.requested,
+                             region->drained.used - undo->drained.used};
+    if (drained.blocks)
+        small_fold(region);
+    else
+        small_take_back(region, undo->room, undo->cursor);
     uint64_t used = flow_now(&region->used);
     region->calm = 0;
     region->counted = undo->counted;
     region->requested = undo->requested;
     region->used = undo->used;
-    flow_change(&region->used, flow_now(&undo->used), used);
+    flow_leave(&region->counted, drained.blocks);
+    flow_leave(&region->requested, drained.requested);
+    flow_leave(&region->used, drained.used);
+    flow_change(&region->used, flow_now(&region->used), used);
     region->large_blocks = undo->large_blocks;
-    region->large_used = undo->large_used;
+    region->large_used = undo->large_used - (region->drained_large - undo->drained_large);
 }

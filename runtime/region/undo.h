@@ -9,13 +9,16 @@ struct undo {
     struct flow counted, requested, used;
     uint64_t large_blocks;
     size_t large_used;
+    struct popped drained;
+    size_t drained_large;
     uintptr_t room, cursor;
 };
 
 /* What the region counts now. */
 struct undo undo_remember(struct region *region);
 
-/* Everything that the region got since is released: it counts again what it counted then. */
+/* Everything that the region got since is released: it counts again what it counted then, less what
+ * other threads have released meanwhile. */
 void undo_restore(struct region *region, const struct undo *undo);
 
 #endif

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * undo.c - calls that take several blocks, fail at the last and leave no trace, while the region
+ * takes in what other threads have released: that stays released, and is counted so.
+ */
+#include "kit/tensors.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { HUGE_BYTES = 8 << 20, LISTED = 12 };
+
+static const size_t sizes[] = {16, 100, 500, 3000, 40000};
+enum { SIZES_COUNT = sizeof sizes / sizeof *sizes };
+
+/* The pool's walk ends the process if what is counted is not what is there. */
+static void assert_counts(const struct stage *stage, ebb_region region, uint64_t blocks,
+                          size_t requested) {
+    struct ebb_region_stats stats = stats_of(region);
+    assert_int_equal(stats.blocks.current, blocks);
+    assert_int_equal(stats.requested.current, requested);
+    ebb_check_pool(stage->pool);
+}
+
+static void hand_in(ebb_region region, void *block) {
+    assert_int_equal(ebb_region_release_remote(region, block), 0);
+}
+
+/* From here on there are no pages for a huge block. */
+static void run_short(const struct stage *stage) {
+    ebb_pool_trim(stage->pool, 0);
+    size_t reserved = pool_stats_of(stage->pool).reserved.current;
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, reserved + HUGE_BYTES / 8), 0);
+}
+
+static void recover(const struct stage *stage) {
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
+}
+
+/* Four blocks of the region; what stays of them after two were released elsewhere. */
+struct four {
+    void *older, *newest;
+};
+
+static struct four four_in(ebb_region region, size_t kept, size_t gone) {
+    struct four four;
+    block_of(region, kept, 16);
+    four.older = block_of(region, gone, 16);
+    block_of(region, kept, 16);
+    four.newest = block_of(region, gone, 16);
+    return four;
+}
+
+static void promotions_that_fail_keep_what_others_released(void **state) {
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < SIZES_COUNT * SIZES_COUNT; i++) {
+        size_t kept = sizes[i % SIZES_COUNT], gone = sizes[i / SIZES_COUNT];
+        ebb_pool_trim(stage->pool, 0); /* hot pages would be taken beyond the need */
+        ebb_region target = OPEN(.parent = stage->root), source = OPEN(.parent = target);
+        struct four four = four_in(target, kept, gone);
+        struct ebb_survivor list[LISTED];
+        for (unsigned k = 0; k < LISTED; k++)
+            list[k] = survivor_of(block_of(source, k + 1 < LISTED ? kept : HUGE_BYTES, 16),
+                                  EBB_PROMOTE_COPY);
+        assert_counts(stage, target, 4, 2 * kept + 2 * gone);
+        hand_in(target, four.older);
+        hand_in(target, four.newest);
+        run_short(stage);
+        assert_refused(ebb_promote(source, target, list, LISTED, NULL), EBB_E_POOL_LIMIT);
+        recover(stage);
+        assert_counts(stage, target, 2, 2 * kept);
+        assert_int_equal(stats_of(target).blocks.total, 4);
+        assert_int_equal(ebb_promote(source, target, list, LISTED, NULL), 0);
+        assert_counts(stage, target, 2 + LISTED, (1 + LISTED) * kept + HUGE_BYTES);
+        assert_int_equal(ebb_region_close(target), 0);
+    }
+}
+
+static void objects_that_are_not_promoted_keep_what_others_released(void **state) {
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < SIZES_COUNT; i++) {
+        ebb_pool_trim(stage->pool, 0);
+        ebb_region target = OPEN(.parent = stage->root), source = OPEN(.parent = target);
+        struct four four = four_in(target, 100, sizes[i]);
+        const struct ebb_own_options options = {.size = sizeof options, .mode = EBB_PROMOTE_COPY};
+        void *list[] = {counting(source, SHAPE(10)), counting(source, SHAPE(2000)),
+                        counting(source, SHAPE(HUGE_BYTES / 4))};
+        hand_in(target, four.newest);
+        hand_in(target, four.older);
+        run_short(stage);
+        assert_refused(ebb_objects_promote(source, target, list, 3, &options, NULL),
+                       EBB_E_POOL_LIMIT);
+        recover(stage);
+        assert_counts(stage, target, 2, 200);
+        assert_int_equal(ebb_region_close(target), 0);
+    }
+}
+
+static void sequences_that_are_not_made_keep_what_others_released(void **state) {
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < SIZES_COUNT; i++) {
+        ebb_pool_trim(stage->pool, 0);
+        ebb_region region = OPEN(.parent = stage->root);
+        struct four four = four_in(region, 100, sizes[i]);
+        struct ebb_tensor *huge = ebb_tensor_view(
+            stage->root, counting(stage->root, SHAPE(1)), 1, SIZES(HUGE_BYTES), SIZES(0), 0);
+        struct ebb_tensor *list[] = {huge, huge};
+        assert_non_null(huge);
+        hand_in(region, four.older);
+        hand_in(region, four.newest);
+        run_short(stage);
+        assert_null(ebb_sequences_pack(region, list, 2, NULL));
+        assert_int_equal(ebb_last_error(), EBB_E_POOL_LIMIT);
+        recover(stage);
+        assert_counts(stage, region, 2, 200);
+        assert_int_equal(ebb_region_close(region), 0);
+    }
+}
+
+/* Blocks of the step that were born in the parent leave the parent's counters. */
+static void steps_that_fail_keep_what_others_released_above(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    struct ebb_tensor *huge = ebb_tensor_view(stage->root, counting(stage->root, SHAPE(1)), 1,
+                                              SIZES((int64_t)1 << 45), SIZES(0), 0);
+    for (int i = 0; i < 4; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 1);
+        void *blocks[SIZES_COUNT];
+        for (unsigned k = 0; k < SIZES_COUNT; k++)
+            blocks[k] = block_of(step.region, sizes[k], 16);
+        struct ebb_tensor *part = counting(step.region, SHAPE(100)), *list[] = {part, part};
+        void *packed = NULL;
+        if (i == 3) {
+            assert_int_equal(stats_of(stage->root).blocks.current, 2 + SIZES_COUNT);
+            for (unsigned k = 0; k < SIZES_COUNT; k++)
+                hand_in(step.region, blocks[k]);
+            assert_null(ebb_sequences_pack(step.region, (struct ebb_tensor *[]){huge, huge}, 2,
+                                           NULL));
+            assert_int_equal(stats_of(stage->root).blocks.current, 2);
+            ebb_check_pool(stage->pool);
+        } else {
+            assert_non_null(packed = ebb_sequences_pack(step.region, list, 2, NULL));
+            assert_int_equal(ebb_objects_promote(step.region, stage->root, &packed, 1, NULL, NULL),
+                             0);
+        }
+        for (unsigned k = 0; k < SIZES_COUNT && i < 3; k++) {
+            struct ebb_survivor survivor = survivor_of(blocks[k], EBB_PROMOTE_AUTO);
+            assert_int_equal(ebb_promote(step.region, stage->root, &survivor, 1, NULL), 0);
+            assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_true(!packed || ebb_object_end(packed) == 0);
+        assert_int_equal(stats_of(stage->root).blocks.current, 2);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* ---- with another thread ---- */
+
+enum { BOX = 256 };
+
+struct other {
+    ebb_region region;
+    _Atomic(void *) box[BOX];
+    atomic_bool ending;
+};
+
+static void *release_all(void *argument) {
+    struct other *other = argument;
+    while (!atomic_load(&other->ending))
+        for (unsigned i = 0; i < BOX; i++) {
+            void *block = atomic_exchange(&other->box[i], NULL);
+            if (block && ebb_region_release_remote(other->region, block) != 0)
+                return other;
+        }
+    return NULL;
+}
+
+static void fill_box(struct other *other) {
+    for (unsigned i = 0; i < BOX; i++)
+        if (!atomic_load(&other->box[i]))
+            atomic_store(&other->box[i], block_of(other->region, sizes[i % SIZES_COUNT], 16));
+}
+
+static void another_thread_may_release_while_promotions_fail(void **state) {
+    struct stage *stage = *state;
+    static struct other other;
+    void *failed = &other;
+    pthread_t thread;
+    memset(&other, 0, sizeof other);
+    other.region = stage->root;
+    ebb_region source = OPEN(.parent = stage->root);
+    struct ebb_survivor list[LISTED];
+    for (unsigned k = 0; k < LISTED; k++)
+        list[k] = survivor_of(block_of(source, k + 1 < LISTED ? sizes[k % SIZES_COUNT]
+                                                              : 16 * HUGE_BYTES, 16),
+                              EBB_PROMOTE_COPY);
+    fill_box(&other);
+    assert_int_equal(pthread_create(&thread, NULL, release_all, &other), 0);
+    for (int i = 0; i < 400; i++) {
+        fill_box(&other);
+        run_short(stage);
+        assert_refused(ebb_promote(source, stage->root, list, LISTED, NULL), EBB_E_POOL_LIMIT);
+        recover(stage);
+        ebb_check_pool(stage->pool);
+    }
+    atomic_store(&other.ending, true);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    for (unsigned i = 0; i < BOX; i++)
+        if (other.box[i])
+            assert_int_equal(ebb_region_release(stage->root, other.box[i]), 0);
+    assert_counts(stage, stage->root, 0, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(promotions_that_fail_keep_what_others_released),
+        STAGED(objects_that_are_not_promoted_keep_what_others_released),
+        STAGED(sequences_that_are_not_made_keep_what_others_released),
+        STAGED(steps_that_fail_keep_what_others_released_above),
+        STAGED(another_thread_may_release_while_promotions_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
