@@ -9,6 +9,7 @@
 #include "failure/exchanges.h"
 #include "failure/scene.h"
 #include "failure/sequences.h"
+#include "failure/step_objects.h"
 #include "failure/steps.h"
 
 #include <string.h>
@@ -382,6 +383,12 @@ const struct scenario scenarios[] = {
     {"learning_more_from_larger_steps", steps_prepare_planned, take_larger_steps,
      SCENE_MAY_SUCCEED, false},
     {"keeping_from_steps", steps_prepare, keep_from_steps, SCENE_MAY_SUCCEED, false},
+    {"learning_to_keep_objects_from_steps", step_objects_begin, keep_objects_from_steps,
+     SCENE_MAY_SUCCEED, false},
+    {"keeping_objects_from_steps", step_objects_prepare, keep_objects_from_steps,
+     SCENE_MAY_SUCCEED, false},
+    {"doing_else_with_objects_of_steps", step_objects_prepare, do_else_with_objects_of_steps,
+     SCENE_MAY_SUCCEED, false},
 };
 
 const unsigned scenario_count = sizeof scenarios / sizeof *scenarios;

@@ -149,7 +149,7 @@ enum { LIMITED = 1, FAULTY = 2, PLANNED = 4 };
 
 /* What all games saw. */
 static unsigned refused;
-static uint64_t hits;
+static uint64_t hits, tenured, tenured_wrong;
 
 static void play(uint64_t seed, unsigned how) {
     struct scene *scene = calloc(1, sizeof *scene);
@@ -171,19 +171,24 @@ static void play(uint64_t seed, unsigned how) {
     end(scene);
     refused += scene->refused;
     hits += scene->hits;
+    tenured += scene->tenured;
+    tenured_wrong += scene->tenured_wrong;
     playing = NULL;
     free(scene);
 }
 
 static void play_seeds(unsigned how) {
     refused = 0;
-    hits = 0;
+    hits = tenured = tenured_wrong = 0;
     for (uint64_t seed = 1; !only_one && seed <= FIXED_SEEDS; seed++)
         play(seed, how);
     assert_true((refused > 0) == ((how & (LIMITED | FAULTY)) != 0) || only_one);
     play(fresh_seed, how);
-    fprintf(stderr, "# %u refused, %llu blocks of plans\n", refused, (unsigned long long)hits);
+    fprintf(stderr, "# %u refused, %llu blocks of plans, %llu + %llu born above\n", refused,
+            (unsigned long long)hits, (unsigned long long)tenured,
+            (unsigned long long)tenured_wrong);
     assert_true((hits > 0) == ((how & PLANNED) != 0) || only_one);
+    assert_true((tenured && tenured_wrong) == ((how & PLANNED) != 0) || only_one);
 }
 
 static void random_objects_match_the_shadow(void **state) {

@@ -33,6 +33,7 @@ enum {
     SCENE_EXPORTS = 6,
     SCENE_NDIM = 3,
     SCENE_SITES = 4,
+    SCENE_REHEARSED = 12,
     NOBODY = -1
 };
 
@@ -90,6 +91,8 @@ struct scene_region {
     int parent, pool;
     int site;      /* NOBODY: an ordinary region */
     ebb_step step; /* lane NULL: ended, and in a ring */
+    void *rehearsed[SCENE_REHEARSED]; /* where the first things of the step are */
+    int rehearsed_count;
     unsigned depth;
     uint64_t born; /* children end newest first */
     uint64_t mark_serial;
@@ -119,7 +122,7 @@ struct scene {
     ebb_pool *pools[2];
     ebb_site *sites[SCENE_SITES];
     int only;      /* one more than the region that everything happens in; 0: any */
-    uint64_t hits; /* of sites that are gone */
+    uint64_t hits, tenured, tenured_wrong; /* of sites that are gone */
     bool limited, faulty, planned, trace;
     struct scene_region regions[SCENE_REGIONS];
     struct thing things[SCENE_THINGS];
@@ -232,6 +235,8 @@ void op_take(struct scene *scene);
 void op_ghost(struct scene *scene);
 
 void op_promote(struct scene *scene);
+/* Things of one step, each alone. */
+void promote_to_parent(struct scene *scene, const int *things, int count);
 void op_move(struct scene *scene);
 void op_attach(struct scene *scene);
 void op_lend(struct scene *scene);

@@ -261,8 +261,7 @@ static uint64_t close_and_count(struct scene *scene, int region) {
     return ended;
 }
 
-void op_promote(struct scene *scene) {
-    struct promotion it = some_promotion(scene);
+static void promote(struct scene *scene, struct promotion it) {
     ebb_region source = scene->regions[it.source].handle;
     ebb_region target = scene->regions[it.target].handle;
     struct ebb_own_options options = {sizeof options, it.mode, it.compact, it.pin_percent};
@@ -286,6 +285,22 @@ void op_promote(struct scene *scene) {
         }
     }
     unmark_all(scene);
+}
+
+void op_promote(struct scene *scene) {
+    promote(scene, some_promotion(scene));
+}
+
+void promote_to_parent(struct scene *scene, const int *things, int count) {
+    struct promotion it = {.mode = (int)below(scene, 3)};
+    for (int i = 0; i < count; i++) {
+        it.source = owner_of(scene, things[i]);
+        it.target = scene->regions[it.source].parent;
+        it.things[0] = things[i];
+        it.objects[0] = scene->things[things[i]].addr;
+        it.count = 1;
+        promote(scene, it);
+    }
 }
 
 /* ---- one object ---- */

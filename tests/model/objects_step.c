@@ -42,20 +42,48 @@ ebb_region open_step(struct scene *scene, ebb_region parent, struct scene_region
     return into->step.region;
 }
 
+/* What was rehearsed goes to the parent if it still can, in most steps: so sites learn to make it
+ * there at once. In some steps it stays, and in all of them anything else may happen to it. */
+static void keep_rehearsed(struct scene *scene, int region) {
+    const struct scene_region *it = &scene->regions[region];
+    int kept[SCENE_REHEARSED], count = 0;
+    for (int i = 0; i < SCENE_THINGS && it->parent != NOBODY && !it->sealed; i++)
+        for (int k = 0; k < it->rehearsed_count; k++)
+            if (scene->things[i].live && scene->things[i].addr == it->rehearsed[k] &&
+                scene->things[i].host == region && scene->things[i].whole == NOBODY &&
+                owner_of(scene, i) == region)
+                kept[count++] = i;
+    if (!chance(scene, 6))
+        promote_to_parent(scene, kept, count);
+}
+
+static void note_rehearsed(const struct scene *scene, struct scene_region *it, const bool *older) {
+    for (int i = 0; i < SCENE_THINGS; i++)
+        if (scene->things[i].live && !older[i] && it->rehearsed_count < SCENE_REHEARSED)
+            it->rehearsed[it->rehearsed_count++] = scene->things[i].addr;
+}
+
 void rehearse(struct scene *scene, int region) {
     struct scene_region *it = &scene->regions[region];
-    int things = (int)below(scene, 12);
+    int things = (int)below(scene, SCENE_REHEARSED);
     uint64_t state = scene->state;
+    bool older[SCENE_THINGS];
+    for (int i = 0; i < SCENE_THINGS; i++)
+        older[i] = scene->things[i].live;
     scene->state = (uint64_t)it->site;
     scene->only = region + 1;
     while (things--)
         (things % 3 ? op_tensor : op_node)(scene);
     scene->only = 0;
     scene->state = state;
+    note_rehearsed(scene, it, older);
+    if (it->site % 2)
+        keep_rehearsed(scene, region);
 }
 
 void end_step(struct scene *scene, int region) {
     struct scene_region *it = &scene->regions[region];
+    keep_rehearsed(scene, region);
     scene_dare(scene);
     SCENE_DEMAND(scene, scene_went(scene, ebb_step_end(it->step), 0));
     it->step.lane = NULL;
@@ -95,6 +123,8 @@ static bool try_end_site(struct scene *scene, int at) {
         return false;
     }
     scene->hits += stats.hits;
+    scene->tenured += stats.tenured_right;
+    scene->tenured_wrong += stats.tenured_wrong;
     notice_closed(scene);
     return true;
 }
