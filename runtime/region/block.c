@@ -189,15 +189,22 @@ static void *allocate_planned(struct region *region, const struct request *reque
     return block;
 }
 
+/* Who asked for the block, if that is noted where it lies. */
+static void note_site(const struct region *region, void *block, const void *site) {
+    const struct region *parent = region->parent;
+    if (region->sites || (parent && parent->sites && home_of(region, (uintptr_t)block)))
+        *range_site((uintptr_t)block) = (uintptr_t)site;
+}
+
 static void *request_block(struct region *region, const struct request *request) {
     if (!is_valid_request(region, request->bytes, request->align))
         return NULL;
     void *block = region->track ? allocate_planned(region, request)
                                 : allocate(region, request->bytes, request->align);
-    if (!block)
+    if (block)
+        note_site(region, block, request->site);
+    else
         exhausted_report(region, request->bytes, request->align);
-    else if (region->sites)
-        *range_site((uintptr_t)block) = (uintptr_t)request->site;
     return block;
 }
 

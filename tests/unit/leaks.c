@@ -169,9 +169,34 @@ static void the_report_stops_when_the_callback_says_so(void **state) {
     assert_int_equal(page.calls, 2);
 }
 
+/* Whoever it was born for. */
+static void what_a_step_bore_in_the_region_has_its_site(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.name = "leaky", .parent = stage->root, .sites = true);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    struct ebb_survivor kept = {.mode = EBB_PROMOTE_COPY};
+    void *first = from_here(region, 5000);
+    for (int i = 0; i < 3; i++) {
+        ebb_step step = ebb_step_begin_under(site, region, 1);
+        kept.block = from_here(step.region, 5000);
+        if (i == 2)
+            assert_int_equal(stats_of(region).blocks.current, 2);
+        assert_int_equal(ebb_promote(step.region, region, &kept, 1, NULL), 0);
+        assert_int_equal(ebb_step_end(step), 0);
+        if (i < 2)
+            assert_int_equal(ebb_region_release(region, kept.block), 0);
+    }
+    leaks(region, EBB_REPORT_JSON);
+    assert_int_equal(groups(), 1);
+    assert_int_equal(ebb_region_release(region, first), 0);
+    assert_int_equal(ebb_region_release(region, kept.block), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(every_site_is_a_group_with_its_blocks_and_bytes),
+        STAGED(what_a_step_bore_in_the_region_has_its_site),
         STAGED(released_blocks_are_no_leaks),
         STAGED(without_sites_all_blocks_are_one_group),
         STAGED(the_sum_over_groups_is_what_is_live),
