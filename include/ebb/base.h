@@ -84,7 +84,12 @@ enum ebb_error {
     EBB_E_STRUCTURE = -41,   /* samples of one batch are not built alike */
     EBB_E_EXCHANGE = -42,    /* a DLPack struct is no good, some consumers would misread it, or its
                               * producer forbids to write to the elements */
-    EBB_E_ORDER = -43        /* a scope is left out of order */
+    EBB_E_ORDER = -43,       /* a scope is left out of order */
+    EBB_E_KIND = -44,        /* the kind of memory is none, or not the one that is needed */
+    EBB_E_NO_SPACE = -45,    /* the system has no pages left for shared memory */
+    EBB_E_SLOTS = -46,       /* all slots of a shared pool are taken */
+    EBB_E_PARCEL = -47,      /* a parcel is of another pool, or was never made by ebb */
+    EBB_E_SHARED = -48       /* a descriptor is of no shared pool, or of one that is damaged */
 };
 
 /* Code of the last failed call on this thread; EBB_OK if none failed yet. Any thread. */

@@ -32,6 +32,15 @@ extern "C" {
 
 typedef struct ebb_pool ebb_pool;
 
+/* Kinds of memory: flags. HUGE and PINNED go together, and so do SHARED and PINNED. */
+enum ebb_kind {
+    EBB_KIND_HOST = 0,   /* ordinary pages of this process */
+    EBB_KIND_HUGE = 1,   /* the system is asked for huge pages; it may have none */
+    EBB_KIND_PINNED = 2, /* stays where it is, so that devices can copy from it */
+    EBB_KIND_SHARED = 4, /* seen by several processes, see ebb/handoff.h */
+    EBB_KIND_DEVICE = 8  /* memory of a device: the processor cannot touch it */
+};
+
 struct ebb_pool_options {
     size_t size;                 /* sizeof(struct ebb_pool_options); set by EBB_POOL_OPTIONS */
     const char *name;            /* copied, cut at 31 bytes; NULL: "pool" */
@@ -39,6 +48,11 @@ struct ebb_pool_options {
     size_t limit_reserved_bytes; /* most bytes of pages held, owned and cached; 0: no limit */
     unsigned keep_margin_percent; /* kept above the recent peak when shrinking; 0: 25 */
     bool keep_all;               /* true: never shrink by itself, only by ebb_pool_trim() */
+    unsigned kind;               /* EBB_KIND_ flags; 0: host */
+    int device;                  /* device: its number */
+    size_t slot_bytes;           /* shared: most bytes of a region; 0: 1 GiB, or what fits */
+    unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256 */
+    uint64_t wait_ns;            /* shared: opening waits so long for a slot; 0: not at all */
 };
 
 /* Options with every field at its default: EBB_POOL_OPTIONS(.name = "loader"). C, not C++. */
@@ -53,7 +67,8 @@ EBB_API ebb_pool *ebb_pool_default(void);
 
 /*
  * A new pool. NULL options: all defaults. Owned by the caller until ebb_pool_destroy().
- * Errors: EBB_E_ARGUMENT (size field), EBB_E_MEMORY (also: 1024 pools exist).
+ * Errors: EBB_E_ARGUMENT (size field), EBB_E_KIND (flags that do not go together, or a kind that
+ * this build or machine has not), EBB_E_MEMORY (also: 1024 pools exist).
  */
 EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *options);
 

@@ -6,10 +6,16 @@
  * when first touched. Refuses nothing itself: failures are passed on.
  */
 #include "base/os.h"
+#include "base/os_file.h"
 #include "base/size.h"
 
+#include <errno.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 static void *reserve(size_t bytes) {
     void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -49,4 +55,79 @@ static bool allow(enum os_acquisition what) {
     return true;
 }
 
-struct os_table os = {reserve, give_back, forbid, resident, now_ns, allow};
+static void release(void *addr, size_t bytes) {
+    (void)munmap(addr, bytes);
+}
+
+static int cover(void *addr, size_t bytes) {
+    void *got = mmap(addr, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return got == MAP_FAILED ? errno : 0;
+}
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+/* An older system does not know it, and touches the pages one by one later. */
+static int populate(void *addr, size_t bytes) {
+    int result;
+    do
+        result = madvise(addr, bytes, MADV_POPULATE_WRITE);
+    while (result != 0 && errno == EINTR);
+    return result == 0 || errno == EINVAL ? 0 : errno;
+}
+
+static void advise_huge(void *addr, size_t bytes) {
+    (void)madvise(addr, bytes, MADV_HUGEPAGE);
+}
+
+/* ---- between processes ---- */
+
+static int wait(const void *word, uint32_t value, uint64_t ns) {
+    struct timespec time = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    return syscall(SYS_futex, word, FUTEX_WAIT, value, &time, NULL, 0) == 0 ? 0 : errno;
+}
+
+static void wake(const void *word) {
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* Early in a boot there may be nothing to draw from: the clock and an address then. */
+static uint64_t draw(void) {
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+        number = now_ns() * 0x9E3779B97F4A7C15u ^ (uint64_t)(uintptr_t)&number;
+    return number;
+}
+
+static void pass(const char *step) {
+    (void)step;
+}
+
+struct os_table os = {
+    .reserve = reserve,
+    .give_back = give_back,
+    .forbid = forbid,
+    .resident = resident,
+    .now_ns = now_ns,
+    .allow = allow,
+    .release = release,
+    .cover = cover,
+    .populate = populate,
+    .advise_huge = advise_huge,
+    .file_make = os_file_make,
+    .file_check = os_file_check,
+    .file_copy = os_file_copy,
+    .file_again = os_file_again,
+    .file_map = os_file_map,
+    .file_back = os_file_back,
+    .file_punch = os_file_punch,
+    .file_lock = os_file_lock,
+    .file_is_locked = os_file_is_locked,
+    .file_close = os_file_close,
+    .wait = wait,
+    .wake = wake,
+    .draw = draw,
+    .pass = pass,
+};

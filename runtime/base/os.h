@@ -3,7 +3,8 @@
  * os.h - the table of everything that ebb acquires from outside, and of internal acquisitions.
  *
  * All calls go through `os`, so that a test can count them, make the n-th fail, or refuse an
- * acquisition that has no system call of its own. Nothing else includes sys/mman.h.
+ * acquisition that has no system call of its own. Nothing else includes sys/mman.h. os.c has the
+ * real calls on memory, os_file.c those on memory files.
  */
 #ifndef EBB_BASE_OS_H
 #define EBB_BASE_OS_H
@@ -21,9 +22,14 @@ enum os_acquisition {
     OS_RUN,    /* a run of pages for a region */
     OS_PIECES, /* a batch of bookkeeping entries */
     OS_EXPORT, /* the struct of an exported tensor, from the C library */
+    OS_FILE,   /* a memory file, a descriptor or a mapping of it */
+    OS_BACKING, /* pages of a memory file */
+    OS_OWNER,  /* this process's place among the owners of a shared pool */
+    OS_LEASES, /* the table of a shared pool's leases */
     OS_ACQUISITIONS
 };
 
+/* Calls that give an `int` give 0, or -1 where that is said, else an errno code. */
 struct os_table {
     void *(*reserve)(size_t bytes);             /* addresses without memory; NULL on failure */
     int (*give_back)(void *addr, size_t bytes); /* contents are lost, pages are zero; 0 or -1 */
@@ -31,6 +37,28 @@ struct os_table {
     size_t (*resident)(void *addr, size_t bytes); /* bytes of the range in memory now */
     uint64_t (*now_ns)(void);                   /* monotonic clock */
     bool (*allow)(enum os_acquisition what);    /* tests: false makes the acquisition fail */
+
+    void (*release)(void *addr, size_t bytes);     /* what was reserved is gone */
+    int (*cover)(void *addr, size_t bytes);        /* fresh reserved pages over whatever it is */
+    int (*populate)(void *addr, size_t bytes);     /* touched, for writing, all at once */
+    void (*advise_huge)(void *addr, size_t bytes); /* huge pages are welcome; no promise */
+
+    /* Memory files: without a name, sealed against any change of their size. */
+    int (*file_make)(const char *name, size_t bytes, int *fd);
+    int (*file_check)(int fd, size_t *bytes); /* it is one, so large; EINVAL: it is not */
+    int (*file_copy)(int fd, int *copy);      /* the same open file */
+    int (*file_again)(int fd, int *other);    /* the file, opened once more */
+    int (*file_map)(int fd, size_t offset, void *addr, size_t bytes); /* over reserved pages */
+    int (*file_back)(int fd, size_t offset, size_t bytes);  /* pages are there, zero if new */
+    int (*file_punch)(int fd, size_t offset, size_t bytes); /* pages are gone */
+    int (*file_lock)(int fd, size_t byte); /* until this opening ends; EAGAIN: another has it */
+    int (*file_is_locked)(int fd, size_t byte, bool *locked); /* by another opening */
+    void (*file_close)(int fd);
+
+    int (*wait)(const void *word, uint32_t value, uint64_t ns); /* while the word has the value */
+    void (*wake)(const void *word);        /* all who wait, of all processes */
+    uint64_t (*draw)(void);                /* a number that nobody guesses */
+    void (*pass)(const char *step);        /* tests: a step between processes comes next */
 };
 
 extern struct os_table os;

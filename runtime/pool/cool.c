@@ -48,15 +48,11 @@ static size_t part_bytes(uintptr_t end) {
 /* Cools up to `most` bytes of the piece's end; false if the system refused. */
 static bool cool_part(struct pages *pages, struct ebb_piece *piece, size_t most, size_t *given) {
     size_t bytes = size_smaller(size_smaller(piece->bytes, part_bytes(piece_end(piece))), most);
-    void *addr = (void *)(piece_end(piece) - bytes);
-    if (!piece_prepare(&pages->store, 1))
+    uintptr_t addr = piece_end(piece) - bytes;
+    if (!piece_prepare(&pages->store, 1) || !pages->kind->cool(pages, addr, bytes, given))
         return false;
-    size_t resident = pages->phantom ? 0 : os.resident(addr, bytes);
-    if (resident && os.give_back(addr, bytes) != 0)
-        return false;
-    *given += resident;
     const struct ebb_piece *cold = cool_tail(pages, piece, bytes);
-    range_forget((uintptr_t)addr, bytes, cold->addr, piece_end(cold));
+    range_forget(addr, bytes, cold->addr, piece_end(cold));
     return true;
 }
 

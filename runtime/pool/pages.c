@@ -11,20 +11,17 @@
 #include "base/os.h"
 #include "pool/chunk.h"
 
-#ifndef SLAB_BYTES
-#define SLAB_BYTES ((size_t)1 << 30)
-#endif
-#define PHANTOM_BYTES ((size_t)4 << 30) /* a measuring region is exact up to this size */
 #define NEAR 64 /* neighbours looked at for cold pages behind a run */
 #define LOWEST_LOOK 256 /* pieces looked at for the lowest hot one */
 #define HEADROOM_LEAST ((size_t)64 << 20) /* cold pieces below this are used from their start */
 
-void pages_init(struct pages *pages, bool phantom) {
+void pages_init(struct pages *pages, const struct kind *kind) {
     fit_clear(&pages->hot);
     fit_clear(&pages->cold);
     pages->slabs = pages->kept = NULL;
     pages->run_bytes = pages->hot_bytes = 0;
-    pages->phantom = phantom;
+    pages->kind = kind;
+    pages->source = NULL;
 }
 
 void pages_fini(struct pages *pages) {
@@ -32,11 +29,11 @@ void pages_fini(struct pages *pages) {
     for (struct ebb_piece *kept = pages->kept; kept; kept = kept->next)
         kept->state = PIECE_UNUSED; /* the entry may be believed no longer */
     for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next) {
-        chunk_give(slab->addr, slab->bytes);
+        pages->kind->give(pages, slab->addr, slab->bytes);
         range_forget(slab->addr, slab->bytes, slab->addr, piece_end(slab));
     }
     piece_forget_all(&pages->store);
-    pages_init(pages, pages->phantom);
+    pages_init(pages, pages->kind);
 }
 
 static struct fit *fit_of(struct pages *pages, const struct ebb_piece *piece) {
@@ -65,34 +62,16 @@ static void put_free(struct pages *pages, struct ebb_piece *piece, enum piece_st
 
 /* ---- slabs ---- */
 
-/* Addresses cost nothing; measuring regions take a slab each, so that they never end. */
-static size_t slab_bytes(const struct pages *pages, size_t least) {
-    size_t usual = size_smaller(pages->phantom ? PHANTOM_BYTES : SLAB_BYTES, range.bytes / 16);
-    return size_larger(usual, size_align(least, CHUNK_ALIGN));
-}
-
-static uintptr_t take_chunk(const struct pages *pages, size_t least, size_t *bytes) {
-    *bytes = slab_bytes(pages, least);
-    uintptr_t addr = chunk_take(*bytes);
-    if (!addr) {
-        *bytes = size_align(least, CHUNK_ALIGN);
-        addr = chunk_take(*bytes);
-    }
-    return addr;
-}
-
-/* One cold piece of at least `least` bytes, or NULL. */
+/* One cold piece of at least `least` bytes; NULL: error set. */
 static struct ebb_piece *add_slab(struct pages *pages, size_t least) {
     size_t bytes;
-    if (!piece_prepare(&pages->store, 2))
-        return NULL;
-    uintptr_t addr = take_chunk(pages, least, &bytes);
-    if (!addr)
-        return NULL;
-    if (pages->phantom && os.forbid((void *)addr, bytes) != 0) {
-        chunk_give(addr, bytes);
+    if (!piece_prepare(&pages->store, 2)) {
+        error_set(EBB_E_MEMORY, "no bookkeeping left for a slab of %zu bytes", least);
         return NULL;
     }
+    uintptr_t addr = pages->kind->take(pages, least, &bytes);
+    if (!addr)
+        return NULL;
     struct ebb_piece *slab = piece_take(&pages->store), *piece = piece_take(&pages->store);
     *piece = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_COLD};
     *slab = (struct ebb_piece){.addr = addr, .bytes = bytes, .run.first = piece};
@@ -103,6 +82,11 @@ static struct ebb_piece *add_slab(struct pages *pages, size_t least) {
 }
 
 /* ---- taking ---- */
+
+/* Cold pages are about to become part of a run; false: error set. */
+static bool warm(struct pages *pages, uintptr_t addr, size_t bytes) {
+    return !pages->kind->warm || pages->kind->warm(pages, addr, bytes) == 0;
+}
 
 static void become_run(struct ebb_piece *piece) {
     piece->state = PIECE_RUN;
@@ -172,10 +156,10 @@ struct ebb_piece *pages_take_hot(struct pages *pages, const struct pages_wish *w
 }
 
 /* Where in a cold piece a new run has room to grow before it meets a neighbour. */
-static uintptr_t cold_place(const struct pages_wish *wish, const struct ebb_piece *piece,
-                            size_t bytes) {
+static uintptr_t cold_place(const struct pages *pages, const struct pages_wish *wish,
+                            const struct ebb_piece *piece, size_t bytes) {
     size_t spare = piece->bytes - bytes;
-    if (!piece->before || wish->whole || spare < HEADROOM_LEAST)
+    if (!piece->before || wish->whole || spare < HEADROOM_LEAST || pages->kind->dense)
         return piece->addr;
     return piece->addr + size_align_down(spare / 2, CHUNK_ALIGN);
 }
@@ -190,6 +174,8 @@ static struct ebb_piece *take_across(struct pages *pages, const struct pages_wis
         return NULL;
     struct pages_wish rest = *wish;
     rest.extend = rest.want = rest.want_cold = wish->least - piece->bytes;
+    if (!warm(pages, piece->after->addr, rest.extend))
+        return NULL;
     struct ebb_piece *run = carve(pages, piece, piece->addr, piece->bytes);
     pages_extend(pages, run, &rest);
     return run;
@@ -219,13 +205,11 @@ static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish 
     }
     struct ebb_piece *near = cold_near(wish);
     struct ebb_piece *piece = near ? near : cold_anywhere(pages, wish->least);
-    if (!piece) {
-        error_set(EBB_E_MEMORY, "no addresses left for %zu bytes (%zu of %zu in use)", wish->least,
-                  chunk_bytes(), range.bytes);
+    if (!piece)
         return NULL;
-    }
     size_t bytes = size_smaller(size_smaller(wish->want_cold, wish->most_cold), piece->bytes);
-    return carve(pages, piece, near ? piece->addr : cold_place(wish, piece, bytes), bytes);
+    uintptr_t addr = near ? piece->addr : cold_place(pages, wish, piece, bytes);
+    return warm(pages, addr, bytes) ? carve(pages, piece, addr, bytes) : NULL;
 }
 
 /* What is kept for others makes room for one that would need as much again. */
@@ -281,26 +265,45 @@ static bool can_extend(const struct ebb_piece *run, const struct pages_wish *wis
     return cold <= wish->most_cold;
 }
 
-size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pages_wish *wish) {
-    size_t gained = 0, cold_left = wish->most_cold;
-    if (!can_extend(run, wish))
+/* How much of the piece behind what was gained so far a run takes; *cold_left is what may be. */
+static size_t part_of(const struct ebb_piece *next, const struct pages_wish *wish, size_t gained,
+                      size_t *cold_left) {
+    bool hot = is_state(next, PIECE_HOT);
+    size_t goal = hot ? wish->want : size_larger(wish->extend, wish->want_cold);
+    if ((!hot && !is_state(next, PIECE_COLD)) || gained >= goal)
         return 0;
-    for (;;) {
-        struct ebb_piece *next = run->after;
-        bool hot = is_state(next, PIECE_HOT);
-        size_t goal = hot ? wish->want : size_larger(wish->extend, wish->want_cold);
-        if ((!hot && !is_state(next, PIECE_COLD)) || gained >= goal)
-            return gained;
-        size_t part = size_smaller(goal - gained, next->bytes);
-        if (!hot)
-            part = size_smaller(part, cold_left);
-        if (part == 0)
-            return gained;
-        if (!hot)
-            cold_left -= part;
+    size_t part = size_smaller(goal - gained, next->bytes);
+    if (!hot) {
+        part = size_smaller(part, *cold_left);
+        *cold_left -= part;
+    }
+    return part;
+}
+
+/* Does with cold pages what pages_extend() will need; false: error set, no piece has changed. */
+static bool warm_behind(struct pages *pages, const struct ebb_piece *run,
+                        const struct pages_wish *wish) {
+    size_t gained = 0, cold_left = wish->most_cold, part;
+    const struct ebb_piece *next = run->after;
+    for (; (part = part_of(next, wish, gained, &cold_left)) != 0; next = next->after) {
+        if (next->state == PIECE_COLD && !warm(pages, next->addr, part))
+            return false;
+        if (part < next->bytes)
+            break;
+        gained += part;
+    }
+    return true;
+}
+
+size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pages_wish *wish) {
+    size_t gained = 0, cold_left = wish->most_cold, part;
+    if (!can_extend(run, wish) || (pages->kind->warm && !warm_behind(pages, run, wish)))
+        return 0;
+    while ((part = part_of(run->after, wish, gained, &cold_left)) != 0) {
         shift(pages, run, part);
         gained += part;
     }
+    return gained;
 }
 
 size_t pages_claim(struct pages *pages, struct ebb_piece *run) {

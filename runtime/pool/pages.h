@@ -20,6 +20,7 @@
 #define EBB_POOL_PAGES_H
 
 #include "pool/fit.h"
+#include "pool/kind.h"
 
 struct pages {
     struct fit hot, cold;
@@ -29,7 +30,8 @@ struct pages {
                                 see pages_claim_before() */
     size_t run_bytes;
     size_t hot_bytes;
-    bool phantom; /* for measuring: slabs cannot be touched */
+    const struct kind *kind; /* where slabs come from and what is behind their pages */
+    void *source;            /* of the kind's own: what it takes slabs from; NULL: nothing */
 };
 
 /* What a taker wants. All sizes are multiples of the page size. */
@@ -44,7 +46,7 @@ struct pages_wish {
     const struct ebb_piece *near; /* a run: cold pages behind it are preferred to others */
 };
 
-void pages_init(struct pages *pages, bool phantom);
+void pages_init(struct pages *pages, const struct kind *kind);
 
 /* Gives every slab back. No run may be left. */
 void pages_fini(struct pages *pages);

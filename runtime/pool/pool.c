@@ -40,7 +40,8 @@ static struct ebb_pool *take_record(void) {
     return pool;
 }
 
-static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options, bool phantom) {
+static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options,
+                   const struct kind *kind) {
     struct piece_store store = pool->pages.store;
     struct region *slots = pool->slots, *free_slots = pool->free_slots;
     struct region *spare = atomic_load_explicit(&pool->spare_slot, memory_order_relaxed);
@@ -54,7 +55,7 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     pool->free_slots = free_slots;
     pool->opened_before = opened_before;
     atomic_init(&pool->spare_slot, spare);
-    pages_init(&pool->pages, phantom);
+    pages_init(&pool->pages, kind);
     pthread_mutex_init(&pool->lock, NULL);
     snprintf(pool->name, sizeof pool->name, "%s", options->name ? options->name : "pool");
     pool->limit_reserved = options->limit_reserved_bytes;
@@ -64,15 +65,15 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     pool->alive = true;
 }
 
-static struct ebb_pool *make(const struct ebb_pool_options *options, bool phantom) {
+static struct ebb_pool *make(const struct ebb_pool_options *options, const struct kind *kind) {
     if (range_prepare() != 0)
         return NULL;
     fork_prepare();
     pthread_mutex_lock(&registry);
     struct ebb_pool *pool = take_record();
     if (pool) {
-        set_up(pool, options, phantom);
-        if (!phantom) {
+        set_up(pool, options, kind);
+        if (kind != &kind_phantom) {
             pool->next = all_pools;
             all_pools = pool;
         }
@@ -91,20 +92,21 @@ struct ebb_pool *ebb_pool_create(const struct ebb_pool_options *options) {
                   sizeof *options);
         return NULL;
     }
-    return make(options, false);
+    const struct kind *kind = kind_find(options->kind);
+    return kind ? make(options, kind) : NULL;
 }
 
 /* Makes the pool behind `place` once; losers of a race give theirs back. */
 static struct ebb_pool *make_once(_Atomic(struct ebb_pool *) *place, const char *name,
-                                  bool phantom) {
+                                  const struct kind *kind) {
     /* acquire: pairs with the exchange below, the pool is seen complete */
     struct ebb_pool *pool = atomic_load_explicit(place, memory_order_acquire);
     if (pool)
         return pool;
     struct ebb_pool_options options = defaults;
     options.name = name;
-    options.keep_all = phantom;
-    struct ebb_pool *mine = make(&options, phantom), *other = NULL;
+    options.keep_all = kind->phantom;
+    struct ebb_pool *mine = make(&options, kind), *other = NULL;
     if (!mine || atomic_compare_exchange_strong_explicit(place, &other, mine, memory_order_acq_rel,
                                                          memory_order_acquire))
         return mine;
@@ -113,11 +115,11 @@ static struct ebb_pool *make_once(_Atomic(struct ebb_pool *) *place, const char 
 }
 
 struct ebb_pool *ebb_pool_default(void) {
-    return make_once(&default_pool, "default", false);
+    return make_once(&default_pool, "default", &kind_host);
 }
 
 struct ebb_pool *pool_for_measuring(void) {
-    return make_once(&measuring_pool, "measuring", true);
+    return make_once(&measuring_pool, "measuring", &kind_phantom);
 }
 
 bool pool_is_built_in(const struct ebb_pool *pool) {
@@ -262,7 +264,7 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
 
 /* What was in the run has ended: to ASan nobody may touch it until it is a block again. */
 static void give_locked(struct ebb_pool *pool, struct ebb_piece *run) {
-    if (!pool->pages.phantom)
+    if (!pool->pages.kind->phantom)
         poison_unused(run->addr, run->bytes);
     pages_give(&pool->pages, run);
 }

@@ -133,7 +133,7 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     region->pool = pool;
     region_new_epoch(region);
     adopt(region, parent);
-    region->measuring = pool->pages.phantom;
+    region->measuring = pool->pages.kind == &kind_phantom;
     region->limit_bytes = region->measuring ? 0 : options->limit_bytes;
     region->budget = region->limit_bytes ? region : parent ? parent->budget : NULL;
     region->sealed = options->sealed;

@@ -13,7 +13,7 @@ static struct pages pages;
 static int begin(void **state) {
     (void)state;
     memset(&pages, 0, sizeof pages);
-    pages_init(&pages, false);
+    pages_init(&pages, &kind_host);
     return range_prepare();
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * os_file.c - memory files: Linux's memfd, its seals, and locks that end with their opening.
+ *
+ * A memory file has no name and lives as long as a descriptor or a mapping of it; nothing is left
+ * behind, however its users end. Sealed, its size is what it was made with: a mapping of it never
+ * loses the file under it. Locks are those of open file descriptions: the kernel drops them when
+ * the last descriptor of an opening is closed, at the latest when the process is gone.
+ */
+#include "base/os_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+int os_file_make(const char *name, size_t bytes, int *fd) {
+    *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (*fd < 0)
+        return errno;
+    if (ftruncate(*fd, (off_t)bytes) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS) == 0)
+        return 0;
+    int reason = errno;
+    close(*fd);
+    return reason;
+}
+
+int os_file_check(int fd, size_t *bytes) {
+    struct stat stat;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || fstat(fd, &stat) != 0)
+        return errno;
+    if ((seals & SEALS) != SEALS || stat.st_size < 0 || (seals & F_SEAL_WRITE))
+        return EINVAL;
+    *bytes = (size_t)stat.st_size;
+    return 0;
+}
+
+int os_file_copy(int fd, int *copy) {
+    *copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    return *copy < 0 ? errno : 0;
+}
+
+int os_file_again(int fd, int *other) {
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    *other = open(path, O_RDWR | O_CLOEXEC);
+    return *other < 0 ? errno : 0;
+}
+
+int os_file_map(int fd, size_t offset, void *addr, size_t bytes) {
+    void *got = mmap(addr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+                     fd, (off_t)offset);
+    return got == MAP_FAILED ? errno : 0;
+}
+
+static int allocate(int fd, int mode, size_t offset, size_t bytes) {
+    int result;
+    do
+        result = fallocate(fd, mode, (off_t)offset, (off_t)bytes);
+    while (result != 0 && errno == EINTR);
+    return result == 0 ? 0 : errno;
+}
+
+int os_file_back(int fd, size_t offset, size_t bytes) {
+    return allocate(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
+}
+
+int os_file_punch(int fd, size_t offset, size_t bytes) {
+    return allocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, offset, bytes);
+}
+
+static struct flock lock_of(size_t byte) {
+    return (struct flock){
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)byte, .l_len = 1};
+}
+
+int os_file_lock(int fd, size_t byte) {
+    struct flock lock = lock_of(byte);
+    if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+        return 0;
+    return errno == EACCES ? EAGAIN : errno;
+}
+
+int os_file_is_locked(int fd, size_t byte, bool *locked) {
+    struct flock lock = lock_of(byte);
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+        return errno;
+    *locked = lock.l_type != F_UNLCK;
+    return 0;
+}
+
+void os_file_close(int fd) {
+    (void)close(fd);
+}

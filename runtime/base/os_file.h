@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/* os_file.h - the real calls on memory files, for the table in os.c only (see os.h). */
+#ifndef EBB_BASE_OS_FILE_H
+#define EBB_BASE_OS_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+int os_file_make(const char *name, size_t bytes, int *fd);
+int os_file_check(int fd, size_t *bytes);
+int os_file_copy(int fd, int *copy);
+int os_file_again(int fd, int *other);
+int os_file_map(int fd, size_t offset, void *addr, size_t bytes);
+int os_file_back(int fd, size_t offset, size_t bytes);
+int os_file_punch(int fd, size_t offset, size_t bytes);
+int os_file_lock(int fd, size_t byte);
+int os_file_is_locked(int fd, size_t byte, bool *locked);
+void os_file_close(int fd);
+
+#endif

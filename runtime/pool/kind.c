@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * kind.c - the kinds of memory that need no more than the range and the system (see kind.h).
+ *
+ * Invariant: a chunk that is given back is as it was before it was taken, whatever its kind, so
+ * the next one may be of any other. Refuses sets of flags that make no sense.
+ */
+#include "pool/kind.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "pool/chunk.h"
+#include "pool/pages.h"
+
+#include <ebb/pool.h>
+
+#ifndef SLAB_BYTES
+#define SLAB_BYTES ((size_t)1 << 30)
+#endif
+#define PHANTOM_BYTES ((size_t)4 << 30) /* a measuring region is exact up to this size */
+
+/* ---- chunks of the range ---- */
+
+static uintptr_t take_chunk(size_t usual, size_t least, size_t *bytes) {
+    *bytes = size_larger(size_smaller(usual, range.bytes / 16), size_align(least, CHUNK_ALIGN));
+    uintptr_t addr = chunk_take(*bytes);
+    if (!addr) {
+        *bytes = size_align(least, CHUNK_ALIGN);
+        addr = chunk_take(*bytes);
+    }
+    if (!addr)
+        error_set(EBB_E_MEMORY, "no addresses left for %zu bytes (%zu of %zu in use)", least,
+                  chunk_bytes(), range.bytes);
+    return addr;
+}
+
+uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes) {
+    (void)pages;
+    return take_chunk(SLAB_BYTES, least, bytes);
+}
+
+void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes) {
+    (void)pages;
+    chunk_give(addr, bytes);
+}
+
+static bool give_back(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
+    (void)pages;
+    size_t resident = os.resident((void *)addr, bytes);
+    if (resident && os.give_back((void *)addr, bytes) != 0)
+        return false;
+    *given += resident;
+    return true;
+}
+
+const struct kind kind_host = {
+    .name = "host", .take = kind_take_chunk, .cool = give_back, .give = kind_give_chunk};
+
+/* ---- huge pages ---- */
+
+/* A system without huge pages, or one that does not want them, gives small ones. */
+static uintptr_t take_huge(struct pages *pages, size_t least, size_t *bytes) {
+    uintptr_t addr = kind_take_chunk(pages, least, bytes);
+    if (addr)
+        os.advise_huge((void *)addr, *bytes);
+    return addr;
+}
+
+/* Fresh addresses have forgotten the advice. */
+static void give_huge(struct pages *pages, uintptr_t addr, size_t bytes) {
+    os.cover((void *)addr, bytes);
+    kind_give_chunk(pages, addr, bytes);
+}
+
+const struct kind kind_huge = {
+    .name = "huge", .take = take_huge, .cool = give_back, .give = give_huge};
+
+/* ---- addresses without memory ---- */
+
+/* Measuring regions take a slab each, so that they never end. */
+static uintptr_t take_phantom(struct pages *pages, size_t least, size_t *bytes) {
+    (void)pages;
+    uintptr_t addr = take_chunk(PHANTOM_BYTES, least, bytes);
+    if (!addr || os.forbid((void *)addr, *bytes) == 0)
+        return addr;
+    chunk_give(addr, *bytes);
+    error_set(EBB_E_MEMORY, "%zu bytes of addresses cannot be closed for measuring", *bytes);
+    return 0;
+}
+
+static bool cool_phantom(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
+    (void)pages, (void)addr, (void)bytes, (void)given;
+    return true;
+}
+
+const struct kind kind_phantom = {.name = "measuring",
+                                  .phantom = true,
+                                  .take = take_phantom,
+                                  .cool = cool_phantom,
+                                  .give = kind_give_chunk};
+
+/* ---- which one ---- */
+
+static const struct kind *const kinds[] = {[EBB_KIND_HOST] = &kind_host,
+                                           [EBB_KIND_HUGE] = &kind_huge};
+
+const struct kind *kind_find(unsigned flags) {
+    const struct kind *kind = flags < sizeof kinds / sizeof *kinds ? kinds[flags] : NULL;
+    if (!kind)
+        error_set(EBB_E_KIND, "kind %#x is none: %s%s%s%s%sdo not go together, or are not built",
+                  flags, flags & EBB_KIND_HUGE ? "huge, " : "",
+                  flags & EBB_KIND_PINNED ? "pinned, " : "",
+                  flags & EBB_KIND_SHARED ? "shared, " : "",
+                  flags & EBB_KIND_DEVICE ? "device, " : "",
+                  flags / (EBB_KIND_DEVICE << 1) ? "unknown flags, " : "");
+    return kind;
+}

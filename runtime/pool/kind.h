@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * kind.h - kinds of memory: what a page heap does to get pages, and to give them back.
+ *
+ * A page heap cuts slabs of addresses into runs and never asks what lies behind them; where that
+ * matters it calls the table of its kind. Nothing here is on the way of an allocation: slabs are
+ * taken once in a GiB, cold pages become resident when a region grows, hot ones become cold when
+ * a pool shrinks.
+ *
+ *     slab     take ------------------------------------------------> give
+ *     pages           cold -- warm --> run, hot, run ... -- cool --> cold
+ *
+ * The pool's lock is held in all of them. To add a kind: a table in a file of its own, declared
+ * below and named in kind.c.
+ */
+#ifndef EBB_POOL_KIND_H
+#define EBB_POOL_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pages;
+
+struct kind {
+    const char *name; /* as in texts of errors */
+    bool phantom;     /* the processor cannot touch its bytes */
+    bool dense;       /* cold pages become resident from the lowest of a slab on, without gaps */
+
+    /*
+     * Addresses of the range for a slab of at least `least` bytes (whole pages), the length that
+     * the kind likes in *bytes, a multiple of CHUNK_ALIGN. 0: error set.
+     */
+    uintptr_t (*take)(struct pages *pages, size_t least, size_t *bytes);
+
+    /*
+     * Makes cold pages resident before they become part of a run; NULL: touching them does. 0, or
+     * an error that is set. What became resident and is not needed in the end is called cold
+     * still, so the same pages may come here again.
+     */
+    int (*warm)(struct pages *pages, uintptr_t addr, size_t bytes);
+
+    /* Gives hot pages back, adds to *given what was resident; false: they stay hot. */
+    bool (*cool)(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given);
+
+    /* Returns a slab as it was taken, with all of its pages. Cannot fail. */
+    void (*give)(struct pages *pages, uintptr_t addr, size_t bytes);
+};
+
+extern const struct kind kind_host;    /* pages of the range itself */
+extern const struct kind kind_huge;    /* the same, huge ones where the system has them */
+extern const struct kind kind_phantom; /* for measuring: addresses only */
+
+/*
+ * The table for a set of EBB_KIND_ flags that pools of this process can have; NULL: the error
+ * EBB_E_KIND says why not. Shared pools have tables for each of their slots, see shared.h.
+ */
+const struct kind *kind_find(unsigned flags);
+
+/* For tables of kinds whose slabs are chunks of the range: kind_host's take and give. */
+uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes);
+void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes);
+
+#endif
