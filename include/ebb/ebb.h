@@ -11,6 +11,7 @@
 #include <ebb/copy.h>
 #include <ebb/current.h>
 #include <ebb/exchange.h>
+#include <ebb/handoff.h>
 #include <ebb/object.h>
 #include <ebb/own.h>
 #include <ebb/pool.h>

@@ -80,6 +80,28 @@ EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *o
 EBB_API int ebb_pool_destroy(ebb_pool *pool);
 
 /*
+ * The shared pool behind a descriptor that is another process's ebb_pool_descriptor(), passed on by
+ * any means; `fd` stays the caller's. Of the options, `slots` and `slot_bytes` must be 0: the pool
+ * has them. NULL: all defaults. Errors: EBB_E_SHARED (no memory file, not sealed, other magic,
+ * layout or size than it says: nothing else was touched), EBB_E_ARGUMENT, EBB_E_KIND,
+ * EBB_E_NO_SPACE, EBB_E_MEMORY.
+ */
+EBB_API EBB_NODISCARD ebb_pool *ebb_pool_attach(int fd, const struct ebb_pool_options *options);
+
+/*
+ * Descriptor of a shared pool's memory, to pass on; closed on exec. It stays the pool's. A child of
+ * fork() needs none: it has the pool. -1 with EBB_E_KIND if the pool is not shared.
+ */
+EBB_API int ebb_pool_descriptor(ebb_pool *pool);
+
+/*
+ * Frees slots of a shared pool whose processes are gone: those they wrote to and held, and with
+ * `sent_too` those they had sent and nobody opened (a parcel that comes later is EBB_E_STALE). That
+ * also happens by itself when a slot is needed. Returns how many; 0 with EBB_E_KIND for others.
+ */
+EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
+
+/*
  * Gives cached pages back to the system until at most `target_bytes` are cached, those that were
  * used longest ago (the highest addresses) first. Returns the bytes that were resident and are
  * not any more, as the kernel reports it; 0 if nothing was left to give. Pages that open regions

@@ -156,6 +156,13 @@ static int push(struct ebb_object *object, struct region *owner, bool lent) {
     return 0;
 }
 
+struct region *adoption_tied_to(const struct ebb_cleanup *cleanup) {
+    const struct ebb_adoption *adoption = cleanup->data;
+    if (cleanup->run == host_ends)
+        return adoption->owner;
+    return cleanup->run == owner_ends ? object_host(adoption->object) : NULL;
+}
+
 /* The top record goes; who is next gets the object. */
 static void pop(struct ebb_object *object) {
     struct ebb_adoption *top = object->adoption;

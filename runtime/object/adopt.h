@@ -5,6 +5,9 @@
 
 #include "object/object.h"
 
+/* The other region of an adoption that the cleanup is of; NULL: it is of none. */
+struct region *adoption_tied_to(const struct ebb_cleanup *cleanup);
+
 bool object_is_lent(const struct ebb_object *object);
 
 /* True if the object does not end with its owner when `closing`, at or above that, closes. */

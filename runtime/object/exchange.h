@@ -9,6 +9,9 @@
 
 /* ---- export.c ---- */
 
+/* 0, or EBB_E_EXCHANGE: some consumers do not know elements of this type. */
+int exchange_check_dtype(struct ebb_dtype dtype);
+
 /* 0, or EBB_E_ARGUMENT. */
 int exchange_check_mode(enum ebb_exchange_mode mode);
 

@@ -123,6 +123,13 @@ static bool is_known(struct ebb_dtype dtype) {
            (known[dtype.code] & dtype.bits) != 0;
 }
 
+int exchange_check_dtype(struct ebb_dtype dtype) {
+    if (is_known(dtype))
+        return 0;
+    return error_set(EBB_E_EXCHANGE, "not all consumers know code %d with %d bits, %d lanes",
+                     dtype.code, dtype.bits, dtype.lanes);
+}
+
 /* Why the bytes cannot be shared as they are; NULL if they can. */
 static const char *obstacle(const struct ebb_tensor *tensor) {
     const struct ebb_storage *storage = tensor->storage;
@@ -159,9 +166,8 @@ static int check(struct request *request, enum ebb_exchange_mode mode) {
     const struct ebb_tensor *tensor = tensor_find(request->tensor, &place);
     if (!tensor)
         return error_latest();
-    if (!is_known(tensor->dtype))
-        return error_set(EBB_E_EXCHANGE, "not all consumers know code %d with %d bits, %d lanes",
-                         tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
+    if (exchange_check_dtype(tensor->dtype) != 0)
+        return EBB_E_EXCHANGE;
     if (place.host->ending || storage_host(tensor->storage)->ending)
         return error_set(EBB_E_BUSY, "tensor %p: its region is being rewound",
                          (const void *)tensor);

@@ -179,6 +179,9 @@ struct ebb_tensor *tensor_see(struct region *region, const struct ebb_tensor *ba
 void tensor_watch_storage(struct region *host, struct ebb_tensor *view);
 void tensor_unwatch_storage(struct ebb_tensor *view);
 
+/* The region of the storage if the cleanup is a view's that watches it; else NULL. */
+struct region *tensor_tied_to(const struct ebb_cleanup *cleanup);
+
 /* Storages of the region that are as new as the mark go: ends the views of them further down. */
 void tensor_rewind_views(struct region *region, uint64_t serial);
 

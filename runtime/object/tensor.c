@@ -346,6 +346,11 @@ void tensor_unwatch_storage(struct ebb_tensor *view) {
     ebb_cleanup_remove(view_cleanup(view));
 }
 
+struct region *tensor_tied_to(const struct ebb_cleanup *cleanup) {
+    const struct ebb_tensor *view = cleanup->data;
+    return cleanup->run == leave_storage ? storage_host(view->storage) : NULL;
+}
+
 /* One view of a storage of `region` that goes, from the cleanups of a region below; or NULL. */
 static struct ebb_tensor *find_blinded(const struct region *below, const struct region *region,
                                        uint64_t serial) {

@@ -7,7 +7,7 @@
  * exports and everything below regions need, from the outside inwards, and gives them back in both
  * processes:
  *
- *     registry of pools > each pool > batches of pieces and of start maps > chunks
+ *     shared pools > registry of pools > each pool > batches of pieces and of start maps > chunks
  *
  * Invariant: whoever takes two of them takes them in this order. Regions have no locks: in the
  * child, those that other threads were at work in are to be left alone.
@@ -15,9 +15,11 @@
 #include "pool/fork.h"
 #include "pool/chunk.h"
 #include "pool/pool.h"
+#include "pool/shared.h"
 #include "pool/starts.h"
 
 static void before(void) {
+    shared_fork(true, false);
     pool_fork(true);
     piece_fork(true);
     starts_fork(true);
@@ -31,8 +33,19 @@ static void after(void) {
     pool_fork(false);
 }
 
+static void after_in_parent(void) {
+    after();
+    shared_fork(false, false);
+}
+
+static void after_in_child(void) {
+    after();
+    shared_fork(false, true);
+}
+
 static void watch(void) {
-    (void)pthread_atfork(before, after, after); /* without memory for it, forks do not wait */
+    /* without memory for it, forks do not wait */
+    (void)pthread_atfork(before, after_in_parent, after_in_child);
 }
 
 void fork_prepare(void) {

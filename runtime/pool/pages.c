@@ -24,10 +24,15 @@ void pages_init(struct pages *pages, const struct kind *kind) {
     pages->source = NULL;
 }
 
-void pages_fini(struct pages *pages) {
+/* Entries of kept pages may be believed no longer. */
+static void disown_kept(struct pages *pages) {
     CHECK(pages->run_bytes == 0);
     for (struct ebb_piece *kept = pages->kept; kept; kept = kept->next)
-        kept->state = PIECE_UNUSED; /* the entry may be believed no longer */
+        kept->state = PIECE_UNUSED;
+}
+
+void pages_fini(struct pages *pages) {
+    disown_kept(pages);
     for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next) {
         pages->kind->give(pages, slab->addr, slab->bytes);
         range_forget(slab->addr, slab->bytes, slab->addr, piece_end(slab));
@@ -62,6 +67,37 @@ static void put_free(struct pages *pages, struct ebb_piece *piece, enum piece_st
 
 /* ---- slabs ---- */
 
+/* A slab of one cold piece, which is in no bin yet. Two entries are prepared. */
+static struct ebb_piece *begin_slab(struct pages *pages, uintptr_t addr, size_t bytes) {
+    struct ebb_piece *slab = piece_take(&pages->store), *piece = piece_take(&pages->store);
+    *piece = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_COLD};
+    *slab = (struct ebb_piece){.addr = addr, .bytes = bytes, .run.first = piece};
+    slab->next = pages->slabs;
+    pages->slabs = slab;
+    return piece;
+}
+
+bool pages_restart(struct pages *pages, uintptr_t addr, size_t bytes, size_t hot) {
+    void *source = pages->source;
+    disown_kept(pages);
+    piece_forget_all(&pages->store);
+    pages_init(pages, pages->kind);
+    pages->source = source;
+    if (!piece_prepare(&pages->store, 3))
+        return false;
+    struct ebb_piece *piece = begin_slab(pages, addr, bytes);
+    if (hot && hot < bytes) {
+        struct ebb_piece *cold = piece_take(&pages->store);
+        piece_split(piece, cold, addr + hot);
+        cold->state = PIECE_COLD;
+        fit_insert(&pages->cold, cold);
+    }
+    piece->state = hot ? PIECE_HOT : PIECE_COLD;
+    pages->hot_bytes = hot;
+    fit_insert(fit_of(pages, piece), piece);
+    return true;
+}
+
 /* One cold piece of at least `least` bytes; NULL: error set. */
 static struct ebb_piece *add_slab(struct pages *pages, size_t least) {
     size_t bytes;
@@ -72,11 +108,7 @@ static struct ebb_piece *add_slab(struct pages *pages, size_t least) {
     uintptr_t addr = pages->kind->take(pages, least, &bytes);
     if (!addr)
         return NULL;
-    struct ebb_piece *slab = piece_take(&pages->store), *piece = piece_take(&pages->store);
-    *piece = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_COLD};
-    *slab = (struct ebb_piece){.addr = addr, .bytes = bytes, .run.first = piece};
-    slab->next = pages->slabs;
-    pages->slabs = slab;
+    struct ebb_piece *piece = begin_slab(pages, addr, bytes);
     fit_insert(&pages->cold, piece);
     return piece;
 }

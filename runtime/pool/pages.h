@@ -51,6 +51,13 @@ void pages_init(struct pages *pages, const struct kind *kind);
 /* Gives every slab back. No run may be left. */
 void pages_fini(struct pages *pages);
 
+/*
+ * Forgets what is known of pages, none of which is in a run: there is one slab, whose first `hot`
+ * bytes are hot. For who knows better, such as slots that other processes use in between. False:
+ * no entries; there is no slab then.
+ */
+bool pages_restart(struct pages *pages, uintptr_t addr, size_t bytes, size_t hot);
+
 /* A run of at least wish->least bytes from hot pages alone, or NULL. Changes nothing then. */
 struct ebb_piece *pages_take_hot(struct pages *pages, const struct pages_wish *wish);
 

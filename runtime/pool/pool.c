@@ -12,6 +12,7 @@
 #include "base/poison.h"
 #include "pool/fork.h"
 #include "pool/range.h"
+#include "pool/shared.h"
 #include "pool/starts.h"
 
 #include <assert.h>
@@ -65,7 +66,7 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     pool->alive = true;
 }
 
-static struct ebb_pool *make(const struct ebb_pool_options *options, const struct kind *kind) {
+struct ebb_pool *pool_make(const struct ebb_pool_options *options, const struct kind *kind) {
     if (range_prepare() != 0)
         return NULL;
     fork_prepare();
@@ -92,8 +93,10 @@ struct ebb_pool *ebb_pool_create(const struct ebb_pool_options *options) {
                   sizeof *options);
         return NULL;
     }
+    if (options->kind == EBB_KIND_SHARED)
+        return shared_create(options);
     const struct kind *kind = kind_find(options->kind);
-    return kind ? make(options, kind) : NULL;
+    return kind ? pool_make(options, kind) : NULL;
 }
 
 /* Makes the pool behind `place` once; losers of a race give theirs back. */
@@ -106,7 +109,7 @@ static struct ebb_pool *make_once(_Atomic(struct ebb_pool *) *place, const char 
     struct ebb_pool_options options = defaults;
     options.name = name;
     options.keep_all = kind->phantom;
-    struct ebb_pool *mine = make(&options, kind), *other = NULL;
+    struct ebb_pool *mine = pool_make(&options, kind), *other = NULL;
     if (!mine || atomic_compare_exchange_strong_explicit(place, &other, mine, memory_order_acq_rel,
                                                          memory_order_acquire))
         return mine;

@@ -31,6 +31,7 @@ struct recent {
 };
 
 struct region; /* of the layer above; a pool only keeps its slots */
+struct shared; /* shared memory, see shared.h */
 
 #define POOL_KINDS 16 /* of objects */
 
@@ -54,6 +55,8 @@ struct ebb_pool {
     bool keep_all;
     bool alive;
     char name[POOL_NAME_BYTES];
+    struct shared *shared;    /* of a shared pool, and of the hidden pools of its slots */
+    struct shared_slot *slot; /* of a hidden one */
     /* filled by the regions layer under the lock */
     struct ebb_meter closed_blocks, closed_requested, closed_used; /* sums over closed regions */
     struct kind_totals closed_kinds[POOL_KINDS]; /* of all pools that had this record */
@@ -63,6 +66,9 @@ struct ebb_pool {
     uint64_t opened_before;              /* generations of the slots when the pool was made */
     struct ebb_pool *next; /* list of all pools */
 };
+
+/* A pool of that kind on the list of all, with these options; NULL with EBB_E_MEMORY. */
+struct ebb_pool *pool_make(const struct ebb_pool_options *options, const struct kind *kind);
 
 /* The pool whose regions have addresses but no memory. NULL with EBB_E_MEMORY. */
 struct ebb_pool *pool_for_measuring(void);

@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "base/size.h"
 #include "pool/pool.h"
+#include "pool/shared.h"
 #include "pool/starts.h"
 
 #define SLACK ((size_t)64 << 10) /* kept above the margin: small steps never trim */
@@ -67,6 +68,12 @@ size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t
     }
     uint64_t now = budget_ns ? os.now_ns() : 0;
     uint64_t deadline = budget_ns < UINT64_MAX - now ? now + budget_ns : 0; /* 0: none */
+    if (pool_is_shared(pool)) {
+        size_t left, freed = shared_trim(pool, target_bytes, deadline, &left);
+        if (remaining_bytes)
+            *remaining_bytes = left;
+        return freed;
+    }
     pthread_mutex_lock(&pool->lock);
     size_t hot = pool->pages.hot_bytes;
     size_t given = pages_cool(&pool->pages, target_bytes, SIZE_MAX, deadline);

@@ -198,6 +198,9 @@ static inline struct region *region_of_piece(const struct ebb_piece *piece) {
 void region_new_epoch(struct region *region);
 
 
+/* A child is a root from now on, its descendants come along. What leads out of it is settled. */
+void region_cut_off(struct region *region);
+
 /* True if `ancestor` is on the way up from `region`, excluding itself. */
 bool region_is_above(const struct region *ancestor, const struct region *region);
 

@@ -9,6 +9,7 @@
  */
 #include "base/error.h"
 #include "base/os.h"
+#include "pool/shared.h"
 #include "region/region.h"
 
 static struct region *take_locked(struct ebb_pool *pool) {
@@ -67,24 +68,62 @@ uint64_t slot_count_opened(const struct ebb_pool *pool) {
     return opened - pool->opened_before;
 }
 
+/* ---- the end of a pool ---- */
+
+/* What keeps a pool from ending, the hidden ones of a shared pool's slots included. */
+struct use {
+    uint64_t open;
+    size_t held, leases;
+};
+
+static void look(void *context, struct ebb_pool *pool) {
+    struct use *use = context;
+    pthread_mutex_lock(&pool->lock);
+    use->open += slot_count_open(pool);
+    use->held += pool->held_bytes;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static int refuse_use(const struct ebb_pool *pool, const struct use *use) {
+    if (use->open)
+        return error_set(EBB_E_BUSY, "pool '%s' has %llu open regions", pool->name,
+                         (unsigned long long)use->open);
+    if (use->held)
+        return error_set(EBB_E_BUSY, "pool '%s' has %zu bytes of pages under exports", pool->name,
+                         use->held);
+    if (use->leases)
+        return error_set(EBB_E_BUSY, "pool '%s' has %zu leases that were not dropped", pool->name,
+                         use->leases);
+    return 0;
+}
+
+static void retire(void *context, struct ebb_pool *pool) {
+    (void)context;
+    pthread_mutex_lock(&pool->lock);
+    pool->opened_before += slot_count_opened(pool);
+    pthread_mutex_unlock(&pool->lock);
+    pool_retire(pool);
+}
+
 int ebb_pool_destroy(struct ebb_pool *pool) {
     if (!pool || !pool->alive || pool_is_built_in(pool))
         return error_set(EBB_E_ARGUMENT, "pool %p cannot be destroyed: %s", (void *)pool,
                          !pool         ? "it is NULL"
                          : pool->alive ? "it is the default pool"
                                        : "it was destroyed before");
-    pthread_mutex_lock(&pool->lock);
-    uint64_t open = slot_count_open(pool);
-    size_t held = pool->held_bytes;
-    if (!open && !held)
-        pool->opened_before += slot_count_opened(pool);
-    pthread_mutex_unlock(&pool->lock);
-    if (open)
-        return error_set(EBB_E_BUSY, "pool '%s' has %llu open regions", pool->name,
-                         (unsigned long long)open);
-    if (held)
-        return error_set(EBB_E_BUSY, "pool '%s' has %zu bytes of pages under exports", pool->name,
-                         held);
-    pool_retire(pool);
+    struct use use = {0};
+    look(&use, pool);
+    if (pool->shared) {
+        shared_settle(pool->shared);
+        shared_each(pool->shared, look, &use);
+        use.leases = atomic_load(&pool->shared->leases_out);
+    }
+    if (refuse_use(pool, &use) != 0)
+        return EBB_E_BUSY;
+    if (pool->shared) {
+        shared_each(pool->shared, retire, NULL);
+        shared_end(pool->shared);
+    }
+    retire(NULL, pool);
     return 0;
 }

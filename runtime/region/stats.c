@@ -7,6 +7,7 @@
  * from its tally, which is exact when its thread is not in the middle of an allocation.
  */
 #include "base/error.h"
+#include "pool/shared.h"
 #include "region/small.h"
 
 int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
@@ -102,16 +103,6 @@ static int check_size(const struct ebb_pool_stats *stats) {
                      stats ? stats->size : 0, sizeof *stats);
 }
 
-int ebb_pool_read_stats(struct ebb_pool *pool, struct ebb_pool_stats *stats) {
-    int result = check_size(stats);
-    if (result)
-        return result;
-    if (!pool)
-        return error_set(EBB_E_ARGUMENT, "stats of a NULL pool");
-    read_pool(pool, stats);
-    return 0;
-}
-
 static void add_pool(void *context, struct ebb_pool *pool) {
     struct ebb_pool_stats *sum = context, one;
     read_pool(pool, &one);
@@ -128,6 +119,18 @@ static void add_pool(void *context, struct ebb_pool *pool) {
     sum->given_back += one.given_back;
     sum->open_regions += one.open_regions;
     sum->opened_regions += one.opened_regions;
+}
+
+int ebb_pool_read_stats(struct ebb_pool *pool, struct ebb_pool_stats *stats) {
+    int result = check_size(stats);
+    if (result)
+        return result;
+    if (!pool)
+        return error_set(EBB_E_ARGUMENT, "stats of a NULL pool");
+    read_pool(pool, stats);
+    if (pool_is_shared(pool))
+        shared_each(pool->shared, add_pool, stats);
+    return 0;
 }
 
 int ebb_process_read_stats(struct ebb_pool_stats *stats) {

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "pool/shared.h"
 #include "region/hold.h"
 #include "region/kinds.h"
 #include "region/small.h"
@@ -127,6 +128,24 @@ static void orphan(struct region *region) {
     parent->child_count--;
 }
 
+/* Budgets of former ancestors do not count it any more. */
+void region_cut_off(struct region *region) {
+    struct region *budget = region->parent->budget;
+    unsigned depth = region->depth;
+    size_t used = 0;
+    for (struct region *at = region; at; at = region_next_below(at, region)) {
+        small_fold(at);
+        used += flow_now(&at->used);
+        at->budget = at->budget == budget ? NULL : at->budget;
+        at->depth -= depth;
+    }
+    for (; budget; budget = budget->parent ? budget->parent->budget : NULL)
+        budget->charged -= used;
+    orphan(region);
+    region->parent = NULL;
+    region->sibling_next = region->sibling_prev = NULL;
+}
+
 static void set_up(struct region *region, const struct ebb_region_options *options,
                    struct ebb_pool *pool, struct region *parent) {
     clear(region);
@@ -156,7 +175,7 @@ static bool find_parent(const struct ebb_region_options *options, struct region 
 static struct ebb_pool *choose_pool(const struct ebb_region_options *options,
                                     const struct region *parent) {
     bool measuring = options->measure || (parent && parent->measuring);
-    if (parent && ((options->pool && options->pool != parent->pool) ||
+    if (parent && ((options->pool && options->pool != pool_outside(parent->pool)) ||
                    measuring != parent->measuring)) {
         error_set(EBB_E_ARGUMENT, "region '%s': its parent '%s' is of another pool",
                   options->name ? options->name : "region", parent->name);
@@ -177,6 +196,12 @@ static void abandon(struct region *region) {
     leave_slot(region);
 }
 
+/* A root of a shared pool has a slot of its own: that is empty again. */
+static void leave_pool(struct ebb_pool *pool, const struct region *parent) {
+    if (pool->slot && !parent)
+        shared_leave(pool);
+}
+
 static struct region *open_region(const struct ebb_region_options *options) {
     struct region *parent;
     if (options->size != sizeof *options) {
@@ -187,10 +212,13 @@ static struct region *open_region(const struct ebb_region_options *options) {
     if (!find_parent(options, &parent))
         return NULL;
     struct ebb_pool *pool = choose_pool(options, parent);
+    if (pool && pool_is_shared(pool))
+        pool = shared_enter(pool);
     if (!pool)
         return NULL;
     struct region *region = slot_take(pool);
     if (!region) {
+        leave_pool(pool, parent);
         error_set(EBB_E_MEMORY, "no slot for another region: %zu can be open",
                   range.region_count);
         return NULL;
@@ -198,6 +226,7 @@ static struct region *open_region(const struct ebb_region_options *options) {
     set_up(region, options, pool, parent);
     if (options->hint_bytes && runs_reserve(region, options->hint_bytes) != 0) {
         abandon(region);
+        leave_pool(pool, parent);
         return NULL;
     }
     return region;
@@ -269,6 +298,8 @@ static void give_pages(struct region *region) {
 
 /* Closes a region that has no children; cleanups may open some. */
 static void close_one(struct region *region, struct ebb_closed *closed) {
+    struct ebb_pool *pool = region->pool;
+    const struct region *parent = region->parent;
     while (region->cleanups) {
         cleanup_run_newer(region, 0, closed);
         region_close_children(region, closed);
@@ -288,6 +319,7 @@ static void close_one(struct region *region, struct ebb_closed *closed) {
         piece_forget_all(&region->store);
     region->lane.generation++;
     leave_slot(region);
+    leave_pool(pool, parent);
 }
 
 /* Children first, without recursion: nesting may be deep. */

@@ -14,6 +14,7 @@
 #include "step/site.h"
 
 #include "base/error.h"
+#include "pool/shared.h"
 #include "region/small.h"
 
 /* ---- begin ---- */
@@ -123,7 +124,7 @@ static struct lane *find_open(ebb_step step) {
 /* From here on the step is over, but its lane is not free and its region still open. */
 static void finish(struct lane *lane, uint64_t promoted_bytes, struct ended *ended) {
     struct region *region = lane->region;
-    *ended = (struct ended){.promoted_bytes = promoted_bytes, .pool = region->pool};
+    *ended = (struct ended){.promoted_bytes = promoted_bytes, .pool = pool_for_work(region->pool)};
     region->step = NULL;
     ended->cost.size = sizeof ended->cost;
     error_mute();

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb/handoff.h - a region goes to another thread, or its contents to another process.
+ *
+ * Between threads it is one call, ebb_region_hand_over(). Between processes the region lies in a
+ * pool of kind EBB_KIND_SHARED, which both have mapped:
+ *
+ *     worker                                                  trainer
+ *     ebb_region_open(.pool = shared)     FREE -> WRITING
+ *     ... allocates the batch in it ...
+ *     ebb_region_send(region) --------- 32 bytes: parcel ---> ebb_parcel_open(pool, parcel)
+ *                                         WRITING -> SENT        SENT -> HELD: a lease
+ *                                                             tensors in place hold the lease
+ *                                         HELD -> FREE        the last of them is dropped
+ *
+ * Each root region of a shared pool, with its children, has a slot of its own: a sparse stretch of
+ * a memory file that has no name and ends with its last user. Pages of a slot stay when it goes
+ * round, so a steady loop makes no system call, causes no page fault and holds no descriptor per
+ * batch. What a region needs beyond that is allocated in the file before it is touched: a full
+ * system is EBB_E_NO_SPACE with numbers, never a signal.
+ *
+ * Opening a root on a shared pool also fails with EBB_E_SLOTS (all slots are taken, by whom), after
+ * `wait_ns` if that is set; and a region that needs more than `slot_bytes` gets EBB_E_POOL_LIMIT.
+ * Waiting may deadlock a loader that keeps order; more slots cost addresses only.
+ *
+ * Who dies loses what it wrote and held: its slots are free once somebody needs one, or asks
+ * (ebb_pool_reclaim()). The kernel keeps the sign of life, so it cannot lie. What the dead had sent
+ * is kept as long as other slots are free, for the message may still be under way.
+ *
+ * All processes can write to all of the file. A broken or hostile one can make contents wrong and
+ * slots unusable; it cannot make ebb in another process read or write outside of the file.
+ *
+ * A forked child has its parent's pools and gets a place of its own in them when it first needs
+ * one. Leases and regions that were open at the fork are the parent's: what the child drops or
+ * closes of them changes nothing for others, and it may read them only as long as the parent holds
+ * them.
+ */
+#ifndef EBB_HANDOFF_H
+#define EBB_HANDOFF_H
+
+#include <ebb/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+/*
+ * A root region becomes another thread's: the result is its handle from now on, `region` is stale,
+ * and so are copies of it. Children come along under their handles. A child is cut off from its
+ * parent first, and budgets of the ancestors count it no longer. The caller passes the handle on by
+ * any means that orders memory (a queue with a lock). Nothing is copied; constant time for a root,
+ * linear in its descendants for a child. On failure the handle is not open, and `region` as it was:
+ * EBB_E_STALE, EBB_E_BUSY (region of a step; a cleanup runs; relinked survivors of it sit in other
+ * regions), EBB_E_BORROWED (objects lent, attached, or views of storages in other regions).
+ */
+EBB_API EBB_NODISCARD ebb_region ebb_region_hand_over(ebb_region region);
+
+/* What crosses: plain bytes, to copy, pickle and send by any means. Good for one opening. */
+struct ebb_parcel {
+    uint64_t pool;       /* which memory file: a random number */
+    uint32_t slot;
+    uint32_t generation;
+    uint64_t root;       /* where in the slot the root block is; UINT64_MAX: there is none */
+    uint64_t bytes;      /* of the root block as requested */
+};
+
+/*
+ * Closes a root region of a shared pool, and its children, and leaves their bytes as they are, for
+ * whoever opens the parcel. `root`: a live block of the region or of a child, where the receiver
+ * starts to read; NULL: none. 0, or EBB_E_CLEANUP if a cleanup failed (closed and sent all the
+ * same), or an error, and the region is open still: EBB_E_STALE (also: opened before a fork, or its
+ * slot was taken away), EBB_E_KIND (not in a shared pool), EBB_E_ARGUMENT (not a root; parcel
+ * NULL), EBB_E_BUSY (exports are out; a cleanup runs), EBB_E_FOREIGN and others of
+ * ebb_region_release() for `root`.
+ */
+EBB_API int ebb_region_send(ebb_region region, const void *root, struct ebb_parcel *parcel);
+
+/*
+ * Where an address is in the slot of its region, for descriptions that cross: 0 is the slot's
+ * start. SIZE_MAX with EBB_E_KIND (region not in a shared pool), EBB_E_FOREIGN (address not in its
+ * slot), EBB_E_STALE.
+ */
+EBB_API size_t ebb_region_offset(ebb_region region, const void *address);
+
+/* What was sent and is held here. Ends when the last reference is dropped. */
+typedef struct ebb_lease ebb_lease;
+
+/*
+ * Opens what was sent; one reference is the caller's. Any thread. NULL on failure, which leaves the
+ * parcel as good as it was: EBB_E_PARCEL (of another pool, no such slot or generation, the root not
+ * in what was sent), EBB_E_STALE (opened before, or reclaimed since), EBB_E_NO_SPACE,
+ * EBB_E_MEMORY, EBB_E_KIND, EBB_E_ARGUMENT.
+ */
+EBB_API EBB_NODISCARD ebb_lease *ebb_parcel_open(ebb_pool *pool, const struct ebb_parcel *parcel);
+
+/* Gives back what nobody opened, without opening it: when a message is thrown away. Errors as
+ * above. */
+EBB_API int ebb_parcel_discard(ebb_pool *pool, const struct ebb_parcel *parcel);
+
+/* The root block, and its bytes if `bytes` is not NULL; NULL and 0 if there is none. Any thread. */
+EBB_API void *ebb_lease_root(const ebb_lease *lease, size_t *bytes);
+
+/* [offset, offset + bytes) of the slot; NULL with EBB_E_PARCEL if that is not in what was sent. */
+EBB_API void *ebb_lease_at(const ebb_lease *lease, size_t offset, size_t bytes);
+
+/* How much of the slot was sent, whole pages from its start: all that ebb_lease_at() gives. */
+EBB_API size_t ebb_lease_bytes(const ebb_lease *lease);
+
+/* One more reference. The caller has one. Any thread, no lock. */
+EBB_API void ebb_lease_hold(ebb_lease *lease);
+
+/*
+ * One reference less; the last one frees the slot. Any thread, no lock, at most one system call;
+ * also at the end of the process. NULL: nothing. In a forked child a lease of its parent is only
+ * counted.
+ */
+EBB_API void ebb_lease_drop(ebb_lease *lease);
+
+/*
+ * A tensor of bytes in the lease, as a DLPack struct that holds the lease. What it describes is
+ * checked like an import, and must lie in what was sent: `offset` from the slot's start, strides in
+ * elements, NULL: row-major. Its deleter: C, any thread, once; a forked child may call it. Any
+ * thread. NULL on failure: EBB_E_PARCEL (not in what was sent), EBB_E_SHAPE, EBB_E_SIZE,
+ * EBB_E_DTYPE, EBB_E_EXCHANGE (type that some consumers misread, negative strides, not aligned),
+ * EBB_E_MEMORY.
+ */
+EBB_API EBB_NODISCARD struct DLManagedTensor *
+ebb_lease_export(ebb_lease *lease, size_t offset, struct ebb_dtype dtype, int ndim,
+                 const int64_t *shape, const int64_t *strides);
+
+/* The same as a versioned struct (DLPack 1.0). */
+EBB_API EBB_NODISCARD struct DLManagedTensorVersioned *
+ebb_lease_export_versioned(ebb_lease *lease, size_t offset, struct ebb_dtype dtype, int ndim,
+                           const int64_t *shape, const int64_t *strides);
+
+/*
+ * Asked when the last reference to a lease has gone. True: the slot may be used again. False: not
+ * yet, a device still copies from it; asked again when a region or a parcel of the pool is opened,
+ * and by ebb_pool_reclaim() and ebb_pool_trim(). Called by any thread, also by one that has the
+ * pool locked: it must not call into the pool, and may use ebb_lease_at() and its like.
+ */
+typedef bool ebb_release_check(void *context, ebb_lease *lease);
+
+/* Sets it for this process; NULL: none. Errors: EBB_E_KIND, EBB_E_BUSY (leases are out). */
+EBB_API int ebb_pool_set_release_check(ebb_pool *pool, ebb_release_check *check, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

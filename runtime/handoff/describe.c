@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * describe.c - tensors of a lease, as DLPack structs that hold it (see ebb/handoff.h).
+ *
+ *     | lease | DLManagedTensor... | shape | strides |     one block of the C library
+ *
+ * A loader makes one for each tensor of a batch, so this is one block, a few checks and one atomic
+ * addition. Everything is checked against what was sent before anything is acquired; the numbers
+ * may come from another process.
+ */
+#include "base/error.h"
+#include "base/os.h"
+#include "handoff/lease.h"
+#include "object/dlpack.h"
+#include "object/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct lease_export {
+    struct ebb_lease *lease;
+    union {
+        DLManagedTensor plain;
+        DLManagedTensorVersioned versioned;
+    };
+    int64_t numbers[]; /* shape, strides */
+};
+
+/* ---- ending ---- */
+
+static void end(struct lease_export *export) {
+    struct ebb_lease *lease = export->lease;
+    free(export);
+    ebb_lease_drop(lease);
+}
+
+static void delete_plain(DLManagedTensor *self) {
+    if (self)
+        end(self->manager_ctx);
+}
+
+static void delete_versioned(DLManagedTensorVersioned *self) {
+    if (self)
+        end(self->manager_ctx);
+}
+
+/* ---- checking ---- */
+
+/* What the processor wants for a component of an element: complex numbers have two. */
+static size_t natural_align(struct ebb_dtype dtype) {
+    size_t bytes = ebb_dtype_bytes(dtype);
+    return dtype.code == EBB_COMPLEX ? bytes / 2 : bytes;
+}
+
+/* Bytes from the first element to behind the last one. */
+static int measure_reach(struct ebb_dtype dtype, int ndim, const int64_t *shape,
+                         const int64_t *strides, size_t *reach) {
+    int64_t elements = 1, step;
+    bool fits = true;
+    for (int i = 0; i < ndim; i++) {
+        if (strides[i] < 0)
+            return error_set(EBB_E_EXCHANGE, "stride %lld of dimension %d is negative",
+                             (long long)strides[i], i);
+        fits = fits && !__builtin_mul_overflow(shape[i] - 1, strides[i], &step) &&
+               !__builtin_add_overflow(elements, step, &elements);
+    }
+    if (fits && size_multiply((size_t)elements, ebb_dtype_bytes(dtype), reach))
+        return 0;
+    return error_set(EBB_E_SIZE, "strides of %d dimensions overflow with %zu bytes an element",
+                     ndim, ebb_dtype_bytes(dtype));
+}
+
+static void *check(const struct ebb_lease *lease, size_t offset, struct ebb_dtype dtype, int ndim,
+                   const int64_t *shape, const int64_t *strides) {
+    size_t bytes;
+    if (!tensor_measure(dtype, ndim, shape, &bytes) || exchange_check_dtype(dtype) != 0 ||
+        (bytes && strides && measure_reach(dtype, ndim, shape, strides, &bytes) != 0))
+        return NULL;
+    char *data = ebb_lease_at(lease, offset, bytes);
+    if (data && bytes && offset % natural_align(dtype) != 0) {
+        error_set(EBB_E_EXCHANGE, "elements at %zu of a slot are not aligned to %zu", offset,
+                  natural_align(dtype));
+        return NULL;
+    }
+    return data;
+}
+
+/* ---- beginning ---- */
+
+static void fill(int64_t *numbers, int ndim, const int64_t *shape, const int64_t *strides) {
+    int64_t stride = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        numbers[i] = shape[i];
+        numbers[ndim + i] = strides ? strides[i] : stride;
+        stride *= shape[i] ? shape[i] : 1;
+    }
+}
+
+static struct lease_export *begin(struct ebb_lease *lease, size_t offset, struct ebb_dtype dtype,
+                                  int ndim, const int64_t *shape, const int64_t *strides,
+                                  DLTensor *described) {
+    void *data = check(lease, offset, dtype, ndim, shape, strides);
+    struct lease_export *export = NULL;
+    if (!data)
+        return NULL;
+    size_t bytes = sizeof *export + 2 * (size_t)ndim * sizeof(int64_t);
+    if (os.allow(OS_EXPORT))
+        export = malloc(bytes);
+    if (!export) {
+        error_set(EBB_E_MEMORY, "no memory for an export of %zu bytes", bytes);
+        return NULL;
+    }
+    fill(export->numbers, ndim, shape, strides);
+    export->lease = lease;
+    ebb_lease_hold(lease);
+    *described = (DLTensor){.data = data,
+                            .device = {kDLCPU, 0},
+                            .ndim = ndim,
+                            .dtype = {dtype.code, dtype.bits, 1},
+                            .shape = export->numbers,
+                            .strides = export->numbers + ndim};
+    return export;
+}
+
+DLManagedTensor *ebb_lease_export(struct ebb_lease *lease, size_t offset, struct ebb_dtype dtype,
+                                  int ndim, const int64_t *shape, const int64_t *strides) {
+    DLTensor described;
+    struct lease_export *export = begin(lease, offset, dtype, ndim, shape, strides, &described);
+    if (!export)
+        return NULL;
+    export->plain = (DLManagedTensor){described, export, delete_plain};
+    return &export->plain;
+}
+
+DLManagedTensorVersioned *ebb_lease_export_versioned(struct ebb_lease *lease, size_t offset,
+                                                     struct ebb_dtype dtype, int ndim,
+                                                     const int64_t *shape, const int64_t *strides) {
+    DLTensor described;
+    struct lease_export *export = begin(lease, offset, dtype, ndim, shape, strides, &described);
+    if (!export)
+        return NULL;
+    export->versioned = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR, DLPACK_MINOR_WRITTEN},
+                                                   .manager_ctx = export,
+                                                   .deleter = delete_versioned,
+                                                   .dl_tensor = described};
+    return &export->versioned;
+}

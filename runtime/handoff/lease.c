@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * lease.c - parcels are opened, leases held and dropped (see lease.h).
+ *
+ * Opening takes the pool's lock; holding and dropping never do, since that happens wherever the
+ * last user of a tensor happens to be. Everything in a parcel and in the control part of the file
+ * is another process's word: it is read once, and an opening is refused unless all of it lies in
+ * the slot.
+ */
+#include "handoff/lease.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "base/poison.h"
+#include "base/size.h"
+
+/* ---- ending ---- */
+
+/* The slot is free, unless it was taken away. Nothing of the lease is looked at after the count. */
+static void let_go(struct ebb_lease *lease) {
+    struct shared *shared = lease->table->shared;
+    struct shared_slot *slot = &shared->slots[lease->slot];
+    uint64_t word = lease->word;
+    os.pass("drop: last");
+    atomic_store(&lease->count, 0);
+    atomic_store(&slot->leased, 0);
+    (void)shared_free(slot, word);
+    atomic_fetch_sub(&shared->leases_out, 1); /* the pool may end from here on */
+}
+
+static bool is_inherited(const struct lease_table *table) {
+    return table->forks != atomic_load_explicit(&shared_forks, memory_order_relaxed);
+}
+
+/* The count is ENDING: this thread alone has the lease. */
+static void end(struct ebb_lease *lease) {
+    struct lease_table *table = lease->table;
+    if (is_inherited(table)) {
+        struct shared *shared = table->shared;
+        atomic_store(&lease->count, 0);
+        atomic_fetch_sub(&shared->leases_out, 1);
+    } else if (table->check && !table->check(table->context, lease)) {
+        atomic_store(&lease->count, LEASE_PENDING);
+        atomic_fetch_add(&table->pending, 1);
+    } else {
+        let_go(lease);
+    }
+}
+
+static void settle_one(struct ebb_lease *lease) {
+    uint32_t pending = LEASE_PENDING;
+    if (!atomic_compare_exchange_strong(&lease->count, &pending, LEASE_ENDING))
+        return;
+    atomic_fetch_sub(&lease->table->pending, 1);
+    end(lease);
+}
+
+/* Leases that wait for a device are asked about again. */
+static void settle(struct shared *shared) {
+    struct lease_table *table = shared->above;
+    if (!table || is_inherited(table) || !atomic_load(&table->pending))
+        return;
+    for (uint32_t i = 0; i < shared->slot_count; i++)
+        settle_one(&table->leases[i]);
+}
+
+/* ---- tables ---- */
+
+static void end_tables(struct shared *shared) {
+    struct lease_table *table = shared->above, *older;
+    shared->above = NULL;
+    for (; table; table = older) {
+        older = table->older;
+        os.release(table, table->bytes);
+    }
+}
+
+static const struct shared_hooks hooks = {settle, end_tables};
+
+static struct lease_table *make_table(struct shared *shared) {
+    size_t bytes = sizeof(struct lease_table) + shared->slot_count * sizeof(struct ebb_lease);
+    struct lease_table *table = os.allow(OS_LEASES) ? os.reserve(bytes) : NULL;
+    if (!table) {
+        error_set(EBB_E_MEMORY, "no memory for the leases of %u slots", shared->slot_count);
+        return NULL;
+    }
+    table->bytes = bytes;
+    table->shared = shared;
+    table->forks = atomic_load(&shared_forks);
+    table->older = shared->above;
+    if (table->older) {
+        table->check = table->older->check;
+        table->context = table->older->context;
+    }
+    for (uint32_t i = 0; i < shared->slot_count; i++) {
+        table->leases[i].table = table;
+        table->leases[i].slot = i;
+    }
+    shared->above = table;
+    atomic_store(&shared->hooks, &hooks);
+    return table;
+}
+
+/* The table of this process. Lock held. NULL: error set. */
+static struct lease_table *table_of(struct shared *shared) {
+    struct lease_table *table = shared->above;
+    return table && !is_inherited(table) ? table : make_table(shared);
+}
+
+/* ---- opening ---- */
+
+static int refuse(const struct shared *shared, const struct ebb_parcel *parcel, const char *why) {
+    return error_set(EBB_E_PARCEL, "parcel (slot %u, generation %u, root %llu + %llu) is not for "
+                     "pool '%s' of %u slots of %zu bytes: %s", parcel->slot, parcel->generation,
+                     (unsigned long long)parcel->root, (unsigned long long)parcel->bytes,
+                     shared->pool->name, shared->slot_count, shared->slot_bytes, why);
+}
+
+static bool root_is_within(const struct ebb_parcel *parcel, size_t bytes) {
+    if (parcel->root == UINT64_MAX)
+        return parcel->bytes == 0;
+    return parcel->root <= bytes && parcel->bytes <= bytes - parcel->root;
+}
+
+static int check_parcel(const struct shared *shared, const struct ebb_parcel *parcel) {
+    if (parcel->pool != shared->identity)
+        return refuse(shared, parcel, "it is of another pool");
+    if (parcel->slot >= shared->slot_count)
+        return refuse(shared, parcel, "there is no such slot");
+    if (parcel->generation >= WORD_GENERATIONS)
+        return refuse(shared, parcel, "there is no such generation");
+    if (!root_is_within(parcel, shared->slot_bytes))
+        return refuse(shared, parcel, "its root is not in the slot");
+    return 0;
+}
+
+static int refuse_stale(const struct shared_slot *slot, const struct ebb_parcel *parcel,
+                        uint64_t word) {
+    return error_set(EBB_E_STALE, "parcel of generation %u: slot %u of pool '%s' is %s, generation "
+                     "%u", parcel->generation, slot->index, slot->shared->pool->name,
+                     word_state(word) == SLOT_FREE      ? "free"
+                     : word_state(word) == SLOT_WRITING ? "written to"
+                     : word_state(word) == SLOT_SENT    ? "sent"
+                     : word_state(word) == SLOT_HELD    ? "held"
+                                                        : "damaged",
+                     word_generation(word));
+}
+
+/* Bytes that the sender says it sent, as far as that can be. */
+static size_t read_sent(const struct shared_slot *slot) {
+    uint64_t sent = atomic_load_explicit(&shared_record(slot)->sent, memory_order_relaxed);
+    return size_align_down(size_smaller(sent, slot->shared->slot_bytes), EBB_PAGE);
+}
+
+/* SENT -> `state`, by this process; 0 or the error. *word is what it became. */
+static int take(struct shared_slot *slot, const struct ebb_parcel *parcel, enum slot_state state,
+                uint64_t *word) {
+    struct shared_record *record = shared_record(slot);
+    /* acquire: what the sender wrote is seen */
+    uint64_t seen = atomic_load_explicit(&record->word, memory_order_acquire);
+    *word = word_make(state, word_generation(seen), slot->shared->me);
+    os.pass("open: swap");
+    if (word_state(seen) != SLOT_SENT || word_generation(seen) != parcel->generation ||
+        !atomic_compare_exchange_strong_explicit(&record->word, &seen, *word,
+                                                 memory_order_acq_rel, memory_order_acquire))
+        return refuse_stale(slot, parcel, seen);
+    os.pass("open: done");
+    return 0;
+}
+
+/* Nothing of this process is in the slot, as far as this process knows. */
+static bool is_ours_already(const struct shared_slot *slot) {
+    return slot->use == SLOT_OPEN || slot->use == SLOT_LINGERS || atomic_load(&slot->leased);
+}
+
+static int look(struct shared_slot *slot, const struct ebb_parcel *parcel, size_t *bytes) {
+    /* acquire: the sender's note of what it sent is seen */
+    uint64_t word = atomic_load_explicit(&shared_record(slot)->word, memory_order_acquire);
+    if (word_state(word) != SLOT_SENT || word_generation(word) != parcel->generation ||
+        is_ours_already(slot))
+        return refuse_stale(slot, parcel, word);
+    *bytes = read_sent(slot);
+    if (!root_is_within(parcel, *bytes))
+        return refuse(slot->shared, parcel, "its root is not in what was sent");
+    int result = shared_map(slot);
+    return result ? result : shared_populate(slot, *bytes);
+}
+
+static struct ebb_lease *open_locked(struct shared *shared, const struct ebb_parcel *parcel) {
+    struct shared_slot *slot = &shared->slots[parcel->slot];
+    struct lease_table *table = table_of(shared);
+    size_t bytes = 0;
+    uint64_t word;
+    if (!table || shared_identify(shared) != 0 || look(slot, parcel, &bytes) != 0 ||
+        take(slot, parcel, SLOT_HELD, &word) != 0)
+        return NULL;
+    struct ebb_lease *lease = &table->leases[parcel->slot];
+    atomic_store(&slot->leased, 1);
+    atomic_fetch_add(&shared->leases_out, 1);
+    lease->word = word;
+    lease->start = (char *)atomic_load(&slot->addr);
+    lease->bytes = bytes;
+    lease->root = parcel->root;
+    lease->root_bytes = parcel->bytes;
+    poison_opened((uintptr_t)lease->start, bytes);
+    atomic_store(&lease->count, 1);
+    return lease;
+}
+
+/* The shared pool and the parcel, copied; or NULL with an error. */
+static struct shared *begin(struct ebb_pool *pool, const struct ebb_parcel *parcel,
+                            struct ebb_parcel *copy) {
+    if (!pool || !pool_is_shared(pool)) {
+        error_set(EBB_E_KIND, "pool '%s' is not shared: it gets no parcels",
+                  pool ? pool->name : "NULL");
+        return NULL;
+    }
+    if (!parcel) {
+        error_set(EBB_E_ARGUMENT, "no parcel for pool '%s'", pool->name);
+        return NULL;
+    }
+    *copy = *parcel;
+    return check_parcel(pool->shared, copy) == 0 ? pool->shared : NULL;
+}
+
+struct ebb_lease *ebb_parcel_open(struct ebb_pool *pool, const struct ebb_parcel *parcel) {
+    struct ebb_parcel copy;
+    struct shared *shared = begin(pool, parcel, &copy);
+    if (!shared)
+        return NULL;
+    pthread_mutex_lock(&shared->lock);
+    settle(shared);
+    struct ebb_lease *lease = open_locked(shared, &copy);
+    pthread_mutex_unlock(&shared->lock);
+    return lease;
+}
+
+int ebb_parcel_discard(struct ebb_pool *pool, const struct ebb_parcel *parcel) {
+    struct ebb_parcel copy;
+    struct shared *shared = begin(pool, parcel, &copy);
+    uint64_t word;
+    if (!shared)
+        return error_latest();
+    struct shared_slot *slot = &shared->slots[copy.slot];
+    pthread_mutex_lock(&shared->lock);
+    int result = shared_identify(shared);
+    if (!result && (result = take(slot, &copy, SLOT_HELD, &word)) == 0)
+        (void)shared_free(slot, word);
+    pthread_mutex_unlock(&shared->lock);
+    return result;
+}
+
+/* ---- using ---- */
+
+void *ebb_lease_root(const struct ebb_lease *lease, size_t *bytes) {
+    if (bytes)
+        *bytes = lease->root_bytes;
+    return lease->root == SIZE_MAX ? NULL : lease->start + lease->root;
+}
+
+void *ebb_lease_at(const struct ebb_lease *lease, size_t offset, size_t bytes) {
+    if (offset <= lease->bytes && bytes <= lease->bytes - offset)
+        return lease->start + offset;
+    error_set(EBB_E_PARCEL, "%zu bytes at %zu of slot %u, of which %zu were sent", bytes, offset,
+              lease->slot, lease->bytes);
+    return NULL;
+}
+
+size_t ebb_lease_bytes(const struct ebb_lease *lease) {
+    return lease->bytes;
+}
+
+void ebb_lease_hold(struct ebb_lease *lease) {
+    /* relaxed: the caller has a reference, so nothing can end meanwhile */
+    atomic_fetch_add_explicit(&lease->count, 1, memory_order_relaxed);
+}
+
+void ebb_lease_drop(struct ebb_lease *lease) {
+    if (!lease)
+        return;
+    uint32_t count = atomic_load_explicit(&lease->count, memory_order_relaxed), less;
+    do
+        less = count == 1 ? LEASE_ENDING : count - 1;
+    /* release: what we read and wrote comes before the end; acquire: of all others, if we end it */
+    while (!atomic_compare_exchange_weak_explicit(&lease->count, &count, less,
+                                                  memory_order_acq_rel, memory_order_relaxed));
+    if (less == LEASE_ENDING)
+        end(lease);
+}
+
+int ebb_pool_set_release_check(struct ebb_pool *pool, ebb_release_check *check, void *context) {
+    if (!pool || !pool_is_shared(pool))
+        return error_set(EBB_E_KIND, "pool '%s' is not shared: it has no leases",
+                         pool ? pool->name : "NULL");
+    struct shared *shared = pool->shared;
+    pthread_mutex_lock(&shared->lock);
+    size_t out = atomic_load(&shared->leases_out);
+    struct lease_table *table = out ? NULL : table_of(shared);
+    int result = table ? 0 : error_latest();
+    if (out)
+        result = error_set(EBB_E_BUSY, "pool '%s' has %zu leases that were not dropped",
+                           pool->name, out);
+    if (table) {
+        table->check = check;
+        table->context = context;
+    }
+    pthread_mutex_unlock(&shared->lock);
+    return result;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shared.h - pools of shared memory: a memory file, mapped by several processes.
+ *
+ *     file    | control | slot 0 .......... | slot 1 .......... | ...      sparse
+ *                         ^ a chunk of each process's range, wherever that has room
+ *
+ * Each root region of such a pool has a slot of its own, with its children. In the slot works an
+ * ordinary page heap, that of a hidden pool which only this process knows: pages that the file
+ * has are hot, the others are cold and get their backing when they become resident. So everything
+ * above, from lanes to plans, works as in any pool.
+ *
+ *     shared_area.c    the file, its mappings, making, attaching and ending
+ *     shared_owner.c   who is alive
+ *     shared_state.c   the words of the slots                  the protocol between processes
+ *     shared_heap.c    a region in a slot, trimming            this process's side
+ *
+ * What is in the control part may be changed by any process at any time, by a broken one to
+ * anything. So each word of it is read once and checked, nothing in it is an address, and what
+ * this process needs to know of itself is in its own memory. A peer that lies can make contents
+ * wrong and slots unusable, no more.
+ *
+ * A slot's word is changed by compare-and-swap only:
+ *
+ *     FREE --claim--> WRITING --send--> SENT --open--> HELD --release--> FREE
+ *                        `---close----------------------------------------^
+ *     and back to FREE from each of them once its owner is dead
+ *
+ * The generation grows with each claim: a parcel of an earlier one opens nothing.
+ */
+#ifndef EBB_POOL_SHARED_H
+#define EBB_POOL_SHARED_H
+
+#include "pool/pool.h"
+
+#define SHARED_MAGIC UINT64_C(0x31646572616873eb)
+#define SHARED_LAYOUT 1u /* of the control part; another one is refused */
+#define SHARED_SLOTS_MOST 4096u
+#define SHARED_OWNERS 1024u /* processes at once */
+
+/* ---- the control part of the file ---- */
+
+enum slot_state { SLOT_FREE, SLOT_WRITING, SLOT_SENT, SLOT_HELD, SLOT_STATES };
+
+/* state, generation, owner */
+#define WORD_STATE_BITS 8
+#define WORD_GENERATION_BITS 24
+#define WORD_GENERATIONS ((uint32_t)1 << WORD_GENERATION_BITS)
+#define OWNER_INCARNATION_BITS 22 /* below its index */
+#define OWNER_INCARNATIONS ((uint32_t)1 << OWNER_INCARNATION_BITS)
+
+struct shared_record {
+    _Alignas(64) _Atomic uint64_t word;
+    _Atomic uint64_t backed; /* bytes from the slot's start that the file has pages for */
+    _Atomic uint64_t sent;   /* bytes from there that were sent */
+    _Atomic uint32_t last;   /* who claimed it last */
+    _Atomic uint32_t trims;  /* grows when the pages go */
+};
+
+struct shared_head {
+    uint64_t magic;
+    uint32_t layout, slots;
+    uint64_t slot_bytes, identity;
+};
+
+struct shared_control {
+    struct shared_head head; /* written once */
+    _Alignas(64) _Atomic uint32_t frees; /* grows when a slot becomes free: waited for */
+    _Atomic uint32_t waiting;            /* somebody waits for that */
+    _Alignas(64) _Atomic uint32_t incarnations[SHARED_OWNERS]; /* byte i of the file is the lock of
+                                                                  owner i */
+    struct shared_record records[];
+};
+
+static inline uint64_t word_make(enum slot_state state, uint32_t generation, uint32_t owner) {
+    return (uint64_t)state << 56 | (uint64_t)(generation % WORD_GENERATIONS) << 32 | owner;
+}
+
+static inline unsigned word_state(uint64_t word) {
+    return (unsigned)(word >> 56);
+}
+
+static inline uint32_t word_generation(uint64_t word) {
+    return (uint32_t)(word >> 32) % WORD_GENERATIONS;
+}
+
+static inline uint32_t word_owner(uint64_t word) {
+    return (uint32_t)word;
+}
+
+/* ---- this process's side ---- */
+
+enum slot_use {
+    SLOT_IDLE,
+    SLOT_OPEN,    /* a region of this process is in it */
+    SLOT_LINGERS, /* that closed, but exports are out: its pages are held */
+    SLOT_LOST     /* a region of the process that this one was forked from is */
+};
+
+struct shared_slot {
+    struct shared *shared;
+    uint32_t index;
+    _Atomic uintptr_t addr; /* where it is mapped; 0: not yet */
+    struct ebb_pool *pool;  /* of its regions; NULL: none so far */
+    enum slot_use use;      /* under the lock of the shared pool */
+    bool sending;           /* the region that closes now leaves its bytes */
+    uint64_t word;          /* while a region is in it */
+    size_t backed;          /* as far as this process knows */
+    size_t populated;       /* bytes that are in this process's page table */
+    uint32_t trims;         /* then */
+    _Atomic uint32_t leased; /* the holder of a lease of it is this process: see handoff/lease.h */
+};
+
+/* What the layer above wants to be asked. */
+struct shared_hooks {
+    void (*settle)(struct shared *shared); /* leases that wait for a device may go now */
+    void (*end)(struct shared *shared);    /* no lease is out, the pool ends */
+};
+
+struct shared {
+    pthread_mutex_t lock; /* claims, mappings, the identity. Before all locks of pools */
+    struct ebb_pool *pool; /* that the user knows */
+    struct shared_control *control;
+    size_t control_bytes, slot_bytes, own_bytes; /* of this struct and what follows it */
+    uint64_t identity, wait_ns;
+    uint32_t slot_count;
+    int fd;
+    int life;            /* an opening of the file that only this process has; -1: none so far */
+    uint32_t me;         /* index and incarnation of this process; 0: not yet */
+    uint32_t mine_count; /* slots that this process claimed, the latest first */
+    uint32_t *mine;
+    uint32_t lingering;
+    atomic_size_t leases_out; /* of this process, inherited ones too */
+    const struct shared_hooks *_Atomic hooks;
+    void *above;         /* of the layer above */
+    struct shared *next; /* all of the process */
+    struct shared_slot slots[];
+};
+
+/* Grows in a forked child: what was before belongs to its parent. */
+extern atomic_uint shared_forks;
+
+static inline struct shared_record *shared_record(const struct shared_slot *slot) {
+    return &slot->shared->control->records[slot->index];
+}
+
+/* True for a pool that users know as shared, as opposed to the hidden ones of slots. */
+static inline bool pool_is_shared(const struct ebb_pool *pool) {
+    return pool->shared && !pool->slot;
+}
+
+/* The pool that users know of the one that a region is in. */
+static inline struct ebb_pool *pool_outside(struct ebb_pool *pool) {
+    return pool->slot ? pool->shared->pool : pool;
+}
+
+/* Where to open regions for bookkeeping about one of that pool: a slot is too good for that. */
+static inline struct ebb_pool *pool_for_work(struct ebb_pool *pool) {
+    return pool->slot ? ebb_pool_default() : pool;
+}
+
+/* ---- shared_area.c ---- */
+
+/* A pool of kind EBB_KIND_SHARED; NULL: error set. */
+struct ebb_pool *shared_create(const struct ebb_pool_options *options);
+
+/* Maps the slot, if it is not yet. Lock held. 0, or EBB_E_MEMORY. */
+int shared_map(struct shared_slot *slot);
+
+/* Ends a pool of which no region is open, no lease out and no hidden pool left. */
+void shared_end(struct shared *shared);
+
+/* Waits for all locks before a fork; gives them back after, and in the child forgets the parent. */
+void shared_fork(bool before, bool child);
+
+/* ---- shared_owner.c ---- */
+
+/* This process gets a place among the owners, if it has none. Lock held. 0, or EBB_E_MEMORY. */
+int shared_identify(struct shared *shared);
+
+/* False if the owner's process is gone for sure. Lock held, identified. */
+bool shared_is_alive(const struct shared *shared, uint32_t owner);
+
+/* A forked child: the place is its parent's. */
+void shared_forget_owner(struct shared *shared);
+
+/* ---- shared_state.c ---- */
+
+/* FREE -> WRITING, if it is and nothing of this process is in it. Lock held, identified. */
+bool shared_claim(struct shared_slot *slot);
+
+/* `word`, if it still is the slot's, becomes FREE; who waits for that wakes up. */
+bool shared_free(struct shared_slot *slot, uint64_t word);
+
+/* The slot that a new region had best have, claimed; NULL: EBB_E_SLOTS. Lock held, identified. */
+struct shared_slot *shared_find(struct shared *shared);
+
+/* Frees what dead owners left; what they sent, too, if asked. How many. Lock held, identified. */
+size_t shared_reclaim(struct shared *shared, bool sent_too);
+
+/* ---- shared_heap.c ---- */
+
+/* The hidden pool for a root region of a shared pool, its slot claimed; NULL: error set. */
+struct ebb_pool *shared_enter(struct ebb_pool *pool);
+
+/* The root region in that pool is closed, or was never opened. */
+void shared_leave(struct ebb_pool *inner);
+
+/* True if the region that is open in it is of this process and may be sent; else error set. */
+bool shared_may_send(const struct ebb_pool *inner);
+
+/* WRITING -> SENT: the region closed with `sending` set. False: the word is not ours any more. */
+bool shared_send(struct shared_slot *slot, size_t bytes);
+
+/* The first bytes of a mapped slot are in the page table, and backed. 0, or EBB_E_NO_SPACE. */
+int shared_populate(struct shared_slot *slot, size_t bytes);
+
+/* What waited for devices and exports, and need not any more, is given back. */
+void shared_settle(struct shared *shared);
+
+size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, size_t *left);
+
+/* Calls back for the hidden pools. */
+void shared_each(const struct shared *shared, void (*visit)(void *context, struct ebb_pool *pool),
+                 void *context);
+
+extern const struct kind kind_slot;
+
+#endif

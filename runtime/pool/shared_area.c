@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shared_area.c - the memory file of a shared pool: making, attaching, mapping, ending.
+ *
+ * The file is as large as it will ever be when it is made, and sparse; sealed, so that no mapping
+ * of it loses its pages. A process maps the control part at once and each slot when it first has to
+ * do with it, at addresses of its own. Invariant: sizes and counts are those that were checked when
+ * the pool was made or attached, never those that stand in the file later.
+ *
+ * Refuses descriptors of anything else (EBB_E_SHARED), and sizes that do not fit.
+ */
+#include "base/check.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "base/poison.h"
+#include "pool/chunk.h"
+#include "pool/fork.h"
+#include "pool/shared.h"
+
+#include <assert.h>
+#include <errno.h>
+
+static_assert(sizeof(struct shared_record) == 64, "a record is a line of the cache");
+static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "words are changed without a lock that a peer has");
+
+#define SLOTS_USUAL 256u
+#define SLOT_USUAL ((size_t)1 << 30)
+
+atomic_uint shared_forks;
+
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+static struct shared *all; /* newest first */
+
+/* ---- sizes ---- */
+
+struct sizes {
+    uint32_t slots;
+    size_t slot_bytes, control_bytes, file_bytes;
+};
+
+static bool measure(struct sizes *sizes, uint32_t slots, size_t slot_bytes) {
+    size_t control = offsetof(struct shared_control, records);
+    size_t all_slots;
+    if (slots == 0 || slots > SHARED_SLOTS_MOST || slot_bytes == 0 || slot_bytes % CHUNK_ALIGN)
+        return false;
+    control = size_align(control + slots * sizeof(struct shared_record), EBB_PAGE);
+    sizes->slots = slots;
+    sizes->slot_bytes = slot_bytes;
+    sizes->control_bytes = control;
+    return size_multiply(slots, slot_bytes, &all_slots) &&
+           size_add(all_slots, control, &sizes->file_bytes) &&
+           sizes->file_bytes <= SIZE_MAX / 2;
+}
+
+static int choose_sizes(struct sizes *sizes, const struct ebb_pool_options *options) {
+    size_t usual = size_smaller(SLOT_USUAL, size_align_down(range.bytes / 16, CHUNK_ALIGN));
+    size_t slot_bytes = options->slot_bytes ? options->slot_bytes : usual;
+    uint32_t slots = options->slots ? options->slots : SLOTS_USUAL;
+    if (!size_round_up(slot_bytes, CHUNK_ALIGN, &slot_bytes) ||
+        !measure(sizes, slots, slot_bytes))
+        return error_set(EBB_E_SIZE, "%u slots of %zu bytes: more than %u, or than a file has",
+                         slots, slot_bytes, SHARED_SLOTS_MOST);
+    return 0;
+}
+
+/* ---- this process's side ---- */
+
+static struct shared *make_side(const struct sizes *sizes) {
+    size_t slots = sizes->slots * sizeof(struct shared_slot);
+    size_t bytes = sizeof(struct shared) + slots + sizes->slots * sizeof(uint32_t);
+    struct shared *shared = os.allow(OS_FILE) ? os.reserve(bytes) : NULL;
+    if (!shared) {
+        error_set(EBB_E_MEMORY, "no memory for %u slots of a shared pool", sizes->slots);
+        return NULL;
+    }
+    pthread_mutex_init(&shared->lock, NULL);
+    shared->control_bytes = sizes->control_bytes;
+    shared->slot_bytes = sizes->slot_bytes;
+    shared->slot_count = sizes->slots;
+    shared->own_bytes = bytes;
+    shared->fd = shared->life = -1;
+    shared->mine = (uint32_t *)(void *)((char *)shared->slots + slots);
+    for (uint32_t i = 0; i < sizes->slots; i++)
+        shared->slots[i] = (struct shared_slot){.shared = shared, .index = i};
+    return shared;
+}
+
+static void drop_side(struct shared *shared) {
+    if (shared->control)
+        os.release(shared->control, shared->control_bytes);
+    if (shared->fd >= 0)
+        os.file_close(shared->fd);
+    os.release(shared, shared->own_bytes);
+}
+
+/* The control part has pages, so that touching it never fails, and is mapped. */
+static int map_control(struct shared *shared) {
+    int reason = ENOMEM;
+    if (!os.allow(OS_BACKING) || (reason = os.file_back(shared->fd, 0, shared->control_bytes)) != 0)
+        return error_set(EBB_E_NO_SPACE, "no pages for %zu bytes of control words, error %d",
+                         shared->control_bytes, reason);
+    shared->control = os.reserve(shared->control_bytes);
+    if (shared->control && (reason = os.file_map(shared->fd, 0, shared->control,
+                                                 shared->control_bytes)) == 0)
+        return 0;
+    return error_set(EBB_E_MEMORY, "no mapping of %zu bytes of control words, error %d",
+                     shared->control_bytes, reason);
+}
+
+static void enlist(struct shared *shared) {
+    pthread_mutex_lock(&registry);
+    shared->next = all;
+    all = shared;
+    pthread_mutex_unlock(&registry);
+}
+
+/* The pool that the user has, around what is complete; else that is dropped. */
+static struct ebb_pool *publish(struct shared *shared, const struct ebb_pool_options *options) {
+    struct ebb_pool *pool = shared->control ? pool_make(options, &kind_slot) : NULL;
+    if (!pool) {
+        drop_side(shared);
+        return NULL;
+    }
+    shared->wait_ns = options->wait_ns;
+    shared->pool = pool;
+    pool->shared = shared;
+    enlist(shared);
+    return pool;
+}
+
+/* ---- making ---- */
+
+static int make_file(struct shared *shared, size_t bytes) {
+    int fd = -1, reason = EMFILE;
+    if (!os.allow(OS_FILE) || (reason = os.file_make("ebb", bytes, &fd)) != 0)
+        return error_set(EBB_E_MEMORY, "no memory file of %zu bytes, error %d", bytes, reason);
+    shared->fd = fd;
+    return map_control(shared);
+}
+
+static void describe(struct shared *shared) {
+    shared->identity = os.draw();
+    shared->control->head = (struct shared_head){.magic = SHARED_MAGIC,
+                                                 .layout = SHARED_LAYOUT,
+                                                 .slots = shared->slot_count,
+                                                 .slot_bytes = shared->slot_bytes,
+                                                 .identity = shared->identity};
+}
+
+struct ebb_pool *shared_create(const struct ebb_pool_options *options) {
+    struct sizes sizes;
+    if (range_prepare() != 0 || choose_sizes(&sizes, options) != 0)
+        return NULL;
+    struct shared *shared = make_side(&sizes);
+    if (!shared)
+        return NULL;
+    if (make_file(shared, sizes.file_bytes) != 0) {
+        drop_side(shared);
+        return NULL;
+    }
+    describe(shared);
+    return publish(shared, options);
+}
+
+/* ---- attaching ---- */
+
+/* What the file says of itself, read once. Mapped for the moment only. */
+static int read_head(int fd, size_t file_bytes, struct shared_head *head) {
+    struct shared_head *mapped = NULL;
+    int reason = ENOMEM;
+    if (file_bytes < EBB_PAGE)
+        return error_set(EBB_E_SHARED, "descriptor %d: a file of %zu bytes is no shared pool", fd,
+                         file_bytes);
+    if (!os.allow(OS_BACKING) || (reason = os.file_back(fd, 0, EBB_PAGE)) != 0)
+        return error_set(EBB_E_NO_SPACE, "descriptor %d: no page to read, error %d", fd, reason);
+    mapped = os.allow(OS_FILE) ? os.reserve(EBB_PAGE) : NULL;
+    if (!mapped || (reason = os.file_map(fd, 0, mapped, EBB_PAGE)) != 0) {
+        if (mapped)
+            os.release(mapped, EBB_PAGE);
+        return error_set(EBB_E_MEMORY, "descriptor %d: no mapping to read, error %d", fd, reason);
+    }
+    *head = *mapped;
+    os.release(mapped, EBB_PAGE);
+    return 0;
+}
+
+static int inspect(int fd, struct sizes *sizes, uint64_t *identity) {
+    struct shared_head head = {0};
+    size_t bytes = 0;
+    int reason = os.file_check(fd, &bytes);
+    if (reason)
+        return error_set(EBB_E_SHARED, "descriptor %d is of no sealed memory file, error %d", fd,
+                         reason);
+    int result = read_head(fd, bytes, &head);
+    if (result)
+        return result;
+    if (head.magic != SHARED_MAGIC || head.layout != SHARED_LAYOUT)
+        return error_set(EBB_E_SHARED, "descriptor %d: magic %#llx, layout %u; %#llx, %u needed",
+                         fd, (unsigned long long)head.magic, head.layout,
+                         (unsigned long long)SHARED_MAGIC, SHARED_LAYOUT);
+    *identity = head.identity;
+    if (measure(sizes, head.slots, head.slot_bytes) && sizes->file_bytes == bytes)
+        return 0;
+    return error_set(EBB_E_SHARED, "descriptor %d: %u slots of %llu bytes do not make %zu", fd,
+                     head.slots, (unsigned long long)head.slot_bytes, bytes);
+}
+
+static int check_attach_options(const struct ebb_pool_options *options) {
+    if (options->size != sizeof *options)
+        return error_set(EBB_E_ARGUMENT, "pool options: size field is %zu, expected %zu",
+                         options->size, sizeof *options);
+    if (options->kind && options->kind != EBB_KIND_SHARED)
+        return error_set(EBB_E_KIND, "kind %#x cannot be attached", options->kind);
+    if (options->slots || options->slot_bytes)
+        return error_set(EBB_E_ARGUMENT, "%u slots of %zu bytes asked: that is the file's to say",
+                         options->slots, options->slot_bytes);
+    return 0;
+}
+
+static struct ebb_pool *attach(int fd, const struct ebb_pool_options *options) {
+    struct sizes sizes;
+    uint64_t identity = 0;
+    if (range_prepare() != 0 || inspect(fd, &sizes, &identity) != 0)
+        return NULL;
+    struct shared *shared = make_side(&sizes);
+    if (!shared)
+        return NULL;
+    int copy = -1, reason = os.allow(OS_FILE) ? os.file_copy(fd, &copy) : EMFILE;
+    if (reason) {
+        error_set(EBB_E_MEMORY, "descriptor %d cannot be copied, error %d", fd, reason);
+        drop_side(shared);
+        return NULL;
+    }
+    shared->fd = copy;
+    shared->identity = identity;
+    if (map_control(shared) != 0) {
+        drop_side(shared);
+        return NULL;
+    }
+    return publish(shared, options);
+}
+
+struct ebb_pool *ebb_pool_attach(int fd, const struct ebb_pool_options *options) {
+    static const struct ebb_pool_options defaults = {.size = sizeof defaults};
+    if (!options)
+        options = &defaults;
+    return check_attach_options(options) == 0 ? attach(fd, options) : NULL;
+}
+
+int ebb_pool_descriptor(struct ebb_pool *pool) {
+    if (pool && pool_is_shared(pool))
+        return pool->shared->fd;
+    error_set(EBB_E_KIND, "pool '%s' is not shared: it has no descriptor",
+              pool ? pool->name : "NULL");
+    return -1;
+}
+
+/* ---- slots ---- */
+
+int shared_map(struct shared_slot *slot) {
+    struct shared *shared = slot->shared;
+    if (atomic_load_explicit(&slot->addr, memory_order_relaxed))
+        return 0;
+    uintptr_t addr = chunk_take(shared->slot_bytes);
+    if (!addr)
+        return error_set(EBB_E_MEMORY, "no addresses left for a slot of %zu bytes (%zu of %zu in "
+                         "use)", shared->slot_bytes, chunk_bytes(), range.bytes);
+    size_t offset = shared->control_bytes + slot->index * shared->slot_bytes;
+    int reason = os.allow(OS_FILE)
+                     ? os.file_map(shared->fd, offset, (void *)addr, shared->slot_bytes)
+                     : ENOMEM;
+    if (reason) {
+        chunk_give(addr, shared->slot_bytes);
+        return error_set(EBB_E_MEMORY, "slot %u of %zu bytes cannot be mapped, error %d",
+                         slot->index, shared->slot_bytes, reason);
+    }
+    /* release: who finds the address finds the mapping */
+    atomic_store_explicit(&slot->addr, addr, memory_order_release);
+    return 0;
+}
+
+/* Addresses that cannot be covered again are lost, rather than others' pages reused. */
+static void unmap(struct shared_slot *slot) {
+    uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_relaxed);
+    if (!addr)
+        return;
+    poison_opened(addr, slot->shared->slot_bytes);
+    if (os.cover((void *)addr, slot->shared->slot_bytes) == 0)
+        chunk_give(addr, slot->shared->slot_bytes);
+}
+
+void shared_end(struct shared *shared) {
+    struct shared **link = &all;
+    const struct shared_hooks *hooks = atomic_load(&shared->hooks);
+    if (hooks)
+        hooks->end(shared);
+    pthread_mutex_lock(&registry);
+    while (*link != shared)
+        link = &(*link)->next;
+    *link = shared->next;
+    pthread_mutex_unlock(&registry);
+    for (uint32_t i = 0; i < shared->slot_count; i++)
+        unmap(&shared->slots[i]);
+    shared_forget_owner(shared);
+    drop_side(shared);
+}
+
+/* ---- fork ---- */
+
+static void be_child(struct shared *shared) {
+    shared_forget_owner(shared);
+    for (uint32_t i = 0; i < shared->slot_count; i++) {
+        struct shared_slot *slot = &shared->slots[i];
+        slot->use = slot->use == SLOT_IDLE ? SLOT_IDLE : SLOT_LOST;
+        atomic_store(&slot->leased, 0);
+    }
+    shared->lingering = 0;
+}
+
+void shared_fork(bool before, bool child) {
+    if (before)
+        pthread_mutex_lock(&registry);
+    if (child)
+        atomic_fetch_add(&shared_forks, 1);
+    for (struct shared *shared = all; shared; shared = shared->next) {
+        if (child)
+            be_child(shared);
+        (before ? pthread_mutex_lock : pthread_mutex_unlock)(&shared->lock);
+    }
+    if (!before)
+        pthread_mutex_unlock(&registry);
+}

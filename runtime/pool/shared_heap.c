@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shared_heap.c - regions in the slots of a shared pool.
+ *
+ *     slot     | run | run |   hot    |          cold            |
+ *               <------- backed ------>
+ *
+ * The hidden pool of a slot has one slab, the slot. Its first `backed` bytes have pages in the
+ * file; more are allocated, not touched, when the heap grows: so a full system is an error in the
+ * middle of an allocation, and never a signal in the middle of a write. Pages stay when the slot
+ * goes round; how many there are stands in its record, for whoever claims it next.
+ *
+ * Invariant: a hidden pool's heap is looked at only by who has the slot: while a region of this
+ * process is in it, or under the lock of the shared pool when it is claimed.
+ */
+#include "base/check.h"
+#include "base/error.h"
+#include "base/os.h"
+#include "base/poison.h"
+#include "base/size.h"
+#include "pool/shared.h"
+
+#include <errno.h>
+
+#define WAIT_MOST ((uint64_t)100000000) /* ns, then the dead are looked for again */
+
+/* ---- what a heap in a slot does ---- */
+
+static uintptr_t take_no_more(struct pages *pages, size_t least, size_t *bytes) {
+    const struct shared_slot *slot = pages->source;
+    if (slot)
+        error_set(EBB_E_POOL_LIMIT, "%zu bytes of pages asked in slot %u of pool '%s', which has "
+                  "%zu, %zu of them in use", least, slot->index, slot->shared->pool->name,
+                  slot->shared->slot_bytes, pages->run_bytes);
+    else
+        error_set(EBB_E_ARGUMENT, "%zu bytes of pages asked of a shared pool itself", least);
+    *bytes = 0;
+    return 0;
+}
+
+/* All up to the end of these pages is backed from now on. */
+static int back(struct pages *pages, uintptr_t addr, size_t bytes) {
+    struct shared_slot *slot = pages->source;
+    struct shared *shared = slot->shared;
+    size_t to = addr + bytes - atomic_load_explicit(&slot->addr, memory_order_relaxed);
+    size_t start = shared->control_bytes + slot->index * shared->slot_bytes;
+    int reason = ENOMEM;
+    if (to <= slot->backed)
+        return 0;
+    os.pass("back: allocate");
+    if (!os.allow(OS_BACKING) ||
+        (reason = os.file_back(shared->fd, start + slot->backed, to - slot->backed)) != 0)
+        return error_set(EBB_E_NO_SPACE, "slot %u of pool '%s' has pages for %zu bytes, the system "
+                         "has none for %zu more, error %d", slot->index, shared->pool->name,
+                         slot->backed, to - slot->backed, reason);
+    os.pass("back: note");
+    slot->backed = to;
+    atomic_store_explicit(&shared_record(slot)->backed, to, memory_order_relaxed);
+    return shared_populate(slot, to);
+}
+
+static bool stay(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
+    (void)pages, (void)addr, (void)bytes, (void)given;
+    return false; /* others may be reading */
+}
+
+static void keep_mapped(struct pages *pages, uintptr_t addr, size_t bytes) {
+    (void)pages, (void)addr, (void)bytes;
+}
+
+const struct kind kind_slot = {.name = "shared",
+                               .dense = true,
+                               .take = take_no_more,
+                               .warm = back,
+                               .cool = stay,
+                               .give = keep_mapped};
+
+int shared_populate(struct shared_slot *slot, size_t bytes) {
+    uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_acquire);
+    uint32_t trims = atomic_load_explicit(&shared_record(slot)->trims, memory_order_relaxed);
+    if (trims != slot->trims)
+        slot->populated = 0;
+    slot->trims = trims;
+    if (bytes <= slot->populated)
+        return 0;
+    int reason = os.populate((void *)(addr + slot->populated), bytes - slot->populated);
+    if (reason)
+        return error_set(EBB_E_NO_SPACE, "slot %u of pool '%s': no pages behind %zu bytes, "
+                         "error %d", slot->index, slot->shared->pool->name, bytes, reason);
+    slot->populated = bytes;
+    return 0;
+}
+
+/* ---- entering ---- */
+
+static int make_pool(struct shared_slot *slot) {
+    const struct ebb_pool *outer = slot->shared->pool;
+    struct ebb_pool_options options = {
+        .size = sizeof options, .name = outer->name, .keep_all = true};
+    if (slot->pool)
+        return 0;
+    options.limit_used_bytes = atomic_load_explicit(&outer->limit_used, memory_order_relaxed);
+    slot->pool = pool_make(&options, &kind_slot);
+    if (!slot->pool)
+        return error_latest();
+    slot->pool->shared = slot->shared;
+    slot->pool->slot = slot;
+    slot->pool->pages.source = slot;
+    return 0;
+}
+
+/* What the file has pages for, as the record says, as far as that can be. */
+static size_t read_backed(const struct shared_slot *slot) {
+    uint64_t backed =
+        atomic_load_explicit(&shared_record(slot)->backed, memory_order_relaxed);
+    return size_align_down(size_smaller(backed, slot->shared->slot_bytes), EBB_PAGE);
+}
+
+/* The heap says what is backed by now: another process may have been here. No run is in it. */
+static int refresh(struct shared_slot *slot) {
+    struct ebb_pool *pool = slot->pool;
+    uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_relaxed);
+    int result = 0;
+    slot->backed = read_backed(slot);
+    if ((result = shared_populate(slot, slot->backed)) != 0)
+        return result;
+    poison_unused(addr, slot->backed);
+    pthread_mutex_lock(&pool->lock);
+    pool->limit_reserved = slot->shared->pool->limit_reserved;
+    while (pool->pages.kept)
+        pages_unkeep(&pool->pages, pool->pages.kept);
+    if (!pool->pages.slabs || pool->pages.hot_bytes != slot->backed) {
+        if (!pages_restart(&pool->pages, addr, slot->shared->slot_bytes, slot->backed))
+            result = error_set(EBB_E_MEMORY, "no bookkeeping left for slot %u", slot->index);
+        meter_subtract(&pool->reserved, pool->reserved.current);
+        meter_add(&pool->reserved, pool->pages.hot_bytes);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return result;
+}
+
+static int prepare(struct shared_slot *slot) {
+    int result = shared_map(slot);
+    if (!result)
+        result = make_pool(slot);
+    return result ? result : refresh(slot);
+}
+
+static void give_up(struct shared_slot *slot) {
+    shared_free(slot, slot->word);
+    slot->use = SLOT_IDLE;
+}
+
+/* Regions that closed while exports were out: their slots are free once these are given back. */
+static void settle_lingering(struct shared *shared) {
+    for (uint32_t i = 0; shared->lingering && i < shared->slot_count; i++) {
+        struct shared_slot *slot = &shared->slots[i];
+        if (slot->use != SLOT_LINGERS)
+            continue;
+        pthread_mutex_lock(&slot->pool->lock);
+        bool held = slot->pool->held_bytes != 0;
+        pthread_mutex_unlock(&slot->pool->lock);
+        shared->lingering -= !held;
+        if (!held)
+            give_up(slot);
+    }
+}
+
+/* Everything that may be free by now, is. Lock held. */
+static void settle(struct shared *shared) {
+    const struct shared_hooks *hooks = atomic_load(&shared->hooks);
+    if (hooks)
+        hooks->settle(shared);
+    settle_lingering(shared);
+}
+
+/* Waits until a slot has become free since `seen`, or for a while. The lock is not held then. */
+static void wait_for_slot(struct shared *shared, uint32_t seen, uint64_t ns) {
+    pthread_mutex_unlock(&shared->lock);
+    atomic_store(&shared->control->waiting, 1);
+    (void)os.wait(&shared->control->frees, seen, size_smaller(ns, WAIT_MOST));
+    pthread_mutex_lock(&shared->lock);
+}
+
+static struct shared_slot *find_or_wait(struct shared *shared) {
+    uint64_t began = shared->wait_ns ? os.now_ns() : 0;
+    for (;;) {
+        uint32_t seen = atomic_load(&shared->control->frees);
+        settle(shared);
+        struct shared_slot *slot = shared_find(shared);
+        uint64_t waited = slot || !shared->wait_ns ? shared->wait_ns : os.now_ns() - began;
+        if (waited >= shared->wait_ns)
+            return slot;
+        wait_for_slot(shared, seen, shared->wait_ns - waited);
+        if (shared_identify(shared) != 0)
+            return NULL;
+    }
+}
+
+static struct ebb_pool *enter_locked(struct shared *shared) {
+    if (shared_identify(shared) != 0)
+        return NULL;
+    struct shared_slot *slot = find_or_wait(shared);
+    if (!slot)
+        return NULL;
+    slot->sending = false;
+    if (prepare(slot) == 0)
+        return slot->pool;
+    give_up(slot);
+    return NULL;
+}
+
+struct ebb_pool *shared_enter(struct ebb_pool *pool) {
+    struct shared *shared = pool->shared;
+    pthread_mutex_lock(&shared->lock);
+    struct ebb_pool *inner = enter_locked(shared);
+    pthread_mutex_unlock(&shared->lock);
+    return inner;
+}
+
+/* ---- leaving ---- */
+
+void shared_leave(struct ebb_pool *inner) {
+    struct shared_slot *slot = inner->slot;
+    struct shared *shared = slot->shared;
+    if (slot->sending)
+        return;
+    pthread_mutex_lock(&shared->lock);
+    pthread_mutex_lock(&inner->lock);
+    bool held = inner->held_bytes != 0;
+    pthread_mutex_unlock(&inner->lock);
+    if (slot->use == SLOT_OPEN && held) {
+        slot->use = SLOT_LINGERS;
+        shared->lingering++;
+    } else if (slot->use == SLOT_OPEN) {
+        give_up(slot);
+    }
+    pthread_mutex_unlock(&shared->lock);
+}
+
+bool shared_may_send(const struct ebb_pool *inner) {
+    const struct shared_slot *slot = inner->slot;
+    struct shared *shared = slot->shared;
+    pthread_mutex_lock(&shared->lock);
+    bool ours = slot->use == SLOT_OPEN &&
+                atomic_load(&shared_record(slot)->word) == slot->word;
+    bool lost = slot->use == SLOT_LOST;
+    pthread_mutex_unlock(&shared->lock);
+    if (!ours)
+        error_set(EBB_E_STALE, "slot %u of pool '%s' is not this process's: %s", slot->index,
+                  inner->name, lost ? "its region was opened before a fork"
+                                    : "its word was changed by another");
+    return ours;
+}
+
+bool shared_send(struct shared_slot *slot, size_t bytes) {
+    struct shared *shared = slot->shared;
+    struct shared_record *record = shared_record(slot);
+    uint64_t word = slot->word;
+    pthread_mutex_lock(&shared->lock);
+    os.pass("send: note");
+    atomic_store_explicit(&record->sent, bytes, memory_order_relaxed);
+    os.pass("send: swap");
+    /* release: all that was written in the slot is seen by who opens it */
+    bool sent = slot->use == SLOT_OPEN &&
+                atomic_compare_exchange_strong_explicit(
+                    &record->word, &word,
+                    word_make(SLOT_SENT, word_generation(word), word_owner(word)),
+                    memory_order_acq_rel, memory_order_acquire);
+    os.pass("send: done");
+    slot->use = slot->use == SLOT_OPEN ? SLOT_IDLE : slot->use;
+    slot->sending = false;
+    pthread_mutex_unlock(&shared->lock);
+    return sent;
+}
+
+/* ---- trimming and walking ---- */
+
+/* Pages of a slot that is free go. `backed` goes first: who is killed here leaves no wrong one. */
+static size_t trim_slot(struct shared_slot *slot) {
+    struct shared *shared = slot->shared;
+    struct shared_record *record = shared_record(slot);
+    size_t backed = read_backed(slot);
+    size_t start = shared->control_bytes + slot->index * shared->slot_bytes;
+    atomic_store_explicit(&record->backed, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&record->trims, 1, memory_order_relaxed);
+    os.pass("trim: punch");
+    if (os.file_punch(shared->fd, start, shared->slot_bytes) != 0) {
+        atomic_store_explicit(&record->backed, backed, memory_order_relaxed);
+        return 0;
+    }
+    return backed;
+}
+
+static size_t count_cached(const struct shared *shared) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < shared->slot_count; i++) {
+        const struct shared_slot *slot = &shared->slots[i];
+        if (word_state(atomic_load(&shared_record(slot)->word)) == SLOT_FREE)
+            bytes += read_backed(slot);
+    }
+    return bytes;
+}
+
+static size_t trim_locked(struct shared *shared, size_t target, uint64_t deadline_ns,
+                          size_t *cached) {
+    size_t given = 0;
+    for (uint32_t i = shared->slot_count; i-- > 0 && *cached > target;) {
+        struct shared_slot *slot = &shared->slots[i];
+        if (!read_backed(slot) || !shared_claim(slot))
+            continue;
+        size_t bytes = trim_slot(slot);
+        give_up(slot);
+        given += bytes;
+        *cached -= size_smaller(bytes, *cached);
+        if (deadline_ns && os.now_ns() >= deadline_ns)
+            break;
+    }
+    return given;
+}
+
+size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, size_t *left) {
+    struct shared *shared = pool->shared;
+    size_t given = 0;
+    pthread_mutex_lock(&shared->lock);
+    size_t cached = count_cached(shared);
+    if (shared_identify(shared) == 0) {
+        settle(shared);
+        given = trim_locked(shared, target, deadline_ns, &cached);
+    }
+    pool->given_back += given;
+    *left = cached > target ? cached - target : 0;
+    pthread_mutex_unlock(&shared->lock);
+    return given;
+}
+
+void shared_settle(struct shared *shared) {
+    pthread_mutex_lock(&shared->lock);
+    settle(shared);
+    pthread_mutex_unlock(&shared->lock);
+}
+
+void shared_each(const struct shared *shared, void (*visit)(void *context, struct ebb_pool *pool),
+                 void *context) {
+    for (uint32_t i = 0; i < shared->slot_count; i++)
+        if (shared->slots[i].pool)
+            visit(context, shared->slots[i].pool);
+}
+
+size_t ebb_pool_reclaim(struct ebb_pool *pool, bool sent_too) {
+    size_t count = 0;
+    if (!pool || !pool_is_shared(pool)) {
+        error_set(EBB_E_KIND, "pool '%s' is not shared: nothing to reclaim",
+                  pool ? pool->name : "NULL");
+        return 0;
+    }
+    struct shared *shared = pool->shared;
+    pthread_mutex_lock(&shared->lock);
+    if (shared_identify(shared) == 0) {
+        settle(shared);
+        count = shared_reclaim(shared, sent_too);
+    }
+    pthread_mutex_unlock(&shared->lock);
+    return count;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shared_owner.c - the processes at a shared pool, and which of them are alive.
+ *
+ * Each has an opening of the file that nobody else has, and with it a lock on one byte of the
+ * file, which the kernel drops when the process is gone, however it went. The byte is its index;
+ * an incarnation is counted up each time that an index is taken, and both together, the owner,
+ * stand in the words of slots. Who looks finds an owner dead if its byte is not locked, or if the
+ * incarnation is another one by now.
+ *
+ * Between a lock and the new incarnation the owner before looks alive still: that is a slot freed
+ * later, never one freed early. A pid would not do: it is used again, and means something else in
+ * each container.
+ */
+#include "base/error.h"
+#include "base/os.h"
+#include "pool/shared.h"
+
+#include <errno.h>
+
+static uint32_t index_of(uint32_t owner) {
+    return owner >> OWNER_INCARNATION_BITS;
+}
+
+/* The first byte that nobody has locked; SHARED_OWNERS: there is none, or *reason. */
+static uint32_t take_index(const struct shared *shared, int *reason) {
+    uint32_t index = 0;
+    do
+        *reason = os.file_lock(shared->life, index);
+    while (*reason == EAGAIN && ++index < SHARED_OWNERS);
+    return *reason ? SHARED_OWNERS : index;
+}
+
+static void take_incarnation(struct shared *shared, uint32_t index) {
+    _Atomic uint32_t *word = &shared->control->incarnations[index];
+    /* release: who sees it sees the lock; nobody else writes here while we have that */
+    uint32_t next = (atomic_load_explicit(word, memory_order_relaxed) + 1) % OWNER_INCARNATIONS;
+    next = next ? next : 1;
+    atomic_store_explicit(word, next, memory_order_release);
+    shared->me = index << OWNER_INCARNATION_BITS | next;
+}
+
+int shared_identify(struct shared *shared) {
+    int reason = ENOMEM;
+    if (shared->me)
+        return 0;
+    if (!os.allow(OS_OWNER) || (reason = os.file_again(shared->fd, &shared->life)) != 0) {
+        shared->life = -1;
+        return error_set(EBB_E_MEMORY, "pool '%s': its file cannot be opened once more, error %d",
+                         shared->pool->name, reason);
+    }
+    os.pass("owner: lock");
+    uint32_t index = take_index(shared, &reason);
+    if (index == SHARED_OWNERS) {
+        os.file_close(shared->life);
+        shared->life = -1;
+        return error_set(EBB_E_MEMORY, "pool '%s': no place for another process: %u have one, "
+                         "error %d", shared->pool->name, SHARED_OWNERS, reason);
+    }
+    os.pass("owner: incarnation");
+    take_incarnation(shared, index);
+    os.pass("owner: done");
+    return 0;
+}
+
+bool shared_is_alive(const struct shared *shared, uint32_t owner) {
+    uint32_t index = index_of(owner), incarnation = owner % OWNER_INCARNATIONS;
+    bool locked = true;
+    if (index == index_of(shared->me))
+        return owner == shared->me;
+    if (os.file_is_locked(shared->life, index, &locked) != 0)
+        return true; /* not known */
+    /* acquire: pairs with take_incarnation() */
+    return locked && incarnation == atomic_load_explicit(&shared->control->incarnations[index],
+                                                         memory_order_acquire);
+}
+
+void shared_forget_owner(struct shared *shared) {
+    if (shared->life >= 0)
+        os.file_close(shared->life); /* the parent has it still, and with it the lock */
+    shared->life = -1;
+    shared->me = 0;
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/* parcels.c - the contents of a region go to another process, or another thread, and come back. */
+#include "handoff/duo.h"
+#include "kit/dlpack.h"
+#include "pool/shared.h"
+
+#include <errno.h>
+
+#define SLOT_BYTES (16 * MIB)
+
+/* ---- one process ---- */
+
+static void what_is_sent_arrives(void **state) {
+    ebb_pool *pool = shared_pool(4, SLOT_BYTES);
+    for (unsigned round = 0; round < 20; round++) {
+        struct ebb_parcel parcel = send_pattern(pool, 100000 + round * 5000, round);
+        assert_states(pool, 0, 1, 0);
+        ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+        assert_non_null(lease);
+        assert_states(pool, 0, 0, 1);
+        assert_true(lease_holds(lease, 100000 + round * 5000, round));
+        ebb_lease_drop(lease);
+        assert_states(pool, 0, 0, 0);
+    }
+    pool_end(pool);
+}
+
+static void a_region_that_closes_frees_its_slot(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    for (unsigned round = 0; round < 10; round++) {
+        ebb_region region = OPEN(.pool = pool);
+        assert_true(ebb_region_is_open(region));
+        block_of(region, 3 * MIB, 64);
+        block_of(region, 30, 8);
+        assert_states(pool, 1, 0, 0);
+        assert_int_equal(ebb_region_close(region), 0);
+        assert_states(pool, 0, 0, 0);
+    }
+    pool_end(pool);
+}
+
+static void children_and_small_blocks_come_along(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root);
+    char *small = ebb_region_alloc(root, 40, 8), *below = block_of(child, 50000, 64);
+    memcpy(small, "small", 6);
+    size_t at = ebb_region_offset(root, small), there = ebb_region_offset(root, below);
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_region_send(root, below, &parcel), 0);
+    assert_false(ebb_region_is_open(child));
+    assert_int_equal(parcel.root, there);
+    assert_int_equal(parcel.bytes, 50000);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_string_equal(ebb_lease_at(lease, at, 40), "small");
+    assert_true(lease_holds(lease, 50000, 50000));
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
+static void a_region_of_many_slots_is_spread_by_growth(void **state) {
+    ebb_pool *pool = shared_pool(8, SLOT_BYTES);
+    struct ebb_parcel parcels[8];
+    for (unsigned i = 0; i < 8; i++)
+        parcels[i] = send_pattern(pool, 70000, i);
+    ebb_region none = OPEN(.pool = pool);
+    assert_false(ebb_region_is_open(none));
+    assert_int_equal(ebb_last_error(), EBB_E_SLOTS);
+    assert_text_names("8 sent");
+    for (unsigned i = 8; i-- > 0;) {
+        ebb_lease *lease = ebb_parcel_open(pool, &parcels[i]);
+        assert_true(lease_holds(lease, 70000, i));
+        ebb_lease_drop(lease);
+    }
+    pool_end(pool);
+}
+
+static void what_is_larger_than_a_slot_is_refused(void **state) {
+    ebb_pool *pool = shared_pool(1, 4 * MIB);
+    ebb_region region = OPEN(.pool = pool);
+    block_of(region, 3 * MIB, 64);
+    assert_no_block(ebb_region_alloc(region, 2 * MIB, 64), EBB_E_POOL_LIMIT);
+    assert_text_names("4194304");
+    block_of(region, 100000, 64); /* what fits still fits */
+    assert_int_equal(ebb_region_close(region), 0);
+    ebb_region hinted = OPEN(.pool = pool, .hint_bytes = 5 * MIB);
+    assert_false(ebb_region_is_open(hinted));
+    assert_int_equal(ebb_last_error(), EBB_E_POOL_LIMIT);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+/* ---- leases ---- */
+
+static void a_lease_lives_as_long_as_anybody_holds_it(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 1 * MIB, 1);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    const int64_t shape[] = {16, 1024};
+    DLManagedTensor *a = ebb_lease_export(lease, parcel.root, float32, 2, shape, NULL);
+    DLManagedTensorVersioned *b =
+        ebb_lease_export_versioned(lease, parcel.root, bytes8, 1, &(int64_t){1 << 20}, NULL);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_int_equal(a->dl_tensor.strides[0], 1024);
+    assert_int_equal(a->dl_tensor.strides[1], 1);
+    ebb_lease_drop(lease);
+    assert_refused(ebb_pool_destroy(pool), EBB_E_BUSY);
+    assert_text_names("1 leases");
+    assert_states(pool, 0, 0, 1);
+    a->deleter(a);
+    assert_true(pattern_holds(b->dl_tensor.data, 1 * MIB, 1));
+    b->deleter(b);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+static void only_what_was_sent_is_exported(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 1 * MIB, 1);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    int64_t all = (int64_t)ebb_lease_bytes(lease);
+    static const struct {
+        struct ebb_dtype dtype;
+        int ndim;
+        int64_t shape[2], strides[2];
+        size_t offset;
+        int code;
+    } wrong[] = {
+        {{EBB_FLOAT, 32, 1}, 1, {1 << 30}, {1}, 0, EBB_E_PARCEL},
+        {{EBB_FLOAT, 32, 1}, 1, {4}, {1}, SIZE_MAX - 3, EBB_E_PARCEL},
+        {{EBB_FLOAT, 32, 1}, 1, {4}, {1}, 2, EBB_E_EXCHANGE},
+        {{EBB_FLOAT, 32, 1}, 2, {4, 4}, {-1, 1}, 64, EBB_E_EXCHANGE},
+        {{EBB_FLOAT, 32, 1}, 2, {2, 4}, {INT64_MAX, 1}, 0, EBB_E_SIZE},
+        {{EBB_FLOAT, 32, 1}, 2, {INT64_MAX, 4}, {1, 1}, 0, EBB_E_SIZE},
+        {{EBB_FLOAT, 32, 1}, 1, {-1}, {1}, 0, EBB_E_SHAPE},
+        {{EBB_FLOAT, 32, 1}, 33, {1}, {1}, 0, EBB_E_SHAPE},
+        {{EBB_FLOAT, 32, 1}, -1, {1}, {1}, 0, EBB_E_SHAPE},
+        {{EBB_FLOAT, 32, 1}, 2, {2, 2}, {1 << 22, 1}, 0, EBB_E_PARCEL},
+        {{EBB_FLOAT, 31, 1}, 1, {4}, {1}, 0, EBB_E_EXCHANGE},
+        {{EBB_FLOAT, 0, 1}, 1, {4}, {1}, 0, EBB_E_DTYPE},
+        {{EBB_UINT, 8, 2}, 1, {4}, {1}, 0, EBB_E_EXCHANGE},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        DLManagedTensor *none =
+            ebb_lease_export(lease, wrong[i].offset, wrong[i].dtype, wrong[i].ndim,
+                             wrong[i].shape, wrong[i].strides);
+        assert_null(none);
+        if (ebb_last_error() != wrong[i].code)
+            print_error("%zu: %s\n", i, ebb_last_error_text());
+        assert_int_equal(ebb_last_error(), wrong[i].code);
+    }
+    DLManagedTensor *whole = ebb_lease_export(lease, 0, bytes8, 1, &all, NULL);
+    assert_non_null(whole);
+    give_back(whole);
+    all++;
+    assert_null(ebb_lease_export(lease, 0, bytes8, 1, &all, NULL));
+    assert_null(ebb_lease_at(lease, 1, (size_t)all - 1));
+    assert_non_null(ebb_lease_at(lease, 1, (size_t)all - 2));
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
+/* A device that is busy: the check says no so many times. */
+static bool device_is_done(void *context, ebb_lease *lease) {
+    int *busy = context;
+    return ebb_lease_at(lease, 0, 1) && --*busy < 0;
+}
+
+static void a_device_that_copies_keeps_the_slot(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    int busy = 2;
+    assert_int_equal(ebb_pool_set_release_check(pool, device_is_done, &busy), 0);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_refused(ebb_pool_set_release_check(pool, NULL, NULL), EBB_E_BUSY);
+    ebb_lease_drop(lease);
+    assert_states(pool, 0, 0, 1);
+    assert_int_equal(ebb_pool_reclaim(pool, true), 0); /* asked, still busy */
+    assert_states(pool, 0, 0, 1);
+    ebb_region region = OPEN(.pool = pool); /* asked, done */
+    assert_true(ebb_region_is_open(region));
+    assert_int_equal(busy, -1);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
+static void a_message_that_is_thrown_away_frees_the_slot(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    assert_int_equal(ebb_parcel_discard(pool, &parcel), 0);
+    assert_states(pool, 0, 0, 0);
+    assert_refused(ebb_parcel_discard(pool, &parcel), EBB_E_STALE);
+    pool_end(pool);
+}
+
+/* ---- two processes ---- */
+
+/* The worker's side: sends so many batches, over the pool that it was forked with. */
+static int work(ebb_pool *pool, int out, const void *context) {
+    unsigned batches = *(const unsigned *)context;
+    for (unsigned i = 0; i < batches; i++) {
+        struct ebb_parcel parcel;
+        if (!try_send(pool, 200000 + i * 1000, i, &parcel) ||
+            !write_all(out, &parcel, sizeof parcel))
+            return 1;
+    }
+    return 0;
+}
+
+static void receive(ebb_pool *pool, int in, unsigned batches) {
+    for (unsigned i = 0; i < batches; i++) {
+        struct ebb_parcel parcel;
+        assert_true(read_all(in, &parcel, sizeof parcel));
+        ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+        if (!lease)
+            print_error("%s\n", ebb_last_error_text());
+        assert_non_null(lease);
+        assert_true(lease_holds(lease, 200000 + i * 1000, i));
+        ebb_lease_drop(lease);
+    }
+}
+
+static void a_forked_worker_sends(void **state) {
+    ebb_pool *pool = ebb_pool_create(EBB_POOL_OPTIONS(.kind = EBB_KIND_SHARED, .slots = 4,
+                                                      .slot_bytes = SLOT_BYTES,
+                                                      .wait_ns = 20000000000));
+    unsigned batches = 300;
+    struct duo duo = duo_fork(pool, work, &batches);
+    receive(pool, duo.in, batches);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+static void a_worker_that_was_executed_attaches(void **state) {
+    ebb_pool *pool = shared_pool(16, SLOT_BYTES);
+    struct duo duo = duo_execute(pool, "10");
+    receive(pool, duo.in, 10);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+static void what_a_dead_worker_had_is_reclaimed(void **state) {
+    ebb_pool *pool = shared_pool(4, SLOT_BYTES);
+    struct duo duo = duo_fork(pool, die_with_three, NULL);
+    struct ebb_parcel parcel;
+    assert_true(read_all(duo.in, &parcel, sizeof parcel));
+    assert_int_equal(duo_end(&duo), 9);
+    assert_states(pool, 1, 1, 1);
+    assert_int_equal(ebb_pool_reclaim(pool, false), 2);
+    assert_states(pool, 0, 1, 0);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel); /* its message came through */
+    assert_true(lease_holds(lease, 5000, 7));
+    ebb_lease_drop(lease);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+static void what_the_dead_sent_goes_last(void **state) {
+    ebb_pool *pool = shared_pool(3, SLOT_BYTES);
+    struct duo duo = duo_fork(pool, die_with_three, NULL);
+    struct ebb_parcel parcel;
+    assert_true(read_all(duo.in, &parcel, sizeof parcel));
+    assert_int_equal(duo_end(&duo), 9);
+    ebb_region first = OPEN(.pool = pool), second = OPEN(.pool = pool);
+    assert_true(ebb_region_is_open(first) && ebb_region_is_open(second));
+    assert_states(pool, 2, 1, 0);
+    ebb_region third = OPEN(.pool = pool);
+    assert_true(ebb_region_is_open(third));
+    assert_states(pool, 3, 0, 0);
+    assert_null(ebb_parcel_open(pool, &parcel));
+    assert_int_equal(ebb_last_error(), EBB_E_STALE);
+    ebb_region_close(first);
+    ebb_region_close(second);
+    ebb_region_close(third);
+    assert_null(ebb_parcel_open(pool, &parcel));
+    pool_end(pool);
+}
+
+int main(int count, char **arguments) {
+    if (count == 4 && strcmp(arguments[1], "--worker") == 0)
+        return duo_executed(arguments[2], arguments[3], work);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_sent_arrives),
+        cmocka_unit_test(a_region_that_closes_frees_its_slot),
+        cmocka_unit_test(children_and_small_blocks_come_along),
+        cmocka_unit_test(a_region_of_many_slots_is_spread_by_growth),
+        cmocka_unit_test(what_is_larger_than_a_slot_is_refused),
+        cmocka_unit_test(a_lease_lives_as_long_as_anybody_holds_it),
+        cmocka_unit_test(only_what_was_sent_is_exported),
+        cmocka_unit_test(a_device_that_copies_keeps_the_slot),
+        cmocka_unit_test(a_message_that_is_thrown_away_frees_the_slot),
+        cmocka_unit_test(a_forked_worker_sends),
+        cmocka_unit_test(a_worker_that_was_executed_attaches),
+        cmocka_unit_test(what_a_dead_worker_had_is_reclaimed),
+        cmocka_unit_test(what_the_dead_sent_goes_last),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
