@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/* forks.c - a forked child: what was its parent's stays its parent's. */
+#include "handoff/duo.h"
+#include "kit/dlpack.h"
+#include "pool/shared.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SLOT_BYTES (4 * MIB)
+
+struct inherited {
+    ebb_lease *lease;
+    DLManagedTensor *tensor;
+    ebb_region region;
+    void *block;
+};
+
+#define EXPECT(claim) \
+    do { \
+        if (!(claim)) { \
+            print_error("child, line %d: %s\n", __LINE__, ebb_last_error_text()); \
+            return __LINE__ % 200 + 1; \
+        } \
+    } while (0)
+
+/* Drops and closes all that it inherited, then works for itself. */
+static int be_child(ebb_pool *pool, int out, const void *context) {
+    const struct inherited *inherited = context;
+    struct ebb_parcel parcel;
+    EXPECT(lease_holds(inherited->lease, 70000, 3));
+    EXPECT(ebb_region_send(inherited->region, NULL, &parcel) == EBB_E_STALE);
+    EXPECT(ebb_pool_destroy(pool) == EBB_E_BUSY);
+    EXPECT(ebb_region_close(inherited->region) == 0);
+    EXPECT(ebb_pool_destroy(pool) == EBB_E_BUSY); /* leases that it could still read */
+    give_back(inherited->tensor);
+    for (unsigned i = 0; i < 5; i++) {
+        EXPECT(try_send(pool, 100000 + i, i, &parcel));
+        ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+        EXPECT(lease && lease_holds(lease, 100000 + i, i));
+        ebb_lease_drop(lease);
+    }
+    ebb_lease_drop(inherited->lease);
+    EXPECT(try_send(pool, 5000, 9, &parcel) && write_all(out, &parcel, sizeof parcel));
+    EXPECT(ebb_pool_reclaim(pool, true) == 0); /* its parent lives, and so does what it has */
+    EXPECT(ebb_pool_destroy(pool) == 0);
+    return 0;
+}
+
+static void a_child_leaves_its_parent_alone(void **state) {
+    ebb_pool *pool = shared_pool(4, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 70000, 3);
+    struct inherited inherited = {.lease = ebb_parcel_open(pool, &parcel)};
+    inherited.tensor = ebb_lease_export(inherited.lease, parcel.root, bytes8, 1,
+                                        &(int64_t){70000}, NULL);
+    inherited.region = OPEN(.pool = pool);
+    inherited.block = block_of(inherited.region, 90000, 64);
+    struct duo duo = duo_fork(pool, be_child, &inherited);
+    struct ebb_parcel from_child;
+    bool got = read_all(duo.in, &from_child, sizeof from_child);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_true(got);
+    assert_states(pool, 1, 1, 1);
+    assert_true(lease_holds(inherited.lease, 70000, 3));
+    assert_true(pattern_holds(inherited.block, 90000, 90000));
+    give_back(inherited.tensor);
+    assert_states(pool, 1, 1, 1);
+    ebb_lease_drop(inherited.lease);
+    ebb_lease *lease = ebb_parcel_open(pool, &from_child); /* its pool is gone, its message is not */
+    assert_true(lease_holds(lease, 5000, 9));
+    ebb_lease_drop(lease);
+    struct ebb_parcel own;
+    assert_int_equal(ebb_region_send(inherited.region, inherited.block, &own), 0);
+    lease = ebb_parcel_open(pool, &own);
+    assert_true(lease_holds(lease, 90000, 90000));
+    ebb_lease_drop(lease);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+/* A parent that dies is dead, though its child has all its descriptors. */
+static int die_before_the_child(ebb_pool *pool, int out, const void *context) {
+    struct ebb_parcel parcel;
+    ebb_region region = OPEN(.pool = pool);
+    pid_t grandchild;
+    if (!try_send(pool, 5000, 1, &parcel) || !ebb_parcel_open(pool, &parcel) ||
+        !ebb_region_is_open(region))
+        return 1;
+    grandchild = fork();
+    if (grandchild == 0) {
+        write_all(out, "g", 1);
+        usleep(400000);
+        _exit(0);
+    }
+    usleep(50000); /* the grandchild is up */
+    return 0;
+}
+
+static void a_child_does_not_keep_its_parent_alive(void **state) {
+    ebb_pool *pool = shared_pool(4, SLOT_BYTES);
+    struct duo duo = duo_fork(pool, die_before_the_child, NULL);
+    char byte;
+    assert_true(read_all(duo.in, &byte, 1));
+    int status;
+    assert_int_equal(waitpid(duo.child, &status, 0), duo.child);
+    assert_states(pool, 1, 0, 1);
+    assert_int_equal(ebb_pool_reclaim(pool, false), 2);
+    assert_states(pool, 0, 0, 0);
+    close(duo.in);
+    pool_end(pool);
+}
+
+/* Generations of children, each with a lease of its own in the same slot. */
+static int be_generation(ebb_pool *pool, int out, const void *context) {
+    const unsigned *left = context;
+    struct ebb_parcel parcel;
+    EXPECT(try_send(pool, 30000, *left, &parcel));
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    EXPECT(lease);
+    if (*left) {
+        unsigned less = *left - 1;
+        pid_t child = fork();
+        if (child == 0) {
+            ebb_lease_drop(lease); /* the parent's: nothing */
+            _exit(be_generation(pool, out, &less));
+        }
+        int status;
+        waitpid(child, &status, 0);
+        EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    EXPECT(lease_holds(lease, 30000, *left));
+    ebb_lease_drop(lease);
+    return 0;
+}
+
+static void generations_of_children_work(void **state) {
+    ebb_pool *pool = shared_pool(8, SLOT_BYTES);
+    unsigned depth = 5;
+    struct duo duo = duo_fork(pool, be_generation, &depth);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_leaves_its_parent_alone),
+        cmocka_unit_test(a_child_does_not_keep_its_parent_alive),
+        cmocka_unit_test(generations_of_children_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/* memory.c - what shared pools cost the system: a steady loop nothing, a full system an error. */
+#include "base/os.h"
+#include "handoff/duo.h"
+#include "kit/dlpack.h"
+#include "pool/shared.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SLOT_BYTES (64 * MIB)
+
+/* ---- the system says no ---- */
+
+static struct os_table real;
+static size_t room; /* bytes of files that the system still has */
+
+static int back_little(int fd, size_t offset, size_t bytes) {
+    if (bytes > room)
+        return ENOSPC;
+    room -= bytes;
+    return real.file_back(fd, offset, bytes);
+}
+
+static void a_full_system_is_an_error(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    real = os;
+    room = 3 * MIB;
+    os.file_back = back_little;
+    ebb_region region = OPEN(.pool = pool);
+    void *block = block_of(region, 2 * MIB, 64);
+    struct ebb_region_stats before = stats_of(region);
+    assert_no_block(ebb_region_alloc(region, 2 * MIB, 64), EBB_E_NO_SPACE);
+    assert_text_names("error 28");
+    struct ebb_region_stats after = stats_of(region);
+    assert_memory_equal(&before, &after, sizeof before);
+    ebb_region hinted = OPEN(.pool = pool, .hint_bytes = 5 * MIB);
+    assert_false(ebb_region_is_open(hinted));
+    assert_int_equal(ebb_last_error(), EBB_E_NO_SPACE);
+    block_of(region, 200000, 64); /* what there is can be had */
+    os.file_back = real.file_back;
+    block_of(region, 20 * MIB, 64);
+    assert_true(pattern_holds(block, 2 * MIB, (unsigned)(2 * MIB)));
+    assert_int_equal(ebb_region_close(region), 0);
+    room = 0;
+    os.file_back = back_little;
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED), EBB_E_NO_SPACE);
+    os = real;
+    pool_end(pool);
+}
+
+static int populate_nothing(void *addr, size_t bytes) {
+    return ENOMEM;
+}
+
+/* Pages that somebody said are there are not: who opens learns it before he touches them. */
+static void pages_that_are_missing_are_an_error(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    ebb_pool *again = ebb_pool_attach(ebb_pool_descriptor(pool), NULL);
+    assert_non_null(again);
+    real = os;
+    os.populate = populate_nothing;
+    assert_null(ebb_parcel_open(again, &parcel));
+    assert_int_equal(ebb_last_error(), EBB_E_NO_SPACE);
+    os = real;
+    ebb_lease *lease = ebb_parcel_open(again, &parcel); /* as good as it was */
+    assert_true(lease_holds(lease, 5000, 1));
+    ebb_lease_drop(lease);
+    assert_int_equal(ebb_pool_destroy(again), 0);
+    pool_end(pool);
+}
+
+/* ---- a steady loop ---- */
+
+static unsigned calls;
+
+static int count_back(int fd, size_t offset, size_t bytes) {
+    calls++;
+    return real.file_back(fd, offset, bytes);
+}
+
+static int count_map(int fd, size_t offset, void *addr, size_t bytes) {
+    calls++;
+    return real.file_map(fd, offset, addr, bytes);
+}
+
+static int count_populate(void *addr, size_t bytes) {
+    calls++;
+    return real.populate(addr, bytes);
+}
+
+static int count_lock(int fd, size_t byte, bool *locked) {
+    calls++;
+    return real.file_is_locked(fd, byte, locked);
+}
+
+static void count_wake(const void *word) {
+    calls++;
+    real.wake(word);
+}
+
+static void count_calls(void) {
+    real = os;
+    calls = 0;
+    os.file_back = count_back;
+    os.file_map = count_map;
+    os.populate = count_populate;
+    os.file_is_locked = count_lock;
+    os.wake = count_wake;
+}
+
+static unsigned count_descriptors(void) {
+    unsigned count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static long faults(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+static void loop(ebb_pool *pool, unsigned rounds) {
+    for (unsigned i = 0; i < rounds; i++) {
+        ebb_region region = OPEN(.pool = pool);
+        size_t bytes = 10 * MIB - (i % 7) * 100000;
+        char *block = ebb_region_alloc(region, bytes, 256);
+        memset(block, (int)i, bytes);
+        struct ebb_parcel parcel;
+        assert_int_equal(ebb_region_send(region, block, &parcel), 0);
+        ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+        DLManagedTensor *tensor =
+            ebb_lease_export(lease, parcel.root, bytes8, 1, &(int64_t){(int64_t)bytes}, NULL);
+        ebb_lease_drop(lease);
+        assert_int_equal(((char *)tensor->dl_tensor.data)[bytes - 1], (char)i);
+        give_back(tensor);
+    }
+}
+
+static void a_steady_loop_asks_nothing_of_the_system(void **state) {
+    ebb_pool *pool = shared_pool(8, SLOT_BYTES);
+    loop(pool, 20);
+    unsigned descriptors = count_descriptors();
+    long before = faults();
+    count_calls();
+    loop(pool, 100);
+    os = real;
+    assert_int_equal(calls, 0);
+    assert_in_range(faults() - before, 0, 40); /* of a hundred batches; sanitizers have some */
+    assert_int_equal(count_descriptors(), descriptors);
+    pool_end(pool);
+}
+
+/* ---- pages go back ---- */
+
+static size_t file_bytes(ebb_pool *pool) {
+    struct stat stat;
+    assert_int_equal(fstat(ebb_pool_descriptor(pool), &stat), 0);
+    return (size_t)stat.st_blocks * 512;
+}
+
+static void a_trim_gives_pages_back(void **state) {
+    ebb_pool *pool = shared_pool(4, SLOT_BYTES);
+    struct ebb_parcel parcels[3];
+    for (unsigned i = 0; i < 3; i++)
+        parcels[i] = send_pattern(pool, 10 * MIB, i);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(ebb_parcel_discard(pool, &parcels[i]), 0);
+    size_t before = file_bytes(pool), remaining;
+    assert_true(before >= 30 * MIB);
+    assert_in_range(ebb_pool_trim(pool, 15 * MIB), 10 * MIB, 12 * MIB);
+    assert_in_range(before - file_bytes(pool), 10 * MIB, 12 * MIB);
+    assert_in_range(ebb_pool_trim_within(pool, 0, 1000000000, &remaining), 10 * MIB, 12 * MIB);
+    assert_int_equal(remaining, 0);
+    assert_in_range(file_bytes(pool), 10 * MIB, 12 * MIB); /* that was sent, and is untouched */
+    assert_int_equal(ebb_pool_trim(pool, 0), 0);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcels[2]);
+    assert_true(lease_holds(lease, 10 * MIB, 2));
+    ebb_lease_drop(lease);
+    for (unsigned i = 0; i < 4; i++)
+        parcels[i % 3] = send_pattern(pool, 9 * MIB, i); /* trimmed slots serve again */
+    pool_end(pool);
+}
+
+/* What one process trimmed another one finds gone, and allocates again. */
+static void trims_of_others_are_noticed(void **state) {
+    ebb_pool *here = shared_pool(1, SLOT_BYTES);
+    ebb_pool *there = ebb_pool_attach(ebb_pool_descriptor(here), NULL);
+    for (unsigned round = 0; round < 5; round++) {
+        struct ebb_parcel parcel = send_pattern(here, 5 * MIB, round);
+        ebb_lease *lease = ebb_parcel_open(there, &parcel);
+        assert_true(lease_holds(lease, 5 * MIB, round));
+        assert_int_equal(ebb_pool_trim(here, 0), 0); /* held */
+        ebb_lease_drop(lease);
+        assert_in_range(ebb_pool_trim(there, 0), 5 * MIB, 6 * MIB);
+        assert_in_range(file_bytes(here), 0, 32 * 1024);
+    }
+    assert_int_equal(ebb_pool_destroy(there), 0);
+    pool_end(here);
+}
+
+/* ---- exports and slots ---- */
+
+static void an_export_keeps_the_slot_of_its_region(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    DLManagedTensor *managed = share(tensor_of_bytes(region, 100000));
+    struct ebb_parcel parcel;
+    assert_refused(ebb_region_send(region, NULL, &parcel), EBB_E_BUSY);
+    assert_text_names("1 exports");
+    assert_true(ebb_region_is_open(region));
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_states(pool, 1, 0, 0);
+    assert_refused(ebb_pool_destroy(pool), EBB_E_BUSY);
+    ebb_region none = OPEN(.pool = pool);
+    assert_false(ebb_region_is_open(none));
+    assert_true(export_holds(managed));
+    give_back(managed);
+    none = OPEN(.pool = pool);
+    assert_true(ebb_region_is_open(none));
+    assert_int_equal(ebb_region_close(none), 0);
+    pool_end(pool);
+}
+
+static void misuse_is_refused(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root), host = OPEN(.name = "host");
+    void *block = block_of(host, 5000, 64), *mine = block_of(root, 5000, 64);
+    struct ebb_parcel parcel;
+    assert_refused(ebb_region_send(host, NULL, &parcel), EBB_E_KIND);
+    assert_refused(ebb_region_send(child, NULL, &parcel), EBB_E_ARGUMENT);
+    assert_refused(ebb_region_send(root, NULL, NULL), EBB_E_ARGUMENT);
+    assert_refused(ebb_region_send(root, block, &parcel), EBB_E_FOREIGN);
+    assert_refused(ebb_region_send(root, (char *)mine + 64, &parcel), EBB_E_INTERIOR);
+    assert_int_equal(ebb_region_offset(root, block), SIZE_MAX);
+    assert_int_equal(ebb_last_error(), EBB_E_FOREIGN);
+    assert_int_equal(ebb_region_offset(host, block), SIZE_MAX);
+    assert_int_equal(ebb_last_error(), EBB_E_KIND);
+    assert_int_equal(ebb_region_release(root, mine), 0);
+    assert_int_not_equal(ebb_region_send(root, mine, &parcel), 0);
+    assert_true(ebb_region_is_open(root) && ebb_region_is_open(child));
+    assert_refused(ebb_pool_destroy(pool), EBB_E_BUSY);
+    assert_int_equal(ebb_region_send(root, NULL, &parcel), 0);
+    assert_refused(ebb_region_send(root, NULL, &parcel), EBB_E_STALE);
+    assert_int_equal(ebb_region_offset(root, mine), SIZE_MAX);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_null(ebb_lease_root(lease, NULL));
+    ebb_lease_drop(lease);
+    ebb_lease_drop(NULL);
+    ebb_region_close(host);
+    pool_end(pool);
+}
+
+/* Options of a shared pool hold for each of its regions. */
+static void limits_hold_for_each_region(void **state) {
+    ebb_pool *pool = ebb_pool_create(EBB_POOL_OPTIONS(.kind = EBB_KIND_SHARED, .slots = 2,
+                                                      .slot_bytes = SLOT_BYTES,
+                                                      .limit_reserved_bytes = 4 * MIB));
+    ebb_region a = OPEN(.pool = pool), b = OPEN(.pool = pool);
+    block_of(a, 3 * MIB, 64);
+    block_of(b, 3 * MIB, 64);
+    assert_no_block(ebb_region_alloc(a, 3 * MIB, 64), EBB_E_POOL_LIMIT);
+    struct ebb_pool_stats stats = pool_stats_of(pool);
+    assert_int_equal(stats.open_regions, 2);
+    assert_true(stats.used.current >= 6 * MIB);
+    ebb_region_close(a);
+    ebb_region_close(b);
+    pool_end(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_system_is_an_error),
+        cmocka_unit_test(pages_that_are_missing_are_an_error),
+        cmocka_unit_test(a_steady_loop_asks_nothing_of_the_system),
+        cmocka_unit_test(a_trim_gives_pages_back),
+        cmocka_unit_test(trims_of_others_are_noticed),
+        cmocka_unit_test(an_export_keeps_the_slot_of_its_region),
+        cmocka_unit_test(misuse_is_refused),
+        cmocka_unit_test(limits_hold_for_each_region),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

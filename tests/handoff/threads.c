@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+/* threads.c - regions go from thread to thread, and threads share leases. */
+#include "handoff/duo.h"
+#include "kit/dlpack.h"
+#include "pool/shared.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define SLOT_BYTES (4 * MIB)
+#define THREADS 4
+
+/* ---- hand over ---- */
+
+struct parcel_of_thread {
+    ebb_region region;
+    char *block;
+    bool right;
+};
+
+static void *go_on(void *context) {
+    struct parcel_of_thread *work = context;
+    char *more = ebb_region_alloc(work->region, 70000, 64), *small;
+    work->right = more && pattern_holds(work->block, 50000, 50000);
+    for (unsigned i = 0; i < 2000; i++)
+        work->right &= (small = ebb_region_alloc(work->region, 40, 8)) != NULL && (*small = 1);
+    work->right &= ebb_region_release(work->region, work->block) == 0;
+    work->right &= ebb_region_close(work->region) == 0;
+    return NULL;
+}
+
+static void in_a_thread(struct parcel_of_thread *work) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, go_on, work), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(work->right);
+}
+
+static void a_root_is_handed_over(void **state) {
+    struct stage *stage = *state;
+    ebb_region root = OPEN(.pool = stage->pool), child = OPEN(.parent = root);
+    struct parcel_of_thread work = {.block = block_of(root, 50000, 64)};
+    block_of(child, 5000, 64);
+    uint64_t opened = pool_stats_of(stage->pool).opened_regions;
+    work.region = ebb_region_hand_over(root);
+    assert_true(ebb_region_is_open(work.region));
+    assert_false(ebb_region_is_open(root));
+    assert_true(ebb_region_is_open(child));
+    assert_int_equal(pool_stats_of(stage->pool).opened_regions, opened);
+    assert_false(ebb_region_is_open(ebb_region_hand_over(root)));
+    assert_int_equal(ebb_last_error(), EBB_E_STALE);
+    assert_null(ebb_region_alloc(root, 16, 16));
+    in_a_thread(&work);
+    assert_false(ebb_region_is_open(child));
+}
+
+static void a_child_is_cut_off(void **state) {
+    struct stage *stage = *state;
+    ebb_region top = OPEN(.parent = stage->root, .limit_bytes = 10 * MIB);
+    ebb_region child = OPEN(.parent = top), below = OPEN(.parent = child, .limit_bytes = MIB);
+    uint64_t before = stats_of(top).subtree_used;
+    struct parcel_of_thread work = {.block = block_of(child, 50000, 64)};
+    block_of(below, 5000, 64);
+    block_of(below, 50, 8);
+    work.region = ebb_region_hand_over(child);
+    assert_true(ebb_region_is_open(work.region));
+    assert_false(ebb_region_is_open(ebb_region_parent(work.region)));
+    assert_true(ebb_region_is_ancestor(work.region, below));
+    assert_false(ebb_region_is_ancestor(top, below));
+    assert_int_equal(stats_of(top).children, 0);
+    assert_int_equal(stats_of(top).subtree_used, before);
+    assert_no_block(ebb_region_alloc(below, 2 * MIB, 64), EBB_E_REGION_LIMIT);
+    block_of(work.region, 20 * MIB, 64); /* the ancestor's budget is another's now */
+    ebb_check_pool(stage->pool);
+    assert_int_equal(ebb_region_close(top), 0);
+    in_a_thread(&work);
+    assert_false(ebb_region_is_open(below));
+}
+
+static void what_leads_outside_is_not_handed_over(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root), other = OPEN(.pool = stage->pool);
+    struct ebb_tensor *tensor = tensor_of_bytes(stage->root, 5000);
+    struct ebb_tensor *view = ebb_tensor_view(child, tensor, 1, &(int64_t){10}, &(int64_t){1}, 0);
+    assert_non_null(view);
+    assert_false(ebb_region_is_open(ebb_region_hand_over(child)));
+    assert_int_equal(ebb_last_error(), EBB_E_BORROWED);
+    assert_true(ebb_region_is_open(child));
+    assert_int_equal(ebb_object_end(view), 0);
+    assert_int_equal(ebb_object_borrow(tensor, other), 0);
+    assert_false(ebb_region_is_open(ebb_region_hand_over(other)));
+    assert_int_equal(ebb_last_error(), EBB_E_BORROWED);
+    assert_false(ebb_region_is_open(ebb_region_hand_over(stage->root)));
+    assert_int_equal(ebb_object_return(tensor), 0);
+    other = ebb_region_hand_over(other);
+    assert_true(ebb_region_is_open(other));
+    void *survivor = block_of(child, 500000, 64);
+    struct ebb_survivor list = survivor_of(survivor, EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_promote(child, stage->root, &list, 1, NULL), 0);
+    assert_false(ebb_region_is_open(ebb_region_hand_over(child)));
+    assert_int_equal(ebb_last_error(), EBB_E_BUSY);
+    assert_int_equal(ebb_region_close(other), 0);
+    assert_int_equal(ebb_region_close(child), 0);
+}
+
+/* ---- leases ---- */
+
+struct crowd {
+    ebb_pool *pool;
+    ebb_lease *lease;
+    atomic_uint turns, wrong;
+};
+
+static void *hold_and_drop(void *context) {
+    struct crowd *crowd = context;
+    DLManagedTensor *tensors[20];
+    for (unsigned turn = 0; turn < 200; turn++) {
+        for (unsigned i = 0; i < 20; i++) {
+            tensors[i] = ebb_lease_export(crowd->lease, 0, bytes8, 1, &(int64_t){5000}, NULL);
+            crowd->wrong += !tensors[i] || !pattern_holds(tensors[i]->dl_tensor.data, 5000, 1);
+        }
+        for (unsigned i = 0; i < 20; i++)
+            give_back(tensors[i]);
+    }
+    ebb_lease_drop(crowd->lease);
+    return NULL;
+}
+
+static void threads_share_a_lease(void **state) {
+    struct crowd crowd = {.pool = shared_pool(2, SLOT_BYTES)};
+    struct ebb_parcel parcel = send_pattern(crowd.pool, 5000, 1);
+    pthread_t threads[THREADS];
+    crowd.lease = ebb_parcel_open(crowd.pool, &parcel);
+    for (unsigned i = 0; i < THREADS; i++) {
+        ebb_lease_hold(crowd.lease);
+        assert_int_equal(pthread_create(&threads[i], NULL, hold_and_drop, &crowd), 0);
+    }
+    ebb_lease_drop(crowd.lease);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(crowd.wrong, 0);
+    assert_states(crowd.pool, 0, 0, 0);
+    pool_end(crowd.pool);
+}
+
+/* Each sends, and opens what it sent or leaves that to others: one queue of one place. */
+static _Atomic(struct ebb_parcel *) queue;
+
+static void *send_and_receive(void *context) {
+    struct crowd *crowd = context;
+    struct ebb_parcel mine, *other;
+    for (unsigned turn = 0; turn < 300; turn++) {
+        if (!try_send(crowd->pool, 3000, 3000, &mine)) {
+            crowd->wrong++;
+            continue;
+        }
+        struct ebb_parcel *box = malloc(sizeof *box);
+        *box = mine;
+        if ((other = atomic_exchange(&queue, box)) == NULL)
+            continue;
+        ebb_lease *lease = ebb_parcel_open(crowd->pool, other);
+        crowd->wrong += !lease || !lease_holds(lease, 3000, 3000);
+        ebb_lease_drop(lease);
+        free(other);
+    }
+    return NULL;
+}
+
+static void threads_send_to_each_other(void **state) {
+    struct crowd crowd = {.pool = shared_pool(16, SLOT_BYTES)};
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, send_and_receive, &crowd), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(crowd.wrong, 0);
+    struct ebb_parcel *last = atomic_exchange(&queue, NULL);
+    assert_int_equal(ebb_parcel_discard(crowd.pool, last), 0);
+    free(last);
+    assert_states(crowd.pool, 0, 0, 0);
+    pool_end(crowd.pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(a_root_is_handed_over),
+        STAGED(a_child_is_cut_off),
+        STAGED(what_leads_outside_is_not_handed_over),
+        cmocka_unit_test(threads_share_a_lease),
+        cmocka_unit_test(threads_send_to_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
