@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The current region of a thread or task, and what is made in it.
+
+The functions here are for code that cannot pass a region along, above all functions that collate.
+Without a current region they make ordinary tensors, so such code works anywhere.
+"""
+
+import contextvars
+import sys
+
+from ._ebb import Error
+
+_current = contextvars.ContextVar("ebb.current", default=None)
+
+SMALL = 4096  # bytes up to which a copy is cheaper than to be born in the region
+
+
+def current():
+    """The region that was entered last and not left, in this thread or task; None if there is none.
+
+    A region is entered by `with region`, `with ebb.step(...)`, and by ebb.Collate.
+    """
+    region = _current.get()
+    return region if region is not None and region.is_open else None
+
+
+def enter(region):
+    return _current.set(region)
+
+
+def leave(token):
+    _current.reset(token)
+
+
+def is_of_torch(dtype):
+    """Whether results of that dtype are torch's: else they are numpy's."""
+    if dtype is None or isinstance(dtype, str):
+        return "torch" in sys.modules
+    return type(dtype).__module__.partition(".")[0] == "torch"
+
+
+def _library_dtype(dtype, of_torch):
+    if of_torch:
+        import torch
+        return getattr(torch, dtype) if isinstance(dtype, str) else dtype or torch.float32
+    import numpy
+    return numpy.dtype("float32" if dtype is None else dtype)
+
+
+def _plain(shape, dtype, of_torch, zeroed):
+    if of_torch:
+        import torch
+        return (torch.zeros if zeroed else torch.empty)(shape, dtype=dtype)
+    import numpy
+    return (numpy.zeros if zeroed else numpy.empty)(shape, dtype)
+
+
+def _make(shape, dtype, zeroed):
+    of_torch = is_of_torch(dtype)
+    dtype = _library_dtype(dtype, of_torch)
+    region = current()
+    if region is None:
+        return _plain(shape, dtype, of_torch, zeroed)
+    try:
+        made = (region.zeros if zeroed else region.empty)(shape, dtype)
+    except (Error, TypeError):
+        # A batch that outgrows its region, or elements that ebb has no name for, are made beside
+        # it and find their way; a region of the user's says what is wrong.
+        if not getattr(region, "_lenient", False):
+            raise
+        return _plain(shape, dtype, of_torch, zeroed)
+    return made.torch() if of_torch else made.numpy()
+
+
+def empty(shape, dtype=None):
+    """A torch.Tensor or numpy.ndarray in the current region, contents undefined.
+
+    torch's if the dtype is torch's, numpy's if it is numpy's; if it is None (float32) or a name,
+    torch's if torch is loaded. Without a current region: an ordinary one.
+    """
+    return _make(shape, dtype, False)
+
+
+def zeros(shape, dtype=None):
+    """As ebb.empty(), all zero."""
+    return _make(shape, dtype, True)
+
+
+def _stack_torch(tensors):
+    import torch
+    first = tensors[0]
+    plain = all(type(tensor) is torch.Tensor and tensor.dtype == first.dtype
+                and tensor.layout == torch.strided and tensor.is_cpu and not tensor.requires_grad
+                for tensor in tensors)
+    if not plain or len(tensors) * first.numel() * first.element_size() <= SMALL:
+        return torch.stack(tensors, 0)
+    return torch.stack(tensors, 0, out=empty((len(tensors), *first.shape), first.dtype))
+
+
+def _stack_numpy(arrays):
+    import numpy
+    first = arrays[0]
+    plain = all(type(array) is numpy.ndarray and array.dtype == first.dtype
+                and array.shape == first.shape for array in arrays)
+    if not plain or first.dtype.kind not in "fiubc" or len(arrays) * first.nbytes <= SMALL:
+        return numpy.stack(arrays)
+    return numpy.stack(arrays, out=empty((len(arrays), *first.shape), first.dtype))
+
+
+def stack(tensors):
+    """Tensors of torch, or arrays of numpy, as one with a new first dimension.
+
+    The result is made in the current region if there is one. Errors are torch's and numpy's.
+    """
+    tensors = list(tensors)
+    if current() is None or not tensors:
+        if tensors and not is_of_torch(type(tensors[0])) and not _is_tensor(tensors[0]):
+            import numpy
+            return numpy.stack(tensors)
+        import torch
+        return torch.stack(tensors, 0)
+    return _stack_torch(tensors) if _is_tensor(tensors[0]) else _stack_numpy(tensors)
+
+
+def _is_tensor(value):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _in_region(make, otherwise):
+    """What `make` returns for the current region; without one, or if it is full, otherwise()."""
+    region = current()
+    if region is None:
+        return otherwise()
+    try:
+        return make(region)
+    except Error:
+        if not getattr(region, "_lenient", False):
+            raise
+        return otherwise()
+
+
+def pack_sequence(sequences, enforce_sorted=True):
+    """torch.nn.utils.rnn.pack_sequence(), one copy, made in the current region."""
+    from torch.nn.utils import rnn
+
+    def make(region):
+        parts = region.pack(sequences, enforce_sorted=enforce_sorted)
+        return rnn.PackedSequence(*(part if part is None else part.torch() for part in parts))
+
+    return _in_region(make, lambda: rnn.pack_sequence(sequences, enforce_sorted))
+
+
+def pad_sequence(sequences, batch_first=False, padding_value=0.0):
+    """torch.nn.utils.rnn.pad_sequence(), made in the current region."""
+    from torch.nn.utils import rnn
+    return _in_region(
+        lambda region: region.pad(sequences, padding=padding_value,
+                                  batch_first=batch_first).torch(),
+        lambda: rnn.pad_sequence(sequences, batch_first, padding_value))

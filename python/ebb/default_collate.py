@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""default_collate(): torch's structure, stacked straight into the current region."""
+
+import collections.abc
+import sys
+
+from .current import stack
+
+_torch_map = None
+
+
+def _stack_tensors(batch, *, collate_fn_map=None):
+    return stack(batch)
+
+
+def _torch_collate(batch):
+    global _torch_map
+    from torch.utils.data._utils import collate as torchs
+    if _torch_map is None:
+        import torch
+        _torch_map = {**torchs.default_collate_fn_map, torch.Tensor: _stack_tensors}
+    return torchs.collate(batch, collate_fn_map=_torch_map)
+
+
+def _remake(cls, values, otherwise):
+    try:
+        return cls(values)
+    except TypeError:
+        return otherwise(values)
+
+
+def _numpy_collate(batch):
+    import numpy
+    first = batch[0]
+    if isinstance(first, numpy.ndarray):
+        return stack(batch)
+    if isinstance(first, (bool, int, float, complex, numpy.number, numpy.bool_)):
+        return numpy.asarray(batch)
+    if isinstance(first, (str, bytes)):
+        return batch
+    if isinstance(first, collections.abc.Mapping):
+        parts = {key: _numpy_collate([sample[key] for sample in batch]) for key in first}
+        return _remake(type(first), parts, dict)
+    if isinstance(first, collections.abc.Sequence):
+        if any(len(sample) != len(first) for sample in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        parts = [_numpy_collate(list(part)) for part in zip(*batch)]
+        if hasattr(first, "_fields"):
+            return type(first)(*parts)
+        return parts if isinstance(first, tuple) else _remake(type(first), parts, list)
+    raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or "
+                    f"lists; found {type(first)}")
+
+
+def default_collate(batch):
+    """What torch.utils.data.default_collate() returns, made in the current region.
+
+    Where torch is not loaded, the same structure of numpy's arrays.
+    """
+    return _torch_collate(batch) if "torch" in sys.modules else _numpy_collate(batch)
+
+
+default_collate.__module__ = "ebb"

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches cross from loader workers to the trainer: Collate, and the Parcel that it returns.
+
+    worker   inner(samples), in a region of a shared pool -> Writer -> Parcel
+    queue    torch's own: the Parcel pickles to a call of ebb._open with some 20 bytes
+    trainer  ebb._open() -> the batch, whose tensors hold the region
+"""
+
+import gc
+import sys
+
+from . import structure
+from ._ebb import Error, open_parcel
+from .current import enter, leave
+from .default_collate import default_collate
+from .pool import Pool, shared_pools
+from .region import Region
+
+
+def _open(parcel):
+    """Opens a batch that another process sent. Pickles of Parcel call this."""
+    for pool in shared_pools():
+        try:
+            return open_parcel(pool, parcel, structure.read)
+        except Error as error:
+            if error.name != "EBB_E_PARCEL":
+                raise
+            refused = error
+    raise refused if "refused" in locals() else LookupError(
+        "a batch came, but this process has no shared pool: it must be made before the workers")
+
+
+def _nothing(stream, buffers):
+    return None
+
+
+class Parcel:
+    """A batch that was sent: pickle it once, to whom it is for, or open() it here, once.
+
+    In the process that unpickles it the batch itself arrives. One that is dropped gives its
+    region back.
+    """
+
+    __slots__ = ("_pool", "_bytes")
+
+    def __init__(self, pool, parcel):
+        self._pool, self._bytes = pool, parcel
+
+    def open(self):
+        """The batch. Its tensors hold the region; it is used again when the last is dropped."""
+        parcel, self._bytes = self._bytes, None
+        if parcel is None:
+            raise ValueError("the parcel was opened or sent before")
+        return open_parcel(self._pool, parcel, structure.read)
+
+    def __reduce__(self):
+        parcel, self._bytes = self._bytes, None
+        if parcel is None:
+            raise ValueError("the parcel was opened or sent before")
+        return _open, (parcel,)
+
+    def __del__(self):
+        parcel, self._bytes = self._bytes, None
+        if parcel is not None:
+            open_parcel(self._pool, parcel, _nothing)
+
+
+Parcel.__module__ = _open.__module__ = "ebb"
+
+
+class _Beside:
+    """A batch that goes torch's own way, and is counted where it arrives."""
+
+    __slots__ = ("key", "batch")
+
+    def __init__(self, key, batch):
+        self.key, self.batch = key, batch
+
+    def __reduce__(self):
+        return _beside, (self.key, self.batch)
+
+
+def _beside(key, batch):
+    for pool in shared_pools():
+        if pool._key == key:
+            pool._count_fallback()
+    return batch
+
+
+_beside.__module__ = "ebb"
+
+
+def _open_region(pool):
+    region = Region(pool, name="batch")
+    region._lenient = True
+    return region
+
+
+def _ship(pool, writer, region):
+    """Sends what was written; the batch that it was written from is gone by now."""
+    parcel = writer.send()
+    if parcel is None:  # somebody kept a tensor that was made in the region, or a cycle does
+        gc.collect()
+        parcel = writer.send()
+    if parcel is None:
+        with _open_region(pool) as other:
+            writer.move(other)
+            region.close()  # what is kept outlives it
+            parcel = writer.send()
+    return Parcel(pool, parcel)
+
+
+def send(pool, batch):
+    region = _open_region(pool)
+    try:
+        writer = structure.write(region, batch)
+    except BaseException:
+        region.close()
+        raise
+    del batch
+    return _ship(pool, writer, region)
+
+
+def _is_in_worker():
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None
+
+
+class Collate:
+    """Collate(pool=None, inner=None): a collate_fn for torch.utils.data.DataLoader.
+
+        pool = ebb.Pool("shared")
+        loader = DataLoader(dataset, batch_size=64, num_workers=4, collate_fn=ebb.Collate(pool))
+
+    inner(samples) makes the batch; None: ebb.default_collate, torch's structure. While it runs, a
+    region of the pool is the current one: what it makes with ebb.empty(), ebb.stack() and
+    ebb.pack_sequence() stays where it is, everything else is copied there once. A batch may be
+    anything that can be pickled. It comes back as itself: tensors, typed ones, PackedSequence,
+    arrays, named tuples, objects of your own.
+
+    The Collate must be made before the workers start, since they inherit its pool (fork) or get it
+    passed (spawn, forkserver).
+
+    Where a batch does not fit (no slot is free, or it is larger than a slot) it goes torch's own
+    way, whole, and is counted: pool.stats["fallbacks"]. Without workers the batch is put into a
+    region just the same.
+
+    What differs from torch: two views of one storage arrive as two tensors, is_shared() is False,
+    and a tensor cannot be resized beyond its bytes. A batch is one batch in memory: what its
+    smallest view keeps is the region.
+    """
+
+    def __init__(self, pool=None, inner=None):
+        self.pool = Pool("shared") if pool is None else pool
+        if "shared" not in self.pool.kind:
+            raise ValueError(f"the pool is of kind {self.pool.kind!r}, not 'shared'")
+        self.inner = default_collate if inner is None else inner
+
+    def _beside(self, batch):
+        self.pool._count_fallback()
+        return _Beside(self.pool._key, batch) if _is_in_worker() else batch
+
+    def __call__(self, samples):
+        try:
+            region = _open_region(self.pool)
+        except Error:
+            return self._beside(self.inner(samples))
+        token = enter(region)
+        try:
+            batch = self.inner(samples)
+        except BaseException:
+            region.close()
+            raise
+        finally:
+            leave(token)
+        try:
+            writer = structure.write(region, batch)
+        except Error:
+            region.close()
+            return self._beside(batch)
+        except BaseException:
+            region.close()
+            raise
+        del batch
+        parcel = _ship(self.pool, writer, region)
+        return parcel if _is_in_worker() else parcel.open()
+
+
+Collate.__module__ = "ebb"

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Class Pool, and the shared pools of this process."""
+
+import os
+import weakref
+from multiprocessing import reduction
+
+from . import _ebb
+
+_shared = []  # weak references, the newest first
+
+
+class Pool(_ebb.Pool):
+    """Pool(kind='host', limit=0, *, name=None, limit_used=0, keep_all=False, slot_bytes=0,
+         slots=0, wait=0.0, device=0, descriptor=-1)
+
+    Where regions get their pages from, and where the pages stay, hot, between steps.
+
+    kind        'host', 'huge', 'pinned', 'shared' or 'device'; some may be joined: 'shared+pinned'
+    limit       most bytes of pages, owned and cached; 0: none
+    limit_used  most bytes in live blocks; 0: none
+    keep_all    never give pages back by itself
+    slot_bytes  shared: most bytes of one region (address space only); 0: 1 GiB
+    slots       shared: most regions at once, those included that others hold; 0: 256
+    wait        shared: seconds that opening a region waits when all slots are taken
+    device      device: its number
+    descriptor  shared: attach to the pool behind this descriptor of another process
+
+    A shared pool is inherited by a fork, and goes to processes that are spawned as an argument.
+    Pool.stats shows what it holds, and how many batches were sent, received, and went beside it.
+    """
+
+    __slots__ = ("_key", "_wait", "__weakref__")
+
+    def __init__(self, kind="host", limit=0, *, wait=0.0, **others):
+        self._key = os.urandom(8)
+        self._wait = wait
+        if "shared" in self.kind:
+            _shared.insert(0, weakref.ref(self, _shared.remove))
+
+    def __reduce__(self):
+        if "shared" not in self.kind:
+            raise TypeError(f"a pool of kind {self.kind!r} stays in its process; 'shared' ones go")
+        return _attach, (reduction.DupFd(self.fileno()), self._wait, self._key)
+
+    def send(self, batch):
+        """Puts a batch into a region of this shared pool: a Parcel, to be pickled or opened.
+
+        For queues of your own; ebb.Collate does this for torch's DataLoader. ebb.Error if there
+        is no slot, or no room in it: then nothing has changed.
+        """
+        from .loader import send
+        return send(self, batch)
+
+
+def _attach(duplicate, wait, key):
+    descriptor = duplicate.detach()
+    try:
+        pool = Pool("shared", wait=wait, descriptor=descriptor)
+    finally:
+        os.close(descriptor)
+    pool._key = key
+    return pool
+
+
+def shared_pools():
+    """Those of this process that are alive, the newest first."""
+    for reference in list(_shared):
+        pool = reference()
+        if pool is not None:
+            yield pool
+
+
+Pool.__module__ = "ebb"

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""step(): regions of a site, planned from the steps before."""
+
+import functools
+
+from . import _ebb
+from .current import current, enter, leave
+from .region import Region
+
+_sites = {}  # (name, pool, ring): a place of the program that is passed again and again
+
+
+class _StepRegion(Region):
+    """The region of a step. It ends with the step."""
+
+    __slots__ = ("_end",)
+
+    def close(self):
+        end, self._end = getattr(self, "_end", None), None
+        if end:
+            end()
+
+
+_StepRegion.__name__ = "Region"
+_StepRegion.__module__ = "ebb"
+
+
+class step:
+    """step(name, tag=0, *, pool=None, parent=None, ring=0)
+
+    A region whose placement is learnt: steps of one name and tag are expected to be alike, and
+    after two of them each tensor has its place in advance. As a context manager or a decorator:
+
+        with ebb.step("train", tag=1) as region:
+            ...
+
+        @ebb.step("evaluate")
+        def evaluate(model, batch):     # ebb.current() is the step's region
+            ...
+
+    tag     what kind of step it is; kinds are planned apart (a padded length, say)
+    parent  the region above; None: the current one, if there is one
+    ring    so many ended steps stay readable, at most 64
+    """
+
+    def __init__(self, name, tag=0, *, pool=None, parent=None, ring=0):
+        self._name, self._tag, self._pool = name, tag, pool
+        self._parent, self._ring, self._open = parent, ring, []
+
+    @property
+    def site(self):
+        """Where steps of this name learn; its `stats` say what."""
+        key = self._name, self._pool, self._ring
+        if key not in _sites:
+            _sites[key] = _ebb.Site(self._name, self._pool, self._ring)
+        return _sites[key]
+
+    def __enter__(self):
+        site = self.site
+        parent = self._parent
+        if parent is None and self._pool is None:
+            parent = current()
+        region, token = site.begin(_StepRegion, parent, self._tag)
+        region._end = functools.partial(site.end, token)
+        self._open.append((region, enter(region)))
+        return region
+
+    def __exit__(self, *exception):
+        region, token = self._open.pop()
+        leave(token)
+        if region.is_open:
+            region.close()
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def stepped(*arguments, **keywords):
+            again = step(self._name, self._tag, pool=self._pool, parent=self._parent,
+                         ring=self._ring)
+            with again:
+                return function(*arguments, **keywords)
+        return stepped
+
+
+step.__module__ = "ebb"

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is not elements of a batch: a pickle that lies in the region beside them.
+
+Tensors of torch and arrays of numpy are put into the region by the extension (Writer.reduce), and
+so are the buffers of whatever else speaks protocol 5. Everything else is pickled as always, so
+whatever can be pickled comes back as itself.
+"""
+
+import io
+import pickle
+
+from . import _ebb
+
+
+class _Pickler(pickle.Pickler):
+    """A class of Python's, so that each object can have a reducer of its own."""
+
+
+def _with_grad(tensor):
+    return tensor.requires_grad_(True)
+
+
+def _subclassed(cls, tensor, requires_grad, state):
+    made = tensor.as_subclass(cls)
+    if requires_grad:
+        made.requires_grad_(True)
+    if state:
+        made.__dict__.update(state)
+    return made
+
+
+def _reduce_other(tensor):
+    """Tensors of torch that are more than their elements: typed ones, and those that require grad.
+
+    Types that reduce themselves do so, with their elements in the region.
+    """
+    import torch
+    cls = type(tensor)
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError("a tensor that requires grad and is no leaf cannot go to another "
+                           "process: detach() it")
+    if cls is torch.Tensor:
+        return _with_grad, (tensor.detach(),)
+    ours = all(getattr(cls, name, None) is getattr(torch.Tensor, name, None)
+               for name in ("__reduce_ex__", "__reduce__"))
+    wraps = cls.__dict__.get("__torch_dispatch__") or (
+        getattr(cls, "__torch_dispatch__", None)
+        is not getattr(torch.Tensor, "__torch_dispatch__", None))
+    if not ours or wraps:
+        return NotImplemented
+    with torch._C.DisableTorchFunction():
+        plain = torch.Tensor.as_subclass(tensor.detach(), torch.Tensor)
+    return _subclassed, (cls, plain, tensor.requires_grad, tensor.__dict__ or None)
+
+
+def write(region, batch):
+    """Puts the batch into a region of a shared pool: a Writer that is ready to send.
+
+    ebb.Error if there is no room, pickle's errors if something cannot be pickled.
+    """
+    writer = _ebb.Writer(region, _reduce_other)
+    stream = io.BytesIO()
+    pickler = _Pickler(stream, 5, buffer_callback=writer.put)
+    pickler.reducer_override = writer.reduce
+    pickler.dump(batch)
+    writer.finish(stream.getbuffer())
+    return writer
+
+
+read = pickle.loads

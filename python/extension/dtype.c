@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * dtype.c - names of data types, and shapes, as Python has them.
+ *
+ * The order of the table is that of torch_names.dtypes.
+ */
+#include "dtype.h"
+
+#include <string.h>
+
+const struct dtype_row dtype_table[DTYPE_ROWS] = {
+    {"float32", "f", {EBB_FLOAT, 32, 1}},    {"int64", "q", {EBB_INT, 64, 1}},
+    {"uint8", "B", {EBB_UINT, 8, 1}},        {"bool", "?", {EBB_BOOL, 8, 1}},
+    {"int32", "i", {EBB_INT, 32, 1}},        {"float64", "d", {EBB_FLOAT, 64, 1}},
+    {"float16", "e", {EBB_FLOAT, 16, 1}},    {"bfloat16", NULL, {EBB_BFLOAT, 16, 1}},
+    {"int16", "h", {EBB_INT, 16, 1}},        {"int8", "b", {EBB_INT, 8, 1}},
+    {"uint16", "H", {EBB_UINT, 16, 1}},      {"uint32", "I", {EBB_UINT, 32, 1}},
+    {"uint64", "Q", {EBB_UINT, 64, 1}},      {"complex64", "Zf", {EBB_COMPLEX, 64, 1}},
+    {"complex128", "Zd", {EBB_COMPLEX, 128, 1}}};
+
+static const struct dtype_row *find(const char *name) {
+    for (size_t i = 0; i < DTYPE_ROWS; i++)
+        if (strcmp(dtype_table[i].name, name) == 0)
+            return &dtype_table[i];
+    return NULL;
+}
+
+static const struct dtype_row *row_of(struct ebb_dtype dtype) {
+    for (size_t i = 0; i < DTYPE_ROWS; i++)
+        if (ebb_dtype_equal(dtype_table[i].dtype, dtype))
+            return &dtype_table[i];
+    return NULL;
+}
+
+const char *dtype_name(struct ebb_dtype dtype) {
+    const struct dtype_row *row = row_of(dtype);
+    return row ? row->name : NULL;
+}
+
+const char *dtype_format(struct ebb_dtype dtype) {
+    const struct dtype_row *row = row_of(dtype);
+    return row ? row->format : NULL;
+}
+
+/* The name that an object has for a data type: its own, or that of its class. New reference. */
+static PyObject *name_of(PyObject *object) {
+    static const char *const attributes[] = {"name", "__name__"}; /* numpy.dtype, numpy.float32 */
+    if (PyUnicode_Check(object))
+        return Py_NewRef(object);
+    if (object == (PyObject *)&PyFloat_Type || object == (PyObject *)&PyLong_Type)
+        return PyUnicode_FromString(object == (PyObject *)&PyFloat_Type ? "float64" : "int64");
+    for (size_t i = 0; i < 2; i++) {
+        PyObject *name = PyObject_GetAttrString(object, attributes[i]);
+        if (name && PyUnicode_Check(name))
+            return name;
+        Py_XDECREF(name);
+        PyErr_Clear();
+    }
+    return PyObject_Str(object); /* "torch.float32" */
+}
+
+int dtype_parse(PyObject *object, struct ebb_dtype *dtype) {
+    PyObject *name = name_of(object);
+    const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    if (!text) {
+        Py_XDECREF(name);
+        return -1;
+    }
+    if (strncmp(text, "torch.", 6) == 0)
+        text += 6;
+    const struct dtype_row *row = find(strcmp(text, "bool_") == 0 ? "bool" : text);
+    if (row)
+        *dtype = row->dtype;
+    else
+        PyErr_Format(PyExc_TypeError, "%R is no data type that ebb knows", object);
+    Py_DECREF(name);
+    return row ? 0 : -1;
+}
+
+static int parse_size(PyObject *object, int64_t *size) {
+    PyObject *index = PyNumber_Index(object);
+    if (!index)
+        return -1;
+    *size = PyLong_AsLongLong(index);
+    Py_DECREF(index);
+    return *size == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+int shape_parse(PyObject *object, int64_t shape[EBB_DIMENSIONS_MAX]) {
+    if (PyIndex_Check(object))
+        return parse_size(object, &shape[0]) == 0 ? 1 : -1;
+    PyObject *sizes = PySequence_Tuple(object);
+    if (!sizes)
+        return -1;
+    Py_ssize_t count = PyTuple_Size(sizes);
+    int result = (int)count;
+    if (count > EBB_DIMENSIONS_MAX) {
+        PyErr_Format(PyExc_ValueError, "%zd dimensions, at most %d", count, EBB_DIMENSIONS_MAX);
+        result = -1;
+    }
+    for (Py_ssize_t i = 0; i < count && result >= 0; i++)
+        if (parse_size(PyTuple_GetItem(sizes, i), &shape[i]) != 0)
+            result = -1;
+    Py_DECREF(sizes);
+    return result;
+}
+
+PyObject *shape_tuple(const int64_t *shape, int ndim) {
+    PyObject *tuple = PyTuple_New(ndim);
+    for (int i = 0; tuple && i < ndim; i++) {
+        PyObject *size = PyLong_FromLongLong(shape[i]);
+        if (!size || PyTuple_SetItem(tuple, i, size) != 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}

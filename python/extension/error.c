@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/* error.c - errors of libebb become exceptions of class ebb.Error. */
+#include "module.h"
+
+PyObject *error_class;
+
+PyDoc_STRVAR(error_doc,
+"What libebb refused, with its numbers.\n\n"
+"code    the number of the error, negative, such as -7\n"
+"name    its name, such as 'EBB_E_STALE'; include/ebb/base.h explains each\n");
+
+int error_add(PyObject *module) {
+    error_class = PyErr_NewExceptionWithDoc("ebb.Error", error_doc, PyExc_RuntimeError, NULL);
+    if (!error_class)
+        return -1;
+    return PyModule_AddObjectRef(module, "Error", error_class);
+}
+
+static int set_attribute(PyObject *exception, const char *name, PyObject *value) {
+    int result = value ? PyObject_SetAttrString(exception, name, value) : -1;
+    Py_XDECREF(value);
+    return result;
+}
+
+PyObject *error_raise_as(int code, const char *text) {
+    PyObject *exception = PyObject_CallFunction(error_class, "s", text);
+    if (exception && set_attribute(exception, "code", PyLong_FromLong(code)) == 0 &&
+        set_attribute(exception, "name", PyUnicode_FromString(ebb_error_name(code))) == 0)
+        PyErr_SetObject(error_class, exception);
+    Py_XDECREF(exception);
+    return NULL;
+}
+
+PyObject *error_raise(void) {
+    if (PyErr_Occurred())
+        return NULL;
+    return error_raise_as(ebb_last_error(), ebb_last_error_text());
+}
+
+PyObject *error_raise_buffer(void) {
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_BufferError, ebb_last_error_text());
+    return NULL;
+}

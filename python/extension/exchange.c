@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * exchange.c - elements come from and go to other libraries: DLPack capsules, both kinds.
+ *
+ * Going out, libebb's export holds the bytes; the capsule deletes it if nobody takes it. Coming in,
+ * libebb reads and checks every field. Tensors of torch and arrays of numpy are read without their
+ * help where DLPack lacks something: bool in torch 1.13, read-only arrays in numpy.
+ */
+#include "capsule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAIN "dltensor"
+#define VERSIONED "dltensor_versioned"
+
+/* ---- out ---- */
+
+static void drop_plain(PyObject *capsule) {
+    if (PyCapsule_IsValid(capsule, PLAIN)) {
+        DLManagedTensor *managed = PyCapsule_GetPointer(capsule, PLAIN);
+        managed->deleter(managed);
+    }
+}
+
+static void drop_versioned(PyObject *capsule) {
+    if (PyCapsule_IsValid(capsule, VERSIONED)) {
+        DLManagedTensorVersioned *managed = PyCapsule_GetPointer(capsule, VERSIONED);
+        managed->deleter(managed);
+    }
+}
+
+PyObject *exchange_wrap(struct DLManagedTensor *managed) {
+    PyObject *capsule = PyCapsule_New(managed, PLAIN, drop_plain);
+    if (!capsule)
+        managed->deleter(managed);
+    return capsule;
+}
+
+PyObject *exchange_capsule(struct ebb_tensor *tensor, bool plain_bool) {
+    DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_IF_NEEDED);
+    if (!managed)
+        return error_raise_buffer();
+    if (plain_bool && managed->dl_tensor.dtype.code == EBB_BOOL)
+        managed->dl_tensor.dtype.code = EBB_UINT;
+    return exchange_wrap(managed);
+}
+
+static PyObject *versioned_capsule(struct ebb_tensor *tensor, enum ebb_exchange_mode mode) {
+    DLManagedTensorVersioned *managed = ebb_tensor_export_versioned(tensor, mode);
+    if (!managed)
+        return error_raise_buffer();
+    PyObject *capsule = PyCapsule_New(managed, VERSIONED, drop_versioned);
+    if (!capsule)
+        managed->deleter(managed);
+    return capsule;
+}
+
+/* The meaning of `copy`: None, True, False. */
+static int parse_copy(PyObject *copy, enum ebb_exchange_mode *mode) {
+    int truth = copy == Py_None ? 2 : PyObject_IsTrue(copy);
+    *mode = truth == 2   ? EBB_EXCHANGE_IF_NEEDED
+            : truth == 1 ? EBB_EXCHANGE_COPY
+                         : EBB_EXCHANGE_SHARE;
+    return truth < 0 ? -1 : 0;
+}
+
+static int check_device(PyObject *device) {
+    int kind, number;
+    if (device == Py_None)
+        return 0;
+    if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &kind, &number))
+        return PyErr_Occurred() ? -1 : (PyErr_SetString(PyExc_TypeError, "dl_device: a tuple"), -1);
+    if (kind == kDLCPU && number == 0)
+        return 0;
+    PyErr_Format(PyExc_BufferError, "the tensor is in the host's memory, not on device (%d, %d)",
+                 kind, number);
+    return -1;
+}
+
+/* 1: the consumer knows versioned structs. */
+static int wants_version(PyObject *version) {
+    int major = 0, minor;
+    if (version == Py_None)
+        return 0;
+    if (!PyTuple_Check(version)) {
+        PyErr_SetString(PyExc_TypeError, "max_version is a tuple");
+        return -1;
+    }
+    return PyArg_ParseTuple(version, "ii", &major, &minor) ? major >= 1 : -1;
+}
+
+PyObject *exchange_export(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+    enum ebb_exchange_mode mode;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$OOO:__dlpack__", words, &stream,
+                                     &version, &device, &copy))
+        return NULL;
+    int wanted = wants_version(version);
+    if (wanted < 0 || check_device(device) != 0 || parse_copy(copy, &mode) != 0)
+        return NULL;
+    if (stream != Py_None && !(PyLong_Check(stream) && PyLong_AsLong(stream) == -1)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_BufferError, "the host's memory has no streams");
+        return NULL;
+    }
+    struct ebb_tensor *tensor = tensor_of(self);
+    if (!tensor)
+        return NULL;
+    if (wanted)
+        return versioned_capsule(tensor, mode);
+    DLManagedTensor *managed = ebb_tensor_export(tensor, mode);
+    return managed ? exchange_wrap(managed) : error_raise_buffer();
+}
+
+/* ---- in: what is described here ---- */
+
+/* An object of Python that is lent to libebb as a DLPack struct. */
+struct loan {
+    DLManagedTensorVersioned managed;
+    PyObject *object;
+    int64_t numbers[]; /* shape, strides */
+};
+
+/* Any thread: with the interpreter's lock, or after its end with nothing at all. */
+static void end_loan(DLManagedTensorVersioned *managed) {
+    struct loan *loan = managed->manager_ctx;
+    if (!Py_IsInitialized())
+        return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF(loan->object);
+    free(loan);
+    PyGILState_Release(state);
+}
+
+static struct ebb_tensor *lend(struct region *region, PyObject *object,
+                               const struct description *what, enum ebb_exchange_mode mode) {
+    size_t sizes = (size_t)what->ndim * sizeof(int64_t);
+    struct loan *loan = calloc(1, sizeof *loan + 2 * sizes);
+    if (!loan) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(loan->numbers, what->shape, sizes);
+    memcpy(loan->numbers + what->ndim, what->strides, sizes);
+    loan->object = Py_NewRef(object);
+    loan->managed = (DLManagedTensorVersioned){
+        .version = {DLPACK_MAJOR, 0},
+        .manager_ctx = loan,
+        .deleter = end_loan,
+        .flags = what->read_only ? DLPACK_READ_ONLY : 0,
+        .dl_tensor = {.data = what->count ? what->data : NULL,
+                      .device = {kDLCPU, 0},
+                      .ndim = what->ndim,
+                      .dtype = {what->dtype.code, what->dtype.bits, 1},
+                      .shape = loan->numbers,
+                      .strides = what->contiguous ? NULL : loan->numbers + what->ndim}};
+    struct ebb_tensor *tensor = ebb_tensor_import_versioned(region->handle, &loan->managed, mode);
+    if (!tensor) {
+        error_raise();
+        end_loan(&loan->managed);
+    }
+    return tensor;
+}
+
+/* ---- in: capsules ---- */
+
+static struct ebb_tensor *import_capsule(struct region *region, PyObject *capsule,
+                                         enum ebb_exchange_mode mode) {
+    struct ebb_tensor *tensor;
+    const char *used = "used_dltensor";
+    if (PyCapsule_IsValid(capsule, VERSIONED)) {
+        used = "used_dltensor_versioned";
+        tensor = ebb_tensor_import_versioned(region->handle,
+                                             PyCapsule_GetPointer(capsule, VERSIONED), mode);
+    } else if (PyCapsule_IsValid(capsule, PLAIN)) {
+        tensor = ebb_tensor_import(region->handle, PyCapsule_GetPointer(capsule, PLAIN), mode);
+    } else {
+        PyErr_SetString(PyExc_BufferError, "no DLPack capsule, or one that was taken before");
+        return NULL;
+    }
+    if (!tensor)
+        error_raise();
+    else if (PyCapsule_SetName(capsule, used) != 0) {
+        ebb_object_end(tensor);
+        tensor = NULL;
+    }
+    return tensor;
+}
+
+/* object.__dlpack__(max_version=(1, 0)), or without where that is not known. */
+static PyObject *ask_capsule(PyObject *object) {
+    PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
+    PyObject *none = PyTuple_New(0), *words = Py_BuildValue("{s(ii)}", "max_version", 1, 0);
+    PyObject *capsule = method && none && words ? PyObject_Call(method, none, words) : NULL;
+    if (!capsule && method && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        capsule = PyObject_CallNoArgs(method);
+    }
+    Py_XDECREF(words);
+    Py_XDECREF(none);
+    Py_XDECREF(method);
+    return capsule;
+}
+
+static struct ebb_tensor *import_speaker(struct region *region, PyObject *object,
+                                         enum ebb_exchange_mode mode) {
+    PyObject *capsule = ask_capsule(object);
+    struct ebb_tensor *tensor = capsule ? import_capsule(region, capsule, mode) : NULL;
+    Py_XDECREF(capsule);
+    return tensor;
+}
+
+/* ---- in: the buffer protocol, by way of a memoryview, which keeps the buffer ---- */
+
+/* The data type of a buffer's elements. 'l' is 'q' or 'i', as the size says. */
+static bool find_dtype(const char *format, Py_ssize_t item_bytes, struct ebb_dtype *dtype) {
+    static const uint8_t codes[] = {EBB_FLOAT, EBB_INT, EBB_UINT, EBB_BOOL};
+    for (size_t i = 0; i < sizeof codes && item_bytes <= 16; i++) {
+        *dtype = (struct ebb_dtype){codes[i], (uint8_t)(8 * item_bytes), 1};
+        const char *ours = dtype_format(*dtype);
+        if (ours && (strcmp(ours, format) == 0 ||
+                     (*format == 'l' && codes[i] == EBB_INT) ||
+                     (*format == 'L' && codes[i] == EBB_UINT)))
+            return true;
+    }
+    return false;
+}
+
+/* 1; 0: its format or strides are none of ebb's. */
+static int describe_buffer(const Py_buffer *view, struct description *to) {
+    if (view->ndim > EBB_DIMENSIONS_MAX || view->suboffsets ||
+        !find_dtype(view->format ? view->format : "B", view->itemsize, &to->dtype))
+        return 0;
+    to->data = view->buf;
+    to->read_only = view->readonly != 0;
+    to->contiguous = false;
+    to->ndim = view->ndim;
+    to->count = 1;
+    for (int i = 0; i < view->ndim; i++) {
+        to->shape[i] = view->shape[i];
+        to->count *= view->shape[i];
+        if (view->strides[i] % view->itemsize != 0)
+            return 0;
+        to->strides[i] = view->strides[i] / view->itemsize;
+    }
+    return 1;
+}
+
+static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
+                                        enum ebb_exchange_mode mode) {
+    struct description what;
+    Py_buffer view;
+    PyObject *memory = PyMemoryView_FromObject(object);
+    if (!memory || PyObject_GetBuffer(memory, &view, PyBUF_FULL_RO) != 0) {
+        Py_XDECREF(memory);
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%R speaks neither DLPack nor the buffer protocol", object);
+        return NULL;
+    }
+    int good = describe_buffer(&view, &what);
+    if (!good)
+        PyErr_Format(PyExc_TypeError, "a buffer of format '%s' is none that ebb reads",
+                     view.format ? view.format : "B");
+    PyBuffer_Release(&view);
+    struct ebb_tensor *tensor = good ? lend(region, memory, &what, mode) : NULL;
+    Py_DECREF(memory);
+    return tensor;
+}
+
+/* ---- in ---- */
+
+static struct ebb_tensor *import(struct region *region, PyObject *object,
+                                 enum ebb_exchange_mode mode) {
+    struct description what;
+    int good = 0;
+    if (library_find() != 0)
+        return NULL;
+    if (PyCapsule_CheckExact(object))
+        return import_capsule(region, object, mode);
+    if (torch_names.tensor && PyObject_IsInstance(object, torch_names.tensor) == 1)
+        good = library_describe_torch(object, &what);
+    else if (numpy_array && PyObject_IsInstance(object, numpy_array) == 1)
+        good = library_describe_numpy(object, &what);
+    if (good < 0)
+        return NULL;
+    if (good && what.dtype.lanes)
+        return lend(region, object, &what, mode);
+    if (PyObject_HasAttrString(object, "__dlpack__"))
+        return import_speaker(region, object, mode);
+    return import_buffer(region, object, mode);
+}
+
+PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"object", "copy", NULL};
+    PyObject *object, *copy = Py_None;
+    enum ebb_exchange_mode mode;
+    struct region *region = region_of(self);
+    if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:tensor", words, &object,
+                                                &copy))
+        return NULL;
+    if (parse_copy(copy, &mode) != 0)
+        return NULL;
+    struct ebb_tensor *tensor = import(region, object, mode);
+    return tensor ? tensor_wrap(region, tensor) : NULL;
+}
+
+struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object) {
+    struct ebb_tensor *tensor;
+    if (PyObject_IsInstance(object, tensor_type) != 1)
+        return import(region, object, EBB_EXCHANGE_IF_NEEDED);
+    if (!(tensor = tensor_of(object)))
+        return NULL;
+    /* A second head, so that ending it leaves the caller's alone; its storage is below or ours. */
+    struct ebb_tensor *view = ebb_tensor_view(((struct tensor *)object)->region->handle, tensor,
+                                              tensor->ndim, tensor->shape, tensor->strides, 0);
+    if (!view)
+        error_raise();
+    return view;
+}

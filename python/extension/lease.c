@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * lease.c - opens a batch that was sent: the stream is read, its calls make tensors and arrays.
+ *
+ * While a stream is read, the reader is the thread's current one; the functions that the stream
+ * calls find the leaves by it. Tensors hold the lease by the deleter of their DLPack struct, which
+ * is libebb's: it takes no lock of the interpreter, and any thread may call it, also after the
+ * interpreter's end. Arrays hold it by a Slice.
+ *
+ * Whoever wrote the batch may be broken: the header and each leaf are read once and checked.
+ */
+#include "batch.h"
+#include "capsule.h"
+
+#include <string.h>
+
+struct reader {
+    ebb_lease *lease;
+    struct batch_header header;
+    const char *leaves, *numbers, *stream; /* in the root block */
+    struct reader *outer;                  /* that this one interrupts */
+};
+
+static _Thread_local struct reader *current;
+
+/* ---- slices: bytes of a lease, for arrays and out-of-band buffers ---- */
+
+struct slice {
+    PyObject_HEAD
+    ebb_lease *lease;
+    void *data;
+    Py_ssize_t bytes;
+    int read_only;
+};
+
+static PyObject *slice_type;
+
+static PyObject *slice_new(ebb_lease *lease, const struct batch_leaf *leaf) {
+    static char none; /* what an array without elements points to */
+    PyTypeObject *type = (PyTypeObject *)slice_type;
+    void *data = leaf->bytes ? ebb_lease_at(lease, leaf->offset, leaf->bytes) : &none;
+    if (!data)
+        return error_raise();
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct slice *self = (struct slice *)make(type, 0);
+    if (!self)
+        return NULL;
+    ebb_lease_hold(lease);
+    self->lease = lease;
+    self->data = data;
+    self->bytes = (Py_ssize_t)leaf->bytes;
+    self->read_only = (leaf->flags & LEAF_READ_ONLY) != 0;
+    return (PyObject *)self;
+}
+
+static void slice_dealloc(PyObject *object) {
+    struct slice *self = (struct slice *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    ebb_lease_drop(self->lease);
+    release(object);
+    Py_DECREF(type);
+}
+
+static int slice_get_buffer(PyObject *object, Py_buffer *view, int flags) {
+    const struct slice *self = (struct slice *)object;
+    return PyBuffer_FillInfo(view, object, self->data, self->bytes, self->read_only, flags);
+}
+
+static PyType_Slot slice_slots[] = {{Py_tp_dealloc, slice_dealloc},
+                                    {Py_bf_getbuffer, slice_get_buffer},
+                                    {Py_tp_doc, "Bytes of a batch. They stay while this does."},
+                                    {0, NULL}};
+
+static PyType_Spec slice_spec = {"ebb._ebb.Slice", sizeof(struct slice), 0,
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                 slice_slots};
+
+/* ---- leaves ---- */
+
+/* Reads a leaf once. Its numbers are copied to `numbers`: shape and, if strided, strides. */
+static int read_leaf(const struct reader *reader, uint64_t index, struct batch_leaf *leaf,
+                     int64_t numbers[2 * EBB_DIMENSIONS_MAX]) {
+    if (index >= reader->header.leaves) {
+        error_raise_as(EBB_E_PARCEL, "the batch has no leaf of that number");
+        return -1;
+    }
+    memcpy(leaf, reader->leaves + index * sizeof *leaf, sizeof *leaf);
+    uint64_t count = (uint64_t)leaf->ndim * (leaf->flags & LEAF_STRIDED ? 2 : 1);
+    if (leaf->ndim > EBB_DIMENSIONS_MAX || leaf->first > reader->header.numbers ||
+        count > reader->header.numbers - leaf->first) {
+        error_raise_as(EBB_E_PARCEL, "a leaf of the batch has no numbers that could be its shape");
+        return -1;
+    }
+    memcpy(numbers, reader->numbers + leaf->first * sizeof *numbers, count * sizeof *numbers);
+    return 0;
+}
+
+static int begin_leaf(PyObject *number, struct batch_leaf *leaf,
+                      int64_t numbers[2 * EBB_DIMENSIONS_MAX]) {
+    if (!current) {
+        error_raise_as(EBB_E_ORDER, "leaves are made only while their batch is opened");
+        return -1;
+    }
+    uint64_t index = PyLong_AsUnsignedLongLong(number);
+    if (index == UINT64_MAX && PyErr_Occurred())
+        return -1;
+    return read_leaf(current, index, leaf, numbers);
+}
+
+/* ---- what the stream calls ---- */
+
+static int need_torch(void) {
+    if (torch_names.tensor)
+        return 0;
+    PyObject *torch = PyImport_ImportModule("torch");
+    Py_XDECREF(torch);
+    return torch ? library_find() : -1;
+}
+
+static PyObject *be_bool(PyObject *bytes) {
+    PyObject *tensor = PyObject_CallFunctionObjArgs(torch_names.view, bytes,
+                                                    torch_names.bool_type, NULL);
+    Py_DECREF(bytes);
+    return tensor;
+}
+
+/* torch.Tensor number `number` of the batch that is being opened. */
+static PyObject *tensor_at(PyObject *Py_UNUSED(module), PyObject *number) {
+    struct batch_leaf leaf = {0};
+    int64_t numbers[2 * EBB_DIMENSIONS_MAX];
+    if (begin_leaf(number, &leaf, numbers) != 0 || need_torch() != 0)
+        return NULL;
+    bool is_bool = leaf.dtype.code == EBB_BOOL;
+    if (is_bool)
+        leaf.dtype.code = EBB_UINT; /* torch 1.13 reads no other */
+    DLManagedTensor *managed = ebb_lease_export(
+        current->lease, leaf.offset, leaf.dtype, leaf.ndim, numbers,
+        leaf.flags & LEAF_STRIDED ? numbers + leaf.ndim : NULL);
+    PyObject *capsule = managed ? exchange_wrap(managed) : error_raise();
+    if (!capsule)
+        return NULL;
+    PyObject *tensor = PyObject_CallFunctionObjArgs(torch_names.from_dlpack, capsule, NULL);
+    Py_DECREF(capsule);
+    return tensor && is_bool ? be_bool(tensor) : tensor;
+}
+
+/* Strides in bytes as a tuple; None for row-major elements. */
+static PyObject *byte_strides(const struct batch_leaf *leaf, int64_t *numbers, PyObject *dtype) {
+    if (!(leaf->flags & LEAF_STRIDED))
+        return Py_NewRef(Py_None);
+    PyObject *size = PyObject_GetAttrString(dtype, "itemsize");
+    int64_t bytes = size ? PyLong_AsLongLong(size) : -1;
+    Py_XDECREF(size);
+    if (bytes < 0)
+        return NULL;
+    for (int i = 0; i < leaf->ndim; i++)
+        if (__builtin_mul_overflow(numbers[leaf->ndim + i], bytes, &numbers[leaf->ndim + i])) {
+            PyErr_SetString(PyExc_OverflowError, "strides of an array");
+            return NULL;
+        }
+    return shape_tuple(numbers + leaf->ndim, leaf->ndim);
+}
+
+static int need_numpy(void) {
+    if (numpy_array)
+        return 0;
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    Py_XDECREF(numpy);
+    return numpy ? library_find() : -1;
+}
+
+/* numpy.ndarray(shape, dtype, buffer, 0, strides): numpy checks that all lies in the buffer. */
+static PyObject *array_at(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    struct batch_leaf leaf = {0};
+    int64_t numbers[2 * EBB_DIMENSIONS_MAX];
+    PyObject *number, *dtype;
+    if (!PyArg_ParseTuple(arguments, "OO:_array_at", &number, &dtype))
+        return NULL;
+    if (begin_leaf(number, &leaf, numbers) != 0 || need_numpy() != 0)
+        return NULL;
+    PyObject *slice = slice_new(current->lease, &leaf);
+    PyObject *shape = slice ? shape_tuple(numbers, leaf.ndim) : NULL;
+    PyObject *strides = shape ? byte_strides(&leaf, numbers, dtype) : NULL;
+    PyObject *zero = strides ? batch_number(0) : NULL;
+    PyObject *array = zero ? PyObject_CallFunctionObjArgs(numpy_array, shape, dtype, slice, zero,
+                                                          strides, NULL)
+                           : NULL;
+    Py_XDECREF(zero);
+    Py_XDECREF(strides);
+    Py_XDECREF(shape);
+    Py_XDECREF(slice);
+    return array;
+}
+
+/* ---- opening ---- */
+
+/* Whether everything that the header says lies in the root block. */
+static int read_header(struct reader *reader, const char *root, size_t bytes) {
+    struct batch_header *header = &reader->header;
+    uint64_t room = bytes - sizeof *header, leaf = sizeof(struct batch_leaf);
+    if (bytes < sizeof *header)
+        return -1;
+    memcpy(header, root, sizeof *header);
+    if (header->magic != BATCH_MAGIC || header->leaves > room / leaf)
+        return -1;
+    room -= header->leaves * leaf;
+    if (header->numbers > room / sizeof(int64_t))
+        return -1;
+    room -= header->numbers * sizeof(int64_t);
+    if (header->stream_bytes > room || header->buffers > header->leaves)
+        return -1;
+    reader->leaves = root + sizeof *header;
+    reader->numbers = reader->leaves + header->leaves * leaf;
+    reader->stream = reader->numbers + header->numbers * sizeof(int64_t);
+    return 0;
+}
+
+static PyObject *list_buffers(const struct reader *reader) {
+    PyObject *list = PyList_New(0);
+    for (uint64_t i = 0; list && reader->header.buffers && i < reader->header.leaves; i++) {
+        struct batch_leaf leaf;
+        memcpy(&leaf, reader->leaves + i * sizeof leaf, sizeof leaf);
+        if (!(leaf.flags & LEAF_BUFFER))
+            continue;
+        PyObject *slice = slice_new(reader->lease, &leaf);
+        if (!slice || PyList_Append(list, slice) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(slice);
+    }
+    return list;
+}
+
+/* loads(stream, buffers=...) with the reader as the thread's current one. */
+static PyObject *read_stream(struct reader *reader, PyObject *loads) {
+    PyObject *buffers = list_buffers(reader);
+    PyObject *words = buffers ? Py_BuildValue("{sN}", "buffers", buffers) : NULL;
+    PyObject *stream = PyMemoryView_FromMemory((char *)(uintptr_t)reader->stream,
+                                               (Py_ssize_t)reader->header.stream_bytes,
+                                               PyBUF_READ);
+    PyObject *arguments = stream ? PyTuple_Pack(1, stream) : NULL;
+    PyObject *batch = NULL;
+    if (words && arguments) {
+        reader->outer = current;
+        current = reader;
+        batch = PyObject_Call(loads, arguments, words);
+        current = reader->outer;
+    }
+    Py_XDECREF(arguments);
+    Py_XDECREF(stream);
+    Py_XDECREF(words);
+    return batch;
+}
+
+PyDoc_STRVAR(open_doc,
+"open_parcel(pool, parcel, loads)\n--\n\nOpens a batch that was sent. `loads` is pickle.loads.");
+
+static PyObject *open_parcel(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    PyObject *object, *bytes, *loads;
+    struct ebb_parcel parcel;
+    struct reader reader;
+    if (!PyArg_ParseTuple(arguments, "OOO:open_parcel", &object, &bytes, &loads))
+        return NULL;
+    ebb_pool *pool = pool_of(object);
+    if (!pool || parcel_from_bytes(bytes, &parcel) != 0)
+        return NULL;
+    reader.lease = ebb_parcel_open(pool, &parcel);
+    if (!reader.lease)
+        return error_raise();
+    size_t root_bytes = 0;
+    const char *root = ebb_lease_root(reader.lease, &root_bytes);
+    PyObject *batch = NULL;
+    if (root && read_header(&reader, root, root_bytes) == 0) {
+        batch = read_stream(&reader, loads);
+        ((struct pool *)object)->opened++;
+    } else {
+        error_raise_as(EBB_E_PARCEL, "what was sent is no batch of Python's");
+    }
+    ebb_lease_drop(reader.lease);
+    return batch;
+}
+
+/* ---- the functions of the module ---- */
+
+static PyMethodDef functions[] = {
+    {"_tensor_at", tensor_at, METH_O, "_tensor_at(number)\n--\n\nA tensor of the batch."},
+    {"_array_at", array_at, METH_VARARGS, "_array_at(number, dtype)\n--\n\nAn array of the batch."},
+    {"open_parcel", open_parcel, METH_VARARGS, open_doc},
+    {NULL, NULL, 0, NULL}};
+
+int lease_add(PyObject *module) {
+    slice_type = PyType_FromModuleAndSpec(module, &slice_spec, NULL);
+    if (!slice_type || PyModule_AddFunctions(module, functions) != 0)
+        return -1;
+    batch_tensor_at = PyObject_GetAttrString(module, "_tensor_at");
+    batch_array_at = PyObject_GetAttrString(module, "_array_at");
+    return batch_tensor_at && batch_array_at ? 0 : -1;
+}

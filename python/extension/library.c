@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * library.c - tensors of torch and arrays of numpy, looked at without either's headers.
+ *
+ * Neither is imported here: what the program has not loaded cannot be in a batch. torch is asked
+ * by attributes, some 30 ns each; numpy by __array_struct__, whose layout is fixed.
+ */
+#include "dtype.h"
+
+#include <string.h>
+
+struct torch_names torch_names;
+PyObject *numpy_array;
+
+/* ---- finding ---- */
+
+/* sys.modules[name] if it is loaded so far that it has `attribute`; else NULL, no exception. */
+static PyObject *loaded(const char *name, const char *attribute) {
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    PyObject *module = modules ? PyDict_GetItemString(modules, name) : NULL;
+    if (!module || !PyObject_HasAttrString(module, attribute))
+        return NULL;
+    return module;
+}
+
+static int find_methods(PyObject *tensor) {
+    static const char *const wanted[] = {"data_ptr", "stride",  "is_contiguous",
+                                         "is_neg",   "is_conj", "view"};
+    PyObject **const to[] = {&torch_names.data_ptr, &torch_names.stride,
+                             &torch_names.is_contiguous, &torch_names.is_neg,
+                             &torch_names.is_conj, &torch_names.view};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (!(*to[i] = PyObject_GetAttrString(tensor, wanted[i])))
+            return -1;
+    return 0;
+}
+
+static int find_torch(PyObject *torch) {
+    PyObject *inside = PyObject_GetAttrString(torch, "_C");
+    PyObject *tensor = PyObject_GetAttrString(torch, "Tensor");
+    if (inside)
+        torch_names.from_dlpack = PyObject_GetAttrString(inside, "_from_dlpack");
+    Py_XDECREF(inside);
+    if (!tensor || !torch_names.from_dlpack || find_methods(tensor) != 0 ||
+        !(torch_names.strided = PyObject_GetAttrString(torch, "strided")))
+        return -1;
+    for (size_t i = 0; i < DTYPE_ROWS; i++) {
+        torch_names.dtypes[i] = PyObject_GetAttrString(torch, dtype_table[i].name);
+        if (!torch_names.dtypes[i])
+            PyErr_Clear(); /* an older torch: no uint16 and its likes */
+        else if (dtype_table[i].dtype.code == EBB_BOOL)
+            torch_names.bool_type = torch_names.dtypes[i];
+    }
+    torch_names.tensor = tensor; /* last: the others are complete when it is there */
+    return 0;
+}
+
+int library_find(void) {
+    PyObject *torch = torch_names.tensor ? NULL : loaded("torch", "utils");
+    if (torch && find_torch(torch) != 0)
+        return -1;
+    PyObject *numpy = numpy_array ? NULL : loaded("numpy", "ndarray");
+    if (numpy && !(numpy_array = PyObject_GetAttrString(numpy, "ndarray")))
+        return -1;
+    return 0;
+}
+
+/* ---- asking ---- */
+
+/* Attribute `name` of the object is `value`: 1, 0, or -1 with an exception. */
+static int attribute_is(PyObject *object, PyObject *name, PyObject *value) {
+    PyObject *found = PyObject_GetAttr(object, name);
+    if (!found)
+        return -1;
+    Py_DECREF(found);
+    return found == value;
+}
+
+static int call_is_true(PyObject *method, PyObject *self) {
+    PyObject *result = PyObject_CallFunctionObjArgs(method, self, NULL);
+    int truth = result ? PyObject_IsTrue(result) : -1;
+    Py_XDECREF(result);
+    return truth;
+}
+
+static int read_sizes(PyObject *tuple, int64_t *sizes) {
+    Py_ssize_t count = tuple ? PyTuple_Size(tuple) : -1;
+    if (count > EBB_DIMENSIONS_MAX)
+        return EBB_DIMENSIONS_MAX + 1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+    return PyErr_Occurred() ? -1 : (int)count;
+}
+
+/* 1: one of ours, 0: another, -1. */
+static int torch_dtype(PyObject *tensor, struct ebb_dtype *dtype) {
+    PyObject *found = PyObject_GetAttr(tensor, names.dtype);
+    if (!found)
+        return -1;
+    Py_DECREF(found); /* those of torch live for ever */
+    for (size_t i = 0; i < DTYPE_ROWS; i++)
+        if (found == torch_names.dtypes[i]) {
+            *dtype = dtype_table[i].dtype;
+            return 1;
+        }
+    return 0;
+}
+
+/* Elements that are there as they are: not conjugated or negated when they are read. */
+static int is_plain(PyObject *tensor, const struct ebb_dtype *dtype) {
+    int negated = call_is_true(torch_names.is_neg, tensor);
+    if (negated == 0 && dtype->code == EBB_COMPLEX)
+        negated = call_is_true(torch_names.is_conj, tensor);
+    return negated < 0 ? -1 : !negated;
+}
+
+static int torch_shape(PyObject *tensor, struct description *to) {
+    PyObject *shape = PyObject_GetAttr(tensor, names.shape);
+    to->ndim = read_sizes(shape, to->shape);
+    Py_XDECREF(shape);
+    if (to->ndim < 0 || to->ndim > EBB_DIMENSIONS_MAX)
+        return to->ndim < 0 ? -1 : 0;
+    to->count = 1;
+    for (int i = 0; i < to->ndim; i++)
+        to->count *= to->shape[i];
+    int contiguous = call_is_true(torch_names.is_contiguous, tensor);
+    to->contiguous = contiguous == 1;
+    if (contiguous != 0)
+        return contiguous;
+    PyObject *strides = PyObject_CallFunctionObjArgs(torch_names.stride, tensor, NULL);
+    int count = read_sizes(strides, to->strides);
+    Py_XDECREF(strides);
+    return count < 0 ? -1 : count == to->ndim;
+}
+
+static int torch_data(PyObject *tensor, struct description *to) {
+    PyObject *address = PyObject_CallFunctionObjArgs(torch_names.data_ptr, tensor, NULL);
+    if (!address)
+        return -1;
+    to->data = PyLong_AsVoidPtr(address);
+    Py_DECREF(address);
+    return PyErr_Occurred() ? -1 : 1;
+}
+
+int library_describe_torch(PyObject *tensor, struct description *to) {
+    int good = attribute_is(tensor, names.is_cpu, Py_True);
+    if (good == 1)
+        good = attribute_is(tensor, names.layout, torch_names.strided);
+    if (good == 1)
+        good = torch_dtype(tensor, &to->dtype);
+    if (good == 1)
+        good = is_plain(tensor, &to->dtype);
+    if (good == 1)
+        good = torch_shape(tensor, to);
+    if (good == 1)
+        good = torch_data(tensor, to);
+    to->item_bytes = to->dtype.bits / 8u;
+    to->read_only = false;
+    return good;
+}
+
+/* ---- numpy ---- */
+
+/* numpy's PyArrayInterface. */
+struct array_interface {
+    int two;
+    int ndim;
+    char kind;
+    int item_bytes;
+    int flags;
+    Py_ssize_t *shape;
+    Py_ssize_t *strides; /* bytes */
+    void *data;
+    PyObject *description;
+};
+
+enum { ARRAY_C_CONTIGUOUS = 1, ARRAY_NOT_SWAPPED = 0x200, ARRAY_WRITEABLE = 0x400 };
+
+/* A dtype without lanes, {0, 0, 0}, if the elements are none of DLPack's: dates, structs, text. */
+static struct ebb_dtype array_dtype(const struct array_interface *array) {
+    static const struct {
+        char kind;
+        uint8_t code;
+    } kinds[] = {{'f', EBB_FLOAT}, {'i', EBB_INT}, {'u', EBB_UINT}, {'b', EBB_BOOL},
+                 {'c', EBB_COMPLEX}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].kind == array->kind && array->item_bytes <= 16 &&
+            (array->flags & ARRAY_NOT_SWAPPED))
+            return (struct ebb_dtype){kinds[i].code, (uint8_t)(8 * array->item_bytes), 1};
+    return (struct ebb_dtype){0, 0, 0};
+}
+
+/* 0: strides that are no multiples of the element, or negative. */
+static int array_shape(const struct array_interface *array, struct description *to) {
+    to->count = 1;
+    to->ndim = array->ndim;
+    for (int i = 0; i < array->ndim; i++) {
+        to->shape[i] = array->shape[i];
+        to->count *= array->shape[i];
+        if (to->contiguous)
+            continue;
+        if (array->item_bytes == 0 || array->strides[i] % array->item_bytes != 0)
+            return 0;
+        to->strides[i] = array->strides[i] / array->item_bytes;
+    }
+    return 1;
+}
+
+int library_describe_numpy(PyObject *object, struct description *to) {
+    PyObject *capsule = PyObject_GetAttr(object, names.array_struct);
+    const struct array_interface *array = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
+    int good = array ? 0 : -1;
+    if (array && array->two == 2 && array->ndim <= EBB_DIMENSIONS_MAX && array->kind != 'O' &&
+        array->item_bytes > 0) {
+        to->data = array->data;
+        to->dtype = array_dtype(array);
+        to->item_bytes = (size_t)array->item_bytes;
+        to->read_only = !(array->flags & ARRAY_WRITEABLE);
+        to->contiguous = (array->flags & ARRAY_C_CONTIGUOUS) != 0;
+        good = array_shape(array, to);
+    }
+    Py_XDECREF(capsule);
+    return good;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * module.c - the module ebb._ebb. Its names are for the package; users see those of ebb.
+ *
+ * One interpreter only: the classes are static, as those of torch and numpy are.
+ */
+#include "batch.h"
+
+struct names names;
+
+static int find_names(void) {
+    const struct {
+        PyObject **to;
+        const char *text;
+    } rows[] = {{&names.dtype, "dtype"},
+                {&names.shape, "shape"},
+                {&names.layout, "layout"},
+                {&names.is_cpu, "is_cpu"},
+                {&names.requires_grad, "requires_grad"},
+                {&names.array_struct, "__array_struct__"},
+                {&names.hasobject, "hasobject"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!(*rows[i].to = PyUnicode_InternFromString(rows[i].text)))
+            return -1;
+    return 0;
+}
+
+static PyMethodDef functions[] = {
+    {"set_tensor_class", tensor_set_class, METH_O,
+     "set_tensor_class(cls)\n--\n\nThe class that tensors get from now on."},
+    {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "ebb._ebb", .m_doc = "The C part of the package ebb.",
+    .m_size = -1, .m_methods = functions};
+
+PyMODINIT_FUNC PyInit__ebb(void);
+
+PyMODINIT_FUNC PyInit__ebb(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (!module)
+        return NULL;
+    if (find_names() != 0 || error_add(module) != 0 || pool_add(module) != 0 ||
+        region_add(module) != 0 || tensor_add(module) != 0 || step_add(module) != 0 ||
+        writer_add(module) != 0 || lease_add(module) != 0 ||
+        PyModule_AddStringConstant(module, "version", ebb_version()) != 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * module.h - what the files of the extension module share.
+ *
+ * The module is the thin part of the package: it turns Python objects into calls of libebb and
+ * back. Everything here runs with the interpreter's lock but the deleters of what was exported,
+ * which are libebb's own and know nothing of Python.
+ *
+ * Naming: functions that return PyObject * or int follow Python's protocol: NULL or -1 means that
+ * an exception is set.
+ */
+#ifndef EBB_PYTHON_MODULE_H
+#define EBB_PYTHON_MODULE_H
+
+#define Py_LIMITED_API 0x030b0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include <ebb/ebb.h>
+#include "pending.h"
+
+/* Methods that take keywords or fast arguments have other signatures than PyCFunction. */
+#define METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+/* ---- error.c ---- */
+
+extern PyObject *error_class; /* ebb.Error */
+
+int error_add(PyObject *module);
+/* Raises ebb.Error for the last error of libebb; NULL. */
+PyObject *error_raise(void);
+/* The same for an error that libebb did not see; `text` is the whole sentence. */
+PyObject *error_raise_as(int code, const char *text);
+/* Raises BufferError with the text of the last error of libebb; NULL. */
+PyObject *error_raise_buffer(void);
+
+/* ---- dtype.c ---- */
+
+/* Anything that names a data type: "float32", torch.float32, numpy.float32, float. */
+int dtype_parse(PyObject *object, struct ebb_dtype *dtype);
+/* "float32", or NULL if it has no name here. */
+const char *dtype_name(struct ebb_dtype dtype);
+/* The struct module's code, as numpy reads it; NULL if there is none. */
+const char *dtype_format(struct ebb_dtype dtype);
+/* A size or a tuple of them; how many, or -1. */
+int shape_parse(PyObject *object, int64_t shape[EBB_DIMENSIONS_MAX]);
+PyObject *shape_tuple(const int64_t *shape, int ndim);
+
+/* ---- pool.c ---- */
+
+extern PyObject *pool_type;
+
+struct pool {
+    PyObject_HEAD
+    ebb_pool *pool;      /* NULL: closed */
+    unsigned kind;       /* EBB_KIND_ flags */
+    uint64_t batches;    /* sent */
+    uint64_t fallbacks;  /* batches that went another way than through the pool */
+    uint64_t opened;     /* batches received */
+};
+
+int pool_add(PyObject *module);
+/* The pool behind the object, NULL with an exception if it is closed or none. */
+ebb_pool *pool_of(PyObject *object);
+
+/* ---- region.c ---- */
+
+extern PyObject *region_type;
+
+struct region {
+    PyObject_HEAD
+    PyObject *pool;   /* None: the default pool; kept alive */
+    PyObject *parent; /* or None; kept alive */
+    ebb_region handle;
+    uint64_t epoch;   /* grows when all tensors end at once */
+};
+
+int region_add(PyObject *module);
+/* The open region behind the object, NULL with an exception. */
+struct region *region_of(PyObject *object);
+/* A new object of class `type` for an open region; closes the region if that fails. */
+PyObject *region_wrap(PyTypeObject *type, ebb_region handle, PyObject *pool, PyObject *parent);
+
+/* ---- tensor.c ---- */
+
+extern PyObject *tensor_type; /* _ebb.Tensor */
+
+struct tensor {
+    PyObject_HEAD
+    struct region *region; /* kept alive */
+    struct ebb_tensor *tensor;
+    uint64_t epoch;        /* of the region when the tensor came there */
+};
+
+int tensor_add(PyObject *module);
+/* The Python class that tensors get from now on; a subclass of _ebb.Tensor. */
+PyObject *tensor_set_class(PyObject *module, PyObject *class);
+/* A new object for a tensor of the region; ends the tensor if that fails or it is NULL. */
+PyObject *tensor_wrap(struct region *region, struct ebb_tensor *tensor);
+/* The live tensor behind the object, NULL with an exception. */
+struct ebb_tensor *tensor_of(PyObject *object);
+/* A tensor that can be exported without a copy, however small. NULL with ebb's error. */
+struct ebb_tensor *tensor_make(ebb_region region, struct ebb_dtype dtype, int ndim,
+                               const int64_t *shape);
+
+/* ---- exchange.c ---- */
+
+/* Tensor.__dlpack__(), with keywords. */
+PyObject *exchange_export(PyObject *self, PyObject *arguments, PyObject *keywords);
+/* What torch._C._from_dlpack() takes: bool as uint8 if `plain_bool`. */
+PyObject *exchange_capsule(struct ebb_tensor *tensor, bool plain_bool);
+/* Region.tensor(object, copy=None): anything that has elements. */
+PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keywords);
+/* The same for functions that only read: NULL with an exception. End it with ebb_object_end(). */
+struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object);
+/* A capsule of an old struct that deletes it if nobody takes it. Deletes it on failure. */
+PyObject *exchange_wrap(struct DLManagedTensor *managed);
+
+/* ---- sequence.c ---- */
+
+PyObject *sequence_stack(PyObject *self, PyObject *sequence);
+PyObject *sequence_pad(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *sequence_pack(PyObject *self, PyObject *arguments, PyObject *keywords);
+
+/* ---- step.c ---- */
+
+int step_add(PyObject *module);
+
+/* ---- library.c ---- */
+
+/* What is looked up in torch and numpy once, when first needed. Each NULL if it is not loaded. */
+struct torch_names {
+    PyObject *tensor;                       /* the class */
+    PyObject *data_ptr, *stride, *is_contiguous, *is_neg, *is_conj, *view; /* its methods */
+    PyObject *from_dlpack, *strided;
+    PyObject *dtypes[16];                   /* beside those of dtype.c, in its order */
+    PyObject *bool_type;
+};
+extern struct torch_names torch_names;
+extern PyObject *numpy_array; /* numpy.ndarray */
+
+/* Looks which of them the program has loaded. Nothing is imported. */
+int library_find(void);
+
+/* Where the elements of somebody's tensor lie. Filled field by field, read once. */
+struct description {
+    void *data;
+    struct ebb_dtype dtype;
+    size_t item_bytes;   /* of one element; structured ones of numpy have no dtype here */
+    bool read_only, contiguous;
+    int ndim;
+    int64_t count;       /* of elements */
+    int64_t shape[EBB_DIMENSIONS_MAX];
+    int64_t strides[EBB_DIMENSIONS_MAX]; /* in elements */
+};
+
+/* 1: described; 0: of a kind that has no plain elements in host memory; -1: exception. */
+int library_describe_torch(PyObject *tensor, struct description *to);
+int library_describe_numpy(PyObject *array, struct description *to);
+
+/* ---- names that are looked up often ---- */
+
+extern struct names {
+    PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *array_struct, *hasobject;
+} names;
+
+#endif

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pool.c - class Pool.
+ *
+ * A pool that still has pages out when its object goes cannot be destroyed: it waits in a list and
+ * is tried again when the next pool comes or goes. Shared pools know how to come back by key.
+ */
+#include "module.h"
+
+#include <string.h>
+
+PyObject *pool_type;
+
+/* ---- pools that could not be destroyed yet ---- */
+
+enum { WAITING_MAX = 64 };
+static ebb_pool *waiting[WAITING_MAX];
+
+static void try_waiting(void) {
+    for (int i = 0; i < WAITING_MAX; i++)
+        if (waiting[i] && ebb_pool_destroy(waiting[i]) == 0)
+            waiting[i] = NULL;
+}
+
+static void destroy(ebb_pool *pool) {
+    try_waiting();
+    if (!pool || ebb_pool_destroy(pool) == 0)
+        return;
+    for (int i = 0; i < WAITING_MAX; i++)
+        if (!waiting[i]) {
+            waiting[i] = pool;
+            return;
+        }
+}
+
+/* ---- making and ending ---- */
+
+static const struct {
+    const char *name;
+    unsigned flag;
+} kinds[] = {{"host", EBB_KIND_HOST},     {"huge", EBB_KIND_HUGE},     {"pinned", EBB_KIND_PINNED},
+             {"shared", EBB_KIND_SHARED}, {"device", EBB_KIND_DEVICE}};
+
+/* "shared+pinned": flags. */
+static int parse_kind(const char *text, unsigned *flags) {
+    *flags = 0;
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, "+"), i = 0;
+        while (i < sizeof kinds / sizeof *kinds &&
+               (strlen(kinds[i].name) != length || strncmp(kinds[i].name, at, length) != 0))
+            i++;
+        if (i == sizeof kinds / sizeof *kinds) {
+            PyErr_Format(PyExc_ValueError,
+                         "kind '%s': none of host, huge, pinned, shared, device, joined by +",
+                         text);
+            return -1;
+        }
+        *flags |= kinds[i].flag;
+        at += length + (at[length] == '+');
+    }
+    return 0;
+}
+
+static PyObject *pool_wrap(PyTypeObject *type, ebb_pool *pool, unsigned kind) {
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct pool *self = (struct pool *)make(type, 0);
+    if (!self) {
+        destroy(pool);
+        return NULL;
+    }
+    self->pool = pool;
+    self->kind = kind;
+    return (PyObject *)self;
+}
+
+static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"kind", "limit", "name", "limit_used", "keep_all", "slot_bytes",
+                            "slots", "wait", "device", "descriptor", NULL};
+    struct ebb_pool_options options = {.size = sizeof options};
+    const char *kind = "host";
+    Py_ssize_t limit = 0, limit_used = 0, slot_bytes = 0;
+    double wait = 0;
+    int keep_all = 0, descriptor = -1;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|s$nznpnIdii:Pool", words, &kind, &limit,
+                                     &options.name, &limit_used, &keep_all, &slot_bytes,
+                                     &options.slots, &wait, &options.device, &descriptor))
+        return NULL;
+    if (parse_kind(kind, &options.kind) != 0)
+        return NULL;
+    if (limit < 0 || limit_used < 0 || slot_bytes < 0 || !(wait >= 0 && wait < 1e9)) {
+        PyErr_SetString(PyExc_ValueError, "limits, slot_bytes and wait are not negative");
+        return NULL;
+    }
+    options.limit_reserved_bytes = (size_t)limit;
+    options.limit_used_bytes = (size_t)limit_used;
+    options.keep_all = keep_all != 0;
+    options.slot_bytes = (size_t)slot_bytes;
+    options.wait_ns = (uint64_t)(wait * 1e9);
+    try_waiting();
+    ebb_pool *pool = descriptor >= 0 ? ebb_pool_attach(descriptor, &options)
+                                     : ebb_pool_create(&options);
+    return pool ? pool_wrap(type, pool, options.kind) : error_raise();
+}
+
+static void pool_dealloc(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    destroy(((struct pool *)object)->pool);
+    release(object);
+    Py_DECREF(type);
+}
+
+ebb_pool *pool_of(PyObject *object) {
+    int is_pool = PyObject_IsInstance(object, pool_type);
+    if (is_pool == 1 && ((struct pool *)object)->pool)
+        return ((struct pool *)object)->pool;
+    if (is_pool == 1)
+        error_raise_as(EBB_E_STALE, "the pool is closed");
+    else if (is_pool == 0)
+        PyErr_Format(PyExc_TypeError, "%R is no ebb.Pool", object);
+    return NULL;
+}
+
+/* ---- methods ---- */
+
+PyDoc_STRVAR(close_doc,
+"close()\n--\n\nEnds the pool; its pages go back to the system. ebb.Error EBB_E_BUSY while a region\n"
+"is open or something that was exported holds pages. Again: nothing.");
+
+static PyObject *pool_close(PyObject *object, PyObject *Py_UNUSED(none)) {
+    struct pool *self = (struct pool *)object;
+    if (self->pool && ebb_pool_destroy(self->pool) != 0)
+        return error_raise();
+    self->pool = NULL;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(trim_doc,
+"trim(target=0)\n--\n\nGives cached pages back to the system until at most `target` bytes are\n"
+"cached. Returns how many bytes were resident and are not any more.");
+
+static PyObject *pool_trim(PyObject *object, PyObject *arguments) {
+    Py_ssize_t target = 0;
+    ebb_pool *pool = pool_of(object);
+    if (!pool || !PyArg_ParseTuple(arguments, "|n:trim", &target))
+        return NULL;
+    return PyLong_FromSize_t(ebb_pool_trim(pool, target < 0 ? 0 : (size_t)target));
+}
+
+PyDoc_STRVAR(reclaim_doc,
+"reclaim(sent_too=False)\n--\n\nFrees regions of a shared pool whose processes are dead; returns how\n"
+"many. `sent_too`: also those that were sent and nobody opened.");
+
+static PyObject *pool_reclaim(PyObject *object, PyObject *arguments) {
+    int sent_too = 0;
+    ebb_pool *pool = pool_of(object);
+    if (!pool || !PyArg_ParseTuple(arguments, "|p:reclaim", &sent_too))
+        return NULL;
+    return PyLong_FromSize_t(ebb_pool_reclaim(pool, sent_too != 0));
+}
+
+PyDoc_STRVAR(fileno_doc,
+"fileno()\n--\n\nThe descriptor of a shared pool's memory, for Pool(kind='shared', descriptor=...)\n"
+"in another process. It stays the pool's.");
+
+static PyObject *pool_fileno(PyObject *object, PyObject *Py_UNUSED(none)) {
+    ebb_pool *pool = pool_of(object);
+    if (!pool)
+        return NULL;
+    int descriptor = ebb_pool_descriptor(pool);
+    return descriptor < 0 ? error_raise() : PyLong_FromLong(descriptor);
+}
+
+static int set_count(PyObject *dict, const char *name, uint64_t value) {
+    PyObject *number = PyLong_FromUnsignedLongLong(value);
+    int result = number ? PyDict_SetItemString(dict, name, number) : -1;
+    Py_XDECREF(number);
+    return result;
+}
+
+static PyObject *pool_stats(PyObject *object, void *Py_UNUSED(closure)) {
+    const struct pool *self = (struct pool *)object;
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    ebb_pool *pool = pool_of(object);
+    if (!pool)
+        return NULL;
+    if (ebb_pool_read_stats(pool, &stats) != 0)
+        return error_raise();
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {{"reserved", stats.reserved.current}, {"reserved_peak", stats.reserved.peak},
+                {"owned", stats.owned},               {"cached", stats.cached},
+                {"held", stats.held},                 {"used", stats.used.current},
+                {"used_peak", stats.used.peak},       {"blocks", stats.blocks.current},
+                {"waste", stats.waste},               {"pinned", stats.pinned},
+                {"given_back", stats.given_back},     {"open_regions", stats.open_regions},
+                {"opened_regions", stats.opened_regions}, {"sent", self->batches},
+                {"received", self->opened},           {"fallbacks", self->fallbacks}};
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < sizeof rows / sizeof *rows; i++)
+        if (set_count(dict, rows[i].name, rows[i].value) != 0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
+static PyObject *pool_kind(PyObject *object, void *Py_UNUSED(closure)) {
+    unsigned flags = ((struct pool *)object)->kind;
+    char text[64] = "";
+    for (size_t i = 1; i < sizeof kinds / sizeof *kinds; i++)
+        if (flags & kinds[i].flag) {
+            strcat(text, *text ? "+" : "");
+            strcat(text, kinds[i].name);
+        }
+    return PyUnicode_FromString(*text ? text : "host");
+}
+
+PyDoc_STRVAR(count_doc,
+"_count_fallback()\n--\n\nNotes a batch that went another way than through the pool.");
+
+static PyObject *pool_count_fallback(PyObject *object, PyObject *Py_UNUSED(none)) {
+    ((struct pool *)object)->fallbacks++;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(pool_doc,
+"Pool(kind='host', limit=0, *, name=None, limit_used=0, keep_all=False, slot_bytes=0, slots=0,\n"
+"     wait=0.0, device=0, descriptor=-1)\n--\n\n"
+"Where regions get their pages from, and where the pages stay, hot, between steps.\n\n"
+"kind        'host', 'huge', 'pinned', 'shared' or 'device'; some may be joined: 'shared+pinned'\n"
+"limit       most bytes of pages, owned and cached; 0: none\n"
+"limit_used  most bytes in live blocks; 0: none\n"
+"keep_all    never give pages back by itself\n"
+"slot_bytes  shared: most bytes of one region (address space only); 0: 1 GiB\n"
+"slots       shared: most regions at once, those included that others hold; 0: 256\n"
+"wait        shared: seconds that opening a region waits when all slots are taken\n"
+"device      device: its number\n"
+"descriptor  shared: attach to the pool behind this descriptor of another process\n");
+
+static PyMethodDef pool_methods[] = {
+    {"close", pool_close, METH_NOARGS, close_doc},
+    {"trim", pool_trim, METH_VARARGS, trim_doc},
+    {"reclaim", pool_reclaim, METH_VARARGS, reclaim_doc},
+    {"fileno", pool_fileno, METH_NOARGS, fileno_doc},
+    {"_count_fallback", pool_count_fallback, METH_NOARGS, count_doc},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef pool_getters[] = {
+    {"stats", pool_stats, NULL,
+     "Counters as a dict: bytes of pages (reserved, owned, cached, held), of blocks (used, waste,\n"
+     "pinned), regions, and of this process: batches sent, received, fallbacks.", NULL},
+    {"kind", pool_kind, NULL, "What the pool was made as, such as 'shared'.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot pool_slots[] = {{Py_tp_new, pool_new},
+                                   {Py_tp_dealloc, pool_dealloc},
+                                   {Py_tp_doc, (void *)pool_doc},
+                                   {Py_tp_methods, pool_methods},
+                                   {Py_tp_getset, pool_getters},
+                                   {0, NULL}};
+
+static PyType_Spec pool_spec = {"ebb._ebb.Pool", sizeof(struct pool), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, pool_slots};
+
+int pool_add(PyObject *module) {
+    pool_type = PyType_FromModuleAndSpec(module, &pool_spec, NULL);
+    return pool_type ? PyModule_AddObjectRef(module, "Pool", pool_type) : -1;
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * region.c - class Region: the part of it that is C.
+ *
+ * Objects of Python never dangle: a Tensor asks its region whether it is open, and in which epoch,
+ * before it looks at its elements. A region that goes unclosed is closed.
+ */
+#include "module.h"
+
+PyObject *region_type;
+
+/* ---- making and ending ---- */
+
+PyObject *region_wrap(PyTypeObject *type, ebb_region handle, PyObject *pool, PyObject *parent) {
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct region *self = (struct region *)make(type, 0);
+    if (!self) {
+        ebb_region_close(handle);
+        return NULL;
+    }
+    self->handle = handle;
+    self->pool = Py_NewRef(pool);
+    self->parent = Py_NewRef(parent);
+    return (PyObject *)self;
+}
+
+static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"pool", "parent", "name", "hint", "limit", NULL};
+    struct ebb_region_options options = {.size = sizeof options};
+    PyObject *pool = Py_None, *parent = Py_None;
+    Py_ssize_t hint = 0, limit = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$Oznn:Region", words, &pool, &parent,
+                                     &options.name, &hint, &limit))
+        return NULL;
+    if (hint < 0 || limit < 0) {
+        PyErr_SetString(PyExc_ValueError, "hint and limit are not negative");
+        return NULL;
+    }
+    options.hint_bytes = (size_t)hint;
+    options.limit_bytes = (size_t)limit;
+    if (pool != Py_None && !(options.pool = pool_of(pool)))
+        return NULL;
+    if (parent != Py_None) {
+        struct region *above = region_of(parent);
+        if (!above)
+            return NULL;
+        options.parent = above->handle;
+    }
+    ebb_region handle = ebb_region_open(&options);
+    return ebb_region_is_open(handle) ? region_wrap(type, handle, pool, parent) : error_raise();
+}
+
+static void region_dealloc(PyObject *object) {
+    struct region *self = (struct region *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    if (self->handle.lane && ebb_region_is_open(self->handle))
+        ebb_region_close(self->handle);
+    Py_XDECREF(self->parent);
+    Py_XDECREF(self->pool);
+    release(object);
+    Py_DECREF(type);
+}
+
+struct region *region_of(PyObject *object) {
+    int is_region = PyObject_IsInstance(object, region_type);
+    if (is_region == 1 && ebb_region_is_open(((struct region *)object)->handle))
+        return (struct region *)object;
+    if (is_region == 1)
+        error_raise_as(EBB_E_STALE, "the region is closed");
+    else if (is_region == 0)
+        PyErr_Format(PyExc_TypeError, "%R is no ebb.Region", object);
+    return NULL;
+}
+
+PyDoc_STRVAR(close_doc,
+"close()\n--\n\nEnds the region, its children and all their tensors at once. What was handed on to\n"
+"other libraries stays valid until they drop it. Closing again: nothing.");
+
+static PyObject *region_close(PyObject *object, PyObject *Py_UNUSED(none)) {
+    const struct region *self = (struct region *)object;
+    if (ebb_region_is_open(self->handle) && ebb_region_close(self->handle) != 0)
+        return error_raise();
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(reset_doc,
+"reset()\n--\n\nEnds all tensors and children; the region stays open and keeps its pages.");
+
+static PyObject *region_reset(PyObject *object, PyObject *Py_UNUSED(none)) {
+    struct region *self = region_of(object);
+    if (!self)
+        return NULL;
+    if (ebb_region_reset(self->handle, EBB_KEEP_ALL) != 0)
+        return error_raise();
+    self->epoch++;
+    Py_RETURN_NONE;
+}
+
+/* ---- tensors ---- */
+
+static PyObject *make_tensor(PyObject *object, PyObject *arguments, PyObject *keywords,
+                             bool zeroed) {
+    static char *words[] = {"shape", "dtype", NULL};
+    PyObject *sizes, *type = NULL;
+    int64_t shape[EBB_DIMENSIONS_MAX];
+    struct ebb_dtype dtype = {EBB_FLOAT, 32, 1};
+    struct region *self = region_of(object);
+    if (!self || !PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O", words, &sizes, &type))
+        return NULL;
+    int ndim = shape_parse(sizes, shape);
+    if (ndim < 0 || (type && dtype_parse(type, &dtype) != 0))
+        return NULL;
+    struct ebb_tensor *tensor = tensor_make(self->handle, dtype, ndim, shape);
+    if (tensor && zeroed && ebb_tensor_fill(tensor, ebb_value_int(0)) != 0) {
+        error_raise();
+        ebb_object_end(tensor);
+        return NULL;
+    }
+    return tensor_wrap(self, tensor);
+}
+
+PyDoc_STRVAR(empty_doc,
+"empty(shape, dtype='float32')\n--\n\nA tensor in this region, contents undefined.");
+
+static PyObject *region_empty(PyObject *object, PyObject *arguments, PyObject *keywords) {
+    return make_tensor(object, arguments, keywords, false);
+}
+
+PyDoc_STRVAR(zeros_doc,
+"zeros(shape, dtype='float32')\n--\n\nA tensor in this region, all zero.");
+
+static PyObject *region_zeros(PyObject *object, PyObject *arguments, PyObject *keywords) {
+    return make_tensor(object, arguments, keywords, true);
+}
+
+/* ---- promotion ---- */
+
+/* The tensors of a list, which must be this region's. NULL with an exception. */
+static void **collect(struct region *self, PyObject *list, Py_ssize_t count) {
+    void **objects = PyMem_Malloc((size_t)(count ? count : 1) * sizeof *objects);
+    if (!objects)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; objects && i < count; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        objects[i] = item ? tensor_of(item) : NULL;
+        if (objects[i] && ((struct tensor *)item)->region != self) {
+            error_raise_as(EBB_E_NOT_OWNED, "the tensor is of another region");
+            objects[i] = NULL;
+        }
+        Py_XDECREF(item);
+        if (!objects[i]) {
+            PyMem_Free(objects);
+            return NULL;
+        }
+    }
+    return objects;
+}
+
+static int rehome(PyObject *list, Py_ssize_t count, void **objects, struct region *target) {
+    for (Py_ssize_t i = 0; i < count; i++) {
+        struct tensor *tensor = (struct tensor *)PySequence_GetItem(list, i);
+        if (!tensor)
+            return -1;
+        Py_INCREF((PyObject *)target);
+        Py_DECREF((PyObject *)tensor->region);
+        tensor->region = target;
+        tensor->tensor = objects[i];
+        tensor->epoch = target->epoch;
+        Py_DECREF((PyObject *)tensor);
+    }
+    return 0;
+}
+
+PyDoc_STRVAR(promote_doc,
+"promote(tensors, to=None)\n--\n\nTensors of this region become those of `to`, an ancestor (None: the\n"
+"parent): small ones by a copy, large ones by their pages. All or none. The objects stay the\n"
+"same. ebb.Error EBB_E_NOT_OWNED if one is of another region.");
+
+static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"tensors", "to", NULL};
+    PyObject *list, *to = Py_None;
+    struct region *self = region_of(object);
+    if (!self || !PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:promote", words, &list,
+                                              &to))
+        return NULL;
+    struct region *target = region_of(to == Py_None ? self->parent : to);
+    PyObject *tensors = !target ? NULL
+                        : PyObject_IsInstance(list, tensor_type) == 1 ? PyTuple_Pack(1, list)
+                                                                      : PySequence_Tuple(list);
+    if (!tensors)
+        return NULL;
+    Py_ssize_t count = PyTuple_Size(tensors);
+    void **objects = collect(self, tensors, count);
+    int result = objects ? 0 : -1;
+    if (objects && ebb_objects_promote(self->handle, target->handle, objects, (size_t)count, NULL,
+                                       NULL) != 0) {
+        error_raise();
+        result = -1;
+    }
+    if (result == 0)
+        result = rehome(tensors, count, objects, target);
+    PyMem_Free(objects);
+    Py_DECREF(tensors);
+    return result == 0 ? Py_NewRef(list) : NULL;
+}
+
+/* ---- asking ---- */
+
+static PyObject *region_is_open(PyObject *object, void *Py_UNUSED(closure)) {
+    return PyBool_FromLong(ebb_region_is_open(((struct region *)object)->handle));
+}
+
+static PyObject *region_stats(PyObject *object, void *Py_UNUSED(closure)) {
+    struct ebb_region_stats stats = {.size = sizeof stats};
+    const struct region *self = region_of(object);
+    if (!self)
+        return NULL;
+    if (ebb_region_read_stats(self->handle, &stats) != 0)
+        return error_raise();
+    return Py_BuildValue("{sKsKsKsKsKsKsK}", "used", stats.used.current, "used_peak",
+                         stats.used.peak, "reserved", stats.reserved.current, "reserved_peak",
+                         stats.reserved.peak, "blocks", stats.blocks.current, "children",
+                         stats.children, "waste", stats.waste);
+}
+
+static PyObject *region_exports(PyObject *object, void *Py_UNUSED(closure)) {
+    const struct region *self = region_of(object);
+    return self ? PyLong_FromSize_t(ebb_region_count_exports(self->handle)) : NULL;
+}
+
+PyDoc_STRVAR(region_doc,
+"Region(pool=None, *, parent=None, name=None, hint=0, limit=0)\n--\n\n"
+"Memory that lives as long as one step. `hint` bytes are reserved at once; `limit` bounds the live\n"
+"bytes of it and all regions below it.");
+
+PyDoc_STRVAR(tensor_doc,
+"tensor(object, copy=None)\n--\n\nA tensor of somebody else's elements: of torch, of numpy, or whatever\n"
+"speaks DLPack or the buffer protocol. copy: None, only where it must; True; False, or an error.");
+PyDoc_STRVAR(stack_doc,
+"_stack(sequence)\n--\n\nTensors of one shape become one with a new first dimension.");
+PyDoc_STRVAR(pad_doc,
+"_pad(sequences, padding, batch_first, left, total_length)\n--\n\n"
+"Sequences [length, ...] become one tensor.");
+PyDoc_STRVAR(pack_doc,
+"_pack(sequences, enforce_sorted)\n--\n\n"
+"Sequences become (data, batch_sizes, sorted_indices, unsorted_indices).");
+
+static PyMethodDef region_methods[] = {
+    {"close", region_close, METH_NOARGS, close_doc},
+    {"reset", region_reset, METH_NOARGS, reset_doc},
+    {"empty", METHOD(region_empty), METH_VARARGS | METH_KEYWORDS, empty_doc},
+    {"zeros", METHOD(region_zeros), METH_VARARGS | METH_KEYWORDS, zeros_doc},
+    {"promote", METHOD(region_promote), METH_VARARGS | METH_KEYWORDS, promote_doc},
+    {"tensor", METHOD(exchange_import), METH_VARARGS | METH_KEYWORDS, tensor_doc},
+    {"_stack", sequence_stack, METH_O, stack_doc},
+    {"_pad", METHOD(sequence_pad), METH_VARARGS | METH_KEYWORDS, pad_doc},
+    {"_pack", METHOD(sequence_pack), METH_VARARGS | METH_KEYWORDS, pack_doc},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef region_getters[] = {
+    {"is_open", region_is_open, NULL, "False once it or a region above it was closed.", NULL},
+    {"stats", region_stats, NULL, "Counters as a dict: bytes, and numbers of blocks.", NULL},
+    {"exports", region_exports, NULL, "How many exports of tensors are out.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyMemberDef region_members[] = {
+    {"pool", T_OBJECT, offsetof(struct region, pool), READONLY, "The pool; None: the default."},
+    {"parent", T_OBJECT, offsetof(struct region, parent), READONLY, "The region above, or None."},
+    {NULL, 0, 0, 0, NULL}};
+
+static PyType_Slot region_slots[] = {{Py_tp_new, region_new},
+                                     {Py_tp_dealloc, region_dealloc},
+                                     {Py_tp_doc, (void *)region_doc},
+                                     {Py_tp_methods, region_methods},
+                                     {Py_tp_getset, region_getters},
+                                     {Py_tp_members, region_members},
+                                     {0, NULL}};
+
+static PyType_Spec region_spec = {"ebb._ebb.Region", sizeof(struct region), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, region_slots};
+
+int region_add(PyObject *module) {
+    region_type = PyType_FromModuleAndSpec(module, &region_spec, NULL);
+    return region_type ? PyModule_AddObjectRef(module, "Region", region_type) : -1;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sequence.c - many tensors become one: stacked, padded, packed. For Region's methods.
+ *
+ * Inputs are borrowed: each gets a head in the region while the call lasts.
+ */
+#include "module.h"
+
+struct inputs {
+    struct ebb_tensor **tensors;
+    size_t count;
+};
+
+static void give_back(struct inputs *inputs) {
+    for (size_t i = 0; i < inputs->count; i++)
+        ebb_object_end(inputs->tensors[i]);
+    PyMem_Free(inputs->tensors);
+}
+
+static int borrow(struct region *region, PyObject *sequence, struct inputs *inputs) {
+    PyObject *list = PySequence_List(sequence);
+    Py_ssize_t count = list ? PyList_Size(list) : 0;
+    *inputs = (struct inputs){PyMem_Malloc((size_t)(count + 1) * sizeof *inputs->tensors), 0};
+    for (Py_ssize_t i = 0; inputs->tensors && i < count; i++) {
+        struct ebb_tensor *tensor = exchange_borrow(region, PyList_GetItem(list, i));
+        if (!tensor)
+            break;
+        inputs->tensors[inputs->count++] = tensor;
+    }
+    Py_XDECREF(list);
+    if (list && inputs->tensors && inputs->count == (size_t)count)
+        return 0;
+    give_back(inputs);
+    if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    return -1;
+}
+
+/* ---- stack ---- */
+
+static bool is_alike(const struct ebb_tensor *a, const struct ebb_tensor *b) {
+    bool alike = a->ndim == b->ndim && ebb_dtype_equal(a->dtype, b->dtype);
+    for (int i = 0; alike && i < a->ndim; i++)
+        alike = a->shape[i] == b->shape[i];
+    return alike;
+}
+
+static int refuse_unlike(const struct inputs *inputs, size_t index) {
+    const struct ebb_tensor *first = inputs->tensors[0], *other = inputs->tensors[index];
+    PyObject *one = shape_tuple(first->shape, first->ndim);
+    PyObject *two = shape_tuple(other->shape, other->ndim);
+    const char *a = dtype_name(first->dtype), *b = dtype_name(other->dtype);
+    if (one && two) {
+        PyObject *text = PyUnicode_FromFormat("stack: number %zu is %s %S, the first is %s %S",
+                                              index, b ? b : "?", two, a ? a : "?", one);
+        if (text)
+            error_raise_as(EBB_E_SHAPE, PyUnicode_AsUTF8AndSize(text, NULL));
+        Py_XDECREF(text);
+    }
+    Py_XDECREF(one);
+    Py_XDECREF(two);
+    return -1;
+}
+
+static int check_stack(const struct inputs *inputs) {
+    if (inputs->count == 0) {
+        error_raise_as(EBB_E_EMPTY, "stack: there are no tensors");
+        return -1;
+    }
+    if (inputs->tensors[0]->ndim == EBB_DIMENSIONS_MAX) {
+        error_raise_as(EBB_E_SHAPE, "stack: the result would have 33 dimensions, at most 32");
+        return -1;
+    }
+    for (size_t i = 1; i < inputs->count; i++)
+        if (!is_alike(inputs->tensors[0], inputs->tensors[i]))
+            return refuse_unlike(inputs, i);
+    return 0;
+}
+
+/* Copies input after input into the result's parts. 0 or an error of ebb's. */
+static int fill(ebb_region region, struct ebb_tensor *result, const struct inputs *inputs) {
+    for (size_t i = 0; i < inputs->count; i++) {
+        struct ebb_tensor *part = ebb_tensor_select(region, result, 0, (int64_t)i);
+        if (!part)
+            return ebb_last_error();
+        int code = ebb_tensor_copy(part, inputs->tensors[i]);
+        ebb_object_end(part);
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+static struct ebb_tensor *stack(ebb_region region, const struct inputs *inputs) {
+    const struct ebb_tensor *first = inputs->tensors[0];
+    int64_t shape[EBB_DIMENSIONS_MAX] = {(int64_t)inputs->count};
+    for (int i = 0; i < first->ndim; i++)
+        shape[i + 1] = first->shape[i];
+    struct ebb_tensor *result = tensor_make(region, first->dtype, first->ndim + 1, shape);
+    if (result && ebb_tensor_count(result) != 0 && fill(region, result, inputs) != 0) {
+        error_raise();
+        ebb_object_end(result);
+        return NULL;
+    }
+    return result;
+}
+
+PyObject *sequence_stack(PyObject *self, PyObject *sequence) {
+    struct inputs inputs;
+    struct region *region = region_of(self);
+    if (!region || borrow(region, sequence, &inputs) != 0)
+        return NULL;
+    PyObject *result = NULL;
+    if (check_stack(&inputs) == 0)
+        result = tensor_wrap(region, stack(region->handle, &inputs));
+    give_back(&inputs);
+    return result;
+}
+
+/* ---- pad and pack ---- */
+
+static int parse_value(PyObject *object, struct ebb_value *value) {
+    if (PyBool_Check(object))
+        *value = ebb_value_bool(object == Py_True);
+    else if (PyLong_Check(object))
+        *value = ebb_value_int(PyLong_AsLongLong(object));
+    else
+        *value = ebb_value_float(PyFloat_AsDouble(object));
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+PyObject *sequence_pad(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"sequences", "padding", "batch_first", "left", "total_length", NULL};
+    PyObject *sequence, *padding;
+    int batch_first, left;
+    long long total;
+    struct inputs inputs;
+    struct ebb_pad_options options = {.size = sizeof options};
+    struct region *region = region_of(self);
+    if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "OOppL:_pad", words, &sequence,
+                                                &padding, &batch_first, &left, &total))
+        return NULL;
+    options.batch_first = batch_first != 0;
+    options.side = left ? EBB_SIDE_LEFT : EBB_SIDE_RIGHT;
+    options.has_total_length = total >= 0;
+    options.total_length = total >= 0 ? total : 0;
+    if (parse_value(padding, &options.padding) != 0 || borrow(region, sequence, &inputs) != 0)
+        return NULL;
+    PyObject *result = tensor_wrap(region, ebb_sequences_pad(region->handle, inputs.tensors,
+                                                             inputs.count, &options));
+    give_back(&inputs);
+    return result;
+}
+
+/* A member of the packed sequence as a tensor of its own. NULL: there is none, so None. */
+static PyObject *take_member(struct region *region, const struct ebb_tensor *member) {
+    if (!member)
+        return Py_NewRef(Py_None);
+    struct ebb_tensor *own = tensor_make(region->handle, member->dtype, member->ndim,
+                                         member->shape);
+    if (own && ebb_tensor_bytes(own) != 0 && ebb_tensor_copy(own, member) != 0) {
+        error_raise();
+        ebb_object_end(own);
+        return NULL;
+    }
+    return tensor_wrap(region, own);
+}
+
+/* The data, of which there may be much, without a copy: another head of the same storage. */
+static PyObject *take_data(struct region *region, const struct ebb_tensor *data) {
+    if (ebb_tensor_bytes(data) <= EBB_SMALL_MAX_BYTES)
+        return take_member(region, data);
+    return tensor_wrap(region, ebb_tensor_view(region->handle, data, data->ndim, data->shape,
+                                               data->strides, 0));
+}
+
+static PyObject *take_apart(struct region *region, struct ebb_packed *packed) {
+    const struct ebb_tensor *rest[] = {packed->batch_sizes, packed->sorted_indices,
+                                       packed->unsorted_indices};
+    PyObject *tuple = PyTuple_New(4), *data = tuple ? take_data(region, packed->data) : NULL;
+    if (data)
+        PyTuple_SetItem(tuple, 0, data);
+    for (Py_ssize_t i = 0; data && i < 3; i++)
+        if ((data = take_member(region, rest[i])))
+            PyTuple_SetItem(tuple, i + 1, data);
+    if (!data)
+        Py_CLEAR(tuple);
+    ebb_object_end(packed);
+    return tuple;
+}
+
+PyObject *sequence_pack(PyObject *self, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"sequences", "enforce_sorted", NULL};
+    PyObject *sequence;
+    int enforce_sorted;
+    struct inputs inputs;
+    struct ebb_pack_options options = {.size = sizeof options};
+    struct region *region = region_of(self);
+    if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "Op:_pack", words, &sequence,
+                                                &enforce_sorted))
+        return NULL;
+    options.enforce_sorted = enforce_sorted != 0;
+    if (borrow(region, sequence, &inputs) != 0)
+        return NULL;
+    struct ebb_packed *packed = ebb_sequences_pack(region->handle, inputs.tensors, inputs.count,
+                                                   &options);
+    give_back(&inputs);
+    return packed ? take_apart(region, packed) : error_raise();
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * writer.c - class Writer: puts the elements of a batch into a region that will be sent.
+ *
+ * A pickler calls reduce() for each object that it does not know itself: tensors and arrays become
+ * a call with the number of a leaf, all others are left to their own ways. Elements that were born
+ * in the region stay where they are; others are copied there once.
+ *
+ * Invariant: every leaf's elements lie in blocks of the region.
+ */
+#include "batch.h"
+
+#include <string.h>
+
+PyObject *batch_tensor_at, *batch_array_at;
+
+struct writer {
+    PyObject_HEAD
+    struct region *region;
+    PyObject *other; /* asked about tensors of torch that are more than their elements; or NULL */
+    void *root;      /* the root block, once it is written */
+    struct batch_leaf *leaves;
+    int64_t *numbers;
+    size_t leaf_count, leaf_room, number_count, number_room;
+    uint64_t copied_bytes, born_bytes, buffers;
+    size_t root_bytes;
+    char *slot; /* where offset 0 of the region's slot is; NULL: not known yet */
+};
+
+/* ---- numbers ---- */
+
+enum { KEPT = 1024 };
+static PyObject *kept[KEPT];
+
+PyObject *batch_number(uint64_t value) {
+    if (value >= KEPT)
+        return PyLong_FromUnsignedLongLong(value);
+    if (!kept[value] && !(kept[value] = PyLong_FromUnsignedLongLong(value)))
+        return NULL;
+    return Py_NewRef(kept[value]);
+}
+
+/* ---- growing ---- */
+
+static int grow(void **items, size_t *room, size_t needed, size_t bytes) {
+    if (needed <= *room)
+        return 0;
+    size_t more = needed > 2 * *room ? needed + 64 : 2 * *room;
+    void *grown = PyMem_Realloc(*items, more * bytes);
+    if (!grown) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    *items = grown;
+    *room = more;
+    return 0;
+}
+
+/* Room for one more leaf and its numbers. */
+static int make_room(struct writer *self) {
+    void *leaves = self->leaves, *numbers = self->numbers;
+    int result = grow(&leaves, &self->leaf_room, self->leaf_count + 1, sizeof *self->leaves);
+    self->leaves = leaves;
+    if (result == 0)
+        result = grow(&numbers, &self->number_room, self->number_count + 2 * EBB_DIMENSIONS_MAX,
+                      sizeof *self->numbers);
+    self->numbers = numbers;
+    return result;
+}
+
+/* ---- elements ---- */
+
+/*
+ * True if the elements lie without gaps in some order of the dimensions, as channels_last does:
+ * then they keep their strides. Negative strides and repeated elements are none.
+ */
+static bool is_dense(const struct description *what) {
+    int order[EBB_DIMENSIONS_MAX];
+    for (int i = 0; i < what->ndim; i++) {
+        int at = i;
+        for (; at > 0 && what->strides[order[at - 1]] > what->strides[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    int64_t expected = 1;
+    for (int i = 0; i < what->ndim; i++) {
+        int64_t size = what->shape[order[i]];
+        if (size == 1)
+            continue;
+        if (what->strides[order[i]] != expected)
+            return false;
+        expected *= size;
+    }
+    return true;
+}
+
+/* Copies dimension `dim` and those below it, row-major. */
+static char *copy_rows(char *to, const char *from, const struct description *what, int dim) {
+    size_t item = what->item_bytes;
+    if (dim == what->ndim) {
+        memcpy(to, from, item);
+        return to + item;
+    }
+    for (int64_t i = 0; i < what->shape[dim]; i++)
+        to = copy_rows(to, from + i * what->strides[dim] * (int64_t)item, what, dim + 1);
+    return to;
+}
+
+/* Bytes from the first element to behind the last; 0: strides that leave the region's block. */
+static size_t span_of(const struct description *what) {
+    int64_t last = 0;
+    if (what->contiguous)
+        return (size_t)what->count * what->item_bytes;
+    for (int i = 0; i < what->ndim; i++) {
+        if (what->strides[i] < 0)
+            return 0;
+        last += (what->shape[i] - 1) * what->strides[i];
+    }
+    return ((size_t)last + 1) * what->item_bytes;
+}
+
+/* A block for the elements. Large ones begin at a page of their own that the next batch reuses. */
+static char *allocate(struct writer *self, size_t bytes) {
+    char *block = ebb_region_alloc(self->region->handle, bytes, 64);
+    if (!block)
+        error_raise();
+    else if (!self->slot)
+        self->slot = block - ebb_region_offset(self->region->handle, block);
+    return block;
+}
+
+/* Elements that were made in the region, with ebb.empty() and its likes, are there already. */
+static bool is_born_here(const struct writer *self, const struct description *what) {
+    ebb_region owner = ebb_region_of(what->data);
+    return owner.lane && owner.lane == self->region->handle.lane &&
+           owner.generation == self->region->handle.generation && span_of(what) != 0;
+}
+
+/* Where the elements are from now on; NULL with an exception. May make them row-major. */
+static char *settle(struct writer *self, struct description *what) {
+    size_t bytes = (size_t)what->count * what->item_bytes;
+    if (is_born_here(self, what)) {
+        self->born_bytes += bytes;
+        return what->data;
+    }
+    char *block = allocate(self, bytes);
+    if (!block)
+        return NULL;
+    self->copied_bytes += bytes;
+    if (what->contiguous || is_dense(what)) {
+        memcpy(block, what->data, bytes);
+    } else {
+        copy_rows(block, what->data, what, 0);
+        what->contiguous = true;
+    }
+    return block;
+}
+
+/* Adds a leaf. Its number, or SIZE_MAX with an exception. */
+static size_t add_leaf(struct writer *self, struct description *what) {
+    struct batch_leaf leaf = {.first = self->number_count, .dtype = what->dtype,
+                              .ndim = (uint8_t)what->ndim};
+    if (make_room(self) != 0)
+        return SIZE_MAX;
+    if (what->count != 0) {
+        char *data = settle(self, what);
+        if (!data)
+            return SIZE_MAX;
+        leaf.offset = self->slot ? (size_t)(data - self->slot)
+                                 : ebb_region_offset(self->region->handle, data);
+        leaf.bytes = span_of(what);
+    }
+    leaf.flags = what->read_only ? LEAF_READ_ONLY : 0;
+    size_t sizes = (size_t)what->ndim * sizeof(int64_t);
+    memcpy(self->numbers + self->number_count, what->shape, sizes);
+    self->number_count += (size_t)what->ndim;
+    if (!what->contiguous && what->count != 0) {
+        leaf.flags |= LEAF_STRIDED;
+        memcpy(self->numbers + self->number_count, what->strides, sizes);
+        self->number_count += (size_t)what->ndim;
+    }
+    self->leaves[self->leaf_count] = leaf;
+    return self->leaf_count++;
+}
+
+/* ---- what a pickler calls ---- */
+
+/* (function, (number,)) or, with an argument, (function, (number, argument)). */
+static PyObject *call_with(PyObject *function, size_t leaf, PyObject *argument) {
+    PyObject *number = leaf == SIZE_MAX ? NULL : batch_number(leaf);
+    PyObject *arguments = number ? PyTuple_New(argument ? 2 : 1) : NULL;
+    PyObject *call = arguments ? PyTuple_New(2) : NULL;
+    if (!call) {
+        Py_XDECREF(number);
+        Py_XDECREF(arguments);
+        return NULL;
+    }
+    PyTuple_SetItem(arguments, 0, number);
+    if (argument)
+        PyTuple_SetItem(arguments, 1, Py_NewRef(argument));
+    PyTuple_SetItem(call, 0, Py_NewRef(function));
+    PyTuple_SetItem(call, 1, arguments);
+    return call;
+}
+
+static PyObject *pass(void) {
+    return Py_NewRef(Py_NotImplemented);
+}
+
+/* Tensors of torch that only Python's part of the package understands. */
+static PyObject *reduce_other(struct writer *self, PyObject *tensor) {
+    return self->other ? PyObject_CallFunctionObjArgs(self->other, tensor, NULL) : pass();
+}
+
+static PyObject *reduce_tensor(struct writer *self, PyObject *tensor) {
+    struct description what;
+    PyObject *requires_grad = PyObject_GetAttr(tensor, names.requires_grad);
+    if (!requires_grad)
+        return NULL;
+    Py_DECREF(requires_grad);
+    if (requires_grad == Py_True)
+        return reduce_other(self, tensor);
+    int good = library_describe_torch(tensor, &what);
+    if (good <= 0)
+        return good < 0 ? NULL : pass();
+    return call_with(batch_tensor_at, add_leaf(self, &what), NULL);
+}
+
+/* Arrays of objects are pickled as they always were. The dtype goes along: it may be anything. */
+static PyObject *reduce_array(struct writer *self, PyObject *array) {
+    struct description what;
+    PyObject *dtype = PyObject_GetAttr(array, names.dtype);
+    PyObject *has_objects = dtype ? PyObject_GetAttr(dtype, names.hasobject) : NULL;
+    PyObject *result = NULL;
+    if (has_objects) {
+        int good = has_objects == Py_False ? library_describe_numpy(array, &what) : 0;
+        if (good > 0)
+            result = call_with(batch_array_at, add_leaf(self, &what), dtype);
+        else if (good == 0)
+            result = pass();
+    }
+    Py_XDECREF(has_objects);
+    Py_XDECREF(dtype);
+    return result;
+}
+
+PyDoc_STRVAR(reduce_doc,
+"reduce(object)\n--\n\nA pickler's reducer_override: tensors of torch and arrays of numpy go into the\n"
+"region, others are passed on.");
+
+static PyObject *writer_reduce(PyObject *object, PyObject *value) {
+    struct writer *self = (struct writer *)object;
+    PyTypeObject *type = Py_TYPE(value);
+    if (type == (PyTypeObject *)torch_names.tensor)
+        return reduce_tensor(self, value);
+    if (type == (PyTypeObject *)numpy_array)
+        return reduce_array(self, value);
+    if (torch_names.tensor && PyType_IsSubtype(type, (PyTypeObject *)torch_names.tensor))
+        return reduce_other(self, value);
+    return pass();
+}
+
+PyDoc_STRVAR(put_doc,
+"put(buffer)\n--\n\nA pickler's buffer_callback: the bytes of a buffer go into the region.");
+
+static PyObject *writer_put(PyObject *object, PyObject *source) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(source, &view, PyBUF_CONTIG_RO) != 0)
+        return NULL;
+    struct description what = {.data = view.buf, .dtype = {EBB_UINT, 8, 1}, .item_bytes = 1,
+                               .read_only = view.readonly != 0, .contiguous = true, .ndim = 1,
+                               .count = view.len, .shape = {view.len}};
+    struct writer *self = (struct writer *)object;
+    size_t leaf = add_leaf(self, &what);
+    PyBuffer_Release(&view);
+    if (leaf == SIZE_MAX)
+        return NULL;
+    self->leaves[leaf].flags |= LEAF_BUFFER;
+    self->buffers++;
+    Py_RETURN_FALSE;
+}
+
+/* ---- sending ---- */
+
+/* Bytes of the root block but for the stream. */
+static size_t root_bytes(const struct writer *self) {
+    return sizeof(struct batch_header) + self->leaf_count * sizeof *self->leaves +
+           self->number_count * sizeof *self->numbers;
+}
+
+/* The root block; NULL with an exception. */
+static void *write_root(struct writer *self, const char *stream, size_t stream_bytes) {
+    struct batch_header header = {BATCH_MAGIC, self->leaf_count, self->number_count,
+                                  stream_bytes, self->buffers};
+    size_t leaves = self->leaf_count * sizeof *self->leaves;
+    size_t numbers = self->number_count * sizeof *self->numbers;
+    char *root = allocate(self, root_bytes(self) + stream_bytes);
+    if (!root)
+        return NULL;
+    char *at = root;
+    memcpy(at, &header, sizeof header);
+    memcpy(at += sizeof header, self->leaves, leaves);
+    memcpy(at += leaves, self->numbers, numbers);
+    memcpy(at + numbers, stream, stream_bytes);
+    return root;
+}
+
+PyDoc_STRVAR(finish_doc,
+"finish(stream)\n--\n\nWrites the description. The batch may be dropped afterwards.");
+
+static PyObject *writer_finish(PyObject *object, PyObject *stream) {
+    struct writer *self = (struct writer *)object;
+    Py_buffer view;
+    if (PyObject_GetBuffer(stream, &view, PyBUF_SIMPLE) != 0)
+        return NULL;
+    self->root = write_root(self, view.buf, (size_t)view.len);
+    self->root_bytes = self->root ? root_bytes(self) + (size_t)view.len : 0;
+    PyBuffer_Release(&view);
+    return self->root ? Py_NewRef(Py_None) : NULL;
+}
+
+PyDoc_STRVAR(send_doc,
+"send()\n--\n\nCloses the region and returns its parcel as bytes. None if tensors that were made in\n"
+"the region are still in use: then the region stays open.");
+
+static PyObject *writer_send(PyObject *object, PyObject *Py_UNUSED(none)) {
+    struct writer *self = (struct writer *)object;
+    struct ebb_parcel parcel;
+    if (!self->root)
+        return error_raise_as(EBB_E_ORDER, "send() comes after finish()");
+    if (ebb_region_count_exports(self->region->handle) != 0)
+        Py_RETURN_NONE;
+    if (ebb_region_send(self->region->handle, self->root, &parcel) != 0)
+        return error_raise();
+    self->root = NULL;
+    if (self->region->pool != Py_None)
+        ((struct pool *)self->region->pool)->batches++;
+    return parcel_to_bytes(&parcel);
+}
+
+PyDoc_STRVAR(move_doc,
+"move(region)\n--\n\nCopies what was written into another region, where it can be sent.");
+
+/* Copies the elements of all leaves; 0, or -1 with an exception. */
+static int move_leaves(struct writer *self, const char *from) {
+    for (size_t i = 0; i < self->leaf_count; i++) {
+        struct batch_leaf *leaf = &self->leaves[i];
+        char *to = leaf->bytes ? allocate(self, leaf->bytes) : NULL;
+        if (leaf->bytes && !to)
+            return -1;
+        if (to) {
+            memcpy(to, from + leaf->offset, leaf->bytes);
+            leaf->offset = (size_t)(to - self->slot);
+        }
+    }
+    return 0;
+}
+
+static PyObject *writer_move(PyObject *object, PyObject *target) {
+    struct writer *self = (struct writer *)object;
+    struct region *region = region_of(target);
+    const char *from = self->slot, *stream = self->root;
+    if (!region || !stream)
+        return region ? error_raise_as(EBB_E_ORDER, "move() comes after finish()") : NULL;
+    PyObject *before = (PyObject *)self->region;
+    self->region = (struct region *)Py_NewRef(target);
+    self->slot = NULL;
+    if (move_leaves(self, from) == 0)
+        self->root = write_root(self, stream + root_bytes(self),
+                                self->root_bytes - root_bytes(self));
+    Py_DECREF(before);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* ---- the class ---- */
+
+static PyObject *writer_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"region", "other", NULL};
+    PyObject *target, *other = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:Writer", words, &target, &other))
+        return NULL;
+    struct region *region = region_of(target);
+    if (!region || library_find() != 0)
+        return NULL;
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct writer *self = (struct writer *)make(type, 0);
+    if (self) {
+        self->region = (struct region *)Py_NewRef(target);
+        self->other = Py_XNewRef(other);
+    }
+    return (PyObject *)self;
+}
+
+static void writer_dealloc(PyObject *object) {
+    struct writer *self = (struct writer *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    PyMem_Free(self->leaves);
+    PyMem_Free(self->numbers);
+    Py_XDECREF(self->other);
+    Py_XDECREF((PyObject *)self->region);
+    release(object);
+    Py_DECREF(type);
+}
+
+static PyObject *writer_stats(PyObject *object, void *Py_UNUSED(closure)) {
+    const struct writer *self = (struct writer *)object;
+    return Py_BuildValue("{sKsKsK}", "leaves", (unsigned long long)self->leaf_count,
+                         "copied_bytes", (unsigned long long)self->copied_bytes, "born_bytes",
+                         (unsigned long long)self->born_bytes);
+}
+
+static PyMethodDef writer_methods[] = {{"reduce", writer_reduce, METH_O, reduce_doc},
+                                       {"put", writer_put, METH_O, put_doc},
+                                       {"finish", writer_finish, METH_O, finish_doc},
+                                       {"send", writer_send, METH_NOARGS, send_doc},
+                                       {"move", writer_move, METH_O, move_doc},
+                                       {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef writer_getters[] = {
+    {"stats", writer_stats, NULL, "Leaves, bytes that were copied, bytes that were born here.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot writer_slots[] = {
+    {Py_tp_new, writer_new},
+    {Py_tp_dealloc, writer_dealloc},
+    {Py_tp_doc, "Writer(region, other=None)\n--\n\nPuts the elements of a batch into a region to be sent."},
+    {Py_tp_methods, writer_methods},
+    {Py_tp_getset, writer_getters},
+    {0, NULL}};
+
+static PyType_Spec writer_spec = {"ebb._ebb.Writer", sizeof(struct writer), 0, Py_TPFLAGS_DEFAULT,
+                                  writer_slots};
+
+int writer_add(PyObject *module) {
+    PyObject *type = PyType_FromModuleAndSpec(module, &writer_spec, NULL);
+    int result = type ? PyModule_AddObjectRef(module, "Writer", type) : -1;
+    Py_XDECREF(type);
+    return result;
+}
