@@ -24,7 +24,7 @@ class Tensor(_ebb.Tensor):
     def numpy(self):
         """The same bytes as a numpy.ndarray; imported elements as a read-only copy."""
         import numpy
-        return numpy.asarray(self)
+        return numpy.asarray(memoryview(self))
 
     def pin_memory(self, device=None):
         """This tensor if its pool is pinned, else a copy in pinned memory."""

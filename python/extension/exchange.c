@@ -271,6 +271,17 @@ static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
 
 /* ---- in ---- */
 
+/* torch's own capsules forget that elements are negated, and have no bool. */
+static struct ebb_tensor *import_torch(struct region *region, PyObject *object,
+                                       enum ebb_exchange_mode mode) {
+    struct description what;
+    int good = library_describe_torch(object, &what);
+    if (good == 0)
+        PyErr_Format(PyExc_TypeError, "a tensor without plain elements in the host's memory "
+                                      "(sparse, quantised, conjugated, or on a device)");
+    return good > 0 ? lend(region, object, &what, mode) : NULL;
+}
+
 static struct ebb_tensor *import(struct region *region, PyObject *object,
                                  enum ebb_exchange_mode mode) {
     struct description what;
@@ -280,8 +291,8 @@ static struct ebb_tensor *import(struct region *region, PyObject *object,
     if (PyCapsule_CheckExact(object))
         return import_capsule(region, object, mode);
     if (torch_names.tensor && PyObject_IsInstance(object, torch_names.tensor) == 1)
-        good = library_describe_torch(object, &what);
-    else if (numpy_array && PyObject_IsInstance(object, numpy_array) == 1)
+        return import_torch(region, object, mode);
+    if (numpy_array && PyObject_IsInstance(object, numpy_array) == 1)
         good = library_describe_numpy(object, &what);
     if (good < 0)
         return NULL;
@@ -303,7 +314,7 @@ PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keyword
     if (parse_copy(copy, &mode) != 0)
         return NULL;
     struct ebb_tensor *tensor = import(region, object, mode);
-    return tensor ? tensor_wrap(region, tensor) : NULL;
+    return tensor ? tensor_wrap(region, tensor_settle(region->handle, tensor)) : NULL;
 }
 
 struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object) {

@@ -100,6 +100,8 @@ PyObject *tensor_set_class(PyObject *module, PyObject *class);
 PyObject *tensor_wrap(struct region *region, struct ebb_tensor *tensor);
 /* The live tensor behind the object, NULL with an exception. */
 struct ebb_tensor *tensor_of(PyObject *object);
+/* Makes a new tensor of libebb's one that can be exported; NULL gives NULL, with ebb's error. */
+struct ebb_tensor *tensor_settle(ebb_region region, struct ebb_tensor *tensor);
 /* A tensor that can be exported without a copy, however small. NULL with ebb's error. */
 struct ebb_tensor *tensor_make(ebb_region region, struct ebb_dtype dtype, int ndim,
                                const int64_t *shape);

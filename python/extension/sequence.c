@@ -146,8 +146,9 @@ PyObject *sequence_pad(PyObject *self, PyObject *arguments, PyObject *keywords) 
     options.total_length = total >= 0 ? total : 0;
     if (parse_value(padding, &options.padding) != 0 || borrow(region, sequence, &inputs) != 0)
         return NULL;
-    PyObject *result = tensor_wrap(region, ebb_sequences_pad(region->handle, inputs.tensors,
-                                                             inputs.count, &options));
+    struct ebb_tensor *padded = ebb_sequences_pad(region->handle, inputs.tensors, inputs.count,
+                                                  &options);
+    PyObject *result = tensor_wrap(region, tensor_settle(region->handle, padded));
     give_back(&inputs);
     return result;
 }

@@ -45,6 +45,21 @@ struct ebb_tensor *tensor_make(ebb_region region, struct ebb_dtype dtype, int nd
                                        : make_small(region, dtype, ndim, shape);
 }
 
+struct ebb_tensor *tensor_settle(ebb_region region, struct ebb_tensor *tensor) {
+    size_t bytes = tensor ? ebb_tensor_bytes(tensor) : 0;
+    if (bytes == 0 || bytes > EBB_SMALL_MAX_BYTES ||
+        !ebb_region_is_open(ebb_region_of(tensor->data)))
+        return tensor; /* none, empty, large or imported */
+    struct ebb_tensor *settled = tensor_make(region, tensor->dtype, tensor->ndim, tensor->shape);
+    if (settled && ebb_tensor_copy(settled, tensor) != 0) {
+        error_raise();
+        ebb_object_end(settled);
+        settled = NULL;
+    }
+    ebb_object_end(tensor);
+    return settled;
+}
+
 PyObject *tensor_wrap(struct region *region, struct ebb_tensor *tensor) {
     if (!tensor)
         return error_raise();

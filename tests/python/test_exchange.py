@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DLPack both ways: with torch, with numpy, and with capsules that nobody honest would make."""
+
+import ctypes
+import gc
+import sys
+import threading
+import unittest
+
+import ebb
+import numpy
+
+from test_region import Refused
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+INT, UINT, FLOAT, OPAQUE, BFLOAT, COMPLEX, BOOL = range(7)
+python = ctypes.pythonapi
+python.PyCapsule_New.restype = ctypes.py_object
+python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+python.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+class DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
+                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                ("byte_offset", ctypes.c_uint64)]
+
+
+DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Plain(ctypes.Structure):
+    _fields_ = [("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", DELETER)]
+    name = b"dltensor"
+
+
+class Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("context", ctypes.c_void_p), ("deleter", DELETER), ("flags", ctypes.c_uint64),
+                ("tensor", DLTensor)]
+    name = b"dltensor_versioned"
+
+
+class Producer:
+    """A struct with elements 0, 1, 2 ... and whatever fields a test wants, and who deleted it."""
+
+    def __init__(self, kind=Plain, shape=(2, 3), strides=None, **fields):
+        self.elements = (ctypes.c_float * 64)(*range(64))
+        self.shape = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+        self.strides = strides and (ctypes.c_int64 * len(strides))(*strides)
+        self.deleted = 0
+        self.struct = kind(deleter=DELETER(self.delete))
+        if kind is Versioned:
+            self.struct.major = 1
+        self.struct.tensor = DLTensor(
+            data=ctypes.addressof(self.elements), device_type=1, ndim=len(shape), code=FLOAT,
+            bits=32, lanes=1, shape=ctypes.addressof(self.shape),
+            strides=ctypes.addressof(self.strides) if strides else None)
+        for name, value in fields.items():
+            place = self.struct if hasattr(kind, name) else self.struct.tensor
+            setattr(place, name, value)
+        self.capsule = python.PyCapsule_New(ctypes.addressof(self.struct), kind.name, None)
+
+    def delete(self, _):
+        self.deleted += 1
+
+    def is_taken(self):
+        return not python.PyCapsule_IsValid(self.capsule, type(self.struct).name)
+
+
+HUGE = 1 << 62
+HOSTILE = [
+    ("EBB_E_SHAPE", dict(shape=(-1,))), ("EBB_E_SHAPE", dict(shape=(2, -3))),
+    ("EBB_E_SHAPE", dict(ndim=-1)), ("EBB_E_SHAPE", dict(ndim=33)),
+    ("EBB_E_SHAPE", dict(ndim=2 ** 31 - 1)), ("EBB_E_SIZE", dict(shape=(HUGE, 4))),
+    ("EBB_E_SIZE", dict(shape=(HUGE, HUGE, HUGE))),
+    ("EBB_E_SIZE", dict(shape=(2, 3), strides=(HUGE, 1))),
+    ("EBB_E_DTYPE", dict(lanes=0)), ("EBB_E_DTYPE", dict(bits=0)),
+    ("EBB_E_DTYPE", dict(bits=255)), ("EBB_E_DTYPE", dict(code=99)),
+    ("EBB_E_EXCHANGE", dict(data=None)), ("EBB_E_EXCHANGE", dict(shape_pointer=None)),
+    ("EBB_E_EXCHANGE", dict(device_type=2)), ("EBB_E_EXCHANGE", dict(device_type=99)),
+    ("EBB_E_EXCHANGE", dict(device_type=-1)), ("EBB_E_SIZE", dict(byte_offset=2 ** 64 - 1)),
+]
+
+
+class Hostile(Refused):
+    def refuse(self, name, kind, fields, copy):
+        fields = dict(fields)
+        no_shape = "shape_pointer" in fields and fields.pop("shape_pointer") is None
+        producer = Producer(kind, **fields)
+        if no_shape:
+            producer.struct.tensor.shape = None
+        with ebb.Region() as region:
+            before = region.stats
+            with self.assertRaises(ebb.Error) as caught:
+                region.tensor(producer.capsule, copy=copy)
+            self.assertTrue(str(caught.exception))
+            if not no_shape:
+                self.assertEqual(caught.exception.name, name, fields)
+            self.assertEqual(region.stats["blocks"], before["blocks"])
+        self.assertFalse(producer.is_taken())
+        self.assertEqual(producer.deleted, 0)
+
+    def test_fields_that_lie_are_refused_and_stay_their_producers(self):
+        for name, fields in HOSTILE:
+            for kind in (Plain, Versioned):
+                for copy in (None, True, False):
+                    with self.subTest(fields=fields, kind=kind.__name__, copy=copy):
+                        self.refuse(name, kind, fields, copy)
+
+    def test_versions_and_flags_from_the_future_are_refused(self):
+        self.refuse("EBB_E_EXCHANGE", Versioned, dict(major=2), None)
+        self.refuse("EBB_E_EXCHANGE", Versioned, dict(flags=1 << 40), None)
+
+    def test_negative_strides_and_odd_offsets_are_copied_or_refused(self):
+        for fields in (dict(shape=(4,), strides=(-1,)), dict(shape=(4,), byte_offset=2)):
+            producer = Producer(**fields)
+            producer.struct.tensor.data += 16
+            with ebb.Region() as region:
+                self.assertRefused("EBB_E_EXCHANGE", region.tensor, producer.capsule, copy=False)
+                tensor = region.tensor(producer.capsule)
+                self.assertEqual(producer.deleted, 1)
+                if "strides" in fields:
+                    self.assertEqual(tensor.numpy().tolist(), [4, 3, 2, 1])
+            self.assertEqual(producer.deleted, 1)
+
+    def test_what_is_no_capsule_or_was_taken(self):
+        producer = Producer()
+        with ebb.Region() as region:
+            tensor = region.tensor(producer.capsule)
+            self.assertTrue(producer.is_taken())
+            self.assertRaises(BufferError, region.tensor, producer.capsule)
+            stranger = python.PyCapsule_New(1, b"something", None)
+            self.assertRaises(BufferError, region.tensor, stranger)
+            self.assertEqual(tensor.numpy().tolist(), [[0, 1, 2], [3, 4, 5]])
+            del tensor
+            self.assertEqual(producer.deleted, 1)
+
+    def test_the_deleter_is_called_once_at_the_latest_by_the_close(self):
+        for kind in (Plain, Versioned):
+            producer = Producer(kind)
+            region = ebb.Region()
+            tensor = region.tensor(producer.capsule)
+            region.close()
+            self.assertEqual(producer.deleted, 1)
+            del tensor, region
+            gc.collect()
+            self.assertEqual(producer.deleted, 1)
+
+
+class Exports(Refused):
+    def test_keywords_of_the_protocol(self):
+        with ebb.Region() as region:
+            tensor = region.zeros((3,))
+            self.assertEqual(tensor.__dlpack_device__(), (1, 0))
+            for words in (dict(stream=None), dict(stream=-1), dict(dl_device=(1, 0)),
+                          dict(copy=True), dict(copy=False), dict(max_version=(0, 8))):
+                self.assertTrue(python.PyCapsule_IsValid(tensor.__dlpack__(**words), b"dltensor"))
+            for version in ((1, 0), (1, 5), (2, 0)):
+                self.assertTrue(python.PyCapsule_IsValid(tensor.__dlpack__(max_version=version),
+                                                         b"dltensor_versioned"))
+            for words in (dict(stream=1), dict(dl_device=(2, 0))):
+                self.assertRaises(BufferError, tensor.__dlpack__, **words)
+            self.assertRaises(TypeError, tensor.__dlpack__, max_version=1)
+            self.assertEqual(region.exports, 0)
+
+    def test_numpy_reads_what_is_exported(self):
+        with ebb.Region() as region:
+            tensor = region.zeros((4, 5), "int32")
+            tensor.numpy()[...] = 7
+            array = numpy.from_dlpack(tensor)
+        self.assertTrue((array == 7).all())
+
+    def test_imported_elements_are_exported_by_a_copy_only(self):
+        source = numpy.arange(6.0)
+        with ebb.Region() as region:
+            tensor = region.tensor(source, copy=False)
+            self.assertRaises(BufferError, tensor.__dlpack__, copy=False)
+            copied = numpy.from_dlpack(tensor)
+            source[:] = 0
+            self.assertEqual(copied.tolist(), list(range(6)))
+            self.assertEqual(tensor.numpy().tolist(), [0] * 6)
+
+    def test_dropped_in_any_thread(self):
+        pool = ebb.Pool()
+        with ebb.Region(pool) as region:
+            arrays = [region.zeros((1000,)).numpy() for _ in range(100)]
+        threads = [threading.Thread(target=lambda: arrays and arrays.pop()) for _ in range(100)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(pool.stats["held"], 0)
+
+
+@unittest.skipUnless(torch, "torch is missing")
+class Torch(Refused):
+    def test_every_dtype_both_ways(self):
+        for name in ("bool uint8 int8 int16 int32 int64 float16 float32 float64 bfloat16 "
+                     "complex64 complex128").split():
+            dtype = getattr(torch, name)
+            for shape in [(), (3,), (0, 4), (30, 50)]:
+                with ebb.Region() as region:
+                    made = region.zeros(shape, dtype)
+                    self.assertEqual(made.dtype, name)
+                    seen = made.torch()
+                    self.assertEqual((seen.dtype, tuple(seen.shape)), (dtype, shape))
+                    seen.fill_(1)
+                    again = region.tensor(seen)
+                    self.assertTrue(torch.equal(again.torch(), torch.ones(shape, dtype=dtype)))
+                self.assertTrue(torch.equal(seen, torch.ones(shape, dtype=dtype)))
+
+    def test_views_and_odd_tensors(self):
+        base = torch.arange(24.0).reshape(4, 6)
+        with ebb.Region() as region:
+            for view in (base.t(), base[1:, ::2], base[:, None].expand(4, 3, 6),
+                         base.reshape(2, 2, 6).permute(2, 0, 1)):
+                self.assertTrue(torch.equal(region.tensor(view).torch(), view))
+            conjugated = torch.complex(base, base).conj()
+            for odd in (conjugated, conjugated.imag, base.to_sparse(), torch.empty(3, device="meta")):
+                with self.assertRaises((ebb.Error, RuntimeError, TypeError, BufferError)):
+                    region.tensor(odd)
+            self.assertRaises(TypeError, region.empty, (3,), torch.quint8)
+
+    def test_from_dlpack_keeps_a_region_of_its_own(self):
+        source = torch.arange(5000.0)
+        tensor = ebb.from_dlpack(source)
+        source[0] = 9
+        self.assertEqual(tensor.torch()[0], 9)
+        self.assertEqual(ebb.from_dlpack(source, copy=True).torch()[0], 9)
+        references = sys.getrefcount(source)
+        del tensor
+        gc.collect()
+        self.assertLess(sys.getrefcount(source), references)
+
+
+if __name__ == "__main__":
+    unittest.main()

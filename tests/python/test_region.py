@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regions, tensors and steps: what they hold, who shares it, and that late use is an error."""
+
+import gc
+import inspect
+import io
+import threading
+import unittest
+
+import ebb
+import numpy
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+NUMPY_DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+                "float16", "float32", "float64", "complex64", "complex128"]
+
+
+def held():
+    return ebb.Pool().stats["held"]
+
+
+class Refused(unittest.TestCase):
+    """assertRaises for ebb.Error by name."""
+
+    def assertRefused(self, name, function, *arguments, **keywords):
+        with self.assertRaises(ebb.Error) as caught:
+            function(*arguments, **keywords)
+        self.assertEqual(caught.exception.name, name, caught.exception)
+        self.assertLess(caught.exception.code, 0)
+        self.assertTrue(str(caught.exception))
+
+
+class Lifetimes(Refused):
+    def test_a_tensor_of_a_closed_region_raises_and_does_not_dangle(self):
+        with ebb.Region() as region:
+            tensors = [region.zeros(shape) for shape in [(), (3,), (1000,), (0, 2), (300, 300)]]
+        for tensor in tensors:
+            self.assertFalse(tensor.is_live)
+            for use in (lambda: tensor.shape, lambda: tensor.strides, lambda: tensor.dtype,
+                        lambda: tensor.numpy(), lambda: tensor.__dlpack__(),
+                        lambda: memoryview(tensor), lambda: tensor.copy_(numpy.zeros(3)),
+                        lambda: len(tensor), lambda: tensor.nbytes):
+                self.assertRefused("EBB_E_STALE", use)
+            self.assertIn("ended", repr(tensor))
+
+    def test_exports_outlive_the_region_and_nothing_writes_over_them(self):
+        pool = ebb.Pool()
+        kept = []
+        for number in range(50):
+            with ebb.Region(pool) as region:
+                for shape in [(3,), (2000,), (64, 64)]:
+                    tensor = region.zeros(shape)
+                    tensor.numpy()[...] = number
+                    kept.append((number, tensor.numpy()))
+                    kept.append((number, memoryview(tensor)))
+        for number, array in kept:
+            self.assertTrue((numpy.asarray(array) == number).all())
+        self.assertGreater(pool.stats["held"], 0)
+        del kept, array, tensor
+        gc.collect()
+        self.assertEqual(pool.stats["held"], 0)
+
+    def test_reset_ends_tensors_though_the_region_stays(self):
+        region = ebb.Region()
+        old = region.zeros((100,))
+        region.reset()
+        new = region.zeros((100,))
+        self.assertRefused("EBB_E_STALE", lambda: old.shape)
+        del old
+        new.numpy()[:] = 1
+        self.assertEqual(new.shape, (100,))
+        region.close()
+        region.close()
+        self.assertRefused("EBB_E_STALE", region.empty, (3,))
+        self.assertRefused("EBB_E_STALE", region.reset)
+
+    def test_a_parent_ends_its_children(self):
+        with ebb.Region() as run:
+            child = ebb.Region(parent=run)
+            tensor = child.zeros((9,))
+        self.assertFalse(child.is_open)
+        self.assertRefused("EBB_E_STALE", lambda: tensor.shape)
+        self.assertRefused("EBB_E_STALE", ebb.Region, parent=run)
+
+    def test_promoted_tensors_are_the_parents(self):
+        with ebb.Region() as run:
+            with ebb.Region(parent=run) as step:
+                small, large = step.zeros((3,)), step.zeros((300, 300))
+                small.numpy()[:] = 1
+                large.numpy()[:] = 2
+                other = step.zeros((3,))
+                self.assertIs(step.promote([small, large])[0], small)
+                self.assertRefused("EBB_E_NOT_OWNED", step.promote, small)
+            self.assertEqual(small.numpy().sum() + large.numpy().sum(), 3 + 180000)
+            self.assertIs(small.region, run)
+            self.assertFalse(other.is_live)
+
+    def test_dropped_tensors_give_their_place_back(self):
+        with ebb.Region() as region:
+            for _ in range(1000):
+                region.empty((1000, 100))
+            self.assertLess(region.stats["reserved"], 4_000_000)
+
+    def test_limits_are_errors_with_numbers(self):
+        with ebb.Region(limit=100_000) as region:
+            self.assertRefused("EBB_E_REGION_LIMIT", region.empty, (100_000,))
+            region.empty((1000,))
+        pool = ebb.Pool(limit=1 << 20)
+        with ebb.Region(pool) as region:
+            self.assertRefused("EBB_E_POOL_LIMIT", region.empty, (1 << 20,))
+
+    def test_a_pool_that_is_used_is_not_closed(self):
+        pool = ebb.Pool()
+        region = ebb.Region(pool)
+        self.assertRefused("EBB_E_BUSY", pool.close)
+        region.close()
+        pool.close()
+        pool.close()
+        self.assertRefused("EBB_E_STALE", ebb.Region, pool)
+        self.assertRaises(ValueError, ebb.Pool, "marble")
+        self.assertRaises(ValueError, ebb.Pool, "shared+marble")
+        self.assertRaises(TypeError, ebb.Region, "no pool")
+
+    def test_shapes_and_dtypes_that_are_none(self):
+        with ebb.Region() as region:
+            self.assertRefused("EBB_E_SHAPE", region.empty, (-1,))
+            self.assertRefused("EBB_E_SIZE", region.empty, (1 << 62, 1 << 62))
+            self.assertRaises(ValueError, region.empty, (1,) * 33)
+            self.assertRaises(OverflowError, region.empty, (1 << 64,))
+            self.assertRaises(TypeError, region.empty, ("3",))
+            for dtype in ("float8", numpy.dtype("M8[s]"), object, 3):
+                self.assertRaises(TypeError, region.empty, (3,), dtype)
+            region.empty((1,) * 32)
+
+
+class Buffers(Refused):
+    def test_every_dtype_is_numpys(self):
+        with ebb.Region() as region:
+            for dtype in NUMPY_DTYPES:
+                for shape in [(), (5,), (3, 4), (2, 0, 3), (1000, 3)]:
+                    array = region.zeros(shape, dtype).numpy()
+                    self.assertEqual((array.dtype, array.shape), (numpy.dtype(dtype), shape))
+                    self.assertTrue(array.flags.writeable)
+                    self.assertTrue((array == 0).all())
+                    same = region.tensor(array, copy=True)
+                    self.assertEqual((same.dtype, same.shape), (dtype, shape))
+
+    def test_flags_of_the_protocol(self):
+        with ebb.Region() as region:
+            tensor = region.zeros((3, 4))
+            view = memoryview(tensor)
+            self.assertEqual((view.format, view.shape, view.strides, view.readonly, view.itemsize),
+                             ("f", (3, 4), (16, 4), False, 4))
+            view[1, 2] = 7.0
+            self.assertEqual(tensor.numpy()[1, 2], 7)
+            self.assertEqual(bytes(tensor), tensor.numpy().tobytes())
+            turned = region.tensor(numpy.arange(6, dtype="f4").reshape(2, 3).T, copy=False)
+            self.assertEqual(memoryview(turned).tolist(), [[0, 3], [1, 4], [2, 5]])
+            with self.assertRaises(BufferError):
+                io.BytesIO().write(turned)  # wants contiguous bytes
+
+    def test_what_is_read_only_is_not_written(self):
+        source = numpy.arange(5.0)
+        source.flags.writeable = False
+        with ebb.Region() as region:
+            tensor = region.tensor(source, copy=False)
+            self.assertTrue(memoryview(tensor).readonly)
+            self.assertFalse(tensor.numpy().flags.writeable)
+            self.assertRefused("EBB_E_EXCHANGE", tensor.copy_, numpy.zeros(5))
+            self.assertTrue(region.tensor(source, copy=True).numpy().flags.writeable)
+
+    def test_any_buffer_comes_in(self):
+        import array
+        with ebb.Region() as region:
+            self.assertEqual(bytes(region.tensor(b"abc")), b"abc")
+            for code, dtype in zip("bBhHiIlLqQfd", ["int8", "uint8", "int16", "uint16", "int32",
+                                                    "uint32", "int64", "uint64", "int64", "uint64",
+                                                    "float32", "float64"]):
+                tensor = region.tensor(array.array(code, [1, 2, 3]), copy=True)
+                self.assertEqual((tensor.dtype, tensor.numpy().tolist()), (dtype, [1, 2, 3]))
+            for wrong in (3, "text", [1, 2], None, numpy.array(["a"]), numpy.array([None])):
+                self.assertRaises((TypeError, BufferError), region.tensor, wrong)
+
+    def test_borrowed_buffers_are_given_back(self):
+        source = bytearray(100)
+        region = ebb.Region()
+        tensor = region.tensor(source, copy=False)
+        self.assertRaises(BufferError, source.append, 1)
+        del tensor
+        source.append(1)
+        tensor = region.tensor(source, copy=False)
+        region.close()
+        source.append(1)
+
+
+class Sequences(Refused):
+    def test_stack_is_numpys(self):
+        arrays = [numpy.random.rand(3, 4) for _ in range(5)]
+        with ebb.Region() as region:
+            self.assertTrue((region.stack(arrays).numpy() == numpy.stack(arrays)).all())
+            views = [array.T[::2] for array in arrays]
+            self.assertTrue((region.stack(views).numpy() == numpy.stack(views)).all())
+            self.assertRefused("EBB_E_EMPTY", region.stack, [])
+            self.assertRefused("EBB_E_SHAPE", region.stack, [arrays[0], arrays[1].T])
+            self.assertRefused("EBB_E_SHAPE", region.stack, [arrays[0], arrays[1].astype("f4")])
+
+    def test_stack_takes_tensors_of_its_own_and_of_others_mixed(self):
+        with ebb.Region() as region, ebb.Region() as other:
+            mixed = [region.zeros((3,)), other.zeros((3,)), numpy.ones(3, "f4"), b"\0" * 3][:3]
+            self.assertEqual(region.stack(mixed).numpy().tolist(), [[0] * 3, [0] * 3, [1] * 3])
+            self.assertTrue(mixed[0].is_live and mixed[1].is_live)
+
+    def test_pad_and_pack(self):
+        sequences = [numpy.arange(n, dtype="i8") for n in (2, 4, 1)]
+        with ebb.Region() as region:
+            self.assertEqual(region.pad(sequences, padding=-1, batch_first=True).numpy().tolist(),
+                             [[0, 1, -1, -1], [0, 1, 2, 3], [0, -1, -1, -1]])
+            self.assertEqual(region.pad(sequences, batch_first=True, left=True,
+                                        total_length=5).numpy()[0].tolist(), [0, 0, 0, 0, 1])
+            data, sizes, order, back = [part.numpy().tolist() for part in region.pack(sequences)]
+            self.assertEqual((data, sizes, order, back),
+                             ([0, 0, 0, 1, 1, 2, 3], [3, 2, 1, 1], [1, 0, 2], [1, 0, 2]))
+            self.assertEqual(region.pack(sequences[1:], enforce_sorted=True)[2:], (None, None))
+            self.assertRefused("EBB_E_UNSORTED", region.pack, sequences, enforce_sorted=True)
+            self.assertRefused("EBB_E_VALUE", region.pad, sequences, padding=0.5)
+            self.assertRefused("EBB_E_TOTAL_LENGTH", region.pad, sequences, total_length=3)
+
+
+class Steps(unittest.TestCase):
+    def test_steps_learn_and_nest(self):
+        with ebb.Region() as run:
+            for _ in range(10):
+                with ebb.step("tests.learn", tag=3) as region:
+                    self.assertIs(ebb.current(), region)
+                    self.assertIs(region.parent, run)
+                    region.zeros((100, 100))
+                self.assertIs(ebb.current(), run)
+        stats = ebb.step("tests.learn").site.stats
+        self.assertEqual((stats["steps"], stats["planned_steps"], stats["missed"]), (10, 8, 0))
+        self.assertIsNone(ebb.current())
+
+    def test_a_decorated_function_is_a_step_each_time_also_in_itself(self):
+        @ebb.step("tests.recursive")
+        def recursive(depth):
+            region = ebb.current()
+            inner = recursive(depth - 1) if depth else []
+            self.assertIs(ebb.current(), region)
+            return [region, *inner]
+
+        regions = recursive(3)
+        self.assertEqual(len(set(map(id, regions))), 4)
+        self.assertFalse(any(region.is_open for region in regions))
+        self.assertEqual(recursive.__name__, "recursive")
+
+    def test_a_step_that_is_closed_or_fails_ends_once(self):
+        with ebb.step("tests.closed") as region:
+            region.close()
+        with self.assertRaises(KeyError):
+            with ebb.step("tests.closed") as region:
+                raise KeyError
+        self.assertFalse(region.is_open)
+        self.assertEqual(ebb.step("tests.closed").site.stats["steps"], 2)
+
+    def test_threads_have_currents_of_their_own(self):
+        seen = []
+        with ebb.Region():
+            thread = threading.Thread(target=lambda: seen.append(ebb.current()))
+            thread.start()
+            thread.join()
+        self.assertEqual(seen, [None])
+
+
+class Current(Refused):
+    def test_made_in_the_current_region_or_beside(self):
+        self.assertEqual(ebb.empty((3,), numpy.float64).shape, (3,))
+        with ebb.Region() as region:
+            array = ebb.zeros((2000,), numpy.dtype("int64"))
+            self.assertEqual(region.exports, 1)
+            self.assertEqual(array.sum(), 0)
+            stacked = ebb.stack([numpy.ones(2000), numpy.zeros(2000)])
+            self.assertEqual(region.exports, 2)
+        self.assertEqual(stacked.sum(), 2000)
+
+    def test_a_limit_of_the_users_is_an_error(self):
+        with ebb.Region(limit=10_000):
+            self.assertRefused("EBB_E_REGION_LIMIT", ebb.empty, (100_000,), numpy.float32)
+
+
+class Help(unittest.TestCase):
+    def test_everything_public_is_explained(self):
+        self.assertGreater(len(ebb.__doc__), 500)
+        for name in ebb.__all__:
+            thing = getattr(ebb, name) if name != "collate" else ebb.Collate
+            self.assertTrue(inspect.getdoc(thing), name)
+            self.assertEqual(getattr(thing, "__module__", "ebb"), "ebb" if isinstance(thing, type)
+                             else thing.__module__)
+            if not isinstance(thing, type):
+                continue
+            for member, value in inspect.getmembers(thing):
+                if not member.startswith("_") and not issubclass(thing, Exception):
+                    self.assertTrue(inspect.getdoc(value), f"{name}.{member}")
+
+    def test_stubs_name_what_is_there(self):
+        import ast
+        import pathlib
+        stub = ast.parse((pathlib.Path(ebb.__file__).parent / "__init__.pyi").read_text())
+        named = {node.name: node for node in stub.body
+                 if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        named.update({node.target.id: None for node in stub.body
+                      if isinstance(node, ast.AnnAssign)})
+        self.assertLessEqual(set(ebb.__all__), set(named))
+        for name, node in named.items():
+            if not isinstance(node, ast.ClassDef) or name.startswith("_"):
+                continue
+            thing = getattr(ebb, name)
+            stubbed = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            public = {member for member in dir(thing) if not member.startswith("_")}
+            if not issubclass(thing, Exception):
+                self.assertEqual(public, {item for item in stubbed if not item.startswith("_")},
+                                 name)
+
+
+if __name__ == "__main__":
+    unittest.main()
