@@ -10,7 +10,7 @@ import gc
 import sys
 
 from . import structure
-from ._ebb import Error, open_parcel
+from ._ebb import Error, discard_parcel, open_parcel
 from .current import enter, leave
 from .default_collate import default_collate
 from .pool import Pool, shared_pools
@@ -28,10 +28,6 @@ def _open(parcel):
             refused = error
     raise refused if "refused" in locals() else LookupError(
         "a batch came, but this process has no shared pool: it must be made before the workers")
-
-
-def _nothing(stream, buffers):
-    return None
 
 
 class Parcel:
@@ -62,7 +58,7 @@ class Parcel:
     def __del__(self):
         parcel, self._bytes = self._bytes, None
         if parcel is not None:
-            open_parcel(self._pool, parcel, _nothing)
+            discard_parcel(self._pool, parcel)
 
 
 Parcel.__module__ = _open.__module__ = "ebb"

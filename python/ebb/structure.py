@@ -20,6 +20,10 @@ def _with_grad(tensor):
     return tensor.requires_grad_(True)
 
 
+def _itself(tensor):
+    return tensor
+
+
 def _subclassed(cls, tensor, requires_grad, state):
     made = tensor.as_subclass(cls)
     if requires_grad:
@@ -30,17 +34,20 @@ def _subclassed(cls, tensor, requires_grad, state):
 
 
 def _reduce_other(tensor):
-    """Tensors of torch that are more than their elements: typed ones, and those that require grad.
+    """Tensors of torch that are more than their elements: typed, conjugated, requiring grad.
 
-    Types that reduce themselves do so, with their elements in the region.
+    Types that reduce themselves do so, with their elements in the region; so do sparse tensors.
     """
     import torch
     cls = type(tensor)
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("a tensor that requires grad and is no leaf cannot go to another "
                            "process: detach() it")
-    if cls is torch.Tensor:
+    if cls is torch.Tensor and tensor.requires_grad:
         return _with_grad, (tensor.detach(),)
+    if cls is torch.Tensor:  # torch's own way forgets that elements are negated
+        lazy = tensor.layout == torch.strided and (tensor.is_conj() or tensor.is_neg())
+        return (_itself, (tensor.resolve_conj().resolve_neg(),)) if lazy else NotImplemented
     ours = all(getattr(cls, name, None) is getattr(torch.Tensor, name, None)
                for name in ("__reduce_ex__", "__reduce__"))
     wraps = cls.__dict__.get("__torch_dispatch__") or (

@@ -280,12 +280,29 @@ static PyObject *open_parcel(PyObject *Py_UNUSED(module), PyObject *arguments) {
     return batch;
 }
 
+PyDoc_STRVAR(discard_doc,
+"discard_parcel(pool, parcel)\n--\n\nGives back what nobody will open. What was opened before, or\n"
+"belongs to a pool that is closed, is no error here.");
+
+static PyObject *discard_parcel(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    PyObject *object, *bytes;
+    struct ebb_parcel parcel;
+    if (!PyArg_ParseTuple(arguments, "OO:discard_parcel", &object, &bytes))
+        return NULL;
+    if (parcel_from_bytes(bytes, &parcel) != 0)
+        return NULL;
+    if (((struct pool *)object)->pool)
+        (void)ebb_parcel_discard(((struct pool *)object)->pool, &parcel);
+    Py_RETURN_NONE;
+}
+
 /* ---- the functions of the module ---- */
 
 static PyMethodDef functions[] = {
     {"_tensor_at", tensor_at, METH_O, "_tensor_at(number)\n--\n\nA tensor of the batch."},
     {"_array_at", array_at, METH_VARARGS, "_array_at(number, dtype)\n--\n\nAn array of the batch."},
     {"open_parcel", open_parcel, METH_VARARGS, open_doc},
+    {"discard_parcel", discard_parcel, METH_VARARGS, discard_doc},
     {NULL, NULL, 0, NULL}};
 
 int lease_add(PyObject *module) {

@@ -18,7 +18,6 @@
 #include <structmember.h>
 
 #include <ebb/ebb.h>
-#include "pending.h"
 
 /* Methods that take keywords or fast arguments have other signatures than PyCFunction. */
 #define METHOD(function) ((PyCFunction)(void (*)(void))(function))

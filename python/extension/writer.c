@@ -222,7 +222,7 @@ static PyObject *reduce_tensor(struct writer *self, PyObject *tensor) {
         return reduce_other(self, tensor);
     int good = library_describe_torch(tensor, &what);
     if (good <= 0)
-        return good < 0 ? NULL : pass();
+        return good < 0 ? NULL : reduce_other(self, tensor);
     return call_with(batch_tensor_at, add_leaf(self, &what), NULL);
 }
 

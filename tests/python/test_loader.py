@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stock DataLoader with ebb.Collate: the same batches, and what becomes of the regions."""
+
+import gc
+import os
+import pickle
+import random
+import sys
+import unittest
+
+import ebb
+import numpy
+
+try:
+    import torch
+except ImportError:
+    raise unittest.SkipTest("torch is missing")
+
+import cases
+from cases import CASES, INNER, Data, reference, same
+from test_region import Refused
+
+torch.set_num_threads(1)
+
+
+def loader(case, pool, workers, length=96, **options):
+    return torch.utils.data.DataLoader(
+        Data(case, length), batch_size=cases.BATCH, num_workers=workers,
+        collate_fn=ebb.Collate(pool, INNER[case]), **options)
+
+
+def expected(case, length=96):
+    data = Data(case, length)
+    for start in range(0, length, cases.BATCH):
+        yield reference(case, [data[i] for i in range(start, min(start + cases.BATCH, length))])
+
+
+def enlarged(samples):
+    """16 MB in one tensor and 4 MB in each of four; the first only asks for its place."""
+    return [ebb.empty((4, 1 << 20), torch.float32).fill_(samples[0]), [torch.ones(1 << 20)] * 4]
+
+
+class Regions(unittest.TestCase):
+    def assertAllFree(self, pool):
+        gc.collect()
+        stats = pool.stats
+        self.assertEqual((stats["owned"], stats["held"], stats["open_regions"], stats["blocks"]),
+                         (0, 0, 0, 0), stats)
+
+
+class Same(Regions):
+    """Bit-identical to what torch makes without workers, in every way that workers start."""
+
+    def compare(self, case, workers, **options):
+        pool = ebb.Pool("shared")
+        batches = loader(case, pool, workers, **options)
+        for number, (batch, wanted) in enumerate(zip(batches, expected(case))):
+            same(batch, wanted, f"{case}, batch {number}")
+        self.assertEqual(number, 5)
+        self.assertEqual((pool.stats["received"], pool.stats["fallbacks"]), (6, 0))
+        del batch, batches
+        self.assertAllFree(pool)
+
+    def test_in_the_main_process(self):
+        for case in INNER:
+            with self.subTest(case):
+                self.compare(case, 0)
+
+    def test_forked(self):
+        for case in INNER:
+            with self.subTest(case):
+                self.compare(case, 2)
+
+    def test_spawned(self):
+        for case in ("a_u8", "b", "c"):
+            with self.subTest(case):
+                self.compare(case, 1, multiprocessing_context="spawn")
+
+    def test_spawned_others(self):
+        for case in ("a_f32", "b2", "d", "typed"):
+            with self.subTest(case):
+                self.compare(case, 1, multiprocessing_context="spawn")
+
+    def test_from_a_fork_server(self):
+        for case in ("a_f32", "b"):
+            with self.subTest(case):
+                self.compare(case, 1, multiprocessing_context="forkserver")
+
+    def test_the_collate_that_needs_nothing(self):
+        batches = torch.utils.data.DataLoader(Data("a_u8"), batch_size=16, num_workers=2,
+                                              collate_fn=ebb.collate)
+        for batch, wanted in zip(batches, expected("a_u8")):
+            same(batch, wanted)
+
+    def test_workers_that_stay_for_epochs(self):
+        pool = ebb.Pool("shared")
+        batches = loader("b", pool, 2, persistent_workers=True)
+        for _ in range(5):
+            for batch, wanted in zip(batches, expected("b")):
+                same(batch, wanted)
+        self.assertEqual(pool.stats["received"], 30)
+
+
+class Messages(Regions):
+    def test_a_message_is_short_however_large_the_batch(self):
+        pool = ebb.Pool("shared")
+        for batch in ([], {i: torch.zeros(8) for i in range(1000)}, torch.zeros(1 << 22)):
+            for protocol in range(3, 6):
+                parcel = pool.send(batch)
+                message = pickle.dumps(parcel, protocol)
+                self.assertLessEqual(len(message), 64, message)
+                same(pickle.loads(message), batch)
+
+    def test_a_parcel_is_good_once(self):
+        pool = ebb.Pool("shared")
+        parcel = pool.send([1])
+        message = pickle.dumps(parcel)
+        self.assertRaises(ValueError, pickle.dumps, parcel)
+        self.assertRaises(ValueError, parcel.open)
+        self.assertEqual(pickle.loads(message), [1])
+        with self.assertRaises(ebb.Error) as caught:
+            pickle.loads(message)
+        self.assertEqual(caught.exception.name, "EBB_E_STALE")
+        for _ in range(1000):
+            pool.send(numpy.zeros(10000))  # and dropped: nothing piles up
+        self.assertAllFree(pool)
+        self.assertLess(pool.stats["reserved_peak"], 1 << 20)
+
+    def test_forged_messages_are_refused(self):
+        pool = ebb.Pool("shared")
+        parcel = pool.send([torch.zeros(3)])
+        good = parcel._bytes
+        for forged in (b"", b"12345678", good[:-1], good + b"\1", bytes(len(good)),
+                       b"x" * 60, good[:8] + b"\xff" * 40, good[:8] + b"\0\0\0\0"):
+            with self.assertRaises((ebb.Error, LookupError)):
+                ebb._open(forged)
+        for place in range(len(good)):
+            for bit in range(8):
+                forged = bytearray(good)
+                forged[place] ^= 1 << bit
+                try:
+                    ebb._open(bytes(forged))
+                except (ebb.Error, LookupError):
+                    continue
+                except Exception as error:  # a root that is inside, but none: pickle says so
+                    self.assertIsInstance(error, (pickle.UnpicklingError, EOFError, ValueError))
+
+    def test_what_cannot_be_pickled_is_an_error_and_leaves_nothing(self):
+        pool = ebb.Pool("shared")
+        for wrong in (lambda: 0, (i for i in range(3)), sys._getframe()):
+            with self.assertRaises((TypeError, pickle.PicklingError, AttributeError)):
+                pool.send([torch.zeros(10000), wrong])
+        leaf = torch.ones(3, requires_grad=True)
+        self.assertRaises(RuntimeError, pool.send, leaf * 2)
+        self.assertTrue(pool.send(leaf).open().requires_grad)
+        self.assertAllFree(pool)
+
+
+class Structure(Regions):
+    def test_everything_comes_back_as_itself(self):
+        shared = torch.arange(4.0)
+        batch = {
+            "scalars": [1, 2.5, None, True, "text", b"bytes", 1 << 100, {1, 2}, frozenset("ab")],
+            "views": [torch.arange(12).reshape(3, 4).t(), torch.zeros(0, 3), torch.tensor(3.5),
+                      torch.zeros(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)],
+            "dtypes": [torch.ones(3, dtype=dtype) for dtype in
+                       (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
+                        torch.float16, torch.bfloat16, torch.float64, torch.complex64)],
+            "arrays": [numpy.arange(6).reshape(2, 3).T, numpy.arange(6)[::-1],
+                       numpy.zeros((0, 2), "f4"), numpy.array(3.0), numpy.array(["a", "bc"]),
+                       numpy.array(["2020-01-01"], "M8[D]"), numpy.zeros(2, "i4,f8"),
+                       numpy.arange(3, dtype=">i4"), numpy.ones(3, bool)],
+            "odd": [torch.nn.Parameter(torch.ones(2)), cases.Boxes.make(torch.ones(1, 4), format=1),
+                    cases.Pair(1, cases.Note("x", numpy.float32(1))), bytearray(b"y" * 5000),
+                    torch.device("cpu"), torch.float32, numpy.dtype("f4"), torch.Size([3])],
+            "packed": torch.nn.utils.rnn.pack_sequence([torch.ones(3, 2), torch.ones(1, 2)]),
+        }
+        pool = ebb.Pool("shared")
+        got = pool.send(batch).open()
+        same(got, batch)
+        gaps = [torch.arange(12.0)[::3], torch.ones(3)[:, None].expand(3, 7),
+                torch.arange(60).reshape(3, 4, 5)[:, 1:3, ::2].permute(2, 0, 1)]
+        same(pool.send(gaps).open(), [view.contiguous() for view in gaps])
+        again = pool.send([shared, shared]).open()
+        self.assertIs(again[0], again[1])
+        negated = torch.complex(torch.ones(2), torch.ones(2)).conj()
+        for lazy in (negated, negated.imag):
+            self.assertTrue(torch.equal(pool.send(lazy).open(), lazy))
+        sparse = torch.eye(3).to_sparse()
+        self.assertTrue(torch.equal(pool.send(sparse).open().to_dense(), sparse.to_dense()))
+        objects = numpy.array([1, "a", None], object)
+        self.assertEqual(pool.send(objects).open().tolist(), objects.tolist())
+        masked = numpy.ma.array([1, 2, 3], mask=[0, 1, 0])
+        self.assertEqual(pool.send(masked).open().tolist(), masked.tolist())
+
+    def test_results_can_be_written_and_saved_small(self):
+        import io
+        batch = ebb.Pool("shared").send([torch.zeros(10), torch.zeros(1 << 20),
+                                         numpy.zeros(10)]).open()
+        batch[0][3] = batch[2][3] = 7
+        file = io.BytesIO()
+        torch.save(batch[0], file)
+        self.assertLess(len(file.getvalue()), 4096)
+        self.assertEqual(batch[0].storage().size(), 10)
+
+    def test_born_in_the_region_is_not_copied(self):
+        seen = []
+
+        def inner(samples):
+            made = ebb.empty((1000, 10), torch.float32).fill_(3)
+            seen.append(made.data_ptr())
+            return [made, ebb.stack([torch.ones(5000)] * 3), ebb.empty((3000,), numpy.float64)]
+
+        pool = ebb.Pool("shared")
+        made, stacked, array = ebb.Collate(pool, inner)([None])
+        self.assertEqual(made.data_ptr(), seen[0])
+        self.assertTrue((made == 3).all() and (stacked == 1).all() and array.shape == (3000,))
+
+    def test_a_collate_that_keeps_what_it_made(self):
+        kept = []
+
+        def inner(samples):
+            made = ebb.empty((5000,), torch.float32).fill_(len(kept))
+            kept.append(made)
+            return {"made": made, "view": made[5:10], "small": torch.arange(3)}
+
+        pool = ebb.Pool("shared")
+        collate = ebb.Collate(pool, inner)
+        batches = [collate([None]) for _ in range(10)]
+        for number, batch in enumerate(batches):
+            self.assertTrue((batch["made"] == number).all() and (batch["view"] == number).all())
+            self.assertEqual(batch["small"].tolist(), [0, 1, 2])
+            self.assertTrue((kept[number] == number).all())
+            batch["made"].fill_(-1)
+            self.assertTrue((kept[number] == number).all())
+        del batches, batch
+        kept.clear()
+        self.assertAllFree(pool)
+
+    def test_a_cycle_that_keeps_what_was_made_is_collected(self):
+        def inner(samples):
+            batch = [ebb.empty((5000,), torch.float32)]
+            batch.append(batch)
+            return batch
+
+        pool = ebb.Pool("shared")
+        batch = ebb.Collate(pool, inner)([None])
+        self.assertIs(batch[1], batch)
+        del batch
+        self.assertAllFree(pool)
+
+
+class Bounds(Refused, Regions):
+    def test_a_batch_that_does_not_fit_goes_torchs_way_and_is_counted(self):
+        for workers in (0, 1):
+            pool = ebb.Pool("shared", slot_bytes=1 << 20, slots=4)
+            collate = ebb.Collate(pool, enlarged)
+            batches = torch.utils.data.DataLoader(range(12), 2, num_workers=workers,
+                                                  collate_fn=collate)
+            for number, batch in enumerate(batches):
+                same(batch, [torch.full((4, 1 << 20), 2.0 * number), [torch.ones(1 << 20)] * 4])
+            self.assertEqual((pool.stats["fallbacks"], pool.stats["received"]), (6, 0))
+            del batch, batches
+            self.assertAllFree(pool)
+
+    def test_all_batches_kept_and_none_stalls(self):
+        pool = ebb.Pool("shared", slots=4)
+        batches = list(loader("d", pool, 2, length=40 * cases.BATCH))
+        for batch, wanted in zip(batches, expected("d", 40 * cases.BATCH)):
+            same(batch, wanted)
+        self.assertEqual(len(batches), 40)
+        self.assertGreaterEqual(pool.stats["fallbacks"], 32)
+        self.assertEqual(pool.stats["fallbacks"] + pool.stats["received"], 40)
+        del batches, batch
+        self.assertAllFree(pool)
+
+    def test_kept_without_a_bound(self):
+        pool = ebb.Pool("shared")
+        batches = list(loader("d", pool, 2, length=40 * cases.BATCH))
+        self.assertEqual((pool.stats["fallbacks"], len(batches)), (0, 40))
+
+    def test_a_worker_that_fails_says_so_and_the_pool_goes_on(self):
+        def inner(samples):
+            ebb.empty((5000,), torch.float32)
+            raise KeyError("mine")
+
+        pool = ebb.Pool("shared")
+        failing = torch.utils.data.DataLoader(Data("d"), batch_size=4, num_workers=1,
+                                              collate_fn=ebb.Collate(pool, inner))
+        self.assertRaises(KeyError, next, iter(failing))
+        self.assertRaises(KeyError, ebb.Collate(pool, inner), [1])
+        for batch, wanted in zip(loader("d", pool, 1), expected("d")):
+            same(batch, wanted)
+
+    def test_leaving_the_loop_gives_regions_back(self):
+        pool = ebb.Pool("shared")
+        for _ in range(10):
+            for batch in loader("d", pool, 1):
+                break
+        del batch
+        gc.collect()
+        pool.reclaim(True)
+        self.assertAllFree(pool)
+
+    def test_only_shared_pools_collate_and_go_to_other_processes(self):
+        self.assertRaises(ValueError, ebb.Collate, ebb.Pool())
+        self.assertRaises(TypeError, pickle.dumps, ebb.Pool())
+        self.assertRefused("EBB_E_KIND", ebb.Pool().fileno)
+        self.assertRefused("EBB_E_KIND", ebb.Pool().send, [1])
+
+
+class Views(Regions):
+    def hold(self, batch):
+        """A few views of a batch, and what they must still show later."""
+        images, targets = batch
+        whole = random.choice(images)
+        target = random.choice(targets)["boxes"]
+        views = [whole[1], whole.transpose(0, 2), whole.numpy()[:, ::2], whole.reshape(-1)[3:],
+                 whole.view(torch.uint8) if whole.dtype == torch.float32 else whole, target,
+                 pickle.loads(pickle.dumps(target)), memoryview(whole.numpy()[0])]
+        view = random.choice(views)
+        return view, numpy.array(view, copy=True)
+
+    def test_600_batches_whose_views_are_held_at_random(self):
+        random.seed(7)
+        pool = ebb.Pool("shared")
+        held, count = [], 0
+        while count < 600:
+            for batch in loader("b", pool, 2, length=100 * cases.BATCH):
+                held.append((*self.hold(batch), count + random.choice((0, 1, 5, 40))))
+                count += 1
+                for view, wanted, until in [item for item in held if item[2] <= count]:
+                    self.assertEqual(numpy.asarray(view).tobytes(), wanted.tobytes())
+                held = [item for item in held if item[2] > count]
+        self.assertEqual((pool.stats["received"], pool.stats["fallbacks"]), (600, 0))
+        held.clear()
+        del batch, view, wanted
+        self.assertAllFree(pool)
+
+
+if __name__ == "__main__":
+    unittest.main()
