@@ -35,7 +35,7 @@ def leave(token):
 def is_of_torch(dtype):
     """Whether results of that dtype are torch's: else they are numpy's."""
     if dtype is None or isinstance(dtype, str):
-        return "torch" in sys.modules
+        return sys.modules.get("torch") is not None
     return type(dtype).__module__.partition(".")[0] == "torch"
 
 

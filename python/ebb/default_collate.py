@@ -57,7 +57,7 @@ def default_collate(batch):
 
     Where torch is not loaded, the same structure of numpy's arrays.
     """
-    return _torch_collate(batch) if "torch" in sys.modules else _numpy_collate(batch)
+    return (_torch_collate if sys.modules.get("torch") else _numpy_collate)(batch)
 
 
 default_collate.__module__ = "ebb"

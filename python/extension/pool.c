@@ -124,8 +124,9 @@ ebb_pool *pool_of(PyObject *object) {
 /* ---- methods ---- */
 
 PyDoc_STRVAR(close_doc,
-"close()\n--\n\nEnds the pool; its pages go back to the system. ebb.Error EBB_E_BUSY while a region\n"
-"is open or something that was exported holds pages. Again: nothing.");
+"close()\n--\n\n"
+"Ends the pool; its pages go back to the system. ebb.Error EBB_E_BUSY while a region is open or\n"
+"something that was exported holds pages. Again: nothing.");
 
 static PyObject *pool_close(PyObject *object, PyObject *Py_UNUSED(none)) {
     struct pool *self = (struct pool *)object;
@@ -148,8 +149,9 @@ static PyObject *pool_trim(PyObject *object, PyObject *arguments) {
 }
 
 PyDoc_STRVAR(reclaim_doc,
-"reclaim(sent_too=False)\n--\n\nFrees regions of a shared pool whose processes are dead; returns how\n"
-"many. `sent_too`: also those that were sent and nobody opened.");
+"reclaim(sent_too=False)\n--\n\n"
+"Frees regions of a shared pool whose processes are dead; returns how many. `sent_too`: also\n"
+"those that were sent and nobody opened.");
 
 static PyObject *pool_reclaim(PyObject *object, PyObject *arguments) {
     int sent_too = 0;
@@ -160,8 +162,9 @@ static PyObject *pool_reclaim(PyObject *object, PyObject *arguments) {
 }
 
 PyDoc_STRVAR(fileno_doc,
-"fileno()\n--\n\nThe descriptor of a shared pool's memory, for Pool(kind='shared', descriptor=...)\n"
-"in another process. It stays the pool's.");
+"fileno()\n--\n\n"
+"The descriptor of a shared pool's memory, for Pool(kind='shared', descriptor=...) in another\n"
+"process. It stays the pool's.");
 
 static PyObject *pool_fileno(PyObject *object, PyObject *Py_UNUSED(none)) {
     ebb_pool *pool = pool_of(object);

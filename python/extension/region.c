@@ -74,8 +74,9 @@ struct region *region_of(PyObject *object) {
 }
 
 PyDoc_STRVAR(close_doc,
-"close()\n--\n\nEnds the region, its children and all their tensors at once. What was handed on to\n"
-"other libraries stays valid until they drop it. Closing again: nothing.");
+"close()\n--\n\n"
+"Ends the region, its children and all their tensors at once. What was handed on to other\n"
+"libraries stays valid until they drop it. Closing again: nothing.");
 
 static PyObject *region_close(PyObject *object, PyObject *Py_UNUSED(none)) {
     const struct region *self = (struct region *)object;
@@ -173,9 +174,10 @@ static int rehome(PyObject *list, Py_ssize_t count, void **objects, struct regio
 }
 
 PyDoc_STRVAR(promote_doc,
-"promote(tensors, to=None)\n--\n\nTensors of this region become those of `to`, an ancestor (None: the\n"
-"parent): small ones by a copy, large ones by their pages. All or none. The objects stay the\n"
-"same. ebb.Error EBB_E_NOT_OWNED if one is of another region.");
+"promote(tensors, to=None)\n--\n\n"
+"Tensors of this region become those of `to`, an ancestor (None: the parent): small ones by a\n"
+"copy, large ones by their pages. All or none. The objects stay the same. ebb.Error\n"
+"EBB_E_NOT_OWNED if one is of another region.");
 
 static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"tensors", "to", NULL};
@@ -231,12 +233,13 @@ static PyObject *region_exports(PyObject *object, void *Py_UNUSED(closure)) {
 
 PyDoc_STRVAR(region_doc,
 "Region(pool=None, *, parent=None, name=None, hint=0, limit=0)\n--\n\n"
-"Memory that lives as long as one step. `hint` bytes are reserved at once; `limit` bounds the live\n"
-"bytes of it and all regions below it.");
+"Memory that lives as long as one step. `hint` bytes are reserved at once; `limit` bounds the\n"
+"live bytes of it and all regions below it.");
 
 PyDoc_STRVAR(tensor_doc,
-"tensor(object, copy=None)\n--\n\nA tensor of somebody else's elements: of torch, of numpy, or whatever\n"
-"speaks DLPack or the buffer protocol. copy: None, only where it must; True; False, or an error.");
+"tensor(object, copy=None)\n--\n\n"
+"A tensor of somebody else's elements: of torch, of numpy, or whatever speaks DLPack or the\n"
+"buffer protocol. copy: None, only where it must; True; False, or an error.");
 PyDoc_STRVAR(stack_doc,
 "_stack(sequence)\n--\n\nTensors of one shape become one with a new first dimension.");
 PyDoc_STRVAR(pad_doc,

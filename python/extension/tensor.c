@@ -248,7 +248,8 @@ static PyObject *tensor_capsule(PyObject *object, PyObject *Py_UNUSED(none)) {
 }
 
 PyDoc_STRVAR(copy_doc,
-"copy_(source)\n--\n\nWrites the elements of `source`, of the same shape and dtype, and returns self.");
+"copy_(source)\n--\n\n"
+"Writes the elements of `source`, of the same shape and dtype, and returns self.");
 
 static PyObject *tensor_copy(PyObject *object, PyObject *source) {
     struct ebb_tensor *tensor = tensor_of(object);

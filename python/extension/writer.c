@@ -245,8 +245,9 @@ static PyObject *reduce_array(struct writer *self, PyObject *array) {
 }
 
 PyDoc_STRVAR(reduce_doc,
-"reduce(object)\n--\n\nA pickler's reducer_override: tensors of torch and arrays of numpy go into the\n"
-"region, others are passed on.");
+"reduce(object)\n--\n\n"
+"A pickler's reducer_override: tensors of torch and arrays of numpy go into the region, others are\n"
+"passed on.");
 
 static PyObject *writer_reduce(PyObject *object, PyObject *value) {
     struct writer *self = (struct writer *)object;
@@ -320,8 +321,9 @@ static PyObject *writer_finish(PyObject *object, PyObject *stream) {
 }
 
 PyDoc_STRVAR(send_doc,
-"send()\n--\n\nCloses the region and returns its parcel as bytes. None if tensors that were made in\n"
-"the region are still in use: then the region stays open.");
+"send()\n--\n\n"
+"Closes the region and returns its parcel as bytes. None if tensors that were made in the region\n"
+"are still in use: then the region stays open.");
 
 static PyObject *writer_send(PyObject *object, PyObject *Py_UNUSED(none)) {
     struct writer *self = (struct writer *)object;
@@ -422,10 +424,15 @@ static PyGetSetDef writer_getters[] = {
      NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
+PyDoc_STRVAR(writer_doc,
+"Writer(region, other=None)\n--\n\n"
+"Puts the elements of a batch into a region that will be sent. other(tensor) reduces tensors of\n"
+"torch that are more than their elements.");
+
 static PyType_Slot writer_slots[] = {
     {Py_tp_new, writer_new},
     {Py_tp_dealloc, writer_dealloc},
-    {Py_tp_doc, "Writer(region, other=None)\n--\n\nPuts the elements of a batch into a region to be sent."},
+    {Py_tp_doc, (void *)writer_doc},
     {Py_tp_methods, writer_methods},
     {Py_tp_getset, writer_getters},
     {0, NULL}};

@@ -75,7 +75,8 @@ def nothing_else_is_installed(ebb):
     names = {file.name for file in ebb.root.rglob("*") if not file.is_dir()}
     version = ebb.pkg_config("--modversion")[0]
     ours = {"libebb.so", "libebb.so.0", f"libebb.so.{version}", "libebb.a", "ebb.pc"}
-    extra = {name for name in names - ours if not name.endswith(".h")}
+    package = {file.name for file in ebb.root.rglob("*-packages/ebb/*")}
+    extra = {name for name in names - ours - package if not name.endswith(".h")}
     if extra or ours - names:
         raise Failure(f"{sorted(extra)} too much, {sorted(ours - names)} too few")
 
@@ -133,10 +134,25 @@ def static_ebb_brings_no_malloc_along(ebb):
         raise Failure("\n".join(needed + defined))
 
 
+def python_imports_the_package(ebb):
+    found = list(ebb.root.rglob("*-packages/ebb"))
+    if not found:
+        raise Skip("the Python package was not built")
+    ours = {file.name for file in (ebb.source / "python" / "ebb").iterdir()
+            if file.suffix in (".py", ".pyi", ".typed")}
+    theirs = {file.name for file in found[0].iterdir()}
+    if theirs - {"_ebb.abi3.so"} != ours:
+        raise Failure(f"{sorted(ours ^ theirs)} differ")
+    said = run(["/usr/bin/python3", "-B", "-c", "import ebb; print(ebb.__file__, ebb.Pool().kind)"],
+               PYTHONPATH=str(found[0].parent), LD_LIBRARY_PATH=str(ebb.library.parent))
+    if said != f"{found[0]}/__init__.py host\n":
+        raise Failure(f"it printed {said!r}")
+
+
 CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_the_shared_library,
          shared_users_need_no_jemalloc, cxx_program_links_the_shared_library,
          c_program_links_everything_statically, c_program_links_only_ebb_statically,
-         static_ebb_brings_no_malloc_along]
+         static_ebb_brings_no_malloc_along, python_imports_the_package]
 
 
 def verdict(case, ebb):

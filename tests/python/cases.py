@@ -122,7 +122,7 @@ def reference(case, samples):
 
 def bits(tensor):
     flat = tensor.detach().as_subclass(torch.Tensor).contiguous().reshape(-1)
-    return flat.numpy().tobytes() if flat.dtype != torch.bfloat16 else flat.float().numpy().tobytes()
+    return (flat.float() if flat.dtype == torch.bfloat16 else flat).numpy().tobytes()
 
 
 def same(one, two, path="batch"):

@@ -223,7 +223,8 @@ class Torch(Refused):
                          base.reshape(2, 2, 6).permute(2, 0, 1)):
                 self.assertTrue(torch.equal(region.tensor(view).torch(), view))
             conjugated = torch.complex(base, base).conj()
-            for odd in (conjugated, conjugated.imag, base.to_sparse(), torch.empty(3, device="meta")):
+            meta = torch.empty(3, device="meta")
+            for odd in (conjugated, conjugated.imag, base.to_sparse(), meta):
                 with self.assertRaises((ebb.Error, RuntimeError, TypeError, BufferError)):
                     region.tensor(odd)
             self.assertRaises(TypeError, region.empty, (3,), torch.quint8)

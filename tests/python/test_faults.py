@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that are killed, descriptors and shared memory that are short, forks, the end.
+
+EBB_KILLS=20000 tests/python/tap.py tests/python/test_faults.py Kills   with PYTHONPATH set to
+build/.../python: the campaign, an hour or so; EBB_SEED is another one. By default it is short.
+"""
+
+import gc
+import os
+import pickle
+import random
+import select
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import unittest
+
+import ebb
+import numpy
+
+try:
+    import torch
+    import cases
+    torch.set_num_threads(1)
+except ImportError:
+    torch = None
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KILLS = int(os.environ.get("EBB_KILLS", 150))
+SEED = int(os.environ.get("EBB_SEED", 1))
+
+
+def run(code, *arguments, before="", **options):
+    """Runs a program of Python; (exit status, what it printed)."""
+    path = os.pathsep.join([os.path.dirname(os.path.dirname(ebb.__file__)), HERE])
+    program = [sys.executable, "-B", "-c", textwrap.dedent(code), *map(str, arguments)]
+    result = subprocess.run([*before.split(), *program] if before else program, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+                            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+                            **options)
+    return result.returncode, result.stdout
+
+
+def batch_of(number):
+    """What a worker sends: each element says which batch it is of."""
+    random.seed(number)
+    return {"number": number,
+            "arrays": [numpy.full(random.choice((1, 10, 3000, 30000)), number, "i8")
+                       for _ in range(random.randrange(1, 8))]}
+
+
+def check(batch):
+    wanted = batch_of(batch["number"])
+    assert [len(array) for array in batch["arrays"]] == [len(a) for a in wanted["arrays"]]
+    for array in batch["arrays"]:
+        assert (array == batch["number"]).all(), batch["number"]
+
+
+class Worker:
+    """A process that sends batches as fast as it can. It is killed at a time of its own."""
+
+    def __init__(self, pool, first):
+        self.read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self.work(pool, first, write)
+            finally:
+                os._exit(1)
+        os.close(write)
+        self.rest = b""
+
+    @staticmethod
+    def work(pool, first, write):
+        for number in range(first, first + 1000):
+            try:
+                message = pickle.dumps(pool.send(batch_of(number)))
+            except ebb.Error as error:
+                if error.name != "EBB_E_SLOTS":
+                    raise
+                time.sleep(0.001)
+                continue
+            os.write(write, struct.pack("I", len(message)) + message)
+
+    def messages(self, wait):
+        """Those that are whole; None at the end."""
+        if not select.select([self.read], [], [], wait)[0]:
+            return []
+        data = os.read(self.read, 4096)
+        if not data:
+            return None
+        self.rest += data
+        found = []
+        while len(self.rest) >= 4 and len(self.rest) >= 4 + struct.unpack_from("I", self.rest)[0]:
+            size = struct.unpack_from("I", self.rest)[0]
+            found.append(self.rest[4:4 + size])
+            self.rest = self.rest[4 + size:]
+        return found
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+class Kills(unittest.TestCase):
+    def receive(self, messages, held):
+        for message in messages:
+            batch = pickle.loads(message)
+            check(batch)
+            self.received += 1
+            if random.random() < 0.5:
+                held.append(batch)
+        while len(held) > 20:
+            check(held.pop(random.randrange(len(held))))
+
+    def test_workers_killed_at_random_lose_and_corrupt_nothing(self):
+        """Every message that arrived opens, is right, and stays right while it is held."""
+        pool = ebb.Pool("shared", slots=256, slot_bytes=4 << 20)
+        held, self.received = [], 0
+        for kill in range(KILLS):
+            chance = random.Random(SEED * 1_000_003 + kill)
+            worker = Worker(pool, kill * 1000)
+            until = time.monotonic() + chance.random() * 0.02
+            while time.monotonic() < until:
+                self.receive(worker.messages(0.001) or [], held)
+            worker.kill()
+            while (messages := worker.messages(1)) is not None:
+                self.receive(messages, held)
+            os.close(worker.read)
+        for batch in held:
+            check(batch)
+        self.assertGreater(self.received, KILLS)
+        held.clear()
+        del batch
+        gc.collect()
+        pool.reclaim(True)
+        stats = pool.stats
+        self.assertEqual((stats["owned"], stats["held"], stats["open_regions"]), (0, 0, 0), stats)
+        parcels = [pool.send(number) for number in range(256)]  # every slot works
+        self.assertEqual([parcel.open() for parcel in parcels], list(range(256)))
+
+    @unittest.skipUnless(torch, "torch is missing")
+    def test_a_loader_whose_workers_are_killed_says_so_and_the_next_one_works(self):
+        pool = ebb.Pool("shared")
+        chance = random.Random(SEED)
+        kept = []
+        for number in range(6):
+            loader = torch.utils.data.DataLoader(cases.Data("d", 1 << 20), 16, num_workers=2,
+                                                 collate_fn=ebb.Collate(pool))
+            batches = iter(loader)
+            kept.append((next(batches), cases.reference("d", [loader.dataset[i]
+                                                              for i in range(16)])))
+            victim = batches._workers[number % 2].pid
+            timer = threading.Timer(chance.random() * 0.05, os.kill, (victim, signal.SIGKILL))
+            timer.start()
+            with self.assertRaisesRegex(RuntimeError, "exited unexpectedly|killed"):
+                for _ in range(100000):
+                    next(batches)
+            timer.join()
+            del batches
+        for batch, wanted in kept:
+            cases.same(batch, wanted)
+        del kept, batch
+        gc.collect()
+        pool.reclaim(True)
+        self.assertEqual((pool.stats["owned"], pool.stats["held"]), (0, 0))
+
+
+@unittest.skipUnless(torch, "torch is missing")
+class Shortage(unittest.TestCase):
+    KEEP = """
+        import resource, sys
+        import ebb, torch, cases
+        pool = ebb.Pool("shared")
+        loader = torch.utils.data.DataLoader(cases.Data("b", 640), 16, num_workers=2,
+                                             collate_fn=ebb.Collate(pool, cases.listed))
+        kept = list(loader)
+        for batch, start in zip(kept, range(0, 640, 16)):
+            cases.same(batch, cases.reference("b", [loader.dataset[i]
+                                                    for i in range(start, start + 16)]))
+        assert len(kept) == 40 and pool.stats["fallbacks"] == 0, pool.stats
+        print("good")
+    """
+
+    def test_64_descriptors_are_enough_for_40_batches_of_128_tensors(self):
+        status, said = run("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))"
+                           + textwrap.dedent(self.KEEP))
+        self.assertEqual((status, said), (0, "good\n"))
+
+    def test_shared_memory_of_16_MB_is_enough(self):
+        mount = "mount -t tmpfs -o size=16m tmpfs /dev/shm"
+        if subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True).returncode:
+            self.skipTest("mounting needs rights")
+        status, said = run(f"import os\nassert os.system('{mount}') == 0"
+                           + textwrap.dedent(self.KEEP), before="unshare -m")
+        self.assertEqual((status, said), (0, "good\n"))
+
+    def test_descriptors_do_not_grow_with_batches(self):
+        pool = ebb.Pool("shared")
+        loader = torch.utils.data.DataLoader(cases.Data("b", 160), 16, num_workers=2,
+                                             persistent_workers=True,
+                                             collate_fn=ebb.Collate(pool, cases.listed))
+        kept = list(loader)
+        before = len(os.listdir("/proc/self/fd"))
+        kept += list(loader)
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before)
+
+    def test_nothing_is_left_in_the_system(self):
+        before = set(os.listdir("/dev/shm"))
+        status, said = run("""
+            import os, signal
+            import ebb, torch, cases
+            pool = ebb.Pool("shared")
+            batches = iter(torch.utils.data.DataLoader(cases.Data("d", 1 << 20), 16, num_workers=1,
+                                                       collate_fn=ebb.Collate(pool)))
+            kept = [next(batches) for _ in range(3)]
+            os.kill(batches._workers[0].pid, signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
+        """)
+        self.assertEqual(status, -signal.SIGKILL, said)
+        left = {name for name in set(os.listdir("/dev/shm")) - before if "ebb" in name}
+        self.assertEqual(left, set())
+
+
+class Ends(unittest.TestCase):
+    def test_a_forked_child_drops_without_effect(self):
+        pool = ebb.Pool("shared")
+        kept = [pool.send(batch_of(number)).open() for number in range(20)]
+        child = os.fork()
+        if child == 0:
+            kept.clear()
+            gc.collect()
+            good = pool.send([1]).open() == [1]  # a place of its own
+            os._exit(0 if good else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        others = [pool.send(numpy.full(30000, -1)).open() for _ in range(100)]
+        for batch in kept:
+            check(batch)
+        del others, kept, batch
+        gc.collect()
+        self.assertEqual(pool.stats["held"], 0)
+
+    def test_the_pool_may_go_before_the_batch(self):
+        pool = ebb.Pool("shared")
+        batch = pool.send(batch_of(5)).open()
+        del pool
+        gc.collect()
+        other = ebb.Pool("shared")
+        for _ in range(20):
+            other.send(numpy.full(30000, -1)).open()
+        check(batch)
+
+    def test_dropped_by_any_thread(self):
+        pool = ebb.Pool("shared")
+        kept = [pool.send(batch_of(number)).open() for number in range(200)]
+        threads = [threading.Thread(target=lambda: [kept.pop() for _ in range(25)])
+                   for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        gc.collect()
+        self.assertEqual(pool.stats["held"], 0)
+
+    DROP = """
+        import sys
+        import ebb, {module} as module
+        pool = ebb.Pool("shared", descriptor=int(sys.argv[1]))
+        batch = pool.send([module.ones(5000), module.ones(3)]).open()
+        sys.modules["kept"] = batch         # and what the interpreter's end drops, or does not
+        sys.stdout.write("good\\n")
+    """
+
+    def test_dropped_at_the_end_of_the_interpreter_and_after_it(self):
+        for module in ["numpy"] + ["torch"] * (torch is not None):
+            with self.subTest(module):
+                pool = ebb.Pool("shared")
+                descriptor = pool.fileno()
+                os.set_inheritable(descriptor, True)
+                status, said = run(textwrap.dedent(self.DROP).format(module=module), descriptor,
+                                   close_fds=False)
+                self.assertEqual((status, said), (0, "good\n"))
+                pool.reclaim(True)
+                self.assertEqual(pool.stats["held"], 0)
+                self.assertEqual(pool.send([1]).open(), [1])
+
+    @unittest.skipUnless(torch, "torch is missing")
+    def test_a_deleter_that_is_called_after_the_interpreter_ended(self):
+        """An old capsule's struct, deleted by the C library's exit: the slot is free by that."""
+        pool = ebb.Pool("shared")
+        descriptor = pool.fileno()
+        os.set_inheritable(descriptor, True)
+        status, said = run("""
+            import ctypes, sys
+            import ebb, numpy, torch
+            pool = ebb.Pool("shared", descriptor=int(sys.argv[1]))
+            python = ctypes.pythonapi
+            python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+            python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+            python.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+            taken = []
+
+            def take(capsule):
+                managed = python.PyCapsule_GetPointer(capsule, b"dltensor")
+                python.PyCapsule_SetName(capsule, b"used_dltensor")
+                taken.append(managed)
+                return managed
+
+            torch._C._from_dlpack = take  # before ebb looks it up
+            assert pool.send([torch.ones(5000)]).open() == taken
+            deleter = ctypes.c_void_p.from_address(taken[0] + 56).value
+            libc = ctypes.CDLL(None)
+            libc.__cxa_atexit.argtypes = [ctypes.c_void_p] * 3
+            assert libc.__cxa_atexit(deleter, taken[0], None) == 0
+            print("good")
+        """, descriptor, close_fds=False)
+        self.assertEqual((status, said), (0, "good\n"))
+        self.assertEqual(pool.reclaim(True), 0)  # it was free already
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Without torch: arrays, regions, and batches between processes of multiprocessing."""
+
+import sys
+
+sys.modules["torch"] = None  # whoever imports it fails
+
+import collections
+import multiprocessing
+import unittest
+
+import ebb
+import numpy
+
+Pair = collections.namedtuple("Pair", "x y")
+
+
+def sample(index):
+    return {"x": numpy.full((20, 30), index, "f4"), "y": index, "name": str(index),
+            "pair": Pair(numpy.arange(3), float(index)), "many": [numpy.zeros(2), True]}
+
+
+def work(pool, count, queue):
+    collate = ebb.default_collate
+    for start in range(count):
+        with ebb.Region(pool):
+            pass
+        queue.put(pool.send(collate([sample(start), sample(start + 1)])))
+    queue.put(None)
+
+
+class NumpyOnly(unittest.TestCase):
+    def check(self, batch, start):
+        self.assertEqual(list(batch), ["x", "y", "name", "pair", "many"])
+        self.assertEqual(batch["x"].shape, (2, 20, 30))
+        self.assertTrue((batch["x"][1] == start + 1).all() and (batch["x"][0] == start).all())
+        self.assertEqual(batch["y"].tolist(), [start, start + 1])
+        self.assertEqual(batch["name"], [str(start), str(start + 1)])
+        self.assertIs(type(batch["pair"]), Pair)
+        self.assertEqual(batch["pair"].x.tolist(), [[0, 1, 2]] * 2)
+        self.assertEqual(batch["many"][1].dtype, bool)
+
+    def test_collate_in_this_process(self):
+        pool = ebb.Pool("shared")
+        for start in range(10):
+            self.check(ebb.Collate(pool)([sample(start), sample(start + 1)]), start)
+        self.assertEqual(pool.stats["received"], 10)
+        self.assertIsInstance(ebb.collate([sample(0), sample(1)]), dict)
+
+    def test_batches_cross_queues(self):
+        for method in ("fork", "spawn"):
+            context = multiprocessing.get_context(method)
+            pool, queue = ebb.Pool("shared"), context.Queue()
+            worker = context.Process(target=work, args=(pool, 20, queue))
+            worker.start()
+            kept = []
+            while (batch := queue.get(timeout=60)) is not None:
+                kept.append(batch)
+            worker.join()
+            self.assertEqual(len(kept), 20)
+            for start, batch in enumerate(kept):
+                self.check(batch, start)
+
+    def test_helpers_make_arrays(self):
+        with ebb.Region() as region:
+            self.assertIs(type(ebb.empty((3000,))), numpy.ndarray)
+            self.assertIs(type(ebb.stack([numpy.ones(3000)] * 2)), numpy.ndarray)
+            self.assertEqual(region.exports, 0)
+            kept = ebb.zeros((3000,), "float64")
+            self.assertEqual(region.exports, 1)
+        self.assertEqual(kept.sum(), 0)
+
+    def test_torch_was_not_needed(self):
+        self.assertIsNone(sys.modules["torch"])
+        with ebb.Region() as region, self.assertRaises(ImportError):
+            region.zeros((3,)).torch()
+
+
+if __name__ == "__main__":
+    unittest.main()
