@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""child.py CASE METHOD WORKERS BATCHES [--bare] - one loader, measured from within.
+
+Prints one line of JSON. Two passes over the same workers: in the first the trainer takes batches
+as fast as they come, and the time of all processes is counted; in the second it waits until the
+next ones are ready, and only its own thread's time is: to get a batch, to read it, to drop it. The
+first WARM batches of each pass do not count. With --bare nothing is measured: the batches are
+taken, for strace around it.
+"""
+
+import gc
+import json
+import multiprocessing
+import os
+import sys
+import time
+
+import torch
+import torch.multiprocessing
+
+import cases
+import meter
+from methods import METHODS
+from tree import tensors_of
+
+WARM, AHEAD_NS = 8, 2_000_000_000
+SMALL = 1024  # elements
+HELD = 4  # batches that are kept when descriptors are counted
+
+
+def touch(batch):
+    """Reads every cache line once, of small tensors every element."""
+    for tensor in tensors_of(batch):
+        if tensor.numel() > SMALL:
+            tensor = tensor.reshape(-1)[::max(1, 64 // tensor.element_size())]
+        tensor.sum()
+
+
+def make_loader(case, method, workers, batches):
+    dataset = cases.Samples(case.make, case.per_batch, batches)
+    return torch.utils.data.DataLoader(dataset, batch_size=case.per_batch, num_workers=workers,
+                                       collate_fn=method.collate, persistent_workers=True)
+
+
+def processes():
+    return [os.getpid(), *[child.pid for child in multiprocessing.active_children()]]
+
+
+def run_through(loader, method, batches):
+    """CPU and faults of all processes for each batch, from the WARMth on."""
+    before = None
+    for number, message in enumerate(loader):
+        if number == WARM:
+            before = meter.Reading(processes())
+        touch(method.open(message))
+        if number == batches - 1:
+            break
+        del message
+    after = meter.Reading(processes())
+    count = batches - WARM
+    return {"cpu_ms_per_batch": (after.cpu_ns - before.cpu_ns) / 1e6 / count,
+            "faults_per_batch": (after.faults - before.faults) / count}
+
+
+def wait_until_idle(pids):
+    """The workers are ahead when none of them runs any more."""
+    began, last = time.monotonic_ns(), None
+    while time.monotonic_ns() - began < AHEAD_NS:
+        time.sleep(0.01)
+        now = sum(meter.cpu_ns(pid) for pid in pids)
+        if now == last:
+            return
+        last = now
+
+
+def take_at_leisure(loader, method, batches):
+    """The trainer's own time for each batch."""
+    pids, spent, source = processes()[1:], 0, iter(loader)
+    for number in range(batches):
+        wait_until_idle(pids)
+        began = time.thread_time_ns()
+        batch = method.open(next(source))
+        touch(batch)
+        del batch
+        if number >= WARM:
+            spent += time.thread_time_ns() - began
+    for _ in source:
+        pass
+    return {"trainer_ms_per_batch": spent / 1e6 / (batches - WARM)}
+
+
+def hold_some(loader, method):
+    """Descriptors that each batch costs that is kept, in all processes."""
+    source, held = iter(loader), []
+    held.append(method.open(next(source)))
+    before = sum(meter.open_files(pid) for pid in processes())
+    for _ in range(HELD):
+        held.append(method.open(next(source)))
+    after = sum(meter.open_files(pid) for pid in processes())
+    held.clear()
+    for _ in source:
+        pass
+    return {"fds_per_batch": max(0, after - before) / HELD}
+
+
+def main():
+    case_name, method_name, workers, batches = sys.argv[1:5]
+    case, workers, batches = cases.all_cases()[case_name], int(workers), int(batches)
+    torch.set_num_threads(1)
+    method = METHODS[method_name](case)
+    torch.multiprocessing.set_sharing_strategy(method.strategy)
+    loader = make_loader(case, method, workers, batches)
+    if "--bare" in sys.argv:
+        for message in loader:
+            touch(method.open(message))
+        return
+    found = run_through(loader, method, batches)
+    gc.collect()
+    found.update(take_at_leisure(loader, method, min(batches, WARM + 12)))
+    found.update(hold_some(loader, method))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

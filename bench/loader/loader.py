@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""loader.py [--quick] [--methods LIST] [--cases LIST] [--rounds N] - batches from worker to trainer.
+
+The stock torch DataLoader, with torch's two ways to share tensors, two that one can write by hand,
+and ebb's (methods.py), on six kinds of batch (cases.py). Rows
+`loader TAB case TAB method TAB metric TAB value`; a case with 2 workers is named CASE.w2. In each
+round the methods take turns, each in a process of its own; figures are medians over the rounds, and
+`*_over_ebb` are medians of the ratios within a round. System calls are counted by strace in runs of
+two lengths: their difference is what a batch costs. Needs python3-torch; importing `ebb` must work.
+Progress goes to standard error.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = "/usr/bin/python3"
+METHODS = ["torch-fd", "torch-fs", "packed", "piped", "ebb"]
+BATCHES = {"image_u8": 60, "image_f32": 24, "detection_list": 32, "detection_dict": 20,
+           "packed": 200, "tiny": 80}
+SHORT, LONG = 12, 24  # batches of the runs under strace
+RATIOS = ("cpu_ms_per_batch", "trainer_ms_per_batch")
+TOTAL = re.compile(r"^100\.00\s.*\stotal$", re.MULTILINE)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--cases", default=",".join(BATCHES))
+    parser.add_argument("--rounds", type=int, default=0)
+    chosen = parser.parse_args()
+    chosen.methods, chosen.cases = chosen.methods.split(","), chosen.cases.split(",")
+    for name in chosen.methods + chosen.cases:
+        if name not in METHODS and name not in BATCHES:
+            parser.error(f"no such method or case: {name}")
+    chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
+    return chosen
+
+
+def child(case, method, workers, batches, *more):
+    return [PYTHON, str(HERE / "child.py"), case, method, str(workers), str(batches), *more]
+
+
+def measure(case, method, workers, batches):
+    done = subprocess.run(child(case, method, workers, batches), capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        sys.exit(f"loader: {case}, {method}: exit {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def system_calls(case, method, batches):
+    command = ["strace", "-f", "-c", "-o", "/dev/stderr",
+               *child(case, method, 1, batches, "--bare")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    line = TOTAL.search(done.stderr)
+    if done.returncode != 0 or not line:
+        return None
+    return int(line.group(0).split()[3])
+
+
+def calls_per_batch(case, method):
+    if not shutil.which("strace"):
+        return None
+    few, many = system_calls(case, method, SHORT), system_calls(case, method, LONG)
+    return None if few is None or many is None else (many - few) / (LONG - SHORT)
+
+
+def tell(text):
+    print(f"loader: {text}", file=sys.stderr, flush=True)
+
+
+def rounds_of(case, workers, chosen):
+    """[{method: figures}]"""
+    batches = BATCHES[case] // (2 if chosen.quick else 1)
+    found = []
+    for number in range(chosen.rounds):
+        order = chosen.methods[number % len(chosen.methods):] + \
+            chosen.methods[:number % len(chosen.methods)]
+        found.append({method: measure(case, method, workers, max(batches, 14))
+                      for method in order})
+    return found
+
+
+def print_rows(name, rounds, methods):
+    for method in methods:
+        for metric in rounds[0][method]:
+            value = statistics.median(figures[method][metric] for figures in rounds)
+            print(f"loader\t{name}\t{method}\t{metric}\t{value:.5g}", flush=True)
+        for metric in RATIOS if "ebb" in methods and method != "ebb" else ():
+            ratio = statistics.median(figures[method][metric] / figures["ebb"][metric]
+                                      for figures in rounds)
+            print(f"loader\t{name}\t{method}\t{metric.split('_')[0]}_over_ebb\t{ratio:.4g}",
+                  flush=True)
+
+
+def main():
+    chosen = arguments()
+    for workers in (1,) if chosen.quick else (1, 2):
+        for case in chosen.cases:
+            name = case if workers == 1 else f"{case}.w{workers}"
+            tell(name)
+            print_rows(name, rounds_of(case, workers, chosen), chosen.methods)
+    if not chosen.quick:
+        for case in chosen.cases:
+            tell(f"{case}, system calls")
+            for method in chosen.methods:
+                calls = calls_per_batch(case, method)
+                if calls is not None:
+                    print(f"loader\t{case}\t{method}\tsyscalls_per_batch\t{calls:.4g}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
