@@ -6,6 +6,7 @@ import statistics
 
 import cards
 import kin
+import loaders
 import matrix
 import quantity
 import sequences
@@ -111,6 +112,8 @@ def summary_sentence(results):
         words.append(f"{len(micro)} micro benchmarks")
     if results.case_names(sequences.BENCH):
         words.append(f"{len(results.case_names(sequences.BENCH))} ways to pack and to pad")
+    if loaders.drawn_cases(results):
+        words.append(f"{len(loaders.drawn_cases(results))} kinds of batch on their way to a trainer")
     text = ", ".join(words[:-2] + [" and ".join(words[-2:])]) if words else "Nothing was measured"
     return f"{text}: ebb against {', '.join(peers)}." if peers else f"{text}."
 
@@ -163,12 +166,12 @@ def list_section(title, lead, name, pieces):
 
 def sections(results):
     churn, micro = targets.churn(results), targets.micro(results)
-    micro = micro + targets.sequences(results)
+    micro = micro + targets.sequences(results) + targets.loaders(results)
     traces = churn_cases(results)
     tables = [table.draw(results, "churn", results.case_names("churn"), "Traces, every figure"),
               table.draw_by_metric(results, "micro", results.case_names("micro"),
                                    "Micro benchmarks, every figure"),
-              sequences.figures_table(results)]
+              sequences.figures_table(results), loaders.figures_table(results)]
     return [
         ("Targets", "targets", verdict_section(results, churn, micro)),
         ("Traces", "traces", list_section(
@@ -182,6 +185,7 @@ def sections(results):
             "pointer over memory that was touched before.", "micro",
             [cards.micro_card(results, case) for case in results.case_names("micro")])),
         ("Sequences", "sequences", sequences.section(results)),
+        ("Loaders", "loaders", loaders.section(results)),
         ("Figures", "figures", list_section(
             "Every figure", "A click on a column's head sorts by it.", "figures", tables)),
         ("Machine", "machine", machine_section(results)),

@@ -237,3 +237,30 @@ def sequences(results):
                                  value >= limit if more else value <= limit, unit="ratio",
                                  floor=more))
     return found
+
+
+# Case; how many times as long as ebb's the processor time of torch's default is to be, at least,
+# and that of the trainer's thread.
+LOADERS = (("image_u8", 4.5, None), ("image_f32", 4.0, None), ("detection_list", 8.0, 12.0),
+           ("detection_dict", 7.0, 12.0), ("packed", 3.5, None), ("tiny", 25.0, None))
+MOST_PER_BATCH = (("syscalls_per_batch", "system calls of a batch", 20.0),
+                  ("faults_per_batch", "page faults of a batch", 4.0),
+                  ("fds_per_batch", "descriptors of a batch", 0.0))
+
+
+def loaders(results):
+    found = []
+    for case, whole, trainer in LOADERS:
+        for metric, limit, figure in (("cpu_over_ebb", whole, "torch's processor time over ebb's"),
+                                      ("trainer_over_ebb", trainer,
+                                       "torch's time of the trainer's thread over ebb's")):
+            value = results.value("loader", case, "torch-fd", metric)
+            if value is not None and limit is not None:
+                found.append(Verdict(f"loader, {case}", figure, value, limit, value >= limit,
+                                     unit="ratio", floor=True))
+        for metric, figure, limit in MOST_PER_BATCH:
+            value = results.value("loader", case, "ebb", metric)
+            if value is not None:
+                found.append(Verdict(f"loader, {case}", figure, value, limit, value <= limit,
+                                     unit="count"))
+    return found
