@@ -4,7 +4,8 @@
 
 The stock torch DataLoader, with torch's two ways to share tensors, two that one can write by hand,
 and ebb's (methods.py), on six kinds of batch (cases.py). Rows
-`loader TAB case TAB method TAB metric TAB value`; a case with 2 workers is named CASE.w2. In each
+`loader TAB case TAB method TAB metric TAB value`; a case with 2 workers is named CASE.w2, one where
+glibc keeps all that it was given (for every method) CASE.kept. In each
 round the methods take turns, each in a process of its own; figures are medians over the rounds, and
 `*_over_ebb` are medians of the ratios within a round. System calls are counted by strace in runs of
 two lengths: their difference is what a batch costs. Needs python3-torch; importing `ebb` must work.
@@ -13,6 +14,7 @@ Progress goes to standard error.
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -25,6 +27,7 @@ PYTHON = "/usr/bin/python3"
 METHODS = ["torch-fd", "torch-fs", "packed", "piped", "ebb"]
 BATCHES = {"image_u8": 60, "image_f32": 24, "detection_list": 32, "detection_dict": 20,
            "packed": 200, "tiny": 80}
+KEEP = {"MALLOC_TRIM_THRESHOLD_": "4294967296", "MALLOC_MMAP_THRESHOLD_": "4294967296"}
 SHORT, LONG = 12, 24  # batches of the runs under strace
 RATIOS = ("cpu_ms_per_batch", "trainer_ms_per_batch")
 TOTAL = re.compile(r"^100\.00\s.*\stotal$", re.MULTILINE)
@@ -49,9 +52,9 @@ def child(case, method, workers, batches, *more):
     return [PYTHON, str(HERE / "child.py"), case, method, str(workers), str(batches), *more]
 
 
-def measure(case, method, workers, batches):
+def measure(case, method, workers, batches, extra):
     done = subprocess.run(child(case, method, workers, batches), capture_output=True, text=True,
-                          check=False)
+                          check=False, env={**os.environ, **extra})
     if done.returncode != 0:
         sys.exit(f"loader: {case}, {method}: exit {done.returncode}\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -78,14 +81,14 @@ def tell(text):
     print(f"loader: {text}", file=sys.stderr, flush=True)
 
 
-def rounds_of(case, workers, chosen):
+def rounds_of(case, workers, extra, chosen):
     """[{method: figures}]"""
     batches = BATCHES[case] // (2 if chosen.quick else 1)
     found = []
     for number in range(chosen.rounds):
         order = chosen.methods[number % len(chosen.methods):] + \
             chosen.methods[:number % len(chosen.methods)]
-        found.append({method: measure(case, method, workers, max(batches, 14))
+        found.append({method: measure(case, method, workers, max(batches, 14), extra)
                       for method in order})
     return found
 
@@ -104,18 +107,17 @@ def print_rows(name, rounds, methods):
 
 def main():
     chosen = arguments()
-    for workers in (1,) if chosen.quick else (1, 2):
+    settings = [("", 1, {})] if chosen.quick else [("", 1, {}), (".w2", 2, {}), (".kept", 1, KEEP)]
+    for suffix, workers, extra in settings:
         for case in chosen.cases:
-            name = case if workers == 1 else f"{case}.w{workers}"
-            tell(name)
-            print_rows(name, rounds_of(case, workers, chosen), chosen.methods)
-    if not chosen.quick:
-        for case in chosen.cases:
-            tell(f"{case}, system calls")
-            for method in chosen.methods:
-                calls = calls_per_batch(case, method)
-                if calls is not None:
-                    print(f"loader\t{case}\t{method}\tsyscalls_per_batch\t{calls:.4g}", flush=True)
+            tell(case + suffix)
+            print_rows(case + suffix, rounds_of(case, workers, extra, chosen), chosen.methods)
+    for case in () if chosen.quick else chosen.cases:
+        tell(f"{case}, system calls")
+        for method in chosen.methods:
+            calls = calls_per_batch(case, method)
+            if calls is not None:
+                print(f"loader\t{case}\t{method}\tsyscalls_per_batch\t{calls:.4g}", flush=True)
 
 
 if __name__ == "__main__":
