@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""loader.py [--quick] [--methods LIST] [--cases LIST] [--rounds N] - batches from worker to trainer.
+"""loader.py [--quick] [--methods LIST] [--cases LIST] [--rounds N] - batches to a trainer.
 
 The stock torch DataLoader, with torch's two ways to share tensors, two that one can write by hand,
 and ebb's (methods.py), on six kinds of batch (cases.py). Rows

@@ -113,7 +113,7 @@ def summary_sentence(results):
     if results.case_names(sequences.BENCH):
         words.append(f"{len(results.case_names(sequences.BENCH))} ways to pack and to pad")
     if loaders.drawn_cases(results):
-        words.append(f"{len(loaders.drawn_cases(results))} kinds of batch on their way to a trainer")
+        words.append(f"{len(loaders.drawn_cases(results))} kinds of batch under way to a trainer")
     text = ", ".join(words[:-2] + [" and ".join(words[-2:])]) if words else "Nothing was measured"
     return f"{text}: ebb against {', '.join(peers)}." if peers else f"{text}."
 
