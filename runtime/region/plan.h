@@ -32,12 +32,18 @@ struct plan_slot {
     bool tenured;       /* not placed: born in the parent */
 };
 
+/* Where a slot is: few bytes, since they are searched. */
+struct plan_place {
+    uint32_t offset; /* of the slot */
+    uint32_t slot;
+};
+
 struct plan {
     atomic_uint users;
     uint32_t slot_count, order_count, placed_count;
     const struct plan_slot *slots;
     const uint32_t *order;  /* placed slots that are released, by release; then slot_count */
-    const uint32_t *places; /* placed slots by offset, then by number */
+    const struct plan_place *places; /* placed slots by offset, then by number */
     const uint32_t *by_key; /* slots by key, then by number; NULL: no slot has a key */
     size_t height_bytes;    /* multiple of EBB_PAGE */
     size_t align;           /* of the arena */

@@ -45,19 +45,34 @@ static struct track_slot *slot_at(const struct ebb_piece *arena, uintptr_t addr)
     return track_find(region_of_piece(arena)->track, addr);
 }
 
-static bool is_listed(const struct ebb_piece *piece, uintptr_t addr) {
-    if (piece->state == PIECE_ARENA)
-        return (slot_at(piece, addr)->align & TRACK_LISTED) != 0;
-    return piece->state == PIECE_BLOCK ? piece->flag : (*small_entry(piece, addr) & LISTED) != 0;
+static bool enlist_slot(struct track_slot *slot) {
+    bool is_new = !(slot->align & TRACK_LISTED);
+    slot->align |= TRACK_LISTED;
+    return is_new;
 }
 
-static void set_listed(struct ebb_piece *piece, uintptr_t addr, bool listed) {
+static bool enlist_small(uint16_t *entry) {
+    bool is_new = !(*entry & LISTED);
+    *entry |= LISTED;
+    return is_new;
+}
+
+/* False if it is listed already. */
+static bool enlist(struct ebb_piece *piece, uintptr_t addr) {
+    if (piece->state == PIECE_ARENA)
+        return enlist_slot(slot_at(piece, addr));
+    if (piece->state != PIECE_BLOCK)
+        return enlist_small(small_entry(piece, addr));
+    bool is_new = !piece->flag;
+    piece->flag = true;
+    return is_new;
+}
+
+static void delist(struct ebb_piece *piece, uintptr_t addr) {
     if (piece->state == PIECE_BLOCK)
-        piece->flag = listed;
+        piece->flag = false;
     else if (piece->state == PIECE_ARENA)
-        slot_at(piece, addr)->align ^= TRACK_LISTED;
-    else if (listed)
-        *small_entry(piece, addr) |= LISTED;
+        slot_at(piece, addr)->align &= ~TRACK_LISTED;
     else
         *small_entry(piece, addr) &= (uint16_t)~LISTED;
 }
@@ -76,7 +91,7 @@ static struct ebb_piece *owned_by_target(const struct promotion *promotion, cons
 static void unlist(const struct promotion *promotion, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const struct ebb_survivor *survivor = &promotion->list[i];
-        set_listed(survivor->scratch, (uintptr_t)survivor->block, false);
+        delist(survivor->scratch, (uintptr_t)survivor->block);
     }
 }
 
@@ -107,9 +122,8 @@ static int check_survivor(const struct promotion *promotion, struct ebb_survivor
         return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
     if (!piece && block_find(promotion->source, survivor->block, &piece, &requested) != 0)
         return error_latest();
-    if (is_listed(piece, addr))
+    if (!enlist(piece, addr))
         return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
-    set_listed(piece, addr, true);
     survivor->scratch = piece;
     return 0;
 }
@@ -149,7 +163,7 @@ static void unlist_rest(const struct promotion *promotion) {
         const struct ebb_survivor *survivor = &promotion->list[i];
         struct ebb_piece *piece = survivor->scratch;
         if (!is_weighable(promotion, piece, survivor->mode))
-            set_listed(piece, (uintptr_t)survivor->block, false);
+            delist(piece, (uintptr_t)survivor->block);
     }
 }
 

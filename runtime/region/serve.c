@@ -20,18 +20,16 @@
 
 /* ---- searching ---- */
 
-/* First of the sorted places that is at `offset` or behind. */
-static uint32_t first_place(const struct track *track, uint32_t offset) {
-    const struct plan *plan = track->plan;
-    uint32_t low = 0, high = plan->placed_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (plan->slots[plan->places[middle]].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
+/* First of the sorted places that is at `offset` or behind. Steps repeat, so branches are foreseen:
+ * halving without them takes longer. */
+static uint32_t first_place(const struct plan *plan, uint32_t offset) {
+    const struct plan_place *low = plan->places;
+    for (uint32_t count = plan->placed_count; count;) {
+        uint32_t half = (count + 1) / 2;
+        low += low[half - 1].offset < offset ? half : 0;
+        count -= half;
     }
-    return low;
+    return (uint32_t)(low - plan->places);
 }
 
 struct track_slot *track_find(const struct track *track, uintptr_t addr) {
@@ -43,8 +41,8 @@ struct track_slot *track_find(const struct track *track, uintptr_t addr) {
     if (distance >= plan->height_bytes || distance % RANGE_GRANULE)
         return NULL;
     uint32_t offset = (uint32_t)(distance / RANGE_GRANULE);
-    for (uint32_t at = first_place(track, offset); at < plan->placed_count; at++) {
-        struct track_slot *slot = &track->slots[plan->places[at]];
+    for (uint32_t at = first_place(plan, offset); at < plan->placed_count; at++) {
+        struct track_slot *slot = &track->slots[plan->places[at].slot];
         if (slot->addr != addr)
             break;
         if (track_is_live(track, slot))

@@ -104,7 +104,7 @@ bool track_take_over(struct track *track) {
         return false;
     struct cut cut = {.region = region, .rest = become_ordinary(track)};
     for (uint32_t at = 0; at < plan->placed_count; at++) {
-        const struct track_slot *slot = &track->slots[plan->places[at]];
+        const struct track_slot *slot = &track->slots[plan->places[at].slot];
         if (track_is_live(track, slot))
             add_live(&cut, slot->addr, slot->addr + slot->room);
     }

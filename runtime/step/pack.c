@@ -106,7 +106,8 @@ static void set_lives(struct packing_desk *desk, const struct draft *draft) {
 /* Tables of a plan, in its own memory; the plan itself is the first block of it. */
 struct tables {
     struct plan_slot *slots;
-    uint32_t *order, *places, *by_key;
+    struct plan_place *places;
+    uint32_t *order, *by_key;
 };
 
 static bool take_tables(struct plan *plan, const struct draft *draft, struct tables *tables) {
@@ -165,10 +166,15 @@ static void sort_numbers(struct packing_desk *desk, uint32_t count, uint32_t *nu
         numbers[i] = desk->list[i].index;
 }
 
-static void fill_places(uint32_t *places, const struct draft *draft, struct packing_desk *desk) {
+static void fill_places(struct plan_place *places, const struct draft *draft,
+                        const struct plan_slot *slots, struct packing_desk *desk) {
     for (uint32_t at = 0; at < draft->placed; at++)
         desk->list[at] = (struct ordered){desk->offsets[at], desk->numbers[at]};
-    sort_numbers(desk, draft->placed, places);
+    order_sort(desk->list, desk->scratch, draft->placed);
+    for (uint32_t at = 0; at < draft->placed; at++) {
+        uint32_t slot = desk->list[at].index;
+        places[at] = (struct plan_place){slots[slot].offset, slot};
+    }
 }
 
 static void fill_by_key(uint32_t *by_key, const struct draft *draft, struct packing_desk *desk) {
@@ -198,7 +204,7 @@ static struct plan *write_plan(const struct draft *draft, struct packing_desk *d
     plan->align = widest_align(desk, draft->placed);
     fill_slots(plan, draft, desk, tables.slots);
     fill_order(tables.order, draft);
-    fill_places(tables.places, draft, desk);
+    fill_places(tables.places, draft, tables.slots, desk);
     if (draft->keyed)
         fill_by_key(tables.by_key, draft, desk);
     plan->slots = tables.slots;

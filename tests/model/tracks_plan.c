@@ -44,10 +44,10 @@ static uint32_t lowest(const struct record_entry *record, const struct plan_slot
 static const struct plan_slot *sorted;
 
 static int by_place(const void *a, const void *b) {
-    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    if (sorted[left].offset != sorted[right].offset)
-        return sorted[left].offset < sorted[right].offset ? -1 : 1;
-    return left < right ? -1 : 1;
+    const struct plan_place *left = a, *right = b;
+    if (left->offset != right->offset)
+        return left->offset < right->offset ? -1 : 1;
+    return left->slot < right->slot ? -1 : 1;
 }
 
 static int by_key(const void *a, const void *b) {
@@ -88,8 +88,9 @@ struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count,
     ebb_region memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "plan", .pool = plan_pool()));
     struct plan *plan = ebb_region_alloc_zeroed(memory, sizeof *plan, 64);
     struct plan_slot *slots = ebb_region_alloc_zeroed(memory, (count + 1) * sizeof *slots, 64);
-    uint32_t *order = table(memory, count), *places = table(memory, count);
-    uint32_t *keys = table(memory, count);
+    uint32_t *order = table(memory, count), *keys = table(memory, count);
+    struct plan_place *places =
+        ebb_region_alloc_array(memory, count + 1, sizeof *places, EBB_UNIT);
     plan->memory = memory;
     plan->slot_count = count;
     atomic_init(&plan->users, 1);
@@ -103,7 +104,7 @@ struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count,
             continue;
         slots[i].offset = lowest(record, slots, i);
         slots[i].room = granules(&record[i]);
-        places[plan->placed_count++] = i;
+        places[plan->placed_count++] = (struct plan_place){slots[i].offset, i};
         if (slots[i].offset + slots[i].room > height)
             height = slots[i].offset + slots[i].room;
     }

@@ -126,7 +126,8 @@ static void check_tables(const struct plan *plan) {
         placed += plan->slots[i].room != 0;
     assert_int_equal(plan->placed_count, placed);
     for (uint32_t i = 1; i < placed; i++) {
-        uint32_t a = plan->places[i - 1], b = plan->places[i];
+        uint32_t a = plan->places[i - 1].slot, b = plan->places[i].slot;
+        assert_int_equal(plan->places[i].offset, plan->slots[b].offset);
         assert_true(comes_before(plan->slots[a].offset, a, plan->slots[b].offset, b));
     }
     for (uint32_t i = 1; plan->by_key && i < plan->slot_count; i++) {
