@@ -98,7 +98,9 @@ static void promoting_what_was_born_in_the_parent_costs_nothing(void **state) {
         assert_true(lies_in(stage->root, pass.small) && lies_in(stage->root, pass.large));
         assert_true(ebb_region_owns(pass.step.region, pass.small));
         assert_false(ebb_region_owns(stage->root, pass.large));
+        assert_no_block(ebb_region_alloc(stage->root, 1, 3), EBB_E_ALIGNMENT);
         keep_both(&pass, stage->root, &cost);
+        assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT); /* success leaves it alone */
         assert_free_of_cost(cost);
         assert_true(pass.small == before.small && pass.large == before.large);
         assert_true(ebb_region_owns(stage->root, pass.small));
