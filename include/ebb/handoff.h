@@ -137,6 +137,28 @@ ebb_lease_export_versioned(ebb_lease *lease, size_t offset, struct ebb_dtype dty
                            const int64_t *shape, const int64_t *strides);
 
 /*
+ * Sends an object with everything that it consists of, such as a tensor, a packed sequence, a
+ * sample, a batch, or one of a registered type. Bytes of tensors that lie in the slot stay where
+ * they are, others are copied there; storages that tensors share are shared again. Types cross by
+ * name and must have the same fields in both processes; of a struct the fields and plain values
+ * cross, other pointers in it mean nothing elsewhere. The region is closed as by
+ * ebb_region_send(), and errors are as there, and EBB_E_TYPE (a type with pointers into itself),
+ * those of ebb_object_as() for the object, and those of ebb_region_alloc().
+ */
+EBB_API int ebb_region_send_object(ebb_region region, void *object, struct ebb_parcel *parcel);
+
+/*
+ * The object that was sent, as an object in `into`, a region of ordinary memory: tensors see their
+ * bytes in the slot, and each storage holds the lease until it ends. Integers that say where others
+ * are (batch sizes, indices, offsets) are copied. Everything is checked, whatever the sender wrote.
+ * May be called again, for another copy. One thread at a time for `into`. NULL on failure, without
+ * effect: EBB_E_PARCEL (no object was sent, or its description is damaged), EBB_E_TYPE (not
+ * registered here, or another layout, or what the type's check says), those of ebb_lease_export(),
+ * ebb_object_compose() and ebb_region_alloc().
+ */
+EBB_API EBB_NODISCARD void *ebb_lease_object(ebb_lease *lease, ebb_region into);
+
+/*
  * Asked when the last reference to a lease has gone. True: the slot may be used again. False: not
  * yet, a device still copies from it; asked again when a region or a parcel of the pool is opened,
  * and by ebb_pool_reclaim() and ebb_pool_trim(). Called by any thread, also by one that has the

@@ -44,12 +44,16 @@ static void delete_versioned(DLManagedTensorVersioned *self) {
         end(self->manager_ctx);
 }
 
+void lease_export_end(DLManagedTensor *managed) {
+    end(managed->manager_ctx);
+}
+
 /* ---- checking ---- */
 
 /* What the processor wants for a component of an element: complex numbers have two. */
 static size_t natural_align(struct ebb_dtype dtype) {
-    size_t bytes = ebb_dtype_bytes(dtype);
-    return dtype.code == EBB_COMPLEX ? bytes / 2 : bytes;
+    size_t bytes = ebb_dtype_bytes(dtype) / (dtype.code == EBB_COMPLEX ? 2 : 1);
+    return size_is_power_of_two(bytes) ? bytes : 1;
 }
 
 /* Bytes from the first element to behind the last one. */
@@ -70,19 +74,27 @@ static int measure_reach(struct ebb_dtype dtype, int ndim, const int64_t *shape,
                      ndim, ebb_dtype_bytes(dtype));
 }
 
+int lease_measure(struct ebb_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
+                  size_t *bytes) {
+    if (!tensor_measure(dtype, ndim, shape, bytes))
+        return error_latest();
+    return *bytes && strides ? measure_reach(dtype, ndim, shape, strides, bytes) : 0;
+}
+
+int lease_check_align(struct ebb_dtype dtype, size_t offset) {
+    if (offset % natural_align(dtype) == 0)
+        return 0;
+    return error_set(EBB_E_EXCHANGE, "elements at %zu of a slot are not aligned to %zu", offset,
+                     natural_align(dtype));
+}
+
 static void *check(const struct ebb_lease *lease, size_t offset, struct ebb_dtype dtype, int ndim,
                    const int64_t *shape, const int64_t *strides) {
     size_t bytes;
-    if (!tensor_measure(dtype, ndim, shape, &bytes) || exchange_check_dtype(dtype) != 0 ||
-        (bytes && strides && measure_reach(dtype, ndim, shape, strides, &bytes) != 0))
+    if (lease_measure(dtype, ndim, shape, strides, &bytes) != 0 ||
+        exchange_check_dtype(dtype) != 0 || (bytes && lease_check_align(dtype, offset) != 0))
         return NULL;
-    char *data = ebb_lease_at(lease, offset, bytes);
-    if (data && bytes && offset % natural_align(dtype) != 0) {
-        error_set(EBB_E_EXCHANGE, "elements at %zu of a slot are not aligned to %zu", offset,
-                  natural_align(dtype));
-        return NULL;
-    }
-    return data;
+    return ebb_lease_at(lease, offset, bytes);
 }
 
 /* ---- beginning ---- */

@@ -49,4 +49,16 @@ struct lease_table {
     struct ebb_lease leases[];
 };
 
+/* ---- describe.c ---- */
+
+/* Bytes from the first element to behind the last; 0, or what is wrong. Strides may be NULL. */
+int lease_measure(struct ebb_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
+                  size_t *bytes);
+
+/* 0, or EBB_E_EXCHANGE: elements there are not aligned. */
+int lease_check_align(struct ebb_dtype dtype, size_t offset);
+
+/* An export that nobody wants. */
+void lease_export_end(struct DLManagedTensor *managed);
+
 #endif

@@ -9,6 +9,9 @@
 
 /* ---- export.c ---- */
 
+/* True if all consumers know elements of this type. */
+bool exchange_knows(struct ebb_dtype dtype);
+
 /* 0, or EBB_E_EXCHANGE: some consumers do not know elements of this type. */
 int exchange_check_dtype(struct ebb_dtype dtype);
 

@@ -115,7 +115,7 @@ size_t ebb_region_count_exports(ebb_region handle) {
 /* ---- checking ---- */
 
 /* Sizes of elements that consumers know, as a set of powers of two of bits, for each code. */
-static bool is_known(struct ebb_dtype dtype) {
+bool exchange_knows(struct ebb_dtype dtype) {
     static const unsigned known[] = {[EBB_INT] = 8 | 16 | 32 | 64, [EBB_UINT] = 8 | 16 | 32 | 64,
                                      [EBB_FLOAT] = 16 | 32 | 64,   [EBB_BFLOAT] = 16,
                                      [EBB_COMPLEX] = 64 | 128,     [EBB_BOOL] = 8};
@@ -124,7 +124,7 @@ static bool is_known(struct ebb_dtype dtype) {
 }
 
 int exchange_check_dtype(struct ebb_dtype dtype) {
-    if (is_known(dtype))
+    if (exchange_knows(dtype))
         return 0;
     return error_set(EBB_E_EXCHANGE, "not all consumers know code %d with %d bits, %d lanes",
                      dtype.code, dtype.bits, dtype.lanes);

@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <string.h>
 
 static_assert(EBB_KINDS_MAX == POOL_KINDS, "each kind has its counters");
 static_assert(sizeof(struct ebb_object) == 64, "the head of an object is a cache line");
@@ -30,6 +31,15 @@ bool type_is_registered(const struct ebb_type *type) {
         if (types[kind] == type)
             return true;
     return false;
+}
+
+const struct ebb_type *type_named(const char *name, size_t length) {
+    /* acquire: as above */
+    unsigned known = atomic_load_explicit(&count, memory_order_acquire);
+    for (unsigned kind = 0; kind < known; kind++)
+        if (strlen(types[kind]->name) == length && memcmp(types[kind]->name, name, length) == 0)
+            return types[kind];
+    return NULL;
 }
 
 static bool fits(size_t offset, size_t bytes, size_t struct_bytes) {

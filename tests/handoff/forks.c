@@ -66,7 +66,7 @@ static void a_child_leaves_its_parent_alone(void **state) {
     give_back(inherited.tensor);
     assert_states(pool, 1, 1, 1);
     ebb_lease_drop(inherited.lease);
-    ebb_lease *lease = ebb_parcel_open(pool, &from_child); /* its pool is gone, its message is not */
+    ebb_lease *lease = ebb_parcel_open(pool, &from_child); /* its pool has gone */
     assert_true(lease_holds(lease, 5000, 9));
     ebb_lease_drop(lease);
     struct ebb_parcel own;

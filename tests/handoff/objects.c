@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/* objects.c - whole objects cross, and what somebody wrote into their description does not. */
+#include "handoff/duo.h"
+#include "kit/boxes.h"
+#include "kit/dlpack.h"
+#include "kit/tensors.h"
+#include "kit/trees.h"
+#include "pool/shared.h"
+
+#define SLOT_BYTES (16 * MIB)
+
+/* Pools and regions of a test: what is sent, and where it is made again. */
+struct post {
+    ebb_pool *pool;
+    ebb_region from, to;
+    ebb_lease *lease;
+};
+
+static struct post open_post(void) {
+    struct post post = {.pool = shared_pool(2, SLOT_BYTES)};
+    post.from = OPEN(.name = "from", .pool = post.pool);
+    post.to = OPEN(.name = "to");
+    return post;
+}
+
+static void close_post(struct post *post) {
+    ebb_lease_drop(post->lease);
+    assert_int_equal(ebb_region_close(post->to), 0);
+    assert_states(post->pool, 0, 0, 0); /* nothing holds the lease any more */
+    pool_end(post->pool);
+}
+
+/* What arrives is the same as what was sent. */
+static void *deliver(struct post *post, void *object) {
+    struct ebb_parcel parcel;
+    int sent = ebb_region_send_object(post->from, object, &parcel);
+    if (sent)
+        print_error("%s\n", ebb_last_error_text());
+    assert_int_equal(sent, 0);
+    post->lease = ebb_parcel_open(post->pool, &parcel);
+    assert_non_null(post->lease);
+    void *made = ebb_lease_object(post->lease, post->to);
+    if (!made)
+        print_error("%s\n", ebb_last_error_text());
+    assert_non_null(made);
+    return made;
+}
+
+static void trees_arrive_as_they_were(void **state) {
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        struct post post = open_post();
+        void *same = tree_make(post.to, seed, seed + 1000, TREE_ANY);
+        void *made = deliver(&post, tree_make(post.from, seed, seed + 1000, TREE_ANY));
+        assert_true(ebb_batch_equal(made, same));
+        void *again = ebb_lease_object(post.lease, post.to);
+        assert_true(ebb_batch_equal(again, same));
+        ebb_lease_drop(post.lease);
+        post.lease = NULL;
+        assert_true(ebb_batch_equal(made, again)); /* it holds what it needs */
+        ebb_check_pool(ebb_pool_default());
+        close_post(&post);
+    }
+}
+
+static void a_tensor_is_where_it_was_sent(void **state) {
+    struct post post = open_post();
+    struct ebb_tensor *tensor = counting(post.from, SHAPE(40, 50));
+    size_t offset = ebb_region_offset(post.from, tensor->data);
+    struct ebb_tensor *made = deliver(&post, tensor);
+    assert_ptr_equal(made->data, ebb_lease_at(post.lease, offset, 8000));
+    assert_int_equal(element_at(made, 1999), 1999);
+    assert_false(ebb_tensor_is_read_only(made));
+    ebb_lease_drop(post.lease);
+    post.lease = NULL;
+    assert_states(post.pool, 0, 0, 1);
+    assert_int_equal(ebb_object_end(made), 0);
+    assert_states(post.pool, 0, 0, 0);
+    close_post(&post);
+}
+
+static void what_shared_bytes_shares_them_still(void **state) {
+    struct post post = open_post();
+    struct box *box = box_in(post.from);
+    struct ebb_tensor *base = counting(post.from, SHAPE(10, 10));
+    struct ebb_tensor *view =
+        ebb_tensor_view(post.from, base, 1, SIZES(10), SIZES(10), 3); /* a column */
+    box->left = &base->object;
+    box->right = &view->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    struct box *made = deliver(&post, box);
+    struct ebb_tensor *left = (struct ebb_tensor *)made->left;
+    struct ebb_tensor *right = (struct ebb_tensor *)made->right;
+    assert_ptr_equal(left->storage, right->storage);
+    assert_int_equal(left->storage->tensors, 2);
+    assert_int_equal(element_at(right, 9), 93);
+    *(int32_t *)place_of(left, 93) = -1;
+    assert_int_equal(element_at(right, 9), -1);
+    close_post(&post);
+}
+
+static void what_lies_elsewhere_is_copied(void **state) {
+    struct post post = open_post();
+    static float elements[100];
+    int64_t count = 100;
+    for (int i = 0; i < 100; i++)
+        elements[i] = (float)i;
+    DLManagedTensor managed = {.dl_tensor = {.data = elements, .device = {kDLCPU, 0}, .ndim = 1,
+                                             .dtype = {kDLFloat, 32, 1}, .shape = &count}};
+    struct ebb_tensor *imported = ebb_tensor_import(post.from, &managed, EBB_EXCHANGE_SHARE);
+    assert_non_null(imported);
+    struct ebb_tensor *made = deliver(&post, imported);
+    assert_memory_equal(made->data, elements, sizeof elements);
+    assert_true((char *)made->data >= (char *)ebb_lease_at(post.lease, 0, 1));
+    close_post(&post);
+}
+
+static void boxes_take_bytes_and_lists_along(void **state) {
+    struct post post = open_post();
+    struct box *box = box_in(post.from);
+    box->bytes = block_of(post.from, 1000, 8);
+    box->byte_count = 1000;
+    box->parts = ebb_region_alloc_zeroed(post.from, 5 * sizeof *box->parts, 8);
+    box->part_count = 5;
+    box->parts[1] = &floats_in(post.from, 30)->object;
+    box->parts[4] = &box_in(post.from)->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    struct box *made = deliver(&post, box);
+    assert_true(pattern_holds(made->bytes, 1000, 1000));
+    assert_int_equal(made->part_count, 5);
+    assert_null(made->left);
+    assert_null(made->parts[0]);
+    assert_true(floats_hold((struct ebb_tensor *)made->parts[1], 30));
+    assert_ptr_equal(made->parts[4]->type, &box_type);
+    close_post(&post);
+}
+
+struct turned {
+    struct ebb_object object;
+    void *self;
+};
+
+static void mend(struct ebb_object *copy, const struct ebb_object *original) {
+    ((struct turned *)copy)->self = copy;
+}
+
+static struct ebb_type turned_type = {.name = "turned", .bytes = sizeof(struct turned),
+                                      .mend = mend};
+
+static void what_cannot_be_sent_stays(void **state) {
+    struct post post = open_post();
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_type_register(&turned_type), 0);
+    void *turned = ebb_object_new(post.from, &turned_type, 0);
+    struct ebb_region_stats before = stats_of(post.from);
+    assert_refused(ebb_region_send_object(post.from, turned, &parcel), EBB_E_TYPE);
+    assert_refused(ebb_region_send_object(post.from, &post, &parcel), EBB_E_FOREIGN);
+    assert_refused(ebb_region_send_object(post.to, turned, &parcel), EBB_E_KIND);
+    struct ebb_tensor *tensor = tensor_of_bytes(post.from, 5000);
+    DLManagedTensor *out = share(tensor);
+    uint64_t blocks = stats_of(post.from).blocks.current;
+    assert_refused(ebb_region_send_object(post.from, tensor, &parcel), EBB_E_BUSY);
+    assert_int_equal(stats_of(post.from).blocks.current, blocks);
+    give_back(out);
+    assert_int_equal(ebb_region_count_exports(post.from), 0);
+    struct ebb_tensor *made = deliver(&post, tensor);
+    assert_true(pattern_holds(made->data, 5000, 5000));
+    close_post(&post);
+}
+
+static void a_root_that_is_no_manifest_is_refused(void **state) {
+    struct post post = open_post();
+    assert_int_equal(ebb_region_close(post.from), 0);
+    struct ebb_parcel parcel = send_pattern(post.pool, 5000, 1);
+    post.lease = ebb_parcel_open(post.pool, &parcel);
+    assert_null(ebb_lease_object(post.lease, post.to));
+    assert_int_equal(ebb_last_error(), EBB_E_PARCEL);
+    close_post(&post);
+}
+
+/* Any word of the description is changed, to anything: an error, or some other tree; no crash, no
+ * trace in the region, and no tensor outside of the slot. */
+static void damaged_descriptions_are_survived(void **state) {
+    unsigned refused = 0, made_some = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct post post = open_post();
+        struct dice dice = {seed};
+        struct ebb_parcel parcel;
+        void *tree = tree_make(post.from, seed, seed, TREE_ANY);
+        assert_int_equal(ebb_region_send_object(post.from, tree, &parcel), 0);
+        post.lease = ebb_parcel_open(post.pool, &parcel);
+        size_t bytes, words;
+        uint64_t *root = ebb_lease_root(post.lease, &bytes);
+        words = bytes / sizeof *root;
+        ebb_region into = OPEN(.parent = post.to);
+        for (unsigned turn = 0; turn < 200; turn++) {
+            size_t at = dice_roll(&dice, words);
+            uint64_t good = root[at];
+            switch (dice_roll(&dice, 5)) {
+            case 0: root[at] = dice_roll(&dice, UINT64_MAX); break;
+            case 1: root[at] = dice_roll(&dice, words * 2); break;
+            case 2: root[at] += 1 - dice_roll(&dice, 3); break;
+            case 3: root[at] = UINT64_MAX - dice_roll(&dice, 64); break;
+            default: root[at] ^= (uint64_t)1 << dice_roll(&dice, 64);
+            }
+            uint64_t blocks = stats_of(into).blocks.current;
+            void *made = ebb_lease_object(post.lease, into);
+            if (made) {
+                assert_true(ebb_batch_equal(made, made) || ebb_last_error());
+                assert_int_equal(ebb_object_end(made), 0);
+                made_some++;
+            } else {
+                assert_int_not_equal(ebb_last_error(), 0);
+                refused++;
+            }
+            assert_int_equal(stats_of(into).blocks.current, blocks);
+            root[at] = good;
+        }
+        assert_int_equal(ebb_region_close(into), 0);
+        close_post(&post);
+    }
+    assert_true(refused > 2000);
+    assert_true(made_some > 500);
+}
+
+static int send_trees(ebb_pool *pool, int out, const void *context) {
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        ebb_region region = OPEN(.pool = pool);
+        struct ebb_parcel parcel;
+        void *tree = tree_make(region, seed, seed, TREE_ANY);
+        if (!tree || ebb_region_send_object(region, tree, &parcel) != 0 ||
+            !write_all(out, &parcel, sizeof parcel))
+            return 1;
+    }
+    return 0;
+}
+
+static void trees_come_from_another_process(void **state) {
+    ebb_pool *pool = shared_pool(40, SLOT_BYTES);
+    ebb_region here = OPEN(.name = "here");
+    (void)tree_own_type();
+    struct duo duo = duo_fork(pool, send_trees, NULL);
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct ebb_parcel parcel;
+        assert_true(read_all(duo.in, &parcel, sizeof parcel));
+        ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+        void *made = ebb_lease_object(lease, here);
+        if (!made)
+            print_error("%s\n", ebb_last_error_text());
+        assert_non_null(made);
+        ebb_lease_drop(lease);
+        assert_true(ebb_batch_equal(made, tree_make(here, seed, seed, TREE_ANY)));
+    }
+    assert_int_equal(duo_end(&duo), 0);
+    assert_int_equal(ebb_region_close(here), 0);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tensor_is_where_it_was_sent),
+        cmocka_unit_test(what_shared_bytes_shares_them_still),
+        cmocka_unit_test(what_lies_elsewhere_is_copied),
+        cmocka_unit_test(boxes_take_bytes_and_lists_along),
+        cmocka_unit_test(what_cannot_be_sent_stays),
+        cmocka_unit_test(a_root_that_is_no_manifest_is_refused),
+        cmocka_unit_test(trees_arrive_as_they_were),
+        cmocka_unit_test(trees_come_from_another_process),
+        cmocka_unit_test(damaged_descriptions_are_survived),
+    };
+    return cmocka_run_group_tests(tests, boxes_prepare, NULL);
+}
