@@ -59,6 +59,12 @@ PIN(offsetof(struct ebb_meter, current) == 0);
 PIN(offsetof(struct ebb_meter, peak) == 8);
 PIN(offsetof(struct ebb_meter, total) == 16);
 
+PIN(sizeof(struct ebb_parcel) == 32);
+PIN(offsetof(struct ebb_parcel, pool) == 0);
+PIN(offsetof(struct ebb_parcel, slot) == 8);
+PIN(offsetof(struct ebb_parcel, generation) == 12);
+PIN(offsetof(struct ebb_parcel, root) == 16);
+PIN(offsetof(struct ebb_parcel, bytes) == 24);
 PIN(sizeof(struct ebb_pool_stats) == 176);
 PIN(offsetof(struct ebb_pool_stats, blocks) == 8);
 PIN(offsetof(struct ebb_pool_stats, requested) == 32);

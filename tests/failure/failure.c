@@ -25,7 +25,7 @@ static void check_failed(const struct scenario *scenario, const struct scene *sc
                          struct sight *before) {
     struct sight after;
     if (code != 1) { /* trim has no code: it says how much is left */
-        DEMAND(code == EBB_E_MEMORY);
+        DEMAND(code == EBB_E_MEMORY || code == EBB_E_NO_SPACE);
         DEMAND(ebb_last_error() == code && ebb_last_error_text()[0]);
     }
     scene_look(scene, &after);

@@ -7,6 +7,7 @@
  */
 #include "failure/batches.h"
 #include "failure/exchanges.h"
+#include "failure/handoffs.h"
 #include "failure/scene.h"
 #include "failure/sequences.h"
 #include "failure/step_objects.h"
@@ -372,6 +373,9 @@ const struct scenario scenarios[] = {
     {"an_import", exchange_prepare, import_shared, 0, false},
     {"an_import_by_copy", exchange_prepare, import_copied, 0, false},
     {"closing_with_exports", export_some, close_with_exports, SCENE_MAY_SUCCEED, false},
+    {"creating_a_shared_pool", NULL, create_shared, 0, false},
+    {"attaching_a_shared_pool", handoff_prepare, attach_shared, SCENE_MAY_SUCCEED, false},
+    {"sending_and_receiving", handoff_prepare, cross, SCENE_MAY_SUCCEED, false},
     {"packing_a_list", sequences_prepare, pack_a_list, SCENE_MAY_KEEP_PAGES, false},
     {"padding", sequences_prepare, pad_what_is_packed, 0, false},
     {"unpacking", sequences_prepare, unpack_what_is_packed, SCENE_MAY_KEEP_PAGES, false},
