@@ -4,9 +4,9 @@
  *
  * Which slot a new region gets matters: pages that are in this process's page table already cost
  * nothing. So a process first looks at the slots it had, the latest first; then at those that a
- * process had which is gone; then at those that nobody had, since growing costs less than taking
- * turns on pages that each process has to map; then at any. Only when none is free the dead are
- * looked for. What they sent comes last, for a message may be under way still.
+ * process had which is gone, among them what the dead wrote to and held; then at those that nobody
+ * had, since growing costs less than taking turns on pages that each process has to map; then at
+ * any. What the dead sent comes last, for a message may be under way still.
  *
  * Invariant: words are changed by compare-and-swap from what was read and checked, by who owns the
  * slot, or from FREE, or from what a dead owner left. A lost race means: look elsewhere.
@@ -104,11 +104,19 @@ static struct shared_slot *claim_other(struct shared *shared, enum liking liking
     return NULL;
 }
 
-static struct shared_slot *claim_any(struct shared *shared) {
+/* One that costs no new pages. */
+static struct shared_slot *claim_used(struct shared *shared) {
     struct shared_slot *slot = claim_mine(shared);
-    for (enum liking liking = ORPHANED; !slot && liking <= ANY; liking++)
-        slot = claim_other(shared, liking);
-    return slot;
+    return slot ? slot : claim_other(shared, ORPHANED);
+}
+
+static struct shared_slot *claim_any(struct shared *shared) {
+    struct shared_slot *slot = claim_used(shared);
+    if (!slot && shared_reclaim(shared, false))
+        slot = claim_used(shared);
+    if (!slot)
+        slot = claim_other(shared, FRESH);
+    return slot ? slot : claim_other(shared, ANY);
 }
 
 static void say_taken(const struct shared *shared) {
@@ -128,8 +136,6 @@ static void say_taken(const struct shared *shared) {
 
 struct shared_slot *shared_find(struct shared *shared) {
     struct shared_slot *slot = claim_any(shared);
-    if (!slot && shared_reclaim(shared, false))
-        slot = claim_any(shared);
     if (!slot && shared_reclaim(shared, true))
         slot = claim_any(shared);
     if (slot)

@@ -83,7 +83,8 @@ void exhausted_report(struct region *region, size_t bytes, size_t align) {
     ebb_exhausted_fn *call = handler;
     void *context = handler_context;
     pthread_mutex_unlock(&handler_lock);
-    if (!call || (code != EBB_E_MEMORY && code != EBB_E_POOL_LIMIT && code != EBB_E_REGION_LIMIT))
+    if (!call || (code != EBB_E_MEMORY && code != EBB_E_NO_SPACE && code != EBB_E_POOL_LIMIT &&
+                  code != EBB_E_REGION_LIMIT))
         return;
     add(&page, "%s: %zu bytes at alignment %zu, %s lane: %s\n", ebb_error_name(code), bytes, align,
         bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN ? "small" : "large",

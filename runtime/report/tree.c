@@ -6,6 +6,7 @@
  * allocated. Stops as soon as the callback says so.
  */
 #include "base/error.h"
+#include "pool/shared.h"
 #include "region/small.h"
 #include "report/text.h"
 
@@ -118,28 +119,41 @@ static void print_pool(struct text *text, struct ebb_pool *pool, bool json) {
                NUMBER(stats.open_regions));
 }
 
+/* Where trees of a pool are printed to. */
+struct trees {
+    struct text *text;
+    bool json, some;
+};
+
+static void print_trees(void *context, struct ebb_pool *pool) {
+    struct trees *trees = context;
+    for (struct region *region = pool->slots; region; region = region->list_next) {
+        if (region->parent || !region_is_live(region))
+            continue;
+        if (trees->json && trees->some)
+            text_print(trees->text, ",");
+        trees->some = true;
+        if (trees->json)
+            print_json(trees->text, region);
+        else
+            print_text(trees->text, region, 1);
+    }
+}
+
 int ebb_report_pool(struct ebb_pool *pool, enum ebb_report_format format, ebb_write_fn *write,
                     void *context) {
     struct text text = {write, context, 0};
-    bool json = format == EBB_REPORT_JSON, first = true;
+    struct trees trees = {&text, format == EBB_REPORT_JSON, false};
     int result = check_arguments(format, write);
     if (result)
         return result;
     if (!pool && !(pool = ebb_pool_default()))
         return EBB_E_MEMORY;
-    print_pool(&text, pool, json);
-    for (struct region *region = pool->slots; region; region = region->list_next) {
-        if (region->parent || !region_is_live(region))
-            continue;
-        if (json && !first)
-            text_print(&text, ",");
-        first = false;
-        if (json)
-            print_json(&text, region);
-        else
-            print_text(&text, region, 1);
-    }
-    if (json)
+    print_pool(&text, pool, trees.json);
+    print_trees(&trees, pool);
+    if (pool_is_shared(pool))
+        shared_each(pool->shared, print_trees, &trees);
+    if (trees.json)
         text_print(&text, "]}");
     return text.result;
 }

@@ -4,14 +4,14 @@
  */
 #include "base/check.h"
 #include "base/error.h"
+#include "pool/shared.h"
 #include "region/region.h"
 
 #include <ebb/report.h>
 
-int ebb_check_pool(struct ebb_pool *pool) {
+static void check_pool(void *context, struct ebb_pool *pool) {
     size_t owned = 0;
-    if (!pool && !(pool = ebb_pool_default()))
-        return EBB_E_MEMORY;
+    (void)context;
     pthread_mutex_lock(&pool->lock);
     for (struct region *region = pool->slots; region; region = region->list_next) {
         if (!region_is_live(region))
@@ -22,5 +22,13 @@ int ebb_check_pool(struct ebb_pool *pool) {
     CHECK_ALWAYS(owned + pool->held_bytes == pool->pages.run_bytes);
     pool_check_locked(pool);
     pthread_mutex_unlock(&pool->lock);
+}
+
+int ebb_check_pool(struct ebb_pool *pool) {
+    if (!pool && !(pool = ebb_pool_default()))
+        return EBB_E_MEMORY;
+    check_pool(NULL, pool);
+    if (pool_is_shared(pool))
+        shared_each(pool->shared, check_pool, NULL);
     return 0;
 }

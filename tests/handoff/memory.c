@@ -279,6 +279,31 @@ static void limits_hold_for_each_region(void **state) {
     pool_end(pool);
 }
 
+/* A site may have its steps in a shared pool: each in a slot, planned like any. */
+static void steps_work_in_slots(void **state) {
+    ebb_pool *pool = shared_pool(4, SLOT_BYTES);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "loader", .pool = pool));
+    assert_non_null(site);
+    for (unsigned i = 0; i < 40; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        assert_true(ebb_region_is_open(step.region));
+        assert_int_equal(ebb_region_offset(step.region, NULL), SIZE_MAX);
+        void *blocks[20];
+        for (unsigned k = 0; k < 20; k++) {
+            blocks[k] = block_of(step.region, 3000 + k * 5000, 64);
+            assert_true(ebb_region_offset(step.region, blocks[k]) < SLOT_BYTES);
+            if (k % 3 == 2)
+                assert_int_equal(ebb_region_release(step.region, blocks[k - 1]), 0);
+        }
+        assert_true(pattern_holds(blocks[19], 98000, 98000));
+        assert_int_equal(ebb_step_end(step), 0);
+        ebb_check_pool(pool);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_system_is_an_error),
@@ -289,6 +314,7 @@ int main(void) {
         cmocka_unit_test(an_export_keeps_the_slot_of_its_region),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(limits_hold_for_each_region),
+        cmocka_unit_test(steps_work_in_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
