@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_docs.py - what the pages show and point to is there.
 
-Claims: each C snippet of the guides (guide.md, objects.md) stands, line by line, in a program of
+Claims: each C snippet of the guides (guide, objects, handoff) stands, line by line, in a program of
 docs/examples that the tests run; each relative link leads to a file and, with a #part, to a heading
 of it; prose has at most 100 columns; docs/figures.py writes between its markers, says where a peer
 is better, and changes nothing when a file is bad.
@@ -25,7 +25,7 @@ from check_readme import ROOT, blocks_of  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.c"))
 GUIDES = "".join((ROOT / "docs" / page).read_text(encoding="utf-8")
-                 for page in ("guide.md", "objects.md"))
+                 for page in ("guide.md", "objects.md", "handoff.md"))
 FIGURES = ROOT / "docs" / "figures.py"
 
 
