@@ -48,7 +48,8 @@ struct ebb_pool_options {
     size_t limit_reserved_bytes; /* most bytes of pages held, owned and cached; 0: no limit */
     unsigned keep_margin_percent; /* kept above the recent peak when shrinking; 0: 25 */
     bool keep_all;               /* true: never shrink by itself, only by ebb_pool_trim() */
-    unsigned kind;               /* EBB_KIND_ flags; 0: host */
+    unsigned kind;               /* EBB_KIND_ flags; 0: host. In shared ones the limits above are
+                                  * those of each root region with its children */
     int device;                  /* device: its number */
     size_t slot_bytes;           /* shared: most bytes of a region; 0: 1 GiB, or what fits */
     unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256 */

@@ -55,11 +55,11 @@ struct ebb_pool {
     bool keep_all;
     bool alive;
     char name[POOL_NAME_BYTES];
-    struct shared *shared;    /* of a shared pool, and of the hidden pools of its slots */
-    struct shared_slot *slot; /* of a hidden one */
     /* filled by the regions layer under the lock */
     struct ebb_meter closed_blocks, closed_requested, closed_used; /* sums over closed regions */
     struct kind_totals closed_kinds[POOL_KINDS]; /* of all pools that had this record */
+    struct shared *shared;    /* of a shared pool, and of the hidden pools of its slots */
+    struct shared_slot *slot; /* of a hidden one */
     _Atomic(struct region *) spare_slot; /* closed last, hot; taken without the lock */
     struct region *free_slots;           /* other closed slots */
     struct region *slots;                /* all slots of this pool, open or not */

@@ -312,9 +312,10 @@ static void be_child(struct shared *shared) {
     for (uint32_t i = 0; i < shared->slot_count; i++) {
         struct shared_slot *slot = &shared->slots[i];
         slot->use = slot->use == SLOT_IDLE ? SLOT_IDLE : SLOT_LOST;
+        slot->populated = 0; /* page tables of shared mappings are not inherited */
         atomic_store(&slot->leased, 0);
     }
-    shared->lingering = 0;
+    shared->lingering = shared->mine_count = 0;
 }
 
 void shared_fork(bool before, bool child) {
