@@ -210,6 +210,33 @@ static void trims_of_others_are_noticed(void **state) {
     pool_end(here);
 }
 
+/* Every byte of a block has its page in the file before anybody touches it. */
+static void what_is_allocated_is_backed(void **state) {
+    ebb_pool *pool = shared_pool(3, SLOT_BYTES);
+    for (unsigned round = 0; round < 6; round++) {
+        ebb_region region = OPEN(.pool = pool), child = OPEN(.parent = region);
+        size_t backed = 0;
+        for (unsigned i = 0; i < 60; i++) {
+            size_t bytes = 1 + (i * 7919 + round * 104729) % 300000;
+            ebb_region host = i % 3 ? region : child;
+            void *block = ebb_region_alloc(host, bytes, 64);
+            assert_non_null(block);
+            backed = backed > ebb_region_offset(host, block) + bytes
+                         ? backed
+                         : ebb_region_offset(host, block) + bytes;
+            assert_in_range(file_bytes(pool), backed, SIZE_MAX);
+            if (i % 4 == 1)
+                assert_int_equal(ebb_region_release(host, block), 0);
+        }
+        if (round % 2)
+            assert_int_equal(ebb_region_close(child), 0);
+        assert_int_equal(ebb_region_close(region), 0);
+        if (round == 3)
+            ebb_pool_trim(pool, 0);
+    }
+    pool_end(pool);
+}
+
 /* ---- exports and slots ---- */
 
 static void an_export_keeps_the_slot_of_its_region(void **state) {
@@ -311,6 +338,7 @@ int main(void) {
         cmocka_unit_test(a_steady_loop_asks_nothing_of_the_system),
         cmocka_unit_test(a_trim_gives_pages_back),
         cmocka_unit_test(trims_of_others_are_noticed),
+        cmocka_unit_test(what_is_allocated_is_backed),
         cmocka_unit_test(an_export_keeps_the_slot_of_its_region),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(limits_hold_for_each_region),

@@ -222,6 +222,64 @@ static void damaged_descriptions_are_survived(void **state) {
     assert_true(made_some > 500);
 }
 
+/* Words of a manifest that would lead behind what was allocated, each by itself. */
+static void single_lies_are_named(void **state) {
+    struct post post = open_post();
+    struct box *box = box_in(post.from);
+    struct ebb_tensor *base = counting(post.from, SHAPE(10, 10));
+    struct ebb_parcel parcel;
+    size_t bytes;
+    box->left = &base->object;
+    box->right = &ebb_tensor_view(post.from, base, 1, SIZES(10), SIZES(10), 3)->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    assert_int_equal(ebb_region_send_object(post.from, box, &parcel), 0);
+    post.lease = ebb_parcel_open(post.pool, &parcel);
+    uint64_t *words = ebb_lease_root(post.lease, &bytes);
+    size_t box_at = 5; /* behind the head and one storage: kind, layout, name, struct ... */
+    size_t present = box_at + 4 + 1 + words[box_at + 3] / 8; /* left, right, no parts, bytes */
+    size_t left = present + 3, right = left + 4 + 4;
+    const struct {
+        size_t at;
+        uint64_t lie;
+        const char *text;
+    } lies[] = {
+        {1, 2, "one member more than objects"},
+        {1, 4, "too short"},
+        {2, 0, ""},
+        {3, SLOT_BYTES, ""},
+        {4, SLOT_BYTES, ""},
+        {box_at, 3, "kind of object 3"},
+        {box_at + 1, 1, "another layout"},
+        {box_at + 2, 2, "not registered"},
+        {box_at + 3, 8, "struct too short"},
+        {present, 0, "part of nothing"},
+        {present, 2, "member 2"},
+        {present + 2, 1, ""},
+        {left + 1, (uint64_t)33 << 32 | words[left + 1] % 256, "dimensions 33"},
+        {left + 2, 1, "storage 1"},
+        {right + 3, words[4], "not in its storage"},
+        {right + 3, words[4] - 4, "not in its storage"},
+        {right + 3, 2, "aligned"},
+        {right + 5, UINT64_MAX, "negative"},
+        {right + 5, words[4], "not in its storage"},
+    };
+    assert_int_equal(words[present], 1);
+    assert_int_equal(words[left], 1);
+    assert_int_equal(words[right], 1);
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        uint64_t good = words[lies[i].at];
+        words[lies[i].at] = lies[i].lie;
+        void *made = ebb_lease_object(post.lease, post.to);
+        if (made || !strstr(ebb_last_error_text(), lies[i].text))
+            print_error("lie %zu: %s\n", i, made ? "believed" : ebb_last_error_text());
+        assert_null(made);
+        assert_text_names(lies[i].text);
+        words[lies[i].at] = good;
+    }
+    assert_non_null(ebb_lease_object(post.lease, post.to));
+    close_post(&post);
+}
+
 static int send_trees(ebb_pool *pool, int out, const void *context) {
     for (uint64_t seed = 1; seed <= 30; seed++) {
         ebb_region region = OPEN(.pool = pool);
@@ -266,6 +324,7 @@ int main(void) {
         cmocka_unit_test(a_root_that_is_no_manifest_is_refused),
         cmocka_unit_test(trees_arrive_as_they_were),
         cmocka_unit_test(trees_come_from_another_process),
+        cmocka_unit_test(single_lies_are_named),
         cmocka_unit_test(damaged_descriptions_are_survived),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
