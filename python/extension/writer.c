@@ -246,8 +246,8 @@ static PyObject *reduce_array(struct writer *self, PyObject *array) {
 
 PyDoc_STRVAR(reduce_doc,
 "reduce(object)\n--\n\n"
-"A pickler's reducer_override: tensors of torch and arrays of numpy go into the region, others are\n"
-"passed on.");
+"A pickler's reducer_override: tensors of torch and arrays of numpy go into the region, others\n"
+"are passed on.");
 
 static PyObject *writer_reduce(PyObject *object, PyObject *value) {
     struct writer *self = (struct writer *)object;
