@@ -66,7 +66,7 @@ def _make(shape, dtype, zeroed):
     except (Error, TypeError):
         # A batch that outgrows its region, or elements that ebb has no name for, are made beside
         # it and find their way; a region of the user's says what is wrong.
-        if not getattr(region, "_lenient", False):
+        if not region._keeps:
             raise
         return _plain(shape, dtype, of_torch, zeroed)
     return made.torch() if of_torch else made.numpy()
@@ -135,7 +135,7 @@ def _in_region(make, otherwise):
     try:
         return make(region)
     except Error:
-        if not getattr(region, "_lenient", False):
+        if not region._keeps:
             raise
         return otherwise()
 

@@ -88,7 +88,7 @@ _beside.__module__ = "ebb"
 
 def _open_region(pool):
     region = Region(pool, name="batch")
-    region._lenient = True
+    region._keeps = True
     return region
 
 

@@ -23,7 +23,7 @@ class Region(_ebb.Region):
     One thread at a time may use a region and those below it.
     """
 
-    __slots__ = ("_token", "_lenient", "__weakref__")
+    __slots__ = ("_token", "__weakref__")
 
     def __enter__(self):
         self._token = enter(self)

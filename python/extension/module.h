@@ -73,6 +73,8 @@ struct region {
     PyObject *parent; /* or None; kept alive */
     ebb_region handle;
     uint64_t epoch;   /* grows when all tensors end at once */
+    char keeps;       /* tensors stay to the region's end though nobody refers to them: it is
+                       * sent, and what a description names must be there then */
 };
 
 int region_add(PyObject *module);

@@ -269,6 +269,8 @@ static PyGetSetDef region_getters[] = {
 
 static PyMemberDef region_members[] = {
     {"pool", T_OBJECT, offsetof(struct region, pool), READONLY, "The pool; None: the default."},
+    {"_keeps", T_BOOL, offsetof(struct region, keeps), 0, 
+     "A batch is made here: nothing ends early."},
     {"parent", T_OBJECT, offsetof(struct region, parent), READONLY, "The region above, or None."},
     {NULL, 0, 0, 0, NULL}};
 

@@ -97,7 +97,7 @@ static void tensor_dealloc(PyObject *object) {
     struct tensor *self = (struct tensor *)object;
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    if (is_live(self))
+    if (is_live(self) && !self->region->keeps)
         ebb_object_end(self->tensor);
     Py_XDECREF((PyObject *)self->region);
     release(object);

@@ -289,6 +289,13 @@ static size_t root_bytes(const struct writer *self) {
            self->number_count * sizeof *self->numbers;
 }
 
+/* Where the next bytes go. Nothing may be nowhere. */
+static char *append(char *to, const void *from, size_t bytes) {
+    if (bytes)
+        memcpy(to, from, bytes);
+    return to + bytes;
+}
+
 /* The root block; NULL with an exception. */
 static void *write_root(struct writer *self, const char *stream, size_t stream_bytes) {
     struct batch_header header = {BATCH_MAGIC, self->leaf_count, self->number_count,
@@ -298,11 +305,10 @@ static void *write_root(struct writer *self, const char *stream, size_t stream_b
     char *root = allocate(self, root_bytes(self) + stream_bytes);
     if (!root)
         return NULL;
-    char *at = root;
-    memcpy(at, &header, sizeof header);
-    memcpy(at += sizeof header, self->leaves, leaves);
-    memcpy(at += leaves, self->numbers, numbers);
-    memcpy(at + numbers, stream, stream_bytes);
+    char *at = append(root, &header, sizeof header);
+    at = append(at, self->leaves, leaves);
+    at = append(at, self->numbers, numbers);
+    append(at, stream, stream_bytes);
     return root;
 }
 

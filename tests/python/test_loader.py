@@ -216,6 +216,23 @@ class Structure(Regions):
         self.assertEqual(made.data_ptr(), seen[0])
         self.assertTrue((made == 3).all() and (stacked == 1).all() and array.shape == (3000,))
 
+    def test_what_was_made_in_the_region_stays_until_it_is_sent(self):
+        """The batch is dropped before its region is sent: nothing may take its place meanwhile."""
+        from ebb.current import enter, leave
+        from ebb.loader import _open_region
+        pool = ebb.Pool("shared")
+        region = _open_region(pool)
+        token = enter(region)
+        batch = [ebb.empty((5000,), torch.float32), ebb.zeros((3,), numpy.float64),
+                 ebb.pack_sequence([torch.ones(2000), torch.ones(300)])]
+        leave(token)
+        before = region.stats["blocks"]
+        batch.clear()
+        self.assertEqual(region.exports, 0)
+        self.assertEqual(region.stats["blocks"], before)
+        region.close()
+        self.assertAllFree(pool)
+
     def test_a_collate_that_keeps_what_it_made(self):
         kept = []
 
