@@ -3,9 +3,10 @@
 """test_docs.py - what the pages show and point to is there.
 
 Claims: each C snippet of the guides (guide, objects, handoff) stands, line by line, in a program of
-docs/examples that the tests run; each relative link leads to a file and, with a #part, to a heading
-of it; prose has at most 100 columns; docs/figures.py writes between its markers, says where a peer
-is better, and changes nothing when a file is bad.
+docs/examples that the tests run, each Python snippet of loader.md in one of docs/examples/python;
+each relative link leads to a file and, with a #part, to a heading of it; prose has at most 100
+columns; docs/figures.py writes between its markers, says where a peer is better, and changes
+nothing when a file is bad.
 """
 
 import json
@@ -26,6 +27,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.c"))
 GUIDES = "".join((ROOT / "docs" / page).read_text(encoding="utf-8")
                  for page in ("guide.md", "objects.md", "handoff.md"))
+PYTHON_EXAMPLES = sorted((ROOT / "docs" / "examples" / "python").glob("*.py"))
+LOADER = (ROOT / "docs" / "loader.md").read_text(encoding="utf-8")
 FIGURES = ROOT / "docs" / "figures.py"
 
 
@@ -64,6 +67,16 @@ class Pages(unittest.TestCase):
         self.assertGreater(len(shown), 10)
         for snippet in shown:
             self.assertTrue(any(stands_in(snippet, program) for program in programs), snippet)
+
+    def test_snippets_of_the_loaders_page_stand_in_programs_that_are_run(self):
+        programs = [example.read_text(encoding="utf-8") for example in PYTHON_EXAMPLES]
+        shown = blocks_of(LOADER, "python")
+        self.assertGreater(len(shown), 5)
+        for snippet in shown:
+            self.assertTrue(any(stands_in(snippet, program) for program in programs), snippet)
+        for example in PYTHON_EXAMPLES:
+            if example.name != "run_example.py":
+                self.assertIn(f"examples/python/{example.name}", LOADER)
 
     def test_every_example_is_shown_and_short(self):
         for example in EXAMPLES:
