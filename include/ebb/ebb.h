@@ -10,6 +10,7 @@
 #include <ebb/collate.h>
 #include <ebb/copy.h>
 #include <ebb/current.h>
+#include <ebb/device.h>
 #include <ebb/exchange.h>
 #include <ebb/handoff.h>
 #include <ebb/object.h>

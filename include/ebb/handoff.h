@@ -159,6 +159,15 @@ EBB_API int ebb_region_send_object(ebb_region region, void *object, struct ebb_p
 EBB_API EBB_NODISCARD void *ebb_lease_object(ebb_lease *lease, ebb_region into);
 
 /*
+ * A device reads what is in the lease: the slot is not free, whoever drops the last reference,
+ * before `stream` of that device has done all that it was asked so far. Call it behind each copy
+ * from the lease that does not wait (a CUstream or cudaStream_t; NULL: the default stream). Four
+ * streams at once: EBB_E_BUSY. A device that fails keeps the slot. Any thread that has a reference.
+ * Errors: EBB_E_DEVICE (see ebb/device.h), EBB_E_STALE (a forked child), EBB_E_ARGUMENT.
+ */
+EBB_API int ebb_lease_guard(ebb_lease *lease, int device, void *stream);
+
+/*
  * Asked when the last reference to a lease has gone. True: the slot may be used again. False: not
  * yet, a device still copies from it; asked again when a region or a parcel of the pool is opened,
  * and by ebb_pool_reclaim() and ebb_pool_trim(). Called by any thread, also by one that has the

@@ -46,7 +46,8 @@ struct ebb_pool_options {
     const char *name;            /* copied, cut at 31 bytes; NULL: "pool" */
     size_t limit_used_bytes;     /* most bytes in live blocks, as rounded; 0: no limit */
     size_t limit_reserved_bytes; /* most bytes of pages held, owned and cached; 0: no limit */
-    unsigned keep_margin_percent; /* kept above the recent peak when shrinking; 0: 25 */
+    unsigned keep_margin_percent; /* kept above the recent peak when shrinking; 0: 25, or 100 if
+                                   * the kind is pinned or device, where slabs are dear */
     bool keep_all;               /* true: never shrink by itself, only by ebb_pool_trim() */
     unsigned kind;               /* EBB_KIND_ flags; 0: host. In shared ones the limits above are
                                   * those of each root region with its children */
@@ -106,7 +107,8 @@ EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
  * Gives cached pages back to the system until at most `target_bytes` are cached, those that were
  * used longest ago (the highest addresses) first. Returns the bytes that were resident and are
  * not any more, as the kernel reports it; 0 if nothing was left to give. Pages that open regions
- * own are never touched. Time is linear in the bytes given back.
+ * own are never touched. Time is linear in the bytes given back. Pools of kind pinned and device
+ * give whole slabs: those that are free all over, and no more than are above the target.
  */
 EBB_API size_t ebb_pool_trim(ebb_pool *pool, size_t target_bytes);
 

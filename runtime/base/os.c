@@ -82,6 +82,14 @@ static void advise_huge(void *addr, size_t bytes) {
     (void)madvise(addr, bytes, MADV_HUGEPAGE);
 }
 
+static int lock(void *addr, size_t bytes) {
+    return mlock(addr, bytes) == 0 ? 0 : errno;
+}
+
+static void unlock(void *addr, size_t bytes) {
+    (void)munlock(addr, bytes);
+}
+
 /* ---- between processes ---- */
 
 static int wait(const void *word, uint32_t value, uint64_t ns) {
@@ -116,6 +124,8 @@ struct os_table os = {
     .cover = cover,
     .populate = populate,
     .advise_huge = advise_huge,
+    .lock = lock,
+    .unlock = unlock,
     .file_make = os_file_make,
     .file_check = os_file_check,
     .file_copy = os_file_copy,

@@ -42,6 +42,8 @@ struct os_table {
     int (*cover)(void *addr, size_t bytes);        /* fresh reserved pages over whatever it is */
     int (*populate)(void *addr, size_t bytes);     /* touched, for writing, all at once */
     void (*advise_huge)(void *addr, size_t bytes); /* huge pages are welcome; no promise */
+    int (*lock)(void *addr, size_t bytes);         /* touched, and never moved or written out */
+    void (*unlock)(void *addr, size_t bytes);
 
     /* Memory files: without a name, sealed against any change of their size. */
     int (*file_make)(const char *name, size_t bytes, int *fd);

@@ -7,7 +7,7 @@
  * is another process's word: it is read once, and an opening is refused unless all of it lies in
  * the slot.
  */
-#include "handoff/lease.h"
+#include "handoff/guard.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/poison.h"
@@ -38,7 +38,8 @@ static void end(struct ebb_lease *lease) {
         struct shared *shared = table->shared;
         atomic_store(&lease->count, 0);
         atomic_fetch_sub(&shared->leases_out, 1);
-    } else if (table->check && !table->check(table->context, lease)) {
+    } else if (!guard_is_passed(lease) ||
+               (table->check && !table->check(table->context, lease))) {
         atomic_store(&lease->count, LEASE_PENDING);
         atomic_fetch_add(&table->pending, 1);
     } else {
@@ -74,7 +75,14 @@ static void end_tables(struct shared *shared) {
     }
 }
 
-static const struct shared_hooks hooks = {settle, end_tables};
+static bool part(struct shared *shared) {
+    bool all = true;
+    for (struct lease_table *table = shared->above; table; table = table->older)
+        all = guard_end(table) && all;
+    return all;
+}
+
+static const struct shared_hooks hooks = {settle, part, end_tables};
 
 static struct lease_table *make_table(struct shared *shared) {
     size_t bytes = sizeof(struct lease_table) + shared->slot_count * sizeof(struct ebb_lease);
@@ -182,7 +190,9 @@ static int look(struct shared_slot *slot, const struct ebb_parcel *parcel, size_
     if (!root_is_within(parcel, *bytes))
         return refuse(slot->shared, parcel, "its root is not in what was sent");
     int result = shared_map(slot);
-    return result ? result : shared_populate(slot, *bytes);
+    if (!result)
+        result = shared_populate(slot, *bytes);
+    return result ? result : shared_pin(slot, *bytes);
 }
 
 static struct ebb_lease *open_locked(struct shared *shared, const struct ebb_parcel *parcel) {

@@ -21,10 +21,13 @@
 
 #include "pool/shared.h"
 
+#include <ebb/device.h>
 #include <ebb/handoff.h>
 
 #define LEASE_ENDING ((uint32_t)1 << 31)
 #define LEASE_PENDING ((uint32_t)1 << 30)
+
+#define LEASE_GUARDS 4 /* streams that read one lease at once */
 
 struct lease_table;
 
@@ -36,6 +39,12 @@ struct ebb_lease {
     char *start;   /* of the slot */
     size_t bytes;  /* that were sent */
     size_t root, root_bytes; /* SIZE_MAX: none */
+    uint32_t guarded;        /* guards of this lease: the first ones */
+    struct lease_guard {
+        struct ebb_fence fence; /* kept when the lease ends, for the next one */
+        int device;
+        void *stream;
+    } guards[LEASE_GUARDS];
 };
 
 struct lease_table {

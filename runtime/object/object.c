@@ -34,7 +34,7 @@ const struct object_hooks object_hooks = {end_newer, storage_leave_to_exports, o
 struct region *object_refused(ebb_region handle) {
     const struct region *host = region_find(handle);
     if (host)
-        error_set(EBB_E_MEASURING, "region '%s' measures: an object needs memory", host->name);
+        region_refuse_hollow(host, "an object needs memory of the host");
     return NULL;
 }
 

@@ -77,7 +77,7 @@ struct region *object_refused(ebb_region handle);
 /* The open region behind a handle if objects can be made in it: it has memory. Or NULL. */
 static inline struct region *object_host_for(ebb_region handle) {
     struct region *host = region_peek(handle);
-    return host && !host->measuring ? host : object_refused(handle);
+    return host && !host->hollow ? host : object_refused(handle);
 }
 
 /* `fresh` takes the place of `old`, which is no object any more; nothing is counted. */

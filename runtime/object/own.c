@@ -16,9 +16,8 @@ static const struct ebb_own_options defaults = {.size = sizeof(struct ebb_own_op
 /* ---- checking ---- */
 
 static int check_target(const struct region *target, const struct ebb_object *object) {
-    if (target->measuring)
-        return error_set(EBB_E_MEASURING, "region '%s' measures: %s %p needs memory",
-                         target->name, object->type->name, (const void *)object);
+    if (target->hollow)
+        return region_refuse_hollow(target, "an object needs memory of the host");
     if (!target->sealed)
         return 0;
     return error_set(EBB_E_SEALED, "region '%s' is sealed: %s %p refused", target->name,

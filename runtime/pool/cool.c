@@ -61,6 +61,7 @@ struct cooling {
     size_t target, most, given;
     uint64_t deadline_ns;
     bool stopped;
+    bool begun; /* a whole slab went */
 };
 
 static bool is_done(const struct pages *pages, const struct cooling *cooling) {
@@ -82,6 +83,26 @@ static void cool_piece(struct pages *pages, struct ebb_piece *piece, struct cool
         if (cooled == bytes)
             return;
     }
+}
+
+/*
+ * A slab that has memory as a whole goes if all of it is hot and it is no more than is asked for;
+ * but one may go beyond `most`, for else a large one would stay for ever.
+ */
+static void cool_whole(struct pages *pages, struct ebb_piece *slab, struct cooling *cooling) {
+    const struct ebb_piece *piece = slab->slab.first;
+    size_t bytes = slab->bytes;
+    if (piece->state != PIECE_HOT || piece->bytes != bytes ||
+        bytes > pages->hot_bytes - cooling->target || (cooling->begun && bytes > cooling->most))
+        return;
+    if (!pages_drop_whole(pages, slab)) {
+        cooling->stopped = true;
+        return;
+    }
+    cooling->begun = true;
+    cooling->given += bytes;
+    cooling->most -= size_smaller(cooling->most, bytes);
+    cooling->stopped = cooling->deadline_ns && os.now_ns() >= cooling->deadline_ns;
 }
 
 /* Cooling merges with neighbours behind or with a cold one in front, which stays an entry. */
@@ -107,8 +128,11 @@ static struct ebb_piece *slab_below(const struct pages *pages, uintptr_t limit) 
 
 static void cool_slabs(struct pages *pages, struct cooling *cooling) {
     struct ebb_piece *slab = slab_below(pages, UINTPTR_MAX);
-    for (; slab && !is_done(pages, cooling); slab = slab_below(pages, slab->addr))
-        cool_slab(pages, slab, cooling);
+    while (slab && !is_done(pages, cooling)) {
+        uintptr_t addr = slab->addr;
+        (pages->kind->whole ? cool_whole : cool_slab)(pages, slab, cooling);
+        slab = slab_below(pages, addr);
+    }
 }
 
 static struct ebb_piece *longest_kept(const struct pages *pages) {

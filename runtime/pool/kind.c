@@ -38,6 +38,12 @@ uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes) {
     return take_chunk(SLAB_BYTES, least, bytes);
 }
 
+/* For kinds that are whole: they say themselves how long a slab is. */
+uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes) {
+    (void)pages;
+    return take_chunk(0, least, bytes);
+}
+
 void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes) {
     (void)pages;
     chunk_give(addr, bytes);
@@ -101,7 +107,10 @@ const struct kind kind_phantom = {.name = "measuring",
 /* ---- which one ---- */
 
 static const struct kind *const kinds[] = {[EBB_KIND_HOST] = &kind_host,
-                                           [EBB_KIND_HUGE] = &kind_huge};
+                                           [EBB_KIND_HUGE] = &kind_huge,
+                                           [EBB_KIND_PINNED] = &kind_pinned,
+                                           [EBB_KIND_HUGE | EBB_KIND_PINNED] = &kind_pinned_huge,
+                                           [EBB_KIND_DEVICE] = &kind_device};
 
 const struct kind *kind_find(unsigned flags) {
     const struct kind *kind = flags < sizeof kinds / sizeof *kinds ? kinds[flags] : NULL;

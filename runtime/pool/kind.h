@@ -21,11 +21,16 @@
 #include <stdint.h>
 
 struct pages;
+struct ebb_pool_options;
 
 struct kind {
     const char *name; /* as in texts of errors */
     bool phantom;     /* the processor cannot touch its bytes */
+    bool whole;       /* slabs have memory as a whole, or are none: see whole.c */
     bool dense;       /* cold pages become resident from the lowest of a slab on, without gaps */
+
+    /* Before a pool of the kind is made; NULL: nothing to do. 0, or an error that is set. */
+    int (*begin)(struct pages *pages, const struct ebb_pool_options *options);
 
     /*
      * Addresses of the range for a slab of at least `least` bytes (whole pages), the length that
@@ -50,6 +55,8 @@ struct kind {
 extern const struct kind kind_host;    /* pages of the range itself */
 extern const struct kind kind_huge;    /* the same, huge ones where the system has them */
 extern const struct kind kind_phantom; /* for measuring: addresses only */
+extern const struct kind kind_pinned, kind_pinned_huge; /* see pinned.c */
+extern const struct kind kind_device;                   /* see device.c */
 
 /*
  * The table for a set of EBB_KIND_ flags that pools of this process can have; NULL: the error
@@ -58,6 +65,7 @@ extern const struct kind kind_phantom; /* for measuring: addresses only */
 const struct kind *kind_find(unsigned flags);
 
 /* For tables of kinds whose slabs are chunks of the range: kind_host's take and give. */
+uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes);
 uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes);
 void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes);
 

@@ -22,6 +22,7 @@ void pages_init(struct pages *pages, const struct kind *kind) {
     pages->run_bytes = pages->hot_bytes = 0;
     pages->kind = kind;
     pages->source = NULL;
+    pages->cuda = (struct cuda_hold){.context = NULL};
 }
 
 /* Entries of kept pages may be believed no longer. */
@@ -34,10 +35,14 @@ static void disown_kept(struct pages *pages) {
 void pages_fini(struct pages *pages) {
     disown_kept(pages);
     for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next) {
+        size_t given = 0;
+        if (pages->kind->whole)
+            (void)pages->kind->cool(pages, slab->addr, slab->bytes, &given);
         pages->kind->give(pages, slab->addr, slab->bytes);
         range_forget(slab->addr, slab->bytes, slab->addr, piece_end(slab));
     }
     piece_forget_all(&pages->store);
+    cuda_leave(&pages->cuda);
     pages_init(pages, pages->kind);
 }
 
@@ -66,6 +71,14 @@ static void put_free(struct pages *pages, struct ebb_piece *piece, enum piece_st
 }
 
 /* ---- slabs ---- */
+
+struct ebb_piece *pages_slab_at(const struct pages *pages, uintptr_t addr) {
+    struct ebb_piece *slab = pages->slabs;
+    while (slab && !piece_covers(slab, addr))
+        slab = slab->next;
+    CHECK(slab);
+    return slab;
+}
 
 /* A slab of one cold piece, which is in no bin yet. Two entries are prepared. */
 static struct ebb_piece *begin_slab(struct pages *pages, uintptr_t addr, size_t bytes) {
@@ -98,8 +111,7 @@ bool pages_restart(struct pages *pages, uintptr_t addr, size_t bytes, size_t hot
     return true;
 }
 
-/* One cold piece of at least `least` bytes; NULL: error set. */
-static struct ebb_piece *add_slab(struct pages *pages, size_t least) {
+struct ebb_piece *pages_add_slab(struct pages *pages, size_t least) {
     size_t bytes;
     if (!piece_prepare(&pages->store, 2)) {
         error_set(EBB_E_MEMORY, "no bookkeeping left for a slab of %zu bytes", least);
@@ -226,7 +238,7 @@ static struct ebb_piece *cold_anywhere(struct pages *pages, size_t least) {
     struct ebb_piece *piece = fit_largest(&pages->cold);
     if (!piece || piece->bytes < least)
         piece = fit_find(&pages->cold, least);
-    return piece ? piece : add_slab(pages, least);
+    return piece ? piece : pages_add_slab(pages, least);
 }
 
 static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish *wish) {
@@ -259,6 +271,8 @@ struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish)
     struct ebb_piece *run = pages_take_hot(pages, wish);
     if (!run && wish->whole)
         run = take_kept(pages, wish);
+    if (!run && pages->kind->whole)
+        return pages_take_whole(pages, wish);
     if (!run && !wish->keeper)
         run = take_across(pages, wish);
     return run ? run : take_cold(pages, wish);

@@ -19,6 +19,7 @@
 #ifndef EBB_POOL_PAGES_H
 #define EBB_POOL_PAGES_H
 
+#include "pool/cuda.h"
 #include "pool/fit.h"
 #include "pool/kind.h"
 
@@ -32,6 +33,7 @@ struct pages {
     size_t hot_bytes;
     const struct kind *kind; /* where slabs come from and what is behind their pages */
     void *source;            /* of the kind's own: what it takes slabs from; NULL: nothing */
+    struct cuda_hold cuda;   /* of kinds that a device has to do with */
 };
 
 /* What a taker wants. All sizes are multiples of the page size. */
@@ -84,6 +86,28 @@ void pages_join(struct pages *pages, struct ebb_piece *run);
 struct ebb_piece *pages_cut_out(struct pages *pages, struct ebb_piece *run, uintptr_t from,
                                 uintptr_t to, struct ebb_piece **right);
 bool pages_prepare_cut(struct pages *pages);
+
+/* A new slab of at least `least` bytes, the first of the list: its one piece, cold. NULL: error. */
+struct ebb_piece *pages_add_slab(struct pages *pages, size_t least);
+
+/* The slab around an address, which must be in one. */
+struct ebb_piece *pages_slab_at(const struct pages *pages, uintptr_t addr);
+
+/* ---- whole.c: kinds whose slabs have memory as a whole ---- */
+
+/* What becomes resident at least, where hot pages do not do for a run of `least` bytes. */
+size_t pages_step(const struct pages *pages, size_t least);
+
+/* As pages_take(), from a new slab. */
+struct ebb_piece *pages_take_whole(struct pages *pages, const struct pages_wish *wish);
+
+/* Hot bytes above the target that may still be made cold: not those of slabs that are in use. */
+size_t pages_left(const struct pages *pages, size_t target);
+
+/* Gives a slab back, all of which is hot; false: the device refused, and it stays. */
+bool pages_drop_whole(struct pages *pages, struct ebb_piece *slab);
+
+/* ---- */
 
 /* The run's pages become hot and free. */
 void pages_give(struct pages *pages, struct ebb_piece *run);

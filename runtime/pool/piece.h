@@ -72,6 +72,11 @@ struct ebb_piece {
             struct ebb_piece *end;   /* the PIECE_END behind the last one; NULL if relinked */
         } run;
         struct {
+            struct ebb_piece *first; /* as run.first */
+            uint64_t memory;         /* what the device gave for it; 0: nothing */
+            uint64_t behind;         /* where it begins there: aligned like the slab */
+        } slab;
+        struct {
             struct ebb_piece *run; /* that it ends */
         } end;
         struct {

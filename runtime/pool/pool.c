@@ -61,7 +61,9 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     snprintf(pool->name, sizeof pool->name, "%s", options->name ? options->name : "pool");
     pool->limit_reserved = options->limit_reserved_bytes;
     atomic_init(&pool->limit_used, options->limit_used_bytes);
-    pool->keep_margin_percent = options->keep_margin_percent ? options->keep_margin_percent : 25;
+    unsigned usual_margin = kind->whole ? 100 : 25; /* slabs are dear, and never full */
+    pool->keep_margin_percent =
+        options->keep_margin_percent ? options->keep_margin_percent : usual_margin;
     pool->keep_all = options->keep_all;
     pool->alive = true;
 }
@@ -85,6 +87,20 @@ struct ebb_pool *pool_make(const struct ebb_pool_options *options, const struct 
     return pool;
 }
 
+/* Of a kind that has a table of its own. */
+static struct ebb_pool *create(const struct ebb_pool_options *options) {
+    struct pages begun = {.source = NULL};
+    const struct kind *kind = kind_find(options->kind);
+    if (!kind || (kind->begin && kind->begin(&begun, options) != 0))
+        return NULL;
+    struct ebb_pool *pool = pool_make(options, kind);
+    if (pool)
+        pool->pages.cuda = begun.cuda;
+    else
+        cuda_leave(&begun.cuda);
+    return pool;
+}
+
 struct ebb_pool *ebb_pool_create(const struct ebb_pool_options *options) {
     if (!options)
         options = &defaults;
@@ -93,10 +109,9 @@ struct ebb_pool *ebb_pool_create(const struct ebb_pool_options *options) {
                   sizeof *options);
         return NULL;
     }
-    if (options->kind == EBB_KIND_SHARED)
+    if ((options->kind & ~(unsigned)EBB_KIND_PINNED) == EBB_KIND_SHARED)
         return shared_create(options);
-    const struct kind *kind = kind_find(options->kind);
-    return kind ? pool_make(options, kind) : NULL;
+    return create(options);
 }
 
 /* Makes the pool behind `place` once; losers of a race give theirs back. */
@@ -214,7 +229,8 @@ static struct ebb_piece *take_locked(struct ebb_pool *pool, struct ebb_piece *ru
 /* Cached pages that do not fit the wish make room under the limit for pages that do. */
 static void make_room(struct ebb_pool *pool, size_t bytes) {
     size_t hot = pool->pages.hot_bytes;
-    pool->given_back += pages_cool(&pool->pages, 0, bytes, 0);
+    size_t most = pool->pages.kind->whole ? SIZE_MAX : bytes;
+    pool->given_back += pages_cool(&pool->pages, 0, most, 0);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
 }
 
@@ -228,7 +244,7 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
                                    const struct pages_wish *wish, size_t *gained) {
     struct pages_wish bounded = *wish;
     bounded.most_cold = pool_most_cold(pool);
-    if (bounded.most_cold >= wish->least || !pool->pages.hot_bytes ||
+    if (bounded.most_cold >= pages_step(&pool->pages, wish->least) || !pool->pages.hot_bytes ||
         !is_within_limit(pool, wish->least))
         return take_locked(pool, run, bounded, gained);
     error_mute();

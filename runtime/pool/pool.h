@@ -137,6 +137,9 @@ void pool_give(struct ebb_pool *pool, struct ebb_piece *run);
 /* The same with the lock held; all runs of a list linked by next. */
 void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs);
 
+/* Gives all cached pages back, those kept too; false: some stay, error set. Lock held. */
+bool pool_give_all_locked(struct ebb_pool *pool);
+
 /* A step has ended: notes its peak and gives back what recent steps did not need. Lock held. */
 void pool_step_ended_locked(struct ebb_pool *pool);
 

@@ -14,6 +14,7 @@
  *     shared_owner.c   who is alive
  *     shared_state.c   the words of the slots                  the protocol between processes
  *     shared_heap.c    a region in a slot, trimming            this process's side
+ *     shared_pin.c     pages that devices read
  *
  * What is in the control part may be changed by any process at any time, by a broken one to
  * anything. So each word of it is read once and checked, nothing in it is an address, and what
@@ -108,13 +109,17 @@ struct shared_slot {
     size_t backed;          /* as far as this process knows */
     size_t populated;       /* bytes that are in this process's page table */
     uint32_t trims;         /* then */
+    size_t pinned;          /* bytes from its start, by this process; see shared_pin.c */
+    uint32_t pinned_trims;  /* then */
     _Atomic uint32_t leased; /* the holder of a lease of it is this process: see handoff/lease.h */
 };
 
 /* What the layer above wants to be asked. */
 struct shared_hooks {
     void (*settle)(struct shared *shared); /* leases that wait for a device may go now */
-    void (*end)(struct shared *shared);    /* no lease is out, the pool ends */
+    bool (*part)(struct shared *shared);   /* no lease is out: devices get back what is theirs;
+                                              false: one refused, error set */
+    void (*end)(struct shared *shared);    /* the same, the pool ends */
 };
 
 struct shared {
@@ -130,6 +135,10 @@ struct shared {
     uint32_t mine_count; /* slots that this process claimed, the latest first */
     uint32_t *mine;
     uint32_t lingering;
+    bool pins;               /* what it opens is pinned, */
+    bool pinning_is_settled; /* and how is known: */
+    int device;
+    struct cuda_hold cuda;   /* by this device, or locked */
     atomic_size_t leases_out; /* of this process, inherited ones too */
     const struct shared_hooks *_Atomic hooks;
     void *above;         /* of the layer above */
@@ -225,5 +234,22 @@ void shared_each(const struct shared *shared, void (*visit)(void *context, struc
                  void *context);
 
 extern const struct kind kind_slot;
+
+/* ---- shared_pin.c ---- */
+
+/* The first bytes of a slot are pinned, if the pool pins. Lock held. 0, or the error. */
+int shared_pin(struct shared_slot *slot, size_t bytes);
+
+/* Ends that; false: the driver refused, error set. Lock held. */
+bool shared_unpin(struct shared_slot *slot);
+
+/* The pool is about to end: devices get back what they gave for it. The same; takes the lock. */
+bool shared_part(struct shared *shared);
+
+/* A forked child: what is pinned is its parent's. */
+void shared_forget_pins(struct shared *shared);
+
+/* Bytes that are pinned, and by whom; false: nothing was so far. Lock held. */
+bool shared_is_pinned(const struct shared *shared, size_t *bytes, const struct cuda_hold **hold);
 
 #endif

@@ -122,6 +122,8 @@ static struct ebb_pool *publish(struct shared *shared, const struct ebb_pool_opt
         return NULL;
     }
     shared->wait_ns = options->wait_ns;
+    shared->pins = options->kind & EBB_KIND_PINNED;
+    shared->device = options->device;
     shared->pool = pool;
     pool->shared = shared;
     enlist(shared);
@@ -209,7 +211,7 @@ static int check_attach_options(const struct ebb_pool_options *options) {
     if (options->size != sizeof *options)
         return error_set(EBB_E_ARGUMENT, "pool options: size field is %zu, expected %zu",
                          options->size, sizeof *options);
-    if (options->kind && options->kind != EBB_KIND_SHARED)
+    if (options->kind && (options->kind & ~(unsigned)EBB_KIND_PINNED) != EBB_KIND_SHARED)
         return error_set(EBB_E_KIND, "kind %#x cannot be attached", options->kind);
     if (options->slots || options->slot_bytes)
         return error_set(EBB_E_ARGUMENT, "%u slots of %zu bytes asked: that is the file's to say",
@@ -316,6 +318,7 @@ static void be_child(struct shared *shared) {
         atomic_store(&slot->leased, 0);
     }
     shared->lingering = shared->mine_count = 0;
+    shared_forget_pins(shared);
 }
 
 void shared_fork(bool before, bool child) {

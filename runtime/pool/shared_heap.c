@@ -282,6 +282,8 @@ static size_t trim_slot(struct shared_slot *slot) {
     struct shared_record *record = shared_record(slot);
     size_t backed = read_backed(slot);
     size_t start = shared->control_bytes + slot->index * shared->slot_bytes;
+    if (!shared_unpin(slot))
+        return 0;
     atomic_store_explicit(&record->backed, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&record->trims, 1, memory_order_relaxed);
     os.pass("trim: punch");

@@ -60,6 +60,13 @@ void pool_step_ended_locked(struct ebb_pool *pool) {
     recent->new_bytes = 0;
 }
 
+bool pool_give_all_locked(struct ebb_pool *pool) {
+    size_t hot = pool->pages.hot_bytes;
+    pool->given_back += pages_cool(&pool->pages, 0, SIZE_MAX, 0);
+    pool->reserved.current -= hot - pool->pages.hot_bytes;
+    return pool->pages.hot_bytes == 0;
+}
+
 size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t budget_ns,
                             size_t *remaining_bytes) {
     if (!pool) {
@@ -82,8 +89,7 @@ size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t
     starts_trim();
     piece_trim();
     if (remaining_bytes)
-        *remaining_bytes =
-            pool->pages.hot_bytes > target_bytes ? pool->pages.hot_bytes - target_bytes : 0;
+        *remaining_bytes = pages_left(&pool->pages, target_bytes);
     pthread_mutex_unlock(&pool->lock);
     return given;
 }

@@ -244,8 +244,15 @@ void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {
 }
 
 static void *allocate_zeroed(ebb_region handle, size_t bytes, size_t align, const void *site) {
+    const struct region *region = region_find(handle);
+    if (!region)
+        return NULL;
+    if (region_is_on_device(region)) {
+        region_refuse_hollow(region, "ebb_fill_device() sets its bytes");
+        return NULL;
+    }
     void *block = allocate_from(handle, bytes, align, site);
-    if (block && !((struct region *)handle.lane)->measuring)
+    if (block && !region->hollow)
         memset(block, 0, bytes);
     return block;
 }
@@ -412,10 +419,14 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
         return NULL;
     if ((uintptr_t)block % align == 0 && try_resize(region, block, bytes))
         return block;
+    if (region_is_on_device(region)) {
+        region_refuse_hollow(region, "a block that cannot stay where it is cannot be copied");
+        return NULL;
+    }
     void *moved = allocate_from(handle, bytes, align, site);
     if (!moved)
         return NULL;
-    if (!region->measuring)
+    if (!region->hollow)
         memcpy(moved, block, size_smaller(old, bytes));
     ebb_region_release(handle, block);
     return moved;

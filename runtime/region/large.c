@@ -152,7 +152,7 @@ void *large_alloc(struct region *region, size_t bytes, size_t align) {
     count_block(region, bytes, used);
     region->large_used += used;
     region->large_blocks++;
-    if (!region->measuring) {
+    if (!region->hollow) {
         poison_unused(block->addr, used);
         poison_opened(block->addr, bytes);
     }
@@ -176,7 +176,7 @@ void large_release(struct region *region, struct ebb_piece *block) {
     region->large_used -= block->bytes;
     count_block_gone(region, block->block.requested, block->bytes);
     count_uncharge(region, block->bytes);
-    if (!region->measuring)
+    if (!region->hollow)
         poison_released(block->addr, block->bytes);
     if (block->block.spare) {
         promote_return(region, block);
@@ -260,7 +260,7 @@ int large_resize(struct region *region, struct ebb_piece *block, size_t bytes) {
     }
     flow_change(&region->requested, block->block.requested, bytes);
     block->block.requested = bytes;
-    if (!region->measuring) {
+    if (!region->hollow) {
         poison_unused(block->addr, size_larger(before, block->bytes));
         poison_opened(block->addr, bytes);
     }

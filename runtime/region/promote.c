@@ -183,9 +183,8 @@ static int check_regions(const struct promotion *promotion) {
     const struct region *source = promotion->source, *target = promotion->target;
     if (promotion->count && !promotion->list)
         return error_set(EBB_E_ARGUMENT, "list of %zu survivors is NULL", promotion->count);
-    if (source->measuring)
-        return error_set(EBB_E_MEASURING, "region '%s' measures: it has no bytes to promote",
-                         source->name);
+    if (source->measuring || (source->hollow && promotion->count))
+        return region_refuse_hollow(source, "bytes to promote are none of the host's");
     if (source != target && !promotion->anywhere && !region_is_above(target, source))
         return error_set(EBB_E_NOT_ANCESTOR, "region '%s' is no ancestor of '%s'", target->name,
                          source->name);

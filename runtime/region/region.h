@@ -130,6 +130,7 @@ struct region {
     uint64_t ending;                  /* while a rewind is at work: to this mark; else 0 */
 
     bool sealed, metered, measuring, sites;
+    bool hollow; /* its addresses have no memory behind them on the host: measuring, or a device */
     bool keeper; /* a root that has had children: what it allocates outlives steps */
     uint64_t owner; /* of its pieces: slot and epoch */
     uint64_t block_key, window_key, arena_key; /* what pieces of it say; closed: none */
@@ -359,5 +360,15 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
 
 /* A departed block is released before its host closed: it becomes an entry of the host again. */
 void promote_return(struct region *owner, struct ebb_piece *block);
+
+/* ---- device.c ---- */
+
+/* Says why what needs memory of the host cannot be done in a hollow region; its code. */
+int region_refuse_hollow(const struct region *region, const char *why) __attribute__((cold));
+
+/* The region is memory of a device. */
+static inline bool region_is_on_device(const struct region *region) {
+    return region->hollow && !region->measuring;
+}
 
 #endif

@@ -31,6 +31,8 @@ int ebb_region_release_remote(ebb_region handle, void *block) {
         return EBB_E_STALE;
     if (!block)
         return 0;
+    if (region->hollow)
+        return region_refuse_hollow(region, "blocks that others release are linked by their bytes");
     if (!range_holds((uintptr_t)block) || (uintptr_t)block % RANGE_GRANULE != 0)
         return error_set(EBB_E_FOREIGN, "%p is no block of ebb, release asked in region '%s'",
                          block, region->name);

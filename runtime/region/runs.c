@@ -235,8 +235,8 @@ bool runs_claim(struct region *region) {
     struct ebb_pool *pool = region->pool;
     uint64_t bytes = region->reserved.current;
     size_t count = region->run_count;
-    if (!region->runs || region->measuring || region->keeper)
-        return false;
+    if (!region->runs || region->measuring || region->keeper || pool->pages.kind->whole)
+        return false; /* where slabs have memory as a whole, what is free in them is for all */
     pthread_mutex_lock(&pool->lock);
     if (pool->pages.hot_bytes)
         claim_locked(region);
@@ -251,7 +251,8 @@ bool runs_claim(struct region *region) {
 static void wish_for_growth(const struct region *region, struct pages_wish *wish) {
     size_t reserved = region->reserved.current;
     size_t cold = size_align(clamp(reserved / 8, GROWTH_LEAST, GROWTH_MOST), EBB_PAGE);
-    size_t hot = region->keeper ? cold : size_align(size_larger(reserved / 2, cold), EBB_PAGE);
+    bool sparing = region->keeper || region->pool->pages.kind->whole;
+    size_t hot = sparing ? cold : size_align(size_larger(reserved / 2, cold), EBB_PAGE);
     wish->want = region->measuring ? SIZE_MAX : size_larger(hot, wish->least);
     wish->want_cold = region->measuring ? SIZE_MAX : size_larger(cold, wish->least);
     wish->keeper = region->keeper;
@@ -310,7 +311,7 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
         if (!runs->flag && runs->bytes <= keep - size_smaller(held, keep) &&
             piece_prepare(&region->store, 2)) {
             held += runs->bytes;
-            if (!region->measuring)
+            if (!region->hollow)
                 poison_unused(runs->addr, runs->bytes);
             range_name_pages(runs, runs->addr, runs->bytes);
             piece_set_owner(runs, region->owner);

@@ -105,6 +105,13 @@ static void retire(void *context, struct ebb_pool *pool) {
     pool_retire(pool);
 }
 
+static bool give_all(struct ebb_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    bool all = pool_give_all_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    return all;
+}
+
 int ebb_pool_destroy(struct ebb_pool *pool) {
     if (!pool || !pool->alive || pool_is_built_in(pool))
         return error_set(EBB_E_ARGUMENT, "pool %p cannot be destroyed: %s", (void *)pool,
@@ -120,6 +127,9 @@ int ebb_pool_destroy(struct ebb_pool *pool) {
     }
     if (refuse_use(pool, &use) != 0)
         return EBB_E_BUSY;
+    if ((pool->pages.kind->whole && !give_all(pool)) ||
+        (pool->shared && !shared_part(pool->shared)))
+        return error_latest(); /* the device's: it still has what was not given back */
     if (pool->shared) {
         shared_each(pool->shared, retire, NULL);
         shared_end(pool->shared);

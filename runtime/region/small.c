@@ -190,7 +190,7 @@ static void open_window(struct region *region, struct ebb_piece *window) {
     window->flag = false;
     piece_push(&region->windows, window);
     range_name_window(window);
-    if (!region->measuring)
+    if (!region->hollow)
         poison_unused(window->addr, window->bytes);
     set_room(region, window, window->addr, piece_end(window));
 }
@@ -295,7 +295,7 @@ static void *bump(struct region *region, uintptr_t start, size_t bytes) {
     region->lane.cursor = start + step;
     *small_entry(region->window, start) = (uint16_t)(bytes + 1);
     region->lane.tally += (uint64_t)bytes << 16 | 1;
-    if (!region->measuring)
+    if (!region->hollow)
         poison_opened(start, bytes);
     return (void *)start;
 }
@@ -353,7 +353,7 @@ int small_release_noting(struct region *region, struct ebb_piece *window, uintpt
     small_fold(region);
     expect_room(region, addr, bytes);
     count_uncharge(region, step);
-    if (EBB_POISON && !region->measuring)
+    if (EBB_POISON && !region->hollow)
         poison_released(addr, step);
     return small_leave(region, window, addr, entry);
 }
@@ -452,7 +452,7 @@ int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr
         shrink_inner(region, window, addr, old, bytes);
     }
     *entry = (uint16_t)(bytes + 1);
-    if (!region->measuring) {
+    if (!region->hollow) {
         poison_unused(addr, old_step);
         poison_opened(addr, bytes);
     }
@@ -562,7 +562,7 @@ static void end_block(void *context, uintptr_t addr, size_t bytes, bool block) {
     count_block_gone(ending->region, bytes, step);
     count_uncharge(ending->region, step);
     ending->window->window.live -= SMALL_LIVE(1, step);
-    if (!ending->region->measuring)
+    if (!ending->region->hollow)
         poison_released(addr, step);
 }
 

@@ -153,6 +153,7 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     region_new_epoch(region);
     adopt(region, parent);
     region->measuring = pool->pages.kind == &kind_phantom;
+    region->hollow = pool->pages.kind->phantom;
     region->limit_bytes = region->measuring ? 0 : options->limit_bytes;
     region->budget = region->limit_bytes ? region : parent ? parent->budget : NULL;
     region->sealed = options->sealed;

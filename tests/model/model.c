@@ -4,6 +4,7 @@
  *
  *     EBB_SEED=n      plays this seed only (as printed by a failure)
  *     EBB_OPS=n       operations per seed
+ *     EBB_KIND=n      in pools of this kind of memory (EBB_KIND_PINNED: 2)
  *     EBB_TRACE=1     says every operation, and checks everything after each
  *     --long [secs]   plays fresh seeds for so long (600), everything in turn
  */
@@ -20,6 +21,7 @@
 enum { FIXED_SEEDS = 3, THREADS = 4 };
 
 static uint64_t ops = 40000;
+static unsigned kind; /* of memory */
 static uint64_t fresh_seed;
 static bool only_one;
 
@@ -29,13 +31,13 @@ static uint64_t number_from(const char *name, uint64_t otherwise) {
 }
 
 static void play_alone(uint64_t seed) {
-    ebb_pool *pool = POOL(.name = "model");
+    ebb_pool *pool = POOL(.name = "model", .kind = kind);
     model_play(seed, ops, pool, 0);
     pool_end(pool);
 }
 
 static void play_limited(uint64_t seed) {
-    ebb_pool *pool = POOL(.name = "limited", .limit_used_bytes = 6 * MIB,
+    ebb_pool *pool = POOL(.name = "limited", .kind = kind, .limit_used_bytes = 6 * MIB,
                           .limit_reserved_bytes = 12 * MIB, .keep_margin_percent = 1);
     model_play(seed, ops, pool, MODEL_LIMITED);
     pool_end(pool);
@@ -60,7 +62,7 @@ static void *play_share(void *context) {
 static void play_threads(uint64_t seed) {
     struct share shares[THREADS];
     unsigned threads = 2 + (unsigned)(seed % (THREADS - 1));
-    ebb_pool *pool = POOL(.name = "threads");
+    ebb_pool *pool = POOL(.name = "threads", .kind = kind);
     for (unsigned i = 0; i < threads; i++) {
         shares[i] = (struct share){.seed = seed + i, .pool = pool};
         assert_int_equal(pthread_create(&shares[i].thread, NULL, play_share, &shares[i]), 0);
@@ -119,6 +121,7 @@ int main(int argc, char **argv) {
     only_one = getenv("EBB_SEED") != NULL;
     fresh_seed = number_from("EBB_SEED", (uint64_t)time(NULL) * 1000 + (uint64_t)getpid() % 1000);
     ops = number_from("EBB_OPS", ops);
+    kind = (unsigned)number_from("EBB_KIND", kind);
     if (argc > 1 && strcmp(argv[1], "--long") == 0)
         return play_long(argc > 2 ? (unsigned)atoi(argv[2]) : 600);
     fprintf(stderr, "# fresh seed: EBB_SEED=%llu\n", (unsigned long long)fresh_seed);

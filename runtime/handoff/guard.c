@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * guard.c - fences of streams that read what is in a lease.
+ *
+ *     copy to the device; ebb_lease_guard(lease, device, stream); ebb_lease_drop(lease)
+ *                                                                   '-> the slot waits
+ *
+ * One fence for each stream, recorded again when the same stream reads once more. Guarding takes
+ * the pool's lock; looking whether they are passed does not, since the thread that ends a lease has
+ * it alone. Invariant: a lease that is not held has no guards; its fences keep their events, so a
+ * steady loop makes none.
+ */
+#include "handoff/guard.h"
+#include "base/error.h"
+
+static struct lease_guard *find_guard(struct ebb_lease *lease, int device, void *stream) {
+    for (uint32_t i = 0; i < lease->guarded; i++)
+        if (lease->guards[i].device == device && lease->guards[i].stream == stream)
+            return &lease->guards[i];
+    if (lease->guarded < LEASE_GUARDS)
+        return &lease->guards[lease->guarded];
+    for (uint32_t i = 0; i < lease->guarded; i++)
+        if (ebb_fence_is_done(&lease->guards[i].fence) == 1)
+            return &lease->guards[i];
+    error_set(EBB_E_BUSY, "%d streams read slot %u already, none of them is done", LEASE_GUARDS,
+              lease->slot);
+    return NULL;
+}
+
+static int guard_locked(struct ebb_lease *lease, int device, void *stream) {
+    struct lease_guard *guard = find_guard(lease, device, stream);
+    if (!guard)
+        return error_latest();
+    if (guard->device != device && ebb_fence_end(&guard->fence) != 0) /* it is done */
+        return error_latest();
+    guard->device = device;
+    int result = ebb_fence_record(&guard->fence, device, stream);
+    if (result)
+        return result;
+    lease->guarded += guard == &lease->guards[lease->guarded];
+    guard->stream = stream;
+    return 0;
+}
+
+int ebb_lease_guard(struct ebb_lease *lease, int device, void *stream) {
+    if (!lease)
+        return error_set(EBB_E_ARGUMENT, "no lease for device %d to read", device);
+    struct shared *shared = lease->table->shared;
+    unsigned forks = atomic_load_explicit(&shared_forks, memory_order_relaxed);
+    if (lease->table->forks != forks)
+        return error_set(EBB_E_STALE, "the lease of slot %u is of the process that this one was "
+                         "forked from", lease->slot);
+    pthread_mutex_lock(&shared->lock);
+    int result = guard_locked(lease, device, stream);
+    pthread_mutex_unlock(&shared->lock);
+    return result;
+}
+
+bool guard_is_passed(struct ebb_lease *lease) {
+    error_mute();
+    while (lease->guarded && ebb_fence_is_done(&lease->guards[lease->guarded - 1].fence) == 1)
+        lease->guarded--;
+    error_unmute();
+    return lease->guarded == 0;
+}
+
+bool guard_end(struct lease_table *table) {
+    bool all = true;
+    for (uint32_t i = 0; i < table->shared->slot_count; i++)
+        for (unsigned guard = 0; guard < LEASE_GUARDS; guard++)
+            all = ebb_fence_end(&table->leases[i].guards[guard].fence) == 0 && all;
+    return all;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * cuda.h - the CUDA driver, loaded when it is first needed.
+ *
+ * ebb needs no toolkit and no header of NVIDIA's to be built, and no driver to run: `libcuda.so.1`,
+ * or the file that the environment's EBB_CUDA_LIBRARY names, is opened at the first call that needs
+ * it. What is missing (the library, a function in it, a device) is EBB_E_DEVICE, and the text says
+ * which. All functions here: any thread. They leave the thread's current context as it was.
+ *
+ * A hold keeps the primary context of a device, the one that the CUDA runtime and torch use too, so
+ * addresses and streams of theirs are valid here. It belongs to the process that took it: in a
+ * forked child nothing of the driver's may be touched. There what would need the driver fails by
+ * name, and what gives something back does nothing, for the child never had it.
+ */
+#ifndef EBB_POOL_CUDA_H
+#define EBB_POOL_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cuda_hold {
+    int ordinal;   /* as counted by cuDeviceGetCount() */
+    int device;    /* the driver's own number */
+    int process;   /* that took it */
+    void *context; /* NULL: nothing is held */
+};
+
+/* Loads and starts the driver. 0 or EBB_E_DEVICE; a failure is tried again by the next call. */
+int cuda_start(void);
+
+/* Devices that there are; EBB_E_DEVICE. */
+int cuda_count(int *count);
+
+/* Holds the primary context of a device. Errors: EBB_E_DEVICE (no such device: how many are). */
+int cuda_take(struct cuda_hold *hold, int ordinal);
+void cuda_leave(struct cuda_hold *hold);
+
+/* False in a child of the process that took it. */
+bool cuda_is_here(const struct cuda_hold *hold);
+
+/* Memory of the device. Freeing waits for all work that uses it. Both: 0 or EBB_E_DEVICE. */
+int cuda_alloc(const struct cuda_hold *hold, size_t bytes, uint64_t *address);
+int cuda_free(const struct cuda_hold *hold, uint64_t address);
+
+/* Makes pages of the host fit for copies without a detour, for all devices. 0 or EBB_E_DEVICE. */
+int cuda_register(const struct cuda_hold *hold, void *addr, size_t bytes);
+int cuda_unregister(const struct cuda_hold *hold, void *addr);
+
+/* Work for a stream (NULL: the default one), done when the stream gets to it. 0, EBB_E_DEVICE. */
+int cuda_copy_in(const struct cuda_hold *hold, uint64_t to, const void *from, size_t bytes,
+                 void *stream);
+int cuda_copy_out(const struct cuda_hold *hold, void *to, uint64_t from, size_t bytes,
+                  void *stream);
+int cuda_copy_on(const struct cuda_hold *hold, uint64_t to, uint64_t from, size_t bytes,
+                 void *stream);
+int cuda_fill(const struct cuda_hold *hold, uint64_t to, unsigned char value, size_t bytes,
+              void *stream);
+
+/* Waits until the stream has done everything that it was given. */
+int cuda_finish(const struct cuda_hold *hold, void *stream);
+
+/* An event: a point in a stream's work. Querying never waits. */
+int cuda_event_new(const struct cuda_hold *hold, void **event);
+int cuda_event_record(const struct cuda_hold *hold, void *event, void *stream);
+int cuda_event_query(const struct cuda_hold *hold, void *event, bool *done);
+int cuda_event_end(const struct cuda_hold *hold, void *event);
+
+/* Takes the lock of the loader before a fork, and gives it back after. */
+void cuda_fork(bool before);
+
+#endif

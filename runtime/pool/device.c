@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * device.c - the kind of memory that a device has (see kind.h, whole.c).
+ *
+ *     range     | closed addresses of a slab |      what blocks are named by
+ *     device    | cuMemAlloc                 |      slab.behind, as long as the slab
+ *
+ * Drivers are known to align large allocations to 2 MiB, but do not promise more than 256 bytes.
+ * One that does not is asked for so much more that the slab is aligned on the device as well: so
+ * blocks have the alignment that was asked for there, too.
+ *
+ * Invariant: the addresses of a slab cannot be touched as long as it is one. They are given back
+ * as they were; where the system refuses that, nobody gets them any more.
+ */
+#include "base/error.h"
+#include "base/os.h"
+#include "pool/chunk.h"
+#include "pool/pages.h"
+
+#include <ebb/pool.h>
+
+static int begin(struct pages *pages, const struct ebb_pool_options *options) {
+    return cuda_take(&pages->cuda, options->device);
+}
+
+static uintptr_t take(struct pages *pages, size_t least, size_t *bytes) {
+    uintptr_t addr = kind_take_exactly(pages, least, bytes);
+    if (!addr || os.forbid((void *)addr, *bytes) == 0)
+        return addr;
+    chunk_give(addr, *bytes);
+    error_set(EBB_E_MEMORY, "%zu bytes of addresses cannot be closed for a device", *bytes);
+    return 0;
+}
+
+/* Memory that has room for the slab at a multiple of its alignment. */
+static int allocate(const struct cuda_hold *hold, size_t bytes, uint64_t *memory) {
+    int result = cuda_alloc(hold, bytes, memory);
+    if (result || *memory % CHUNK_ALIGN == 0)
+        return result;
+    result = cuda_free(hold, *memory);
+    return result ? result : cuda_alloc(hold, bytes + CHUNK_ALIGN, memory);
+}
+
+static int warm(struct pages *pages, uintptr_t addr, size_t bytes) {
+    struct ebb_piece *slab = pages_slab_at(pages, addr);
+    uint64_t memory;
+    int result = allocate(&pages->cuda, bytes, &memory);
+    if (result)
+        return result;
+    slab->slab.memory = memory;
+    slab->slab.behind = size_align(memory, CHUNK_ALIGN);
+    return 0;
+}
+
+static bool cool(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
+    struct ebb_piece *slab = pages_slab_at(pages, addr);
+    if (slab->slab.memory && cuda_free(&pages->cuda, slab->slab.memory) != 0)
+        return false;
+    slab->slab.memory = slab->slab.behind = 0;
+    *given += bytes;
+    return true;
+}
+
+static void give(struct pages *pages, uintptr_t addr, size_t bytes) {
+    if (os.cover((void *)addr, bytes) == 0)
+        kind_give_chunk(pages, addr, bytes);
+}
+
+const struct kind kind_device = {.name = "device",
+                                 .phantom = true,
+                                 .whole = true,
+                                 .begin = begin,
+                                 .take = take,
+                                 .warm = warm,
+                                 .cool = cool,
+                                 .give = give};

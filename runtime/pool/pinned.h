@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * pinned.h - pages that stay where they are: registered with the CUDA driver where there is one,
+ * else locked. Which of both says the hold: it has a context, or none.
+ */
+#ifndef EBB_POOL_PINNED_H
+#define EBB_POOL_PINNED_H
+
+#include "pool/cuda.h"
+
+/* Takes hold of the device if there is a driver, which must work then. 0, or EBB_E_DEVICE. */
+int pin_begin(struct cuda_hold *hold, int device);
+
+/* Whole pages. 0, or EBB_E_DEVICE, or EBB_E_MEMORY with the numbers of the limit. */
+int pin_pages(const struct cuda_hold *hold, void *addr, size_t bytes);
+
+/* The same pages again; false: the driver refused, error set. */
+bool unpin_pages(const struct cuda_hold *hold, void *addr, size_t bytes);
+
+#endif

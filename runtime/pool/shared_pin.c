@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shared_pin.c - slots of a shared pool are pinned by who opens what was sent in them.
+ *
+ *     slot     |      pages that the file has       |          none          |
+ *               <- pinned by this process, as one ->
+ *
+ * A consumer pins a slot when it first opens a parcel of it, with all pages that the file has there
+ * by then: so a loop that goes round pins nothing. A slot that has got more pages since is pinned
+ * anew. So is one that was trimmed: its old pages are not the file's any more, and a device would
+ * go on reading those. Who only sends pins nothing, and needs no driver.
+ *
+ * Invariant: [addr, addr + slot->pinned) is pinned as one stretch, in this process only. A slot is
+ * not pinned anew while a lease of it is out. All under the lock of the shared pool.
+ */
+#include "base/error.h"
+#include "base/size.h"
+#include "pool/pinned.h"
+#include "pool/shared.h"
+
+static void *start_of(const struct shared_slot *slot) {
+    return (void *)atomic_load_explicit(&slot->addr, memory_order_relaxed);
+}
+
+bool shared_unpin(struct shared_slot *slot) {
+    if (slot->pinned && !unpin_pages(&slot->shared->cuda, start_of(slot), slot->pinned))
+        return false;
+    slot->pinned = 0;
+    return true;
+}
+
+static bool unpin_all(struct shared *shared) {
+    bool all = true;
+    for (uint32_t i = 0; i < shared->slot_count; i++)
+        all = shared_unpin(&shared->slots[i]) && all;
+    if (all) {
+        cuda_leave(&shared->cuda);
+        shared->pinning_is_settled = false;
+    }
+    return all;
+}
+
+bool shared_part(struct shared *shared) {
+    const struct shared_hooks *hooks = atomic_load(&shared->hooks);
+    pthread_mutex_lock(&shared->lock);
+    bool all = (!hooks || hooks->part(shared)) && unpin_all(shared);
+    pthread_mutex_unlock(&shared->lock);
+    return all;
+}
+
+void shared_forget_pins(struct shared *shared) {
+    for (uint32_t i = 0; i < shared->slot_count; i++)
+        shared->slots[i].pinned = 0;
+    shared->cuda = (struct cuda_hold){.context = NULL};
+    shared->pinning_is_settled = false;
+}
+
+bool shared_is_pinned(const struct shared *shared, size_t *bytes, const struct cuda_hold **hold) {
+    *bytes = 0;
+    *hold = &shared->cuda;
+    for (uint32_t i = 0; i < shared->slot_count; i++)
+        *bytes += shared->slots[i].pinned;
+    return shared->pinning_is_settled;
+}
+
+/* What the file has pages for, as it says, and no less than `bytes`. */
+static size_t stretch_of(const struct shared_slot *slot, size_t bytes) {
+    uint64_t backed = atomic_load_explicit(&shared_record(slot)->backed, memory_order_relaxed);
+    size_t most = slot->shared->slot_bytes;
+    return size_larger(bytes, size_align_down(size_smaller(backed, most), EBB_PAGE));
+}
+
+int shared_pin(struct shared_slot *slot, size_t bytes) {
+    struct shared *shared = slot->shared;
+    if (!shared->pins)
+        return 0;
+    if (!shared->pinning_is_settled) {
+        int result = pin_begin(&shared->cuda, shared->device);
+        if (result)
+            return result;
+        shared->pinning_is_settled = true;
+    }
+    if (bytes <= slot->pinned && slot->pinned_trims == slot->trims)
+        return 0;
+    if (!shared_unpin(slot))
+        return error_latest();
+    bytes = stretch_of(slot, bytes);
+    int result = bytes ? pin_pages(&shared->cuda, start_of(slot), bytes) : 0;
+    if (result)
+        return result;
+    slot->pinned = bytes;
+    slot->pinned_trims = slot->trims;
+    return 0;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * whole.c - slabs of kinds whose memory comes and goes with the slab: a device gives memory by the
+ * piece, and pages are registered with a driver by the piece.
+ *
+ *     none  -- add -->  | hot |  -->  | run | hot | run |  -->  | hot |  -- drop -->  none
+ *
+ * Invariant: no slab has a cold page, so what is reserved is what the slabs have, used or not. A
+ * slab is as long as all before it together, within bounds: few calls of the driver for a large
+ * pool, and little too much for a small one. A limit, or a refusal, makes it as short as will do.
+ */
+#include "base/error.h"
+#include "pool/chunk.h"
+#include "pool/pages.h"
+
+#ifndef WHOLE_MOST
+#define WHOLE_MOST ((size_t)64 << 20)
+#endif
+
+size_t pages_step(const struct pages *pages, size_t least) {
+    return pages->kind->whole ? size_align(least, CHUNK_ALIGN) : least;
+}
+
+/* A slab leaves the heap. Its one piece is in no bin. */
+static void forget(struct pages *pages, struct ebb_piece *slab) {
+    struct ebb_piece **link = &pages->slabs;
+    while (*link != slab)
+        link = &(*link)->next;
+    *link = slab->next;
+    pages->kind->give(pages, slab->addr, slab->bytes);
+    range_forget(slab->addr, slab->bytes, slab->addr, piece_end(slab));
+    piece_give(&pages->store, slab->slab.first);
+    piece_give(&pages->store, slab);
+}
+
+static bool add(struct pages *pages, size_t bytes) {
+    struct ebb_piece *piece = pages_add_slab(pages, bytes);
+    if (!piece)
+        return false;
+    fit_remove(&pages->cold, piece);
+    if (pages->kind->warm(pages, piece->addr, piece->bytes) != 0) {
+        forget(pages, pages->slabs);
+        return false;
+    }
+    piece->state = PIECE_HOT;
+    pages->hot_bytes += piece->bytes;
+    fit_insert(&pages->hot, piece);
+    return true;
+}
+
+/* The same without an error: there is another way. */
+static bool try_to_add(struct pages *pages, size_t bytes) {
+    error_mute();
+    bool added = add(pages, bytes);
+    error_unmute();
+    return added;
+}
+
+struct ebb_piece *pages_take_whole(struct pages *pages, const struct pages_wish *wish) {
+    size_t least = pages_step(pages, wish->least);
+    size_t like = size_smaller(pages->run_bytes + pages->hot_bytes, WHOLE_MOST);
+    like = size_align_down(size_smaller(like, wish->most_cold), CHUNK_ALIGN);
+    if (least > wish->most_cold) {
+        error_set(EBB_E_POOL_LIMIT, "%zu bytes of pages asked, in a slab of %zu; limit leaves %zu",
+                  wish->least, least, wish->most_cold);
+        return NULL;
+    }
+    if (!(like > least && try_to_add(pages, like)) && !add(pages, least))
+        return NULL;
+    return pages_take_hot(pages, wish);
+}
+
+size_t pages_left(const struct pages *pages, size_t target) {
+    size_t excess = pages->hot_bytes > target ? pages->hot_bytes - target : 0, left = 0;
+    if (!pages->kind->whole || pages->kept)
+        return excess;
+    for (const struct ebb_piece *slab = pages->slabs; slab; slab = slab->next) {
+        const struct ebb_piece *first = slab->slab.first;
+        bool free = first->state == PIECE_HOT && first->bytes == slab->bytes;
+        left += free && slab->bytes <= excess ? slab->bytes : 0;
+    }
+    return left;
+}
+
+bool pages_drop_whole(struct pages *pages, struct ebb_piece *slab) {
+    size_t given = 0;
+    if (!pages->kind->cool(pages, slab->addr, slab->bytes, &given))
+        return false;
+    fit_remove(&pages->hot, slab->slab.first);
+    pages->hot_bytes -= slab->bytes;
+    forget(pages, slab);
+    return true;
+}

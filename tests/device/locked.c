@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * locked.c - pinned memory where there is no driver: pages are locked, and the kernel says so; a
+ * limit that is too low is named with its numbers; memory of a device is refused.
+ *
+ * Sanitizers make mlock() do nothing: what the kernel says is left out then.
+ */
+#include "kit/test.h"
+
+#include "base/os.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static size_t kernel_locked(void) {
+    char line[128];
+    size_t kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "VmLck: %zu kB", &kib) == 1)
+            break;
+    fclose(file);
+    return kib * KIB;
+}
+
+static size_t locked_bytes(ebb_pool *pool) {
+    size_t bytes;
+    assert_int_equal(ebb_pool_pinning(pool, &bytes), EBB_PINNING_LOCKED);
+    assert_int_equal(ebb_check_pool(pool), 0);
+    return bytes;
+}
+
+/* Sanitizers, or a limit of this machine. */
+static bool kernel_locks(void) {
+    size_t before = kernel_locked();
+    void *pages = os.reserve(1 * MIB);
+    assert_non_null(pages);
+    bool locks = os.lock(pages, 1 * MIB) == 0 && kernel_locked() == before + 1 * MIB;
+    os.unlock(pages, 1 * MIB);
+    os.release(pages, 1 * MIB);
+    return locks;
+}
+
+static void pages_are_locked_as_long_as_the_pool_has_them(void **state) {
+    bool kernel = kernel_locks();
+    size_t before = kernel_locked();
+    ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED);
+    assert_non_null(pool);
+    assert_int_equal(locked_bytes(pool), 0);
+    ebb_region region = OPEN(.pool = pool);
+    block_of(region, 1 * MIB, 64);
+    block_of(region, 100, 16);
+    assert_int_equal(locked_bytes(pool), 2 * MIB);
+    assert_true(!kernel || kernel_locked() == before + 2 * MIB);
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_int_equal(ebb_pool_trim(pool, 0), 2 * MIB);
+    assert_int_equal(locked_bytes(pool), 0);
+    assert_int_equal(kernel_locked(), before);
+    region = OPEN(.pool = pool);
+    block_of(region, 1 * MIB, 64);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+    assert_int_equal(kernel_locked(), before);
+}
+
+/* A child without rights, which may lock 3 MiB. */
+static int run_into_the_limit(void) {
+    struct rlimit limit = {3 * MIB, 3 * MIB};
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (getuid() == 0 && setuid(65534) != 0))
+        return 2;
+    ebb_pool *pool = ebb_pool_create(EBB_POOL_OPTIONS(.kind = EBB_KIND_PINNED));
+    ebb_region region = OPEN(.pool = pool);
+    void *fits = ebb_region_alloc(region, 100, 16);
+    if (!fits)
+        return 3;
+    struct ebb_region_stats before = {.size = sizeof before}, after = before;
+    int bad = ebb_region_read_stats(region, &before);
+    bad |= ebb_region_alloc(region, 9 * MIB, 64) != NULL || ebb_last_error() != EBB_E_MEMORY;
+    const char *text = ebb_last_error_text();
+    bad |= !strstr(text, "10485760 bytes of pages cannot be locked");
+    bad |= !strstr(text, "RLIMIT_MEMLOCK is 3145728 bytes");
+    bad |= !strstr(text, "have locked 2097152");
+    bad |= ebb_region_read_stats(region, &after);
+    bad |= memcmp(&before, &after, sizeof before) != 0 || ebb_check_pool(pool) != 0;
+    if (bad)
+        fprintf(stderr, "%s\n", text);
+    return bad | (ebb_region_close(region) != 0) | (ebb_pool_destroy(pool) != 0);
+}
+
+static void a_limit_that_is_too_low_is_named(void **state) {
+    int status;
+    if (!kernel_locks())
+        return; /* said above */
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(run_into_the_limit());
+    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static struct os_table real;
+static unsigned asked, refuse_nth;
+static size_t locked;
+
+static int lock(void *addr, size_t bytes) {
+    if (++asked == refuse_nth)
+        return EAGAIN;
+    locked += bytes;
+    return real.lock(addr, bytes);
+}
+
+static void unlock(void *addr, size_t bytes) {
+    locked -= bytes;
+    real.unlock(addr, bytes);
+}
+
+static void each_lock_that_fails_leaves_what_there_was(void **state) {
+    real = os;
+    os.lock = lock;
+    os.unlock = unlock;
+    for (refuse_nth = 1; asked = 0, refuse_nth < 5; refuse_nth++) {
+        ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED);
+        ebb_region region = OPEN(.pool = pool);
+        for (int i = 0; i < 6; i++) {
+            void *block = ebb_region_alloc(region, 400 * KIB, 64);
+            if (!block) {
+                assert_int_equal(ebb_last_error(), EBB_E_MEMORY);
+                assert_int_equal(locked_bytes(pool), locked);
+                block = ebb_region_alloc(region, 400 * KIB, 64);
+            }
+            memset(block, 1, 400 * KIB);
+        }
+        assert_int_equal(locked_bytes(pool), locked);
+        assert_int_equal(ebb_region_close(region), 0);
+        pool_end(pool);
+        assert_int_equal(locked, 0);
+    }
+    os = real;
+}
+
+static void what_a_consumer_opens_is_locked(void **state) {
+    bool kernel = kernel_locks();
+    size_t before = kernel_locked();
+    struct ebb_parcel parcel;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED | EBB_KIND_PINNED, .slots = 1);
+    assert_non_null(pool);
+    ebb_region region = OPEN(.pool = pool);
+    void *block = block_of(region, 100000, 64);
+    assert_int_equal(ebb_region_send(region, block, &parcel), 0);
+    assert_int_equal(kernel_locked(), before);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_non_null(lease);
+    size_t bytes = locked_bytes(pool);
+    assert_true(bytes >= 100000);
+    assert_true(!kernel || kernel_locked() == before + bytes);
+    assert_refused(ebb_lease_guard(lease, 0, NULL), EBB_E_DEVICE);
+    ebb_lease_drop(lease);
+    pool_end(pool);
+    assert_int_equal(kernel_locked(), before);
+}
+
+static void memory_of_a_device_needs_a_driver(void **state) {
+    assert_null(POOL(.kind = EBB_KIND_DEVICE));
+    assert_refused(ebb_last_error(), EBB_E_DEVICE);
+    assert_text_names("no CUDA driver");
+    assert_text_names(getenv("EBB_CUDA_LIBRARY"));
+}
+
+/* It has no memory either. */
+static void a_measuring_region_takes_no_releases_of_others(void **state) {
+    ebb_region region = OPEN(.measure = true);
+    void *block = ebb_region_alloc(region, 100, 16);
+    assert_non_null(block);
+    assert_refused(ebb_region_release_remote(region, block), EBB_E_MEASURING);
+    assert_int_equal(ebb_region_release(region, block), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_are_locked_as_long_as_the_pool_has_them),
+        cmocka_unit_test(a_limit_that_is_too_low_is_named),
+        cmocka_unit_test(each_lock_that_fails_leaves_what_there_was),
+        cmocka_unit_test(what_a_consumer_opens_is_locked),
+        cmocka_unit_test(memory_of_a_device_needs_a_driver),
+        cmocka_unit_test(a_measuring_region_takes_no_releases_of_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

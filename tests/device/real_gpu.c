@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * real_gpu.c - the same over the real driver, where there is one: what was copied comes back, the
+ * driver takes registered pages, fences pass, everything is given back. Prints what things cost as
+ * rows: device<TAB>case<TAB>metric<TAB>value. Without a driver or a device: exit code 77, skipped.
+ */
+#include <ebb/ebb.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MIB ((size_t)1 << 20)
+
+static void demand(bool holds, const char *claim, int line) {
+    if (holds)
+        return;
+    fprintf(stderr, "real_gpu.c:%d: %s (last error: %s)\n", line, claim, ebb_last_error_text());
+    exit(1);
+}
+
+#define DEMAND(claim) demand((claim), #claim, __LINE__)
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void print_row(const char *what, const char *metric, double value) {
+    printf("device\t%s\t%s\t%.3f\n", what, metric, value);
+}
+
+static ebb_pool *make_pool(unsigned kind, const char *name) {
+    double began = now_s();
+    ebb_pool *pool = ebb_pool_create(EBB_POOL_OPTIONS(.kind = kind, .name = name));
+    DEMAND(pool);
+    print_row(name, "create_ms", (now_s() - began) * 1e3);
+    return pool;
+}
+
+static void fill(unsigned char *bytes, size_t count, unsigned seed) {
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (unsigned char)((i * 2654435761u + seed) >> 7);
+}
+
+static bool is_filled(const unsigned char *bytes, size_t count, unsigned seed) {
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] != (unsigned char)((i * 2654435761u + seed) >> 7))
+            return false;
+    return true;
+}
+
+/* Blocks of many sizes go there, from one to another on the device, and back. */
+static void copy_round(ebb_pool *device) {
+    static const size_t sizes[] = {1, 100, 1024, 4097, 100000, 3 * MIB + 5, 40 * MIB};
+    ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(.pool = device));
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t bytes = sizes[i];
+        unsigned char *there = malloc(bytes), *back = calloc(1, bytes);
+        void *first = ebb_region_alloc(region, bytes, 256);
+        void *second = ebb_region_alloc(region, bytes, 64);
+        DEMAND(there && back && first && second);
+        DEMAND(ebb_device_address(region, first) % 256 == 0);
+        fill(there, bytes, i);
+        DEMAND(ebb_fill_device(region, second, 0, 0xFF, bytes, NULL) == 0);
+        DEMAND(ebb_copy_to_device(region, first, 0, there, bytes, NULL) == 0);
+        DEMAND(ebb_copy_on_device(region, second, 0, region, first, 0, bytes, NULL) == 0);
+        DEMAND(ebb_copy_from_device(region, second, 0, back, bytes, NULL) == 0);
+        DEMAND(ebb_device_finish(region, NULL) == 0);
+        DEMAND(is_filled(back, bytes, i));
+        free(there);
+        free(back);
+    }
+    DEMAND(ebb_region_close(region) == 0);
+}
+
+static void time_copies(ebb_pool *device, const void *source, size_t bytes, const char *name) {
+    ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(.pool = device));
+    void *target = ebb_region_alloc(region, bytes, 256);
+    DEMAND(target);
+    double best = 1e9;
+    for (int round = 0; round < 10; round++) {
+        double began = now_s();
+        DEMAND(ebb_copy_to_device(region, target, 0, source, bytes, NULL) == 0);
+        DEMAND(ebb_device_finish(region, NULL) == 0);
+        double took = now_s() - began;
+        best = took < best ? took : best;
+    }
+    print_row(name, "to_device_gb_per_s", (double)bytes / best / 1e9);
+    DEMAND(ebb_region_close(region) == 0);
+}
+
+/* Pinned memory: the driver takes it, a fence passes behind the copy and not before it. */
+static void copy_pinned(ebb_pool *device) {
+    ebb_pool *pool = make_pool(EBB_KIND_PINNED, "pinned");
+    size_t bytes = 256 * MIB, pinned;
+    ebb_region batch = ebb_region_open(EBB_REGION_OPTIONS(.pool = pool));
+    double began = now_s();
+    unsigned char *source = ebb_region_alloc(batch, bytes, 4096);
+    DEMAND(source);
+    print_row("pinned", "register_ms_per_mib", (now_s() - began) * 1e3 / 256);
+    DEMAND(ebb_pool_pinning(pool, &pinned) == EBB_PINNING_REGISTERED && pinned >= bytes);
+    fill(source, bytes, 5);
+    time_copies(device, source, bytes, "pinned");
+
+    struct ebb_fence fence = {{0}};
+    ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(.pool = device));
+    void *target = ebb_region_alloc(region, bytes, 256);
+    unsigned early = 0;
+    DEMAND(target);
+    for (int round = 0; round < 10; round++) {
+        DEMAND(ebb_copy_to_device(region, target, 0, source, bytes, NULL) == 0);
+        DEMAND(ebb_fence_record(&fence, 0, NULL) == 0);
+        int done = ebb_fence_is_done(&fence);
+        DEMAND(done >= 0);
+        early += done == 1;
+        while (ebb_fence_is_done(&fence) == 0)
+            ;
+        source[0]++; /* the memory is ours again */
+    }
+    print_row("fence", "done_at_once_of_10", early);
+    DEMAND(ebb_fence_end(&fence) == 0);
+    DEMAND(ebb_region_close(region) == 0 && ebb_region_close(batch) == 0);
+    DEMAND(ebb_pool_destroy(pool) == 0);
+}
+
+static void time_steps(ebb_pool *device) {
+    double began = 0;
+    enum { STEPS = 200, BLOCKS = 500 };
+    for (int step = -20; step < STEPS; step++) {
+        if (step == 0)
+            began = now_s();
+        ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(.pool = device));
+        for (size_t i = 0; i < BLOCKS; i++)
+            DEMAND(ebb_region_alloc(region, 5000 + i * 137 % 60000, 256));
+        DEMAND(ebb_region_close(region) == 0);
+    }
+    print_row("steady_step", "ns_per_block", (now_s() - began) * 1e9 / STEPS / BLOCKS);
+}
+
+int main(void) {
+    int devices = ebb_device_count();
+    if (devices <= 0) {
+        printf("skipped: %s\n", ebb_last_error_text());
+        return 77;
+    }
+    print_row("driver", "devices", devices);
+    ebb_pool *device = make_pool(EBB_KIND_DEVICE, "device");
+    copy_round(device);
+    time_steps(device);
+    unsigned char *pageable = malloc(256 * MIB);
+    DEMAND(pageable);
+    fill(pageable, 256 * MIB, 1);
+    time_copies(device, pageable, 256 * MIB, "pageable");
+    free(pageable);
+    copy_pinned(device);
+    double began = now_s();
+    size_t given = ebb_pool_trim(device, 0);
+    print_row("device", "trim_ms", (now_s() - began) * 1e3);
+    DEMAND(given > 0 && ebb_check_pool(device) == 0);
+    DEMAND(ebb_pool_destroy(device) == 0);
+    return 0;
+}

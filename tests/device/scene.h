@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* scene.h - what tests over the fake driver share: what it has, forked children, pools. */
+#ifndef DEVICE_SCENE_H
+#define DEVICE_SCENE_H
+
+#include "fake_cuda.h"
+#include "kit/test.h"
+
+/* What the driver has now. No test may have misused it so far. */
+struct fake_cuda_state driver_state(void);
+
+/* Nothing is left of what the driver gave, but for contexts that it was made to keep. */
+void assert_driver_is_empty(void);
+
+/* Every call is granted again. True if one was refused since driver_fail(). */
+bool driver_relent(void);
+void driver_fail(unsigned nth, bool all);
+
+/* The call that was refused may be so without anybody noticing: nobody can do better. */
+bool driver_was_refused(const char *function);
+
+/* Exit code of a forked child that calls it. */
+int in_a_child(int (*call)(void));
+
+#endif

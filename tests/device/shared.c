@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * shared.c - shared memory that its consumer pins, over the fake driver: each slot once, again when
+ * it grew or was trimmed; a slot that a device still reads is not used again; workers never call
+ * the driver; each call that fails leaves the parcel as good as it was.
+ */
+#include "scene.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static ebb_pool *shared_pool(unsigned slots) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED | EBB_KIND_PINNED, .name = "loader",
+                          .slots = slots, .slot_bytes = 64 * MIB);
+    assert_non_null(pool);
+    return pool;
+}
+
+/* A batch of one block, filled with `value`, sent. */
+static struct ebb_parcel batch(ebb_pool *pool, size_t bytes, int value) {
+    struct ebb_parcel parcel;
+    ebb_region region = OPEN(.pool = pool);
+    void *block = ebb_region_alloc(region, bytes, 64);
+    assert_non_null(block);
+    memset(block, value, bytes);
+    assert_int_equal(ebb_region_send(region, block, &parcel), 0);
+    return parcel;
+}
+
+static ebb_lease *opened(ebb_pool *pool, size_t bytes, int value) {
+    struct ebb_parcel parcel = batch(pool, bytes, value);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_non_null(lease);
+    return lease;
+}
+
+static size_t pinned_bytes(ebb_pool *pool) {
+    size_t bytes;
+    assert_int_equal(ebb_pool_pinning(pool, &bytes), EBB_PINNING_REGISTERED);
+    assert_int_equal(bytes, driver_state().registered_bytes);
+    return bytes;
+}
+
+static void the_consumer_pins_each_slot_once(void **state) {
+    ebb_pool *pool = shared_pool(2);
+    ebb_lease *leases[2];
+    struct ebb_parcel parcel = batch(pool, 3 * MIB, 1);
+    assert_int_equal(ebb_pool_pinning(pool, NULL), EBB_PINNING_NONE);
+    assert_int_equal(driver_state().registered, 0); /* who sends pins nothing */
+    assert_int_equal(ebb_parcel_discard(pool, &parcel), 0);
+    for (int i = 0; i < 2; i++)
+        leases[i] = opened(pool, 3 * MIB, i);
+    assert_true(pinned_bytes(pool) >= 6 * MIB && pinned_bytes(pool) <= 9 * MIB);
+    for (int i = 0; i < 2; i++)
+        ebb_lease_drop(leases[i]);
+    fake_cuda_fail(0, false);
+    for (int round = 0; round < 50; round++)
+        ebb_lease_drop(opened(pool, 3 * MIB - (size_t)round * 1000, round));
+    assert_int_equal(fake_cuda_fail(0, false), 0); /* calls */
+    assert_int_equal(driver_state().registered, 2);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+static void a_slot_that_grew_is_pinned_anew(void **state) {
+    ebb_pool *pool = shared_pool(1);
+    size_t before = driver_state().registrations;
+    ebb_lease_drop(opened(pool, 1 * MIB, 1));
+    ebb_lease_drop(opened(pool, 9 * MIB, 2));
+    assert_true(pinned_bytes(pool) >= 9 * MIB);
+    assert_int_equal(driver_state().registered, 1);
+    assert_int_equal(driver_state().registrations, before + 2);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+static ebb_pool *inherited;
+
+static int trim_in_the_child(void) {
+    return ebb_pool_trim(inherited, 0) >= 1 * MIB ? 0 : 1;
+}
+
+/* A device would go on reading the pages that the file had before. */
+static void a_slot_that_was_trimmed_is_pinned_anew(void **state) {
+    ebb_pool *pool = inherited = shared_pool(1);
+    size_t before = driver_state().registrations;
+    ebb_lease_drop(opened(pool, 2 * MIB, 1));
+    assert_int_equal(in_a_child(trim_in_the_child), 0); /* by another process */
+    ebb_lease_drop(opened(pool, 1 * MIB, 2));
+    assert_int_equal(driver_state().registrations, before + 2);
+    assert_true(ebb_pool_trim(pool, 0) >= 1 * MIB); /* by this one */
+    assert_int_equal(pinned_bytes(pool), 0);
+    ebb_lease_drop(opened(pool, 1 * MIB, 3));
+    assert_int_equal(driver_state().registrations, before + 3);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+/* A batch goes to the device and is dropped at once; the next one comes. */
+static bool arrives_whole(bool guarded) {
+    enum { BYTES = 100000 };
+    ebb_pool *pool = shared_pool(2), *gpu = POOL(.kind = EBB_KIND_DEVICE, .device = 1);
+    ebb_region step = OPEN(.pool = gpu);
+    void *images = ebb_region_alloc(step, BYTES, 256);
+    unsigned char *back = malloc(BYTES);
+    bool whole = true;
+    assert_true(images && back);
+    fake_cuda_stall(true);
+    for (int round = 1; round < 20; round++) {
+        ebb_lease *lease = opened(pool, BYTES, round);
+        assert_int_equal(
+            ebb_copy_to_device(step, images, 0, ebb_lease_root(lease, NULL), BYTES, NULL), 0);
+        if (guarded)
+            assert_int_equal(ebb_lease_guard(lease, 1, NULL), 0);
+        ebb_lease_drop(lease);
+        struct ebb_parcel next = batch(pool, BYTES, 100 + round); /* in the other slot */
+        assert_int_equal(ebb_device_finish(step, NULL), 0);
+        assert_int_equal(ebb_copy_from_device(step, images, 0, back, BYTES, NULL), 0);
+        whole &= back[0] == round && memcmp(back, back + 1, BYTES - 1) == 0;
+        assert_int_equal(ebb_parcel_discard(pool, &next), 0);
+    }
+    fake_cuda_stall(false);
+    free(back);
+    assert_int_equal(ebb_region_close(step), 0);
+    pool_end(pool);
+    pool_end(gpu);
+    assert_driver_is_empty();
+    return whole;
+}
+
+static void a_slot_that_a_device_reads_is_not_used_again(void **state) {
+    assert_true(arrives_whole(true));
+    assert_false(arrives_whole(false)); /* or the test would show nothing */
+}
+
+static void a_guarded_slot_is_free_when_the_device_is_done(void **state) {
+    ebb_pool *pool = shared_pool(1);
+    ebb_lease *lease = opened(pool, 1000, 1);
+    fake_cuda_stall(true);
+    assert_int_equal(ebb_lease_guard(lease, 0, NULL), 0);
+    assert_int_equal(ebb_lease_guard(lease, 1, NULL), 0);
+    assert_int_equal(ebb_lease_guard(lease, 0, NULL), 0); /* the same stream again */
+    ebb_lease_drop(lease);
+    assert_false(ebb_region_is_open(OPEN(.pool = pool)));
+    assert_refused(ebb_last_error(), EBB_E_SLOTS);
+    assert_refused(ebb_pool_destroy(pool), EBB_E_BUSY);
+    assert_int_equal(driver_state().events, 2);
+    fake_cuda_run();
+    for (int round = 0; round < 5; round++) {
+        lease = opened(pool, 1000, round);
+        assert_int_equal(ebb_lease_guard(lease, round & 1, NULL), 0);
+        fake_cuda_run();
+        ebb_lease_drop(lease);
+    }
+    assert_int_equal(driver_state().events, 2); /* used again */
+    fake_cuda_stall(false);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+static ebb_lease *parents_lease;
+
+static int use_the_lease_of_the_parent(void) {
+    int bad = ebb_lease_guard(parents_lease, 0, NULL) != EBB_E_STALE;
+    ebb_lease_drop(parents_lease);
+    return bad;
+}
+
+static void guards_are_refused_where_they_make_no_sense(void **state) {
+    ebb_pool *pool = shared_pool(1);
+    parents_lease = opened(pool, 1000, 1);
+    assert_refused(ebb_lease_guard(NULL, 0, NULL), EBB_E_ARGUMENT);
+    assert_refused(ebb_lease_guard(parents_lease, 7, NULL), EBB_E_DEVICE);
+    assert_int_equal(ebb_lease_guard(parents_lease, 0, NULL), 0);
+    assert_int_equal(in_a_child(use_the_lease_of_the_parent), 0);
+    ebb_lease_drop(parents_lease);
+    fake_cuda_run();
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+static int channel[2];
+
+static int work(void) {
+    for (int i = 1; i <= 30; i++) {
+        struct ebb_parcel parcel;
+        ebb_region region = OPEN(.pool = inherited);
+        void *block = ebb_region_alloc(region, 50000, 64);
+        if (!block)
+            return 1;
+        memset(block, i, 50000);
+        if (ebb_region_send(region, block, &parcel) != 0 ||
+            write(channel[1], &parcel, sizeof parcel) != sizeof parcel)
+            return 2;
+    }
+    return ebb_pool_pinning(inherited, NULL) != EBB_PINNING_NONE;
+}
+
+static void workers_never_call_the_driver(void **state) {
+    inherited = shared_pool(64);
+    ebb_lease_drop(opened(inherited, 1000, 1)); /* the driver runs before they start */
+    assert_int_equal(pipe(channel), 0);
+    assert_int_equal(in_a_child(work), 0);
+    for (int i = 1; i <= 30; i++) {
+        struct ebb_parcel parcel;
+        assert_int_equal(read(channel[0], &parcel, sizeof parcel), sizeof parcel);
+        ebb_lease *lease = ebb_parcel_open(inherited, &parcel);
+        assert_non_null(lease);
+        unsigned char *bytes = ebb_lease_root(lease, NULL);
+        assert_true(bytes[0] == i && memcmp(bytes, bytes + 1, 49999) == 0);
+        ebb_lease_drop(lease);
+    }
+    assert_true(pinned_bytes(inherited) > 0);
+    close(channel[0]);
+    close(channel[1]);
+    pool_end(inherited);
+    assert_driver_is_empty();
+}
+
+/* Batches of growing size are opened, guarded, dropped; what fails is done again. */
+static unsigned live(unsigned nth) {
+    unsigned refusals = 0;
+    ebb_pool *pool = shared_pool(2);
+    driver_fail(nth, nth % 2 == 0);
+    for (size_t i = 1; i < 8; i++) {
+        struct ebb_parcel parcel = batch(pool, i * 300 * KIB, (int)i);
+        ebb_lease *lease;
+        while (!(lease = ebb_parcel_open(pool, &parcel))) {
+            assert_int_equal(ebb_last_error(), EBB_E_DEVICE);
+            refusals += driver_relent();
+        }
+        const unsigned char *bytes = ebb_lease_root(lease, NULL);
+        assert_true(bytes[0] == i && memcmp(bytes, bytes + 1, i * 300 * KIB - 1) == 0);
+        while (ebb_lease_guard(lease, (int)i & 1, NULL) != 0)
+            refusals += driver_relent();
+        fake_cuda_run();
+        ebb_lease_drop(lease); /* a query that fails keeps the slot until it is asked again */
+    }
+    while (ebb_pool_destroy(pool) != 0)
+        refusals += driver_relent();
+    return refusals + driver_relent();
+}
+
+static void each_call_that_fails_leaves_the_parcel_good(void **state) {
+    unsigned nth = 1;
+    for (; live(nth) != 0; nth++)
+        assert_driver_is_empty();
+    assert_true(nth > 60);
+    assert_driver_is_empty();
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_consumer_pins_each_slot_once),
+        cmocka_unit_test(a_slot_that_grew_is_pinned_anew),
+        cmocka_unit_test(a_slot_that_was_trimmed_is_pinned_anew),
+        cmocka_unit_test(a_slot_that_a_device_reads_is_not_used_again),
+        cmocka_unit_test(a_guarded_slot_is_free_when_the_device_is_done),
+        cmocka_unit_test(guards_are_refused_where_they_make_no_sense),
+        cmocka_unit_test(workers_never_call_the_driver),
+        cmocka_unit_test(each_call_that_fails_leaves_the_parcel_good),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
