@@ -5,11 +5,11 @@
 The stock torch DataLoader, with torch's two ways to share tensors, two that one can write by hand,
 and ebb's (methods.py), on six kinds of batch (cases.py). Rows
 `loader TAB case TAB method TAB metric TAB value`; a case with 2 workers is named CASE.w2, one where
-glibc keeps all that it was given (for every method) CASE.kept. In each
-round the methods take turns, each in a process of its own; figures are medians over the rounds, and
-`*_over_ebb` are medians of the ratios within a round. System calls are counted by strace in runs of
-two lengths: their difference is what a batch costs. Needs python3-torch; importing `ebb` must work.
-Progress goes to standard error.
+glibc keeps all that it was given (for every method) CASE.kept. In each round the methods take
+turns, each in a process of its own; figures are medians over the rounds, and `*_over_ebb` are
+medians of the ratios within a round. System calls are counted by strace in runs of two lengths:
+their difference is what a batch costs. Needs python3-torch; importing `ebb` must work. Progress
+goes to standard error.
 """
 
 import argparse

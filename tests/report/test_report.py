@@ -241,6 +241,23 @@ class PageTest(unittest.TestCase):
         self.assertNotIn("torch is left out", text)
         self.assertIn("torch is left out", drawn({"rows": rows[2:3]}))
 
+    def test_loaders_have_a_bar_for_each_method_and_verdicts_against_torch(self):
+        rows = [row(case, method, metric, value, "loader")
+                for case in ("image_u8", "image_u8.w2", "odd") for method, value in
+                (("torch-fd", 12), ("packed", 5), ("ebb", 2), ("other", 1))
+                for metric in ("cpu_ms_per_batch", "trainer_ms_per_batch")]
+        rows.append(row("image_u8", "torch-fd", "cpu_over_ebb", 4.4, "loader"))
+        rows.append(row("image_u8", "ebb", "syscalls_per_batch", 20, "loader"))
+        text = drawn({"rows": rows + [row("tiny", "ebb", "cpu_ms_per_batch", 0, "loader")]})
+        self.assertEqual(outline(text).faults, [])
+        self.assertIn("a tensor of 9.6 MB", text)
+        self.assertIn("torch-fd: 12 ms", text)
+        self.assertEqual(text.count("torch-fd: 12 ms"), 2 * 4)  # seen and heard
+        results = Results()
+        for line in rows:
+            results.add_tsv("\t".join(str(word) for word in line.values()))
+        self.assertEqual([verdict.met for verdict in targets.loaders(results)], [False, True])
+
     def test_targets_of_sequences_differ_for_tokens(self):
         results = Results()
         for case in ("pack_float32_64", "pack_int64_0"):
