@@ -130,6 +130,7 @@ struct os_table os = {
     .file_check = os_file_check,
     .file_copy = os_file_copy,
     .file_again = os_file_again,
+    .file_read = os_file_read,
     .file_map = os_file_map,
     .file_back = os_file_back,
     .file_punch = os_file_punch,

@@ -52,6 +52,14 @@ int os_file_again(int fd, int *other) {
     return *other < 0 ? errno : 0;
 }
 
+int os_file_read(int fd, void *to, size_t bytes) {
+    ssize_t got;
+    do
+        got = pread(fd, to, bytes, 0);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? errno : (size_t)got == bytes ? 0 : EINVAL;
+}
+
 int os_file_map(int fd, size_t offset, void *addr, size_t bytes) {
     void *got = mmap(addr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
                      fd, (off_t)offset);

@@ -10,6 +10,7 @@ int os_file_make(const char *name, size_t bytes, int *fd);
 int os_file_check(int fd, size_t *bytes);
 int os_file_copy(int fd, int *copy);
 int os_file_again(int fd, int *other);
+int os_file_read(int fd, void *to, size_t bytes);
 int os_file_map(int fd, size_t offset, void *addr, size_t bytes);
 int os_file_back(int fd, size_t offset, size_t bytes);
 int os_file_punch(int fd, size_t offset, size_t bytes);

@@ -55,13 +55,14 @@ static void settle_one(struct ebb_lease *lease) {
     end(lease);
 }
 
-/* Leases that wait for a device are asked about again. */
-static void settle(struct shared *shared) {
+/* Leases that wait for a device are asked about again. True if some go on waiting. */
+static bool settle(struct shared *shared) {
     struct lease_table *table = shared->above;
     if (!table || is_inherited(table) || !atomic_load(&table->pending))
-        return;
+        return false;
     for (uint32_t i = 0; i < shared->slot_count; i++)
         settle_one(&table->leases[i]);
+    return atomic_load(&table->pending) != 0;
 }
 
 /* ---- tables ---- */
@@ -238,7 +239,7 @@ struct ebb_lease *ebb_parcel_open(struct ebb_pool *pool, const struct ebb_parcel
     if (!shared)
         return NULL;
     pthread_mutex_lock(&shared->lock);
-    settle(shared);
+    (void)settle(shared);
     struct ebb_lease *lease = open_locked(shared, &copy);
     pthread_mutex_unlock(&shared->lock);
     return lease;

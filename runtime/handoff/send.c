@@ -32,6 +32,22 @@ static struct region *find_root(ebb_region handle) {
     return NULL;
 }
 
+/* Bytes of pages under exports that outlived their region. */
+static size_t count_held(struct ebb_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    size_t held = pool->held_bytes;
+    pthread_mutex_unlock(&pool->lock);
+    return held;
+}
+
+/* A cleanup has exported something while the region closed: it is closed, and stays here. */
+static int keep_for_exports(struct shared_slot *slot) {
+    slot->sending = false;
+    shared_leave(slot->pool);
+    return error_set(EBB_E_BUSY, "slot %u of pool '%s' was not sent: a cleanup exported from it",
+                     slot->index, slot->shared->pool->name);
+}
+
 /* Exports would let somebody write to what another process has. */
 static int check_exports(struct region *root) {
     size_t count = 0;
@@ -39,9 +55,7 @@ static int check_exports(struct region *root) {
         hold_sweep(at);
         count += at->hold_count;
     }
-    pthread_mutex_lock(&root->pool->lock);
-    size_t held = root->pool->held_bytes;
-    pthread_mutex_unlock(&root->pool->lock);
+    size_t held = count_held(root->pool);
     if (!count && !held)
         return 0;
     return error_set(EBB_E_BUSY, "region '%s' cannot be sent: %zu exports are out, and %zu bytes "
@@ -96,6 +110,8 @@ int ebb_region_send(ebb_region handle, const void *block, struct ebb_parcel *par
     size_t bytes = measure(root);
     slot->sending = true;
     int result = ebb_region_close(handle);
+    if (count_held(slot->pool))
+        return keep_for_exports(slot);
     poison_opened(atomic_load(&slot->addr), bytes);
     if (!shared_send(slot, bytes))
         return error_set(EBB_E_STALE, "slot %u of pool '%s' was taken away while it was sent",

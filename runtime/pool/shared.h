@@ -116,7 +116,7 @@ struct shared_slot {
 
 /* What the layer above wants to be asked. */
 struct shared_hooks {
-    void (*settle)(struct shared *shared); /* leases that wait for a device may go now */
+    bool (*settle)(struct shared *shared); /* frees what waited for a device; true: some does */
     bool (*part)(struct shared *shared);   /* no lease is out: devices get back what is theirs;
                                               false: one refused, error set */
     void (*end)(struct shared *shared);    /* the same, the pool ends */

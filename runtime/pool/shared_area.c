@@ -166,36 +166,15 @@ struct ebb_pool *shared_create(const struct ebb_pool_options *options) {
 
 /* ---- attaching ---- */
 
-/* What the file says of itself, read once. Mapped for the moment only. */
-static int read_head(int fd, size_t file_bytes, struct shared_head *head) {
-    struct shared_head *mapped = NULL;
-    int reason = ENOMEM;
-    if (file_bytes < EBB_PAGE)
-        return error_set(EBB_E_SHARED, "descriptor %d: a file of %zu bytes is no shared pool", fd,
-                         file_bytes);
-    if (!os.allow(OS_BACKING) || (reason = os.file_back(fd, 0, EBB_PAGE)) != 0)
-        return error_set(EBB_E_NO_SPACE, "descriptor %d: no page to read, error %d", fd, reason);
-    mapped = os.allow(OS_FILE) ? os.reserve(EBB_PAGE) : NULL;
-    if (!mapped || (reason = os.file_map(fd, 0, mapped, EBB_PAGE)) != 0) {
-        if (mapped)
-            os.release(mapped, EBB_PAGE);
-        return error_set(EBB_E_MEMORY, "descriptor %d: no mapping to read, error %d", fd, reason);
-    }
-    *head = *mapped;
-    os.release(mapped, EBB_PAGE);
-    return 0;
-}
-
 static int inspect(int fd, struct sizes *sizes, uint64_t *identity) {
     struct shared_head head = {0};
     size_t bytes = 0;
     int reason = os.file_check(fd, &bytes);
+    if (!reason)
+        reason = os.file_read(fd, &head, sizeof head); /* once: what is checked is what is used */
     if (reason)
-        return error_set(EBB_E_SHARED, "descriptor %d is of no sealed memory file, error %d", fd,
-                         reason);
-    int result = read_head(fd, bytes, &head);
-    if (result)
-        return result;
+        return error_set(EBB_E_SHARED, "descriptor %d is of no sealed memory file that is long "
+                         "enough, error %d", fd, reason);
     if (head.magic != SHARED_MAGIC || head.layout != SHARED_LAYOUT)
         return error_set(EBB_E_SHARED, "descriptor %d: magic %#llx, layout %u; %#llx, %u needed",
                          fd, (unsigned long long)head.magic, head.layout,

@@ -22,7 +22,9 @@
 
 #include <errno.h>
 
-#define WAIT_MOST ((uint64_t)100000000) /* ns, then the dead are looked for again */
+/* Nanoseconds, then the dead are looked for again; or devices, while something waits for them. */
+#define WAIT_MOST ((uint64_t)100000000)
+#define WAIT_DEVICE ((uint64_t)1000000)
 
 /* ---- what a heap in a slot does ---- */
 
@@ -166,19 +168,18 @@ static void settle_lingering(struct shared *shared) {
     }
 }
 
-/* Everything that may be free by now, is. Lock held. */
-static void settle(struct shared *shared) {
+/* Everything that may be free by now, is. Lock held. True if something waits for a device. */
+static bool settle(struct shared *shared) {
     const struct shared_hooks *hooks = atomic_load(&shared->hooks);
-    if (hooks)
-        hooks->settle(shared);
     settle_lingering(shared);
+    return hooks && hooks->settle(shared);
 }
 
-/* Waits until a slot has become free since `seen`, or for a while. The lock is not held then. */
+/* Waits until a slot has become free since `seen`, or so long. The lock is not held then. */
 static void wait_for_slot(struct shared *shared, uint32_t seen, uint64_t ns) {
     pthread_mutex_unlock(&shared->lock);
     atomic_store(&shared->control->waiting, 1);
-    (void)os.wait(&shared->control->frees, seen, size_smaller(ns, WAIT_MOST));
+    (void)os.wait(&shared->control->frees, seen, ns);
     pthread_mutex_lock(&shared->lock);
 }
 
@@ -186,12 +187,12 @@ static struct shared_slot *find_or_wait(struct shared *shared) {
     uint64_t began = shared->wait_ns ? os.now_ns() : 0;
     for (;;) {
         uint32_t seen = atomic_load(&shared->control->frees);
-        settle(shared);
+        uint64_t most = settle(shared) ? WAIT_DEVICE : WAIT_MOST;
         struct shared_slot *slot = shared_find(shared);
         uint64_t waited = slot || !shared->wait_ns ? shared->wait_ns : os.now_ns() - began;
         if (waited >= shared->wait_ns)
             return slot;
-        wait_for_slot(shared, seen, shared->wait_ns - waited);
+        wait_for_slot(shared, seen, size_smaller(shared->wait_ns - waited, most));
         if (shared_identify(shared) != 0)
             return NULL;
     }
@@ -327,7 +328,7 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
     pthread_mutex_lock(&shared->lock);
     size_t cached = count_cached(shared);
     if (shared_identify(shared) == 0) {
-        settle(shared);
+        (void)settle(shared);
         given = trim_locked(shared, target, deadline_ns, &cached);
     }
     pool->given_back += given;
@@ -338,7 +339,7 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
 
 void shared_settle(struct shared *shared) {
     pthread_mutex_lock(&shared->lock);
-    settle(shared);
+    (void)settle(shared);
     pthread_mutex_unlock(&shared->lock);
 }
 
@@ -359,7 +360,7 @@ size_t ebb_pool_reclaim(struct ebb_pool *pool, bool sent_too) {
     struct shared *shared = pool->shared;
     pthread_mutex_lock(&shared->lock);
     if (shared_identify(shared) == 0) {
-        settle(shared);
+        (void)settle(shared);
         count = shared_reclaim(shared, sent_too);
     }
     pthread_mutex_unlock(&shared->lock);

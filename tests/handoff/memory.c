@@ -268,6 +268,36 @@ static void an_export_keeps_the_slot_of_its_region(void **state) {
     pool_end(pool);
 }
 
+struct late {
+    struct ebb_cleanup cleanup;
+    struct ebb_tensor *tensor;
+    DLManagedTensor *managed;
+};
+
+static int export_late(void *data) {
+    struct late *late = data;
+    late->managed = ebb_tensor_export(late->tensor, EBB_EXCHANGE_SHARE);
+    return late->managed ? 0 : -1;
+}
+
+/* A cleanup lets something out while the region is on its way: it is not sent. */
+static void a_late_export_keeps_the_slot(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    struct late late = {.cleanup = {.run = export_late, .data = &late},
+                        .tensor = tensor_of_bytes(region, 100000)};
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_cleanup_add(region, &late.cleanup), 0);
+    assert_refused(ebb_region_send(region, NULL, &parcel), EBB_E_BUSY);
+    assert_false(ebb_region_is_open(region));
+    assert_states(pool, 1, 0, 0);
+    assert_true(export_holds(late.managed));
+    give_back(late.managed);
+    assert_int_equal(ebb_pool_reclaim(pool, false), 0); /* settles what lingered */
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
 static void misuse_is_refused(void **state) {
     ebb_pool *pool = shared_pool(2, SLOT_BYTES);
     ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root), host = OPEN(.name = "host");
@@ -348,6 +378,7 @@ int main(void) {
         cmocka_unit_test(trims_of_others_are_noticed),
         cmocka_unit_test(what_is_allocated_is_backed),
         cmocka_unit_test(an_export_keeps_the_slot_of_its_region),
+        cmocka_unit_test(a_late_export_keeps_the_slot),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(limits_hold_for_each_region),
         cmocka_unit_test(steps_work_in_slots),
