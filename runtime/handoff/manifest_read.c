@@ -308,8 +308,8 @@ static struct ebb_object *build_composite(struct reader *reader, const struct ou
 }
 
 static bool build_all(struct reader *reader) {
-    for (size_t i = reader->objects; i-- > 0;) {
-        struct outline *outline = &reader->outlines[i];
+    for (size_t i = reader->objects; i > 0; i--) {
+        struct outline *outline = &reader->outlines[i - 1];
         reader->at = outline->at;
         if (reader->words[outline->at - 1] == MANIFEST_IS_TENSOR) {
             struct ebb_tensor *tensor = build_tensor(reader, outline);

@@ -94,7 +94,7 @@ static void put_storages(struct writer *writer, char *copies) {
             data = copies;
             copies += size_align(at->bytes, EBB_STORAGE_ALIGN);
         }
-        put(writer, at->bytes ? (uintptr_t)data - slot_start(writer) : 0);
+        put(writer, at->bytes && writer->words ? (uintptr_t)data - slot_start(writer) : 0);
         put(writer, at->bytes);
     }
 }

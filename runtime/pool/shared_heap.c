@@ -308,8 +308,8 @@ static size_t count_cached(const struct shared *shared) {
 static size_t trim_locked(struct shared *shared, size_t target, uint64_t deadline_ns,
                           size_t *cached) {
     size_t given = 0;
-    for (uint32_t i = shared->slot_count; i-- > 0 && *cached > target;) {
-        struct shared_slot *slot = &shared->slots[i];
+    for (uint32_t i = shared->slot_count; i > 0 && *cached > target; i--) {
+        struct shared_slot *slot = &shared->slots[i - 1];
         if (!read_backed(slot) || !shared_claim(slot))
             continue;
         size_t bytes = trim_slot(slot);
