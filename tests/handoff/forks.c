@@ -142,11 +142,36 @@ static void generations_of_children_work(void **state) {
     pool_end(pool);
 }
 
+static bool device_is_busy(void *context, ebb_lease *lease) {
+    return *(bool *)context;
+}
+
+static int end_pool(ebb_pool *pool, int out, const void *context) {
+    EXPECT(ebb_pool_destroy(pool) == 0);
+    return 0;
+}
+
+/* A device copies for the parent, not for the child. */
+static void what_waits_for_a_device_is_the_parents(void **state) {
+    bool done = false;
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    assert_int_equal(ebb_pool_set_release_check(pool, device_is_busy, &done), 0);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    ebb_lease_drop(ebb_parcel_open(pool, &parcel));
+    struct duo duo = duo_fork(pool, end_pool, NULL);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_states(pool, 0, 0, 1);
+    assert_refused(ebb_pool_destroy(pool), EBB_E_BUSY);
+    done = true;
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_leaves_its_parent_alone),
         cmocka_unit_test(a_child_does_not_keep_its_parent_alive),
         cmocka_unit_test(generations_of_children_work),
+        cmocka_unit_test(what_waits_for_a_device_is_the_parents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
