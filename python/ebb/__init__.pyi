@@ -120,7 +120,9 @@ class Collate:
     pool: Pool
     inner: Callable[[list[Any]], Any]
     def __init__(self, pool: Pool | None = None,
-                 inner: Callable[[list[Any]], Any] | None = None) -> None: ...
+                 inner: Callable[[list[Any]], Any] | None = None, *,
+                 allocate: bool = False) -> None: ...
+    allocate: bool
     def __call__(self, samples: list[Any]) -> Any: ...
 
 collate: Collate

@@ -122,8 +122,15 @@ def _is_in_worker():
     return data is not None and data.get_worker_info() is not None
 
 
+def _hook():
+    """The module that lets torch allocate in regions; built where torch's headers are."""
+    import torch  # noqa: F401, before what needs its library
+    from . import _torch_hook
+    return _torch_hook
+
+
 class Collate:
-    """Collate(pool=None, inner=None): a collate_fn for torch.utils.data.DataLoader.
+    """Collate(pool=None, inner=None, *, allocate=False): a collate_fn for torch's DataLoader.
 
         pool = ebb.Pool("shared")
         loader = DataLoader(dataset, batch_size=64, num_workers=4, collate_fn=ebb.Collate(pool))
@@ -133,6 +140,11 @@ class Collate:
     ebb.pack_sequence() stays where it is, everything else is copied there once. A batch may be
     anything that can be pickled. It comes back as itself: tensors, typed ones, PackedSequence,
     arrays, named tuples, objects of your own.
+
+    allocate=True needs the module _torch_hook, which is built where torch's headers are (Debian:
+    libtorch-dev), else ImportError: every tensor above 4 KiB that inner makes, with whatever
+    function of torch, is born in the region; those that are no part of the batch take room there
+    until it is sent.
 
     The Collate must be made before the workers start, since they inherit its pool (fork) or get it
     passed (spawn, forkserver).
@@ -146,11 +158,25 @@ class Collate:
     smallest view keeps is the region.
     """
 
-    def __init__(self, pool=None, inner=None):
+    def __init__(self, pool=None, inner=None, *, allocate=False):
         self.pool = Pool("shared") if pool is None else pool
         if "shared" not in self.pool.kind:
             raise ValueError(f"the pool is of kind {self.pool.kind!r}, not 'shared'")
         self.inner = default_collate if inner is None else inner
+        self.allocate = allocate
+        if allocate:
+            _hook()
+
+    def _make(self, samples, region):
+        """inner(samples), with the region as the current one."""
+        token = enter(region)
+        before = _hook().enter(region._handle) if self.allocate else None
+        try:
+            return self.inner(samples)
+        finally:
+            if before is not None:
+                _hook().enter(before)
+            leave(token)
 
     def _beside(self, batch):
         self.pool._count_fallback()
@@ -161,14 +187,11 @@ class Collate:
             region = _open_region(self.pool)
         except Error:
             return self._beside(self.inner(samples))
-        token = enter(region)
         try:
-            batch = self.inner(samples)
+            batch = self._make(samples, region)
         except BaseException:
             region.close()
             raise
-        finally:
-            leave(token)
         try:
             writer = structure.write(region, batch)
         except Error:

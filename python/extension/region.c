@@ -213,6 +213,13 @@ static PyObject *region_is_open(PyObject *object, void *Py_UNUSED(closure)) {
     return PyBool_FromLong(ebb_region_is_open(((struct region *)object)->handle));
 }
 
+/* For the module _torch_hook, which shares no memory with this one but libebb's. */
+static PyObject *region_handle(PyObject *object, void *Py_UNUSED(closure)) {
+    const struct region *self = region_of(object);
+    return self ? PyBytes_FromStringAndSize((const char *)&self->handle, sizeof self->handle)
+                : NULL;
+}
+
 static PyObject *region_stats(PyObject *object, void *Py_UNUSED(closure)) {
     struct ebb_region_stats stats = {.size = sizeof stats};
     const struct region *self = region_of(object);
@@ -264,6 +271,7 @@ static PyMethodDef region_methods[] = {
 static PyGetSetDef region_getters[] = {
     {"is_open", region_is_open, NULL, "False once it or a region above it was closed.", NULL},
     {"stats", region_stats, NULL, "Counters as a dict: bytes, and numbers of blocks.", NULL},
+    {"_handle", region_handle, NULL, "The handle as bytes.", NULL},
     {"exports", region_exports, NULL, "How many exports of tensors are out.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 

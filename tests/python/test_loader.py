@@ -216,6 +216,37 @@ class Structure(Regions):
         self.assertEqual(made.data_ptr(), seen[0])
         self.assertTrue((made == 3).all() and (stacked == 1).all() and array.shape == (3000,))
 
+    def test_torchs_own_tensors_are_born_in_the_region(self):
+        try:
+            ebb.Collate(allocate=True)
+        except ImportError as error:
+            self.skipTest(f"not built: {error}")
+        pool, seen, kept = ebb.Pool("shared"), [], []
+
+        def inner(samples):
+            made = torch.cat([torch.full((5000,), 3.0), torch.zeros(3)]) * 2
+            seen.append(made.data_ptr())
+            kept.extend([torch.full((2000,), 5.0)] * (len(seen) % 2))
+            return {"made": made, "small": torch.arange(3)}
+
+        collate = ebb.Collate(pool, inner, allocate=True)
+        for number in range(6):
+            batch = collate([None])
+            self.assertEqual(batch["made"][:5000].sum(), 30000)
+            if number % 2:  # nothing was kept: the elements are where they were made
+                self.assertEqual(batch["made"].data_ptr(), seen[-1])
+        for case in ("b2", "a_f32", "c"):
+            batches = torch.utils.data.DataLoader(
+                Data(case), cases.BATCH, num_workers=1, collate_fn=ebb.Collate(
+                    pool, INNER[case] or torch.utils.data.default_collate, allocate=True))
+            for batch, wanted in zip(batches, expected(case)):
+                same(batch, wanted)
+        for tensor in kept:
+            self.assertTrue((tensor == 5).all())
+        del batch, batches, tensor
+        kept.clear()
+        self.assertAllFree(pool)
+
     def test_what_was_made_in_the_region_stays_until_it_is_sent(self):
         """The batch is dropped before its region is sent: nothing may take its place meanwhile."""
         from ebb.current import enter, leave

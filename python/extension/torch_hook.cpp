@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * torch_hook.cpp - module ebb._torch_hook: torch's own tensors are born in a region.
+ *
+ * An allocator for the host's memory takes the place of torch's. Where a thread has entered a
+ * region, storages of some size are tensors of it, held by an export each: whatever collate keeps
+ * of them stays valid, as with ebb.empty(). Everything else goes to the allocator that was there.
+ *
+ * Built only where torch's headers are, for the torch that they are of: its C++ is not stable.
+ */
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+
+#include <c10/core/CPUAllocator.h>
+#include <dlpack/dlpack.h>
+#include <ebb/ebb.h>
+#include <torch/csrc/api/include/torch/version.h>
+
+#include <cstring>
+
+namespace {
+
+constexpr size_t small_bytes = 4096; // up to here a copy is cheaper; see ebb/current.py
+
+thread_local ebb_region entered; // all zero: none
+
+void give_back(void *context) {
+    auto *managed = static_cast<DLManagedTensor *>(context);
+    managed->deleter(managed);
+}
+
+/* A storage in the region, or NULL: then it is made elsewhere. */
+DLManagedTensor *make(size_t bytes) {
+    if (bytes <= small_bytes || bytes > INT64_MAX || !ebb_region_is_open(entered))
+        return nullptr;
+    const int64_t shape = static_cast<int64_t>(bytes);
+    ebb_tensor *tensor = ebb_tensor_new(entered, {EBB_UINT, 8, 1}, 1, &shape);
+    if (!tensor)
+        return nullptr;
+    DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE);
+    if (!managed)
+        ebb_object_end(tensor);
+    return managed;
+}
+
+class RegionAllocator final : public c10::Allocator {
+  public:
+#if TORCH_VERSION_MAJOR == 1 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 3)
+    c10::DataPtr allocate(size_t bytes) const override {
+        return allocate_here(bytes);
+    }
+#else
+    c10::DataPtr allocate(size_t bytes) override {
+        return allocate_here(bytes);
+    }
+    void copy_data(void *to, const void *from, std::size_t bytes) const override {
+        default_copy_data(to, from, bytes);
+    }
+#endif
+    c10::Allocator *before = nullptr;
+
+  private:
+    c10::DataPtr allocate_here(size_t bytes) const {
+        DLManagedTensor *managed = entered.lane ? make(bytes) : nullptr;
+        if (!managed)
+            return before->allocate(bytes);
+        return {managed->dl_tensor.data, managed, give_back, c10::Device(c10::DeviceType::CPU)};
+    }
+};
+
+RegionAllocator allocator; // static: storages may outlive the module
+
+/* enter(handle): storages of this thread are born in that region; the handle before, to go back. */
+PyObject *enter(PyObject *, PyObject *handle) {
+    char *bytes;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(handle, &bytes, &size) != 0)
+        return nullptr;
+    if (size != sizeof entered) {
+        PyErr_SetString(PyExc_ValueError, "no handle of a region");
+        return nullptr;
+    }
+    PyObject *before = PyBytes_FromStringAndSize(reinterpret_cast<char *>(&entered),
+                                                 sizeof entered);
+    if (before)
+        std::memcpy(&entered, bytes, sizeof entered);
+    return before;
+}
+
+PyMethodDef functions[] = {
+    {"enter", enter, METH_O,
+     "enter(handle)\n--\n\nStorages of this thread are born in the region; the handle before."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "ebb._torch_hook",
+                          "torch's tensors are born in a region.", -1, functions,
+                          nullptr, nullptr, nullptr, nullptr};
+
+} // namespace
+
+PyMODINIT_FUNC PyInit__torch_hook() {
+    if (!allocator.before) {
+        allocator.before = c10::GetCPUAllocator();
+        c10::SetCPUAllocator(&allocator);
+    }
+    return PyModule_Create(&definition);
+}
