@@ -113,6 +113,27 @@ INNER = {"a_u8": None, "a_f32": None, "b": listed, "b2": masked, "c": pack, "d":
 CASES = [case for case in INNER if case != "typed"]
 
 
+class Mixed(torch.utils.data.Dataset):
+    """All cases in one dataset, so that one worker makes batches of each."""
+
+    def __init__(self):
+        self.parts = {case: Data(case, 2 * BATCH) for case in INNER}
+
+    def __getitem__(self, place):
+        case, index = place
+        return case, self.parts[case][index]
+
+    def batches(self):
+        return [[(case, i) for i in range(start, start + BATCH)]
+                for case in INNER for start in (0, BATCH)]
+
+
+def mixed(samples):
+    from ebb import default_collate
+    case = samples[0][0]
+    return case, (INNER[case] or default_collate)([sample for _, sample in samples])
+
+
 def reference(case, samples):
     """The batch as torch alone makes it."""
     if case == "c":

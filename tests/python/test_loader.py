@@ -71,20 +71,22 @@ class Same(Regions):
             with self.subTest(case):
                 self.compare(case, 2)
 
-    def test_spawned(self):
-        for case in ("a_u8", "b", "c"):
-            with self.subTest(case):
-                self.compare(case, 1, multiprocessing_context="spawn")
+    def compare_mixed(self, context):
+        pool, data = ebb.Pool("shared"), cases.Mixed()
+        batches = torch.utils.data.DataLoader(
+            data, batch_sampler=data.batches(), num_workers=1, multiprocessing_context=context,
+            collate_fn=ebb.Collate(pool, cases.mixed))
+        for (case, batch), places in zip(batches, data.batches()):
+            same(batch, reference(case, [data[place][1] for place in places]), case)
+        self.assertEqual((pool.stats["received"], pool.stats["fallbacks"]), (14, 0))
+        del batch, batches
+        self.assertAllFree(pool)
 
-    def test_spawned_others(self):
-        for case in ("a_f32", "b2", "d", "typed"):
-            with self.subTest(case):
-                self.compare(case, 1, multiprocessing_context="spawn")
+    def test_spawned(self):
+        self.compare_mixed("spawn")
 
     def test_from_a_fork_server(self):
-        for case in ("a_f32", "b"):
-            with self.subTest(case):
-                self.compare(case, 1, multiprocessing_context="forkserver")
+        self.compare_mixed("forkserver")
 
     def test_the_collate_that_needs_nothing(self):
         batches = torch.utils.data.DataLoader(Data("a_u8"), batch_size=16, num_workers=2,
