@@ -115,9 +115,9 @@ static void put_tensor(struct writer *writer, const struct ebb_tensor *tensor) {
 /* The struct without its head; what its fields point to follows. */
 static void put_struct(struct writer *writer, const struct ebb_object *object, size_t bytes) {
     const struct ebb_type *type = object->type;
-    char *copy = (char *)(writer->words + writer->count);
+    char *copy = writer->words ? (char *)(writer->words + writer->count) : NULL;
     put_bytes(writer, object + 1, bytes);
-    for (size_t i = 0; writer->words && i < type->field_count; i++)
+    for (size_t i = 0; copy && i < type->field_count; i++)
         memset(copy + type->fields[i].offset - sizeof *object, 0, sizeof(void *));
 }
 
