@@ -19,6 +19,8 @@ from .region import Region
 
 def _open(parcel):
     """Opens a batch that another process sent. Pickles of Parcel call this."""
+    refused = LookupError("a batch came, but this process has no shared pool: it must be made "
+                          "before the workers")
     for pool in shared_pools():
         try:
             return open_parcel(pool, parcel, structure.read)
@@ -26,8 +28,7 @@ def _open(parcel):
             if error.name != "EBB_E_PARCEL":
                 raise
             refused = error
-    raise refused if "refused" in locals() else LookupError(
-        "a batch came, but this process has no shared pool: it must be made before the workers")
+    raise refused
 
 
 class Parcel:

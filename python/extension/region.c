@@ -46,7 +46,10 @@ static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *k
             return NULL;
         options.parent = above->handle;
     }
-    ebb_region handle = ebb_region_open(&options);
+    ebb_region handle;
+    Py_BEGIN_ALLOW_THREADS /* it may wait for a slot that another thread gives back */
+    handle = ebb_region_open(&options);
+    Py_END_ALLOW_THREADS
     return ebb_region_is_open(handle) ? region_wrap(type, handle, pool, parent) : error_raise();
 }
 

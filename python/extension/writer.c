@@ -136,6 +136,17 @@ static bool is_born_here(const struct writer *self, const struct description *wh
            owner.generation == self->region->handle.generation && span_of(what) != 0;
 }
 
+/* Large copies leave the interpreter to others, such as the thread that sends the last batch. */
+static void copy_bytes(void *to, const void *from, size_t bytes) {
+    if (bytes < (size_t)1 << 20) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    memcpy(to, from, bytes);
+    Py_END_ALLOW_THREADS
+}
+
 /* Where the elements are from now on; NULL with an exception. May make them row-major. */
 static char *settle(struct writer *self, struct description *what) {
     size_t bytes = (size_t)what->count * what->item_bytes;
@@ -148,7 +159,7 @@ static char *settle(struct writer *self, struct description *what) {
         return NULL;
     self->copied_bytes += bytes;
     if (what->contiguous || is_dense(what)) {
-        memcpy(block, what->data, bytes);
+        copy_bytes(block, what->data, bytes);
     } else {
         copy_rows(block, what->data, what, 0);
         what->contiguous = true;

@@ -2,10 +2,11 @@
 """The stock DataLoader with ebb.Collate: the same batches, and what becomes of the regions."""
 
 import gc
-import os
 import pickle
 import random
 import sys
+import threading
+import time
 import unittest
 
 import ebb
@@ -17,7 +18,7 @@ except ImportError:
     raise unittest.SkipTest("torch is missing")
 
 import cases
-from cases import CASES, INNER, Data, reference, same
+from cases import INNER, Data, reference, same
 from test_region import Refused
 
 torch.set_num_threads(1)
@@ -127,6 +128,23 @@ class Messages(Regions):
             pool.send(numpy.zeros(10000))  # and dropped: nothing piles up
         self.assertAllFree(pool)
         self.assertLess(pool.stats["reserved_peak"], 1 << 20)
+
+    def test_a_description_is_short(self):
+        """Case 168: less than 1 kB and 64 bytes for each of 114 tensors."""
+        pool = ebb.Pool("shared")
+        data = Data("b2")
+        batch = cases.masked([data[i] for i in range(16)])
+        count = 2 + 16 * len(cases.TARGETS)
+        parcel = pool.send(batch)
+        numbers, number, shift = [], 0, 0
+        for byte in parcel._bytes[8:]:
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                numbers.append(number)
+                number = shift = 0
+        self.assertEqual(count, 114)
+        self.assertLess(numbers[3], 1024 + 64 * count)
 
     def test_forged_messages_are_refused(self):
         pool = ebb.Pool("shared")
@@ -323,6 +341,18 @@ class Bounds(Refused, Regions):
         self.assertEqual(pool.stats["fallbacks"] + pool.stats["received"], 40)
         del batches, batch
         self.assertAllFree(pool)
+
+    def test_waiting_for_a_slot_is_bounded_and_leaves_other_threads_alone(self):
+        pool = ebb.Pool("shared", slots=2, wait=0.3)
+        held = [pool.send([number]).open() and pool.send(torch.zeros(3)).open()
+                for number in range(2)]
+        start = time.monotonic()
+        self.assertRefused("EBB_E_SLOTS", pool.send, [3])
+        self.assertGreaterEqual(time.monotonic() - start, 0.29)
+        threading.Timer(0.1, held.pop).start()
+        start = time.monotonic()
+        self.assertEqual(pool.send([4]).open(), [4])
+        self.assertLess(time.monotonic() - start, 0.29)
 
     def test_kept_without_a_bound(self):
         pool = ebb.Pool("shared")
