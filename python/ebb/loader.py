@@ -107,6 +107,15 @@ def _ship(pool, writer, region):
     return Parcel(pool, parcel)
 
 
+def _rescue(writer, region):
+    """The batch that nothing is left of but what was written: from a pool for itself alone."""
+    spare = Pool("shared", slots=1)
+    with _open_region(spare) as other:
+        writer.move(other)
+        region.close()
+        return Parcel(spare, writer.send()).open()
+
+
 def send(pool, batch):
     region = _open_region(pool)
     try:
@@ -202,7 +211,10 @@ class Collate:
             region.close()
             raise
         del batch
-        parcel = _ship(self.pool, writer, region)
+        try:
+            parcel = _ship(self.pool, writer, region)
+        except Error:
+            return self._beside(_rescue(writer, region))
         return parcel if _is_in_worker() else parcel.open()
 
 

@@ -378,17 +378,27 @@ static int move_leaves(struct writer *self, const char *from) {
 static PyObject *writer_move(PyObject *object, PyObject *target) {
     struct writer *self = (struct writer *)object;
     struct region *region = region_of(target);
-    const char *from = self->slot, *stream = self->root;
-    if (!region || !stream)
+    char *from = self->slot, *root = self->root;
+    if (!region || !root)
         return region ? error_raise_as(EBB_E_ORDER, "move() comes after finish()") : NULL;
-    PyObject *before = (PyObject *)self->region;
-    self->region = (struct region *)Py_NewRef(target);
+    struct region *before = self->region;
+    size_t head = root_bytes(self);
+    void *moved = NULL;
+    self->region = region;
     self->slot = NULL;
     if (move_leaves(self, from) == 0)
-        self->root = write_root(self, stream + root_bytes(self),
-                                self->root_bytes - root_bytes(self));
-    Py_DECREF(before);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+        moved = write_root(self, root + head, self->root_bytes - head);
+    if (!moved) { /* all stays as it was: the root block knows the leaves */
+        self->region = before;
+        self->slot = from;
+        append((char *)self->leaves, root + sizeof(struct batch_header),
+               self->leaf_count * sizeof *self->leaves);
+        return NULL;
+    }
+    self->root = moved;
+    Py_INCREF(target);
+    Py_DECREF((PyObject *)before);
+    Py_RETURN_NONE;
 }
 
 /* ---- the class ---- */

@@ -305,6 +305,25 @@ class Structure(Regions):
         kept.clear()
         self.assertAllFree(pool)
 
+    def test_a_collate_that_keeps_what_it_made_when_no_slot_is_left(self):
+        kept = []
+
+        def inner(samples):
+            kept.append(ebb.empty((5000,), torch.float32).fill_(len(kept)))
+            return [kept[-1], torch.arange(3)]
+
+        pool = ebb.Pool("shared", slots=3)
+        collate = ebb.Collate(pool, inner)
+        batches = [collate([None]) for _ in range(8)]
+        for number, (made, small) in enumerate(batches):
+            self.assertTrue((made == number).all() and (kept[number] == number).all())
+            self.assertEqual(small.tolist(), [0, 1, 2])
+        self.assertGreater(pool.stats["fallbacks"], 0)
+        self.assertEqual(pool.stats["fallbacks"] + pool.stats["received"], 8)
+        del batches, made, small
+        kept.clear()
+        self.assertAllFree(pool)
+
     def test_a_cycle_that_keeps_what_was_made_is_collected(self):
         def inner(samples):
             batch = [ebb.empty((5000,), torch.float32)]
