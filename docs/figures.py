@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the measured tables of README.md, from the rows and the machine of a benchmark run.
+"""Writes the measured tables of README.md and docs/loader.md, from the rows of a benchmark run.
 
     docs/figures.py [--tsv build/results/bench.tsv] [--json build/results/bench.json]
-                    [--readme README.md] [--rough]
+                    [--readme README.md] [--loader docs/loader.md] [--rough]
 
-What stands between the markers `figures:begin` and `figures:end` is replaced. Nothing here is
-measured and nothing is rounded in ebb's favour: a figure that is missing is a dash, and where a
-peer is better a sentence below the table says so. Quick runs are refused without --rough. Exit
-codes: 0; 2 if a file is missing or bad.
+What stands between the markers `figures:begin` and `figures:end` is replaced: in README.md unless
+the run was of loaders only, in docs/loader.md if it was of loaders, too. Nothing here is measured
+and nothing is rounded in ebb's favour: a figure that is missing is a dash, and where a peer is
+better a sentence below the table says so. Quick runs are refused without --rough. Exit codes: 0; 2
+if a file is missing or bad.
 """
 
 import argparse
@@ -53,6 +54,15 @@ SEQUENCES = (
     ("pad a list, 512 features", "pad_list_float32_512"),
     ("join, 512 features", "join_float32_512"),
 )
+LOADERS = (
+    ("64 images, uint8, one tensor of 9.6 MB", "image_u8"),
+    ("64 images, float32, one tensor of 38.5 MB", "image_f32"),
+    ("16 images and 112 targets, lists, 128 tensors", "detection_list"),
+    ("16 images, mask, 112 targets: 65 MB in 114 tensors", "detection_dict"),
+    ("64 token sequences, packed", "packed"),
+    ("100 tensors of 32 bytes", "tiny"),
+)
+LOADER_PEERS = ("torch-fd", "torch-fs", "packed", "piped")
 PROMOTE = (("64 B", 64), ("64 KiB", 65536), ("1 MiB", 1048576), ("64 MiB", 67108864))
 
 
@@ -319,6 +329,50 @@ def sequence_table(rows):
                  [sequence_line(rows, *line) for line in SEQUENCES])
 
 
+# ---- loaders
+
+
+def loader_line(rows, label, case):
+    def of(method, metric):
+        return rows.value("loader", case, method, metric)
+
+    best = rows.least("loader", case, "cpu_over_ebb", LOADER_PEERS[1:])
+    return [label, number(of("torch-fd", "cpu_ms_per_batch")), number(of("ebb", "cpu_ms_per_batch")),
+            number(of("torch-fd", "cpu_over_ebb")),
+            f"{number(best[0])} {best[1]}" if best else "-",
+            number(of("torch-fd", "trainer_over_ebb")),
+            f"{count(of('torch-fd', 'syscalls_per_batch'))} / "
+            f"{count(of('ebb', 'syscalls_per_batch'))}",
+            f"{count(of('torch-fd', 'faults_per_batch'))} / "
+            f"{number(of('ebb', 'faults_per_batch'))}",
+            f"{count(of('torch-fd', 'fds_per_batch'))} / {count(of('ebb', 'fds_per_batch'))}"]
+
+
+def loader_table(rows):
+    return table(["one batch, one worker", "torch, ms", "ebb, ms", "torch over ebb",
+                  "best other over ebb", "trainer's thread, torch over ebb",
+                  "system calls, torch / ebb", "faults, torch / ebb", "descriptors, torch / ebb"],
+                 [loader_line(rows, *line) for line in LOADERS])
+
+
+def say_other_loaders(rows, suffix, what):
+    said = [f"{label.split(',')[0]} ({case}) {number(value)}" for label, case in LOADERS
+            if (value := rows.value("loader", case + suffix, "torch-fd", "cpu_over_ebb"))]
+    return f"{what}, torch over ebb: {', '.join(said)}." if said else None
+
+
+def loader_block(rows, about):
+    machine, settings = about["machine"], about["settings"]
+    rough = " A quick run: figures are rough." if settings["quick"] else ""
+    head = (f"Measured {machine['date'][:10]} on {machine['cpu']}, {machine['cores']} cores, "
+            f"{machine['kernel']}, {machine['os']}; Debian's torch.{rough} Times are of processors: "
+            "trainer and worker together, or the trainer's own thread.")
+    said = [say_other_loaders(rows, ".w2", "With two workers"),
+            say_other_loaders(rows, ".kept", "Where glibc keeps its memory, for both")]
+    return "\n\n".join(part for part in [BEGIN, wrap(head), loader_table(rows), bullets(said), END]
+                       if part)
+
+
 # ---- the block
 
 
@@ -376,11 +430,23 @@ def block(rows, about):
     return "\n\n".join([BEGIN, *parts, END])
 
 
-def replace(readme, text):
-    start, end = readme.find(BEGIN), readme.find(END)
+def replace(page, text):
+    old = page.read_text(encoding="utf-8")
+    start, end = old.find(BEGIN), old.find(END)
     if start < 0 or end < start:
-        raise BadInput(f"the markers {BEGIN} and {END} are not there")
-    return readme[:start] + text + readme[end + len(END):]
+        raise BadInput(f"{page}: the markers {BEGIN} and {END} are not there")
+    return old[:start] + text + old[end + len(END):]
+
+
+def write(rows, about, options):
+    """All pages are drawn before one is written."""
+    pages = {}
+    if rows.cases("loader"):
+        pages[options.loader] = replace(options.loader, loader_block(rows, about))
+    if {"churn", "micro", "sequence"} & {key[0] for key in rows.values} or not pages:
+        pages[options.readme] = replace(options.readme, block(rows, about))
+    for page, text in pages.items():
+        page.write_text(text, encoding="utf-8")
 
 
 def main():
@@ -388,6 +454,7 @@ def main():
     parser.add_argument("--tsv", default=ROOT / "build/results/bench.tsv", type=pathlib.Path)
     parser.add_argument("--json", default=ROOT / "build/results/bench.json", type=pathlib.Path)
     parser.add_argument("--readme", default=ROOT / "README.md", type=pathlib.Path)
+    parser.add_argument("--loader", default=ROOT / "docs/loader.md", type=pathlib.Path)
     parser.add_argument("--rough", action="store_true", help="take a quick run too")
     options = parser.parse_args()
     try:
@@ -395,9 +462,7 @@ def main():
         about = json.loads(options.json.read_text(encoding="utf-8"))
         if about["settings"]["quick"] and not options.rough:
             raise BadInput(f"{options.json}: of a quick run; --rough takes it all the same")
-        options.readme.write_text(
-            replace(options.readme.read_text(encoding="utf-8"), block(rows, about)),
-            encoding="utf-8")
+        write(rows, about, options)
     except (OSError, ValueError, KeyError, BadInput) as error:
         print(f"figures.py: {error}", file=sys.stderr)
         return 2

@@ -108,18 +108,20 @@ class Figures(unittest.TestCase):
              "allocators": [{"name": "glibc", "package": "libc6", "version": "2.36"}]}
     README = "a\n<!-- figures:begin -->\n<!-- figures:end -->\nb\n"
 
-    def write(self, rows, about=None, readme=README):
-        """(exit code, standard error, README afterwards)"""
+    def write(self, rows, about=None, readme=README, asked="readme"):
+        """(exit code, standard error, that page afterwards)"""
         with tempfile.TemporaryDirectory() as name:
             scratch = pathlib.Path(name)
             tsv = "".join("\t".join(map(str, row)) + "\n" for row in rows)
             (scratch / "tsv").write_text(tsv, encoding="ascii")
             (scratch / "json").write_text(json.dumps(about or self.ABOUT), encoding="utf-8")
-            (scratch / "readme").write_text(readme, encoding="utf-8")
-            command = [sys.executable, "-B", FIGURES, "--tsv", scratch / "tsv", "--json",
-                       scratch / "json", "--readme", scratch / "readme"]
+            for page in ("readme", "loader"):
+                (scratch / page).write_text(readme, encoding="utf-8")
+            command = [sys.executable, "-B", FIGURES]
+            for what in ("tsv", "json", "readme", "loader"):
+                command += [f"--{what}", scratch / what]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
-            return done.returncode, done.stderr, (scratch / "readme").read_text(encoding="utf-8")
+            return done.returncode, done.stderr, (scratch / asked).read_text(encoding="utf-8")
 
     def test_a_peer_that_is_better_is_named_with_the_factor(self):
         code, error, text = self.write([("churn", "t.full", "ebb", "step_us", 30),
@@ -144,6 +146,21 @@ class Figures(unittest.TestCase):
         code, error, text = self.write(rows)
         self.assertEqual((code, error), (0, ""))
         self.assertRegex(text, r"pack, 64 features +\| +36\.5 +\| +- +\| +1\.13")
+
+    def test_loaders_have_a_page_of_their_own(self):
+        rows = [("loader", "tiny", "torch-fd", "cpu_ms_per_batch", 12),
+                ("loader", "tiny", "torch-fd", "cpu_over_ebb", 24.5),
+                ("loader", "tiny", "piped", "cpu_over_ebb", 1.5),
+                ("loader", "tiny", "packed", "cpu_over_ebb", 3),
+                ("loader", "tiny.w2", "torch-fd", "cpu_over_ebb", 20),
+                ("loader", "tiny", "ebb", "faults_per_batch", 1.25)]
+        code, error, text = self.write(rows, asked="loader")
+        self.assertEqual((code, error), (0, ""))
+        self.assertRegex(text, r"32 bytes \| 12\.0 \| - \| 24\.5 \| 1\.50 piped \|.*- / 1\.25 \|")
+        self.assertIn("100 tensors of 32 bytes (tiny) 20.0.", text)
+        self.assertEqual(self.write(rows)[2], self.README)
+        rows.append(("churn", "t.full", "ebb", "step_us", 30))
+        self.assertNotEqual(self.write(rows)[2], self.README)
 
     def test_writing_twice_changes_nothing_more(self):
         rows = [("churn", "t.full", "ebb", "step_us", 30), ("micro", "large", "ebb", "ms", 1)]
