@@ -145,21 +145,39 @@ static PyObject *tensor_at(PyObject *Py_UNUSED(module), PyObject *number) {
     return tensor && is_bool ? be_bool(tensor) : tensor;
 }
 
+/*
+ * Strides of the elements in bytes, given or row-major; how far they reach must lie in the leaf's
+ * bytes. numpy's own check gives up where a buffer is empty. Writes strides behind the shape.
+ */
+static int check_extent(const struct batch_leaf *leaf, int64_t *numbers, int64_t item) {
+    int64_t *strides = numbers + leaf->ndim, reach = item, step, row = item;
+    bool is_strided = (leaf->flags & LEAF_STRIDED) != 0, is_empty = false, lies = item <= 0;
+    for (int i = leaf->ndim - 1; i >= 0 && !lies; i--) {
+        if (!is_strided)
+            strides[i] = row;
+        else
+            lies = __builtin_mul_overflow(strides[i], item, &strides[i]);
+        lies = lies || numbers[i] < 0 || strides[i] < 0;
+        is_empty = is_empty || numbers[i] == 0;
+        lies = lies || __builtin_mul_overflow(row, numbers[i] ? numbers[i] : 1, &row);
+        lies = lies || __builtin_mul_overflow(strides[i], numbers[i] - 1, &step);
+        lies = lies || __builtin_add_overflow(reach, numbers[i] ? step : 0, &reach);
+    }
+    if (!lies && (is_empty || (uint64_t)reach <= leaf->bytes))
+        return 0;
+    error_raise_as(EBB_E_PARCEL, "an array of the batch does not lie in its own bytes");
+    return -1;
+}
+
 /* Strides in bytes as a tuple; None for row-major elements. */
 static PyObject *byte_strides(const struct batch_leaf *leaf, int64_t *numbers, PyObject *dtype) {
-    if (!(leaf->flags & LEAF_STRIDED))
-        return Py_NewRef(Py_None);
     PyObject *size = PyObject_GetAttrString(dtype, "itemsize");
-    int64_t bytes = size ? PyLong_AsLongLong(size) : -1;
+    int64_t item = size ? PyLong_AsLongLong(size) : -1;
     Py_XDECREF(size);
-    if (bytes < 0)
+    if ((item < 0 && PyErr_Occurred()) || check_extent(leaf, numbers, item) != 0)
         return NULL;
-    for (int i = 0; i < leaf->ndim; i++)
-        if (__builtin_mul_overflow(numbers[leaf->ndim + i], bytes, &numbers[leaf->ndim + i])) {
-            PyErr_SetString(PyExc_OverflowError, "strides of an array");
-            return NULL;
-        }
-    return shape_tuple(numbers + leaf->ndim, leaf->ndim);
+    return leaf->flags & LEAF_STRIDED ? shape_tuple(numbers + leaf->ndim, leaf->ndim)
+                                      : Py_NewRef(Py_None);
 }
 
 static int need_numpy(void) {

@@ -2,6 +2,7 @@
 """The stock DataLoader with ebb.Collate: the same batches, and what becomes of the regions."""
 
 import gc
+import os
 import pickle
 import random
 import sys
@@ -22,6 +23,7 @@ from cases import INNER, Data, reference, same
 from test_region import Refused
 
 torch.set_num_threads(1)
+MAGIC = (0x31686374616265).to_bytes(8, "little")
 
 
 def loader(case, pool, workers, length=96, **options):
@@ -164,6 +166,45 @@ class Messages(Regions):
                     continue
                 except Exception as error:  # a root that is inside, but none: pickle says so
                     self.assertIsInstance(error, (pickle.UnpicklingError, EOFError, ValueError))
+
+    def find_root(self, pool, parcel):
+        """Where the root block is in the file of the pool: it begins with a magic word."""
+        descriptor, at = pool.fileno(), 0
+        while True:
+            at = os.lseek(descriptor, at, os.SEEK_DATA)
+            end = os.lseek(descriptor, at, os.SEEK_HOLE)
+            found = os.pread(descriptor, end - at, at).find(MAGIC)
+            if found >= 0:
+                return at + found
+            at = end
+
+    def test_a_description_that_lies_is_refused_or_gives_wrong_contents_only(self):
+        """A broken worker writes anything into header, leaves and numbers of what it has sent."""
+        pool = ebb.Pool("shared")
+        batch = [torch.arange(12).reshape(3, 4), torch.zeros(2, 3, 4).permute(2, 0, 1),
+                 torch.ones(5000), numpy.arange(6).reshape(2, 3).T, bytearray(b"x" * 100)]
+        chance = random.Random(11)
+        refused = 0
+        parcel = pool.send(batch)
+        place = self.find_root(pool, parcel)
+        parcel.open()
+        for _ in range(3000):
+            parcel = pool.send(batch)
+            self.assertEqual(os.pread(pool.fileno(), 8, place), MAGIC)
+            at = chance.choice((8 * chance.randrange(5), chance.randrange(40 + 5 * 32 + 80)))
+            value = chance.choice((0, 1, 255, 1 << 31, (1 << 63) - 1, (1 << 64) - 1,
+                                   chance.getrandbits(64)))
+            size = chance.choice((1, 8))
+            os.pwrite(pool.fileno(), (value & ((1 << 8 * size) - 1)).to_bytes(size, "little"),
+                      place + at)
+            try:
+                for thing in parcel.open():
+                    numpy.array(thing, copy=True)
+            except Exception as error:  # named, whatever read it first
+                self.assertTrue(str(error) or repr(error))
+                refused += 1
+        self.assertGreater(refused, 500)
+        self.assertAllFree(pool)
 
     def test_what_cannot_be_pickled_is_an_error_and_leaves_nothing(self):
         pool = ebb.Pool("shared")
