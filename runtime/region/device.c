@@ -61,7 +61,7 @@ static int find_stretch(ebb_region handle, const void *block, size_t offset, siz
 }
 
 uint64_t ebb_device_address(ebb_region handle, const void *block) {
-    struct stretch stretch;
+    struct stretch stretch = {0};
     return find_stretch(handle, block, 0, 0, &stretch) == 0 ? stretch.address : 0;
 }
 
@@ -71,7 +71,7 @@ static int report_null(size_t bytes) {
 
 int ebb_copy_to_device(ebb_region handle, void *block, size_t offset, const void *source,
                        size_t bytes, void *stream) {
-    struct stretch to;
+    struct stretch to = {0};
     int result = find_stretch(handle, block, offset, bytes, &to);
     if (result || !bytes)
         return result;
@@ -80,7 +80,7 @@ int ebb_copy_to_device(ebb_region handle, void *block, size_t offset, const void
 
 int ebb_copy_from_device(ebb_region handle, const void *block, size_t offset, void *target,
                          size_t bytes, void *stream) {
-    struct stretch from;
+    struct stretch from = {0};
     int result = find_stretch(handle, block, offset, bytes, &from);
     if (result || !bytes)
         return result;
@@ -91,7 +91,7 @@ int ebb_copy_from_device(ebb_region handle, const void *block, size_t offset, vo
 int ebb_copy_on_device(ebb_region to_handle, void *to_block, size_t to_offset,
                        ebb_region from_handle, const void *from_block, size_t from_offset,
                        size_t bytes, void *stream) {
-    struct stretch to, from;
+    struct stretch to = {0}, from = {0};
     int result = find_stretch(to_handle, to_block, to_offset, bytes, &to);
     if (!result)
         result = find_stretch(from_handle, from_block, from_offset, bytes, &from);
@@ -109,7 +109,7 @@ int ebb_copy_on_device(ebb_region to_handle, void *to_block, size_t to_offset,
 
 int ebb_fill_device(ebb_region handle, void *block, size_t offset, unsigned char value,
                     size_t bytes, void *stream) {
-    struct stretch to;
+    struct stretch to = {0};
     int result = find_stretch(handle, block, offset, bytes, &to);
     return result || !bytes ? result : cuda_fill(to.hold, to.address, value, bytes, stream);
 }
