@@ -54,7 +54,8 @@ struct DLManagedTensorVersioned;
  * any means that orders memory (a queue with a lock). Nothing is copied; constant time for a root,
  * linear in its descendants for a child. On failure the handle is not open, and `region` as it was:
  * EBB_E_STALE, EBB_E_BUSY (region of a step; a cleanup runs; relinked survivors of it sit in other
- * regions), EBB_E_BORROWED (objects lent, attached, or views of storages in other regions).
+ * regions), EBB_E_BORROWED (objects lent, attached, or views of storages in other regions),
+ * EBB_E_KIND (a child in a shared pool: it has no slot of its own).
  */
 EBB_API EBB_NODISCARD ebb_region ebb_region_hand_over(ebb_region region);
 

@@ -46,8 +46,16 @@ static int check_one(const struct region *region, const struct region *top) {
     return check_ties(region, top);
 }
 
+/* What a child of a shared pool has lies in the slot of its root, which goes as a whole. */
+static int check_slot(const struct region *top) {
+    if (!top->parent || !top->pool->slot)
+        return 0;
+    return error_set(EBB_E_KIND, "region '%s' is in the slot of its parent '%s', which stays",
+                     top->name, top->parent->name);
+}
+
 static int check_all(struct region *top) {
-    int result = 0;
+    int result = check_slot(top);
     for (struct region *at = top; at && !result; at = region_next_below(at, top))
         result = check_one(at, top);
     return result;

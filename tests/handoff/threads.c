@@ -104,6 +104,23 @@ static void what_leads_outside_is_not_handed_over(void **state) {
     assert_int_equal(ebb_region_close(child), 0);
 }
 
+/* A slot has one root: it would be free, or another process's, while the child is at work in it. */
+static void a_child_stays_in_its_slot(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root);
+    struct ebb_parcel parcel;
+    block_of(child, 5000, 64);
+    assert_false(ebb_region_is_open(ebb_region_hand_over(child)));
+    assert_int_equal(ebb_last_error(), EBB_E_KIND);
+    assert_true(ebb_region_is_open(child));
+    root = ebb_region_hand_over(root);
+    assert_true(ebb_region_is_ancestor(root, child));
+    assert_int_equal(ebb_region_send(root, NULL, &parcel), 0);
+    assert_false(ebb_region_is_open(child));
+    assert_int_equal(ebb_parcel_discard(pool, &parcel), 0);
+    pool_end(pool);
+}
+
 /* ---- leases ---- */
 
 struct crowd {
@@ -187,6 +204,7 @@ int main(void) {
         STAGED(a_root_is_handed_over),
         STAGED(a_child_is_cut_off),
         STAGED(what_leads_outside_is_not_handed_over),
+        cmocka_unit_test(a_child_stays_in_its_slot),
         cmocka_unit_test(threads_share_a_lease),
         cmocka_unit_test(threads_send_to_each_other),
     };
