@@ -198,6 +198,9 @@ void shared_forget_owner(struct shared *shared);
 /* FREE -> WRITING, if it is and nothing of this process is in it. Lock held, identified. */
 bool shared_claim(struct shared_slot *slot);
 
+/* The slot, which serves, is the latest of this process's from now on. Lock held. */
+void shared_note_mine(const struct shared_slot *slot);
+
 /* `word`, if it still is the slot's, becomes FREE; who waits for that wakes up. */
 bool shared_free(struct shared_slot *slot, uint64_t word);
 

@@ -205,10 +205,12 @@ static struct ebb_pool *enter_locked(struct shared *shared) {
     if (!slot)
         return NULL;
     slot->sending = false;
-    if (prepare(slot) == 0)
-        return slot->pool;
-    give_up(slot);
-    return NULL;
+    if (prepare(slot) != 0) {
+        give_up(slot);
+        return NULL;
+    }
+    shared_note_mine(slot); /* not before: one that cannot serve would be looked at first */
+    return slot->pool;
 }
 
 struct ebb_pool *shared_enter(struct ebb_pool *pool) {

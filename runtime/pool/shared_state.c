@@ -61,9 +61,9 @@ bool shared_free(struct shared_slot *slot, uint64_t word) {
 
 /* ---- which slot ---- */
 
-/* The slot is the latest of this process's from now on. */
-static void note_mine(struct shared *shared, uint32_t index) {
-    uint32_t at = 0;
+void shared_note_mine(const struct shared_slot *slot) {
+    struct shared *shared = slot->shared;
+    uint32_t at = 0, index = slot->index;
     while (at < shared->mine_count && shared->mine[at] != index)
         at++;
     shared->mine_count += at == shared->mine_count;
@@ -138,9 +138,7 @@ struct shared_slot *shared_find(struct shared *shared) {
     struct shared_slot *slot = claim_any(shared);
     if (!slot && shared_reclaim(shared, true))
         slot = claim_any(shared);
-    if (slot)
-        note_mine(shared, slot->index);
-    else
+    if (!slot)
         say_taken(shared);
     return slot;
 }

@@ -245,6 +245,27 @@ static void what_is_allocated_is_backed(void **state) {
     }
 }
 
+/* A slot that cannot be made ready does not stand in the way of one that can. */
+static void a_slot_that_cannot_serve_is_not_preferred(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES), *others[1024];
+    ebb_region region = OPEN(.pool = pool);
+    unsigned count = 0;
+    while (count < 1024 && (others[count] = POOL(.name = "other")))
+        count++;
+    for (unsigned round = 0; round < 3; round++) {
+        assert_false(ebb_region_is_open(OPEN(.pool = pool)));
+        assert_int_equal(ebb_last_error(), EBB_E_MEMORY);
+        assert_states(pool, 1, 0, 0);
+        assert_int_equal(ebb_region_close(region), 0);
+        region = OPEN(.pool = pool);
+        assert_true(ebb_region_is_open(region));
+    }
+    while (count)
+        assert_int_equal(ebb_pool_destroy(others[--count]), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 /* ---- exports and slots ---- */
 
 static void an_export_keeps_the_slot_of_its_region(void **state) {
@@ -377,6 +398,7 @@ int main(void) {
         cmocka_unit_test(a_trim_gives_pages_back),
         cmocka_unit_test(trims_of_others_are_noticed),
         cmocka_unit_test(what_is_allocated_is_backed),
+        cmocka_unit_test(a_slot_that_cannot_serve_is_not_preferred),
         cmocka_unit_test(an_export_keeps_the_slot_of_its_region),
         cmocka_unit_test(a_late_export_keeps_the_slot),
         cmocka_unit_test(misuse_is_refused),
