@@ -32,8 +32,9 @@
  *
  * A forked child has its parent's pools and gets a place of its own in them when it first needs
  * one. Leases and regions that were open at the fork are the parent's: what the child drops or
- * closes of them changes nothing for others, and it may read them only as long as the parent holds
- * them.
+ * closes of them changes nothing for others (cleanups of such regions run in the parent only), and
+ * it may read them only as long as the parent holds them. It must not allocate or change anything
+ * in them: that is the parent's memory, not a copy.
  */
 #ifndef EBB_HANDOFF_H
 #define EBB_HANDOFF_H

@@ -226,7 +226,7 @@ static struct region *find_slot(ebb_region handle) {
                   region->pool->name);
         return NULL;
     }
-    return region;
+    return region && shared_may_send(region->pool) ? region : NULL; /* before a byte is written */
 }
 
 int ebb_region_send_object(ebb_region handle, void *object, struct ebb_parcel *parcel) {

@@ -158,6 +158,12 @@ static inline bool pool_is_shared(const struct ebb_pool *pool) {
     return pool->shared && !pool->slot;
 }
 
+/* True for the hidden pool of a region that is open in the process that this one was forked from:
+ * what lies in it is in use there. By who has the region. */
+static inline bool pool_is_lost(const struct ebb_pool *pool) {
+    return pool->slot && pool->slot->use == SLOT_LOST;
+}
+
 /* The pool that users know of the one that a region is in. */
 static inline struct ebb_pool *pool_outside(struct ebb_pool *pool) {
     return pool->slot ? pool->shared->pool : pool;

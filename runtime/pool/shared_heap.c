@@ -232,7 +232,9 @@ void shared_leave(struct ebb_pool *inner) {
     pthread_mutex_lock(&inner->lock);
     bool held = inner->held_bytes != 0;
     pthread_mutex_unlock(&inner->lock);
-    if (slot->use == SLOT_OPEN && held) {
+    if (slot->use == SLOT_LOST && !held) {
+        slot->use = SLOT_IDLE; /* its word is the parent's still */
+    } else if (slot->use == SLOT_OPEN && held) {
         slot->use = SLOT_LINGERS;
         shared->lingering++;
     } else if (slot->use == SLOT_OPEN) {

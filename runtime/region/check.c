@@ -7,6 +7,7 @@
  * wrote where nothing is his. Time is linear in blocks and runs.
  */
 #include "base/check.h"
+#include "pool/shared.h"
 #include "region/hold.h"
 #include "region/small.h"
 
@@ -163,6 +164,6 @@ void region_check_blocks(struct region *region) {
 
 void region_check(struct region *region) {
     region_check_blocks(region);
-    if (region->hooks)
+    if (region->hooks && !pool_is_lost(region->pool))
         region->hooks->check(region);
 }

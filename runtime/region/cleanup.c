@@ -7,6 +7,7 @@
  * runs, the region and all above it are `closing` and cannot be closed.
  */
 #include "base/error.h"
+#include "pool/shared.h"
 #include "region/region.h"
 
 int ebb_cleanup_add(ebb_region handle, struct ebb_cleanup *node) {
@@ -63,6 +64,8 @@ static void end_closing(struct region *region) {
 }
 
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed) {
+    if (pool_is_lost(region->pool))
+        region->cleanups = NULL; /* nodes in shared memory: the parent's list, which it runs */
     if (!region->cleanups || region->cleanups->serial < serial)
         return;
     begin_closing(region);

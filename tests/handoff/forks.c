@@ -166,12 +166,93 @@ static void what_waits_for_a_device_is_the_parents(void **state) {
     pool_end(pool);
 }
 
+/* ---- what a child does to regions of its parent ---- */
+
+struct counting_cleanup {
+    struct ebb_cleanup node;
+    unsigned runs;
+};
+
+static int count_run(void *context) {
+    (*(unsigned *)context)++;
+    return 0;
+}
+
+struct lost {
+    ebb_region region, host;
+    struct ebb_tensor *tensor;
+};
+
+/* Tries to send an object, closes, and has the place of the region for itself. */
+static int take_the_place(ebb_pool *pool, int out, const void *context) {
+    const struct lost *lost = context;
+    struct ebb_parcel parcel;
+    EXPECT(write_all(out, "c", 1)); /* its parent allocates in the meantime */
+    struct ebb_tensor *large = tensor_of_bytes(lost->host, 200000);
+    EXPECT(ebb_region_send_object(lost->region, large, &parcel) == EBB_E_STALE);
+    EXPECT(ebb_region_send_object(lost->region, lost->tensor, &parcel) == EBB_E_STALE);
+    EXPECT(ebb_region_close(lost->region) == 0);
+    EXPECT(!ebb_region_is_open(OPEN(.pool = pool))); /* still its parent's */
+    return 0;
+}
+
+/* Cleanups lie in shared memory: who runs them for the parent takes them from it. */
+static void a_child_does_not_write_into_its_parents_region(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct lost lost = {.region = OPEN(.pool = pool), .host = OPEN(.name = "host")};
+    lost.tensor = tensor_of_bytes(lost.region, 5000);
+    struct counting_cleanup *cleanup = ebb_region_alloc(lost.region, sizeof *cleanup, 16);
+    *cleanup = (struct counting_cleanup){.node = {.run = count_run, .data = &cleanup->runs}};
+    assert_int_equal(ebb_cleanup_add(lost.region, &cleanup->node), 0);
+    char byte, *blocks[30];
+    struct duo duo = duo_fork(pool, take_the_place, &lost);
+    assert_true(read_all(duo.in, &byte, 1));
+    for (unsigned i = 0; i < 30; i++)
+        blocks[i] = block_of(lost.region, 10000, 64);
+    assert_int_equal(duo_end(&duo), 0);
+    for (unsigned i = 0; i < 30; i++)
+        assert_true(pattern_holds(blocks[i], 10000, 10000));
+    assert_int_equal(cleanup->runs, 0);
+    assert_int_equal(ebb_cleanup_run(&cleanup->node), 0);
+    assert_int_equal(cleanup->runs, 1);
+    assert_int_equal(ebb_region_close(lost.region), 0);
+    assert_int_equal(ebb_region_close(lost.host), 0);
+    pool_end(pool);
+}
+
+static int use_what_became_free(ebb_pool *pool, int out, const void *context) {
+    const struct lost *lost = context;
+    EXPECT(ebb_region_close(lost->region) == 0);
+    for (;;) {
+        ebb_region region = OPEN(.pool = pool);
+        if (ebb_region_is_open(region)) {
+            EXPECT(ebb_region_alloc(region, 500000, 64));
+            EXPECT(ebb_region_close(region) == 0);
+            return 0;
+        }
+        usleep(1000);
+    }
+}
+
+/* A slot that the parent had at the fork serves the child, once both are done with it. */
+static void a_slot_of_the_parent_serves_the_child(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct lost lost = {.region = OPEN(.pool = pool)};
+    block_of(lost.region, 100000, 64);
+    struct duo duo = duo_fork(pool, use_what_became_free, &lost);
+    assert_int_equal(ebb_region_close(lost.region), 0);
+    assert_int_equal(duo_end(&duo), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_leaves_its_parent_alone),
         cmocka_unit_test(a_child_does_not_keep_its_parent_alive),
         cmocka_unit_test(generations_of_children_work),
         cmocka_unit_test(what_waits_for_a_device_is_the_parents),
+        cmocka_unit_test(a_child_does_not_write_into_its_parents_region),
+        cmocka_unit_test(a_slot_of_the_parent_serves_the_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
