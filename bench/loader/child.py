@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """child.py CASE METHOD WORKERS BATCHES [--bare] - one loader, measured from within.
 
-Prints one line of JSON. Two passes over the same workers: in the first the trainer takes batches
-as fast as they come, and the time of all processes is counted; in the second it waits until the
-next ones are ready, and only its own thread's time is: to get a batch, to read it, to drop it. The
-first WARM batches of each pass do not count. With --bare nothing is measured: the batches are
-taken, for strace around it.
+Prints one line of JSON. Two loaders: from the first the trainer takes batches as fast as they come,
+and the time of all processes is counted; with the second it waits until AHEAD are ready, takes as
+many, and only its own thread's time is: to get a batch, to read it, to drop it. The first WARM
+batches of each do not count. With --bare nothing is measured: the batches are taken, for strace
+around it.
 """
 
 import gc
@@ -23,7 +23,7 @@ import meter
 from methods import METHODS
 from tree import tensors_of
 
-WARM, AHEAD_NS = 8, 2_000_000_000
+WARM, AHEAD, WAIT_NS = 8, 4, 2_000_000_000
 SMALL = 1024  # elements
 HELD = 4  # batches that are kept when descriptors are counted
 
@@ -36,10 +36,11 @@ def touch(batch):
         tensor.sum()
 
 
-def make_loader(case, method, workers, batches):
+def make_loader(case, method, workers, batches, ahead=2):
     dataset = cases.Samples(case.make, case.per_batch, batches)
     return torch.utils.data.DataLoader(dataset, batch_size=case.per_batch, num_workers=workers,
-                                       collate_fn=method.collate, persistent_workers=True)
+                                       collate_fn=method.collate, persistent_workers=True,
+                                       prefetch_factor=ahead)
 
 
 def processes():
@@ -65,7 +66,7 @@ def run_through(loader, method, batches):
 def wait_until_idle(pids):
     """The workers are ahead when none of them runs any more."""
     began, last = time.monotonic_ns(), None
-    while time.monotonic_ns() - began < AHEAD_NS:
+    while time.monotonic_ns() - began < WAIT_NS:
         time.sleep(0.01)
         now = sum(meter.cpu_ns(pid) for pid in pids)
         if now == last:
@@ -77,7 +78,8 @@ def take_at_leisure(loader, method, batches):
     """The trainer's own time for each batch."""
     pids, spent, source = processes()[1:], 0, iter(loader)
     for number in range(batches):
-        wait_until_idle(pids)
+        if number % AHEAD == 0:
+            wait_until_idle(pids)
         began = time.thread_time_ns()
         batch = method.open(next(source))
         touch(batch)
@@ -115,9 +117,12 @@ def main():
             touch(method.open(message))
         return
     found = run_through(loader, method, batches)
-    gc.collect()
-    found.update(take_at_leisure(loader, method, min(batches, WARM + 12)))
     found.update(hold_some(loader, method))
+    del loader
+    gc.collect()
+    batches = min(batches, WARM + 5 * AHEAD)
+    loader = make_loader(case, method, workers, batches, AHEAD)
+    found.update(take_at_leisure(loader, method, batches))
     print(json.dumps(found))
 
 

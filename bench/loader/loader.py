@@ -25,7 +25,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
 METHODS = ["torch-fd", "torch-fs", "packed", "piped", "ebb"]
-BATCHES = {"image_u8": 60, "image_f32": 24, "detection_list": 32, "detection_dict": 20,
+BATCHES = {"image_u8": 60, "image_f32": 24, "detection_list": 32, "detection_dict": 28,
            "packed": 200, "tiny": 80}
 KEEP = {"MALLOC_TRIM_THRESHOLD_": "4294967296", "MALLOC_MMAP_THRESHOLD_": "4294967296"}
 SHORT, LONG = 12, 24  # batches of the runs under strace
@@ -88,7 +88,7 @@ def rounds_of(case, workers, extra, chosen):
     for number in range(chosen.rounds):
         order = chosen.methods[number % len(chosen.methods):] + \
             chosen.methods[:number % len(chosen.methods)]
-        found.append({method: measure(case, method, workers, max(batches, 14), extra)
+        found.append({method: measure(case, method, workers, max(batches, 28), extra)
                       for method in order})
     return found
 
