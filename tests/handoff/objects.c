@@ -254,7 +254,7 @@ static void single_lies_are_named(void **state) {
         {box_at + 3, 8, "struct too short"},
         {present, 0, "part of nothing"},
         {present, 2, "member 2"},
-        {present + 2, 2, "bytes 2"},
+        {present + 2, 2, "bytes 2"}, /* 1 would be true: a block of no bytes */
         {left + 1, (uint64_t)33 << 32 | words[left + 1] % 256, "dimensions 33"},
         {left + 2, 1, "storage 1"},
         {right + 3, words[4], "not in its storage"},
