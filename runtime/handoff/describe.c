@@ -99,12 +99,14 @@ static void *check(const struct ebb_lease *lease, size_t offset, struct ebb_dtyp
 
 /* ---- beginning ---- */
 
+/* Strides of a tensor without elements may be more than a number holds: nobody goes that far. */
 static void fill(int64_t *numbers, int ndim, const int64_t *shape, const int64_t *strides) {
-    int64_t stride = 1;
+    int64_t stride = 1, next;
     for (int i = ndim - 1; i >= 0; i--) {
         numbers[i] = shape[i];
         numbers[ndim + i] = strides ? strides[i] : stride;
-        stride *= shape[i] ? shape[i] : 1;
+        if (shape[i] && !__builtin_mul_overflow(stride, shape[i], &next))
+            stride = next;
     }
 }
 

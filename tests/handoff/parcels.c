@@ -149,6 +149,11 @@ static void only_what_was_sent_is_exported(void **state) {
             print_error("%zu: %s\n", i, ebb_last_error_text());
         assert_int_equal(ebb_last_error(), wrong[i].code);
     }
+    const int64_t empty[] = {0, INT64_MAX, INT64_MAX};
+    DLManagedTensor *nothing = ebb_lease_export(lease, 0, bytes8, 3, empty, NULL);
+    assert_non_null(nothing);
+    assert_memory_equal(nothing->dl_tensor.shape, empty, sizeof empty);
+    give_back(nothing);
     DLManagedTensor *whole = ebb_lease_export(lease, 0, bytes8, 1, &all, NULL);
     assert_non_null(whole);
     give_back(whole);
