@@ -40,8 +40,8 @@ static void end(struct ebb_lease *lease) {
         atomic_fetch_sub(&shared->leases_out, 1);
     } else if (!guard_is_passed(lease) ||
                (table->check && !table->check(table->context, lease))) {
-        atomic_store(&lease->count, LEASE_PENDING);
         atomic_fetch_add(&table->pending, 1);
+        atomic_store(&lease->count, LEASE_PENDING); /* another thread may end the pool from here on */
     } else {
         let_go(lease);
     }
