@@ -71,7 +71,10 @@ EBB_API ebb_pool *ebb_pool_default(void);
 /*
  * A new pool. NULL options: all defaults. Owned by the caller until ebb_pool_destroy().
  * Errors: EBB_E_ARGUMENT (size field), EBB_E_KIND (flags that do not go together, or a kind that
- * this build or machine has not), EBB_E_MEMORY (also: 1024 pools exist).
+ * this build or machine has not), EBB_E_MEMORY (also: 1024 pools exist), EBB_E_DEVICE; of shared
+ * ones EBB_E_SIZE (more slots or bytes than there can be), EBB_E_NO_SPACE. A shared pool is a sparse
+ * file as long as all of its slots: RLIMIT_FSIZE must allow that (else EBB_E_MEMORY), and /proc
+ * must be there, since each process opens the file again by /proc/self/fd.
  */
 EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *options);
 
@@ -85,9 +88,9 @@ EBB_API int ebb_pool_destroy(ebb_pool *pool);
 /*
  * The shared pool behind a descriptor that is another process's ebb_pool_descriptor(), passed on by
  * any means; `fd` stays the caller's. Of the options, `slots` and `slot_bytes` must be 0: the pool
- * has them. NULL: all defaults. Errors: EBB_E_SHARED (no memory file, not sealed, other magic,
- * layout or size than it says: nothing else was touched), EBB_E_ARGUMENT, EBB_E_KIND,
- * EBB_E_NO_SPACE, EBB_E_MEMORY.
+ * has them. NULL: all defaults. Errors: EBB_E_SHARED (no memory file, not sealed, not open for
+ * writing, other magic, layout or size than it says: nothing else was touched), EBB_E_ARGUMENT,
+ * EBB_E_KIND, EBB_E_NO_SPACE, EBB_E_MEMORY.
  */
 EBB_API EBB_NODISCARD ebb_pool *ebb_pool_attach(int fd, const struct ebb_pool_options *options);
 

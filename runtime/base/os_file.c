@@ -13,12 +13,22 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+/* A file that is larger than the process may have would end it with a signal. */
+static bool may_be_so_large(size_t bytes) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           bytes <= limit.rlim_cur;
+}
+
 int os_file_make(const char *name, size_t bytes, int *fd) {
+    if (!may_be_so_large(bytes))
+        return EFBIG;
     *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0)
         return errno;
@@ -31,9 +41,11 @@ int os_file_make(const char *name, size_t bytes, int *fd) {
 
 int os_file_check(int fd, size_t *bytes) {
     struct stat stat;
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || fstat(fd, &stat) != 0)
+    int seals = fcntl(fd, F_GET_SEALS), flags = fcntl(fd, F_GETFL);
+    if (seals < 0 || flags < 0 || fstat(fd, &stat) != 0)
         return errno;
+    if ((flags & O_ACCMODE) != O_RDWR)
+        return EACCES;
     if ((seals & SEALS) != SEALS || stat.st_size < 0 || (seals & F_SEAL_WRITE))
         return EINVAL;
     *bytes = (size_t)stat.st_size;
