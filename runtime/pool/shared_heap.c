@@ -118,15 +118,11 @@ static size_t read_backed(const struct shared_slot *slot) {
     return size_align_down(size_smaller(backed, slot->shared->slot_bytes), EBB_PAGE);
 }
 
-/* The heap says what is backed by now: another process may have been here. No run is in it. */
-static int refresh(struct shared_slot *slot) {
+/* The heap knows what is backed by now: another process may have been here. No run is in it. */
+static int restart(struct shared_slot *slot) {
     struct ebb_pool *pool = slot->pool;
     uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_relaxed);
     int result = 0;
-    slot->backed = read_backed(slot);
-    if ((result = shared_populate(slot, slot->backed)) != 0)
-        return result;
-    poison_unused(addr, slot->backed);
     pthread_mutex_lock(&pool->lock);
     pool->limit_reserved = slot->shared->pool->limit_reserved;
     while (pool->pages.kept)
@@ -145,7 +141,13 @@ static int prepare(struct shared_slot *slot) {
     int result = shared_map(slot);
     if (!result)
         result = make_pool(slot);
-    return result ? result : refresh(slot);
+    slot->backed = read_backed(slot);
+    if (!result)
+        result = shared_populate(slot, slot->backed);
+    if (result)
+        return result;
+    poison_unused(atomic_load_explicit(&slot->addr, memory_order_relaxed), slot->backed);
+    return restart(slot);
 }
 
 static void give_up(struct shared_slot *slot) {
@@ -296,6 +298,9 @@ static size_t trim_slot(struct shared_slot *slot) {
         atomic_store_explicit(&record->backed, backed, memory_order_relaxed);
         return 0;
     }
+    slot->backed = 0;
+    if (slot->pool)
+        (void)restart(slot); /* counters say so at once; without memory, at the next opening */
     return backed;
 }
 

@@ -185,6 +185,11 @@ static void a_trim_gives_pages_back(void **state) {
     assert_int_equal(remaining, 0);
     assert_in_range(file_bytes(pool), 10 * MIB, 12 * MIB); /* that was sent, and is untouched */
     assert_int_equal(ebb_pool_trim(pool, 0), 0);
+    struct ebb_pool_stats stats = pool_stats_of(pool);
+    assert_in_range(stats.cached, 10 * MIB, 12 * MIB); /* sent, but as cached here as ever */
+    assert_int_equal(stats.reserved.current, stats.cached);
+    assert_in_range(stats.given_back, 20 * MIB, 24 * MIB);
+    ebb_check_pool(pool);
     ebb_lease *lease = ebb_parcel_open(pool, &parcels[2]);
     assert_true(lease_holds(lease, 10 * MIB, 2));
     ebb_lease_drop(lease);
@@ -264,6 +269,25 @@ static void a_slot_that_cannot_serve_is_not_preferred(void **state) {
         assert_int_equal(ebb_pool_destroy(others[--count]), 0);
     assert_int_equal(ebb_region_close(region), 0);
     pool_end(pool);
+}
+
+static int want_large_file(void) {
+    const struct rlimit small = {MIB, MIB};
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcel;
+    return setrlimit(RLIMIT_FSIZE, &small) != 0 || POOL(.kind = EBB_KIND_SHARED) ||
+           ebb_last_error() != EBB_E_MEMORY || !try_send(pool, 10 * MIB, 1, &parcel) ||
+           !ebb_pool_attach(ebb_pool_descriptor(pool), NULL);
+}
+
+/* Not a signal; what is there can be used. */
+static void a_limit_of_files_is_an_error(void **state) {
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(want_large_file());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* ---- exports and slots ---- */
@@ -399,6 +423,7 @@ int main(void) {
         cmocka_unit_test(trims_of_others_are_noticed),
         cmocka_unit_test(what_is_allocated_is_backed),
         cmocka_unit_test(a_slot_that_cannot_serve_is_not_preferred),
+        cmocka_unit_test(a_limit_of_files_is_an_error),
         cmocka_unit_test(an_export_keeps_the_slot_of_its_region),
         cmocka_unit_test(a_late_export_keeps_the_slot),
         cmocka_unit_test(misuse_is_refused),
