@@ -40,10 +40,21 @@ static void take_incarnation(struct shared *shared, uint32_t index) {
     shared->me = index << OWNER_INCARNATION_BITS | next;
 }
 
+/* Nobody else writes it: another number there comes of a wild write, and would make this process
+ * look dead as long as it lives. */
+static void keep_incarnation(const struct shared *shared) {
+    _Atomic uint32_t *word = &shared->control->incarnations[index_of(shared->me)];
+    uint32_t mine = shared->me % OWNER_INCARNATIONS;
+    if (atomic_load_explicit(word, memory_order_relaxed) != mine)
+        atomic_store_explicit(word, mine, memory_order_release);
+}
+
 int shared_identify(struct shared *shared) {
     int reason = ENOMEM;
-    if (shared->me)
+    if (shared->me) {
+        keep_incarnation(shared);
         return 0;
+    }
     if (!os.allow(OS_OWNER) || (reason = os.file_again(shared->fd, &shared->life)) != 0) {
         shared->life = -1;
         return error_set(EBB_E_MEMORY, "pool '%s': its file cannot be opened once more, error %d",

@@ -8,6 +8,7 @@
 #include "kit/trees.h"
 #include "pool/shared.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,6 +214,23 @@ static void a_damaged_pool_heals(void **state) {
     }
 }
 
+/* Who is alive and was made to look dead, looks alive again once it does something. */
+static void a_sign_of_life_is_mended(void **state) {
+    ebb_pool *here = shared_pool(SLOTS, SLOT_BYTES);
+    ebb_pool *there = ebb_pool_attach(ebb_pool_descriptor(here), NULL);
+    struct ebb_parcel parcel = send_pattern(here, 5000, 1);
+    ebb_region first = OPEN(.pool = there);
+    atomic_fetch_add(&here->shared->control->incarnations[0], 1);
+    ebb_lease *lease = ebb_parcel_open(here, &parcel);
+    assert_int_equal(ebb_pool_reclaim(there, true), 0);
+    assert_true(lease_holds(lease, 5000, 1));
+    assert_states(here, 1, 0, 1);
+    ebb_lease_drop(lease);
+    assert_int_equal(ebb_region_close(first), 0);
+    assert_int_equal(ebb_pool_destroy(there), 0);
+    pool_end(here);
+}
+
 static void forged_parcels_open_nothing(void **state) {
     ebb_pool *pool = shared_pool(SLOTS, SLOT_BYTES), *other = shared_pool(SLOTS, SLOT_BYTES);
     struct ebb_parcel good = send_pattern(pool, 5000, 1), forged;
@@ -268,6 +286,18 @@ static void forged_parcels_open_nothing(void **state) {
     pool_end(other);
 }
 
+/* Of the right file, but to read only. */
+static void other_descriptors_are_not_attached(void) {
+    char path[40];
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ebb_pool_descriptor(pool));
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_no_block(ebb_pool_attach(fd, NULL), EBB_E_SHARED);
+    close(fd);
+    pool_end(pool);
+}
+
 static void other_files_are_not_attached(void **state) {
     int fd = memfd_create("plain", 0), ends[2], sealed;
     assert_int_equal(pipe(ends), 0);
@@ -294,6 +324,7 @@ static void other_files_are_not_attached(void **state) {
     munmap(head, PAGE);
     os.file_close(sealed);
     close(fd);
+    other_descriptors_are_not_attached();
     close(ends[0]);
     close(ends[1]);
     ebb_pool *pool = shared_pool(1, SLOT_BYTES);
@@ -320,6 +351,7 @@ int main(void) {
         cmocka_unit_test(damage_between_calls_is_survived),
         cmocka_unit_test(damage_in_the_middle_of_calls_is_survived),
         cmocka_unit_test(a_damaged_pool_heals),
+        cmocka_unit_test(a_sign_of_life_is_mended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
