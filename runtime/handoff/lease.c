@@ -41,7 +41,7 @@ static void end(struct ebb_lease *lease) {
     } else if (!guard_is_passed(lease) ||
                (table->check && !table->check(table->context, lease))) {
         atomic_fetch_add(&table->pending, 1);
-        atomic_store(&lease->count, LEASE_PENDING); /* another thread may end the pool from here on */
+        atomic_store(&lease->count, LEASE_PENDING); /* others may end it, and the pool, from now */
     } else {
         let_go(lease);
     }
