@@ -337,7 +337,8 @@ def loader_line(rows, label, case):
         return rows.value("loader", case, method, metric)
 
     best = rows.least("loader", case, "cpu_over_ebb", LOADER_PEERS[1:])
-    return [label, number(of("torch-fd", "cpu_ms_per_batch")), number(of("ebb", "cpu_ms_per_batch")),
+    return [label, number(of("torch-fd", "cpu_ms_per_batch")),
+            number(of("ebb", "cpu_ms_per_batch")),
             number(of("torch-fd", "cpu_over_ebb")),
             f"{number(best[0])} {best[1]}" if best else "-",
             number(of("torch-fd", "trainer_over_ebb")),
@@ -365,8 +366,8 @@ def loader_block(rows, about):
     machine, settings = about["machine"], about["settings"]
     rough = " A quick run: figures are rough." if settings["quick"] else ""
     head = (f"Measured {machine['date'][:10]} on {machine['cpu']}, {machine['cores']} cores, "
-            f"{machine['kernel']}, {machine['os']}; Debian's torch.{rough} Times are of processors: "
-            "trainer and worker together, or the trainer's own thread.")
+            f"{machine['kernel']}, {machine['os']}; Debian's torch.{rough} Times are of "
+            "processors: trainer and worker together, or the trainer's own thread.")
     said = [say_other_loaders(rows, ".w2", "With two workers"),
             say_other_loaders(rows, ".kept", "Where glibc keeps its memory, for both")]
     return "\n\n".join(part for part in [BEGIN, wrap(head), loader_table(rows), bullets(said), END]

@@ -4,9 +4,9 @@
  *
  * Two workers send a batch each, a trainer opens what arrives; the pool has a slot less than there
  * are regions at once. Before each step of the protocol (os.pass) a process asks the explorer and
- * waits. The explorer lets one go on, or kills it, and after a run begins again with the last choice
- * that has an alternative changed: depth first, until there is none. Runs that need more than a few
- * preemptions are left out; they are what the model is for (handoff.pml).
+ * waits. The explorer lets one go on, or kills it, and after a run begins again with the last
+ * choice that has an alternative changed: depth first, until there is none. Runs that need more
+ * than a few preemptions are left out; they are what the model is for (handoff.pml).
  *
  * Checked in every run: contents are what was sent, a message is stale only if its sender is dead,
  * nobody fails otherwise, and afterwards all slots are free. EBB_PREEMPTIONS and EBB_KILLS set the
