@@ -362,6 +362,15 @@ def say_other_loaders(rows, suffix, what):
     return f"{what}, torch over ebb: {', '.join(said)}." if said else None
 
 
+def say_alone(rows):
+    packed, opened = (rows.value("loader", "tiny", "ebb", f"{how}_us_per_tensor")
+                      for how in ("pack", "open"))
+    if packed is None or opened is None:
+        return None
+    return (f"One small tensor among many, in one process: {number(packed)} us to pack, "
+            f"{number(opened)} us to open.")
+
+
 def loader_block(rows, about):
     machine, settings = about["machine"], about["settings"]
     rough = " A quick run: figures are rough." if settings["quick"] else ""
@@ -369,7 +378,8 @@ def loader_block(rows, about):
             f"{machine['kernel']}, {machine['os']}; Debian's torch.{rough} Times are of "
             "processors: trainer and worker together, or the trainer's own thread.")
     said = [say_other_loaders(rows, ".w2", "With two workers"),
-            say_other_loaders(rows, ".kept", "Where glibc keeps its memory, for both")]
+            say_other_loaders(rows, ".kept", "Where glibc keeps its memory, for both"),
+            say_alone(rows)]
     return "\n\n".join(part for part in [BEGIN, wrap(head), loader_table(rows), bullets(said), END]
                        if part)
 

@@ -12,6 +12,7 @@ import gc
 import json
 import multiprocessing
 import os
+import statistics
 import sys
 import time
 
@@ -25,6 +26,7 @@ from tree import tensors_of
 
 WARM, AHEAD, WAIT_NS = 8, 4, 2_000_000_000
 SMALL = 1024  # elements
+TENSORS, ROUNDS = 100, 300
 HELD = 4  # batches that are kept when descriptors are counted
 
 
@@ -105,6 +107,22 @@ def hold_some(loader, method):
     return {"fds_per_batch": max(0, after - before) / HELD}
 
 
+def cross_alone(pool):
+    """Packing and opening, for each of many small tensors, in this process alone."""
+    batch = {number: torch.full((8,), float(number)) for number in range(TENSORS)}
+    packed, opened = [], []
+    for _ in range(ROUNDS):
+        began = time.thread_time_ns()
+        parcel = pool.send(batch)
+        sent = time.thread_time_ns()
+        arrived = parcel.open()
+        opened.append(time.thread_time_ns() - sent)
+        packed.append(sent - began)
+        del arrived
+    return {"pack_us_per_tensor": statistics.median(packed) / 1e3 / TENSORS,
+            "open_us_per_tensor": statistics.median(opened) / 1e3 / TENSORS}
+
+
 def main():
     case_name, method_name, workers, batches = sys.argv[1:5]
     case, workers, batches = cases.all_cases()[case_name], int(workers), int(batches)
@@ -120,6 +138,8 @@ def main():
     found.update(hold_some(loader, method))
     del loader
     gc.collect()
+    if case_name == "tiny" and hasattr(method, "pool"):
+        found.update(cross_alone(method.pool))
     batches = min(batches, WARM + 5 * AHEAD)
     loader = make_loader(case, method, workers, batches, AHEAD)
     found.update(take_at_leisure(loader, method, batches))

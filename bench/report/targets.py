@@ -245,7 +245,9 @@ LOADERS = (("image_u8", 4.5, None), ("image_f32", 4.0, None), ("detection_list",
            ("detection_dict", 7.0, 12.0), ("packed", 3.5, None), ("tiny", 25.0, None))
 MOST_PER_BATCH = (("syscalls_per_batch", "system calls of a batch", 20.0),
                   ("faults_per_batch", "page faults of a batch", 4.0),
-                  ("fds_per_batch", "descriptors of a batch", 0.0))
+                  ("fds_per_batch", "descriptors of a batch", 0.0),
+                  ("pack_us_per_tensor", "us to pack a tensor", 0.8),
+                  ("open_us_per_tensor", "us to open a tensor", 0.5))
 
 
 def loaders(results):
