@@ -28,7 +28,7 @@ METHODS = ["torch-fd", "torch-fs", "packed", "piped", "ebb"]
 BATCHES = {"image_u8": 60, "image_f32": 24, "detection_list": 32, "detection_dict": 28,
            "packed": 200, "tiny": 80}
 KEEP = {"MALLOC_TRIM_THRESHOLD_": "4294967296", "MALLOC_MMAP_THRESHOLD_": "4294967296"}
-SHORT, LONG = 12, 24  # batches of the runs under strace
+SHORT, LONG = 12, 52  # batches of the runs under strace
 RATIOS = ("cpu_ms_per_batch", "trainer_ms_per_batch")
 TOTAL = re.compile(r"^100\.00\s.*\stotal$", re.MULTILINE)
 
