@@ -118,6 +118,12 @@ static size_t read_backed(const struct shared_slot *slot) {
     return size_align_down(size_smaller(backed, slot->shared->slot_bytes), EBB_PAGE);
 }
 
+/* Pages that a region finds hot: what is backed, as far as the limit goes, whoever backed it. */
+static size_t hot_within(const struct shared_slot *slot, size_t limit) {
+    size_t most = limit ? size_align_down(limit, EBB_PAGE) : SIZE_MAX;
+    return size_smaller(slot->backed, most);
+}
+
 /* The heap knows what is backed by now: another process may have been here. No run is in it. */
 static int restart(struct shared_slot *slot) {
     struct ebb_pool *pool = slot->pool;
@@ -125,10 +131,11 @@ static int restart(struct shared_slot *slot) {
     int result = 0;
     pthread_mutex_lock(&pool->lock);
     pool->limit_reserved = slot->shared->pool->limit_reserved;
+    size_t hot = hot_within(slot, pool->limit_reserved);
     while (pool->pages.kept)
         pages_unkeep(&pool->pages, pool->pages.kept);
-    if (!pool->pages.slabs || pool->pages.hot_bytes != slot->backed) {
-        if (!pages_restart(&pool->pages, addr, slot->shared->slot_bytes, slot->backed))
+    if (!pool->pages.slabs || pool->pages.hot_bytes != hot) {
+        if (!pages_restart(&pool->pages, addr, slot->shared->slot_bytes, hot))
             result = error_set(EBB_E_MEMORY, "no bookkeeping left for slot %u", slot->index);
         meter_subtract(&pool->reserved, pool->reserved.current);
         meter_add(&pool->reserved, pool->pages.hot_bytes);

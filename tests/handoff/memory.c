@@ -389,6 +389,26 @@ static void limits_hold_for_each_region(void **state) {
     pool_end(pool);
 }
 
+/* Nor are pages free of charge that another process has put into the slot. */
+static void limits_hold_whoever_was_there_before(void **state) {
+    ebb_pool *large = shared_pool(1, SLOT_BYTES);
+    ebb_pool *small = ebb_pool_attach(ebb_pool_descriptor(large),
+                                      EBB_POOL_OPTIONS(.limit_reserved_bytes = 4 * MIB));
+    for (unsigned round = 0; round < 3; round++) {
+        struct ebb_parcel parcel = send_pattern(large, 20 * MIB, round);
+        assert_int_equal(ebb_parcel_discard(large, &parcel), 0);
+        ebb_region region = OPEN(.pool = small);
+        assert_no_block(ebb_region_alloc(region, 5 * MIB, 64), EBB_E_POOL_LIMIT);
+        block_of(region, 3 * MIB, 64);
+        assert_no_block(ebb_region_alloc(region, 2 * MIB, 64), EBB_E_POOL_LIMIT);
+        assert_in_range(pool_stats_of(small).reserved.current, 3 * MIB, 4 * MIB);
+        ebb_check_pool(small);
+        assert_int_equal(ebb_region_close(region), 0);
+    }
+    assert_int_equal(ebb_pool_destroy(small), 0);
+    pool_end(large);
+}
+
 /* A site may have its steps in a shared pool: each in a slot, planned like any. */
 static void steps_work_in_slots(void **state) {
     ebb_pool *pool = shared_pool(4, SLOT_BYTES);
@@ -428,6 +448,7 @@ int main(void) {
         cmocka_unit_test(a_late_export_keeps_the_slot),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(limits_hold_for_each_region),
+        cmocka_unit_test(limits_hold_whoever_was_there_before),
         cmocka_unit_test(steps_work_in_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
