@@ -99,8 +99,8 @@ typedef struct ebb_lease ebb_lease;
  */
 EBB_API EBB_NODISCARD ebb_lease *ebb_parcel_open(ebb_pool *pool, const struct ebb_parcel *parcel);
 
-/* Gives back what nobody opened, without opening it: when a message is thrown away. Errors as
- * above. */
+/* Gives back what nobody opened, without opening it: when a message is thrown away. What is neither
+ * opened nor given back keeps its slot as long as its sender lives. Errors as above. */
 EBB_API int ebb_parcel_discard(ebb_pool *pool, const struct ebb_parcel *parcel);
 
 /* The root block, and its bytes if `bytes` is not NULL; NULL and 0 if there is none. Any thread. */
@@ -128,7 +128,7 @@ EBB_API void ebb_lease_drop(ebb_lease *lease);
  * elements, NULL: row-major. Its deleter: C, any thread, once; a forked child may call it. Any
  * thread. NULL on failure: EBB_E_PARCEL (not in what was sent), EBB_E_SHAPE, EBB_E_SIZE,
  * EBB_E_DTYPE, EBB_E_EXCHANGE (type that some consumers misread, negative strides, not aligned),
- * EBB_E_MEMORY.
+ * EBB_E_MEMORY, EBB_E_ARGUMENT (no lease).
  */
 EBB_API EBB_NODISCARD struct DLManagedTensor *
 ebb_lease_export(ebb_lease *lease, size_t offset, struct ebb_dtype dtype, int ndim,

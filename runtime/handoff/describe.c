@@ -113,8 +113,10 @@ static void fill(int64_t *numbers, int ndim, const int64_t *shape, const int64_t
 static struct lease_export *begin(struct ebb_lease *lease, size_t offset, struct ebb_dtype dtype,
                                   int ndim, const int64_t *shape, const int64_t *strides,
                                   DLTensor *described) {
-    void *data = check(lease, offset, dtype, ndim, shape, strides);
+    void *data = lease ? check(lease, offset, dtype, ndim, shape, strides) : NULL;
     struct lease_export *export = NULL;
+    if (!lease)
+        error_set(EBB_E_ARGUMENT, "no lease to export from at %zu", offset);
     if (!data)
         return NULL;
     size_t bytes = sizeof *export + 2 * (size_t)ndim * sizeof(int64_t);

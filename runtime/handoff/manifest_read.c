@@ -367,7 +367,9 @@ void *ebb_lease_object(struct ebb_lease *lease, ebb_region into) {
     struct reader reader = {.lease = lease, .into = into};
     struct scratch scratch;
     struct attempt attempt;
-    if (!region || !attempt_begin(&attempt, into))
+    if (region && !lease)
+        error_set(EBB_E_ARGUMENT, "no lease with an object for region '%s'", region->name);
+    if (!region || !lease || !attempt_begin(&attempt, into))
         return NULL;
     if (!begin(&reader, &scratch, region)) {
         attempt_abandon(&attempt);

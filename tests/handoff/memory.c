@@ -368,6 +368,10 @@ static void misuse_is_refused(void **state) {
     assert_null(ebb_lease_root(lease, NULL));
     ebb_lease_drop(lease);
     ebb_lease_drop(NULL);
+    assert_null(ebb_lease_object(NULL, host));
+    assert_int_equal(ebb_last_error(), EBB_E_ARGUMENT);
+    assert_null(ebb_lease_export(NULL, 0, bytes8, 0, NULL, NULL));
+    assert_int_equal(ebb_last_error(), EBB_E_ARGUMENT);
     ebb_region_close(host);
     pool_end(pool);
 }
