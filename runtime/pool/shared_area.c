@@ -173,8 +173,8 @@ static int inspect(int fd, struct sizes *sizes, uint64_t *identity) {
     if (!reason)
         reason = os.file_read(fd, &head, sizeof head); /* once: what is checked is what is used */
     if (reason)
-        return error_set(EBB_E_SHARED, "descriptor %d is of no sealed memory file, open to read and "
-                         "write, that is long enough, error %d", fd, reason);
+        return error_set(EBB_E_SHARED, "descriptor %d is of no sealed memory file, open to "
+                         "read and write, that is long enough, error %d", fd, reason);
     if (head.magic != SHARED_MAGIC || head.layout != SHARED_LAYOUT)
         return error_set(EBB_E_SHARED, "descriptor %d: magic %#llx, layout %u; %#llx, %u needed",
                          fd, (unsigned long long)head.magic, head.layout,
