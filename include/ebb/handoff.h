@@ -29,8 +29,8 @@
  *
  * All processes can write to all of the file. A broken or hostile one can make contents wrong and
  * slots unusable; it cannot make ebb in a process that opens parcels read or write outside of the
- * file. Who writes a region is not protected from a peer that writes there at the same time: objects
- * and cleanups that lie in a slot have addresses in them, as anywhere, until they are sent.
+ * file. Who writes a region is not protected from a peer that writes there at the same time:
+ * objects and cleanups that lie in a slot have addresses in them, as anywhere, until they are sent.
  *
  * A forked child has its parent's pools and gets a place of its own in them when it first needs
  * one. Leases and regions that were open at the fork are the parent's: what the child drops or
