@@ -6,7 +6,8 @@
  *               <- pinned by this process, as one ->
  *
  * A consumer pins a slot when it first opens a parcel of it, with all pages that the file has there
- * by then: so a loop that goes round pins nothing. A slot that has got more pages since is pinned
+ * by then: so a loop that goes round pins nothing. If that is refused, what was sent must do: how
+ * many pages there are is another process's word. A slot that has got more pages since is pinned
  * anew. So is one that was trimmed: its old pages are not the file's any more, and a device would
  * go on reading those. Who only sends pins nothing, and needs no driver.
  *
@@ -70,6 +71,26 @@ static size_t stretch_of(const struct shared_slot *slot, size_t bytes) {
     return size_larger(bytes, size_align_down(size_smaller(backed, most), EBB_PAGE));
 }
 
+static int pin(struct shared_slot *slot, size_t bytes) {
+    int result = bytes ? pin_pages(&slot->shared->cuda, start_of(slot), bytes) : 0;
+    if (!result) {
+        slot->pinned = bytes;
+        slot->pinned_trims = slot->trims;
+    }
+    return result;
+}
+
+/* More than is needed now; false: there is no more, or it was refused, which is no error. */
+static bool pin_all(struct shared_slot *slot, size_t bytes) {
+    size_t all = stretch_of(slot, bytes);
+    if (all == bytes)
+        return false;
+    error_mute();
+    int result = pin(slot, all);
+    error_unmute();
+    return !result;
+}
+
 int shared_pin(struct shared_slot *slot, size_t bytes) {
     struct shared *shared = slot->shared;
     if (!shared->pins)
@@ -84,11 +105,5 @@ int shared_pin(struct shared_slot *slot, size_t bytes) {
         return 0;
     if (!shared_unpin(slot))
         return error_latest();
-    bytes = stretch_of(slot, bytes);
-    int result = bytes ? pin_pages(&shared->cuda, start_of(slot), bytes) : 0;
-    if (result)
-        return result;
-    slot->pinned = bytes;
-    slot->pinned_trims = slot->trims;
-    return 0;
+    return pin_all(slot, bytes) ? 0 : pin(slot, bytes);
 }

@@ -166,6 +166,35 @@ static void what_a_consumer_opens_is_locked(void **state) {
     assert_int_equal(kernel_locked(), before);
 }
 
+static int lock_little(void *addr, size_t bytes) {
+    return bytes > 200000 ? ENOMEM : real.lock(addr, bytes);
+}
+
+/* A small parcel in a slot with many pages: all of them are too many, its own are not. */
+static void what_was_sent_is_locked_at_least(void **state) {
+    struct ebb_parcel parcel;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED | EBB_KIND_PINNED, .slots = 1);
+    real = os;
+    os.lock = lock_little;
+    for (size_t bytes = 4 * MIB; bytes > 1000; bytes /= 8) {
+        ebb_region region = OPEN(.pool = pool);
+        void *block = block_of(region, bytes, 64);
+        assert_int_equal(ebb_region_send(region, block, &parcel), 0);
+        ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+        if (bytes > 200000) {
+            assert_null(lease);
+            assert_int_equal(ebb_last_error(), EBB_E_MEMORY);
+            assert_int_equal(ebb_parcel_discard(pool, &parcel), 0);
+            continue;
+        }
+        assert_non_null(lease);
+        assert_in_range(locked_bytes(pool), bytes, 200000);
+        ebb_lease_drop(lease);
+    }
+    os = real;
+    pool_end(pool);
+}
+
 static void memory_of_a_device_needs_a_driver(void **state) {
     assert_null(POOL(.kind = EBB_KIND_DEVICE));
     assert_refused(ebb_last_error(), EBB_E_DEVICE);
@@ -189,6 +218,7 @@ int main(void) {
         cmocka_unit_test(a_limit_that_is_too_low_is_named),
         cmocka_unit_test(each_lock_that_fails_leaves_what_there_was),
         cmocka_unit_test(what_a_consumer_opens_is_locked),
+        cmocka_unit_test(what_was_sent_is_locked_at_least),
         cmocka_unit_test(memory_of_a_device_needs_a_driver),
         cmocka_unit_test(a_measuring_region_takes_no_releases_of_others),
     };
