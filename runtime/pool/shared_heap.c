@@ -118,6 +118,14 @@ static size_t read_backed(const struct shared_slot *slot) {
     return size_align_down(size_smaller(backed, slot->shared->slot_bytes), EBB_PAGE);
 }
 
+/* As it is now: any thread may change it. */
+static size_t read_limit(struct ebb_pool *outer) {
+    pthread_mutex_lock(&outer->lock);
+    size_t limit = outer->limit_reserved;
+    pthread_mutex_unlock(&outer->lock);
+    return limit;
+}
+
 /* Pages that a region finds hot: what is backed, as far as the limit goes, whoever backed it. */
 static size_t hot_within(const struct shared_slot *slot, size_t limit) {
     size_t most = limit ? size_align_down(limit, EBB_PAGE) : SIZE_MAX;
@@ -128,10 +136,10 @@ static size_t hot_within(const struct shared_slot *slot, size_t limit) {
 static int restart(struct shared_slot *slot) {
     struct ebb_pool *pool = slot->pool;
     uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_relaxed);
+    size_t limit = read_limit(slot->shared->pool), hot = hot_within(slot, limit);
     int result = 0;
     pthread_mutex_lock(&pool->lock);
-    pool->limit_reserved = slot->shared->pool->limit_reserved;
-    size_t hot = hot_within(slot, pool->limit_reserved);
+    pool->limit_reserved = limit;
     while (pool->pages.kept)
         pages_unkeep(&pool->pages, pool->pages.kept);
     if (!pool->pages.slabs || pool->pages.hot_bytes != hot) {
