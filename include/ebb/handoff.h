@@ -105,6 +105,13 @@ EBB_API EBB_NODISCARD ebb_lease *ebb_parcel_open(ebb_pool *pool, const struct eb
  * opened nor given back keeps its slot as long as its sender lives. Errors as above. */
 EBB_API int ebb_parcel_discard(ebb_pool *pool, const struct ebb_parcel *parcel);
 
+/*
+ * The lease that an address lies in, with one reference more, which is the caller's. The caller has
+ * something of it that holds it, such as a tensor. Any thread. NULL with EBB_E_FOREIGN: the address
+ * is in no slot that this process holds a lease of.
+ */
+EBB_API EBB_NODISCARD ebb_lease *ebb_lease_of(const void *address);
+
 /* The root block, and its bytes if `bytes` is not NULL; NULL and 0 if there is none. Any thread. */
 EBB_API void *ebb_lease_root(const ebb_lease *lease, size_t *bytes);
 

@@ -301,6 +301,26 @@ void ebb_lease_hold(struct ebb_lease *lease) {
     atomic_fetch_add_explicit(&lease->count, 1, memory_order_relaxed);
 }
 
+/* One more reference, if anybody has one. */
+static bool join(struct ebb_lease *lease) {
+    uint32_t count = atomic_load(&lease->count);
+    do
+        if (count == 0 || count == LEASE_ENDING || count == LEASE_PENDING)
+            return false;
+    while (!atomic_compare_exchange_weak(&lease->count, &count, count + 1));
+    return true;
+}
+
+struct ebb_lease *ebb_lease_of(const void *address) {
+    const struct shared_slot *slot = shared_slot_at(address);
+    /* older tables: a forked child looks at what its parent opened */
+    for (struct lease_table *table = slot ? slot->shared->above : NULL; table; table = table->older)
+        if (join(&table->leases[slot->index]))
+            return &table->leases[slot->index];
+    error_set(EBB_E_FOREIGN, "%p lies in nothing that this process holds a lease of", address);
+    return NULL;
+}
+
 void ebb_lease_drop(struct ebb_lease *lease) {
     if (!lease)
         return;

@@ -182,6 +182,10 @@ struct ebb_pool *shared_create(const struct ebb_pool_options *options);
 /* Maps the slot, if it is not yet. Lock held. 0, or EBB_E_MEMORY. */
 int shared_map(struct shared_slot *slot);
 
+/* The slot of any pool that an address lies in, mapped here; NULL: none. It stays while something
+ * of this process is in it. Takes the lock of the list of pools. */
+struct shared_slot *shared_slot_at(const void *address);
+
 /* Ends a pool of which no region is open, no lease out and no hidden pool left. */
 void shared_end(struct shared *shared);
 

@@ -260,6 +260,24 @@ int shared_map(struct shared_slot *slot) {
     return 0;
 }
 
+static struct shared_slot *slot_within(struct shared *shared, uintptr_t address) {
+    for (uint32_t i = 0; i < shared->slot_count; i++) {
+        uintptr_t start = atomic_load_explicit(&shared->slots[i].addr, memory_order_acquire);
+        if (start && address >= start && address - start < shared->slot_bytes)
+            return &shared->slots[i];
+    }
+    return NULL;
+}
+
+struct shared_slot *shared_slot_at(const void *address) {
+    struct shared_slot *slot = NULL;
+    pthread_mutex_lock(&registry);
+    for (struct shared *shared = all; shared && !slot; shared = shared->next)
+        slot = slot_within(shared, (uintptr_t)address);
+    pthread_mutex_unlock(&registry);
+    return slot;
+}
+
 /* Addresses that cannot be covered again are lost, rather than others' pages reused. */
 static void unmap(struct shared_slot *slot) {
     uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_relaxed);

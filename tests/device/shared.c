@@ -166,6 +166,34 @@ static int use_the_lease_of_the_parent(void) {
     return bad;
 }
 
+static void a_lease_is_found_by_its_addresses(void **state) {
+    ebb_pool *pool = shared_pool(2), *other = shared_pool(1);
+    ebb_lease *leases[] = {opened(pool, 1000, 1), opened(pool, 50000, 2), opened(other, 9, 3)};
+    char *roots[3];
+    for (int i = 0; i < 3; i++) {
+        roots[i] = ebb_lease_root(leases[i], NULL);
+        assert_ptr_equal(ebb_lease_of(roots[i]), leases[i]);
+        assert_ptr_equal(ebb_lease_of(roots[i] + 8), leases[i]);
+        ebb_lease_drop(leases[i]);
+        ebb_lease_drop(leases[i]);
+    }
+    int local = 0;
+    assert_null(ebb_lease_of(&local));
+    assert_refused(ebb_last_error(), EBB_E_FOREIGN);
+    assert_null(ebb_lease_of(NULL));
+    fake_cuda_stall(true);
+    assert_int_equal(ebb_lease_guard(leases[0], 0, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        ebb_lease_drop(leases[i]);
+        assert_null(ebb_lease_of(roots[i])); /* dropped, or waiting for a device */
+    }
+    fake_cuda_stall(false);
+    fake_cuda_run();
+    pool_end(pool);
+    pool_end(other);
+    assert_driver_is_empty();
+}
+
 static void guards_are_refused_where_they_make_no_sense(void **state) {
     ebb_pool *pool = shared_pool(1);
     parents_lease = opened(pool, 1000, 1);
@@ -256,6 +284,7 @@ int main(void) {
         cmocka_unit_test(a_slot_that_was_trimmed_is_pinned_anew),
         cmocka_unit_test(a_slot_that_a_device_reads_is_not_used_again),
         cmocka_unit_test(a_guarded_slot_is_free_when_the_device_is_done),
+        cmocka_unit_test(a_lease_is_found_by_its_addresses),
         cmocka_unit_test(guards_are_refused_where_they_make_no_sense),
         cmocka_unit_test(workers_never_call_the_driver),
         cmocka_unit_test(each_call_that_fails_leaves_the_parcel_good),
