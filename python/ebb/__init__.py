@@ -21,6 +21,7 @@ What is refused raises ebb.Error, with the numbers. help(ebb.Region), help(ebb.C
 from ._ebb import Error, version as __version__
 from .current import current, empty, pack_sequence, pad_sequence, stack, zeros
 from .default_collate import default_collate
+from .guard import guard
 from .loader import Collate, Parcel, _beside, _open
 from .pool import Pool
 from .region import Region
@@ -28,7 +29,7 @@ from .step import step
 from .tensor import Tensor
 
 __all__ = ["Collate", "Error", "Parcel", "Pool", "Region", "Tensor", "collate", "current",
-           "default_collate", "empty", "from_dlpack", "pack_sequence", "pad_sequence", "stack",
+           "default_collate", "empty", "from_dlpack", "guard", "pack_sequence", "pad_sequence", "stack",
            "step", "zeros"]
 
 

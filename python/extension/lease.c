@@ -314,6 +314,32 @@ static PyObject *discard_parcel(PyObject *Py_UNUSED(module), PyObject *arguments
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(guard_doc,
+"guard_at(address, device, stream)\n--\n\n"
+"The lease that holds the address is not free before the stream has done what it was asked.\n"
+"Returns where what was sent begins and ends; None if the address is in no lease.");
+
+static PyObject *guard_at(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    PyObject *where, *handle;
+    int device;
+    if (!PyArg_ParseTuple(arguments, "OiO:guard_at", &where, &device, &handle))
+        return NULL;
+    const void *address = PyLong_AsVoidPtr(where);
+    void *stream = PyErr_Occurred() ? NULL : PyLong_AsVoidPtr(handle);
+    if (PyErr_Occurred())
+        return NULL;
+    ebb_lease *lease = ebb_lease_of(address);
+    if (!lease)
+        Py_RETURN_NONE;
+    uintptr_t start = (uintptr_t)ebb_lease_at(lease, 0, 0);
+    unsigned long long end = start + ebb_lease_bytes(lease);
+    int result = ebb_lease_guard(lease, device, stream);
+    PyObject *range = result == 0 ? Py_BuildValue("KK", (unsigned long long)start, end)
+                                  : error_raise();
+    ebb_lease_drop(lease);
+    return range;
+}
+
 /* ---- the functions of the module ---- */
 
 static PyMethodDef functions[] = {
@@ -321,6 +347,7 @@ static PyMethodDef functions[] = {
     {"_array_at", array_at, METH_VARARGS, "_array_at(number, dtype)\n--\n\nAn array of the batch."},
     {"open_parcel", open_parcel, METH_VARARGS, open_doc},
     {"discard_parcel", discard_parcel, METH_VARARGS, discard_doc},
+    {"guard_at", guard_at, METH_VARARGS, guard_doc},
     {NULL, NULL, 0, NULL}};
 
 int lease_add(PyObject *module) {

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""guard(): a batch whose region waits for a device that copies from it."""
+
+import collections.abc
+import sys
+
+from ._ebb import guard_at
+
+
+def _stream(stream, device):
+    """(number of the device, address of the stream); None: there is no device."""
+    if stream is None:
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.cuda.is_available():
+            return None
+        stream = torch.cuda.current_stream(device)
+    if isinstance(stream, int):
+        return device or 0, stream
+    if not hasattr(stream, "cuda_stream"):
+        raise TypeError(f"{stream!r} is neither a torch.cuda.Stream nor its address")
+    return stream.device.index, stream.cuda_stream
+
+
+def _children(value):
+    if isinstance(value, collections.abc.Mapping):
+        return value.values()
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return value
+    return getattr(value, "__dict__", {}).values()
+
+
+def _addresses(batch):
+    """Where the elements of all tensors and arrays in it are."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    seen, rest = {}, [batch]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, (str, bytes, int, float, type, type(None))) or id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if torch and isinstance(value, torch.Tensor):
+            if value.device.type != "cpu":
+                raise ValueError(f"a tensor on {value.device}: guard what was copied from, not the "
+                                 "copy")
+            if value.layout == torch.strided:
+                yield value.data_ptr()
+            elif value.layout == torch.sparse_coo:
+                rest += [value._indices(), value._values()]
+        elif numpy and isinstance(value, numpy.ndarray):
+            yield value.ctypes.data
+        rest.extend(_children(value))
+
+
+def guard(batch, stream=None, *, device=None):
+    """Keeps the region of a batch from being used again before a CUDA stream has come this far.
+
+        for images, labels in loader:               # ebb.Pool("shared+pinned")
+            x = images.to("cuda", non_blocking=True)
+            ebb.guard(images)                       # before `images` is dropped
+
+    batch   the batch, or any tensor or array of it, on the host; dicts, lists, tuples and objects
+            are looked through. One tensor of a batch guards all of it
+    stream  torch.cuda.Stream, or the address of one as an int (0: the default stream) with
+            `device`; None: torch's current stream of `device`, and nothing where there is no CUDA
+    device  its number; None: torch's current one, or 0
+
+    Returns how many batches were guarded; 0 says that none of it came through a pool. ebb.Error
+    EBB_E_BUSY if four other streams read the batch already, EBB_E_DEVICE if the driver refuses:
+    synchronise then.
+    """
+    place = _stream(stream, device)
+    ranges = []
+    for address in _addresses(batch) if place else ():
+        if address and not any(start <= address < end for start, end in ranges):
+            found = guard_at(address, *place)
+            if found:
+                ranges.append(found)
+    return len(ranges)
+
+
+guard.__module__ = "ebb"

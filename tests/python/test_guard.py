@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches that a device still copies from, by a driver in host memory (tests/fake_cuda)."""
+
+import ctypes
+import os
+import threading
+import types
+import unittest
+
+import ebb
+import numpy
+
+from test_region import Refused
+
+if "EBB_CUDA_LIBRARY" not in os.environ:
+    raise unittest.SkipTest("EBB_CUDA_LIBRARY does not name the fake driver")
+try:
+    import torch
+except ImportError:
+    torch = None
+
+BYTES = 100000
+driver = ctypes.CDLL(os.environ["EBB_CUDA_LIBRARY"])
+
+
+def call(name, *arguments):
+    code = getattr(driver, name)(*arguments)
+    assert code == 0, (name, code)
+
+
+class Device:
+    """Some bytes of device 0, which the fake driver fills when its default stream runs."""
+
+    def __init__(self):
+        self.context, self.address = ctypes.c_void_p(), ctypes.c_uint64()
+        call("cuInit", 0)
+        call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), 0)
+        call("cuCtxPushCurrent_v2", self.context)
+        call("cuMemAlloc_v2", ctypes.byref(self.address), ctypes.c_size_t(BYTES))
+
+    def copy(self, array):
+        call("cuMemcpyHtoDAsync_v2", self.address, ctypes.c_void_p(array.ctypes.data),
+             ctypes.c_size_t(BYTES), None)
+
+    def read(self):
+        got = numpy.zeros(BYTES, "u1")
+        driver.fake_cuda_run()
+        call("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(got.ctypes.data), self.address,
+             ctypes.c_size_t(BYTES), None)
+        driver.fake_cuda_run()
+        return got
+
+    def close(self):
+        call("cuMemFree_v2", self.address)
+        call("cuCtxPopCurrent_v2", ctypes.byref(self.context))
+        call("cuDevicePrimaryCtxRelease_v2", 0)
+
+
+def batch(pool, number):
+    return pool.send({"image": numpy.full(BYTES, number, "u1"), "label": [numpy.ones(3)]}).open()
+
+
+class Guard(Refused):
+    def setUp(self):
+        driver.fake_cuda_stall(True)
+
+    def tearDown(self):
+        driver.fake_cuda_stall(False)
+        driver.fake_cuda_run()
+
+    def arrives_whole(self, guarded):
+        """A batch is dropped while the device copies from it, and the next ones come."""
+        pool, device, whole = ebb.Pool("shared+pinned", slots=2), Device(), True
+        for number in range(1, 20):
+            got = batch(pool, number)
+            device.copy(got["image"])
+            if guarded:
+                self.assertEqual(ebb.guard(got, 0), 1)
+            del got
+            parcel = pool.send(numpy.full(BYTES, 100 + number, "u1"))  # in the other slot, if so
+            whole = whole and bool((device.read() == number).all())
+            del parcel
+        device.close()
+        return whole
+
+    def test_a_batch_that_a_device_reads_is_not_written_over(self):
+        self.assertTrue(self.arrives_whole(True))
+        self.assertFalse(self.arrives_whole(False), "or the test would show nothing")
+
+    def test_the_slot_is_free_when_the_stream_has_passed(self):
+        pool = ebb.Pool("shared+pinned", slots=1)
+        for part in (lambda got: got, lambda got: got["label"], lambda got: got["image"][5:9],
+                     lambda got: types.SimpleNamespace(inside=(1, "x", None, {2: got["image"]})),
+                     lambda got: [got, got, [got["label"]]]):
+            got = batch(pool, 7)
+            self.assertEqual(ebb.guard(part(got), 0), 1)
+            del got
+            self.assertRefused("EBB_E_SLOTS", pool.send, [1])
+            driver.fake_cuda_run()
+            self.assertEqual(pool.send([1]).open(), [1])
+
+    def test_each_batch_in_a_list_is_guarded_and_what_came_beside_is_not(self):
+        pool, other = ebb.Pool("shared+pinned"), ebb.Pool("shared")
+        batches = [batch(pool, 1), batch(other, 2), batch(pool, 3), numpy.zeros(9), "text"]
+        self.assertEqual(ebb.guard(batches, 0), 3)
+        batches.append(batches)  # a cycle
+        self.assertEqual(ebb.guard(batches, 0, device=1), 3)
+        with ebb.Region() as region:
+            mine = [region.zeros((9000,)).numpy(), numpy.zeros((0, 3)), 5, {}, object()]
+        self.assertEqual(ebb.guard(mine, 0), 0)
+
+    def test_what_cannot_be_guarded_says_why(self):
+        got = batch(ebb.Pool("shared+pinned"), 1)
+        self.assertRefused("EBB_E_DEVICE", ebb.guard, got, 0, device=9)
+        self.assertRaises(TypeError, ebb.guard, got, "default")
+        device, streams = Device(), [0]
+        for _ in range(3):
+            made = ctypes.c_void_p()
+            call("cuStreamCreate", ctypes.byref(made), 0)
+            streams.append(made.value)
+        for stream in streams:
+            self.assertEqual(ebb.guard(got, stream), 1)
+        self.assertRefused("EBB_E_BUSY", ebb.guard, got, 0, device=1)
+        driver.fake_cuda_run()
+        self.assertEqual(ebb.guard(got, 0, device=1), 1)
+        device.close()
+
+    def test_threads_guard_and_drop_at_once(self):
+        pool, wrong = ebb.Pool("shared+pinned", slots=64), []
+        driver.fake_cuda_stall(False)
+
+        def work(number):
+            for _ in range(200):
+                got = batch(pool, number)
+                if ebb.guard(got, 0) != 1 or not (got["image"] == number).all():
+                    wrong.append(number)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    @unittest.skipUnless(torch, "torch is missing")
+    def test_tensors_and_streams_of_torch(self):
+        pool = ebb.Pool("shared+pinned", slots=1)
+        sparse = torch.eye(300).to_sparse()
+        got = pool.send([torch.ones(5000), torch.nn.Parameter(torch.ones(5)), sparse]).open()
+        stream = types.SimpleNamespace(cuda_stream=0, device=types.SimpleNamespace(index=1))
+        for part in (got, got[0][3:], got[1], got[2]):
+            self.assertEqual(ebb.guard(part, stream), 1)
+        with self.assertRaises(ValueError) as caught:
+            ebb.guard([torch.ones(3, device="meta")], 0)
+        self.assertIn("meta", str(caught.exception))
+        if not torch.cuda.is_available():
+            self.assertEqual(ebb.guard(got), 0)  # nothing here can read it
+        del got, part
+        self.assertRefused("EBB_E_SLOTS", pool.send, [1])
+        driver.fake_cuda_run()
+        pool.send([1]).open()
+
+
+if __name__ == "__main__":
+    unittest.main()
