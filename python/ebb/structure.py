@@ -33,6 +33,14 @@ def _subclassed(cls, tensor, requires_grad, state):
     return made
 
 
+def _sparse(make, arguments):
+    """torch keeps what it makes of a pickle until it is validated, which only torch.load() does."""
+    from torch import _utils
+    made = make(*arguments)
+    _utils._validate_loaded_sparse_tensors()
+    return made
+
+
 def _reduce_other(tensor):
     """Tensors of torch that are more than their elements: typed, conjugated, requiring grad.
 
@@ -47,7 +55,11 @@ def _reduce_other(tensor):
         return _with_grad, (tensor.detach(),)
     if cls is torch.Tensor:  # torch's own way forgets that elements are negated
         lazy = tensor.layout == torch.strided and (tensor.is_conj() or tensor.is_neg())
-        return (_itself, (tensor.resolve_conj().resolve_neg(),)) if lazy else NotImplemented
+        if lazy:
+            return _itself, (tensor.resolve_conj().resolve_neg(),)
+        if tensor.layout == torch.strided:
+            return NotImplemented
+        return _sparse, tensor.__reduce_ex__(2)[:2]
     ours = all(getattr(cls, name, None) is getattr(torch.Tensor, name, None)
                for name in ("__reduce_ex__", "__reduce__"))
     wraps = cls.__dict__.get("__torch_dispatch__") or (

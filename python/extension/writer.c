@@ -129,10 +129,15 @@ static char *allocate(struct writer *self, size_t bytes) {
     return block;
 }
 
+/* Where tensors may begin: DLPack wants elements aligned. Arrays of other dtypes may be anywhere. */
+static bool is_aligned(const struct description *what) {
+    return !what->dtype.lanes || (uintptr_t)what->data % what->item_bytes == 0;
+}
+
 /* Elements that were made in the region, with ebb.empty() and its likes, are there already. */
 static bool is_born_here(const struct writer *self, const struct description *what) {
     ebb_region owner = ebb_region_of(what->data);
-    return owner.lane && owner.lane == self->region->handle.lane &&
+    return is_aligned(what) && owner.lane && owner.lane == self->region->handle.lane &&
            owner.generation == self->region->handle.generation && span_of(what) != 0;
 }
 
@@ -277,8 +282,13 @@ PyDoc_STRVAR(put_doc,
 
 static PyObject *writer_put(PyObject *object, PyObject *source) {
     Py_buffer view;
-    if (PyObject_GetBuffer(source, &view, PyBUF_CONTIG_RO) != 0)
-        return NULL;
+    if (PyObject_GetBuffer(source, &view, PyBUF_CONTIG_RO) != 0) {
+        if (!PyErr_ExceptionMatches(PyExc_BufferError) &&
+            !PyErr_ExceptionMatches(PyExc_ValueError)) /* numpy's */
+            return NULL;
+        PyErr_Clear(); /* not row-major: a part of the stream, as pickle does it */
+        Py_RETURN_TRUE;
+    }
     struct description what = {.data = view.buf, .dtype = {EBB_UINT, 8, 1}, .item_bytes = 1,
                                .read_only = view.readonly != 0, .contiguous = true, .ndim = 1,
                                .count = view.len, .shape = {view.len}};

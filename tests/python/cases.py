@@ -11,6 +11,7 @@ typed         boxes of a class of their own, named tuples, objects, arrays: thin
 
 import collections
 import dataclasses
+import pickle
 
 import numpy
 import torch
@@ -37,6 +38,16 @@ Pair = collections.namedtuple("Pair", "first second")
 class Note:
     text: str
     value: object
+
+
+class Buffered:
+    """Pickles as a buffer out of band, in whatever order its array is."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __reduce_ex__(self, protocol):
+        return bytes, (pickle.PickleBuffer(self.array),)
 
 
 class Data(torch.utils.data.Dataset):

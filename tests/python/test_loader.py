@@ -267,6 +267,31 @@ class Structure(Regions):
     def test_born_in_the_region_is_not_copied(self):
         seen = []
 
+    def test_sparse_tensors_are_not_kept(self):
+        """torch keeps what it unpickles of them until torch.load() looks at it."""
+        pool = ebb.Pool("shared", slots=2)
+        for number in range(1, 9):
+            for sparse in ((torch.eye(3) * number).to_sparse(), torch.eye(number).to_sparse_csr()):
+                got = pool.send(sparse).open()
+                self.assertEqual(got.layout, sparse.layout)
+                self.assertTrue(torch.equal(got.to_dense(), sparse.to_dense()))
+                del got
+
+    def test_buffers_out_of_band_may_lie_in_any_order(self):
+        for array in (numpy.arange(6.0).reshape(2, 3), numpy.asfortranarray(numpy.ones((2, 3)))):
+            got = ebb.Pool("shared").send(cases.Buffered(array)).open()
+            self.assertEqual(bytes(got), array.tobytes("A"))
+
+    def test_elements_that_are_not_aligned_are_copied_to_where_they_are(self):
+        def inner(samples):
+            bytes_there = ebb.empty((9001,), numpy.uint8)
+            bytes_there[:] = numpy.arange(9001) % 251
+            return (torch.frombuffer(memoryview(bytes_there), dtype=torch.float32, offset=1),
+                    bytes_there[3:-2].view("i4"))
+
+        for got, wanted in zip(ebb.Collate(ebb.Pool("shared"), inner)([None]), inner(None)):
+            same(got, wanted)
+
         def inner(samples):
             made = ebb.empty((1000, 10), torch.float32).fill_(3)
             seen.append(made.data_ptr())
