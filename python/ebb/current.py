@@ -25,11 +25,26 @@ def current():
 
 
 def enter(region):
-    return _current.set(region)
+    region._outer = _current.get()
+    _current.set(region)
 
 
-def leave(token):
-    _current.reset(token)
+def entered():
+    """All regions that were entered here and not left, the last one first, closed ones too."""
+    region = _current.get()
+    while region is not None:
+        yield region
+        region = region._outer
+
+
+def leave(region):
+    """Regions may be left in any order. One that was entered elsewhere is left there."""
+    outer, region._outer = region._outer, None
+    if _current.get() is region:
+        _current.set(outer)
+    for inner in entered():
+        if inner._outer is region:
+            inner._outer = outer
 
 
 def is_of_torch(dtype):

@@ -179,14 +179,14 @@ class Collate:
 
     def _make(self, samples, region):
         """inner(samples), with the region as the current one."""
-        token = enter(region)
+        enter(region)
         before = _hook().enter(region._handle) if self.allocate else None
         try:
             return self.inner(samples)
         finally:
             if before is not None:
                 _hook().enter(before)
-            leave(token)
+            leave(region)
 
     def _beside(self, batch):
         self.pool._count_fallback()

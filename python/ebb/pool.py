@@ -30,11 +30,12 @@ class Pool(_ebb.Pool):
     Pool.stats shows what it holds, and how many batches were sent, received, and went beside it.
     """
 
-    __slots__ = ("_key", "_wait", "__weakref__")
+    __slots__ = ("_key", "_wait", "_sites", "__weakref__")
 
     def __init__(self, kind="host", limit=0, *, wait=0.0, **others):
         self._key = os.urandom(8)
         self._wait = wait
+        self._sites = {}  # of steps; they end with the pool
         if "shared" in self.kind:
             _shared.insert(0, weakref.ref(self, _shared.remove))
 

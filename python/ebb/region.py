@@ -2,7 +2,7 @@
 """Class Region."""
 
 from . import _ebb
-from .current import enter, leave
+from .current import enter, entered, leave
 
 
 class Region(_ebb.Region):
@@ -23,14 +23,17 @@ class Region(_ebb.Region):
     One thread at a time may use a region and those below it.
     """
 
-    __slots__ = ("_token", "__weakref__")
+    __slots__ = ("_outer", "__weakref__")
 
     def __enter__(self):
-        self._token = enter(self)
+        self._handle  # a region that is closed says so
+        if any(region is self for region in entered()):
+            raise RuntimeError("the region was entered and is not left yet")
+        enter(self)
         return self
 
     def __exit__(self, *exception):
-        leave(self._token)
+        leave(self)
         self.close()
 
     def stack(self, tensors):

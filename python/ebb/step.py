@@ -2,18 +2,19 @@
 """step(): regions of a site, planned from the steps before."""
 
 import functools
+import inspect
 
 from . import _ebb
-from .current import current, enter, leave
+from .current import current, enter, entered, leave
 from .region import Region
 
-_sites = {}  # (name, pool, ring): a place of the program that is passed again and again
+_sites = {}  # (name, ring): a place of the program that is passed again and again
 
 
 class _StepRegion(Region):
     """The region of a step. It ends with the step."""
 
-    __slots__ = ("_end",)
+    __slots__ = ("_end", "_step")
 
     def close(self):
         end, self._end = getattr(self, "_end", None), None
@@ -50,10 +51,11 @@ class step:
     @property
     def site(self):
         """Where steps of this name learn; its `stats` say what."""
-        key = self._name, self._pool, self._ring
-        if key not in _sites:
-            _sites[key] = _ebb.Site(self._name, self._pool, self._ring)
-        return _sites[key]
+        key = self._name, self._ring
+        sites = _sites if self._pool is None else self._pool._sites
+        if key not in sites:
+            sites[key] = _ebb.Site(self._name, self._pool, self._ring)
+        return sites[key]
 
     def __enter__(self):
         site = self.site
@@ -62,16 +64,26 @@ class step:
             parent = current()
         region, token = site.begin(_StepRegion, parent, self._tag)
         region._end = functools.partial(site.end, token)
-        self._open.append((region, enter(region)))
+        region._step = self
+        self._open.append(region)
+        enter(region)
         return region
 
     def __exit__(self, *exception):
-        region, token = self._open.pop()
-        leave(token)
+        # One step may be open in several threads and tasks: it is this one's that ends.
+        here = (region for region in entered() if getattr(region, "_step", None) is self)
+        region = next(here, self._open[-1])
+        self._open.remove(region)
+        leave(region)
         if region.is_open:
             region.close()
 
     def __call__(self, function):
+        if (inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
+                or inspect.isasyncgenfunction(function)):
+            raise TypeError(f"{function.__name__}() goes on after it has returned: write `with "
+                            "ebb.step(...)` inside of it")
+
         @functools.wraps(function)
         def stepped(*arguments, **keywords):
             again = step(self._name, self._tag, pool=self._pool, parent=self._parent,

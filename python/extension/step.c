@@ -33,11 +33,19 @@ static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     return (PyObject *)self;
 }
 
+static int site_traverse(PyObject *object, visitproc visit, void *arg) {
+    const struct site *self = (struct site *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->pool);
+    return 0;
+}
+
 /* A site with a step that is open stays: the step's region says so when it is used. */
 static void site_dealloc(PyObject *object) {
     struct site *self = (struct site *)object;
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    PyObject_GC_UnTrack(object);
     ebb_site_destroy(self->site);
     Py_XDECREF(self->pool);
     release(object);
@@ -59,6 +67,8 @@ static PyObject *site_begin(PyObject *object, PyObject *arguments) {
         PyErr_SetString(PyExc_TypeError, "no class of regions");
         return NULL;
     }
+    if (self->pool != Py_None && !pool_of(self->pool))
+        return NULL;
     if (parent != Py_None) {
         const struct region *region = region_of(parent);
         if (!region)
@@ -117,13 +127,14 @@ PyDoc_STRVAR(site_doc,
 
 static PyType_Slot site_slots[] = {{Py_tp_new, site_new},
                                    {Py_tp_dealloc, site_dealloc},
+                                   {Py_tp_traverse, site_traverse},
                                    {Py_tp_doc, (void *)site_doc},
                                    {Py_tp_methods, site_methods},
                                    {Py_tp_getset, site_getters},
                                    {0, NULL}};
 
-static PyType_Spec site_spec = {"ebb._ebb.Site", sizeof(struct site), 0, Py_TPFLAGS_DEFAULT,
-                                site_slots};
+static PyType_Spec site_spec = {"ebb._ebb.Site", sizeof(struct site), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, site_slots};
 
 int step_add(PyObject *module) {
     PyObject *type = PyType_FromModuleAndSpec(module, &site_spec, NULL);

@@ -339,10 +339,10 @@ class Structure(Regions):
         from ebb.loader import _open_region
         pool = ebb.Pool("shared")
         region = _open_region(pool)
-        token = enter(region)
+        enter(region)
         batch = [ebb.empty((5000,), torch.float32), ebb.zeros((3,), numpy.float64),
                  ebb.pack_sequence([torch.ones(2000), torch.ones(300)])]
-        leave(token)
+        leave(region)
         before = region.stats["blocks"]
         batch.clear()
         self.assertEqual(region.exports, 0)

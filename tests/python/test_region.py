@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Regions, tensors and steps: what they hold, who shares it, and that late use is an error."""
 
+import asyncio
+import contextvars
 import gc
 import inspect
 import io
@@ -230,7 +232,7 @@ class Sequences(Refused):
             self.assertRefused("EBB_E_TOTAL_LENGTH", region.pad, sequences, total_length=3)
 
 
-class Steps(unittest.TestCase):
+class Steps(Refused):
     def test_steps_learn_and_nest(self):
         with ebb.Region() as run:
             for _ in range(10):
@@ -292,6 +294,63 @@ class Current(Refused):
 
 class Help(unittest.TestCase):
     def test_everything_public_is_explained(self):
+    def test_a_step_of_a_pool_that_was_closed(self):
+        pool = ebb.Pool()
+        step = ebb.step("closed", pool=pool)
+        with step as region:
+            region.zeros(5000)
+        pool.close()
+        self.assertRefused("EBB_E_STALE", step.__enter__)
+
+    def test_one_step_in_several_threads_and_tasks(self):
+        step, wrong = ebb.step("everywhere"), []
+        meet = threading.Barrier(3, timeout=20)
+
+        def work(number):
+            for _ in range(20):
+                meet.wait()
+                with step as region:
+                    meet.wait()
+                    if ebb.current() is not region or not region.is_open:
+                        wrong.append(number)
+                    meet.wait()
+                if region.is_open:
+                    wrong.append(number)
+
+        async def task(number):
+            for _ in range(5):
+                with step as region:
+                    await asyncio.sleep(0.001 * number)
+                    self.assertIs(ebb.current(), region)
+                self.assertFalse(region.is_open)
+
+        async def tasks():
+            await asyncio.gather(*(task(number) for number in range(4)))
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        asyncio.run(tasks())
+        self.assertIsNone(ebb.current())
+
+    def test_what_goes_on_after_it_returned_is_no_step(self):
+        async def task():
+            pass
+
+        async def stream():
+            yield
+
+        def generator():
+            yield
+
+        for function in (task, stream, generator):
+            with self.assertRaises(TypeError) as caught:
+                ebb.step("later")(function)
+            self.assertIn(function.__name__, str(caught.exception))
+
         self.assertGreater(len(ebb.__doc__), 500)
         for name in ebb.__all__:
             thing = getattr(ebb, name) if name != "collate" else ebb.Collate
@@ -312,6 +371,33 @@ class Help(unittest.TestCase):
                  if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
         named.update({node.target.id: None for node in stub.body
                       if isinstance(node, ast.AnnAssign)})
+    def test_regions_are_left_in_any_order(self):
+        with ebb.Region() as outer:
+            one, two = ebb.Region().__enter__(), ebb.Region().__enter__()
+            one.__exit__(None, None, None)
+            self.assertIs(ebb.current(), two)
+            two.__exit__(None, None, None)
+            self.assertIs(ebb.current(), outer)
+        self.assertIsNone(ebb.current())
+
+    def test_a_region_is_entered_once_and_open(self):
+        with ebb.Region() as region:
+            self.assertRaises(RuntimeError, region.__enter__)
+            self.assertIs(ebb.current(), region)
+        self.assertRefused("EBB_E_STALE", region.__enter__)
+        self.assertIsNone(ebb.current())
+
+    def test_a_region_that_is_left_elsewhere(self):
+        def generator():
+            with ebb.Region() as region:
+                yield region
+
+        made = generator()
+        region = contextvars.copy_context().run(next, made)
+        self.assertIsNone(ebb.current())
+        made.close()
+        self.assertFalse(region.is_open)
+
         self.assertLessEqual(set(ebb.__all__), set(named))
         for name, node in named.items():
             if not isinstance(node, ast.ClassDef) or name.startswith("_"):
