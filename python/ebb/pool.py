@@ -68,7 +68,7 @@ def shared_pools():
     """Those of this process that are alive, the newest first."""
     for reference in list(_shared):
         pool = reference()
-        if pool is not None:
+        if pool is not None and not pool._is_closed:
             yield pool
 
 

@@ -78,23 +78,26 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *key
                             "slots", "wait", "device", "descriptor", NULL};
     struct ebb_pool_options options = {.size = sizeof options};
     const char *kind = "host";
-    Py_ssize_t limit = 0, limit_used = 0, slot_bytes = 0;
+    Py_ssize_t limit = 0, limit_used = 0, slot_bytes = 0, slots = 0;
     double wait = 0;
     int keep_all = 0, descriptor = -1;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|s$nznpnIdii:Pool", words, &kind, &limit,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|s$nznpnndii:Pool", words, &kind, &limit,
                                      &options.name, &limit_used, &keep_all, &slot_bytes,
-                                     &options.slots, &wait, &options.device, &descriptor))
+                                     &slots, &wait, &options.device, &descriptor))
         return NULL;
     if (parse_kind(kind, &options.kind) != 0)
         return NULL;
-    if (limit < 0 || limit_used < 0 || slot_bytes < 0 || !(wait >= 0 && wait < 1e9)) {
-        PyErr_SetString(PyExc_ValueError, "limits, slot_bytes and wait are not negative");
+    if (limit < 0 || limit_used < 0 || slot_bytes < 0 || slots < 0 || slots > UINT32_MAX ||
+        !(wait >= 0 && wait < 1e9)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "limits, slot_bytes, slots and wait are not negative, nor beyond bounds");
         return NULL;
     }
     options.limit_reserved_bytes = (size_t)limit;
     options.limit_used_bytes = (size_t)limit_used;
     options.keep_all = keep_all != 0;
     options.slot_bytes = (size_t)slot_bytes;
+    options.slots = (uint32_t)slots;
     options.wait_ns = (uint64_t)(wait * 1e9);
     try_waiting();
     ebb_pool *pool = descriptor >= 0 ? ebb_pool_attach(descriptor, &options)
@@ -218,6 +221,10 @@ static PyObject *pool_kind(PyObject *object, void *Py_UNUSED(closure)) {
     return PyUnicode_FromString(*text ? text : "host");
 }
 
+static PyObject *pool_is_closed(PyObject *object, void *Py_UNUSED(closure)) {
+    return PyBool_FromLong(!((struct pool *)object)->pool);
+}
+
 PyDoc_STRVAR(count_doc,
 "_count_fallback()\n--\n\nNotes a batch that went another way than through the pool.");
 
@@ -253,6 +260,7 @@ static PyGetSetDef pool_getters[] = {
      "Counters as a dict: bytes of pages (reserved, owned, cached, held), of blocks (used, waste,\n"
      "pinned), regions, and of this process: batches sent, received, fallbacks.", NULL},
     {"kind", pool_kind, NULL, "What the pool was made as, such as 'shared'.", NULL},
+    {"_is_closed", pool_is_closed, NULL, "True after close().", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot pool_slots[] = {{Py_tp_new, pool_new},

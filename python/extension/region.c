@@ -47,16 +47,29 @@ static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         options.parent = above->handle;
     }
     ebb_region handle;
-    Py_BEGIN_ALLOW_THREADS /* it may wait for a slot that another thread gives back */
-    handle = ebb_region_open(&options);
-    Py_END_ALLOW_THREADS
+    if (options.parent.lane) { /* whose tensors any thread may end meanwhile, without the lock */
+        handle = ebb_region_open(&options);
+    } else {
+        Py_BEGIN_ALLOW_THREADS /* it may wait for a slot that another thread gives back */
+        handle = ebb_region_open(&options);
+        Py_END_ALLOW_THREADS
+    }
     return ebb_region_is_open(handle) ? region_wrap(type, handle, pool, parent) : error_raise();
+}
+
+static int region_traverse(PyObject *object, visitproc visit, void *arg) {
+    const struct region *self = (struct region *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->pool);
+    Py_VISIT(self->parent);
+    return 0;
 }
 
 static void region_dealloc(PyObject *object) {
     struct region *self = (struct region *)object;
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    PyObject_GC_UnTrack(object);
     if (self->handle.lane && ebb_region_is_open(self->handle))
         ebb_region_close(self->handle);
     Py_XDECREF(self->parent);
@@ -189,6 +202,8 @@ static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject 
     if (!self || !PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:promote", words, &list,
                                               &to))
         return NULL;
+    if (to == Py_None && self->parent == Py_None)
+        return error_raise_as(EBB_E_ARGUMENT, "promote: the region has no parent");
     struct region *target = region_of(to == Py_None ? self->parent : to);
     PyObject *tensors = !target ? NULL
                         : PyObject_IsInstance(list, tensor_type) == 1 ? PyTuple_Pack(1, list)
@@ -287,6 +302,7 @@ static PyMemberDef region_members[] = {
 
 static PyType_Slot region_slots[] = {{Py_tp_new, region_new},
                                      {Py_tp_dealloc, region_dealloc},
+                                     {Py_tp_traverse, region_traverse},
                                      {Py_tp_doc, (void *)region_doc},
                                      {Py_tp_methods, region_methods},
                                      {Py_tp_getset, region_getters},
@@ -294,7 +310,8 @@ static PyType_Slot region_slots[] = {{Py_tp_new, region_new},
                                      {0, NULL}};
 
 static PyType_Spec region_spec = {"ebb._ebb.Region", sizeof(struct region), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, region_slots};
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                                  region_slots};
 
 int region_add(PyObject *module) {
     region_type = PyType_FromModuleAndSpec(module, &region_spec, NULL);

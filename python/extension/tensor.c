@@ -93,10 +93,18 @@ struct ebb_tensor *tensor_of(PyObject *object) {
     return NULL;
 }
 
+static int tensor_traverse(PyObject *object, visitproc visit, void *arg) {
+    const struct tensor *self = (struct tensor *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT((PyObject *)self->region);
+    return 0;
+}
+
 static void tensor_dealloc(PyObject *object) {
     struct tensor *self = (struct tensor *)object;
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    PyObject_GC_UnTrack(object);
     if (is_live(self) && !self->region->keeps)
         ebb_object_end(self->tensor);
     Py_XDECREF((PyObject *)self->region);
@@ -294,6 +302,7 @@ static PyMemberDef tensor_members[] = {
     {NULL, 0, 0, 0, NULL}};
 
 static PyType_Slot tensor_slots[] = {{Py_tp_dealloc, tensor_dealloc},
+                                     {Py_tp_traverse, tensor_traverse},
                                      {Py_tp_doc, (void *)class_doc},
                                      {Py_tp_methods, tensor_methods},
                                      {Py_tp_getset, tensor_getters},
@@ -303,7 +312,7 @@ static PyType_Slot tensor_slots[] = {{Py_tp_dealloc, tensor_dealloc},
                                      {0, NULL}};
 
 static PyType_Spec tensor_spec = {"ebb._ebb.Tensor", sizeof(struct tensor), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE |
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
                                       Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                   tensor_slots};
 

@@ -155,6 +155,12 @@ class Messages(Regions):
         for forged in (b"", b"12345678", good[:-1], good + b"\1", bytes(len(good)),
                        b"x" * 60, good[:8] + b"\xff" * 40, good[:8] + b"\0\0\0\0"):
             with self.assertRaises((ebb.Error, LookupError)):
+    def test_a_pool_that_was_closed_is_not_asked(self):
+        pool, closed = ebb.Pool("shared"), ebb.Pool("shared")
+        message = pickle.dumps(pool.send([1]))
+        closed.close()
+        self.assertEqual(pickle.loads(message), [1])
+
                 ebb._open(forged)
         for place in range(len(good)):
             for bit in range(8):

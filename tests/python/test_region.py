@@ -8,6 +8,7 @@ import inspect
 import io
 import threading
 import unittest
+import weakref
 
 import ebb
 import numpy
@@ -106,6 +107,32 @@ class Lifetimes(Refused):
             for _ in range(1000):
                 region.empty((1000, 100))
             self.assertLess(region.stats["reserved"], 4_000_000)
+
+    def test_cycles_through_regions_are_collected(self):
+        class Holder(ebb.Region):
+            """A subclass has a __dict__, so what it holds may lead back to it."""
+
+        class Owner(ebb.Pool):
+            pass
+
+        owner = Owner()
+        region = owner.region = Holder(owner)
+        region.tensor_of_its_own = region.zeros(5000)
+        region.child = Holder(parent=region)
+        with ebb.step("a cycle", pool=owner) as owner.step:
+            pass
+        gone = [weakref.ref(thing) for thing in (owner, region, region.child)]
+        del owner, region
+        gc.collect()
+        self.assertEqual([reference() for reference in gone], [None] * 3)
+
+    def test_promotion_needs_a_parent(self):
+        with ebb.Region() as region:
+            self.assertRefused("EBB_E_ARGUMENT", region.promote, region.zeros(3))
+
+    def test_numbers_of_slots_beyond_bounds(self):
+        for wrong in (-1, (1 << 32) + 5):
+            self.assertRaises(ValueError, ebb.Pool, "shared", slots=wrong)
 
     def test_limits_are_errors_with_numbers(self):
         with ebb.Region(limit=100_000) as region:
@@ -267,33 +294,6 @@ class Steps(Refused):
         self.assertFalse(region.is_open)
         self.assertEqual(ebb.step("tests.closed").site.stats["steps"], 2)
 
-    def test_threads_have_currents_of_their_own(self):
-        seen = []
-        with ebb.Region():
-            thread = threading.Thread(target=lambda: seen.append(ebb.current()))
-            thread.start()
-            thread.join()
-        self.assertEqual(seen, [None])
-
-
-class Current(Refused):
-    def test_made_in_the_current_region_or_beside(self):
-        self.assertEqual(ebb.empty((3,), numpy.float64).shape, (3,))
-        with ebb.Region() as region:
-            array = ebb.zeros((2000,), numpy.dtype("int64"))
-            self.assertEqual(region.exports, 1)
-            self.assertEqual(array.sum(), 0)
-            stacked = ebb.stack([numpy.ones(2000), numpy.zeros(2000)])
-            self.assertEqual(region.exports, 2)
-        self.assertEqual(stacked.sum(), 2000)
-
-    def test_a_limit_of_the_users_is_an_error(self):
-        with ebb.Region(limit=10_000):
-            self.assertRefused("EBB_E_REGION_LIMIT", ebb.empty, (100_000,), numpy.float32)
-
-
-class Help(unittest.TestCase):
-    def test_everything_public_is_explained(self):
     def test_a_step_of_a_pool_that_was_closed(self):
         pool = ebb.Pool()
         step = ebb.step("closed", pool=pool)
@@ -351,26 +351,26 @@ class Help(unittest.TestCase):
                 ebb.step("later")(function)
             self.assertIn(function.__name__, str(caught.exception))
 
-        self.assertGreater(len(ebb.__doc__), 500)
-        for name in ebb.__all__:
-            thing = getattr(ebb, name) if name != "collate" else ebb.Collate
-            self.assertTrue(inspect.getdoc(thing), name)
-            self.assertEqual(getattr(thing, "__module__", "ebb"), "ebb" if isinstance(thing, type)
-                             else thing.__module__)
-            if not isinstance(thing, type):
-                continue
-            for member, value in inspect.getmembers(thing):
-                if not member.startswith("_") and not issubclass(thing, Exception):
-                    self.assertTrue(inspect.getdoc(value), f"{name}.{member}")
+    def test_threads_have_currents_of_their_own(self):
+        seen = []
+        with ebb.Region():
+            thread = threading.Thread(target=lambda: seen.append(ebb.current()))
+            thread.start()
+            thread.join()
+        self.assertEqual(seen, [None])
 
-    def test_stubs_name_what_is_there(self):
-        import ast
-        import pathlib
-        stub = ast.parse((pathlib.Path(ebb.__file__).parent / "__init__.pyi").read_text())
-        named = {node.name: node for node in stub.body
-                 if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-        named.update({node.target.id: None for node in stub.body
-                      if isinstance(node, ast.AnnAssign)})
+
+class Current(Refused):
+    def test_made_in_the_current_region_or_beside(self):
+        self.assertEqual(ebb.empty((3,), numpy.float64).shape, (3,))
+        with ebb.Region() as region:
+            array = ebb.zeros((2000,), numpy.dtype("int64"))
+            self.assertEqual(region.exports, 1)
+            self.assertEqual(array.sum(), 0)
+            stacked = ebb.stack([numpy.ones(2000), numpy.zeros(2000)])
+            self.assertEqual(region.exports, 2)
+        self.assertEqual(stacked.sum(), 2000)
+
     def test_regions_are_left_in_any_order(self):
         with ebb.Region() as outer:
             one, two = ebb.Region().__enter__(), ebb.Region().__enter__()
@@ -398,6 +398,33 @@ class Help(unittest.TestCase):
         made.close()
         self.assertFalse(region.is_open)
 
+    def test_a_limit_of_the_users_is_an_error(self):
+        with ebb.Region(limit=10_000):
+            self.assertRefused("EBB_E_REGION_LIMIT", ebb.empty, (100_000,), numpy.float32)
+
+
+class Help(unittest.TestCase):
+    def test_everything_public_is_explained(self):
+        self.assertGreater(len(ebb.__doc__), 500)
+        for name in ebb.__all__:
+            thing = getattr(ebb, name) if name != "collate" else ebb.Collate
+            self.assertTrue(inspect.getdoc(thing), name)
+            self.assertEqual(getattr(thing, "__module__", "ebb"), "ebb" if isinstance(thing, type)
+                             else thing.__module__)
+            if not isinstance(thing, type):
+                continue
+            for member, value in inspect.getmembers(thing):
+                if not member.startswith("_") and not issubclass(thing, Exception):
+                    self.assertTrue(inspect.getdoc(value), f"{name}.{member}")
+
+    def test_stubs_name_what_is_there(self):
+        import ast
+        import pathlib
+        stub = ast.parse((pathlib.Path(ebb.__file__).parent / "__init__.pyi").read_text())
+        named = {node.name: node for node in stub.body
+                 if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        named.update({node.target.id: None for node in stub.body
+                      if isinstance(node, ast.AnnAssign)})
         self.assertLessEqual(set(ebb.__all__), set(named))
         for name, node in named.items():
             if not isinstance(node, ast.ClassDef) or name.startswith("_"):
