@@ -57,7 +57,7 @@ class Parcel:
         return _open, (parcel,)
 
     def __del__(self):
-        parcel, self._bytes = self._bytes, None
+        parcel = getattr(self, "_bytes", None)  # a signal may have come before there was one
         if parcel is not None:
             discard_parcel(self._pool, parcel)
 
@@ -128,8 +128,17 @@ def send(pool, batch):
 
 
 def _is_in_worker():
+    """Whether a worker will send the batch: not so that of a loader inside of its dataset."""
     data = sys.modules.get("torch.utils.data")
-    return data is not None and data.get_worker_info() is not None
+    if data is None or data.get_worker_info() is None:
+        return False
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__")
+        if name == "torch.utils.data._utils.worker" or name == "torch.utils.data.dataloader":
+            return name != "torch.utils.data.dataloader"
+        frame = frame.f_back
+    return True
 
 
 def _hook():

@@ -65,7 +65,7 @@ def _attach(duplicate, wait, key):
 
 
 def shared_pools():
-    """Those of this process that are alive, the newest first."""
+    """Those of this process that are alive and not closed, the newest first."""
     for reference in list(_shared):
         pool = reference()
         if pool is not None and not pool._is_closed:

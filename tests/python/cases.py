@@ -124,6 +124,18 @@ INNER = {"a_u8": None, "a_f32": None, "b": listed, "b2": masked, "c": pack, "d":
 CASES = [case for case in INNER if case != "typed"]
 
 
+class Inner(torch.utils.data.IterableDataset):
+    """A dataset that has a loader of its own."""
+
+    def __init__(self, collate):
+        self.collate = collate
+
+    def __iter__(self):
+        for images, labels in torch.utils.data.DataLoader(Data("a_u8", 32), 8,
+                                                          collate_fn=self.collate):
+            yield images, labels.tolist()
+
+
 class Mixed(torch.utils.data.Dataset):
     """All cases in one dataset, so that one worker makes batches of each."""
 

@@ -97,6 +97,13 @@ class Same(Regions):
         for batch, wanted in zip(batches, expected("a_u8")):
             same(batch, wanted)
 
+    def test_a_loader_inside_of_a_worker(self):
+        collate = ebb.Collate(ebb.Pool("shared"), cases.as_they_are)
+        inner = cases.Inner(ebb.Collate(ebb.Pool("shared")))
+        batches = torch.utils.data.DataLoader(inner, 1, num_workers=1, collate_fn=collate)
+        wanted = [images[at:at + 8] for images, _ in expected("a_u8", 32) for at in (0, 8)]
+        same([images for [(images, _)] in batches], wanted)
+
     def test_workers_that_stay_for_epochs(self):
         pool = ebb.Pool("shared")
         batches = loader("b", pool, 2, persistent_workers=True)
@@ -148,6 +155,12 @@ class Messages(Regions):
         self.assertEqual(count, 114)
         self.assertLess(numbers[3], 1024 + 64 * count)
 
+    def test_a_pool_that_was_closed_is_not_asked(self):
+        pool, closed = ebb.Pool("shared"), ebb.Pool("shared")
+        message = pickle.dumps(pool.send([1]))
+        closed.close()
+        self.assertEqual(pickle.loads(message), [1])
+
     def test_forged_messages_are_refused(self):
         pool = ebb.Pool("shared")
         parcel = pool.send([torch.zeros(3)])
@@ -155,12 +168,6 @@ class Messages(Regions):
         for forged in (b"", b"12345678", good[:-1], good + b"\1", bytes(len(good)),
                        b"x" * 60, good[:8] + b"\xff" * 40, good[:8] + b"\0\0\0\0"):
             with self.assertRaises((ebb.Error, LookupError)):
-    def test_a_pool_that_was_closed_is_not_asked(self):
-        pool, closed = ebb.Pool("shared"), ebb.Pool("shared")
-        message = pickle.dumps(pool.send([1]))
-        closed.close()
-        self.assertEqual(pickle.loads(message), [1])
-
                 ebb._open(forged)
         for place in range(len(good)):
             for bit in range(8):
@@ -260,19 +267,6 @@ class Structure(Regions):
         masked = numpy.ma.array([1, 2, 3], mask=[0, 1, 0])
         self.assertEqual(pool.send(masked).open().tolist(), masked.tolist())
 
-    def test_results_can_be_written_and_saved_small(self):
-        import io
-        batch = ebb.Pool("shared").send([torch.zeros(10), torch.zeros(1 << 20),
-                                         numpy.zeros(10)]).open()
-        batch[0][3] = batch[2][3] = 7
-        file = io.BytesIO()
-        torch.save(batch[0], file)
-        self.assertLess(len(file.getvalue()), 4096)
-        self.assertEqual(batch[0].storage().size(), 10)
-
-    def test_born_in_the_region_is_not_copied(self):
-        seen = []
-
     def test_sparse_tensors_are_not_kept(self):
         """torch keeps what it unpickles of them until torch.load() looks at it."""
         pool = ebb.Pool("shared", slots=2)
@@ -297,6 +291,19 @@ class Structure(Regions):
 
         for got, wanted in zip(ebb.Collate(ebb.Pool("shared"), inner)([None]), inner(None)):
             same(got, wanted)
+
+    def test_results_can_be_written_and_saved_small(self):
+        import io
+        batch = ebb.Pool("shared").send([torch.zeros(10), torch.zeros(1 << 20),
+                                         numpy.zeros(10)]).open()
+        batch[0][3] = batch[2][3] = 7
+        file = io.BytesIO()
+        torch.save(batch[0], file)
+        self.assertLess(len(file.getvalue()), 4096)
+        self.assertEqual(batch[0].storage().size(), 10)
+
+    def test_born_in_the_region_is_not_copied(self):
+        seen = []
 
         def inner(samples):
             made = ebb.empty((1000, 10), torch.float32).fill_(3)
