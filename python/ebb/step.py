@@ -71,8 +71,11 @@ class step:
 
     def __exit__(self, *exception):
         # One step may be open in several threads and tasks: it is this one's that ends.
-        here = (region for region in entered() if getattr(region, "_step", None) is self)
-        region = next(here, self._open[-1])
+        region = self._open[-1]
+        for here in entered():
+            if getattr(here, "_step", None) is self:
+                region = here
+                break
         self._open.remove(region)
         leave(region)
         if region.is_open:

@@ -282,17 +282,22 @@ static struct ebb_tensor *import_torch(struct region *region, PyObject *object,
     return good > 0 ? lend(region, object, &what, mode) : NULL;
 }
 
+/* As PyObject_IsInstance(), and 0 if there is no such class. */
+static int is_of(PyObject *object, PyObject *class) {
+    return class ? PyObject_IsInstance(object, class) : 0;
+}
+
 static struct ebb_tensor *import(struct region *region, PyObject *object,
                                  enum ebb_exchange_mode mode) {
     struct description what;
-    int good = 0;
     if (library_find() != 0)
         return NULL;
     if (PyCapsule_CheckExact(object))
         return import_capsule(region, object, mode);
-    if (torch_names.tensor && PyObject_IsInstance(object, torch_names.tensor) == 1)
+    int good = is_of(object, torch_names.tensor);
+    if (good > 0)
         return import_torch(region, object, mode);
-    if (numpy_array && PyObject_IsInstance(object, numpy_array) == 1)
+    if (good == 0 && (good = is_of(object, numpy_array)) > 0)
         good = library_describe_numpy(object, &what);
     if (good < 0)
         return NULL;
@@ -319,8 +324,9 @@ PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keyword
 
 struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object) {
     struct ebb_tensor *tensor;
-    if (PyObject_IsInstance(object, tensor_type) != 1)
-        return import(region, object, EBB_EXCHANGE_IF_NEEDED);
+    int is_ours = PyObject_IsInstance(object, tensor_type);
+    if (is_ours != 1)
+        return is_ours == 0 ? import(region, object, EBB_EXCHANGE_IF_NEEDED) : NULL;
     if (!(tensor = tensor_of(object)))
         return NULL;
     /* A second head, so that ending it leaves the caller's alone; its storage is below or ours. */

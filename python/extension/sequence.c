@@ -17,7 +17,13 @@ static void give_back(struct inputs *inputs) {
     PyMem_Free(inputs->tensors);
 }
 
+/* Objects are asked for their elements, and may do anything then, such as close the region. */
+static bool is_as_it_was(const struct region *region, uint64_t epoch) {
+    return region->epoch == epoch && ebb_region_is_open(region->handle);
+}
+
 static int borrow(struct region *region, PyObject *sequence, struct inputs *inputs) {
+    uint64_t epoch = region->epoch;
     PyObject *list = PySequence_List(sequence);
     Py_ssize_t count = list ? PyList_Size(list) : 0;
     *inputs = (struct inputs){PyMem_Malloc((size_t)(count + 1) * sizeof *inputs->tensors), 0};
@@ -28,8 +34,13 @@ static int borrow(struct region *region, PyObject *sequence, struct inputs *inpu
         inputs->tensors[inputs->count++] = tensor;
     }
     Py_XDECREF(list);
-    if (list && inputs->tensors && inputs->count == (size_t)count)
+    if (!is_as_it_was(region, epoch)) { /* and the heads with it */
+        inputs->count = 0;
+        if (!PyErr_Occurred())
+            error_raise_as(EBB_E_STALE, "the region was closed or reset by what was put into it");
+    } else if (list && inputs->tensors && inputs->count == (size_t)count) {
         return 0;
+    }
     give_back(inputs);
     if (!PyErr_Occurred())
         PyErr_NoMemory();

@@ -185,9 +185,11 @@ static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
         managed = ebb_tensor_export(tensor, EBB_EXCHANGE_COPY);
     struct buffer *buffer = managed ? PyMem_Malloc(sizeof *buffer) : NULL;
     if (!buffer) {
-        if (managed)
-            managed->deleter(managed);
-        return refuse_view(view, managed ? "no memory" : ebb_last_error_text());
+        if (!managed)
+            return refuse_view(view, ebb_last_error_text());
+        managed->deleter(managed);
+        PyErr_NoMemory();
+        return refuse_view(view, NULL);
     }
     buffer->managed = managed;
     fill_view(view, buffer, tensor, flags);
@@ -264,6 +266,8 @@ static PyObject *tensor_copy(PyObject *object, PyObject *source) {
     struct ebb_tensor *read = tensor ? exchange_borrow(((struct tensor *)object)->region, source)
                                      : NULL;
     if (!read)
+        return NULL;
+    if (!(tensor = tensor_of(object))) /* the source has ended it, and `read`, when it was asked */
         return NULL;
     int result = ebb_tensor_copy(tensor, read);
     if (result != 0)

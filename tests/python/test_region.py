@@ -126,6 +126,29 @@ class Lifetimes(Refused):
         gc.collect()
         self.assertEqual([reference() for reference in gone], [None] * 3)
 
+    def test_what_is_asked_for_its_elements_may_end_the_region(self):
+        class Hostile:
+            def __init__(self, act):
+                self.act = act
+
+            def __dlpack__(self, **options):
+                self.act()
+                return numpy.ones(5000, "f4").__dlpack__()
+
+        for act in ("reset", "close"):
+            region = ebb.Region()
+            there = region.zeros(5000)
+            self.assertRefused("EBB_E_STALE", there.copy_, Hostile(getattr(region, act)))
+            region = ebb.Region()
+            parts = [region.zeros(5000), Hostile(getattr(region, act))]
+            self.assertRefused("EBB_E_STALE", region.stack, parts)
+            self.assertRefused("EBB_E_STALE", region.pack, parts)
+        parent = ebb.Region()
+        region = ebb.Region(parent=parent)
+        there = region.zeros(5000)
+        there.copy_(Hostile(lambda: region.promote(there)))
+        self.assertTrue((there.numpy() == 1).all())
+
     def test_promotion_needs_a_parent(self):
         with ebb.Region() as region:
             self.assertRefused("EBB_E_ARGUMENT", region.promote, region.zeros(3))
