@@ -29,8 +29,8 @@ from .step import step
 from .tensor import Tensor
 
 __all__ = ["Collate", "Error", "Parcel", "Pool", "Region", "Tensor", "collate", "current",
-           "default_collate", "empty", "from_dlpack", "guard", "pack_sequence", "pad_sequence", "stack",
-           "step", "zeros"]
+           "default_collate", "empty", "from_dlpack", "guard", "pack_sequence", "pad_sequence",
+           "stack", "step", "zeros"]
 
 
 def from_dlpack(source, *, copy=None):

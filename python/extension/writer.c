@@ -129,7 +129,7 @@ static char *allocate(struct writer *self, size_t bytes) {
     return block;
 }
 
-/* Where tensors may begin: DLPack wants elements aligned. Arrays of other dtypes may be anywhere. */
+/* Where tensors may begin: DLPack wants elements aligned. Arrays of other dtypes begin anywhere. */
 static bool is_aligned(const struct description *what) {
     return !what->dtype.lanes || (uintptr_t)what->data % what->item_bytes == 0;
 }
