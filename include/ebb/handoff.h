@@ -76,8 +76,8 @@ struct ebb_parcel {
  * whoever opens the parcel. `root`: a live block of the region or of a child, where the receiver
  * starts to read; NULL: none. 0, or EBB_E_CLEANUP if a cleanup failed (closed and sent all the
  * same; if a cleanup exported from it: EBB_E_BUSY, closed and not sent), or an error, and the
- * region is open still: EBB_E_STALE (also: opened before a fork, or its slot was taken away; if that
- * happens in the middle of the call, it is closed), EBB_E_KIND (not in a shared pool),
+ * region is open still: EBB_E_STALE (also: opened before a fork, or its slot was taken away; if
+ * that happens in the middle of the call, it is closed), EBB_E_KIND (not in a shared pool),
  * EBB_E_ARGUMENT (not a root; parcel NULL), EBB_E_BUSY (exports are out; a cleanup runs),
  * EBB_E_FOREIGN and others of ebb_region_release() for `root`.
  */

@@ -125,8 +125,9 @@ EBB_API size_t ebb_pool_trim_within(ebb_pool *pool, size_t target_bytes, uint64_
 
 /*
  * Changes the limit on reserved bytes; 0: none. A limit below what is held now refuses only new
- * pages. Of a shared pool: for root regions that are opened from now on. (The limit on used bytes is fixed when the pool is created, since it shuts the inline
- * path of its regions.) Errors: EBB_E_ARGUMENT.
+ * pages. Of a shared pool: for root regions that are opened from now on. (The limit on used bytes
+ * is fixed when the pool is created, since it shuts the inline path of its regions.) Errors:
+ * EBB_E_ARGUMENT.
  */
 EBB_API int ebb_pool_set_reserved_limit(ebb_pool *pool, size_t bytes);
 
