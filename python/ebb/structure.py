@@ -6,6 +6,7 @@ so are the buffers of whatever else speaks protocol 5. Everything else is pickle
 whatever can be pickled comes back as itself.
 """
 
+import copyreg
 import io
 import pickle
 
@@ -24,12 +25,14 @@ def _itself(tensor):
     return tensor
 
 
-def _subclassed(cls, tensor, requires_grad, state):
+def _subclassed(cls, tensor, requires_grad, state, slots):
     made = tensor.as_subclass(cls)
     if requires_grad:
         made.requires_grad_(True)
     if state:
         made.__dict__.update(state)
+    for name, value in slots.items():
+        setattr(made, name, value)
     return made
 
 
@@ -57,6 +60,8 @@ def _reduce_other(tensor):
         lazy = tensor.layout == torch.strided and (tensor.is_conj() or tensor.is_neg())
         if lazy:
             return _itself, (tensor.resolve_conj().resolve_neg(),)
+        if tensor.layout == torch.strided and tensor.is_cpu and tensor._is_zerotensor():
+            return _itself, (tensor.clone(),)  # zeros that lie nowhere
         if tensor.layout == torch.strided:
             return NotImplemented
         return _sparse, tensor.__reduce_ex__(2)[:2]
@@ -69,7 +74,9 @@ def _reduce_other(tensor):
         return NotImplemented
     with torch._C.DisableTorchFunction():
         plain = torch.Tensor.as_subclass(tensor.detach(), torch.Tensor)
-    return _subclassed, (cls, plain, tensor.requires_grad, tensor.__dict__ or None)
+    slots = {name: getattr(tensor, name) for name in copyreg._slotnames(cls)
+             if hasattr(tensor, name)}
+    return _subclassed, (cls, plain, tensor.requires_grad, tensor.__dict__ or None, slots)
 
 
 def write(region, batch):

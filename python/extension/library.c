@@ -139,7 +139,9 @@ static int torch_data(PyObject *tensor, struct description *to) {
         return -1;
     to->data = PyLong_AsVoidPtr(address);
     Py_DECREF(address);
-    return PyErr_Occurred() ? -1 : 1;
+    if (PyErr_Occurred())
+        return -1;
+    return to->data || to->count == 0; /* torch has zeros that lie nowhere */
 }
 
 int library_describe_torch(PyObject *tensor, struct description *to) {

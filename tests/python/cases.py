@@ -31,6 +31,12 @@ class Boxes(torch.Tensor):
         return boxes
 
 
+class Marked(torch.Tensor):
+    """A subclass with a slot beside its __dict__."""
+
+    __slots__ = ("mark",)
+
+
 Pair = collections.namedtuple("Pair", "first second")
 
 

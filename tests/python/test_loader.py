@@ -267,6 +267,18 @@ class Structure(Regions):
         masked = numpy.ma.array([1, 2, 3], mask=[0, 1, 0])
         self.assertEqual(pool.send(masked).open().tolist(), masked.tolist())
 
+    def test_slots_of_subclasses_and_zeros_that_lie_nowhere(self):
+        pool = ebb.Pool("shared")
+        marked = torch.ones(3).as_subclass(cases.Marked)
+        marked.mark, marked.note = 5, "six"
+        got = pool.send([marked, torch.ones(3).as_subclass(cases.Marked)]).open()
+        self.assertEqual((got[0].mark, got[0].note), (5, "six"))
+        self.assertFalse(hasattr(got[1], "mark"))
+        nowhere = torch._efficientzerotensor(3000)
+        self.assertTrue(torch.equal(pool.send(nowhere).open(), torch.zeros(3000)))
+        with ebb.Region() as region:
+            self.assertRaises(TypeError, region.tensor, nowhere)
+
     def test_sparse_tensors_are_not_kept(self):
         """torch keeps what it unpickles of them until torch.load() looks at it."""
         pool = ebb.Pool("shared", slots=2)
