@@ -39,8 +39,8 @@ class step:
         def evaluate(model, batch):     # ebb.current() is the step's region
             ...
 
-    What goes on after it has returned, a generator or a coroutine, is no function for the decorator:
-    it has its `with` inside.
+    What goes on after it has returned, a generator or a coroutine, is no function for the
+    decorator: it has its `with` inside.
 
     tag     what kind of step it is; kinds are planned apart (a padded length, say)
     parent  the region above; None: the current one, if there is one

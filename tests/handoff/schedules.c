@@ -61,12 +61,13 @@ static int work(ebb_pool *pool, int queue, unsigned number) {
 /* The queue has a message, or all workers are gone, when the explorer answers. */
 static int train(ebb_pool *pool, int queue) {
     struct message message;
-    for (ask(WANTS); read(queue, &message, sizeof message) == sizeof message; ask(WANTS)) {
+    const ssize_t whole = sizeof message;
+    for (ask(WANTS); read(queue, &message, sizeof message) == whole; ask(WANTS)) {
         ebb_lease *lease = ebb_parcel_open(pool, &message.parcel);
         if (!lease && ebb_last_error() != EBB_E_STALE)
             return EXIT_WRONG;
         ask(lease ? HAS : STALE);
-        if (write(asks, &message.sender, sizeof message.sender) != sizeof message.sender)
+        if (!write_all(asks, &message.sender, sizeof message.sender))
             return EXIT_WRONG;
         if (lease && !lease_holds(lease, BATCH_BYTES, message.sender))
             return EXIT_WRONG;
@@ -262,7 +263,7 @@ static void explore(unsigned preemptions, unsigned kills) {
         assert_states(pool, 0, 0, 0);
         ebb_pool_trim(pool, 0); /* all runs begin alike */
     } while (advance(explorer));
-    print_message("%u runs: %u batches opened, %u stale, %u kills\n", explorer->runs,
+    print_message("# %u runs: %u batches opened, %u stale, %u kills\n", explorer->runs,
                   explorer->opened, explorer->stale, explorer->killed);
     assert_true(explorer->runs > 100 && explorer->opened > explorer->runs / 2);
     assert_true(!explorer->kills_most || explorer->stale);

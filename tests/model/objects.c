@@ -188,7 +188,8 @@ static void play_seeds(unsigned how) {
             (unsigned long long)hits, (unsigned long long)tenured,
             (unsigned long long)tenured_wrong);
     assert_true((hits > 0) == ((how & PLANNED) != 0) || only_one);
-    assert_true((tenured && tenured_wrong) == ((how & PLANNED) != 0) || only_one);
+    assert_true((tenured > 0) == ((how & PLANNED) != 0) || only_one);
+    assert_true(tenured_wrong || how != PLANNED || only_one); /* some, where nothing fails */
 }
 
 static void random_objects_match_the_shadow(void **state) {
