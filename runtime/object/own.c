@@ -178,7 +178,7 @@ int ebb_objects_close_keeping(ebb_region from, ebb_region to, void **objects, si
         left += ending_objects(at, source);
     size_t pinned = target->pinned;
     result = ebb_region_close(from);
-    paid.pinned_bytes += target->pinned - pinned;
+    promoted_add_pinned(&paid, target, pinned);
     promoted_add(cost, &paid);
     if (ended)
         *ended = left;

@@ -541,7 +541,7 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
     if (lost_blocks)
         *lost_blocks = alive - promotion.cost.copied_blocks;
     region_close(promotion.source, &closed);
-    promotion.cost.pinned_bytes += promotion.target->pinned - pinned;
+    promoted_add_pinned(&promotion.cost, promotion.target, pinned);
     promoted_add(cost, &promotion.cost);
     return region_closed(&closed);
 }

@@ -348,6 +348,15 @@ static inline void remote_look(struct region *region) {
 /* Adds what a promotion cost; `cost` may be NULL. */
 void promoted_add(struct ebb_promoted *cost, const struct ebb_promoted *more);
 
+/* Adds what the close of a source pinned in the target, which had `before`. What ended there with
+ * the source (born for it, and not promoted) may have been pinned: that was not for this promotion,
+ * and the least that it pinned is nothing. */
+static inline void promoted_add_pinned(struct ebb_promoted *cost, const struct region *target,
+                                       size_t before) {
+    if (target->pinned > before)
+        cost->pinned_bytes += target->pinned - before;
+}
+
 /* A mode beside those of ebb/promote.h: by copy, even if the block was born in the target, since it
  * stays what it was for others. */
 #define PROMOTE_APART (EBB_PROMOTE_RELINK + 1)

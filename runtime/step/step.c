@@ -192,7 +192,7 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
     if (lost_blocks)
         *lost_blocks = alive - spent.copied_blocks;
     result = retire(lane, &ended);
-    spent.pinned_bytes += keeper->pinned - pinned;
+    promoted_add_pinned(&spent, keeper, pinned);
     promoted_add(cost, &spent);
     return result;
 }

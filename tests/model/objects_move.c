@@ -281,6 +281,7 @@ static void promote(struct scene *scene, struct promotion it) {
                                          &cost);
         if (scene_went(scene, result, expected) && it.source != it.target) {
             promoted(scene, &it, &plan);
+            SCENE_DEMAND(scene, cost.pinned_bytes < (uint64_t)1 << 40);
             SCENE_DEMAND(scene, !it.closes || ended == close_and_count(scene, it.source));
         }
     }
