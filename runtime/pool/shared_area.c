@@ -60,6 +60,9 @@ static int choose_sizes(struct sizes *sizes, const struct ebb_pool_options *opti
         !measure(sizes, slots, slot_bytes))
         return error_set(EBB_E_SIZE, "%u slots of %zu bytes: more than %u, or than a file has",
                          slots, slot_bytes, SHARED_SLOTS_MOST);
+    if (slot_bytes > range.bytes)
+        return error_set(EBB_E_SIZE, "slots of %zu bytes: %zu bytes of addresses are there",
+                         slot_bytes, range.bytes);
     return 0;
 }
 

@@ -342,6 +342,8 @@ static void other_files_are_not_attached(void **state) {
     assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slots = 5000), EBB_E_SIZE);
     assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slot_bytes = SIZE_MAX), EBB_E_SIZE);
     assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slot_bytes = SIZE_MAX / 256), EBB_E_SIZE);
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = (size_t)2 << 40),
+                    EBB_E_SIZE); /* more than all addresses of ebb */
 }
 
 int main(void) {
