@@ -98,8 +98,6 @@ static void prune_overdue(struct track *track) {
 
 void track_release(struct track *track, struct track_slot *slot) {
     uintptr_t addr = slot->addr;
-    uint32_t id = (uint32_t)(slot - track->slots);
-    track->seen.out_of_order += track->plan->order[track->passed] != id;
     if (track->coarse)
         track_look(track);
     else if (track_may_peak(track))

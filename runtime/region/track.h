@@ -68,7 +68,6 @@ struct track_seen {
     uint64_t missed, missed_bytes; /* all others, while there was a plan */
     uint64_t grown, grown_bytes;  /* of these: the slot was too small */
     uint64_t strange;             /* of these: for another reason, or beyond the last slot */
-    uint64_t out_of_order;        /* releases that were not the expected one */
     uint64_t escaped, escaped_bytes; /* survivors that were served in the arena, so copied */
     uint64_t tenured_right, tenured_right_bytes, tenured_wrong, tenured_wrong_bytes;
     uint32_t jumps;               /* confirmed by keys */
