@@ -41,9 +41,10 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=0)
     chosen = parser.parse_args()
     chosen.methods, chosen.cases = chosen.methods.split(","), chosen.cases.split(",")
-    for name in chosen.methods + chosen.cases:
-        if name not in METHODS and name not in BATCHES:
-            parser.error(f"no such method or case: {name}")
+    strange = [name for name in chosen.methods if name not in METHODS] + \
+        [name for name in chosen.cases if name not in BATCHES]
+    if strange:
+        parser.error(f"no such method or case: {', '.join(strange)}")
     chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
     return chosen
 

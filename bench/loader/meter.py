@@ -6,16 +6,14 @@ import pathlib
 
 
 def cpu_ns(pid):
-    """Time on a processor of all threads of the process, those that ended included."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[11]) + int(fields[12])
+    """Time on a processor of all threads that the process has."""
     total = 0
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         try:
             total += int((task / "schedstat").read_text().split()[0])
         except (FileNotFoundError, ProcessLookupError):
-            pass
-    return max(total, ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK") if total == 0 else total)
+            pass  # it has ended
+    return total
 
 
 def faults(pid):

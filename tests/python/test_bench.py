@@ -36,7 +36,7 @@ class LoaderTest(unittest.TestCase):
         self.assertEqual(ebbs["fds_per_batch"], 0)
 
     def test_unknown_names_are_refused(self):
-        for words in (["--cases", "nothing"], ["--methods", "magic"]):
+        for words in (["--cases", "nothing"], ["--methods", "magic"], ["--methods", "tiny"]):
             done = run("--quick", *words)
             self.assertEqual(done.returncode, 2)
             self.assertIn("no such", done.stderr)
