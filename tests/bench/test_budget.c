@@ -11,41 +11,14 @@
 #include <cmocka.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
+#include "program.h"
 #include "trace_scratch.h"
-
-static char said[1 << 14];
-
-// Runs ebb-budget; what it said is in `said`. The exit code.
-static int budget(const char *arguments)
-{
-    char command[4096];
-    FILE *pipe;
-    int status;
-
-    snprintf(command, sizeof command, "%s %s 2>&1", getenv("EBB_BUDGET"), arguments);
-    pipe = popen(command, "r");
-    assert_non_null(pipe);
-    said[fread(said, 1, sizeof said - 1, pipe)] = '\0';
-    status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
-static int budget_scratch(const char *options)
-{
-    char arguments[2048];
-
-    snprintf(arguments, sizeof arguments, "%s %s", options, scratch_path());
-    return budget(arguments);
-}
 
 static void expect(int code, const char *options, const char *words)
 {
-    int got = budget_scratch(options);
+    int got = run_on_scratch("EBB_BUDGET", options);
 
     if (got != code || !strstr(said, words))
         print_error("%s: exit code %d, said: %s\n", options, got, said);
@@ -139,7 +112,7 @@ static void bad_input_is_refused_and_the_other_traces_are_still_checked(void **s
     (void)state;
     write_steps(2, -1);
     snprintf(arguments, sizeof arguments, "--bytes 599 /nowhere/at.all %s", scratch_path());
-    assert_int_equal(budget(arguments), 2);
+    assert_int_equal(run_program("EBB_BUDGET", arguments), 2);
     assert_non_null(strstr(said, "TRACE_ERROR_OPEN"));
     assert_non_null(strstr(said, ": 4 steps, 2 over the budget\n"));
     write_bytes(MAGIC "a 1 C\n", strlen(MAGIC "a 1 C\n"));
@@ -154,8 +127,8 @@ static void arguments_that_make_no_sense_are_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        assert_int_equal(budget(wrong[i]), 2);
-    assert_int_equal(budget("--help"), 0);
+        assert_int_equal(run_program("EBB_BUDGET", wrong[i]), 2);
+    assert_int_equal(run_program("EBB_BUDGET", "--help"), 0);
     assert_non_null(strstr(said, "--promoted N"));
 }
 

@@ -14,9 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "instance.h"
+#include "program.h"
 #include "trace_scratch.h"
 
 #define HEAD "id,lower,upper,size\n"
@@ -212,42 +212,16 @@ static void made_up_steps_are_about_as_large_as_asked(void **state)
 
 // ---- the program
 
-static char said[1 << 14];
-
-// Runs ebb-plan; what it said is in `said`. The exit code.
-static int plan(const char *arguments)
-{
-    char command[4096];
-    FILE *pipe;
-    int status;
-
-    snprintf(command, sizeof command, "%s %s 2>&1", getenv("EBB_PLAN"), arguments);
-    pipe = popen(command, "r");
-    assert_non_null(pipe);
-    said[fread(said, 1, sizeof said - 1, pipe)] = '\0';
-    status = pclose(pipe);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
-static int plan_scratch(const char *options)
-{
-    char arguments[2048];
-
-    snprintf(arguments, sizeof arguments, "%s %s", options, scratch_path());
-    return plan(arguments);
-}
-
 static void a_capacity_is_kept_or_missed_with_the_numbers(void **state)
 {
     const char *list = HEAD "0,0,2,100\n1,1,3,50\n2,2,3,60\n";
 
     (void)state;
     write_bytes(list, strlen(list));
-    assert_int_equal(plan_scratch("--capacity 150"), 0);
-    assert_int_equal(plan_scratch("--capacity 149"), 1);
+    assert_int_equal(run_on_scratch("EBB_PLAN", "--capacity 150"), 0);
+    assert_int_equal(run_on_scratch("EBB_PLAN", "--capacity 149"), 1);
     assert_non_null(strstr(said, "needs 150 bytes, 1 above the capacity of 149"));
-    assert_int_equal(plan_scratch("--tsv"), 0);
+    assert_int_equal(run_on_scratch("EBB_PLAN", "--tsv"), 0);
     assert_non_null(strstr(said, "\tebb\tmax_live_bytes\t150\n"));
     assert_non_null(strstr(said, "\tebb\theight_bytes\t150\n"));
 }
@@ -260,12 +234,12 @@ static void each_file_is_planned_and_the_worst_code_counts(void **state)
     (void)state;
     write_bytes(list, strlen(list));
     snprintf(arguments, sizeof arguments, "--tsv /nowhere/at.all %s", scratch_path());
-    assert_int_equal(plan(arguments), 2);
+    assert_int_equal(run_program("EBB_PLAN", arguments), 2);
     assert_non_null(strstr(said, "INSTANCE_ERROR_FILE: cannot open"));
     assert_non_null(strstr(said, "\theight_bytes\t100\n"));
     list = "0,0,2,9223372036854775807\n0,0,2,1\n";
     write_bytes(list, strlen(list));
-    assert_int_equal(plan_scratch(""), 2);
+    assert_int_equal(run_on_scratch("EBB_PLAN", ""), 2);
     assert_non_null(strstr(said, "EBB_E_SIZE: more than 9223372036854775807 bytes are alive"));
 }
 
@@ -278,8 +252,8 @@ static void arguments_that_make_no_sense_are_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        assert_int_equal(plan(wrong[i]), 2);
-    assert_int_equal(plan("--help"), 0);
+        assert_int_equal(run_program("EBB_PLAN", wrong[i]), 2);
+    assert_int_equal(run_program("EBB_PLAN", "--help"), 0);
     assert_non_null(strstr(said, "--capacity BYTES"));
 }
 
@@ -292,7 +266,7 @@ static void the_hard_instances_are_planned_within_known_heights(void **state)
     for (char name = 'A'; name <= 'K'; name++) {
         snprintf(arguments, sizeof arguments, "--capacity 1342177 --tsv %s/%c.1048576.csv",
                  getenv("EBB_INSTANCES"), name);
-        assert_int_equal(plan(arguments), 0);
+        assert_int_equal(run_program("EBB_PLAN", arguments), 0);
     }
 }
 
