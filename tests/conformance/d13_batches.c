@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * d13_batches.c - cases 164 to 167 of part D13: what collate and promotion keep.
+ * d13_batches.c - cases 164 to 167 of part D13: what collate, promotion, pinning and sending keep.
  *
- * Pinning and hand-off between processes (163, 168, 170 to 172, and their parts of 165) are not
- * here: they belong to the loader. torchvision's switch of return types (166) has no place in C:
- * what a function returns is what its name says.
+ * 168 and 170 to 172 are in tests/handoff and tests/python. A pin hook of a user's class (163) is
+ * Python's, and torchvision's switch of return types (166) has no place in C: what a function
+ * returns is what its name says.
  */
 #include "conformance/law.h"
 
@@ -108,6 +108,41 @@ static void c165_kinds_and_metadata_are_the_same_after_promotion(void **state) {
     }
 }
 
+/* To pin a batch is to move it to a region of pinned memory: all of it, in one call. */
+static void c165_kinds_and_metadata_are_the_same_after_pinning(void **state) {
+    struct stage *stage = *state;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED);
+    assert_non_null(pool);
+    ebb_region step = OPEN(.parent = stage->root), pinned = OPEN(.pool = pool);
+    void *twin = one_of_each(stage->root, 50), *batch = one_of_each(step, 50);
+    struct ebb_node *moved = ebb_object_move(batch, pinned);
+    if (!moved && ebb_last_error() == EBB_E_MEMORY)
+        skip(); /* RLIMIT_MEMLOCK */
+    assert_non_null(moved);
+    assert_int_equal(ebb_region_close(step), 0);
+    assert_true(ebb_batch_equal(moved, twin));
+    assert_true(ebb_region_of(((struct ebb_sample *)ebb_node_at(moved, 3))->data->data).lane ==
+                pinned.lane);
+    assert_int_equal(ebb_region_close(pinned), 0);
+    assert_int_equal(ebb_pool_destroy(pool), 0);
+}
+
+static void c165_kinds_and_metadata_are_the_same_after_crossing(void **state) {
+    struct stage *stage = *state;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1);
+    assert_non_null(pool);
+    ebb_region worker = OPEN(.pool = pool), step = OPEN(.parent = stage->root);
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_region_send_object(worker, one_of_each(worker, 50), &parcel), 0);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    void *batch = ebb_lease_object(lease, step);
+    ebb_lease_drop(lease);
+    assert_non_null(batch);
+    assert_true(ebb_batch_equal(batch, one_of_each(stage->root, 50)));
+    assert_int_equal(ebb_region_close(step), 0);
+    assert_int_equal(ebb_pool_destroy(pool), 0);
+}
+
 static void c165_shapes_follow_from_kind_and_format(void **state) {
     struct stage *stage = *state;
     struct ebb_sample_info boxes = {
@@ -198,6 +233,8 @@ int main(void) {
         CASE(c164_an_unknown_leaf_is_an_error),
         CASE(c165_kinds_and_metadata_are_the_same_after_collate),
         CASE(c165_kinds_and_metadata_are_the_same_after_promotion),
+        CASE(c165_kinds_and_metadata_are_the_same_after_pinning),
+        CASE(c165_kinds_and_metadata_are_the_same_after_crossing),
         CASE(c165_shapes_follow_from_kind_and_format),
         CASE(c166_wrapping_like_another_copies_nothing),
         CASE(c167_unequal_shapes_are_named_with_the_sample),
