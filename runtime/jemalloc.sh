@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# jemalloc.sh OUTPUT CC... - one object of Debian's libjemalloc_pic.a that defines three names only,
+# jemalloc.sh OUTPUT CC... - one object of Debian's libjemalloc_pic.a that defines a few names only,
 # prefixed ebb_jemalloc_, so that neither a program's malloc nor its own jemalloc is touched.
 
 set -eu
 
-names='mallocx dallocx mallctl'
+names='malloc calloc realloc free malloc_usable_size mallocx dallocx mallctl malloc_conf'
 output=$1
 shift
 archive=$("$@" -print-file-name=libjemalloc_pic.a)

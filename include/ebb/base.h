@@ -90,7 +90,8 @@ enum ebb_error {
     EBB_E_SLOTS = -46,       /* all slots of a shared pool are taken */
     EBB_E_PARCEL = -47,      /* a parcel is of another pool, or was never made by ebb */
     EBB_E_SHARED = -48,      /* a descriptor is of no shared pool, or of one that is damaged */
-    EBB_E_DEVICE = -49       /* no CUDA driver or device, it failed, or only the host can do that */
+    EBB_E_DEVICE = -49,      /* no CUDA driver or device, it failed, or only the host can do that */
+    EBB_E_THREAD = -50       /* the scope belongs to another thread */
 };
 
 /* Code of the last failed call on this thread; EBB_OK if none failed yet. Any thread. */

@@ -2,13 +2,14 @@
 /*
  * ebb/cleanup.h - what else has to happen when a region ends.
  *
- * A cleanup is a callback that runs when its region closes or is reset: after the region's
- * children are closed, before its memory goes, last in first out. The node is the caller's (in
- * the region itself, or anywhere that lives as long), so registering cannot fail for want of
- * memory. A cleanup may allocate in the region, register more cleanups (they run too) and run or
- * remove others; it cannot close, reset or rewind the region that it is called for (EBB_E_BUSY).
- * Closing always completes: an error is counted and reported, the rest goes on. A rewind runs the
- * cleanups that were registered after the mark.
+ * A cleanup is a callback that runs when its region closes or is reset: after the region's children
+ * are closed, before its memory goes, last in first out. The node is the caller's (in the region
+ * itself, or anywhere that lives as long, but not in shared memory, where other processes could
+ * change what is called), so registering cannot fail for want of memory. A cleanup may allocate in
+ * the region, register more cleanups (they run too) and run or remove others; it cannot close,
+ * reset or rewind the region that it is called for (EBB_E_BUSY). Closing always completes: an error
+ * is counted and reported, the rest goes on. A rewind runs the cleanups that were registered after
+ * the mark.
  *
  * Source of the semantics: APR's apr_pool_cleanup_register(), less its separate pre-cleanups.
  */
@@ -33,7 +34,8 @@ struct ebb_cleanup {
 /*
  * Registers `node` with the region. Valid until it ran, was removed, or the region ended.
  * Constant time. One thread at a time.
- * Errors: EBB_E_STALE, EBB_E_ARGUMENT (node or callback NULL), EBB_E_DUPLICATE (registered).
+ * Errors: EBB_E_STALE, EBB_E_ARGUMENT (node or callback NULL), EBB_E_DUPLICATE (registered),
+ * EBB_E_KIND (the node lies in the slot of a shared pool).
  */
 EBB_API int ebb_cleanup_add(ebb_region region, struct ebb_cleanup *node);
 

@@ -21,6 +21,7 @@
 #include <ebb/region.h>
 #include <ebb/report.h>
 #include <ebb/sample.h>
+#include <ebb/scope.h>
 #include <ebb/sequence.h>
 #include <ebb/step.h>
 #include <ebb/tensor.h>

@@ -28,9 +28,11 @@
  * is kept as long as other slots are free, for the message may still be under way.
  *
  * All processes can write to all of the file. A broken or hostile one can make contents wrong and
- * slots unusable; it cannot make ebb in a process that opens parcels read or write outside of the
- * file. Who writes a region is not protected from a peer that writes there at the same time:
- * objects and cleanups that lie in a slot have addresses in them, as anywhere, until they are sent.
+ * slots unusable; it cannot make ebb in another process follow, call or trust what it wrote. That
+ * holds for who opens parcels, and for who writes a region: blocks and elements lie in the slot,
+ * heads of objects and all else that ebb goes by lie in memory of this process. Cleanups must not
+ * lie in a slot (EBB_E_KIND). What a program itself believes there is its own affair: see
+ * docs/handoff.md.
  *
  * A forked child has its parent's pools and gets a place of its own in them when it first needs
  * one. Leases and regions that were open at the fork are the parent's: what the child drops or

@@ -62,6 +62,7 @@ struct ebb_site_options {
     struct ebb_churn_budget budget;
     void (*on_excess)(void *context, const struct ebb_churn_excess *excess); /* or NULL */
     void *context;
+    bool scope;        /* what the thread mallocs during a step goes to it, see ebb/scope.h */
 };
 
 /* Options with every field at its default: EBB_SITE_OPTIONS(.name = "train"). C, not C++. */
@@ -127,8 +128,9 @@ EBB_API EBB_NODISCARD void *ebb_step_alloc(ebb_step step, size_t bytes, size_t a
  * Releases a block of a region that another thread is using: at once for the caller, who must not
  * touch it again; its place is reused when the owner next looks (when the region needs room, is
  * read or closed). No lock. Any thread, while the region stays open. Until then its first word is
- * the library's, so what is no live block of the region is a mistake, as with free(); one that is
- * found then is counted (ebb_site_stats.strays), and some others handed in before it may stay.
+ * the library's (not in shared memory), so what is no live block of the region is a mistake, as
+ * with free(); one that is found then is counted (ebb_site_stats.strays), and some others handed in
+ * before it may stay.
  * EBB_E_FOREIGN: not memory of ebb. EBB_E_STALE: the region is closed.
  */
 EBB_API int ebb_region_release_remote(ebb_region region, void *block);

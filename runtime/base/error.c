@@ -68,7 +68,7 @@ const char *ebb_error_name(int code) {
         "EBB_E_TOTAL_LENGTH", "EBB_E_UNSORTED",  "EBB_E_BATCH_SIZES",  "EBB_E_PERMUTATION",
         "EBB_E_METADATA",   "EBB_E_STRUCTURE",   "EBB_E_EXCHANGE",
         "EBB_E_ORDER",      "EBB_E_KIND",        "EBB_E_NO_SPACE",     "EBB_E_SLOTS",
-        "EBB_E_PARCEL",     "EBB_E_SHARED",      "EBB_E_DEVICE",
+        "EBB_E_PARCEL",     "EBB_E_SHARED",      "EBB_E_DEVICE",      "EBB_E_THREAD",
     };
     size_t index = code <= 0 ? (size_t)-(long)code : SIZE_MAX;
     return index < sizeof names / sizeof *names ? names[index] : "EBB_E_UNKNOWN";

@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "pool/shared.h"
 #include "region/hold.h"
+#include "region/safe.h"
 
 #include <ebb/handoff.h>
 
@@ -73,6 +74,9 @@ static int find_block(struct region *root, const void *block, struct ebb_parcel 
     int result = block_find(region, block, &piece, &bytes);
     if (result)
         return result;
+    if (!safe_is_needed(block))
+        return error_set(EBB_E_FOREIGN, "%p is an object of region '%s', or part of one: that is "
+                         "not in its slot", block, region->name);
     parcel->root = (uintptr_t)block - atomic_load(&root->pool->slot->addr);
     parcel->bytes = bytes;
     return 0;

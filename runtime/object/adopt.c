@@ -106,8 +106,8 @@ static void give_record(struct ebb_adoption *adoption) {
         adoption->object->adoption = adoption->under;
     if (adoption->under)
         adoption->under->above = adoption->above;
-    ebb_cleanup_remove(&adoption->owner_ends);
-    ebb_cleanup_remove(&adoption->host_ends);
+    cleanup_delist(&adoption->owner_ends);
+    cleanup_delist(&adoption->host_ends);
     object_release(adoption);
 }
 
@@ -137,7 +137,7 @@ static int host_ends(void *data) {
 
 static int push(struct ebb_object *object, struct region *owner, bool lent) {
     struct region *host = object_host(object);
-    struct ebb_adoption *adoption = block_place(host, sizeof *adoption, EBB_GRANULE);
+    struct ebb_adoption *adoption = block_place_private(host, sizeof *adoption, EBB_GRANULE);
     if (!adoption)
         return error_latest();
     *adoption = (struct ebb_adoption){.owner_ends = {.run = owner_ends, .data = adoption},
@@ -147,8 +147,8 @@ static int push(struct ebb_object *object, struct region *owner, bool lent) {
                                       .under = object->adoption,
                                       .lent = lent};
     pass(object, object_owner(object), owner);
-    ebb_cleanup_add(region_handle(owner), &adoption->owner_ends);
-    ebb_cleanup_add(region_handle(host), &adoption->host_ends);
+    cleanup_enlist(owner, &adoption->owner_ends);
+    cleanup_enlist(host, &adoption->host_ends);
     if (object->adoption)
         object->adoption->above = adoption;
     object->adoption = adoption;
@@ -177,11 +177,11 @@ void adoption_forget(struct ebb_object *object) {
 }
 
 void adoption_follow(struct ebb_object *object) {
-    ebb_region host = region_handle(object_host(object));
+    struct region *host = object_host(object);
     for (struct ebb_adoption *at = object->adoption; at; at = at->under) {
         at->object = object;
-        ebb_cleanup_remove(&at->host_ends);
-        ebb_cleanup_add(host, &at->host_ends);
+        cleanup_delist(&at->host_ends);
+        cleanup_enlist(host, &at->host_ends);
     }
 }
 
@@ -197,8 +197,9 @@ int object_adopt(struct ebb_object *object, struct region *target) {
         return push(object, target, false);
     pass(object, adoption->owner, target);
     adoption->owner = target;
-    ebb_cleanup_remove(&adoption->owner_ends);
-    return ebb_cleanup_add(region_handle(target), &adoption->owner_ends);
+    cleanup_delist(&adoption->owner_ends);
+    cleanup_enlist(target, &adoption->owner_ends);
+    return 0;
 }
 
 int ebb_object_attach(void *address, ebb_region handle) {

@@ -20,10 +20,10 @@ bool attempt_begin(struct attempt *attempt, ebb_region region) {
     attempt->newest = attempt->region->objects;
     attempt->kinds = attempt->region->kinds;
     copy_counts(attempt->counts, attempt->region->kind_counts, attempt->kinds);
-    attempt->undo = undo_remember(attempt->region);
+    undo_remember(attempt->region, &attempt->undo);
     attempt->parent = attempt->region->track ? attempt->region->parent : NULL;
     if (attempt->parent)
-        attempt->above = undo_remember(attempt->parent);
+        undo_remember(attempt->parent, &attempt->above);
     return true;
 }
 

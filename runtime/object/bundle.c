@@ -111,7 +111,8 @@ static bool is_tensor_of(const struct region *host, const struct ebb_tensor *ten
     return range_holds((uintptr_t)tensor) &&
            block_of(host, (uintptr_t)tensor) >= sizeof *tensor &&
            object_is_tensor(&tensor->object) &&
-           (tensor->object.state & (OBJECT_OWNER | OBJECT_LIVE)) == (OBJECT_LIVE | host->owner);
+           (tensor->object.state & (OBJECT_OWNER | OBJECT_LIVE)) ==
+               (host->alone ^ OBJECT_ALONE); /* of a shared one: never */
 }
 
 int input_list(struct input *input, struct ebb_tensor *const *sequences, size_t count) {

@@ -42,8 +42,8 @@ void *collate_build_rows(struct collation *collation, const struct ebb_collate_r
 
 static struct ebb_tensor *new_integers(const struct collation *collation, int ndim, size_t first,
                                        int64_t second) {
-    return ebb_tensor_new(collation->region, (struct ebb_dtype){EBB_INT, 64, 1}, ndim,
-                          (const int64_t[]){(int64_t)first, second});
+    return tensor_new_private(collation->region, (struct ebb_dtype){EBB_INT, 64, 1}, ndim,
+                              (const int64_t[]){(int64_t)first, second});
 }
 
 static struct ebb_tensor *new_data(const struct collation *collation) {

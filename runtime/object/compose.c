@@ -9,7 +9,11 @@
  */
 #include "base/error.h"
 #include "object/adopt.h"
+#include "region/safe.h"
 #include "region/small.h"
+#include "region/undo.h"
+
+#include <string.h>
 
 /* ---- walking ---- */
 
@@ -29,7 +33,7 @@ size_t compose_members(struct ebb_object *object, const struct ebb_field *field,
     uintptr_t addr = (uintptr_t)*place;
     const struct region *host = object_host(object);
     bool holds = range_holds(addr) && count <= object_block(addr, &block) / sizeof(void *) &&
-                 block.host == host;
+                 (block.host == host || region_of_piece(block.piece) == host);
     return holds ? count : 0;
 }
 
@@ -215,16 +219,82 @@ static void join_field(struct object_place whole, const struct ebb_field *field)
         object_renew(whole.object); /* how old a block is, nobody knows */
 }
 
-int ebb_object_compose(void *address) {
-    struct object_place whole;
-    int result = object_find(address, &whole);
-    if (!result && object_is_lent(whole.object))
-        result = object_check_free(address, &whole);
-    if (!result)
-        result = check_all(whole);
+static int join_all(struct object_place whole) {
+    int result = check_all(whole);
     if (result)
         return result;
     for (size_t i = 0; i < whole.object->type->field_count; i++)
         join_field(whole, &whole.object->type->fields[i]);
     return 0;
+}
+
+/* ---- pointers that others could change ---- */
+
+/* The block of pointers of a field lies in shared memory. */
+static bool is_exposed(struct ebb_object *object, const struct ebb_field *field) {
+    return field->kind == EBB_FIELD_OBJECTS && safe_is_needed(*field_place(object, field));
+}
+
+/* The field gets a copy that no other process writes to; behind its pointers, where it was. */
+static int shelter_field(struct object_place whole, const struct ebb_field *field) {
+    void **place = field_place(whole.object, field), *exposed = *place, **copy;
+    size_t count = field_count(whole.object, field), bytes;
+    int result = compose_check_block(whole.object, whole.host, field);
+    if (result)
+        return result;
+    if (!size_add(count, 1, &bytes) || !size_multiply(bytes, sizeof *copy, &bytes))
+        return error_set(EBB_E_SIZE, "field '%s': %zu pointers overflow", field->name, count);
+    copy = block_allocate_private(whole.host, bytes, EBB_GRANULE, __builtin_return_address(0));
+    if (!copy)
+        return error_latest();
+    memcpy(copy, exposed, count * sizeof *copy);
+    copy[count] = exposed;
+    *place = copy;
+    return 0;
+}
+
+/* Of the first `fields` fields those in the set: the copies go, or what they are copies of. */
+static void leave_shelter(struct object_place whole, size_t fields, uint64_t set, bool back) {
+    for (size_t i = 0; i < fields; i++) {
+        const struct ebb_field *field = &whole.object->type->fields[i];
+        void **place = field_place(whole.object, field), **copy = *place;
+        if (!(set >> i & 1))
+            continue;
+        void *exposed = copy[field_count(whole.object, field)];
+        *place = back ? exposed : copy;
+        object_release(back ? copy : exposed);
+    }
+}
+
+/* In shared memory: the same, but pointers are looked at and kept where nobody changes them. */
+static int compose_sheltered(struct object_place whole) {
+    size_t count = size_smaller(whole.object->type->field_count, 64), done = 0;
+    struct undo undo;
+    undo_remember(whole.host, &undo);
+    uint64_t set = 0;
+    int result = 0;
+    for (; done < count && !result; done++)
+        if (is_exposed(whole.object, &whole.object->type->fields[done]) &&
+            (result = shelter_field(whole, &whole.object->type->fields[done])) == 0)
+            set |= (uint64_t)1 << done;
+    for (size_t i = count; i < whole.object->type->field_count && !result; i++)
+        if (is_exposed(whole.object, &whole.object->type->fields[i]))
+            result = error_set(EBB_E_TYPE, "type '%s': more than 64 fields, and pointers in shared "
+                               "memory", whole.object->type->name);
+    if (!result)
+        result = join_all(whole);
+    leave_shelter(whole, done, set, result != 0);
+    if (result)
+        undo_restore(whole.host, &undo);
+    return result;
+}
+
+int ebb_object_compose(void *address) {
+    struct object_place whole;
+    int result = object_find(address, &whole);
+    if (!result && object_is_lent(whole.object))
+        result = object_check_free(address, &whole);
+    if (result)
+        return result;
+    return whole.host->shared ? compose_sheltered(whole) : join_all(whole);
 }

@@ -135,7 +135,7 @@ static const char *obstacle(const struct ebb_tensor *tensor) {
     const struct ebb_storage *storage = tensor->storage;
     if (storage->flags & STORAGE_FOREIGN)
         return "they are imported";
-    if (!hold_is_possible(storage->block))
+    if (!hold_is_possible(storage_bytes_block(storage)))
         return "they lie in a small block";
     if ((uintptr_t)tensor->data % EBB_STORAGE_ALIGN != 0)
         return "they start at no multiple of 256";
@@ -226,7 +226,8 @@ static size_t extent(const struct ebb_tensor *tensor) {
 
 static void *begin_shared(struct ebb_export *export, const struct ebb_tensor *tensor) {
     struct ebb_storage *storage = tensor->storage;
-    hold_begin(&export->hold, storage_host(storage), storage->block, (uintptr_t)tensor->data,
+    hold_begin(&export->hold, storage_host(storage), storage_bytes_block(storage),
+               (uintptr_t)tensor->data,
                extent(tensor));
     export->storage = storage;
     export->next = storage->exports;

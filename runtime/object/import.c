@@ -74,16 +74,16 @@ static int region_ends(void *data) {
 static void watch(struct ebb_storage *storage, struct region *host) {
     import_of(storage)->region_ends =
         (struct ebb_cleanup){.run = region_ends, .data = storage};
-    ebb_cleanup_add(region_handle(host), &import_of(storage)->region_ends);
+    cleanup_enlist(host, &import_of(storage)->region_ends);
 }
 
 void import_end(struct ebb_storage *storage) {
-    ebb_cleanup_remove(&import_of(storage)->region_ends);
+    cleanup_delist(&import_of(storage)->region_ends);
     give_back(import_of(storage));
 }
 
 void import_follow(struct ebb_storage *old, struct ebb_storage *fresh) {
-    ebb_cleanup_remove(&import_of(old)->region_ends);
+    cleanup_delist(&import_of(old)->region_ends);
     watch(fresh, object_host(fresh));
 }
 
@@ -303,7 +303,7 @@ static struct ebb_tensor *share_offer(struct region *host, const struct offer *o
     int ndim = offer->tensor.ndim;
     size_t numbers = (size_t)ndim * sizeof(int64_t), head = tensor_head_bytes(ndim);
     size_t bytes = head + sizeof(struct ebb_storage) + sizeof(struct import);
-    struct ebb_tensor *tensor = block_allocate(host, bytes, EBB_GRANULE, site);
+    struct ebb_tensor *tensor = block_allocate_private(host, bytes, EBB_GRANULE, site);
     if (!tensor)
         return NULL;
     tensor_begin(host, tensor, offer->dtype, ndim);

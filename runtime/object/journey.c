@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "object/adopt.h"
 #include "object/exchange.h"
+#include "region/safe.h"
 #include "region/small.h"
 #include "region/undo.h"
 
@@ -24,6 +25,7 @@ enum parcel {
     PARCEL_TENSOR, /* a tensor with its storage */
     PARCEL_BLOCK,  /* what a field refers to; follows the head */
     PARCEL_STORAGE, /* a storage whose tensor has ended or stays */
+    PARCEL_BYTES,   /* of a storage that has them apart; follows the tensor or storage */
     PARCEL_VIEW    /* a view that becomes a tensor with a storage */
 };
 
@@ -116,8 +118,13 @@ static void pack_storage(const struct journey *journey, struct luggage *luggage,
     bool whole = storage->gathered == storage->tensors && !storage->exports;
     bool far = (uintptr_t)storage->data % EBB_STORAGE_ALIGN == 0 &&
                storage->bytes > EBB_SMALL_MAX_BYTES;
-    pack(luggage, parcel, storage->block, whole ? journey->mode : PROMOTE_APART,
-         far ? EBB_STORAGE_ALIGN : EBB_TENSOR_ALIGN);
+    bool apart = storage->flags & STORAGE_APART;
+    size_t align = far ? EBB_STORAGE_ALIGN : EBB_TENSOR_ALIGN;
+    int mode = whole ? journey->mode : PROMOTE_APART;
+    pack(luggage, parcel, storage->block, apart ? PROMOTE_APART : mode,
+         apart ? EBB_TENSOR_ALIGN : align);
+    if (apart)
+        pack(luggage, PARCEL_BYTES, storage->data, mode, align);
 }
 
 /* A lone storage that is copied for one view, of which only that is wanted. */
@@ -162,7 +169,7 @@ static void pack_all(const struct journey *journey, struct luggage *luggage) {
 }
 
 static bool is_object(const struct luggage *luggage, size_t at) {
-    return luggage->parcels[at] != PARCEL_BLOCK && luggage->parcels[at] != PARCEL_STORAGE;
+    return luggage->parcels[at] < PARCEL_BLOCK || luggage->parcels[at] == PARCEL_VIEW;
 }
 
 /* ---- first round: where everything went ---- */
@@ -171,13 +178,20 @@ static void *moved(void *pointer, const void *old, void *fresh) {
     return (char *)fresh + ((char *)pointer - (const char *)old);
 }
 
+/* Bytes of their own say where they are now to the storage of the copied head before them. */
+static void forward_bytes(const struct luggage *luggage, size_t at) {
+    const struct ebb_tensor *base = luggage->old[at - 1];
+    struct ebb_storage *fresh = moved(base->storage, base, luggage->survivors[at - 1].block);
+    fresh->data = luggage->survivors[at].block;
+}
+
 /* A storage that was copied leaves those tensors behind that stayed. */
 static void forward_storage(struct ebb_storage *storage, void *block) {
     struct ebb_storage *fresh = moved(storage, storage->block, block);
     if (fresh != storage) {
         if (storage->flags & STORAGE_FOREIGN)
             import_follow(storage, fresh);
-        else
+        else if (!(storage->flags & STORAGE_APART))
             fresh->data = moved(storage->data, storage->block, block);
         fresh->block = block;
         fresh->tensors = storage->gathered;
@@ -198,6 +212,8 @@ static void forward_all(const struct journey *journey, const struct luggage *lug
             head->forward = luggage->survivors[i].block;
         if (luggage->parcels[i] == PARCEL_STORAGE && lone == luggage->count)
             lone = i;
+        if (luggage->parcels[i] == PARCEL_BYTES)
+            forward_bytes(luggage, i);
     }
     for (struct ebb_storage *at = journey->gathering.storages, *next; at; at = next) {
         struct ebb_object *base = at->block;
@@ -212,6 +228,7 @@ static void forward_all(const struct journey *journey, const struct luggage *lug
             continue;
         }
         struct ebb_object *fresh = luggage->survivors[lone++].block;
+        lone += (at->flags & STORAGE_APART) != 0;
         if (fresh != base) { /* of the copy only the storage lives, which its head leads to */
             fresh->state = 0;
             tensor_of(fresh)->storage = moved(at, base, fresh);
@@ -254,10 +271,15 @@ static void mend_fields(struct ebb_object *object, const struct luggage *luggage
     }
 }
 
+static bool stays_in_place(const struct ebb_storage *storage) {
+    return storage->flags & STORAGE_APART ? storage->forward->data == storage->data
+                                          : storage->forward == storage;
+}
+
 /* The bytes of the object stay where they are, or they do not. */
 static void count_way(const struct journey *journey, struct ebb_object *old) {
     const struct ebb_storage *storage = object_is_tensor(old) ? tensor_of(old)->storage : NULL;
-    bool stays = storage && storage->forward ? storage->forward == storage : old->forward == old;
+    bool stays = storage && storage->forward ? stays_in_place(storage) : old->forward == old;
     struct kind_counts *counts = kind_of(journey->owner, old->type->kind);
     kind_count(stays ? &counts->relinked : &counts->copied);
 }
@@ -306,11 +328,28 @@ static void leave_block(const struct journey *journey, void *block) {
         object_release(block);
 }
 
-static void leave_storage(const struct journey *journey, struct ebb_storage *storage,
-                          bool stays) {
+/* `at`: the parcel of the block that it lies in; bytes that are apart come next. */
+static void leave_storage(const struct journey *journey, const struct luggage *luggage, size_t at) {
+    struct ebb_storage *storage = ((struct ebb_tensor *)luggage->old[at])->storage;
+    void *data = storage->data;
     storage->forward = NULL;
-    if (!stays && !storage->tensors)
-        leave_block(journey, storage->block);
+    if (luggage->survivors[at].block == luggage->old[at] || storage->tensors)
+        return;
+    if (storage->flags & STORAGE_APART && luggage->survivors[at + 1].block != data)
+        leave_block(journey, data);
+    leave_block(journey, storage->block);
+}
+
+/* A storage whose last view took what it saw along. */
+static void leave_lone(const struct journey *journey, struct ebb_storage *storage) {
+    if (!journey->closes)
+        storage_release(storage);
+}
+
+/* The block goes when its storage does. */
+static bool has_storage(const struct luggage *luggage, size_t at) {
+    return luggage->parcels[at] == PARCEL_TENSOR || luggage->parcels[at] == PARCEL_STORAGE ||
+           luggage->parcels[at] == PARCEL_BYTES;
 }
 
 /* Views before what they see. */
@@ -323,14 +362,13 @@ static void leave_all(const struct journey *journey, const struct luggage *lugga
             old->state = stays ? old->state : 0;
         }
         if (luggage->parcels[i] == PARCEL_VIEW && !--((struct ebb_tensor *)old)->storage->tensors)
-            leave_block(journey, ((struct ebb_tensor *)old)->storage->block);
-        if (!stays && luggage->parcels[i] != PARCEL_TENSOR && luggage->parcels[i] != PARCEL_STORAGE)
+            leave_lone(journey, ((struct ebb_tensor *)old)->storage);
+        if (!stays && !has_storage(luggage, i))
             leave_block(journey, old);
     }
     for (size_t i = 0; i < luggage->count; i++)
         if (luggage->parcels[i] == PARCEL_TENSOR || luggage->parcels[i] == PARCEL_STORAGE)
-            leave_storage(journey, ((struct ebb_tensor *)luggage->old[i])->storage,
-                          luggage->survivors[i].block == luggage->old[i]);
+            leave_storage(journey, luggage, i);
 }
 
 static void travel(struct journey *journey, const struct luggage *luggage) {
@@ -350,6 +388,10 @@ static void travel(struct journey *journey, const struct luggage *luggage) {
     leave_all(journey, luggage);
 }
 
+static void give_view(const struct luggage *luggage, size_t at) {
+    storage_release(((struct ebb_tensor *)luggage->survivors[at].block)->storage);
+}
+
 /* Compact views get their new blocks first; a failure gives all of them back. */
 static int make_views(struct journey *journey, struct luggage *luggage) {
     struct region *target = journey->gathering.target;
@@ -358,7 +400,7 @@ static int make_views(struct journey *journey, struct luggage *luggage) {
         struct ebb_tensor *fresh = tensor_compact(target, luggage->old[i], journey->site);
         if (!fresh) {
             while (i > first)
-                object_release(luggage->survivors[--i].block);
+                give_view(luggage, --i);
             return error_latest();
         }
         luggage->survivors[i].block = fresh;
@@ -370,12 +412,13 @@ static int make_views(struct journey *journey, struct luggage *luggage) {
 
 static void give_views(struct luggage *luggage) {
     for (size_t i = luggage->count - luggage->views; i < luggage->count; i++)
-        object_release(luggage->survivors[i].block);
+        give_view(luggage, i);
 }
 
 static int move_blocks(struct journey *journey, struct luggage *luggage) {
     struct gathering *gathering = &journey->gathering;
-    struct undo undo = undo_remember(gathering->target);
+    struct undo undo;
+    undo_remember(gathering->target, &undo);
     int result = make_views(journey, luggage);
     if (!result) {
         result = promote_blocks(gathering->host, gathering->target, luggage->survivors,
@@ -406,13 +449,14 @@ int journey_make(struct journey *journey) {
     size_t blocks = gathering->blocks;
     int result = 0;
     for (struct ebb_storage *at = gathering->storages; at && !result; at = at->forward) {
-        blocks += !gather_has_base(at);
+        blocks += (gather_has_base(at) ? 0u : 1u) + at->flags / STORAGE_APART;
         result = check_foreign(journey, at);
     }
     if (result)
         return result;
     luggage = pocket_luggage(&pocket);
-    if (blocks > FEW && !take_luggage(gathering->host, &luggage, blocks))
+    struct region *bearer = blocks > FEW ? safe_for(gathering->host) : NULL;
+    if (blocks > FEW && (!bearer || !take_luggage(bearer, &luggage, blocks)))
         return error_latest();
     luggage.pin_percent = journey->pin_percent;
     pack_all(journey, &luggage);
@@ -420,7 +464,7 @@ int journey_make(struct journey *journey) {
     if (!result)
         travel(journey, &luggage);
     if (luggage.survivors != pocket.survivors)
-        give_luggage(gathering->host, &luggage);
+        give_luggage(bearer, &luggage);
     if (EBB_CHECK_FULL && !result) {
         region_check(gathering->host);
         region_check(gathering->target);

@@ -16,7 +16,7 @@
 static const struct ebb_dtype int64_dtype = {EBB_INT, 64, 1};
 
 struct ebb_tensor *integers_new(ebb_region region, int64_t count) {
-    return ebb_tensor_new(region, int64_dtype, 1, &count);
+    return tensor_new_private(region, int64_dtype, 1, &count);
 }
 
 int integers_check(const struct ebb_tensor *tensor, const char *name) {

@@ -8,6 +8,7 @@
  */
 #include "object/object.h"
 #include "base/error.h"
+#include "region/safe.h"
 #include "region/small.h"
 
 #include <string.h>
@@ -105,6 +106,9 @@ __attribute__((cold)) int object_not_found(const void *address) {
     if (result)
         return result;
     const struct ebb_object *object = address;
+    if (safe_is_needed(address))
+        return error_set(EBB_E_TYPE, "%p is a block of %zu bytes in shared memory, no object",
+                         address, requested);
     if (requested >= sizeof *object && type_is_registered(object->type))
         return error_set(EBB_E_RELEASED, "%s %p has ended before", object->type->name, address);
     return error_set(EBB_E_TYPE, "%p is a block of %zu bytes, no object", address, requested);
@@ -123,6 +127,13 @@ void *ebb_object_as(void *address, const struct ebb_type *type) {
     error_set(EBB_E_TYPE, "%p is of type '%s', not '%s'", address, place.object->type->name,
               type && type->name ? type->name : "");
     return NULL;
+}
+
+/* The host of what can be none: no state of an object matches its owner number. */
+static struct region nowhere = {.owner = UINT64_MAX};
+
+struct region *object_host_at(struct region *place, uintptr_t addr) {
+    return place->shared ? &nowhere : block_owner(place, addr);
 }
 
 struct region *object_host(const void *block) {

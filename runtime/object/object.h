@@ -6,6 +6,7 @@
  *     object.c    making, ending, finding, listing          one object
  *     compose.c   members of composites                     one object and what it is made of
  *     tensor.c    tensors and their storages
+ *     apart.c     the same in shared memory
  *     adopt.c     owners that are not hosts: attach, borrow
  *     gather.c    everything that objects consist of        many objects
  *     journey.c   they move to another region
@@ -19,6 +20,10 @@
  * word is no registered type. A tensor with a storage of its own begins with OBJECT_ALONE and loses
  * it for good when it is seen, exported, adopted, composed, taken over, or goes elsewhere: until
  * then nobody else has to do with it, and one look at its state says so.
+ *
+ * In pages that other processes can write to there is no object, whatever lies there: those of a
+ * shared region lie in its safe (region/safe.h), all but the elements of tensors. These are a block
+ * of their own, and the storage says so (STORAGE_APART).
  *
  * `serial` is the age of an object: the newest mark of its host when the host got its bytes, or the
  * newest of its parts. The head of a tensor that has ended keeps it for the storage behind it.
@@ -94,6 +99,9 @@ int object_not_found(const void *address);
 
 /* The region whose block it is: of an object, or of another live block. */
 struct region *object_host(const void *block);
+
+/* The region that an object there, in pages of `place`, would name as its host. */
+struct region *object_host_at(struct region *place, uintptr_t addr);
 struct region *object_owner(const struct ebb_object *object);
 
 /* Ends an object and its members; its blocks are released. It is in no list any more. */
@@ -143,6 +151,7 @@ void object_check_all(struct region *region);
 /* Flags of a storage. */
 #define STORAGE_FOREIGN 1u   /* its bytes are a producer's: import.c */
 #define STORAGE_READ_ONLY 2u /* as the producer said */
+#define STORAGE_APART 4u     /* its bytes are a block of their own, of the same host. The last */
 
 /* Bytes of the struct, its shape and its strides; what follows them is a storage or a cleanup. */
 size_t tensor_head_bytes(int ndim);
@@ -162,11 +171,22 @@ static inline void storage_enter(struct ebb_storage *storage) {
 /* One that saw the storage has gone; the last one ends it. */
 void storage_leave(struct ebb_storage *storage);
 
+/* The block that its bytes lie in, unless they are a producer's. */
+static inline void *storage_bytes_block(const struct ebb_storage *storage) {
+    return storage->flags & STORAGE_APART ? storage->data : storage->block;
+}
+
+/* Releases the blocks of a storage that nobody sees. */
+void storage_release(struct ebb_storage *storage);
+
 /* All have gone but exports: what begins the block is no object any more. */
 void storage_leave_to_exports(void *block);
 
 /* The tensor has ended: its storage, too, if nobody else sees it. Releases their blocks. */
 void tensor_finish(struct ebb_tensor *tensor);
+
+/* Sets shape and row-major strides; the arrays have their places and `ndim` is set. */
+void tensor_fill_row_major(struct ebb_tensor *tensor, const int64_t *shape);
 
 /* Bytes of row-major elements of this shape; false with an error if that is none. */
 bool tensor_measure(struct ebb_dtype dtype, int ndim, const int64_t *shape, size_t *bytes);
@@ -214,6 +234,20 @@ static inline bool tensor_has_storage(const struct ebb_tensor *tensor) {
 /* The live tensor, or NULL with an error. */
 struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_place *place);
 
+/* ---- apart.c ---- */
+
+/* A tensor in a shared region. The shape is right. */
+struct ebb_tensor *tensor_new_apart(struct region *host, struct ebb_dtype dtype, int ndim,
+                                    const int64_t *shape, const void *site);
+
+/* As tensor_compact(), in a shared region. */
+struct ebb_tensor *tensor_compact_apart(struct region *region, const struct ebb_tensor *view,
+                                        const void *site);
+
+/* A tensor of elements that ebb goes by: no other process can write to them. */
+struct ebb_tensor *tensor_new_private(ebb_region region, struct ebb_dtype dtype, int ndim,
+                                      const int64_t *shape);
+
 /* ---- adopt.c ---- */
 
 /* The object ends: records of who has it go. */
@@ -258,12 +292,13 @@ static inline void object_begin(struct region *host, struct ebb_object *object,
 }
 
 /* The block at `addr` and its host, which is a step if the block was born for it in the parent;
- * bytes asked for it, 0 if there is no live block. */
+ * bytes asked for it, 0 if there is no live block. What lies in shared memory has a host that no
+ * object names: others may write there, whatever it looks like. */
 static inline size_t object_block(uintptr_t addr, struct object_place *place) {
     struct ebb_piece *piece = range_block_at(addr);
     struct region *host = region_of_piece(piece);
     place->piece = piece;
-    place->host = __builtin_expect(host->bearers != NULL, 0) ? block_owner(host, addr) : host;
+    place->host = __builtin_expect(host->mixed, 0) ? object_host_at(host, addr) : host;
     return block_peek(host, piece, addr);
 }
 

@@ -137,7 +137,7 @@ struct ebb_storage *tensor_own_storage(struct ebb_tensor *tensor) {
 }
 
 /* Strides of a tensor without elements mean nothing, and stop growing where they would wrap. */
-static void fill_row_major(struct ebb_tensor *tensor, const int64_t *shape) {
+void tensor_fill_row_major(struct ebb_tensor *tensor, const int64_t *shape) {
     int64_t stride = 1, next;
     for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
         tensor->shape[i] = shape[i];
@@ -163,12 +163,14 @@ static inline void begin_storage(struct ebb_tensor *tensor, struct ebb_storage *
     *storage = (struct ebb_storage){.data = data, .bytes = bytes, .tensors = 1, .block = tensor};
 }
 
-/* Any tensor; NULL, too, if there is no region. */
+/* Any tensor. */
 static __attribute__((noinline)) struct ebb_tensor *
 new_any(struct region *host, struct ebb_dtype dtype, int ndim, const int64_t *shape) {
     size_t bytes = 0, total, align = EBB_TENSOR_ALIGN;
-    if (!host || !measure(dtype, ndim, shape, &bytes))
+    if (!measure(dtype, ndim, shape, &bytes))
         return NULL;
+    if (host->shared)
+        return tensor_new_apart(host, dtype, ndim, shape, __builtin_return_address(0));
     size_t offset = data_offset(ndim, align);
     if (bytes > EBB_SMALL_MAX_BYTES - offset) {
         align = EBB_STORAGE_ALIGN;
@@ -183,7 +185,7 @@ new_any(struct region *host, struct ebb_dtype dtype, int ndim, const int64_t *sh
         return NULL;
     tensor_begin(host, tensor, dtype, ndim);
     tensor->object.state = host->alone;
-    fill_row_major(tensor, shape);
+    tensor_fill_row_major(tensor, shape);
     begin_storage(tensor, tensor_own_storage(tensor), (char *)tensor + offset, bytes);
     return tensor;
 }
@@ -191,7 +193,8 @@ new_any(struct region *host, struct ebb_dtype dtype, int ndim, const int64_t *sh
 /* The same in a region that may be refused. */
 static __attribute__((noinline)) struct ebb_tensor *
 new_in(ebb_region region, struct ebb_dtype dtype, int ndim, const int64_t *shape) {
-    return new_any(object_host_for(region), dtype, ndim, shape);
+    struct region *host = object_host_for(region);
+    return host ? new_any(host, dtype, ndim, shape) : NULL;
 }
 
 /*
@@ -245,6 +248,8 @@ struct ebb_tensor *ebb_tensor_new(ebb_region region, struct ebb_dtype dtype, int
 
 struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor *view,
                                   const void *site) {
+    if (region->shared)
+        return tensor_compact_apart(region, view, site);
     size_t bytes = ebb_tensor_bytes(view), align = EBB_TENSOR_ALIGN;
     size_t offset = data_offset(view->ndim, align);
     if (bytes > EBB_SMALL_MAX_BYTES - offset) {
@@ -256,7 +261,7 @@ struct ebb_tensor *tensor_compact(struct region *region, const struct ebb_tensor
         return NULL;
     memcpy(fresh, view, sizeof *fresh);
     place_arrays(fresh);
-    fill_row_major(fresh, view->shape);
+    tensor_fill_row_major(fresh, view->shape);
     begin_storage(fresh, tensor_own_storage(fresh), (char *)fresh + offset, bytes);
     copy_elements(fresh->data, NULL, view->data, view->strides, view->shape, view->ndim,
                   ebb_dtype_bytes(view->dtype));
@@ -339,11 +344,11 @@ static int leave_storage(void *data) {
 void tensor_watch_storage(struct region *host, struct ebb_tensor *view) {
     struct ebb_cleanup *cleanup = view_cleanup(view);
     *cleanup = (struct ebb_cleanup){.run = leave_storage, .data = view};
-    ebb_cleanup_add(region_handle(host), cleanup);
+    cleanup_enlist(host, cleanup);
 }
 
 void tensor_unwatch_storage(struct ebb_tensor *view) {
-    ebb_cleanup_remove(view_cleanup(view));
+    cleanup_delist(view_cleanup(view));
 }
 
 struct region *tensor_tied_to(const struct ebb_cleanup *cleanup) {
@@ -426,12 +431,26 @@ struct ebb_tensor *ebb_tensor_view(ebb_region handle, const struct ebb_tensor *b
 
 /* ---- ending ---- */
 
+void storage_release(struct ebb_storage *storage) {
+    if (storage->flags & STORAGE_APART)
+        object_release(storage->data);
+    object_release(storage->block);
+}
+
+/* The same where bytes are not in the block of the head. */
+static __attribute__((noinline, cold)) void end_elsewhere(struct ebb_storage *storage) {
+    if (storage->flags & STORAGE_FOREIGN)
+        import_end(storage);
+    storage_release(storage);
+}
+
 void storage_leave(struct ebb_storage *storage) {
     if (--storage->tensors)
         return;
-    if (storage->flags & STORAGE_FOREIGN)
-        import_end(storage);
-    object_release(storage->block);
+    if (storage->flags & (STORAGE_FOREIGN | STORAGE_APART))
+        end_elsewhere(storage);
+    else
+        object_release(storage->block);
 }
 
 void storage_leave_to_exports(void *block) {
@@ -459,8 +478,9 @@ struct ebb_tensor *ebb_tensor_take(struct ebb_tensor *tensor) {
     if (!tensor_find(tensor, &place) || object_check_free(tensor, &place) != 0)
         return NULL;
     size_t head = tensor_head_bytes(tensor->ndim);
-    struct ebb_tensor *taker = block_allocate(place.host, head + sizeof(struct ebb_cleanup),
-                                              EBB_GRANULE, __builtin_return_address(0));
+    struct ebb_tensor *taker =
+        block_allocate_private(place.host, head + sizeof(struct ebb_cleanup), EBB_GRANULE,
+                               __builtin_return_address(0));
     if (!taker)
         return NULL;
     memcpy(taker, tensor, head);
@@ -484,12 +504,19 @@ void tensor_mend_view(struct ebb_tensor *view) {
     *view_cleanup(view) = (struct ebb_cleanup){.list = NULL};
 }
 
+static void *moved_with(void *pointer, const void *old, void *fresh) {
+    return (char *)fresh + ((char *)pointer - (const char *)old);
+}
+
 /* The storage has been told already where it is. */
 static void mend(struct ebb_object *copy, const struct ebb_object *original) {
     struct ebb_tensor *tensor = tensor_of(copy);
     place_arrays(tensor);
+    const struct ebb_storage *old = tensor->storage; /* of the original, or of both */
     tensor->storage = tensor_own_storage(tensor);
-    if (!(tensor->storage->flags & STORAGE_FOREIGN))
+    if (tensor->storage->flags & STORAGE_APART)
+        tensor->data = moved_with(tensor->data, old->data, tensor->storage->data);
+    else if (!(tensor->storage->flags & STORAGE_FOREIGN))
         tensor->data = (char *)tensor->data + ((char *)copy - (const char *)original);
 }
 

@@ -53,6 +53,7 @@ struct ebb_pool {
     atomic_size_t charged;      /* used bytes of all regions, kept only while limit_used is set */
     unsigned keep_margin_percent;
     bool keep_all;
+    uint64_t trim_ns; /* that a step's end may spend on giving back; 0: small parts, see shrink.c */
     bool alive;
     char name[POOL_NAME_BYTES];
     /* filled by the regions layer under the lock */
@@ -140,8 +141,9 @@ void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs);
 /* Gives all cached pages back, those kept too; false: some stay, error set. Lock held. */
 bool pool_give_all_locked(struct ebb_pool *pool);
 
-/* A step has ended: notes its peak and gives back what recent steps did not need. Lock held. */
-void pool_step_ended_locked(struct ebb_pool *pool);
+/* A step has ended, which had `untouched` bytes that it never used: notes its peak and gives back
+ * what recent steps did not need. Lock held. */
+void pool_step_ended_locked(struct ebb_pool *pool, size_t untouched);
 
 /* What the pool keeps for: the moving peak of recent steps. Lock held. */
 size_t pool_recent_peak_locked(const struct ebb_pool *pool);

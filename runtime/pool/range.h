@@ -9,7 +9,8 @@
  *      | run_at_huge 4 bytes a 2 MiB for the whole 2 MiB inside a run, so that naming a run of
  *      |                             gigabytes is short
  *      | starts      start maps of windows, cut into units (see starts.h)
- *      | sites       8 bytes a granule: who allocated it (only regions with `sites`)
+ *      | sites       8 bytes a granule: who allocated it (only regions with `sites`); of blocks in
+ *      |             shared memory that other threads released, the next one (region/remote.c)
  *      | notes       4 bytes a granule: its number in the record of a step (only while recorded)
  *      | pieces | region slots | pools                 records, never unmapped
  *

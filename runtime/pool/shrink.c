@@ -8,6 +8,8 @@
  * costs; so it may give back as many at its own close, and no later step is slowed down. A pool
  * that has to shrink without such a step does so in small parts, a quarter of a step at a time.
  *
+ * A pool that has a time for it (`trim_ns`) gives back as much as that allows instead.
+ *
  * Invariant: pages that runs own are never touched.
  */
 #include "base/error.h"
@@ -17,6 +19,7 @@
 #include "pool/shared.h"
 #include "pool/starts.h"
 
+#define SPARE ((size_t)4 << 20)  /* kept above that where much may go at once */
 #define SLACK ((size_t)64 << 10) /* kept above the margin: small steps never trim */
 
 size_t pool_recent_peak_locked(const struct ebb_pool *pool) {
@@ -39,20 +42,24 @@ static void note_peak(struct recent *recent) {
 
 static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most) {
     size_t hot = pool->pages.hot_bytes;
-    pool->given_back += pages_cool(&pool->pages, cached_target, most, 0);
+    uint64_t deadline = pool->trim_ns ? os.now_ns() + pool->trim_ns : 0;
+    pool->given_back += pages_cool(&pool->pages, cached_target,
+                                   pool->trim_ns ? SIZE_MAX : most, deadline);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
     starts_trim();
     piece_trim();
 }
 
-void pool_step_ended_locked(struct ebb_pool *pool) {
+void pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
     struct recent *recent = &pool->recent;
+    recent->now -= size_smaller(recent->now, untouched);
     note_peak(recent);
     size_t peak = pool_recent_peak_locked(pool);
     size_t keep = peak + peak / 100 * pool->keep_margin_percent + SLACK;
     size_t owned = pool->pages.run_bytes;
     keep = size_larger(keep, owned);
-    if (!pool->keep_all && pool->reserved.current > keep + keep / 8) {
+    size_t spare = pool->trim_ns ? SPARE : 0; /* rarely much, not a little each time */
+    if (!pool->keep_all && pool->reserved.current > keep + keep / 8 + spare) {
         size_t most = size_larger(recent->new_bytes, recent->now / 4);
         cool_locked(pool, keep - owned, size_larger(most, SLACK));
     }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "region/exhausted.h"
 #include "region/hold.h"
+#include "region/safe.h"
 #include "region/small.h"
 
 #include <string.h>
@@ -95,13 +96,18 @@ static struct region *home_of(const struct region *region, uintptr_t addr) {
 }
 
 struct region *block_owner(struct region *place, uintptr_t addr) {
-    struct region *step = place->bearers ? track_of_step(place, addr) : NULL;
+    if (!place->mixed)
+        return place;
+    if (place->safe_of)
+        return place->safe_of;
+    struct region *step = track_of_step(place, addr);
     return step ? step : place;
 }
 
 void block_set_quick(struct region *region) {
     struct track *track = region->track;
-    bool watched = region->bearers || (track && track->recording);
+    bool watched = region->bearers || region->shared || (track && track->recording);
+    region->mixed = region->bearers || region->shared || region->safe_of;
     region->quick_key = watched ? PIECE_KEY_NONE : region->window_key;
     if (track)
         track_set_paths(track);
@@ -130,6 +136,8 @@ int block_find(struct region *region, const void *address, struct ebb_piece **pi
     *piece = home ? find_place(home, addr) : find_piece(region, addr);
     if (*piece)
         return find_in(home ? home : region, *piece, addr, requested);
+    if (region->safe && (*piece = find_place(region->safe, addr)) != NULL)
+        return find_in(region->safe, *piece, addr, requested);
     return report_no_block(region, addr);
 }
 
@@ -212,13 +220,32 @@ void *block_allocate(struct region *region, size_t bytes, size_t align, const vo
     return request_block(region, &(struct request){bytes, align, 0, false, site});
 }
 
+void *block_allocate_private(struct region *region, size_t bytes, size_t align, const void *site) {
+    if (!region->shared)
+        return block_allocate(region, bytes, align, site);
+    struct region *safe = is_valid_request(region, bytes, align) ? safe_open(region) : NULL;
+    return safe ? block_allocate(safe, bytes, align, site) : NULL;
+}
+
+void *block_place_private(struct region *region, size_t bytes, size_t align) {
+    struct region *safe = safe_for(region);
+    return safe ? block_place(safe, bytes, align) : NULL;
+}
+
+/* The same where it is not simple. */
+static void *allocate_for_object(struct region *region, size_t bytes, size_t align,
+                                 const void *site) {
+    return region->shared ? block_allocate_private(region, bytes, align, site)
+                          : block_allocate_keyed(region, bytes, align, 0, site);
+}
+
 void *block_for_object(struct region *region, size_t bytes, size_t align, const void *site) {
     uintptr_t start = size_align(region->lane.cursor, align);
     if (region->track && track_fits(region->track, bytes, align))
         return track_serve(region->track, bytes);
     if (!bytes || bytes > EBB_SMALL_MAX_BYTES || align > EBB_SMALL_MAX_ALIGN ||
         !small_fits(region, start, bytes))
-        return block_allocate_keyed(region, bytes, align, 0, site);
+        return allocate_for_object(region, bytes, align, site);
     small_bump(region, start, bytes);
     return (void *)start;
 }
@@ -272,9 +299,11 @@ void *ebb_region_alloc_array(ebb_region handle, size_t count, size_t bytes, size
 
 /* ---- releasing and resizing ---- */
 
-/* The region has no piece there: a block that was born in the parent, or none. */
+/* The region has no piece there: a block that was born in the parent or is in its safe, or none. */
 static int release_born(struct region *region, uintptr_t addr) {
     const struct region *home = home_of(region, addr);
+    if (!home && region->safe && find_place(region->safe, addr))
+        return ebb_region_release(region_handle(region->safe), (void *)addr);
     if (!home)
         return report_no_block(region, addr);
     int result = hold_check_block(find_place(home, addr), addr);
@@ -383,6 +412,8 @@ static int resize(struct region *region, void *block, size_t bytes) {
     uintptr_t addr = (uintptr_t)block;
     struct region *home = home_of(region, addr);
     struct ebb_piece *piece = home ? find_place(home, addr) : find_piece(region, addr);
+    if (!piece && region->safe && find_place(region->safe, addr))
+        return resize(region->safe, block, bytes);
     if (!piece)
         return report_no_block(region, addr);
     region = home ? home : region;

@@ -145,7 +145,6 @@ static void check_bearers(const struct region *region) {
 
 void region_check_blocks(struct region *region) {
     struct sums sums = {0, 0, 0, 0};
-    remote_look(region);
     small_fold(region);
     for (struct ebb_piece *block = region->blocks; block; block = block->next)
         if (block->state == PIECE_BLOCK)

@@ -4,21 +4,14 @@
  *
  * Invariant: a node is in the list that its `list` names, or in none. A node leaves the list
  * before its callback runs, so what the callback registers or removes is seen at once. While one
- * runs, the region and all above it are `closing` and cannot be closed.
+ * runs, the region and all above it are `closing` and cannot be closed. No node lies in shared
+ * memory (safe.h): a list is followed without a look, and what is in it is called.
  */
 #include "base/error.h"
 #include "pool/shared.h"
-#include "region/region.h"
+#include "region/safe.h"
 
-int ebb_cleanup_add(ebb_region handle, struct ebb_cleanup *node) {
-    struct region *region = region_find(handle);
-    if (!region)
-        return EBB_E_STALE;
-    if (!node || !node->run)
-        return error_set(EBB_E_ARGUMENT, "cleanup %p of region '%s' has no callback", (void *)node,
-                         region->name);
-    if (node->list)
-        return error_set(EBB_E_DUPLICATE, "cleanup %p is registered already", (void *)node);
+void cleanup_enlist(struct region *region, struct ebb_cleanup *node) {
     node->serial = region->mark_serial;
     node->list = &region->cleanups;
     node->prev = NULL;
@@ -26,14 +19,25 @@ int ebb_cleanup_add(ebb_region handle, struct ebb_cleanup *node) {
     if (node->next)
         node->next->prev = node;
     region->cleanups = node;
-    return 0;
 }
 
-int ebb_cleanup_remove(struct ebb_cleanup *node) {
-    if (!node)
-        return error_set(EBB_E_ARGUMENT, "removal of a NULL cleanup");
+void cleanup_enlist_last(struct region *region, struct ebb_cleanup *node) {
+    struct ebb_cleanup *oldest = region->cleanups;
+    while (oldest && oldest->next)
+        oldest = oldest->next;
+    node->serial = 0; /* older than any mark */
+    node->list = &region->cleanups;
+    node->prev = oldest;
+    node->next = NULL;
+    if (oldest)
+        oldest->next = node;
+    else
+        region->cleanups = node;
+}
+
+void cleanup_delist(struct ebb_cleanup *node) {
     if (!node->list)
-        return 0;
+        return;
     if (node->prev)
         node->prev->next = node->next;
     else
@@ -41,16 +45,46 @@ int ebb_cleanup_remove(struct ebb_cleanup *node) {
     if (node->next)
         node->next->prev = node->prev;
     node->list = NULL;
+}
+
+int ebb_cleanup_add(ebb_region handle, struct ebb_cleanup *node) {
+    struct region *region = region_find(handle);
+    if (!region)
+        return EBB_E_STALE;
+    if (safe_is_needed(node))
+        return error_set(EBB_E_KIND, "cleanup %p of region '%s' lies in shared memory, where other "
+                         "processes could change what it calls", (void *)node, region->name);
+    if (!node || !node->run)
+        return error_set(EBB_E_ARGUMENT, "cleanup %p of region '%s' has no callback", (void *)node,
+                         region->name);
+    if (node->list)
+        return error_set(EBB_E_DUPLICATE, "cleanup %p is registered already", (void *)node);
+    cleanup_enlist(region, node);
     return 0;
+}
+
+/* What lies in shared memory never is: whatever it says, nobody looks at it. */
+static bool is_registered(const struct ebb_cleanup *node) {
+    return !safe_is_needed(node) && node->list;
+}
+
+int ebb_cleanup_remove(struct ebb_cleanup *node) {
+    if (!node)
+        return error_set(EBB_E_ARGUMENT, "removal of a NULL cleanup");
+    if (is_registered(node))
+        cleanup_delist(node);
+    return 0;
+}
+
+static int run(struct ebb_cleanup *node) {
+    cleanup_delist(node);
+    return node->run(node->data);
 }
 
 int ebb_cleanup_run(struct ebb_cleanup *node) {
     if (!node)
         return error_set(EBB_E_ARGUMENT, "run of a NULL cleanup");
-    if (!node->list)
-        return 0;
-    ebb_cleanup_remove(node);
-    return node->run(node->data);
+    return is_registered(node) ? run(node) : 0;
 }
 
 static void begin_closing(struct region *region) {
@@ -64,13 +98,16 @@ static void end_closing(struct region *region) {
 }
 
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed) {
-    if (pool_is_lost(region->pool))
-        region->cleanups = NULL; /* nodes in shared memory: the parent's list, which it runs */
+    if (pool_is_lost(region->pool)) {
+        region->cleanups = NULL; /* the parent runs them */
+        if (region->safe)
+            cleanup_enlist_last(region, &region->door);
+    }
     if (!region->cleanups || region->cleanups->serial < serial)
         return;
     begin_closing(region);
     while (region->cleanups && region->cleanups->serial >= serial) {
-        int result = ebb_cleanup_run(region->cleanups);
+        int result = run(region->cleanups);
         if (result && !closed->failed++)
             closed->first_error = result;
     }

@@ -66,15 +66,13 @@ static struct group find_group(struct ebb_piece *item, const struct ebb_piece *r
     return group;
 }
 
-/* Nobody may touch the pages but where something goes on; held bytes are in use all the time. */
+/* Nobody may touch the pages but where something goes on; what survives may be in use just now. */
 static void poison_rest(const struct group *group) {
     uintptr_t at = group->from;
     for (struct ebb_piece *item = group->first; item && item->addr < group->to;
          item = item->next) {
         if (item->addr > at)
             poison_unused(at, item->addr - at);
-        if (item->state != PIECE_HELD)
-            poison_unused(item->addr, item->bytes); /* settle_block() opens it */
         at = size_larger(at, piece_end(item));
     }
     if (group->to > at)
@@ -82,7 +80,6 @@ static void poison_rest(const struct group *group) {
 }
 
 static void settle_block(struct region *heir, struct ebb_piece *run, struct ebb_piece *block) {
-    poison_opened(block->addr, block->block.requested);
     block->before = block->after = NULL;
     block->block.run = run;
     block->block.spare = NULL;

@@ -13,15 +13,36 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static pthread_mutex_t handler_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t handler_lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is locked inside it */
 static ebb_exhausted_fn *handler;
 static void *handler_context;
+static atomic_bool was_set; /* until then nobody takes the lock */
+
+static void before_fork(void) {
+    pthread_mutex_lock(&handler_lock);
+}
+
+static void after_fork(void) {
+    pthread_mutex_unlock(&handler_lock);
+}
+
+static void watch_forks(void) {
+    /* without memory for it, forks do not wait */
+    (void)pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+void exhausted_prepare(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, watch_forks);
+}
 
 ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *next, void *context) {
+    exhausted_prepare();
     pthread_mutex_lock(&handler_lock);
     ebb_exhausted_fn *previous = handler;
     handler = next;
     handler_context = context;
+    atomic_store_explicit(&was_set, true, memory_order_relaxed); /* the lock orders the rest */
     pthread_mutex_unlock(&handler_lock);
     return previous;
 }
@@ -79,6 +100,8 @@ static void add_pool(struct page *page, struct ebb_pool *pool) {
 void exhausted_report(struct region *region, size_t bytes, size_t align) {
     struct page page = {.length = 0};
     int code = ebb_last_error();
+    if (!atomic_load_explicit(&was_set, memory_order_relaxed))
+        return;
     pthread_mutex_lock(&handler_lock);
     ebb_exhausted_fn *call = handler;
     void *context = handler_context;

@@ -10,4 +10,10 @@ struct region;
 /* Calls the handler, if one is set, with all numbers. Keeps ebb_last_error() as it is. */
 void exhausted_report(struct region *region, size_t bytes, size_t align);
 
+/*
+ * From now on forks wait for this layer's lock. Before handlers of forks for locks that may be held
+ * while something is reported: what is registered last is locked first.
+ */
+void exhausted_prepare(void);
+
 #endif

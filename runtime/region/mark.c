@@ -117,6 +117,8 @@ int ebb_region_reset(ebb_region handle, size_t keep_bytes) {
     small_forget(region);
     count_uncharge(region, flow_now(&region->used));
     region_new_epoch(region);
+    if (region->shared)
+        region_be_shared(region);
     pthread_mutex_lock(&pool->lock);
     depart_locked(region);
     runs_forget(region, keep_bytes, &given);

@@ -7,15 +7,22 @@
  */
 #include "region/plan.h"
 
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-static ebb_pool *learnt;
+/* No lock: one that a thread held at a fork would be held for ever in the child. */
+static _Atomic(ebb_pool *) learnt;
 
 ebb_pool *plan_pool(void) {
-    pthread_mutex_lock(&making);
-    if (!learnt)
-        learnt = ebb_pool_create(EBB_POOL_OPTIONS(.name = "learnt"));
-    pthread_mutex_unlock(&making);
-    return learnt;
+    /* acquire, and release below: the pool is seen as it was made */
+    ebb_pool *pool = atomic_load_explicit(&learnt, memory_order_acquire);
+    if (pool)
+        return pool;
+    ebb_pool *made = ebb_pool_create(EBB_POOL_OPTIONS(.name = "learnt"));
+    if (!made) /* for this thread; perhaps there was memory for another's */
+        return atomic_load_explicit(&learnt, memory_order_acquire);
+    if (atomic_compare_exchange_strong_explicit(&learnt, &pool, made, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return made;
+    (void)ebb_pool_destroy(made); /* another thread was first */
+    return pool;
 }
 
 void plan_share(struct plan *plan) {

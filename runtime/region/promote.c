@@ -33,6 +33,7 @@ struct promotion {
     struct ebb_survivor *list;
     size_t count;
     const void *site; /* who promotes: the site of copies */
+    bool objects;     /* what they consist of; else blocks of users */
     bool anywhere;    /* the target is any region: copies only */
     int mode_most;    /* what may be asked for */
     unsigned percent; /* of what auto relinks, so much may be pinned; 0: nothing is auto */
@@ -276,10 +277,16 @@ static size_t block_requested(const void *block) {
                                        : (size_t)*small_entry(piece, (uintptr_t)block) - 1;
 }
 
+/* Of objects only elements that lay in shared memory go there; users' blocks all do. */
+static bool is_private(const struct promotion *promotion, const void *block) {
+    return promotion->objects && !region_of_piece(range_block_at((uintptr_t)block))->shared;
+}
+
 static void *copy_block(const struct promotion *promotion, const struct ebb_survivor *survivor) {
-    size_t requested = block_requested(survivor->block);
-    void *copy = block_allocate(promotion->target, requested, natural_align(survivor),
-                                promotion->site);
+    size_t requested = block_requested(survivor->block), align = natural_align(survivor);
+    void *copy = is_private(promotion, survivor->block)
+                     ? block_allocate_private(promotion->target, requested, align, promotion->site)
+                     : block_allocate(promotion->target, requested, align, promotion->site);
     if (copy)
         memcpy(copy, survivor->block, requested);
     return copy;
@@ -458,7 +465,8 @@ static int promote(struct promotion *promotion) {
         result = check_list(promotion);
     if (result)
         return result;
-    struct undo undo = undo_remember(promotion->target);
+    struct undo undo;
+    undo_remember(promotion->target, &undo);
     weigh_all(promotion);
     result = acquire_all(promotion);
     if (result) {
@@ -488,6 +496,7 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
     promotion.count = count;
     promotion.site = site;
     promotion.anywhere = anywhere;
+    promotion.objects = true;
     promotion.mode_most = PROMOTE_APART;
     int result = promote(&promotion);
     if (!result)

@@ -135,7 +135,7 @@ void track_note_survivor(struct track *track, uintptr_t addr, bool stays, bool f
 
 void *track_bear(struct track *track, size_t bytes, size_t align) {
     struct region *parent = track->region->parent;
-    if (!parent || parent->sealed || track->record_lost ||
+    if (!parent || parent->sealed || track->record_lost || parent->shared ||
         parent->marks) /* a rewind must not take it from the step */
         return NULL;
     error_mute();

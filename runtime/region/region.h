@@ -16,6 +16,7 @@
  *     plan.h      where the blocks of a step go, known in advance
  *     track.h     a region that follows a plan, or is recorded
  *     remote.c    releases by other threads
+ *     safe.h      what a region must not keep in memory that others can write to
  *     hold.h      bytes that are needed outside
  *     undo.c      failed calls leave no trace
  *     depart.c    what becomes of relinked blocks' and held bytes' pages at close
@@ -127,9 +128,13 @@ struct region {
     struct ebb_object *objects;       /* that it owns, newest first */
     const struct object_hooks *hooks; /* NULL: never had an object */
     unsigned closing;                 /* cleanups at work, here and below */
+    struct region *safe;              /* of a shared one that has private things; or NULL */
+    struct region *safe_of;           /* this is the safe of that region; or NULL */
     uint64_t ending;                  /* while a rewind is at work: to this mark; else 0 */
 
     bool sealed, metered, measuring, sites;
+    bool shared; /* its pages are a slot's: other processes can write there, see safe.h */
+    bool mixed;  /* blocks in its pages may be another region's: block_owner() knows */
     bool hollow; /* its addresses have no memory behind them on the host: measuring, or a device */
     bool keeper; /* a root that has had children: what it allocates outlives steps */
     uint64_t owner; /* of its pieces: slot and epoch */
@@ -137,7 +142,8 @@ struct region {
     uint64_t quick_key; /* the window_key, or none while every release must be seen */
     uint32_t epoch;
     unsigned marks;
-    uint64_t alone; /* `state` of the objects in it that nobody else has to do with */
+    uint64_t alone; /* `state` of the objects in it that nobody else has to do with; of a shared
+                       one a state that no object has */
     uint64_t mark_serial;
 
     struct flow counted, requested, used; /* blocks, and their bytes */
@@ -150,6 +156,7 @@ struct region {
     size_t pinned; /* bytes of relinked runs under no live block */
     char name[REGION_NAME_BYTES];
 
+    struct ebb_cleanup door;  /* while it has a safe: closes that */
     struct region *list_next; /* all slots of the pool: walked while regions open and close */
     uint32_t kinds; /* bit k: kind_counts[k] is valid; none in a closed slot */
     struct kind_counts kind_counts[POOL_KINDS];
@@ -195,6 +202,9 @@ static inline struct region *region_of_piece(const struct ebb_piece *piece) {
     return (struct region *)(void *)(range.regions + piece_slot(piece) * RANGE_REGION_BYTES);
 }
 
+/* Others can write to the pages of the region, in this epoch. */
+void region_be_shared(struct region *region);
+
 /* From here on nothing that the slot's region owned before is taken for its own. */
 void region_new_epoch(struct region *region);
 
@@ -225,6 +235,15 @@ int region_is_closing(const struct region *region);
 int region_closed(const struct ebb_closed *closed);
 
 /* ---- cleanup.c ---- */
+
+/* Registers a node that lies where no other process can write. */
+void cleanup_enlist(struct region *region, struct ebb_cleanup *node);
+
+/* The same as the very last one to run, whatever is registered before or after. */
+void cleanup_enlist_last(struct region *region, struct ebb_cleanup *node);
+
+/* Takes such a node out of its list, if it is in one. */
+void cleanup_delist(struct ebb_cleanup *node);
 
 /* Runs the cleanups that were registered after the mark `serial` (0: all), newest first. */
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed);
@@ -282,10 +301,17 @@ void *block_for_object(struct region *region, size_t bytes, size_t align, const 
 void *block_allocate_keyed(struct region *region, size_t bytes, size_t align, uint32_t key,
                            const void *site);
 
+/* The same as block_allocate(), for what no other process may write to. */
+void *block_allocate_private(struct region *region, size_t bytes, size_t align, const void *site);
+
 /* The same even if the region is sealed: for bookkeeping. The sizes are right. */
+void *block_place_private(struct region *region, size_t bytes, size_t align);
+
+/* The same in the region's pages, whoever can write there. */
 void *block_place(struct region *region, size_t bytes, size_t align);
 
-/* The region that has the block at `addr`, which lies in `place`: that, or a step below it. */
+/* The region that has the block at `addr`, which lies in `place`: that, a step below it, or the one
+ * whose safe it is. */
 struct region *block_owner(struct region *place, uintptr_t addr);
 
 /* Opens or shuts the quick ways to release, as the region's state asks. */
@@ -362,7 +388,7 @@ static inline void promoted_add_pinned(struct ebb_promoted *cost, const struct r
 #define PROMOTE_APART (EBB_PROMOTE_RELINK + 1)
 
 /*
- * Promotes blocks as ebb_promote() does. `anywhere`: by copy, to any region.
+ * Promotes blocks of objects as ebb_promote() does. `anywhere`: by copy, to any region.
  */
 int promote_blocks(struct region *source, struct region *target, struct ebb_survivor *list,
                    size_t count, bool anywhere, const void *site, struct ebb_promoted *cost);

@@ -5,6 +5,7 @@
  *     region->remote -> | link | dead block | -> | link | dead block | -> NULL
  *
  * Who releases pushes the block, linked by its own first word: every block has at least a granule.
+ * In shared memory, where others write, the link is a word of the table of sites instead (range.h).
  * The owner takes the whole list at once when it looks for room, is read or ends. Taking everything
  * needs no counter against reuse (ABA): nothing is ever popped alone.
  *
@@ -17,12 +18,17 @@
 
 #define MARKED ((uintptr_t)1) /* bit of a link that was seen: blocks start at a granule */
 
-static EBB_UNCHECKED void set_link(void *block, void *next) {
-    *(void **)block = next;
+/* In a region that others write to, the link lies where the site of the block was noted. */
+static EBB_UNCHECKED void **place_of_link(const struct region *region, void *block) {
+    return region->shared ? (void **)(void *)range_site((uintptr_t)block) : (void **)block;
 }
 
-static EBB_UNCHECKED void *link_of(void *block) {
-    return *(void **)block;
+static EBB_UNCHECKED void set_link(const struct region *region, void *block, void *next) {
+    *place_of_link(region, block) = next;
+}
+
+static EBB_UNCHECKED void *link_of(const struct region *region, void *block) {
+    return *place_of_link(region, block);
 }
 
 int ebb_region_release_remote(ebb_region handle, void *block) {
@@ -38,7 +44,7 @@ int ebb_region_release_remote(ebb_region handle, void *block) {
                          block, region->name);
     void *first = atomic_load_explicit(&region->remote, memory_order_relaxed);
     do
-        set_link(block, first);
+        set_link(region, block, first);
     /* release: what this thread did with the block, and the link, come before the owner's use */
     while (!atomic_compare_exchange_weak_explicit(&region->remote, &first, block,
                                                   memory_order_release, memory_order_relaxed));
@@ -50,12 +56,12 @@ int ebb_region_release_remote(ebb_region handle, void *block) {
 static void *turn_round(struct region *region, void *block) {
     void *list = NULL;
     while (block) {
-        void *next = link_of(block);
+        void *next = link_of(region, block);
         if ((uintptr_t)next & MARKED) {
             region->strays++;
             break;
         }
-        set_link(block, (void *)((uintptr_t)list | MARKED));
+        set_link(region, block, (void *)((uintptr_t)list | MARKED));
         list = block;
         block = next;
     }
@@ -89,7 +95,7 @@ static void drain(struct region *region) {
     block = turn_round(region, block);
     error_mute();
     while (block) {
-        void *next = (void *)((uintptr_t)link_of(block) & ~MARKED);
+        void *next = (void *)((uintptr_t)link_of(region, block) & ~MARKED);
         if (ebb_region_release(region_handle(region), block) != 0)
             region->strays++;
         block = next;

@@ -7,9 +7,13 @@
  * gives the scratch back first (region/undo.h).
  */
 #include "region/scratch.h"
+#include "region/safe.h"
 #include "region/small.h"
 
-void *scratch_take(struct scratch *scratch, struct region *region, size_t bytes) {
+void *scratch_take(struct scratch *scratch, struct region *asking, size_t bytes) {
+    struct region *region = safe_for(asking);
+    if (!region)
+        return NULL;
     small_fold(region);
     *scratch = (struct scratch){.region = region,
                                 .counted = region->counted,

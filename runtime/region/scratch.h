@@ -13,8 +13,9 @@ struct scratch {
     uint64_t large;                       /* 1 if it is a large block */
 };
 
-/* Takes `bytes` bytes of the region, also if that is sealed. NULL with an error. */
-void *scratch_take(struct scratch *scratch, struct region *region, size_t bytes);
+/* Takes `bytes` bytes of the region, also if that is sealed; no other process can write to them.
+ * NULL with an error. */
+void *scratch_take(struct scratch *scratch, struct region *asking, size_t bytes);
 
 /* Gives them back. What was allocated meanwhile counts as if they had never been there. */
 void scratch_give(struct scratch *scratch);

@@ -55,6 +55,7 @@ static void drop_padding(struct region *region, struct ebb_piece *window, size_t
 
 void small_set_inline(struct region *region) {
     bool shut = region->sealed || region->metered || track_watches(region->track) || EBB_POISON;
+    shut |= region->shared; /* what is quickly made is an object: its head is not for others */
     region->lane.limit = shut ? 0 : region->limit;
 }
 
@@ -115,8 +116,7 @@ static void no_room(struct region *region) {
 
 /* When a window that is not current should be looked at again: half of it is gone. */
 static void await_holes(struct ebb_piece *window) {
-    size_t blocks = small_live_blocks(window);
-    window->window.act_blocks = (uint16_t)(blocks / 2);
+    window->window.act_blocks = (uint16_t)(small_live_blocks(window) / 2);
 }
 
 /* [addr, addr + bytes) belongs to no block: released entries, as long as entries can say. */

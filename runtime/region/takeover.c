@@ -82,8 +82,7 @@ static uint32_t count_live(const struct track *track) {
     return count;
 }
 
-/* The arena's run has one piece of the region's from here on, which is returned. */
-static struct ebb_piece *become_ordinary(struct track *track) {
+struct ebb_piece *track_become_ordinary(struct track *track) {
     struct region *region = track->region;
     struct ebb_piece *run = track_leave_run(track);
     struct ebb_piece *piece = piece_take(&region->store), *end = piece_take(&region->store);
@@ -102,7 +101,7 @@ bool track_take_over(struct track *track) {
     struct region *region = track->region;
     if (track->held || !piece_prepare(&region->store, 2 * count_live(track) + 3))
         return false;
-    struct cut cut = {.region = region, .rest = become_ordinary(track)};
+    struct cut cut = {.region = region, .rest = track_become_ordinary(track)};
     for (uint32_t at = 0; at < plan->placed_count; at++) {
         const struct track_slot *slot = &track->slots[plan->places[at].slot];
         if (track_is_live(track, slot))

@@ -123,7 +123,8 @@ void track_set_paths(struct track *track) {
     bool quiet = !EBB_POISON && !track->taken_over && !track->held && track->arena;
     bool bears = track->region && track->region->bearers;
     track->cursor = cursor;
-    track->open = track->serving && quiet && !track->overdue_count && !track->coarse;
+    bool shared = track->region && track->region->shared; /* heads go elsewhere: safe.c */
+    track->open = track->serving && quiet && !track->overdue_count && !track->coarse && !shared;
     track->next = track->open ? &track->slots[cursor] : &nothing_fits;
     track->expecting = quiet && !bears; /* blocks in the arena may be those of steps below */
     track->expected = expected_now(track);

@@ -216,6 +216,15 @@ bool track_take_over(struct track *track);
 /* The arena's run is the region's from here on; its entries are gone. For a takeover. */
 struct ebb_piece *track_leave_run(struct track *track);
 
+/* And has one piece, which is returned. Two entries are prepared. */
+struct ebb_piece *track_become_ordinary(struct track *track);
+
+/* ---- dissolve.c ---- */
+
+/* Nothing more is served, and what is live in the arena are large blocks of the region, which can
+ * be relinked. False, with nothing changed: that cannot be. */
+bool track_dissolve(struct track *track);
+
 /* After a takeover: a block has left its stretch of the arena. */
 void track_leave_stretch(struct track *track, uintptr_t addr);
 

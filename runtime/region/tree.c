@@ -55,6 +55,12 @@ void region_new_epoch(struct region *region) {
     region->alone = OBJECT_ALONE | OBJECT_LIVE | region->owner;
 }
 
+__attribute__((cold)) void region_be_shared(struct region *region) {
+    region->shared = region->mixed = true;
+    region->quick_key = PIECE_KEY_NONE;
+    region->alone = UINT64_MAX;
+}
+
 bool region_is_above(const struct region *ancestor, const struct region *region) {
     while (region->depth > ancestor->depth)
         if ((region = region->parent) == ancestor)
@@ -151,6 +157,8 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     clear(region);
     region->pool = pool;
     region_new_epoch(region);
+    if (pool->slot)
+        region_be_shared(region);
     adopt(region, parent);
     region->measuring = pool->pages.kind == &kind_phantom;
     region->hollow = pool->pages.kind->phantom;
@@ -281,10 +289,18 @@ static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
     fold_flow(&pool->closed_used, &region->used, used);
 }
 
+/* Pages behind all that the region ever placed: it took them since they were hot, and nobody's. */
+static size_t untouched_bytes(const struct region *region) {
+    uintptr_t end = region->main_run ? piece_end(region->main_run) : 0;
+    uintptr_t highest = size_align(region->highest, EBB_PAGE);
+    return highest && highest < end ? size_smaller(end - highest, region->main_run->bytes) : 0;
+}
+
 /* Everything that needs the pool: a region that never had pages skips it. */
 static void give_pages(struct region *region) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
+    size_t untouched = untouched_bytes(region);
     pthread_mutex_lock(&pool->lock);
     depart_locked(region);
     runs_forget(region, 0, &given);
@@ -292,7 +308,7 @@ static void give_pages(struct region *region) {
     fold_into_pool(region, pool);
     fold_kinds(region, pool);
     if (region->depth <= 1)
-        pool_step_ended_locked(pool);
+        pool_step_ended_locked(pool, untouched);
     pthread_mutex_unlock(&pool->lock);
     hold_sweep(region);
 }
@@ -354,22 +370,29 @@ int ebb_region_close(ebb_region handle) {
     return ebb_region_close_reporting(handle, NULL);
 }
 
+static int check_empty(struct region *region) {
+    small_fold(region);
+    if (!flow_now(&region->counted))
+        return 0;
+    return error_set(EBB_E_LIVE_BLOCKS, "region '%s' has %llu live blocks of %llu bytes",
+                     region->name, (unsigned long long)flow_now(&region->counted),
+                     (unsigned long long)flow_now(&region->requested));
+}
+
 int ebb_region_close_strict(ebb_region handle) {
     struct region *region = region_find(handle);
     if (!region)
         return EBB_E_STALE;
     hold_sweep(region);
     remote_look(region);
-    small_fold(region);
     if (region->children)
         return error_set(EBB_E_CHILD_OPEN, "region '%s' has %llu open children, '%s' among them",
                          region->name, (unsigned long long)region->child_count,
                          region->children->name);
-    if (flow_now(&region->counted))
-        return error_set(EBB_E_LIVE_BLOCKS, "region '%s' has %llu live blocks of %llu bytes",
-                         region->name, (unsigned long long)flow_now(&region->counted),
-                         (unsigned long long)flow_now(&region->requested));
-    return ebb_region_close(handle);
+    int result = check_empty(region);
+    if (!result && region->safe)
+        result = check_empty(region->safe);
+    return result ? result : ebb_region_close(handle);
 }
 
 /* ---- questions ---- */
@@ -404,8 +427,9 @@ ebb_region ebb_region_of(const void *address) {
     uintptr_t addr = (uintptr_t)address;
     if (range_holds(addr)) {
         struct ebb_piece *run = range_run_at(addr);
-        if (run)
-            return region_handle(region_of_piece(run));
+        struct region *region = run ? region_of_piece(run) : NULL;
+        if (region)
+            return region_handle(region->safe_of ? region->safe_of : region);
     }
     return region_handle(NULL);
 }

@@ -11,20 +11,20 @@
 #include "region/undo.h"
 #include "region/small.h"
 
-struct undo undo_remember(struct region *region) {
+static inline void remember(struct region *region, struct undo_part *part) {
     small_fold(region);
-    return (struct undo){.counted = region->counted,
-                         .requested = region->requested,
-                         .used = region->used,
-                         .large_blocks = region->large_blocks,
-                         .large_used = region->large_used,
-                         .drained = region->drained,
-                         .drained_large = region->drained_large,
-                         .room = region->room,
-                         .cursor = region->lane.cursor};
+    *part = (struct undo_part){.counted = region->counted,
+                               .requested = region->requested,
+                               .used = region->used,
+                               .large_blocks = region->large_blocks,
+                               .large_used = region->large_used,
+                               .drained = region->drained,
+                               .drained_large = region->drained_large,
+                               .room = region->room,
+                               .cursor = region->lane.cursor};
 }
 
-void undo_restore(struct region *region, const struct undo *undo) {
+static void restore(struct region *region, const struct undo_part *undo) {
     struct popped drained = {region->drained.blocks - undo->drained.blocks,
                              region->drained.requested - undo->drained.requested,
                              region->drained.used - undo->drained.used};
@@ -43,4 +43,18 @@ void undo_restore(struct region *region, const struct undo *undo) {
     flow_change(&region->used, flow_now(&region->used), used);
     region->large_blocks = undo->large_blocks;
     region->large_used = undo->large_used - (region->drained_large - undo->drained_large);
+}
+
+void undo_remember(struct region *region, struct undo *undo) {
+    remember(region, &undo->pages);
+    undo->had_safe = region->safe != NULL;
+    if (undo->had_safe)
+        remember(region->safe, &undo->safe);
+}
+
+void undo_restore(struct region *region, const struct undo *undo) {
+    static const struct undo_part nothing;
+    restore(region, &undo->pages);
+    if (region->safe)
+        restore(region->safe, undo->had_safe ? &undo->safe : &nothing);
 }

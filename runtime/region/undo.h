@@ -5,7 +5,7 @@
 
 #include "region/region.h"
 
-struct undo {
+struct undo_part {
     struct flow counted, requested, used;
     uint64_t large_blocks;
     size_t large_used;
@@ -14,8 +14,14 @@ struct undo {
     uintptr_t room, cursor;
 };
 
+struct undo {
+    struct undo_part pages; /* of the region */
+    struct undo_part safe;  /* if it had one */
+    bool had_safe;          /* one that it gets meanwhile is left with nothing */
+};
+
 /* What the region counts now. */
-struct undo undo_remember(struct region *region);
+void undo_remember(struct region *region, struct undo *undo);
 
 /* Everything that the region got since is released: it counts again what it counted then, less what
  * other threads have released meanwhile. */

@@ -18,6 +18,13 @@ static bool is_passed(const struct bound *bound) {
     return bound->budget && bound->spent > bound->budget;
 }
 
+/* The sentence's beginning, which is only written where there is something to say; its length. */
+static size_t begin(struct excess *excess, const char *name, uint64_t step) {
+    snprintf(excess->site, sizeof excess->site, "%s", name);
+    return (size_t)snprintf(excess->text, sizeof excess->text, "step %llu of '%s': ",
+                            (unsigned long long)step, excess->site);
+}
+
 /* Appends to the sentence; what is too long is cut. */
 static size_t add_clause(struct excess *excess, size_t length, const struct bound *bound,
                          const char *before) {
@@ -38,17 +45,22 @@ bool excess_find(struct excess *excess, const struct ebb_site_options *options, 
         {"reserved bytes", spent->reserved_bytes, budget->reserved_bytes},
     };
     unsigned passed = 0;
-    snprintf(excess->site, sizeof excess->site, "%s", options->name);
-    size_t length = (size_t)snprintf(excess->text, sizeof excess->text, "step %llu of '%s': ",
-                                     (unsigned long long)step, excess->site);
-    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
-        if (is_passed(&bounds[i]))
-            length = add_clause(excess, length, &bounds[i], passed++ ? ", " : "");
-    excess->told = (struct ebb_churn_excess){passed ? excess->site : NULL, step, *spent, *budget,
-                                             excess->text};
+    size_t length = 0;
+    excess->told.site = NULL;
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        if (!is_passed(&bounds[i]))
+            continue;
+        if (!passed)
+            length = begin(excess, options->name, step);
+        length = add_clause(excess, length, &bounds[i], passed++ ? ", " : "");
+    }
+    if (!passed)
+        return false;
+    excess->told =
+        (struct ebb_churn_excess){excess->site, step, *spent, *budget, excess->text};
     excess->on_excess = options->on_excess;
     excess->context = options->context;
-    return passed != 0;
+    return true;
 }
 
 void excess_tell(const struct excess *excess) {

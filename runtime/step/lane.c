@@ -102,17 +102,20 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
         lane->owner = seat;
         lane->is_open = true;
         site->open_steps++;
-        *ticket = (struct ticket){.lane = lane};
+        *ticket = (struct ticket){.lane = lane, .tag = tag};
         choose_course(site, tag, ticket);
     }
     pthread_mutex_unlock(&site->lock);
     return lane != NULL;
 }
 
-void lane_release(struct lane *lane) {
-    struct ebb_site *site = lane->site;
-    pthread_mutex_lock(&site->lock);
+void lane_release_locked(struct lane *lane) {
     lane->is_open = false;
-    site->open_steps--;
-    pthread_mutex_unlock(&site->lock);
+    lane->site->open_steps--;
+}
+
+void lane_release(struct lane *lane) {
+    pthread_mutex_lock(&lane->site->lock);
+    lane_release_locked(lane);
+    pthread_mutex_unlock(&lane->site->lock);
 }

@@ -49,6 +49,8 @@ struct berth *ring_present(const struct lane *lane) {
 }
 
 struct region *ring_oldest(const struct lane *lane) {
+    if (!lane->site->options.ring)
+        return NULL;
     pthread_mutex_lock(&lane->site->lock);
     struct region *region = lane->ring[lane->steps % berth_count(lane)].region;
     pthread_mutex_unlock(&lane->site->lock);
@@ -64,8 +66,10 @@ static struct region *take_out(struct berth *berth) {
 }
 
 struct region *ring_turn(struct lane *lane) {
-    pthread_mutex_lock(&lane->site->lock);
     lane->steps++;
+    if (!lane->site->options.ring)
+        return NULL;
+    pthread_mutex_lock(&lane->site->lock);
     struct region *region = take_out(ring_present(lane));
     pthread_mutex_unlock(&lane->site->lock);
     return region;

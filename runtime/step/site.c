@@ -9,6 +9,7 @@
 #include "step/site.h"
 
 #include "base/error.h"
+#include "step/scope.h"
 
 #include <stdio.h>
 
@@ -67,6 +68,8 @@ int ebb_site_destroy(struct ebb_site *site) {
     if (open)
         return error_set(EBB_E_BUSY, "site '%s' has %llu open steps", site->name,
                          (unsigned long long)open);
+    if (scope_server && site->served && scope_server->forget(site) != 0)
+        return error_latest();
     search_end(site);
     for (struct lane *lane = site->lanes; lane; lane = lane->next)
         ring_end(lane);
@@ -117,6 +120,7 @@ void site_count(struct lane *lane, const struct ended *ended, struct excess *exc
     stats->used_peak = size_larger(stats->used_peak, ended->cost.used.peak);
     stats->reserved_peak = size_larger(stats->reserved_peak, ended->cost.reserved.peak);
     count_seen(stats, &ended->seen);
+    lane_release_locked(lane);
     pthread_mutex_unlock(&site->lock);
 }
 

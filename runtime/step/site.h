@@ -6,6 +6,7 @@
  *     lane.c     which lane a step gets
  *     ring.c     ended steps that stay readable
  *     step.c     begin and end
+ *     scope.h    what the step means to malloc(), where that is served
  *     budget.h   what a step may cost
  *     course.c   what follows from a step: records become drafts, drafts plans
  *     learn.h    the policy
@@ -65,6 +66,7 @@ struct lane {
     struct region *region;
     struct course *course; /* NULL: not learnt from */
     struct track *track;   /* NULL: nothing follows or records */
+    void *scope;           /* of scope_server; NULL: none */
     enum learn_mode mode;
 };
 
@@ -79,6 +81,7 @@ struct ebb_site {
     struct ebb_site_stats stats;
     struct ebb_site_options options;
     struct searcher *searcher; /* NULL: none yet */
+    _Atomic(void *) served;    /* of scope_server; NULL: nothing yet */
     char name[REGION_NAME_BYTES];
 };
 
@@ -93,8 +96,13 @@ struct ended {
     ebb_pool *pool; /* of its region */
 };
 
-/* Adds it to the counters and compares it with the budget. */
+/* The last of a step: adds it to the counters, compares it with the budget, releases its lane. */
 void site_count(struct lane *lane, const struct ended *ended, struct excess *excess);
+
+/* ---- step.c ---- */
+
+/* The lane of a step that is open and may end now; NULL with an error. */
+struct lane *step_find_open(ebb_step step);
 
 /* ---- lane.c ---- */
 
@@ -104,13 +112,15 @@ struct ticket {
     struct course *course; /* or NULL */
     enum learn_mode mode;
     struct plan *plan; /* with a user for the step; NULL: none */
+    uint64_t tag;
 };
 
 /* A lane for the calling thread, which is then open. False with EBB_E_MEMORY. */
 bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
 
-/* The step has ended. */
+/* The step has ended, and is over for its lane. */
 void lane_release(struct lane *lane);
+void lane_release_locked(struct lane *lane);
 
 /* ---- ring.c ---- */
 

@@ -16,12 +16,16 @@
 #include "base/error.h"
 #include "pool/shared.h"
 #include "region/small.h"
+#include "step/scope.h"
 
 /* ---- begin ---- */
 
 /* The region was closed with its parent, or by mistake. */
 static void region_was_closed(struct step_hook *hook) {
-    lane_release((struct lane *)hook);
+    struct lane *lane = (struct lane *)hook;
+    if (lane->scope)
+        scope_server->abandon(lane->scope);
+    lane_release(lane);
 }
 
 /* The track of the step's berth, with the plan that is to be served; NULL: no memory, or no use. */
@@ -55,6 +59,9 @@ static void set_out(const struct ticket *ticket, struct region *region) {
     region->step = &lane->hook;
     if (lane->track)
         track_tie(lane->track, region, lane->mode == LEARN_SERVE, lane->mode == LEARN_RECORD);
+    lane->scope = NULL;
+    if (lane->site->options.scope && scope_server)
+        lane->scope = scope_server->begin(lane->site, ticket->tag, &lane->scope);
 }
 
 /* The region of the step, in whose place in the ring nobody is any more; or not open. */
@@ -104,8 +111,7 @@ ebb_step ebb_step_begin(ebb_site *site, uint64_t tag) {
 
 /* ---- end ---- */
 
-/* The lane of a step that is open and may end now; NULL with an error. */
-static struct lane *find_open(ebb_step step) {
+struct lane *step_find_open(ebb_step step) {
     struct region *region = region_find(step.region);
     if (!region)
         return NULL;
@@ -121,11 +127,20 @@ static struct lane *find_open(ebb_step step) {
     return NULL;
 }
 
+/* The same, if this thread may end it. */
+static struct lane *find_ending(ebb_step step) {
+    struct lane *lane = step_find_open(step);
+    return lane && lane->scope && !scope_server->is_own(lane->scope) ? NULL : lane;
+}
+
 /* From here on the step is over, but its lane is not free and its region still open. */
 static void finish(struct lane *lane, uint64_t promoted_bytes, struct ended *ended) {
     struct region *region = lane->region;
     *ended = (struct ended){.promoted_bytes = promoted_bytes, .pool = pool_for_work(region->pool)};
     region->step = NULL;
+    if (lane->scope)
+        scope_server->end(lane->scope);
+    lane->scope = NULL;
     ended->cost.size = sizeof ended->cost;
     error_mute();
     if (lane->track)
@@ -146,14 +161,13 @@ static int retire(struct lane *lane, const struct ended *ended) {
     course_learn(lane, ended);
     error_unmute();
     site_count(lane, ended, &excess);
-    lane_release(lane);
     excess_tell(&excess);
     return result;
 }
 
 int ebb_step_end(ebb_step step) {
     struct ended ended;
-    struct lane *lane = find_open(step);
+    struct lane *lane = find_ending(step);
     if (!lane)
         return error_latest();
     finish(lane, 0, &ended);
@@ -176,7 +190,7 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
                          size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks) {
     struct ebb_promoted spent = {0};
     struct ended ended;
-    struct lane *lane = find_open(step);
+    struct lane *lane = find_ending(step);
     if (!lane)
         return error_latest();
     if (target.lane == step.region.lane && target.generation == step.region.generation)

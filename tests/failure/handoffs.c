@@ -5,6 +5,8 @@
  */
 #include "failure/handoffs.h"
 
+#include <string.h>
+
 #define SLOTS 2
 
 static ebb_pool *shared;
@@ -92,5 +94,84 @@ int cross(struct scene *scene) {
     if (failed && !code)
         check_slots();
     failed |= code != 0;
+    return code;
+}
+
+/* ---- objects of which the heads lie elsewhere ---- */
+
+static struct ebb_region_stats stats_of(ebb_region region) {
+    struct ebb_region_stats stats = {.size = sizeof stats};
+    DEMAND(ebb_region_read_stats(region, &stats) == 0);
+    return stats;
+}
+
+static bool is_same(ebb_region region, const struct ebb_region_stats *before) {
+    struct ebb_region_stats now = stats_of(region);
+    return memcmp(&now.blocks, &before->blocks, sizeof now.blocks) == 0 &&
+           memcmp(&now.requested, &before->requested, sizeof now.requested) == 0 &&
+           memcmp(&now.used, &before->used, sizeof now.used) == 0;
+}
+
+static uint64_t live_in(ebb_region region) {
+    struct ebb_object_counts counts;
+    DEMAND(ebb_region_read_objects(region, EBB_KIND_ALL, &counts) == 0);
+    return counts.live;
+}
+
+typedef bool attempt(ebb_region root, ebb_region child, void **thing);
+
+static bool make(ebb_region root, ebb_region child, void **thing) {
+    (void)root;
+    *thing = ebb_tensor_new(child, (struct ebb_dtype){EBB_UINT, 8, 1}, 1, &(int64_t){5000});
+    return *thing;
+}
+
+static bool enlist(ebb_region root, ebb_region child, void **thing) {
+    (void)root;
+    void *list = ebb_node_new_list(child, thing, 1);
+    *thing = list ? list : *thing;
+    return list;
+}
+
+static bool promote(ebb_region root, ebb_region child, void **thing) {
+    return ebb_objects_promote(child, root, thing, 1, NULL, NULL) == 0;
+}
+
+static bool lend(ebb_region root, ebb_region child, void **thing) {
+    (void)root;
+    return ebb_object_borrow(*thing, child) == 0;
+}
+
+static bool sequence(ebb_region root, ebb_region child, void **thing) {
+    struct ebb_tensor *part = ebb_node_at(*thing, 0);
+    (void)root;
+    return ebb_sequences_pack(child, &part, 1, NULL);
+}
+
+static int work(ebb_region root, ebb_region child) {
+    static attempt *const attempts[] = {make, enlist, promote, lend, sequence};
+    void *thing = NULL;
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
+        struct ebb_region_stats above = stats_of(root), below = stats_of(child);
+        uint64_t live = live_in(root) + live_in(child);
+        if (attempts[i](root, child, &thing))
+            continue;
+        int code = ebb_last_error();
+        DEMAND(code && is_same(root, &above) && is_same(child, &below));
+        DEMAND(live_in(root) + live_in(child) == live);
+        DEMAND(ebb_check_pool(shared) == 0);
+        return code;
+    }
+    return 0;
+}
+
+int work_in_a_slot(struct scene *scene) {
+    ebb_region root = ebb_region_open(EBB_REGION_OPTIONS(.pool = shared));
+    (void)scene;
+    if (!ebb_region_is_open(root))
+        return ebb_last_error();
+    ebb_region child = ebb_region_open(EBB_REGION_OPTIONS(.parent = root));
+    int code = ebb_region_is_open(child) ? work(root, child) : ebb_last_error();
+    DEMAND(ebb_region_close(root) == 0);
     return code;
 }

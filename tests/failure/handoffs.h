@@ -14,4 +14,7 @@ int attach_shared(struct scene *scene);
 /* A tensor goes through a slot and arrives in the leaf. */
 int cross(struct scene *scene);
 
+/* Objects are made, composed, given and lent in a slot; what fails changes no counter. */
+int work_in_a_slot(struct scene *scene);
+
 #endif

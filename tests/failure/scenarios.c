@@ -376,6 +376,7 @@ const struct scenario scenarios[] = {
     {"creating_a_shared_pool", NULL, create_shared, 0, false},
     {"attaching_a_shared_pool", handoff_prepare, attach_shared, SCENE_MAY_SUCCEED, false},
     {"sending_and_receiving", handoff_prepare, cross, SCENE_MAY_SUCCEED, false},
+    {"working_in_a_slot", handoff_prepare, work_in_a_slot, SCENE_MAY_SUCCEED, false},
     {"packing_a_list", sequences_prepare, pack_a_list, SCENE_MAY_KEEP_PAGES, false},
     {"padding", sequences_prepare, pad_what_is_packed, 0, false},
     {"unpacking", sequences_prepare, unpack_what_is_packed, SCENE_MAY_KEEP_PAGES, false},

@@ -16,14 +16,14 @@ static void every_code_has_a_name_of_its_own(void **state) {
     assert_string_equal(ebb_error_name(EBB_E_NOT_ANCESTOR), "EBB_E_NOT_ANCESTOR");
     assert_string_equal(ebb_error_name(EBB_E_DUPLICATE), "EBB_E_DUPLICATE");
     assert_string_equal(ebb_error_name(EBB_E_EXCHANGE), "EBB_E_EXCHANGE");
-    assert_string_equal(ebb_error_name(EBB_E_DEVICE), "EBB_E_DEVICE");
-    for (int a = 0; a >= EBB_E_DEVICE; a--)
+    assert_string_equal(ebb_error_name(EBB_E_THREAD), "EBB_E_THREAD");
+    for (int a = 0; a >= EBB_E_THREAD; a--)
         for (int b = 0; b > a; b--)
             assert_string_not_equal(ebb_error_name(a), ebb_error_name(b));
 }
 
 static void numbers_that_are_no_code_are_unknown(void **state) {
-    static const int numbers[] = {1, 2, 100, EBB_E_DEVICE - 1, -1000, INT_MAX, INT_MIN};
+    static const int numbers[] = {1, 2, 100, EBB_E_THREAD - 1, -1000, INT_MAX, INT_MIN};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         assert_string_equal(ebb_error_name(numbers[i]), "EBB_E_UNKNOWN");
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * jemalloc.h - the functions of jemalloc, in a copy of our own.
+ *
+ * The copy has names of its own (runtime/jemalloc.sh makes it), so that nobody's malloc is bound by
+ * mistake, and another jemalloc in the program is another heap.
+ */
+#ifndef EBB_BASE_JEMALLOC_H
+#define EBB_BASE_JEMALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define JEMALLOC_NO_RENAME
+#define JEMALLOC_NO_DEMANGLE
+#define je_malloc ebb_jemalloc_malloc
+#define je_calloc ebb_jemalloc_calloc
+#define je_realloc ebb_jemalloc_realloc
+#define je_free ebb_jemalloc_free
+#define je_malloc_usable_size ebb_jemalloc_malloc_usable_size
+#define je_mallocx ebb_jemalloc_mallocx
+#define je_dallocx ebb_jemalloc_dallocx
+#define je_mallctl ebb_jemalloc_mallctl
+#define je_malloc_conf ebb_jemalloc_malloc_conf
+#include <jemalloc/jemalloc.h>
+
+#endif

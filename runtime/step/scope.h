@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * scope.h - who serves malloc() during the steps of sites with `scope`.
+ *
+ * libebb knows nothing of malloc(). libebb-malloc, which has all of libebb inside, fills the table
+ * when it is loaded; without it the pointer is NULL and such steps are like all others.
+ *
+ * Invariant: a lane's `scope` is what `begin` gave for its open step, or NULL.
+ */
+#ifndef EBB_STEP_SCOPE_H
+#define EBB_STEP_SCOPE_H
+
+#include <ebb/scope.h>
+
+struct scope_server {
+    /* A step begins on this thread. NULL: no memory; the step is then without a scope. `place` is
+     * where the result goes, to be cleared should the scope end by itself, with its thread. */
+    void *(*begin)(ebb_site *site, uint64_t tag, void **place);
+    /* Is it of this thread? If not: EBB_E_THREAD. */
+    bool (*is_own)(const void *scope);
+    /* It ends, on its thread. */
+    void (*end)(void *scope);
+    /* It ends because its region does, on whichever thread that happens. */
+    void (*abandon)(void *scope);
+    /* ebb_scope_leave() and ebb_scope_enter(), on its thread. */
+    void (*leave)(void *scope);
+    void (*enter)(void *scope);
+    /* The site is going; EBB_E_BUSY: not yet. */
+    int (*forget)(ebb_site *site);
+};
+
+extern const struct scope_server *scope_server;
+
+#endif
