@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * door.h - what the family of malloc() calls: the heaps as they are (front.h), or, in the hardened
+ * library, behind guards (guard.h). Chosen when this is compiled, so nobody pays for the other.
+ * What no scope has to do with goes to the general heap from here.
+ */
+#ifndef EBB_MALLOC_DOOR_H
+#define EBB_MALLOC_DOOR_H
+
+#include "malloc/front.h"
+#include "malloc/general.h"
+#include "malloc/heap.h"
+
+static inline void *door_alloc(size_t bytes, const void *caller) {
+    if (GUARDED)
+        return guard_alloc(bytes, GUARD_ALIGN, caller);
+    return __builtin_expect(!here.scope, 1) ? je_malloc(bytes) : front_alloc_scoped(bytes, caller);
+}
+
+static inline void *door_alloc_zeroed(size_t bytes, const void *caller) {
+    return GUARDED ? guard_alloc_zeroed(bytes, caller) : front_alloc_zeroed(bytes, caller);
+}
+
+static inline void *door_alloc_aligned(size_t bytes, size_t align, const void *caller) {
+    return GUARDED ? guard_alloc(bytes, align, caller) : front_alloc_aligned(bytes, align, caller);
+}
+
+static inline void *door_resize(void *block, size_t bytes, const void *caller) {
+    return GUARDED ? guard_resize(block, bytes, caller) : front_resize(block, bytes, caller);
+}
+
+static inline void door_free(void *block) {
+    if (GUARDED)
+        guard_free(block);
+    else if (__builtin_expect(!heap_may_hold((uintptr_t)block), 1))
+        je_free(block);
+    else
+        front_free_spanned(block);
+}
+
+static inline void door_free_sized(void *block, size_t bytes) {
+    if (GUARDED)
+        guard_free_sized(block, bytes);
+    else
+        front_free_sized(block, bytes);
+}
+
+static inline size_t door_usable(const void *block) {
+    return GUARDED ? guard_usable(block) : front_usable(block);
+}
+
+#endif

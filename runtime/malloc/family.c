@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * family.c - the functions that libebb-malloc defines in place of the C library's.
+ *
+ * Rules of arguments are glibc's: malloc(0) gives a block of its own, realloc(p, 0) frees,
+ * memalign() rounds its alignment up to a power of two, posix_memalign() returns its error and
+ * keeps errno. A size above PTRDIFF_MAX is ENOMEM.
+ */
+#include "malloc/door.h"
+#include "malloc/general.h"
+#include "malloc/trim.h"
+
+#include "base/size.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FAMILY __attribute__((visibility("default")))
+#define CALLER __builtin_return_address(0)
+
+static void *no_memory(void) {
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* What is above PTRDIFF_MAX jemalloc refuses. */
+FAMILY void *malloc(size_t bytes) {
+    return door_alloc(bytes, CALLER);
+}
+
+FAMILY void free(void *block) {
+    door_free(block);
+}
+
+FAMILY void *calloc(size_t count, size_t bytes) {
+    size_t all;
+    if (!size_multiply(count, bytes, &all) || all > PTRDIFF_MAX)
+        return no_memory();
+    return door_alloc_zeroed(all, CALLER);
+}
+
+static void *resize(void *block, size_t bytes, const void *caller) {
+    if (bytes > PTRDIFF_MAX)
+        return no_memory();
+    if (!block || bytes)
+        return door_resize(block, bytes, caller);
+    door_free(block);
+    return NULL;
+}
+
+FAMILY void *realloc(void *block, size_t bytes) {
+    return resize(block, bytes, CALLER);
+}
+
+/* By realloc(), as pvalloc() by valloc(): valgrind takes the place of these only. */
+FAMILY void *reallocarray(void *block, size_t count, size_t bytes) {
+    size_t all;
+    return size_multiply(count, bytes, &all) ? realloc(block, all) : no_memory();
+}
+
+/* ---- alignment ---- */
+
+static void *aligned(size_t align, size_t bytes, const void *caller) {
+    return bytes <= PTRDIFF_MAX - align ? door_alloc_aligned(bytes, align, caller) : no_memory();
+}
+
+/* As glibc: any alignment will do, it is rounded up to a power of two. */
+static void *aligned_up(size_t align, size_t bytes, const void *caller) {
+    if (align > SIZE_MAX / 2 + 1) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (align > PTRDIFF_MAX)
+        return no_memory();
+    if (align & (align - 1))
+        align = (size_t)1 << (64 - __builtin_clzll(align));
+    return align > PTRDIFF_MAX ? no_memory() : aligned(align, bytes, caller);
+}
+
+FAMILY void *memalign(size_t align, size_t bytes) {
+    return aligned_up(align, bytes, CALLER);
+}
+
+FAMILY void *aligned_alloc(size_t align, size_t bytes) {
+    return aligned_up(align, bytes, CALLER);
+}
+
+FAMILY int posix_memalign(void **place, size_t align, size_t bytes) {
+    if (!size_is_power_of_two(align) || align % sizeof(void *) != 0)
+        return EINVAL;
+    int before = errno;
+    void *block = align > PTRDIFF_MAX ? NULL : aligned(align, bytes, CALLER);
+    errno = before;
+    if (!block)
+        return ENOMEM;
+    *place = block;
+    return 0;
+}
+
+FAMILY void *valloc(size_t bytes) {
+    return aligned(EBB_PAGE, bytes, CALLER);
+}
+
+FAMILY void *pvalloc(size_t bytes) {
+    size_t pages;
+    return size_round_up(bytes, EBB_PAGE, &pages) ? valloc(pages) : no_memory();
+}
+
+/* ---- sizes ---- */
+
+FAMILY size_t malloc_usable_size(void *block) {
+    return block ? door_usable(block) : 0;
+}
+
+FAMILY void free_sized(void *block, size_t bytes);
+FAMILY void free_aligned_sized(void *block, size_t align, size_t bytes);
+FAMILY void cfree(void *block);
+
+FAMILY void free_sized(void *block, size_t bytes) {
+    door_free_sized(block, bytes);
+}
+
+FAMILY void free_aligned_sized(void *block, size_t align, size_t bytes) {
+    (void)align; /* where a block lies says all that is needed */
+    door_free_sized(block, bytes);
+}
+
+/* Old programs free with it what calloc() gave. */
+FAMILY void cfree(void *block) {
+    door_free(block);
+}
+
+/* ---- the heap as a whole ---- */
+
+FAMILY int malloc_trim(size_t keep) {
+    (void)keep; /* as glibc, which keeps it at the top of its heap; here there is no such top */
+    return trim_all();
+}
+
+FAMILY struct mallinfo2 mallinfo2(void) {
+    general_refresh();
+    size_t used = general_read("stats.allocated"), resident = general_read("stats.active");
+    return (struct mallinfo2){
+        .arena = general_read("stats.resident"),
+        .uordblks = used,
+        .fordblks = resident > used ? resident - used : 0,
+    };
+}

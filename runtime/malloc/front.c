@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * front.c - which heap serves a request, and whose a block is (see front.h).
+ *
+ * A double free and the free of what begins no block are seen for blocks of scopes, and end the
+ * process with a message (misuse.h); the general heap does not look.
+ */
+#include "malloc/front.h"
+#include "malloc/general.h"
+#include "malloc/guard.h"
+#include "malloc/heap.h"
+#include "malloc/misuse.h"
+
+#include "base/size.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LIKELY(claim) __builtin_expect(!!(claim), 1)
+
+/* ---- allocating ---- */
+
+#define WHOLE_PAGES ((size_t)32 << 10)
+
+/* Large blocks begin and end at multiples of this: from some size on no two share a page, so that
+ * one that outlives its scope pins none of its neighbours. */
+static size_t large_unit(size_t bytes) {
+    return bytes < WHOLE_PAGES ? EBB_UNIT : EBB_PAGE;
+}
+
+static __attribute__((noinline)) void *alloc_large(struct scope *scope, size_t bytes,
+                                                   size_t align) {
+    size_t unit = large_unit(bytes);
+    if (GUARDED || bytes > RANGE_MOST || align > EBB_ALIGN_MAX)
+        return NULL; /* pages that a guard forbids are the general heap's */
+    int before = errno;
+    void *block = scope_alloc_large(scope, size_align(bytes, unit), size_larger(align, unit));
+    errno = before;
+    return block;
+}
+
+static __attribute__((noinline)) void *alloc_small(struct scope *scope, size_t bytes, size_t align,
+                                                   uint16_t key) {
+    int before = errno;
+    void *block = scope_alloc_small(scope, bytes, align, key);
+    errno = before;
+    return block;
+}
+
+/* A block of the scope, or NULL: of the general heap, then. */
+static inline void *alloc_in(struct scope *scope, size_t bytes, size_t align, const void *caller) {
+    if (bytes > TRAY_MOST - TRAY_GRANULE)
+        return alloc_large(scope, bytes, size_larger(align, 64));
+    uint16_t key = leaks_key(caller, bytes);
+    if (leaks_is_sure(key) || align > EBB_PAGE)
+        return NULL;
+    size_t step = tray_step(bytes);
+    void **newest = &scope->free->newest[step / TRAY_GRANULE], *block = *newest;
+    struct tray_head *head;
+    if (block && (align <= TRAY_GRANULE || (uintptr_t)block % align == 0)) {
+        *newest = *(void **)block;
+        head = tray_head_of(block);
+    } else if (!(head = scope_bump(scope, step, align))) {
+        return alloc_small(scope, bytes, align, key);
+    }
+    return scope_place(scope, head, step, key);
+}
+
+void *front_alloc_scoped(size_t bytes, const void *caller) {
+    void *block = alloc_in(here.scope, bytes, TRAY_GRANULE, caller);
+    return LIKELY(block) ? block : je_malloc(bytes);
+}
+
+void *front_alloc(size_t bytes, const void *caller) {
+    return here.scope ? front_alloc_scoped(bytes, caller) : je_malloc(bytes);
+}
+
+void *front_alloc_zeroed(size_t bytes, const void *caller) {
+    void *block = here.scope ? alloc_in(here.scope, bytes, TRAY_GRANULE, caller) : NULL;
+    return block ? memset(block, 0, bytes) : je_calloc(1, bytes);
+}
+
+static void *general_aligned(size_t bytes, size_t align) {
+    void *block = bytes <= PTRDIFF_MAX && align <= PTRDIFF_MAX
+                      ? je_mallocx(bytes ? bytes : 1, MALLOCX_ALIGN(align))
+                      : NULL;
+    if (!block)
+        errno = ENOMEM;
+    return block;
+}
+
+void *front_alloc_aligned(size_t bytes, size_t align, const void *caller) {
+    struct scope *scope = here.scope;
+    if (align <= TRAY_GRANULE) /* jemalloc's blocks of 8 bytes lie at multiples of 8 */
+        return front_alloc(size_larger(bytes, align), caller);
+    void *block = scope ? alloc_in(scope, bytes, align, caller) : NULL;
+    return block ? block : general_aligned(bytes, align);
+}
+
+/* ---- freeing ---- */
+
+static inline struct tray_head *head_of(void *block) {
+    struct tray_head *head = tray_head_of(block);
+    if (!LIKELY((uintptr_t)block % TRAY_GRANULE == 0 && tray_state(head) == TRAY_LIVE))
+        misuse_of_small(block);
+    return head;
+}
+
+static inline void mark(struct tray_head *head, uint16_t state) {
+    __atomic_store_n(&head->state, state, __ATOMIC_RELAXED);
+}
+
+static __attribute__((noinline)) void free_other(struct tray *tray, struct tray_head *head) {
+    int before = errno;
+    int64_t weight = tray_weight(head);
+    mark(head, TRAY_PASSED);
+    tray_release_other(tray, weight);
+    errno = before;
+}
+
+static __attribute__((noinline)) void reuse_first(struct scope *scope, void *block) {
+    int before = errno;
+    scope_reuse(scope, block);
+    errno = before;
+}
+
+/* The newest block's place is bumped again, any other is the next of its size. The caller believes
+ * it has so many bytes. */
+static inline void free_small(void *block, size_t bytes) {
+    struct tray_head *head = head_of(block);
+    struct tray *tray = tray_of((uintptr_t)block);
+    if (!LIKELY(bytes <= head->step - sizeof *head))
+        misuse_of_size(block, bytes, head->step - sizeof *head);
+    /* relaxed: only whose it is matters, and that is this thread or it stays another's */
+    if (!LIKELY(atomic_load_explicit(&tray->owner, memory_order_relaxed) == here.heap)) {
+        free_other(tray, head);
+        return;
+    }
+    struct scope *scope = tray->scope;
+    uint32_t step = head->step;
+    void **newest = &scope->free->newest[step / TRAY_GRANULE];
+    mark(head, TRAY_FREED);
+    scope->freed_bytes += step;
+    if ((uintptr_t)head + step == scope->cursor) {
+        scope->cursor = (uintptr_t)head;
+    } else if (LIKELY(scope->free != &scope_free_none)) {
+        *(void **)block = *newest;
+        *newest = block;
+    } else {
+        reuse_first(scope, block);
+    }
+}
+
+static struct large *large_of(const void *block) {
+    struct large *large = large_find((uintptr_t)block);
+    if (!large || atomic_load_explicit(&large->state, memory_order_relaxed) != LARGE_LIVE)
+        misuse_of_large(block, large);
+    return large;
+}
+
+static __attribute__((noinline)) void free_large(void *block, size_t bytes) {
+    struct large *large = large_of(block);
+    uint32_t live = LARGE_LIVE;
+    int before = errno;
+    if (bytes > large->bytes)
+        misuse_of_size(block, bytes, large->bytes);
+    /* relaxed: the list that it is handed in to orders it */
+    if (large->heap == here.heap)
+        scope_release_large(large);
+    else if (atomic_compare_exchange_strong_explicit(&large->state, &live, LARGE_HANDED_IN,
+                                                     memory_order_relaxed, memory_order_relaxed))
+        heap_hand_in(large);
+    else
+        misuse_of_large(block, large);
+    errno = before;
+}
+
+static inline bool is_scoped(const void *block) {
+    return !LIKELY(!heap_may_hold((uintptr_t)block)) &&
+           (tray_holds((uintptr_t)block) || range_holds((uintptr_t)block));
+}
+
+static inline void free_spanned(void *block, size_t bytes) {
+    if (LIKELY(tray_holds((uintptr_t)block)))
+        free_small(block, bytes);
+    else if (range_holds((uintptr_t)block))
+        free_large(block, bytes);
+    else
+        je_free(block);
+}
+
+void front_free_spanned(void *block) {
+    free_spanned(block, 0);
+}
+
+void front_free(void *block) {
+    if (LIKELY(!heap_may_hold((uintptr_t)block)))
+        je_free(block);
+    else
+        front_free_spanned(block);
+}
+
+size_t front_usable(const void *block) {
+    if (!is_scoped(block))
+        return je_malloc_usable_size((void *)(uintptr_t)block);
+    if (tray_holds((uintptr_t)block))
+        return head_of((void *)(uintptr_t)block)->step - sizeof(struct tray_head);
+    return large_of(block)->bytes;
+}
+
+void front_free_sized(void *block, size_t bytes) {
+    if (LIKELY(!heap_may_hold((uintptr_t)block)))
+        je_free(block);
+    else
+        free_spanned(block, bytes);
+}
+
+/* ---- resizing ---- */
+
+/* The newest block of the tray in use may grow and shrink there. */
+static bool resize_small(void *block, size_t bytes) {
+    struct tray_head *head = head_of(block);
+    struct tray *tray = tray_of((uintptr_t)block);
+    struct scope *scope = here.scope;
+    size_t usable = head->step - sizeof *head;
+    size_t step = tray_step(bytes);
+    bool is_last = scope && scope->tray == tray && (uintptr_t)head + head->step == scope->cursor;
+    if (!is_last || bytes > TRAY_MOST - TRAY_GRANULE || (uintptr_t)head + step > scope->limit)
+        return bytes <= usable && bytes >= usable / 2;
+    scope->bytes = scope->bytes - head->step + step;
+    head->step = (uint32_t)step;
+    scope->cursor = (uintptr_t)head + step;
+    return true;
+}
+
+static bool resize_in_place(void *block, size_t bytes) {
+    if (tray_holds((uintptr_t)block))
+        return resize_small(block, bytes);
+    struct large *large = large_of(block);
+    if (bytes <= TRAY_MOST || bytes > RANGE_MOST)
+        return false;
+    if (large->heap == here.heap)
+        return scope_resize_large(large, size_align(bytes, large_unit(bytes)));
+    return bytes <= large->bytes && bytes >= large->bytes / 2;
+}
+
+/* jemalloc leaves errno alone where the size is above all of its classes. */
+static inline void *resize_general(void *block, size_t bytes) {
+    void *moved = je_realloc(block, bytes);
+    if (!moved)
+        errno = ENOMEM;
+    return moved;
+}
+
+void *front_resize(void *block, size_t bytes, const void *caller) {
+    if (!block)
+        return front_alloc(bytes, caller);
+    if (!is_scoped(block))
+        return resize_general(block, bytes ? bytes : 1);
+    int before = errno;
+    if (resize_in_place(block, bytes)) {
+        errno = before;
+        return block;
+    }
+    size_t usable = front_usable(block);
+    void *moved = front_alloc(bytes, caller);
+    if (!moved)
+        return NULL;
+    memcpy(moved, block, size_smaller(usable, bytes));
+    front_free(block);
+    return moved;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * front.h - allocating and freeing as the family of malloc() sees it, whoever serves it.
+ *
+ *     in the zone of trays     a small block of a scope         tray.h
+ *     in the range of ebb      a large block of a scope         large.h
+ *     anywhere else            a block of the general heap      general.h
+ *
+ * Blocks outside of scopes cost a comparison each way more than jemalloc's.
+ */
+#ifndef EBB_MALLOC_FRONT_H
+#define EBB_MALLOC_FRONT_H
+
+#include <stddef.h>
+
+/* `caller` names the place that allocates. NULL: no memory, errno is ENOMEM. */
+void *front_alloc(size_t bytes, const void *caller);
+
+/* The same where this thread is in a scope. */
+void *front_alloc_scoped(size_t bytes, const void *caller);
+void *front_alloc_zeroed(size_t bytes, const void *caller);
+
+/* `align` is a power of two. */
+void *front_alloc_aligned(size_t bytes, size_t align, const void *caller);
+
+/* As realloc(), but a new size of 0 is a size like any other. */
+void *front_resize(void *block, size_t bytes, const void *caller);
+
+/* Keeps errno. NULL: nothing. What is no block ends the process, if it is seen. */
+void front_free(void *block);
+
+/* The same where heap_may_hold() is true. */
+void front_free_spanned(void *block);
+
+/* The same with the size that the caller believes it has; 0: unknown. */
+void front_free_sized(void *block, size_t bytes);
+
+/* Bytes that may be used. 0 for NULL. */
+size_t front_usable(const void *block);
+
+#endif

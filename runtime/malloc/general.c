@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * general.c - what is set and asked of the general heap.
+ *
+ * Large blocks come from the arenas like all others: a heap of their own, jemalloc's default, gives
+ * their pages back at every free, and that is what a training step does all day. Refuses nothing:
+ * a name that the heap does not know reads as 0.
+ */
+#include "malloc/general.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+const char *je_malloc_conf = "oversize_threshold:0";
+
+size_t general_read(const char *name) {
+    size_t number = 0, length = sizeof number;
+    return je_mallctl(name, &number, &length, NULL, 0) == 0 ? number : 0;
+}
+
+void general_refresh(void) {
+    uint64_t epoch = 1;
+    (void)je_mallctl("epoch", NULL, NULL, &epoch, sizeof epoch);
+}
+
+static void on_all_arenas(const char *what) {
+    char name[32];
+    snprintf(name, sizeof name, "arena.%u.%s", MALLCTL_ARENAS_ALL, what);
+    (void)je_mallctl(name, NULL, NULL, NULL, 0);
+}
+
+void general_trim(void) {
+    (void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+    on_all_arenas("purge");
+}
+
+void general_decay(void) {
+    on_all_arenas("decay");
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * general.h - the general heap: jemalloc, in a copy of our own.
+ *
+ * What is allocated outside of scopes lies here, and so does what this layer keeps for itself.
+ */
+#ifndef EBB_MALLOC_GENERAL_H
+#define EBB_MALLOC_GENERAL_H
+
+#include "base/jemalloc.h"
+
+/* Reads a number of the heap by its name, such as "stats.allocated"; 0 if there is none. */
+size_t general_read(const char *name);
+
+/* Numbers that general_read() gives are of now. */
+void general_refresh(void);
+
+/* All free pages go back to the system, those of trays too. */
+void general_trim(void);
+
+/* Those that have been free for long go, as far as their age says. */
+#define GENERAL_AGES_MS 10000u /* after so long all are gone */
+void general_decay(void);
+
+#endif

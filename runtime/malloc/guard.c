@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * guard.c - guards and the quarantine (see guard.h).
+ *
+ * Invariant: a block in the quarantine is alive to the heap below and dead to the program. The
+ * quarantine holds at most so many blocks and bytes; the oldest leave first. Ends the process where
+ * a guard does not hold (misuse.h).
+ */
+#include "malloc/guard.h"
+#include "malloc/front.h"
+#include "malloc/misuse.h"
+#include "malloc/tray.h"
+
+#include "base/os.h"
+#include "base/size.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define TAIL ((size_t)16)
+#define FILL 0xEB
+#define FILLED_MOST ((size_t)64 << 10) /* so much of a freed block is filled, and looked at */
+#define HELD_BLOCKS 4096u
+#define HELD_BYTES ((size_t)32 << 20)
+
+struct guard {
+    uint64_t facts; /* bytes of the program << 8 | logarithm of the bytes in front of them */
+    uint64_t seal;
+};
+
+enum guard_state { GUARD_LIVE = 1, GUARD_FREED = 2 };
+
+static _Atomic(uint64_t) secret;
+
+/* The oldest at `first`. */
+static struct quarantine {
+    pthread_mutex_t lock;
+    void *blocks[HELD_BLOCKS]; /* NULL: left before its turn */
+    unsigned first, count;
+    size_t bytes;
+} quarantine = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- seals ---- */
+
+static uint64_t mix(uint64_t number) {
+    number = (number ^ number >> 32) * 0xD6E8FEB86659FD93u;
+    number = (number ^ number >> 32) * 0xD6E8FEB86659FD93u;
+    return number ^ number >> 32;
+}
+
+static uint64_t own_secret(void) {
+    uint64_t now = atomic_load_explicit(&secret, memory_order_relaxed), drawn;
+    if (now)
+        return now;
+    drawn = os.draw() | 1;
+    return atomic_compare_exchange_strong(&secret, &now, drawn) ? drawn : now;
+}
+
+static struct guard *guard_of(const void *block) {
+    return (struct guard *)(uintptr_t)block - 1;
+}
+
+static size_t bytes_of(const struct guard *guard) {
+    return guard->facts >> 8;
+}
+
+static uint64_t seal_of(const void *block, const struct guard *guard, enum guard_state state) {
+    return mix(mix((uintptr_t)block ^ own_secret()) ^ guard->facts) + (uint64_t)state;
+}
+
+static void write_tail(const void *block, size_t bytes, unsigned char tail[TAIL]) {
+    uint64_t words[2] = {mix((uintptr_t)block + own_secret()), mix(bytes ^ own_secret())};
+    memcpy(tail, words, TAIL);
+}
+
+/* The guard of a live block of the program's. Ends the process if it is none. */
+static struct guard *expect_live(const void *block) {
+    struct guard *guard = guard_of(block);
+    unsigned char tail[TAIL];
+    if ((uintptr_t)block % GUARD_ALIGN != 0 || (uintptr_t)block < EBB_PAGE)
+        misuse_of_guarded(block, "no block begins there");
+    uint64_t seal = guard->seal;
+    if (seal == seal_of(block, guard, GUARD_FREED))
+        misuse_of_guarded(block, "double free, or use of a freed block");
+    if (seal != seal_of(block, guard, GUARD_LIVE))
+        misuse_of_guarded(block, "no block begins there, or bytes before it were overwritten");
+    write_tail(block, bytes_of(guard), tail);
+    if (memcmp((const char *)block + bytes_of(guard), tail, TAIL) != 0)
+        misuse_of_guarded(block, "bytes behind it were overwritten");
+    return guard;
+}
+
+/* ---- allocating ---- */
+
+/* What a block has around it; false: no such size, errno is ENOMEM. */
+static bool find_total(size_t bytes, size_t lead, size_t *total) {
+    if (size_add(bytes, lead + TAIL, total) && *total <= PTRDIFF_MAX)
+        return true;
+    errno = ENOMEM;
+    return false;
+}
+
+/* The program's block in a place that the heap below gave; NULL: it gave none. */
+static void *dress(char *place, size_t bytes, size_t lead) {
+    if (!place)
+        return NULL;
+    char *block = place + lead;
+    struct guard *guard = guard_of(block);
+    guard->facts = (uint64_t)bytes << 8 | (uint64_t)__builtin_ctzll(lead);
+    guard->seal = seal_of(block, guard, GUARD_LIVE);
+    write_tail(block, bytes, (unsigned char *)block + bytes);
+    return block;
+}
+
+void *guard_alloc(size_t bytes, size_t align, const void *caller) {
+    size_t lead = size_larger(align, sizeof(struct guard)), total;
+    if (!find_total(bytes, lead, &total))
+        return NULL;
+    return dress(align > GUARD_ALIGN ? front_alloc_aligned(total, align, caller)
+                                     : front_alloc(total, caller),
+                 bytes, lead);
+}
+
+/* Zeroed below, where it is known which pages are zero already. */
+void *guard_alloc_zeroed(size_t bytes, const void *caller) {
+    size_t total;
+    if (!find_total(bytes, sizeof(struct guard), &total))
+        return NULL;
+    return dress(front_alloc_zeroed(total, caller), bytes, sizeof(struct guard));
+}
+
+size_t guard_usable(const void *block) {
+    return block ? bytes_of(expect_live(block)) : 0;
+}
+
+void *guard_resize(void *block, size_t bytes, const void *caller) {
+    size_t before = guard_usable(block);
+    void *moved = guard_alloc(bytes, GUARD_ALIGN, caller);
+    if (!moved || !block)
+        return moved;
+    memcpy(moved, block, size_smaller(before, bytes));
+    guard_free(block);
+    return moved;
+}
+
+/* ---- freeing ---- */
+
+/* The whole pages inside a block; false: there are none. */
+static bool pages_inside(char *block, size_t bytes, char **from, size_t *length) {
+    uintptr_t first = size_align((uintptr_t)block, EBB_PAGE);
+    uintptr_t end = size_align_down((uintptr_t)block + bytes, EBB_PAGE);
+    *from = (char *)first;
+    *length = end > first ? end - first : 0;
+    return *length != 0 && !tray_holds((uintptr_t)block);
+}
+
+/* What is filled and looked at: in front of whole pages, which fault by themselves. */
+static size_t filled_bytes(char *block, size_t bytes) {
+    char *from;
+    size_t length;
+    bool has_pages = pages_inside(block, bytes, &from, &length);
+    return size_smaller(has_pages ? (size_t)(from - block) : bytes, FILLED_MOST);
+}
+
+static void close_block(char *block, size_t bytes) {
+    char *from;
+    size_t length;
+    memset(block, FILL, filled_bytes(block, bytes));
+    if (pages_inside(block, bytes, &from, &length)) {
+        (void)os.give_back(from, length);
+        (void)os.forbid(from, length);
+    }
+}
+
+/* It leaves: nobody may have written to it. */
+static void let_go(char *block) {
+    struct guard *guard = guard_of(block);
+    size_t bytes = bytes_of(guard), length;
+    char *from;
+    if (guard->seal != seal_of(block, guard, GUARD_FREED))
+        misuse_of_guarded(block, "bytes before it were overwritten after it was freed");
+    for (size_t at = 0, end = filled_bytes(block, bytes); at < end; at++)
+        if ((unsigned char)block[at] != FILL)
+            misuse_of_guarded(block, "it was written to after it was freed");
+    if (pages_inside(block, bytes, &from, &length) && os.cover(from, length) != 0)
+        return; /* it cannot be used again */
+    guard->seal = 0;
+    front_free(block - ((size_t)1 << (guard->facts & 255)));
+}
+
+/* The oldest leaves, without the lock, if there is no room for so many bytes more. */
+static bool evict(size_t bytes) {
+    struct quarantine *held = &quarantine;
+    char *block = NULL;
+    pthread_mutex_lock(&held->lock);
+    bool full = held->count == HELD_BLOCKS || (held->count && held->bytes + bytes > HELD_BYTES);
+    if (full) {
+        block = held->blocks[held->first];
+        held->first = (held->first + 1) % HELD_BLOCKS;
+        held->count--;
+        held->bytes -= block ? bytes_of(guard_of(block)) : 0;
+    }
+    pthread_mutex_unlock(&held->lock);
+    if (block)
+        let_go(block);
+    return full;
+}
+
+/* False: it is too large. */
+static bool hold(char *block, size_t bytes) {
+    struct quarantine *held = &quarantine;
+    if (bytes > HELD_BYTES / 4)
+        return false;
+    while (evict(bytes))
+        ;
+    pthread_mutex_lock(&held->lock);
+    bool fits = held->count < HELD_BLOCKS; /* others free, too */
+    if (fits) {
+        held->blocks[(held->first + held->count++) % HELD_BLOCKS] = block;
+        held->bytes += bytes;
+    }
+    pthread_mutex_unlock(&held->lock);
+    return fits;
+}
+
+void guard_free(void *block) {
+    int before = errno;
+    if (!block)
+        return;
+    struct guard *guard = expect_live(block);
+    guard->seal = seal_of(block, guard, GUARD_FREED);
+    close_block(block, bytes_of(guard));
+    if (!hold(block, bytes_of(guard)))
+        let_go(block);
+    errno = before;
+}
+
+void guard_free_sized(void *block, size_t bytes) {
+    if (block && bytes_of(expect_live(block)) != bytes)
+        misuse_of_size(block, bytes, bytes_of(guard_of(block)));
+    guard_free(block);
+}
+
+void guard_release_scoped(void) {
+    struct quarantine *held = &quarantine;
+    pthread_mutex_lock(&held->lock);
+    for (unsigned i = 0; i < held->count; i++) {
+        char *block = held->blocks[(held->first + i) % HELD_BLOCKS];
+        if (!block || !tray_holds((uintptr_t)block))
+            continue;
+        held->blocks[(held->first + i) % HELD_BLOCKS] = NULL;
+        held->bytes -= bytes_of(guard_of(block));
+        let_go(block);
+    }
+    pthread_mutex_unlock(&held->lock);
+}
+
+void guard_fork(bool before) {
+    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&quarantine.lock);
+}

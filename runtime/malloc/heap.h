@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * heap.h - what a thread has of scopes: its heap, the scopes in it, and how they allocate.
+ *
+ *     thread -> scope -> outer scope -> ...      the innermost one that was entered serves malloc()
+ *           `-> heap     keeper, a region: large blocks that outlived their scopes
+ *                        stash: empty trays, hot
+ *                        handed in: large blocks that other threads freed
+ *
+ * A heap belongs to one thread at a time. When the thread ends its scopes end, and the heap waits
+ * for the next thread that begins one: blocks in it stay where they are, and frees of others are
+ * taken from it then. In the child of a fork the heaps of all other threads are lost: what they
+ * were in the middle of is unknown. Their blocks stay.
+ *
+ * Invariant: only the thread that has a heap calls functions of ebb on its regions.
+ */
+#ifndef EBB_MALLOC_HEAP_H
+#define EBB_MALLOC_HEAP_H
+
+#include "malloc/guard.h"
+#include "malloc/large.h"
+#include "malloc/leaks.h"
+#include "malloc/tray.h"
+
+#include <ebb/scope.h>
+
+#define HEAP_STASH (GUARDED ? 256u : 16u)
+
+/* Freed small blocks of a scope, by size: linked by their first word, newest first. */
+struct scope_free {
+    void *newest[TRAY_MOST / TRAY_GRANULE + 1];
+};
+
+extern struct scope_free scope_free_none; /* of scopes that freed nothing yet */
+
+struct scope {
+    /* the tray in use; none: both are 0 */
+    uintptr_t cursor, limit;
+    struct tray *tray;
+    struct scope_free *free;
+    uint64_t blocks, bytes;  /* allocated in trays; bytes as placed */
+    uint64_t freed_bytes;    /* of these, by this thread */
+    struct tray *full;       /* trays before it, newest first */
+    struct large *larges;    /* alive */
+    uint64_t large_blocks, large_bytes; /* allocated ever */
+    struct heap *heap;
+    struct served *served;   /* of its site */
+    uint64_t tag;
+    unsigned trays;          /* that it has */
+    ebb_step step;           /* where large blocks are; begun when the first one is */
+    struct scope *outer;     /* entered before this one */
+    bool entered;
+    bool plain;              /* small blocks go to the general heap from now on */
+    bool over;               /* a turn's, which ends when it would need memory (turn.h) */
+    _Atomic(bool) abandoned; /* its step was ended by another thread */
+    struct scope *next, *prev; /* all open scopes of the heap */
+    void **place;            /* where the step has this scope noted, to be cleared */
+};
+
+/* Stands for a scope that begins with its first block, see turn.h. Nothing in it changes. */
+extern struct scope scope_awaited;
+
+struct heap {
+    struct scope *open;   /* scopes, newest first */
+    struct scope *stuck;  /* ended, but there was no memory to keep what survives */
+    struct scope *spare;  /* records of ended ones */
+    struct tray *stash[HEAP_STASH];
+    unsigned stashed;
+    ebb_region keeper;
+    struct large *kept;   /* large blocks that outlived their scopes */
+    struct large *unused; /* records */
+    _Atomic(struct large *) handed_in; /* that other threads freed */
+    struct heap *next;    /* all heaps */
+    bool is_taken, is_lost;
+};
+
+/* Of each thread. */
+struct here {
+    struct scope *scope; /* serves malloc(); NULL: the general heap does */
+    struct heap *heap;   /* NULL: no scope was begun yet */
+    struct scope *aside; /* the scope, while this thread forks */
+};
+
+extern __thread struct here here __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/*
+ * Addresses that may be those of scopes' blocks: from the zone of trays to the range of ebb, and
+ * what lies between. One comparison for all others. Nothing before there was a scope.
+ */
+extern struct heap_span {
+    _Atomic(uintptr_t) base;
+    _Atomic(size_t) bytes;
+} heap_span;
+
+static inline bool heap_may_hold(uintptr_t addr) {
+    /* relaxed: whoever has a block of a scope has it from who saw it made */
+    return addr - atomic_load_explicit(&heap_span.base, memory_order_relaxed) <
+           atomic_load_explicit(&heap_span.bytes, memory_order_relaxed);
+}
+
+/* ---- heap.c ---- */
+
+/* From the first call on a fork waits for the locks of this layer, but for those of sites, which
+ * the first scope adds. When the library is loaded: there are threads that have no scopes. */
+void heap_watch_forks(void);
+
+/* Where the large blocks of all scopes have their pages from; NULL: there is none (yet). */
+ebb_pool *heap_pool(void);
+
+/* That of this thread, made or taken over if need be; NULL: no memory. */
+struct heap *heap_own(void);
+
+/* Blocks that others have freed go. Its own thread only. */
+void heap_drain(struct heap *heap);
+
+/* A large block whose record was marked by this thread: handed in to its heap. */
+void heap_hand_in(struct large *large);
+
+/* An empty tray of the heap's own, hot if there is one; NULL: no memory. */
+struct tray *heap_take_tray(struct heap *heap);
+void heap_give_tray(struct heap *heap, struct tray *tray);
+
+/* It keeps no empty trays. */
+void heap_drop_stash(struct heap *heap);
+
+/* The region for what outlives scopes, opened if need be. */
+ebb_region heap_keeper(struct heap *heap);
+
+/* Heaps of ended threads give up what others freed and what they keep for later. */
+void heap_tidy_left(void);
+
+/* ---- scope.c ---- */
+
+/* The next place in the tray in use; NULL: there is no room for it. */
+static inline struct tray_head *scope_bump(struct scope *scope, size_t step, size_t align) {
+    uintptr_t start = scope->cursor + sizeof(struct tray_head);
+    uintptr_t block = align > TRAY_GRANULE ? (start + align - 1) & ~(align - 1) : start;
+    if (!__builtin_expect(block - sizeof(struct tray_head) + step <= scope->limit, 1))
+        return NULL;
+    if (block > start)
+        *tray_head_of((void *)start) =
+            (struct tray_head){.step = (uint32_t)(block - start), .state = TRAY_GAP};
+    scope->cursor = block - sizeof(struct tray_head) + step;
+    return tray_head_of((void *)block);
+}
+
+/* A block is there from now on. */
+static inline void *scope_place(struct scope *scope, struct tray_head *head, size_t step,
+                                uint16_t key) {
+    *head = (struct tray_head){.step = (uint32_t)step, .key = key, .state = TRAY_LIVE};
+    scope->blocks++;
+    scope->bytes += step;
+    return head + 1;
+}
+
+/* A block of the innermost scope; NULL: it is to be had from the general heap. `align` is a power
+ * of two, at least 16. */
+void *scope_alloc_small(struct scope *scope, size_t bytes, size_t align, uint16_t key);
+void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align);
+
+/* A small block, which is dead, is the next to be used again. Only who has the heap. */
+void scope_reuse(struct scope *scope, void *block);
+
+/* A large block's place is free again, and its record unused. Only who has its heap. */
+void scope_release_large(struct large *large);
+
+/* A large block of this thread's heap has room for so many bytes where it is, from now on. */
+bool scope_resize_large(struct large *large, size_t bytes);
+
+/* From now on steps of sites with `scope` are scopes. */
+void scope_serve(void);
+
+/* Scopes that have ended, in all threads. */
+uint64_t scope_count(void);
+
+/* Ends a scope of the calling thread, in whatever order. */
+void scope_end(struct scope *scope);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * large.h - large blocks of scopes: their records.
+ *
+ * A large block lies in the region of its scope's step, where its place is planned and reused. The
+ * record says whose it is, for any thread that frees it, and stays when the scope ends and the
+ * block is relinked:
+ *
+ *     large_at[page of the block]  -> number of the record -> heap, block, bytes
+ *
+ * Blocks of a page or more never begin in the same page, so the page names the record. All of a
+ * record but its `state` is its heap's, which one thread has at a time; who else frees the block
+ * changes the state, and hands the record in.
+ */
+#ifndef EBB_MALLOC_LARGE_H
+#define EBB_MALLOC_LARGE_H
+
+#include "pool/range.h"
+
+#include <stdatomic.h>
+
+struct heap;
+struct scope;
+
+enum large_state { LARGE_NONE, LARGE_LIVE, LARGE_HANDED_IN };
+
+struct large {
+    _Atomic(uint32_t) state; /* enum large_state */
+    uint32_t name;           /* its own number */
+    uintptr_t block;
+    size_t bytes;            /* that may be used */
+    struct heap *heap;
+    struct scope *scope;     /* NULL: outlived it, in the heap's keeper */
+    struct large *next, *prev; /* of the scope or of what is kept; next: unused */
+    struct large *handed_next; /* handed in */
+};
+
+/* A record of a new block, LARGE_LIVE, in no list, from those in `unused`; NULL: no memory. */
+struct large *large_add(struct large **unused, void *block, size_t bytes);
+
+/* The record of a block that begins at `addr`, which is in the range; NULL: none does. */
+struct large *large_find(uintptr_t addr);
+
+/* The block is gone. */
+void large_remove(struct large **unused, struct large *large);
+
+void large_link(struct large **list, struct large *large);
+void large_unlink(struct large **list, struct large *large);
+
+#endif

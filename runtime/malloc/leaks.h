@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * leaks.h - who allocates in scopes what outlives them.
+ *
+ * A key stands for the place in the program that calls malloc() and for the size, roughly. A key
+ * whose blocks were alive at the end of LEAKS_SURE scopes, within the last few hundred, is a leak:
+ * its blocks are allocated in the general heap from then on. Counts are halved now and then, so
+ * that a key has another chance. Being wrong costs a little time, nothing else, so threads count
+ * without locks and may lose a count.
+ */
+#ifndef EBB_MALLOC_LEAKS_H
+#define EBB_MALLOC_LEAKS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LEAKS_KEYS 8192u
+#define LEAKS_SURE 3u
+#define LEAKS_MOST 12u      /* counts go no higher: so many halvings less one free a key */
+#define LEAKS_HALVING 1024u /* scopes that ended with survivors, between halvings */
+
+extern struct leaks {
+    _Atomic(uint8_t) count[LEAKS_KEYS]; /* of the scopes that the key has survived */
+    _Atomic(bool) any;
+} leaks;
+
+static inline uint16_t leaks_key(const void *caller, size_t bytes) {
+    uint64_t class = bytes >> 6; /* cheap, since every allocation in a scope asks */
+    return (uint16_t)(((uint64_t)(uintptr_t)caller ^ class << 48) * 0x9E3779B97F4A7C15u >> 51);
+}
+
+static inline bool leaks_is_sure(uint16_t key) {
+    /* relaxed: see above */
+    return atomic_load_explicit(&leaks.count[key], memory_order_relaxed) >= LEAKS_SURE;
+}
+
+/* A block of that key is alive at the end of its scope. To be called once a key and scope. */
+void leaks_note(uint16_t key);
+
+/* A scope with survivors has ended. */
+void leaks_turn(void);
+
+/* How many keys are leaks. */
+size_t leaks_count(void);
+
+#endif

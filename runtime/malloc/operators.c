@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * operators.c - C++ operator new and delete in all forms, by the names that compilers give them.
+ *
+ * A new that finds no memory calls the program's new handler until there is some, or throws
+ * std::bad_alloc; both are the C++ library's, which is looked for only then, so that programs
+ * without C++ need none. Compiled with -fexceptions: the exception passes through here.
+ */
+#include "malloc/door.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAMILY __attribute__((visibility("default")))
+#define CALLER __builtin_return_address(0)
+
+typedef size_t align_val;    /* std::align_val_t */
+typedef const void *nothrow; /* const std::nothrow_t & */
+
+typedef void (*handler)(void);
+
+/* ---- no memory ---- */
+
+static int find_library(struct dl_phdr_info *info, size_t bytes, void *found) {
+    (void)bytes;
+    if (!info->dlpi_name || !strstr(info->dlpi_name, "libstdc++.so"))
+        return 0;
+    *(void **)found = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
+    return *(void **)found != NULL;
+}
+
+/* A function of the C++ library that the program has loaded, however it was. */
+static void *find(const char *name) {
+    void *function = dlsym(RTLD_NEXT, name), *library = NULL;
+    if (!function && dl_iterate_phdr(find_library, &library) && library)
+        function = dlsym(library, name);
+    return function;
+}
+
+static handler current_handler(void) {
+    handler (*get)(void);
+    *(void **)&get = find("_ZSt15get_new_handlerv");
+    return get ? get() : NULL;
+}
+
+/* False: there is no handler. One that gives up throws. */
+static bool handle(void) {
+    handler chosen = current_handler();
+    if (chosen)
+        chosen();
+    return chosen != NULL;
+}
+
+static void throw_bad_alloc(void) {
+    void (*throw)(void);
+    *(void **)&throw = find("_ZSt17__throw_bad_allocv");
+    if (throw)
+        throw();
+    abort();
+}
+
+/* ---- new ---- */
+
+static inline void *try(size_t bytes, size_t align, const void *caller) {
+    if (bytes > PTRDIFF_MAX)
+        return NULL;
+    return align ? door_alloc_aligned(bytes, align, caller) : door_alloc(bytes, caller);
+}
+
+static void *try_again(size_t bytes, size_t align, const void *caller) {
+    void *block = NULL;
+    while (!block && handle())
+        block = try(bytes, align, caller);
+    return block;
+}
+
+/* In one call from make(), so that it has nothing to keep. */
+static __attribute__((noinline)) void *make_after_all(size_t bytes, size_t align,
+                                                      const void *caller) {
+    void *block = try_again(bytes, align, caller);
+    if (!block)
+        throw_bad_alloc();
+    return block;
+}
+
+static inline void *make(size_t bytes, size_t align, const void *caller) {
+    void *block = try(bytes, align, caller);
+    return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, align, caller);
+}
+
+/* A handler may throw, and only the C++ library's own function, which calls those above, can catch
+ * that. */
+static __attribute__((noinline)) void *try_theirs(size_t bytes, size_t align, nothrow tag) {
+    void *(*plain)(size_t, nothrow) = NULL;
+    void *(*aligned)(size_t, align_val, nothrow) = NULL;
+    if (!current_handler())
+        return NULL;
+    if (align)
+        *(void **)&aligned = find("_ZnwmSt11align_val_tRKSt9nothrow_t");
+    else
+        *(void **)&plain = find("_ZnwmRKSt9nothrow_t");
+    return aligned ? aligned(bytes, align, tag) : plain ? plain(bytes, tag) : NULL;
+}
+
+static inline void *make_nothrow(size_t bytes, size_t align, nothrow tag, const void *caller) {
+    void *block = try(bytes, align, caller);
+    return block ? block : try_theirs(bytes, align, tag);
+}
+
+FAMILY void *_Znwm(size_t bytes);
+FAMILY void *_Znam(size_t bytes);
+FAMILY void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag);
+FAMILY void *_ZnamRKSt9nothrow_t(size_t bytes, nothrow tag);
+FAMILY void *_ZnwmSt11align_val_t(size_t bytes, align_val align);
+FAMILY void *_ZnamSt11align_val_t(size_t bytes, align_val align);
+FAMILY void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag);
+FAMILY void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag);
+
+void *_Znwm(size_t bytes) {
+    return make(bytes, 0, CALLER);
+}
+
+void *_Znam(size_t bytes) {
+    return make(bytes, 0, CALLER);
+}
+
+void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag) {
+    return make_nothrow(bytes, 0, tag, CALLER);
+}
+
+void *_ZnamRKSt9nothrow_t(size_t bytes, nothrow tag) {
+    return make_nothrow(bytes, 0, tag, CALLER);
+}
+
+void *_ZnwmSt11align_val_t(size_t bytes, align_val align) {
+    return make(bytes, align, CALLER);
+}
+
+void *_ZnamSt11align_val_t(size_t bytes, align_val align) {
+    return make(bytes, align, CALLER);
+}
+
+void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag) {
+    return make_nothrow(bytes, align, tag, CALLER);
+}
+
+void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag) {
+    return make_nothrow(bytes, align, tag, CALLER);
+}
+
+/* ---- delete ---- */
+
+FAMILY void _ZdlPv(void *block);
+FAMILY void _ZdaPv(void *block);
+FAMILY void _ZdlPvRKSt9nothrow_t(void *block, nothrow tag);
+FAMILY void _ZdaPvRKSt9nothrow_t(void *block, nothrow tag);
+FAMILY void _ZdlPvm(void *block, size_t bytes);
+FAMILY void _ZdaPvm(void *block, size_t bytes);
+FAMILY void _ZdlPvSt11align_val_t(void *block, align_val align);
+FAMILY void _ZdaPvSt11align_val_t(void *block, align_val align);
+FAMILY void _ZdlPvmSt11align_val_t(void *block, size_t bytes, align_val align);
+FAMILY void _ZdaPvmSt11align_val_t(void *block, size_t bytes, align_val align);
+FAMILY void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag);
+FAMILY void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag);
+
+void _ZdlPv(void *block) {
+    door_free(block);
+}
+
+void _ZdaPv(void *block) {
+    door_free(block);
+}
+
+void _ZdlPvRKSt9nothrow_t(void *block, nothrow tag) {
+    (void)tag;
+    door_free(block);
+}
+
+void _ZdaPvRKSt9nothrow_t(void *block, nothrow tag) {
+    (void)tag;
+    door_free(block);
+}
+
+void _ZdlPvm(void *block, size_t bytes) {
+    door_free_sized(block, bytes);
+}
+
+void _ZdaPvm(void *block, size_t bytes) {
+    door_free_sized(block, bytes);
+}
+
+void _ZdlPvSt11align_val_t(void *block, align_val align) {
+    (void)align;
+    door_free(block);
+}
+
+void _ZdaPvSt11align_val_t(void *block, align_val align) {
+    (void)align;
+    door_free(block);
+}
+
+void _ZdlPvmSt11align_val_t(void *block, size_t bytes, align_val align) {
+    (void)align;
+    door_free_sized(block, bytes);
+}
+
+void _ZdaPvmSt11align_val_t(void *block, size_t bytes, align_val align) {
+    (void)align;
+    door_free_sized(block, bytes);
+}
+
+void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag) {
+    (void)align, (void)tag;
+    door_free(block);
+}
+
+void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag) {
+    (void)align, (void)tag;
+    door_free(block);
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/* options.c - reads the environment (see options.h). Nothing here allocates. */
+#include "malloc/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define IDLE_MS 1000u
+#define IDLE_MOST 86400000u /* a day */
+
+struct options options = {.idle_ms = IDLE_MS};
+
+static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void complain(const char *format, ...) {
+    char text[256];
+    va_list words;
+    va_start(words, format);
+    int length = vsnprintf(text, sizeof text - 1, format, words);
+    va_end(words);
+    if (length < 0)
+        return;
+    length = length < (int)sizeof text - 1 ? length : (int)sizeof text - 2;
+    text[length++] = '\n';
+    (void)!write(STDERR_FILENO, text, (size_t)length);
+}
+
+static void read_idle(const char *value, int length) {
+    char *end;
+    errno = 0;
+    unsigned long number = strtoul(value, &end, 10);
+    if (end != value + length || length == 0 || *value == '-' || errno || number > IDLE_MOST)
+        complain("ebb-malloc: EBB_MALLOC: idle_ms is '%.*s', expected 0 to %u", length, value,
+                 IDLE_MOST);
+    else
+        options.idle_ms = (unsigned)number;
+}
+
+static void read_turns(const char *value, int length) {
+    if (length == 4 && strncmp(value, "wait", 4) == 0)
+        options.turns = TURNS_WAIT;
+    else if (length == 7 && strncmp(value, "receive", 7) == 0)
+        options.turns = TURNS_RECEIVE;
+    else
+        complain("ebb-malloc: EBB_MALLOC: turns is '%.*s', expected wait or receive", length,
+                 value);
+}
+
+/* One of KEY:VALUE, `length` bytes long. */
+static void read_pair(const char *pair, int length) {
+    const char *colon = memchr(pair, ':', (size_t)length);
+    int key = colon ? (int)(colon - pair) : length;
+    if (key == 7 && colon && strncmp(pair, "idle_ms", 7) == 0)
+        read_idle(colon + 1, length - key - 1);
+    else if (key == 5 && strncmp(pair, "turns", 5) == 0)
+        read_turns(pair + key + (colon != NULL), length - key - (colon != NULL));
+    else
+        complain("ebb-malloc: EBB_MALLOC: no such key: '%.*s'", key, pair);
+}
+
+static void read_pairs(const char *text) {
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        if (length && length < 1024)
+            read_pair(text, (int)length);
+        text += length + (text[length] == ',');
+    }
+}
+
+/* The path with the number of the process in place of the first %p. */
+static void read_stats(const char *path) {
+    options.is_socket = strncmp(path, "unix:", 5) == 0;
+    path += options.is_socket ? 5 : 0;
+    const char *place = strstr(path, "%p");
+    int length = place ? snprintf(options.stats, sizeof options.stats, "%.*s%ld%s",
+                                  (int)(place - path), path, (long)getpid(), place + 2)
+                       : snprintf(options.stats, sizeof options.stats, "%s", path);
+    options.is_per_process = place != NULL;
+    if (length >= 0 && length < (int)sizeof options.stats && *options.stats)
+        return;
+    complain("ebb-malloc: EBB_MALLOC_STATS: a path of %d bytes, expected 1 to %zu", length,
+             sizeof options.stats - 1);
+    *options.stats = 0;
+}
+
+void options_read(void) {
+    const char *pairs = getenv("EBB_MALLOC"), *stats = getenv("EBB_MALLOC_STATS");
+    if (pairs)
+        read_pairs(pairs);
+    if (stats)
+        read_stats(stats);
+}
+
+void options_for_child(void) {
+    const char *stats = getenv("EBB_MALLOC_STATS");
+    if (options.is_per_process && stats)
+        read_stats(stats);
+    else
+        *options.stats = 0;
+}

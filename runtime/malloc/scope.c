@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * scope.c - scopes begin, serve and end (see heap.h).
+ *
+ *     small blocks   bumped in trays; what is freed serves the next request of its size
+ *     large blocks   in the region of a step of the hidden site, planned, begun when it is needed
+ *
+ * At the end trays with live blocks are sealed and stay until these are freed; large blocks that
+ * are alive are promoted, by relinking, to the keeper of the heap; the step ends.
+ *
+ * What survivors pin is bounded: keys of those that survive are learnt (leaks.h), a scope whose
+ * trays are mostly dead puts no more small blocks there, and while all pinned trays together are
+ * mostly dead no scope does.
+ *
+ * Invariant: a block's address never changes. Fails towards the general heap where there is no
+ * memory. A scope whose survivors cannot be promoted for want of memory waits, stuck, with all its
+ * large blocks, and is tried again at each end of another one.
+ */
+#include "malloc/heap.h"
+#include "malloc/general.h"
+#include "malloc/guard.h"
+#include "malloc/served.h"
+#include "malloc/tender.h"
+#include "malloc/turn.h"
+
+#include "base/check.h"
+#include "base/error.h"
+#include "region/track.h"
+#include "step/scope.h"
+
+#include <string.h>
+
+#define DENSE 4u             /* trays have at most so many times the bytes of their live blocks */
+#define TRAYS_LOOKED_AT 64u  /* after so many more trays the density is looked at */
+#define PINNED_SLACK ((size_t)4 << 20)
+#define KEYS_NOTED 64u
+
+struct scope_free scope_free_none;
+
+static _Atomic(bool) pins_too_much;
+static _Atomic(unsigned) ends_with_survivors;
+static _Atomic(uint64_t) ended;
+
+/* ---- the chain of entered scopes ---- */
+
+static void enter(struct scope *scope) {
+    scope->outer = here.scope;
+    scope->entered = true;
+    here.scope = scope;
+}
+
+static void leave(struct scope *scope) {
+    if (!scope->entered)
+        return;
+    struct scope **place = &here.scope;
+    while (*place != scope)
+        place = &(*place)->outer;
+    *place = scope->outer;
+    scope->entered = false;
+}
+
+/* A turn may begin with this block, or have to end before it. NULL: no scope serves it. */
+static struct scope *serving(struct scope *scope) {
+    if (scope == &scope_awaited)
+        return turn_begin();
+    if (!scope->over)
+        return scope;
+    turn_end();
+    return NULL;
+}
+
+/* ---- small blocks ---- */
+
+/* Too much of the scope's trays is dead. What others freed counts as alive here. */
+static bool is_sparse(const struct scope *scope) {
+    return scope->bytes - scope->freed_bytes < scope->trays * TRAY_BYTES / DENSE;
+}
+
+static void use_tray(struct scope *scope, struct tray *tray) {
+    scope->tray = tray;
+    scope->cursor = tray_first(tray);
+    scope->limit = tray_end(tray);
+}
+
+static void put_aside(struct scope *scope) {
+    struct tray *tray = scope->tray;
+    if (!tray)
+        return;
+    tray->used_to = scope->cursor;
+    tray->next = scope->full;
+    scope->full = tray;
+    scope->tray = NULL;
+    scope->cursor = scope->limit = 0;
+}
+
+static bool next_tray(struct scope *scope) {
+    if (!scope->plain && scope->trays % TRAYS_LOOKED_AT == TRAYS_LOOKED_AT - 1)
+        scope->plain = is_sparse(scope);
+    struct tray *tray = scope->plain ? NULL : heap_take_tray(scope->heap);
+    if (!tray)
+        return false;
+    put_aside(scope);
+    tray->scope = scope;
+    scope->trays++;
+    use_tray(scope, tray);
+    return true;
+}
+
+void *scope_alloc_small(struct scope *scope, size_t bytes, size_t align, uint16_t key) {
+    size_t step = tray_step(bytes);
+    if (!(scope = serving(scope)))
+        return NULL;
+    struct tray_head *head = scope_bump(scope, step, align);
+    if (!head && next_tray(scope))
+        head = scope_bump(scope, step, align);
+    return head ? scope_place(scope, head, step, key) : NULL;
+}
+
+/* A scope's first block to be kept: without memory for the lists it is used again at the end. */
+static bool has_lists(struct scope *scope) {
+    if (scope->free != &scope_free_none)
+        return true;
+    struct scope_free *lists = je_calloc(1, sizeof *lists);
+    if (lists)
+        scope->free = lists;
+    return lists != NULL;
+}
+
+void scope_reuse(struct scope *scope, void *block) {
+    size_t class = tray_head_of(block)->step / TRAY_GRANULE;
+    if (!has_lists(scope))
+        return;
+    *(void **)block = scope->free->newest[class];
+    scope->free->newest[class] = block;
+}
+
+/* ---- large blocks ---- */
+
+static bool begin_step(struct scope *scope) {
+    if (!scope->served || !ebb_region_is_open(heap_keeper(scope->heap)))
+        return false;
+    error_mute();
+    scope->step = ebb_step_begin_under(scope->served->hidden, heap_keeper(scope->heap), scope->tag);
+    error_unmute();
+    return scope->step.lane != NULL;
+}
+
+static ebb_region region_of(const struct large *large) {
+    return large->scope ? large->scope->step.region : large->heap->keeper;
+}
+
+static struct large **list_of(struct large *large) {
+    return large->scope ? &large->scope->larges : &large->heap->kept;
+}
+
+void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
+    if (!(scope = serving(scope)))
+        return NULL;
+    struct heap *heap = scope->heap;
+    heap_drain(heap);
+    if (!scope->step.lane && !begin_step(scope))
+        return NULL;
+    error_mute();
+    void *block = ebb_region_alloc(scope->step.region, bytes, align);
+    struct large *large = block ? large_add(&heap->unused, block, bytes) : NULL;
+    if (block && !large)
+        ebb_region_release(scope->step.region, block);
+    error_unmute();
+    if (!large)
+        return NULL;
+    large->heap = heap;
+    large->scope = scope;
+    large_link(&scope->larges, large);
+    scope->large_blocks++;
+    scope->large_bytes += bytes;
+    return block;
+}
+
+void scope_release_large(struct large *large) {
+    error_mute();
+    int result = ebb_region_release(region_of(large), (void *)large->block);
+    error_unmute();
+    CHECK(result == 0);
+    large_unlink(list_of(large), large);
+    large_remove(&large->heap->unused, large);
+}
+
+bool scope_resize_large(struct large *large, size_t bytes) {
+    error_mute();
+    int result = ebb_region_resize(region_of(large), (void *)large->block, bytes);
+    error_unmute();
+    if (result == 0)
+        large->bytes = bytes;
+    return result == 0;
+}
+
+/* ---- the end ---- */
+
+/* Which keys the tray's live blocks have; each counts once in a scope. */
+static void note_survivors(const struct tray *tray, uint16_t noted[], unsigned *count) {
+    for (uintptr_t at = tray_first(tray); at < tray->used_to;) {
+        struct tray_head *head = (struct tray_head *)at;
+        at += head->step;
+        if (tray_state(head) != TRAY_LIVE)
+            continue;
+        unsigned i = 0;
+        while (i < *count && noted[i] != head->key)
+            i++;
+        if (i < *count || *count == KEYS_NOTED)
+            continue;
+        noted[(*count)++] = head->key;
+        leaks_note(head->key);
+    }
+}
+
+static void look_at_pinned(void) {
+    struct tray_pinned pinned = tray_read_pinned();
+    atomic_store_explicit(&pins_too_much, pinned.bytes > DENSE * pinned.live + PINNED_SLACK,
+                          memory_order_relaxed);
+}
+
+static void end_trays(struct scope *scope) {
+    uint16_t noted[KEYS_NOTED];
+    unsigned count = 0;
+    uint64_t pinned = 0;
+    if (GUARDED)
+        guard_release_scoped();
+    put_aside(scope);
+    if (scope->freed_bytes && scope->free != &scope_free_none)
+        memset(scope->free, 0, sizeof *scope->free);
+    uint64_t left_bytes = scope->bytes - scope->freed_bytes; /* in the trays to come */
+    for (struct tray *tray = scope->full, *next; tray; tray = next) {
+        next = tray->next;
+        int64_t left = left_bytes ? tray_count(tray) : 0;
+        left_bytes -= tray_balance_bytes(left);
+        if (left + atomic_load_explicit(&tray->balance, memory_order_relaxed) != 0)
+            note_survivors(tray, noted, &count);
+        if (tray_seal(tray, left))
+            pinned++;
+        else
+            heap_give_tray(scope->heap, tray);
+    }
+    if (count)
+        leaks_turn();
+    if (!pinned && !scope->plain)
+        return;
+    if (scope->served)
+        atomic_fetch_add_explicit(&scope->served->survived_trays, pinned, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&ends_with_survivors, 1, memory_order_relaxed) % 64 == 63)
+        look_at_pinned();
+}
+
+/* What a plan served can be relinked from here on. False: no memory for it. */
+static bool loosen(const struct scope *scope) {
+    struct track *track = ((struct region *)scope->step.region.lane)->track;
+    return !track || track_dissolve(track);
+}
+
+/* Promotes what is alive of large blocks; false: no memory for it. */
+static bool keep_larges(struct scope *scope) {
+    size_t count = 0, bytes = 0, i = 0;
+    for (const struct large *large = scope->larges; large; large = large->next) {
+        count++;
+        bytes += large->bytes;
+    }
+    struct ebb_survivor *list = loosen(scope) ? je_calloc(count, sizeof *list) : NULL;
+    if (!list)
+        return false;
+    for (const struct large *large = scope->larges; large; large = large->next)
+        list[i++] = (struct ebb_survivor){.block = (void *)large->block,
+                                          .mode = EBB_PROMOTE_RELINK};
+    int result = ebb_step_end_keeping(scope->step, scope->heap->keeper, list, count, NULL, NULL);
+    i = 0;
+    for (struct large *large = scope->larges, *next; large && result == 0; large = next) {
+        next = large->next;
+        CHECK((uintptr_t)list[i++].block == large->block);
+        large->scope = NULL;
+        large_link(&scope->heap->kept, large);
+    }
+    je_free(list);
+    if (result != 0)
+        return false;
+    scope->larges = NULL;
+    atomic_fetch_add_explicit(&scope->served->survived_blocks, count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&scope->served->survived_bytes, bytes, memory_order_relaxed);
+    return true;
+}
+
+static bool end_step(struct scope *scope) {
+    bool done = true;
+    if (!scope->step.lane)
+        return true;
+    error_mute();
+    if (scope->larges)
+        done = keep_larges(scope);
+    else
+        (void)ebb_step_end(scope->step);
+    error_unmute();
+    return done;
+}
+
+/* The scope is over. From here on its site may go. */
+static void give_record(struct scope *scope) {
+    if (scope->served)
+        atomic_fetch_sub_explicit(&scope->served->open, 1, memory_order_release);
+    scope->next = scope->heap->spare;
+    scope->heap->spare = scope;
+}
+
+static void retry_stuck(struct heap *heap) {
+    struct scope **place = &heap->stuck;
+    while (*place) {
+        struct scope *scope = *place;
+        if (end_step(scope)) {
+            *place = scope->next;
+            give_record(scope);
+        } else {
+            place = &scope->next;
+        }
+    }
+}
+
+uint64_t scope_count(void) {
+    return atomic_load_explicit(&ended, memory_order_relaxed);
+}
+
+static void count(const struct scope *scope) {
+    atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed);
+    struct served *served = scope->served;
+    if (!served)
+        return;
+    atomic_fetch_add_explicit(&served->scopes, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&served->blocks, scope->blocks + scope->large_blocks,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&served->bytes, scope->bytes + scope->large_bytes,
+                              memory_order_relaxed);
+}
+
+void scope_end(struct scope *scope) {
+    struct heap *heap = scope->heap;
+    leave(scope);
+    if (scope->place)
+        *scope->place = NULL;
+    if (scope->prev)
+        scope->prev->next = scope->next;
+    else
+        heap->open = scope->next;
+    if (scope->next)
+        scope->next->prev = scope->prev;
+    end_trays(scope);
+    count(scope);
+    heap_drain(heap);
+    retry_stuck(heap);
+    if (end_step(scope)) {
+        give_record(scope);
+    } else {
+        scope->next = heap->stuck;
+        heap->stuck = scope;
+    }
+}
+
+/* ---- for steps ---- */
+
+static void end_abandoned(struct heap *heap) {
+    for (struct scope *scope = heap->open, *next; scope; scope = next) {
+        next = scope->next;
+        /* acquire: pairs with abandon() */
+        if (atomic_load_explicit(&scope->abandoned, memory_order_acquire))
+            scope_end(scope);
+    }
+}
+
+static struct scope *take_record(struct heap *heap) {
+    struct scope *scope = heap->spare;
+    if (scope)
+        heap->spare = scope->next;
+    else if ((scope = je_malloc(sizeof *scope)))
+        scope->free = &scope_free_none;
+    return scope;
+}
+
+static void *begin(ebb_site *site, uint64_t tag, void **place) {
+    struct heap *heap = heap_own();
+    struct scope *scope = heap ? take_record(heap) : NULL;
+    if (!scope)
+        return NULL;
+    tender_notice();
+    end_abandoned(heap);
+    heap_drain(heap);
+    struct scope_free *lists = scope->free;
+    *scope = (struct scope){.heap = heap, .tag = tag, .place = place, .next = heap->open};
+    scope->free = lists;
+    scope->plain = atomic_load_explicit(&pins_too_much, memory_order_relaxed);
+    error_mute();
+    scope->served = served_of(site);
+    error_unmute();
+    if (scope->served)
+        atomic_fetch_add_explicit(&scope->served->open, 1, memory_order_relaxed);
+    if (heap->open)
+        heap->open->prev = scope;
+    heap->open = scope;
+    enter(scope);
+    return scope;
+}
+
+static bool is_own(const void *place) {
+    const struct scope *scope = place;
+    if (scope->heap == here.heap)
+        return true;
+    error_set(EBB_E_THREAD, "the scope of a step of site '%s' belongs to another thread",
+              scope->served ? scope->served->name : "?");
+    return false;
+}
+
+static void end(void *scope) {
+    scope_end(scope);
+}
+
+/* The scope ends here or, if another thread began it, when that thread next begins one. */
+static void abandon(void *place) {
+    struct scope *scope = place;
+    scope->place = NULL;
+    if (scope->heap == here.heap)
+        scope_end(scope);
+    else
+        atomic_store_explicit(&scope->abandoned, true, memory_order_release);
+}
+
+static void leave_once(void *scope) {
+    leave(scope);
+}
+
+static void enter_again(void *scope) {
+    leave(scope);
+    enter(scope);
+}
+
+static const struct scope_server server = {
+    .begin = begin,
+    .is_own = is_own,
+    .end = end,
+    .abandon = abandon,
+    .leave = leave_once,
+    .enter = enter_again,
+    .forget = served_forget,
+};
+
+void scope_serve(void) {
+    scope_server = &server;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * served.c - sites whose steps are scopes (see served.h).
+ *
+ * Invariant: a site's `served` is on the list, under the lock, as long as its hidden site is there
+ * and a scope names it. Fails where there is no memory for
+ * the hidden site: its scopes have no large blocks then, they are the general heap's.
+ */
+#include "malloc/served.h"
+#include "malloc/general.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct served *all;
+
+/* The smallest number that none of the same name has. */
+static unsigned free_number(const char *name) {
+    unsigned number = 1;
+    for (const struct served *served = all; served;) {
+        bool is_taken = served->number == number && strcmp(served->name, name) == 0;
+        number += is_taken;
+        served = is_taken ? all : served->next;
+    }
+    return number;
+}
+
+static struct served *make(ebb_site *site) {
+    struct served *served = je_calloc(1, sizeof *served);
+    if (!served)
+        return NULL;
+    snprintf(served->name, sizeof served->name, "%s", site->name);
+    served->hidden = ebb_site_create(EBB_SITE_OPTIONS(
+        .name = served->name, .unplanned = site->options.unplanned,
+        .tenure_none = site->options.tenure_none, .search_ns = site->options.search_ns));
+    if (!served->hidden) {
+        je_free(served);
+        return NULL;
+    }
+    served->site = site;
+    served->number = free_number(served->name);
+    served->next = all;
+    all = served;
+    return served;
+}
+
+struct served *served_of(ebb_site *site) {
+    /* acquire, and release below: it is seen as it was made */
+    struct served *served = atomic_load_explicit(&site->served, memory_order_acquire);
+    if (served)
+        return served;
+    pthread_mutex_lock(&lock);
+    served = atomic_load_explicit(&site->served, memory_order_relaxed);
+    if (!served && (served = make(site)))
+        atomic_store_explicit(&site->served, served, memory_order_release);
+    pthread_mutex_unlock(&lock);
+    return served;
+}
+
+/* Lock held. Whoever reads the list may look at the hidden site. */
+static int forget_locked(ebb_site *site) {
+    struct served *served = site->served, **place = &all;
+    /* acquire: scopes that have ended are done with it */
+    uint64_t open = atomic_load_explicit(&served->open, memory_order_acquire);
+    if (open)
+        return error_set(EBB_E_BUSY, "site '%s' has %llu open scopes", site->name,
+                         (unsigned long long)open);
+    int result = ebb_site_destroy(served->hidden);
+    if (result)
+        return result;
+    while (*place != served)
+        place = &(*place)->next;
+    *place = served->next;
+    site->served = NULL;
+    je_free(served);
+    return 0;
+}
+
+int served_forget(ebb_site *site) {
+    pthread_mutex_lock(&lock);
+    int result = forget_locked(site);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+void served_each(void (*visit)(void *context, const struct served *served), void *context) {
+    pthread_mutex_lock(&lock);
+    for (const struct served *served = all; served; served = served->next)
+        visit(context, served);
+    pthread_mutex_unlock(&lock);
+}
+
+/* A thread that begins a step holds a site's lock while it takes those of pools; and, if malloc()
+ * serves it then, that of a hidden site. */
+void served_fork(bool before) {
+    int (*turn)(pthread_mutex_t *) = before ? pthread_mutex_lock : pthread_mutex_unlock;
+    if (before)
+        pthread_mutex_lock(&lock);
+    for (struct served *served = all; served; served = served->next)
+        (void)turn(&served->site->lock);
+    for (struct served *served = all; served; served = served->next)
+        (void)turn(&served->hidden->lock);
+    if (!before)
+        pthread_mutex_unlock(&lock);
+}

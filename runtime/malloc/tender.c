@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * tender.c - the thread of tender.h.
+ *
+ * Statistics are written to a file beside the real one, which is then renamed, so that a reader
+ * never sees half of them. A socket answers who connects: HTTP, as Prometheus speaks it, if that
+ * is what the other side sends within a moment, else plain text.
+ *
+ * Invariant: all signals are blocked in this thread. Where it cannot begin, memory is given back at
+ * the ends of scopes only. A file or socket that cannot be had is named once on the standard error.
+ */
+#include "malloc/tender.h"
+#include "malloc/general.h"
+#include "malloc/heap.h"
+#include "malloc/options.h"
+#include "malloc/trim.h"
+#include "malloc/turn.h"
+#include "malloc/view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_MS 250u
+#define WRITE_TICKS 4u /* statistics are written every so many */
+#define ANSWER_MS 50   /* who connects has so long to say that it speaks HTTP */
+#define TEXT_BYTES ((size_t)64 << 10)
+#define STACK_BYTES ((size_t)256 << 10)
+
+_Atomic(bool) tender_sleeps;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool is_there, is_settled;
+static int listener = -1;
+static char text[TEXT_BYTES];
+
+static void complain(const char *what) {
+    char line[256];
+    int length = snprintf(line, sizeof line, "ebb-malloc: EBB_MALLOC_STATS: %s: %s: %s\n",
+                          options.stats, what, strerror(errno));
+    if (length > 0)
+        (void)!write(STDERR_FILENO, line, (size_t)length);
+    *options.stats = 0;
+}
+
+/* ---- statistics ---- */
+
+static bool write_all(int file, const char *from, size_t bytes) {
+    while (bytes) {
+        ssize_t done = write(file, from, bytes);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        from += done;
+        bytes -= (size_t)done;
+    }
+    return true;
+}
+
+static bool is_for_prometheus(const char *path) {
+    const char *end = strrchr(path, '.');
+    return end && strcmp(end, ".prom") == 0;
+}
+
+static void write_file(void) {
+    char beside[OPTIONS_PATH_BYTES + 8];
+    size_t bytes = view_write(text, sizeof text, is_for_prometheus(options.stats));
+    snprintf(beside, sizeof beside, "%s.new", options.stats);
+    int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file < 0) {
+        complain("cannot be opened");
+        return;
+    }
+    bool written = write_all(file, text, bytes);
+    if (close(file) != 0 || !written || rename(beside, options.stats) != 0)
+        complain("cannot be written");
+}
+
+static void listen_at(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, options.stats, sizeof options.stats);
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener >= 0 && bind(listener, (struct sockaddr *)&address, sizeof address) == 0 &&
+        listen(listener, 8) == 0)
+        return;
+    complain("no socket");
+    if (listener >= 0)
+        close(listener);
+    listener = -1;
+}
+
+static void answer(int other) {
+    char asked[512];
+    struct pollfd ready = {.fd = other, .events = POLLIN};
+    ssize_t length = poll(&ready, 1, ANSWER_MS) > 0 ? recv(other, asked, sizeof asked, 0) : 0;
+    bool speaks_http = length >= 4 && memcmp(asked, "GET ", 4) == 0;
+    size_t bytes = view_write(text, sizeof text, speaks_http);
+    if (speaks_http) {
+        char head[160];
+        int head_bytes = snprintf(head, sizeof head,
+                                  "HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
+                                  "Content-Length: %zu\r\n\r\n", bytes);
+        (void)send(other, head, (size_t)head_bytes, MSG_NOSIGNAL);
+    }
+    (void)send(other, text, bytes, MSG_NOSIGNAL);
+    close(other);
+}
+
+static void answer_all(void) {
+    for (;;) {
+        int other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (other < 0)
+            return;
+        struct timeval most = {.tv_sec = 1};
+        (void)setsockopt(other, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+        answer(other);
+    }
+}
+
+static void tell(unsigned tick) {
+    if (!*options.stats)
+        return;
+    if (!options.is_socket && tick % WRITE_TICKS == 0)
+        write_file();
+    if (options.is_socket && listener < 0)
+        listen_at();
+    if (listener >= 0)
+        answer_all();
+}
+
+/* ---- the thread ---- */
+
+/* Waits for a tick, or for a scope if there is nothing to do until then. */
+static void pause_for(bool sleeps) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)TICK_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&lock);
+    atomic_store_explicit(&tender_sleeps, sleeps, memory_order_relaxed);
+    if (sleeps)
+        pthread_cond_wait(&wake, &lock);
+    else
+        (void)pthread_cond_timedwait(&wake, &lock, &until);
+    atomic_store_explicit(&tender_sleeps, false, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+}
+
+/* What the general heap keeps for this thread is had now, while there is memory: whoever began the
+ * thread waits for it, and may then limit the process. */
+static void settle(void) {
+    je_free(je_malloc(1));
+    pthread_mutex_lock(&lock);
+    is_settled = true;
+    pthread_cond_broadcast(&wake);
+    pthread_mutex_unlock(&lock);
+}
+
+static void *tend(void *unused) {
+    struct trim_idle idle = {0};
+    bool sleeps = false;
+    (void)unused;
+    turn_never();
+    settle();
+    for (unsigned tick = 0;; tick++) {
+        tell(tick);
+        bool done = !options.idle_ms || trim_when_idle(&idle, TICK_MS, options.idle_ms);
+        /* once more after all is done, since a scope may have begun before this was to be seen */
+        pause_for(sleeps && done && !*options.stats);
+        sleeps = done;
+    }
+    return NULL;
+}
+
+static void prepare(void) {
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+static bool begin_thread(void) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool begun = pthread_create(&thread, &attributes, tend, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return begun;
+}
+
+void tender_begin(void) {
+    if (!options.idle_ms && !*options.stats)
+        return;
+    pthread_once(&once, prepare);
+    pthread_mutex_lock(&lock);
+    bool missing = !is_there;
+    is_there = true;
+    pthread_mutex_unlock(&lock);
+    if (!missing)
+        return;
+    bool begun = begin_thread();
+    pthread_mutex_lock(&lock);
+    is_there = begun;
+    while (begun && !is_settled)
+        pthread_cond_wait(&wake, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+void tender_wake(void) {
+    tender_begin();
+    pthread_mutex_lock(&lock);
+    atomic_store_explicit(&tender_sleeps, false, memory_order_relaxed);
+    pthread_cond_signal(&wake);
+    pthread_mutex_unlock(&lock);
+}
+
+void tender_fork(bool before, bool in_child) {
+    if (before) {
+        pthread_mutex_lock(&lock);
+        return;
+    }
+    if (in_child) {
+        is_there = is_settled = false;
+        atomic_store_explicit(&tender_sleeps, true, memory_order_relaxed); /* until a scope */
+        options_for_child();
+        if (listener >= 0)
+            close(listener);
+        listener = -1;
+        prepare(); /* the condition that nobody waits for any more */
+    }
+    pthread_mutex_unlock(&lock);
+}

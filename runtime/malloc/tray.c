@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * tray.c - where trays come from, and what becomes of those that outlive their scope.
+ *
+ * Trays are blocks of an arena of jemalloc that takes addresses from one reserved zone only, so
+ * that a free recognises them by one comparison; jemalloc reuses them, lowest address first, and
+ * gives the pages of free ones back in time. Fails, without effect, where the zone cannot be
+ * reserved or is full.
+ */
+#include "malloc/tray.h"
+#include "malloc/general.h"
+#include "malloc/misuse.h"
+
+#include "base/os.h"
+#include "base/size.h"
+
+#include <pthread.h>
+
+#define ZONE_MOST ((size_t)256 << 30)
+#define ZONE_LEAST ((size_t)64 << 20)
+
+struct zone tray_zone;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tray *pinned;
+static size_t pinned_trays;
+
+/* ---- the zone ---- */
+
+/* Reserves the zone, less of it where the system grants less. */
+static void *reserve(size_t *bytes) {
+    for (*bytes = ZONE_MOST; *bytes >= ZONE_LEAST; *bytes /= 4) {
+        void *zone = os.reserve(*bytes);
+        if (zone)
+            return zone;
+    }
+    *bytes = 0;
+    return NULL;
+}
+
+bool tray_prepare(void) {
+    tray_zone.base = (uintptr_t)reserve(&tray_zone.bytes);
+    if (!tray_zone.base)
+        return false;
+    if (zone_open(&tray_zone))
+        return true;
+    os.release((void *)tray_zone.base, tray_zone.bytes);
+    tray_zone.base = tray_zone.bytes = 0;
+    return false;
+}
+
+/* ---- trays ---- */
+
+struct tray *tray_take(struct heap *owner) {
+    if (!tray_zone.bytes)
+        return NULL;
+    struct tray *tray = je_mallocx(TRAY_BYTES, MALLOCX_ALIGN(TRAY_BYTES) | MALLOCX_TCACHE_NONE |
+                                                   MALLOCX_ARENA(tray_zone.arena));
+    if (!tray)
+        return NULL;
+    if (!tray_holds((uintptr_t)tray)) {
+        /* a thread that ends: jemalloc's own part of it is gone, so any arena may serve */
+        tray_give(tray);
+        return NULL;
+    }
+    atomic_store_explicit(&tray->balance, 0, memory_order_relaxed);
+    atomic_store_explicit(&tray->owner, owner, memory_order_relaxed);
+    return tray;
+}
+
+void tray_give(struct tray *tray) {
+    je_dallocx(tray, MALLOCX_ARENA(tray_zone.arena) | MALLOCX_TCACHE_NONE);
+}
+
+/* ---- pinned ---- */
+
+static void pin(struct tray *tray) {
+    pthread_mutex_lock(&lock);
+    tray->prev = NULL;
+    tray->next = pinned;
+    if (pinned)
+        pinned->prev = tray;
+    pinned = tray;
+    pinned_trays++;
+    pthread_mutex_unlock(&lock);
+}
+
+static void unpin(struct tray *tray) {
+    pthread_mutex_lock(&lock);
+    if (tray->prev)
+        tray->prev->next = tray->next;
+    else
+        pinned = tray->next;
+    if (tray->next)
+        tray->next->prev = tray->prev;
+    pinned_trays--;
+    pthread_mutex_unlock(&lock);
+}
+
+int64_t tray_count(const struct tray *tray) {
+    int64_t count = 0;
+    for (uintptr_t at = tray_first(tray); at < tray->used_to;) {
+        const struct tray_head *head = (const struct tray_head *)at;
+        uint16_t state = tray_state(head);
+        if (head->step < TRAY_GRANULE || head->step > tray->used_to - at)
+            misuse_before(head + 1);
+        if (state == TRAY_LIVE || state == TRAY_PASSED)
+            count += tray_weight(head);
+        at += head->step;
+    }
+    return count;
+}
+
+bool tray_seal(struct tray *tray, int64_t left) {
+    /* Only this thread can bring the balance above zero, below.
+     * acquire: what others did with the blocks that they freed comes before the next use */
+    if (left + atomic_load_explicit(&tray->balance, memory_order_acquire) == 0)
+        return false;
+    pin(tray);
+    atomic_store_explicit(&tray->owner, TRAY_SEALED, memory_order_relaxed);
+    /* acq_rel: as in tray_release_other(), whichever comes last */
+    if (atomic_fetch_add_explicit(&tray->balance, left, memory_order_acq_rel) + left != 0)
+        return true;
+    unpin(tray);
+    return false;
+}
+
+void tray_release_other(struct tray *tray, int64_t weight) {
+    /* acq_rel: what this thread did with the block comes before whoever gives the tray away */
+    if (atomic_fetch_sub_explicit(&tray->balance, weight, memory_order_acq_rel) != weight)
+        return;
+    /* The last one of a tray that is sealed: an open one has a balance below this. */
+    unpin(tray);
+    tray_give(tray);
+}
+
+struct tray_pinned tray_read_pinned(void) {
+    struct tray_pinned read = {0, 0, 0, 0};
+    pthread_mutex_lock(&lock);
+    for (struct tray *tray = pinned; tray; tray = tray->next) {
+        int64_t balance = atomic_load_explicit(&tray->balance, memory_order_relaxed);
+        if (balance > 0) {
+            read.blocks += (size_t)(uint32_t)balance;
+            read.live += tray_balance_bytes(balance);
+        }
+    }
+    read.trays = pinned_trays;
+    read.bytes = pinned_trays * TRAY_BYTES;
+    pthread_mutex_unlock(&lock);
+    return read;
+}
+
+void tray_fork(bool before) {
+    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&lock);
+}

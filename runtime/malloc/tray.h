@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * tray.h - trays: chunks of small blocks, with a count of those that are alive.
+ *
+ *     | struct tray | head block | head block | head  block | ... free |
+ *     ^ multiple of TRAY_BYTES                               ^ cursor
+ *
+ * The blocks of a scope are bumped in its trays. A free finds the tray by its address and marks
+ * the block's head. While the scope is open only the frees of other threads are counted, in
+ * `balance`; when the scope ends the tray is sealed: the blocks that its thread has not freed are
+ * counted by their heads and added to the balance, and all count there. Who brings the balance of
+ * a sealed tray to zero gives the tray back. So a tray goes when its last block goes, not earlier
+ * and not later, whichever threads free.
+ *
+ * Invariants: before a tray is sealed its balance is not above zero, so nobody else can bring it
+ * from one to zero; a head says which threads' free it was, so what is counted at the seal does
+ * not depend on frees that others are in the middle of; the balance of a sealed tray is never used
+ * again by its first owner.
+ *
+ * The balance has the blocks in its low half and their bytes, in granules, in the high one.
+ */
+#ifndef EBB_MALLOC_TRAY_H
+#define EBB_MALLOC_TRAY_H
+
+#include "base/zone.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TRAY_BYTES ((size_t)64 << 10)
+#define TRAY_MOST ((size_t)8 << 10) /* larger blocks are not put in trays */
+#define TRAY_GRANULE ((size_t)16)
+#define TRAY_SEALED ((struct heap *)1) /* nobody's any more */
+
+struct heap;
+struct scope;
+
+struct tray {
+    _Atomic(struct heap *) owner; /* of the open scope; TRAY_SEALED */
+    _Atomic(int64_t) balance;
+    struct tray *next, *prev;     /* of all pinned trays; next: of the scope */
+    struct scope *scope;          /* of the owner */
+    uintptr_t used_to;            /* where the cursor was when the tray was left */
+    uint64_t padding[2];
+};
+
+/* In front of each block. A block's address is a multiple of 16, its head's is 8 less. */
+struct tray_head {
+    uint32_t step;  /* bytes to the next head */
+    uint16_t key;   /* who allocates, see leaks.h */
+    uint16_t state; /* TRAY_LIVE, or another for what is none */
+};
+
+#define TRAY_LIVE ((uint16_t)0xEB1E)
+#define TRAY_FREED ((uint16_t)0xEBF1)  /* by its owner */
+#define TRAY_PASSED ((uint16_t)0xEBF2) /* freed by another thread, or after its tray was sealed */
+#define TRAY_GAP ((uint16_t)0xEB6A)
+
+/* The addresses of all trays; no bytes: there are none. Set once, by tray_prepare(). */
+extern struct zone tray_zone;
+
+static inline bool tray_holds(uintptr_t addr) {
+    return addr - tray_zone.base < tray_zone.bytes;
+}
+
+static inline struct tray *tray_of(uintptr_t addr) {
+    return (struct tray *)(addr & ~(TRAY_BYTES - 1));
+}
+
+static inline struct tray_head *tray_head_of(void *block) {
+    return (struct tray_head *)block - 1;
+}
+
+static inline uint16_t tray_state(const struct tray_head *head) {
+    return __atomic_load_n(&head->state, __ATOMIC_RELAXED); /* who frees may be another thread */
+}
+
+static inline int64_t tray_weight(const struct tray_head *head) {
+    return (int64_t)(head->step / TRAY_GRANULE) << 32 | 1;
+}
+
+static inline uint64_t tray_balance_bytes(int64_t balance) {
+    return (uint64_t)(balance >> 32) * TRAY_GRANULE;
+}
+
+/* What a block of so many bytes takes, with its head. */
+static inline size_t tray_step(size_t bytes) {
+    return (bytes + sizeof(struct tray_head) + TRAY_GRANULE - 1) & ~(TRAY_GRANULE - 1);
+}
+
+static inline uintptr_t tray_first(const struct tray *tray) {
+    return (uintptr_t)(tray + 1) + TRAY_GRANULE - sizeof(struct tray_head);
+}
+
+static inline uintptr_t tray_end(const struct tray *tray) {
+    return (uintptr_t)tray + TRAY_BYTES - sizeof(struct tray_head);
+}
+
+/* Reserves the zone, on the first call, before there is any scope; false: there is none. */
+bool tray_prepare(void);
+
+/* An empty tray with that owner, or NULL. Any thread. */
+struct tray *tray_take(struct heap *owner);
+
+/* It goes back. Any thread. */
+void tray_give(struct tray *tray);
+
+/* Blocks that its owner has not freed, as a balance. Ends the process where a head's step leads
+ * nowhere: it was overwritten (misuse.h). */
+int64_t tray_count(const struct tray *tray);
+
+/*
+ * The owner is done with a tray, of which it has not freed so much: true if blocks in it are alive,
+ * so that it stays until they are not, pinned. False: it is empty and the caller's.
+ */
+bool tray_seal(struct tray *tray, int64_t left);
+
+/* A block of a tray that is not the caller's own is freed. */
+void tray_release_other(struct tray *tray, int64_t weight);
+
+/* What survivors pin. */
+struct tray_pinned {
+    size_t trays, bytes; /* count; their bytes */
+    size_t blocks, live; /* alive in them; their bytes */
+};
+
+struct tray_pinned tray_read_pinned(void);
+
+/* The lock of pinned trays before a fork, and after. */
+void tray_fork(bool before);
+
+#endif

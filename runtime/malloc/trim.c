@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/* trim.c - giving memory back (see trim.h). Nothing here can fail. */
+#include "malloc/trim.h"
+#include "malloc/general.h"
+#include "malloc/heap.h"
+
+#include "base/error.h"
+#include "base/size.h"
+#include "pool/pool.h"
+
+#define AT_ONCE_NS 1000000u      /* a trim in idle time may take so long */
+#define LEAST ((size_t)1 << 20)  /* so much goes at least in one part */
+
+int trim_all(void) {
+    heap_tidy_left();
+    if (here.heap) {
+        heap_drain(here.heap);
+        heap_drop_stash(here.heap);
+    }
+    general_refresh();
+    size_t before = general_read("stats.resident"), given = 0;
+    general_trim();
+    general_refresh();
+    error_mute();
+    if (heap_pool())
+        given = ebb_pool_trim(heap_pool(), 0);
+    error_unmute();
+    return given || general_read("stats.resident") < before;
+}
+
+static size_t cached(struct ebb_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    size_t bytes = pool->pages.hot_bytes;
+    pthread_mutex_unlock(&pool->lock);
+    return bytes;
+}
+
+/* An eighth of what is cached, or a little. True: nothing is left. */
+static bool trim_part(void) {
+    struct ebb_pool *pool = heap_pool();
+    size_t bytes = cached(pool), part = size_larger(bytes / 8, LEAST);
+    if (bytes)
+        (void)ebb_pool_trim_within(pool, bytes > part ? bytes - part : 0, AT_ONCE_NS, NULL);
+    return cached(pool) == 0;
+}
+
+bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms) {
+    uint64_t scopes = scope_count();
+    idle->idle_ms = scopes == idle->scopes ? idle->idle_ms + tick_ms : 0;
+    idle->scopes = scopes;
+    general_decay();
+    heap_tidy_left();
+    if (idle->idle_ms < least_ms)
+        return false;
+    error_mute();
+    bool done = !heap_pool() || trim_part();
+    error_unmute();
+    /* what the general heap has freed ages for ten seconds */
+    return done && idle->idle_ms > least_ms + GENERAL_AGES_MS;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* trim.h - giving memory back to the system. */
+#ifndef EBB_MALLOC_TRIM_H
+#define EBB_MALLOC_TRIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Everything that no block needs, at once. 1 if any memory went, 0 if there was none to give. Any
+ * thread. */
+int trim_all(void);
+
+/* What is remembered between two looks. */
+struct trim_idle {
+    uint64_t scopes;  /* that had ended */
+    unsigned idle_ms; /* since then */
+};
+
+/*
+ * One look, every `tick_ms`: free pages of the general heap go as they age. If no scope has ended
+ * for `least_ms`, a part of what the pool keeps for scopes goes, for a millisecond. True: nothing
+ * is left to do until there is another scope. One thread.
+ */
+bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms);
+
+#endif

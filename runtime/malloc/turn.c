@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * turn.c - turns of loops (see turn.h).
+ *
+ * Invariants: while a turn is awaited, scope_awaited is the last of the thread's entered scopes. If
+ * it is without that it is a remnant, of a turn that ended below a scope of the program's; the next
+ * block removes it. A thread with a step is ready: it has a heap, and ends the step when it ends.
+ * Where there is no memory for one of these there is no turn.
+ */
+#include "malloc/turn.h"
+#include "malloc/served.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#define SIGNAL_BYTES 8u /* of a sigset_t, as the kernel has it */
+
+struct scope scope_awaited = {.free = &scope_free_none};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t ending;
+static bool has_key;
+static ebb_site *site;
+
+enum state { NONE, AWAITED, BEGUN };
+
+/* Of each thread. */
+static __thread struct own {
+    const void *place, *frame; /* of the last wait that was no part of a turn */
+    enum state state;
+    unsigned parts;      /* of the turn so far */
+    struct scope *scope; /* of the turn, if it has begun and there is memory */
+    ebb_step step;       /* the same; lane is NULL: none */
+    sigset_t signals;    /* that were blocked when it began */
+    bool is_ready, has_none;
+} own __attribute__((tls_model("initial-exec")));
+
+/* ---- the end ---- */
+
+static bool are_same(const sigset_t *signals, const sigset_t *others) {
+    return memcmp(signals, others, SIGNAL_BYTES) == 0;
+}
+
+/*
+ * A handler of a signal may jump away until signals are blocked: then all of it is left to do.
+ * False, and nothing: other signals were blocked when the scope began, `in_wait`. This may be a
+ * handler that has interrupted malloc().
+ */
+static bool end_step(bool in_wait) {
+    sigset_t all, signals;
+    int cancel, before = errno;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &signals);
+    bool may_end = !in_wait || are_same(&signals, &own.signals);
+    if (may_end) {
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+        error_mute();
+        (void)ebb_step_end(own.step);
+        error_unmute();
+        own.step.lane = NULL;
+        pthread_setcancelstate(cancel, NULL);
+    }
+    pthread_sigmask(SIG_SETMASK, &signals, NULL);
+    errno = before;
+    return may_end;
+}
+
+static bool end_turn(bool in_wait) {
+    if (own.step.lane && !end_step(in_wait))
+        return false;
+    own.state = NONE;
+    own.scope = NULL;
+    if (here.scope == &scope_awaited)
+        here.scope = NULL;
+    return true;
+}
+
+void turn_end(void) {
+    (void)end_turn(false);
+}
+
+/* From here it cannot be ended, see turn_before(). Its next block does. */
+static void forsake(void) {
+    if (own.state == AWAITED)
+        own.state = NONE;
+    else if (own.scope && own.scope == here.scope)
+        own.scope->over = true;
+}
+
+/* The thread ends. Turns in destructors that follow make it ready once more. */
+static void leave(void *unused) {
+    (void)unused;
+    own.is_ready = false;
+    turn_end();
+}
+
+/* ---- the beginning ---- */
+
+static void prepare(void) {
+    site = ebb_site_create(EBB_SITE_OPTIONS(.name = "turn", .scope = true));
+    if (site && !served_of(site)) /* forks wait for the locks of those that are served */
+        site = NULL;
+    has_key = pthread_key_create(&ending, leave) == 0;
+}
+
+static bool make_ready(void) {
+    pthread_once(&once, prepare);
+    own.is_ready = site && has_key && heap_own() && pthread_setspecific(ending, &own) == 0;
+    return own.is_ready;
+}
+
+/* Each loop learns for itself: its place is the tag. */
+static void begin_step(void) {
+    int cancel, before = errno;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    error_mute();
+    if (own.is_ready || make_ready())
+        own.step = ebb_step_begin(site, (uint64_t)(uintptr_t)own.place);
+    error_unmute();
+    pthread_setcancelstate(cancel, NULL);
+    errno = before;
+}
+
+struct scope *turn_begin(void) {
+    here.scope = NULL; /* what follows may allocate */
+    if (own.state != AWAITED || own.step.lane)
+        return NULL;
+    own.state = BEGUN;
+    pthread_sigmask(SIG_SETMASK, NULL, &own.signals);
+    begin_step();
+    own.scope = here.scope;
+    return own.scope;
+}
+
+/* ---- waits ---- */
+
+/*
+ * Deeper in the stack may be a handler of a signal, which has interrupted malloc(): nothing is done
+ * there but to note something. The same holds where a turn becomes awaited.
+ */
+void turn_before(struct turn_wait *wait) {
+    bool is_deeper = (uintptr_t)wait->frame < (uintptr_t)own.frame;
+    if (own.state != NONE && (is_deeper || (wait->peeks && own.parts < TURN_PARTS))) {
+        if (own.parts++ >= TURN_PARTS)
+            forsake();
+        return;
+    }
+    if (own.state != NONE && !end_turn(true)) {
+        forsake();
+        return;
+    }
+    wait->comes_again = wait->place == own.place && wait->frame == own.frame;
+    own.place = wait->place;
+    own.frame = wait->frame;
+}
+
+void turn_after(const struct turn_wait *wait, ptrdiff_t result) {
+    bool has_work = result > 0 || (result == 0 && wait->peeks);
+    bool is_free = !here.scope || here.scope == &scope_awaited;
+    if (!has_work || !is_free || !wait->comes_again || own.has_none)
+        return;
+    own.parts = 0;
+    own.state = AWAITED;
+    here.scope = &scope_awaited;
+}
+
+void turn_never(void) {
+    own.has_none = true;
+}

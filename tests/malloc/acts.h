@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * acts.h - a test is an act in a child of its own, so that it may crash, hang or leave things open.
+ *
+ * Plain C without a framework: what runs here has malloc() replaced underneath, and nothing else
+ * may stand between. An act passes if it returns, within its time; EXPECT() ends it otherwise.
+ */
+#ifndef MALLOC_ACTS_H
+#define MALLOC_ACTS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct act {
+    const char *name;
+    void (*run)(void);
+};
+
+#define ACT(function) {#function, function}
+#define ACT_SECONDS 60u
+
+#define EXPECT(claim)                                                                              \
+    ((claim) ? (void)0 : act_fails(__FILE__, __LINE__, #claim))
+
+static inline void act_fails(const char *file, int line, const char *claim) {
+    char text[300];
+    int length = snprintf(text, sizeof text, "# %s:%d: %s\n", file, line, claim);
+    if (length > 0)
+        (void)!write(STDOUT_FILENO, text, (size_t)length);
+    _exit(1);
+}
+
+/* A child that ends well. */
+static inline void act_await(pid_t child) {
+    int status = 0;
+    EXPECT(child > 0);
+    EXPECT(waitpid(child, &status, 0) == child);
+    EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* TAP; how many failed. */
+static inline int act_all(const struct act *acts, unsigned count) {
+    int failed = 0;
+    printf("1..%u\n", count);
+    for (unsigned i = 0; i < count; i++) {
+        int status = 0;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(ACT_SECONDS);
+            acts[i].run();
+            exit(0); /* what is registered for the end runs too */
+        }
+        bool ends = child > 0 && waitpid(child, &status, 0) == child;
+        bool well = ends && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        failed += !well;
+        printf("%sok %u - %s\n", well ? "" : "not ", i + 1, acts[i].name);
+        if (ends && WIFSIGNALED(status))
+            printf("# signal %d\n", WTERMSIG(status));
+    }
+    return failed;
+}
+
+#endif

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * loops_life.c - threads that end, are cancelled, fork, execute and jump in turns that are scopes;
+ * handlers of signals that wait in the middle of them. Nothing hangs, crashes or is lost.
+ *
+ * Run preloaded with libebb-malloc and EBB_MALLOC=turns:wait; and without turns, when all of it
+ * must hold as well.
+ */
+#include <stdbool.h>
+
+#include "malloc/blocks.h"
+
+#include <ebb/ebb.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/select.h>
+#include <time.h>
+
+static bool has_turns;
+static int always[2]; /* a pipe with a byte in it, which nobody takes */
+
+static uint64_t opened_regions(void) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    EXPECT(ebb_process_read_stats(&stats) == 0);
+    return stats.opened_regions;
+}
+
+static __attribute__((noinline)) int wait_once(int timeout) {
+    struct pollfd one = {.fd = always[0], .events = POLLIN};
+    return poll(&one, 1, timeout);
+}
+
+/* While no turn has begun: one that has counts for up to three. */
+static uint64_t open_regions(void) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    EXPECT(wait_once(-1) == 1 && wait_once(-1) == 1);
+    EXPECT(ebb_process_read_stats(&stats) == 0);
+    return stats.open_regions;
+}
+
+enum { KEPT = 40 };
+
+/* So many turns; some blocks live through many of them. */
+static __attribute__((noinline)) void live(unsigned turns) {
+    unsigned char *blocks[KEPT] = {NULL};
+    unsigned kinds[KEPT] = {0};
+    for (unsigned turn = 0; turn < turns; turn++) {
+        EXPECT(wait_once(-1) == 1);
+        for (unsigned i = turn; i < turn + 5; i++) {
+            unsigned place = i * 7 % KEPT;
+            if (blocks[place])
+                end(blocks[place], kinds[place]);
+            blocks[place] = make(kinds[place] = i);
+        }
+    }
+    for (unsigned i = 0; i < KEPT; i++)
+        if (blocks[i])
+            end(blocks[i], kinds[i]);
+}
+
+static void there_are_turns(void) {
+    live(10);
+    uint64_t before = opened_regions();
+    for (unsigned i = 0; i < 100; i++) {
+        EXPECT(wait_once(-1) == 1);
+        end(make(2), 2);
+    }
+    EXPECT(has_turns ? opened_regions() > before + 90 : opened_regions() == before);
+}
+
+/* ---- threads ---- */
+
+static void *dies(void *context) {
+    live(2 + (unsigned)(uintptr_t)context % 3);
+    if ((uintptr_t)context % 2)
+        pthread_exit(NULL);
+    return NULL;
+}
+
+/* A turn whose thread has ended is over: not one region stays. */
+static void a_thousand_threads_die_in_a_turn(void) {
+    uint64_t early = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        on_thread(dies, (void *)(uintptr_t)i);
+        if (i == 100)
+            early = open_regions();
+    }
+    EXPECT(open_regions() <= early + 2);
+}
+
+static void frees(void *block) {
+    live(5);
+    end(block, 3);
+}
+
+static void *waits_forever(void *context) {
+    struct pollfd none = {.fd = -1};
+    pthread_cleanup_push(frees, make(3));
+    live(3);
+    if (context)
+        pthread_testcancel();
+    for (;;)
+        (void)poll(&none, 1, -1);
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void threads_are_cancelled(void) {
+    uint64_t early = 0;
+    for (unsigned i = 0; i < 600; i++) {
+        pthread_t thread;
+        void *result = NULL;
+        EXPECT(pthread_create(&thread, NULL, waits_forever, (void *)(uintptr_t)(i % 2)) == 0);
+        if (i % 3)
+            usleep(i % 300);
+        EXPECT(pthread_cancel(thread) == 0);
+        EXPECT(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+        if (i == 100)
+            early = open_regions();
+    }
+    EXPECT(open_regions() <= early + 2);
+}
+
+static pthread_key_t keys[3];
+
+/* In each round of destructors, before and after those of the library. */
+static void destroy(void *value) {
+    unsigned round = *(unsigned *)value;
+    free(value);
+    live(4);
+    if (round == 2)
+        return;
+    unsigned *next = malloc(sizeof *next);
+    *next = round + 1;
+    pthread_setspecific(keys[round], next);
+}
+
+static void *sets_values(void *context) {
+    live(3);
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned *value = malloc(sizeof *value);
+        *value = i;
+        pthread_setspecific(keys[i], value);
+    }
+    return context;
+}
+
+static void destructors_have_turns(void) {
+    for (unsigned i = 0; i < 3; i++) {
+        EXPECT(pthread_key_create(&keys[i], destroy) == 0);
+        live(3); /* the library's keys come between these */
+    }
+    for (unsigned i = 0; i < 200; i++)
+        on_thread(sets_values, NULL);
+}
+
+/* ---- forks and programs ---- */
+
+static atomic_bool over;
+
+static void *stays_busy(void *context) {
+    while (!atomic_load(&over))
+        live(50);
+    return context;
+}
+
+static void in_fork(void) {
+    end(make(5), 5);
+    end(make(1), 1);
+}
+
+static void forks_come_in_turns(void) {
+    pthread_t threads[3];
+    EXPECT(pthread_atfork(in_fork, in_fork, in_fork) == 0);
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT(pthread_create(&threads[i], NULL, stays_busy, NULL) == 0);
+    for (unsigned i = 0; i < 300; i++) {
+        EXPECT(wait_once(-1) == 1);
+        unsigned char *block = i % 3 ? make(i) : NULL; /* some turns had none */
+        pid_t child = fork();
+        if (child == 0) {
+            unsigned char *own = make(i + 1);
+            live(20);
+            if (block)
+                end(block, i);
+            end(own, i + 1);
+            if (i % 2)
+                on_thread(dies, (void *)(uintptr_t)i);
+            exit(0);
+        }
+        act_await(child);
+        if (block)
+            end(block, i);
+    }
+    atomic_store(&over, true);
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT(pthread_join(threads[i], NULL) == 0);
+}
+
+static void programs_are_run_in_turns(void) {
+    for (unsigned i = 0; i < 10; i++) {
+        EXPECT(wait_once(-1) == 1);
+        unsigned char *block = make(i);
+        EXPECT(system("exit 3") == 3 << 8);
+        pid_t child = fork();
+        if (child == 0) {
+            execl("/bin/sh", "sh", "-c", "exit 0", (char *)NULL);
+            _exit(1);
+        }
+        act_await(child);
+        end(block, i);
+    }
+}
+
+/* ---- jumps and signals ---- */
+
+static sigjmp_buf out;
+static volatile sig_atomic_t may_jump;
+static volatile unsigned jumps;
+
+static void jumps_out(int number) {
+    (void)number;
+    if (!may_jump)
+        return;
+    may_jump = 0;
+    jumps = jumps + 1;
+    siglongjmp(out, 1);
+}
+
+/* The handler is called every so many microseconds; 0: no more. */
+static void tick(void (*handler)(int), long us) {
+    static timer_t timer;
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    struct itimerspec every = {{.tv_nsec = us * 1000}, {.tv_nsec = us * 1000}};
+    EXPECT(sigaction(SIGUSR1, &action, NULL) == 0);
+    EXPECT(!us || timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    EXPECT(timer_settime(timer, 0, &every, NULL) == 0);
+}
+
+/* As programs leave a wait that lasts too long; whatever the library does in there. */
+static __attribute__((noinline)) void jump(unsigned times) {
+    unsigned char *volatile kept[KEPT] = {NULL};
+    jumps = 0;
+    tick(jumps_out, 50);
+    for (volatile unsigned i = 0; jumps < times; i++) {
+        if (kept[i % KEPT])
+            end(kept[i % KEPT], i % KEPT);
+        kept[i % KEPT] = NULL;
+        if (sigsetjmp(out, 1) == 0) {
+            for (;;) {
+                may_jump = 1;
+                (void)wait_once(i % 4 ? -1 : 0);
+                may_jump = 0;
+                end(make(2), 2); /* so that there is a scope to end */
+            }
+        }
+        kept[i % KEPT] = make(i % KEPT);
+    }
+    tick(SIG_IGN, 0);
+    for (unsigned i = 0; i < KEPT; i++)
+        if (kept[i])
+            end(kept[i], i);
+    live(100);
+}
+
+static void waits_are_jumped_out_of(void) {
+    jump(2000);
+    uint64_t early = open_regions();
+    jump(4000);
+    EXPECT(open_regions() <= early + 4); /* a loop that begins turns later has so many */
+}
+
+static volatile unsigned handled;
+
+/* It may: poll() and select() are safe in handlers. */
+static void waits_itself(int number) {
+    struct timeval zero = {0};
+    int before = errno;
+    (void)number;
+    for (unsigned i = 0; i < 4; i++)
+        EXPECT(wait_once(i % 2 ? -1 : 0) == 1);
+    EXPECT(select(0, NULL, NULL, NULL, &zero) == 0);
+    handled = handled + 1;
+    errno = before;
+}
+
+static void handlers_wait(void) {
+    tick(waits_itself, 100);
+    for (unsigned i = 0; handled < 10000; i++) {
+        if (i % 4 == 0)
+            EXPECT(wait_once(-1) == 1);
+        for (unsigned k = 0; k < 50; k++)
+            end(make(i + k), i + k);
+    }
+    tick(SIG_IGN, 0);
+    live(100);
+}
+
+static void left_alone(void) {
+    live(3);
+    EXPECT(ebb_last_error() == 0);
+    errno = ENOTTY;
+    unsigned char *block = make(4);
+    EXPECT(wait_once(-1) == 1 && errno == ENOTTY);
+    end(block, 4);
+    block = make(5);
+    EXPECT(wait_once(-1) == 1 && errno == ENOTTY && ebb_last_error() == 0);
+    sigset_t mask;
+    int state;
+    EXPECT(pthread_sigmask(SIG_SETMASK, NULL, &mask) == 0 && sigisemptyset(&mask));
+    EXPECT(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state) == 0);
+    EXPECT(state == PTHREAD_CANCEL_ENABLE);
+    end(block, 5);
+}
+
+static void errno_errors_and_masks_are_left_alone(void) {
+    for (unsigned i = 0; i < 50; i++)
+        left_alone();
+}
+
+int main(void) {
+    static const struct act acts[] = {
+        ACT(there_are_turns),
+        ACT(a_thousand_threads_die_in_a_turn),
+        ACT(threads_are_cancelled),
+        ACT(destructors_have_turns),
+        ACT(forks_come_in_turns),
+        ACT(programs_are_run_in_turns),
+        ACT(waits_are_jumped_out_of),
+        ACT(handlers_wait),
+        ACT(errno_errors_and_masks_are_left_alone),
+    };
+    const char *options = getenv("EBB_MALLOC");
+    has_turns = options && strstr(options, "turns:wait") && ebb_scope_is_served();
+    EXPECT(pipe(always) == 0 && write(always[1], "x", 1) == 1);
+    return act_all(acts, sizeof acts / sizeof *acts) != 0;
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * scope_counts.c - what a scope counts of its small blocks: what is left of them when it ends is
+ * pinned, and nothing else, whichever way the others went. See scope_threads.c for other threads.
+ */
+#include "malloc/scoped.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Bytes of the innermost scope's small blocks that are not freed, as placed. */
+static uint64_t left_in_scope(void) {
+    return here.scope->bytes - here.scope->freed_bytes;
+}
+
+static void test_every_free_is_counted(void **state) {
+    ebb_step step = begin(*state);
+    void *first = make(100, 1), *second = make(200, 2), *last = make(300, 3);
+    assert_int_equal(left_in_scope(), 112 + 208 + 320);
+    end(last, 300, 3); /* the place is bumped again */
+    assert_int_equal(left_in_scope(), 112 + 208);
+    end(first, 100, 1); /* and this one kept */
+    assert_int_equal(left_in_scope(), 208);
+    first = make(100, 4);
+    front_free_sized(second, 200);
+    assert_int_equal(left_in_scope(), 112);
+    end(first, 100, 4);
+    front_free(front_alloc_aligned(100, 64, NULL));
+    assert_int_equal(left_in_scope(), 0);
+    finish(step);
+    assert_int_equal(tray_read_pinned().trays, 0);
+}
+
+/* One that grew or shrank where it is, and goes, is not taken for another that stays. */
+static void test_resizing_is_counted(void **state) {
+    static const size_t sizes_to[][2] = {{24, 56}, {24, 24}, {56, 24}, {8000, 24}, {24, 8000}};
+    for (unsigned i = 0; i < sizeof sizes_to / sizeof *sizes_to; i++)
+        for (unsigned stays = 0; stays < 2; stays++) {
+            size_t from = sizes_to[i][0], to = sizes_to[i][1];
+            size_t bytes = (to == from ? 64 : to > from ? to - from : from - to) - 8;
+            void *caller = (void *)(uintptr_t)((i + 1) * 4096); /* or it is known to survive */
+            ebb_step step = begin(*state);
+            void *kept = front_alloc(bytes, caller), *resized = front_alloc(from, caller);
+            pattern_fill(kept, bytes, 1);
+            assert_ptr_equal(front_resize(resized, to, NULL), resized);
+            assert_int_equal(left_in_scope(), front_usable(kept) + front_usable(resized) + 16);
+            front_free(resized);
+            assert_int_equal(left_in_scope(), front_usable(kept) + 8);
+            if (!stays)
+                end(kept, bytes, 1);
+            finish(step);
+            assert_int_equal(tray_read_pinned().trays, stays);
+            if (stays)
+                end(kept, bytes, 1);
+            assert_int_equal(tray_read_pinned().trays, 0);
+        }
+}
+
+static void test_frees_are_counted_by_the_blocks_scope(void **state) {
+    ebb_step outer = begin(*state);
+    void *first = make(100, 1), *second = make(100, 2);
+    struct scope *scope = here.scope;
+    ebb_step inner = begin(*state);
+    void *third = make(50, 3);
+    end(first, 100, 1);
+    assert_int_equal(scope->bytes - scope->freed_bytes, 112);
+    assert_int_equal(left_in_scope(), 64);
+    assert_true(front_resize(second, 90, NULL) == second); /* not this scope's to bump */
+    assert_int_equal(scope->bytes - scope->freed_bytes, 112);
+    finish(inner);
+    assert_int_equal(tray_read_pinned().blocks, 1);
+    assert_int_equal(tray_read_pinned().live, 64);
+    finish(outer);
+    assert_int_equal(tray_read_pinned().blocks, 2);
+    assert_int_equal(tray_read_pinned().live, 64 + 112);
+    end(second, 90, 2);
+    end(third, 50, 3);
+}
+
+/* In whichever of many trays it is. */
+static void test_one_survivor_of_many_trays(void **state) {
+    enum { MANY = 40 * 64 }; /* 64 blocks fill a tray */
+    static void *blocks[MANY];
+    for (unsigned stays = 0; stays < MANY; stays += 319) {
+        ebb_step step = begin(*state);
+        for (unsigned i = 0; i < MANY; i++)
+            blocks[i] = front_alloc(1000, (void *)(uintptr_t)(stays * 4096));
+        for (unsigned i = 0; i < MANY; i++)
+            if (i != stays)
+                front_free(blocks[i]);
+        pattern_fill(blocks[stays], 1000, stays);
+        finish(step);
+        assert_int_equal(tray_read_pinned().trays, 1);
+        assert_int_equal(tray_read_pinned().blocks, 1);
+        end(blocks[stays], 1000, stays);
+        assert_int_equal(tray_read_pinned().trays, 0);
+    }
+}
+
+/* What was freed serves an aligned request only if it lies right. */
+static void test_aligned_blocks_are_used_again(void **state) {
+    for (size_t align = 32; align <= 4096; align *= 2)
+        for (size_t bytes = 40; bytes < 4000; bytes *= 3) {
+            ebb_step step = begin(*state);
+            void *plain[8], *fence;
+            for (unsigned i = 0; i < 8; i++)
+                plain[i] = make(bytes, i);
+            fence = make(1, 9);
+            for (unsigned i = 0; i < 8; i++) {
+                end(plain[i], bytes, i);
+                plain[i] = front_alloc_aligned(bytes, align, NULL);
+                assert_int_equal((uintptr_t)plain[i] % align, 0);
+                pattern_fill(plain[i], bytes, i);
+            }
+            void *last = make(1, 10);
+            for (unsigned i = 0; i < 8; i++) {
+                end(plain[i], bytes, i);
+                assert_ptr_equal(front_alloc_aligned(bytes, align, NULL), plain[i]);
+                pattern_fill(plain[i], bytes, i);
+            }
+            for (unsigned i = 0; i < 8; i++)
+                end(plain[i], bytes, i);
+            end(fence, 1, 9);
+            end(last, 1, 10);
+            assert_int_equal(left_in_scope(), 0);
+            finish(step);
+            assert_int_equal(tray_read_pinned().trays, 0);
+        }
+}
+
+/* What a bump skipped for an alignment is no block, and hides none behind it. */
+static void test_gaps_are_no_survivors(void **state) {
+    for (size_t align = 32; align <= 4096; align *= 2)
+        for (unsigned inline_first = 0; inline_first < 2; inline_first++) {
+            void *caller = (void *)(uintptr_t)(align * 4096 + inline_first);
+            ebb_step step = begin(*state);
+            if (inline_first)
+                front_free(make(1, 1)); /* there is a tray */
+            void *first = front_alloc_aligned(100, align, caller), *between = make(40, 2);
+            void *second = front_alloc_aligned(100, align, caller);
+            pattern_fill(second, 100, 3);
+            end(between, 40, 2);
+            front_free(first);
+            finish(step);
+            assert_int_equal(tray_read_pinned().blocks, 1);
+            assert_int_equal(tray_read_pinned().live, 112);
+            end(second, 100, 3);
+            assert_int_equal(tray_read_pinned().trays, 0);
+        }
+}
+
+/* One whose sizes change: what was freed serves none of those that come. */
+static void test_a_scope_of_ever_other_sizes_stays_dense(void **state) {
+    enum { CLASSES = 500, EACH = 64 };
+    void *blocks[EACH];
+    ebb_step step = begin(*state);
+    for (size_t class = 1; class <= CLASSES; class++) {
+        for (unsigned i = 0; i < EACH; i++)
+            blocks[i] = front_alloc(class * 16, NULL);
+        for (unsigned i = 0; i < EACH; i++)
+            front_free(blocks[i]);
+        front_free(make(8, 1)); /* bumped, between them */
+    }
+    assert_true(here.scope->plain);
+    assert_true(here.scope->trays <= 128);
+    finish(step);
+}
+
+static int end_of(pid_t child) {
+    int status = 0;
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* Blocks are counted by their heads: one that was overwritten is not believed. */
+static void test_an_overwritten_head_ends_the_process(void **state) {
+    static const uint32_t steps[] = {0, 8, 65536, 0x41414141};
+    for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            close(STDERR_FILENO); /* it says so there */
+            ebb_step step = ebb_step_begin(*state, 0);
+            char *block = front_alloc(100, NULL), *next = front_alloc(100, NULL);
+            memcpy(block + front_usable(block), &steps[i], sizeof steps[i]);
+            assert_ptr_equal(block + front_usable(block) + 8, next);
+            _exit(ebb_step_end(step) == 0 ? 0 : 1);
+        }
+        assert_int_equal(end_of(child), SIGABRT);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SERVED(test_every_free_is_counted),
+        SERVED(test_resizing_is_counted),
+        SERVED(test_frees_are_counted_by_the_blocks_scope),
+        SERVED(test_one_survivor_of_many_trays),
+        SERVED(test_aligned_blocks_are_used_again),
+        SERVED(test_gaps_are_no_survivors),
+        SERVED(test_a_scope_of_ever_other_sizes_stays_dense),
+        SERVED(test_an_overwritten_head_ends_the_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

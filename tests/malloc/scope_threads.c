@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * scope_threads.c - threads free each other's blocks, of scopes that are open and that ended;
+ * threads that end with scopes open; heaps that pass on. Run under ThreadSanitizer by tests/run.
+ */
+#include "kit/test.h"
+
+#include "malloc/front.h"
+#include "malloc/heap.h"
+#include "malloc/trim.h"
+#include "malloc/view.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { THREADS = 4, ROUNDS = 300, PLACES = 64 };
+
+static atomic_uint wrong;
+static ebb_site *site;
+
+struct parcel {
+    size_t bytes;
+    unsigned seed;
+    unsigned char data[];
+};
+
+static _Atomic(struct parcel *) places[PLACES];
+
+static void expect(bool holds) {
+    if (!holds)
+        atomic_fetch_add(&wrong, 1);
+}
+
+static unsigned draw(uint64_t *random) {
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(*random >> 33);
+}
+
+static void discard(struct parcel *parcel) {
+    if (!parcel)
+        return;
+    expect(pattern_holds(parcel->data, parcel->bytes, parcel->seed));
+    front_free(parcel);
+}
+
+static void exchange(uint64_t *random) {
+    static const size_t most[] = {64, 600, 7000, 30000, 200000};
+    size_t bytes = draw(random) % most[draw(random) % 5];
+    struct parcel *parcel = front_alloc(sizeof *parcel + bytes, (void *)(uintptr_t)draw(random));
+    expect(parcel != NULL);
+    parcel->bytes = bytes;
+    parcel->seed = draw(random) % 256;
+    pattern_fill(parcel->data, bytes, parcel->seed);
+    discard(atomic_exchange(&places[draw(random) % PLACES], parcel));
+}
+
+static void *play(void *context) {
+    uint64_t random = (uintptr_t)context * 77 + 1;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        ebb_step step = ebb_step_begin(site, 0), inner = {0};
+        bool nests = draw(&random) % 3 == 0;
+        for (unsigned i = draw(&random) % 60; i; i--)
+            exchange(&random);
+        if (nests)
+            inner = ebb_step_begin(site, 1);
+        for (unsigned i = draw(&random) % 20; i; i--)
+            exchange(&random);
+        if (nests)
+            expect(ebb_step_end(inner) == 0);
+        if (draw(&random) % 50)
+            expect(ebb_step_end(step) == 0);
+        else
+            return NULL; /* left open by a thread that ends */
+    }
+    return NULL;
+}
+
+static void test_threads_free_each_others_blocks(void **state) {
+    for (unsigned turn = 0; turn < 6; turn++) {
+        pthread_t threads[THREADS];
+        for (uintptr_t i = 0; i < THREADS; i++)
+            assert_int_equal(
+                pthread_create(&threads[i], NULL, play, (void *)(turn * THREADS + i)), 0);
+        for (unsigned i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        trim_all();
+    }
+    for (unsigned i = 0; i < PLACES; i++)
+        discard(atomic_exchange(&places[i], NULL));
+    trim_all();
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(tray_read_pinned().trays, 0);
+}
+
+static void *end_it(void *context) {
+    expect(ebb_step_end(*(ebb_step *)context) == EBB_E_THREAD);
+    expect(ebb_scope_leave(*(ebb_step *)context) == EBB_E_THREAD);
+    return NULL;
+}
+
+static void on_another_thread(void *(*body)(void *), void *context) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, body, context), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
+static void test_another_threads_scope_is_refused(void **state) {
+    ebb_step step = ebb_step_begin(site, 0);
+    void *block = front_alloc(100, NULL);
+    on_another_thread(end_it, &step);
+    assert_ptr_equal(here.scope->heap, here.heap);
+    front_free(block);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+static void *leave_open(void *context) {
+    *(ebb_step *)context = ebb_step_begin(site, 0);
+    places[0] = front_alloc(sizeof(struct parcel), NULL);
+    places[1] = front_alloc(sizeof(struct parcel) + 50000, NULL);
+    return NULL;
+}
+
+static void test_a_scope_of_a_thread_that_ended(void **state) {
+    ebb_step step;
+    on_another_thread(leave_open, &step);
+    assert_int_equal(ebb_step_end(step), 0); /* only the step is left */
+    front_free(places[0]);
+    front_free(places[1]);
+    places[0] = places[1] = NULL;
+    trim_all();
+    assert_int_equal(tray_read_pinned().trays, 0);
+}
+
+static void *close_parent(void *context) {
+    expect(ebb_region_close(*(ebb_region *)context) == 0);
+    return NULL;
+}
+
+static void test_a_parent_is_closed_by_another_thread(void **state) {
+    ebb_region parent = OPEN(.name = "parent");
+    ebb_step step = ebb_step_begin_under(site, parent, 0);
+    (void)step;
+    void *block = front_alloc(100, NULL), *large = front_alloc(30000, NULL);
+    on_another_thread(close_parent, &parent);
+    void *still = front_alloc(100, NULL);
+    assert_int_equal(ebb_step_end(ebb_step_begin(site, 0)), 0);
+    assert_null(here.scope);
+    front_free(block);
+    front_free(still);
+    front_free(large);
+    assert_int_equal(tray_read_pinned().trays, 0);
+}
+
+/* A scope whose step is over still names its site until its own thread ends it. */
+static void test_a_site_outlives_scopes_that_others_closed(void **state) {
+    ebb_region parent = OPEN(.name = "parent");
+    ebb_site *brief = ebb_site_create(EBB_SITE_OPTIONS(.name = "brief", .scope = true));
+    ebb_step step = ebb_step_begin_under(brief, parent, 0);
+    (void)step;
+    on_another_thread(close_parent, &parent);
+    assert_refused(ebb_site_destroy(brief), EBB_E_BUSY);
+    front_free(front_alloc(30000, NULL));
+    assert_int_equal(ebb_step_end(ebb_step_begin(site, 0)), 0);
+    assert_int_equal(ebb_site_destroy(brief), 0);
+}
+
+static void *look(void *context) {
+    static char text[64 << 10];
+    while (!atomic_load((atomic_bool *)context))
+        expect(view_write(text, sizeof text, false) != 0);
+    return NULL;
+}
+
+static void test_sites_go_while_statistics_are_read(void **state) {
+    atomic_bool over = false;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, look, &over), 0);
+    for (unsigned i = 0; i < 2000; i++) {
+        ebb_site *brief = ebb_site_create(EBB_SITE_OPTIONS(.name = "brief", .scope = true));
+        assert_int_equal(ebb_step_end(ebb_step_begin(brief, 0)), 0);
+        assert_int_equal(ebb_site_destroy(brief), 0);
+    }
+    atomic_store(&over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
+/* ---- who freed what ---- */
+
+static void *free_one(void *block) {
+    front_free(block);
+    return NULL;
+}
+
+/* A survivor, one that its thread frees and one that another does, in each order, before the end or
+ * after it: what is pinned are the survivors. */
+static void test_frees_of_others_are_counted_once(void **state) {
+    for (unsigned way = 0; way < 16; way++) {
+        bool stays = way & 1, others_first = way & 2, late = way & 4, own = way & 8;
+        void *caller = (void *)(uintptr_t)((way + 1) * 4096); /* or it is known to survive */
+        ebb_step step = ebb_step_begin(site, 0);
+        void *kept = stays ? front_alloc(100, caller) : NULL;
+        void *passed = front_alloc(200, caller), *freed = own ? front_alloc(400, caller) : NULL;
+        if (!others_first)
+            front_free(freed);
+        if (!late)
+            on_another_thread(free_one, passed);
+        if (others_first)
+            front_free(freed);
+        assert_int_equal(ebb_step_end(step), 0);
+        struct tray_pinned pinned = tray_read_pinned();
+        assert_int_equal(pinned.trays, stays || late);
+        assert_int_equal(pinned.blocks, (unsigned)stays + late);
+        assert_int_equal(pinned.live, stays * 112u + late * 208u);
+        if (late)
+            on_another_thread(free_one, passed);
+        front_free(kept);
+        assert_int_equal(tray_read_pinned().trays, 0);
+    }
+}
+
+struct ending {
+    _Atomic(void *) block;
+    atomic_bool ends;
+};
+
+static void *end_with_a_survivor(void *context) {
+    struct ending *ending = context;
+    ebb_step step = ebb_step_begin(site, 0);
+    atomic_store(&ending->block, front_alloc(100, ending));
+    while (!atomic_load(&ending->ends))
+        sched_yield();
+    expect(ebb_step_end(step) == 0);
+    return NULL;
+}
+
+/* The owner waits for the lock of pinned trays, with its count made, while the last block goes. */
+static void test_the_last_free_comes_while_a_tray_is_sealed(void **state) {
+    for (unsigned round = 0; round < 20; round++) {
+        static struct ending ending;
+        pthread_t thread;
+        memset((void *)&leaks, 0, sizeof leaks); /* its block is of the scope each time */
+        atomic_store(&ending.block, NULL);
+        atomic_store(&ending.ends, false);
+        assert_int_equal(pthread_create(&thread, NULL, end_with_a_survivor, &ending), 0);
+        while (!atomic_load(&ending.block))
+            sched_yield();
+        tray_fork(true);
+        atomic_store(&ending.ends, true);
+        usleep(2000); /* shorter, and it is freed before the count: no harm */
+        front_free(atomic_load(&ending.block));
+        tray_fork(false);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(tray_read_pinned().trays, 0);
+    }
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
+enum { HANDED = 6, RACES = 20000 };
+
+struct race {
+    _Atomic(void *) blocks[HANDED];
+    atomic_bool over;
+};
+
+static void *free_what_comes(void *context) {
+    struct race *race = context;
+    for (unsigned i = 0; !atomic_load(&race->over); i = (i + 1) % HANDED)
+        front_free(atomic_exchange(&race->blocks[i], NULL));
+    return NULL;
+}
+
+/* Another thread frees while the scope ends, at whatever moment. */
+static void test_frees_race_with_the_end(void **state) {
+    static struct race race;
+    uint64_t random = 5;
+    pthread_t thread;
+    atomic_store(&race.over, false);
+    assert_int_equal(pthread_create(&thread, NULL, free_what_comes, &race), 0);
+    for (unsigned round = 0; round < RACES; round++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned i = 0; i < HANDED; i++) {
+            void *caller = (void *)(uintptr_t)draw(&random);
+            void *own = front_alloc(draw(&random) % 3000, caller);
+            front_free(atomic_exchange(&race.blocks[i], front_alloc(50, caller)));
+            front_free(own);
+        }
+        expect(ebb_step_end(step) == 0);
+    }
+    for (unsigned i = 0; i < HANDED; i++)
+        front_free(atomic_exchange(&race.blocks[i], NULL));
+    atomic_store(&race.over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(tray_read_pinned().trays, 0);
+}
+
+static int serve(void **state) {
+    scope_serve();
+    site = ebb_site_create(EBB_SITE_OPTIONS(.name = "request", .scope = true));
+    return site == NULL;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_another_threads_scope_is_refused),
+        cmocka_unit_test(test_a_scope_of_a_thread_that_ended),
+        cmocka_unit_test(test_a_parent_is_closed_by_another_thread),
+        cmocka_unit_test(test_a_site_outlives_scopes_that_others_closed),
+        cmocka_unit_test(test_sites_go_while_statistics_are_read),
+        cmocka_unit_test(test_frees_of_others_are_counted_once),
+        cmocka_unit_test(test_the_last_free_comes_while_a_tray_is_sealed),
+        cmocka_unit_test(test_frees_race_with_the_end),
+        cmocka_unit_test(test_threads_free_each_others_blocks),
+    };
+    return cmocka_run_group_tests(tests, serve, NULL);
+}

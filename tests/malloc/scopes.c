@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * scopes.c - blocks of scopes, through the functions that malloc() and free() are made of.
+ *
+ * This program keeps its own malloc(), so sanitizers and valgrind see every touch of a block, and
+ * the names of the family are tested elsewhere, preloaded.
+ */
+#include "malloc/scoped.h"
+
+#include "malloc/view.h"
+
+#include <errno.h>
+
+static void test_without_a_scope_the_general_heap_serves(void **state) {
+    void *block = make(100, 1);
+    assert_false(is_of_a_scope(block));
+    end(block, 100, 1);
+}
+
+static void test_a_step_without_scope_leaves_malloc_alone(void **state) {
+    ebb_site *plain = ebb_site_create(NULL);
+    ebb_step step = begin(plain);
+    assert_null(here.scope);
+    assert_refused(ebb_scope_leave(step), EBB_E_ARGUMENT);
+    finish(step);
+    assert_int_equal(ebb_site_destroy(plain), 0);
+}
+
+static void test_blocks_are_of_the_scope_and_usable(void **state) {
+    ebb_step step = begin(*state);
+    void *blocks[SIZES];
+    assert_true(ebb_scope_is_served());
+    for (unsigned i = 0; i < SIZES; i++) {
+        blocks[i] = make(sizes[i], i);
+        assert_true(is_of_a_scope(blocks[i]));
+        assert_int_equal((uintptr_t)blocks[i] % 16, 0);
+        assert_true(front_usable(blocks[i]) >= sizes[i]);
+    }
+    for (unsigned i = 0; i < SIZES; i++)
+        end(blocks[i], sizes[i], i);
+    finish(step);
+}
+
+static void test_survivors_stay_where_they_are(void **state) {
+    void *blocks[8][SIZES];
+    for (unsigned round = 0; round < 8; round++) { /* the later ones by plan */
+        ebb_step step = begin(*state);
+        for (unsigned i = 0; i < SIZES; i++) {
+            blocks[round][i] = make(sizes[i], round * 100 + i);
+            void *dies = make(sizes[i], 7);
+            if (i % 2)
+                end(dies, sizes[i], 7);
+        }
+        finish(step);
+    }
+    assert_true(tray_read_pinned().trays > 0);
+    assert_true(tray_read_pinned().live > 0);
+    for (unsigned round = 0; round < 8; round++)
+        for (unsigned i = 0; i < SIZES; i++)
+            end(blocks[round][i], sizes[i], round * 100 + i);
+    /* those that were not freed in their scopes are pinned for ever, unless they were leaks */
+    struct tray_pinned left = tray_read_pinned();
+    assert_true(left.blocks < 8 * SIZES);
+}
+
+static void test_a_survivor_of_every_kind_goes_when_freed(void **state) {
+    for (unsigned i = 0; i < SIZES; i++) {
+        ebb_step step = begin(*state);
+        void *block = make(sizes[i], i);
+        finish(step);
+        assert_true(pattern_holds(block, sizes[i], i));
+        end(block, sizes[i], i);
+        assert_int_equal(tray_read_pinned().trays, 0);
+    }
+}
+
+static void test_places_are_used_again(void **state) {
+    ebb_step step = begin(*state);
+    for (unsigned i = 0; i < SIZES - 2; i++) {
+        void *first = make(sizes[i], 1);
+        end(first, sizes[i], 1);
+        void *second = make(sizes[i], 2);
+        assert_ptr_equal(first, second);
+        end(second, sizes[i], 2);
+        void *kept = make(sizes[i], 3);
+        void *behind = make(sizes[i], 4), *last = make(1, 5);
+        front_free(behind);
+        assert_ptr_equal(make(sizes[i], 6), behind);
+        end(behind, sizes[i], 6);
+        end(kept, sizes[i], 3);
+        front_free(last);
+    }
+    finish(step);
+    void *before = NULL;
+    for (unsigned round = 0; round < 3; round++) {
+        step = begin(*state);
+        void *block = make(48, 3);
+        if (before)
+            assert_ptr_equal(block, before);
+        before = block;
+        end(block, 48, 3);
+        finish(step);
+    }
+}
+
+static void test_alignment(void **state) {
+    ebb_step step = begin(*state);
+    for (size_t align = 16; align <= 4 * MIB; align *= 2)
+        for (unsigned i = 0; i < SIZES; i++) {
+            void *block = front_alloc_aligned(sizes[i], align, NULL);
+            assert_non_null(block);
+            assert_int_equal((uintptr_t)block % align, 0);
+            pattern_fill(block, sizes[i], i);
+            void *other = make(33, 5);
+            end(block, sizes[i], i);
+            end(other, 33, 5);
+        }
+    finish(step);
+}
+
+static void test_zeroed(void **state) {
+    ebb_step step = begin(*state);
+    for (unsigned i = 0; i < SIZES; i++) {
+        end(make(sizes[i], 9), sizes[i], 9);
+        unsigned char *block = front_alloc_zeroed(sizes[i], NULL);
+        for (size_t at = 0; at < sizes[i]; at++)
+            assert_int_equal(block[at], 0);
+        front_free(block);
+    }
+    finish(step);
+}
+
+/* Every size to every other, in the scope, out of it, and across its end. */
+static void test_resize(void **state) {
+    for (unsigned where = 0; where < 4; where++)
+        for (unsigned from = 0; from < SIZES; from++)
+            for (unsigned to = 0; to < SIZES; to++) {
+                bool begins = where & 1, ends = where & 2;
+                ebb_step step = {0};
+                if (begins)
+                    step = begin(*state);
+                void *block = make(sizes[from], 1), *beside = to % 2 ? make(40, 2) : NULL;
+                if (begins && ends)
+                    finish(step);
+                block = front_resize(block, sizes[to], NULL);
+                assert_non_null(block);
+                size_t same = sizes[from] < sizes[to] ? sizes[from] : sizes[to];
+                assert_true(pattern_holds(block, same, 1));
+                assert_true(front_usable(block) >= sizes[to]);
+                pattern_fill(block, sizes[to], 3);
+                end(block, sizes[to], 3);
+                if (beside)
+                    end(beside, 40, 2);
+                if (begins && !ends)
+                    finish(step);
+            }
+}
+
+static void test_nested_scopes(void **state) {
+    ebb_step outer = begin(*state);
+    void *first = make(100, 1), *large = make(20000, 2);
+    ebb_step inner = begin(*state);
+    void *second = make(100, 3);
+    front_free(first);
+    void *kept = make(30000, 4);
+    finish(inner);
+    end(second, 100, 3);
+    void *third = make(100, 5);
+    end(large, 20000, 2);
+    finish(outer);
+    end(kept, 30000, 4);
+    end(third, 100, 5);
+}
+
+static void test_scopes_end_in_any_order(void **state) {
+    ebb_step first = begin(*state), second = begin(*state), third = begin(*state);
+    void *block = make(64, 1);
+    finish(second);
+    finish(first);
+    void *other = make(64, 2);
+    finish(third);
+    assert_null(here.scope);
+    end(block, 64, 1);
+    end(other, 64, 2);
+}
+
+static void test_scopes_are_left_and_entered(void **state) {
+    ebb_step one = begin(*state);
+    void *first = make(64, 1);
+    assert_int_equal(ebb_scope_leave(one), 0);
+    assert_int_equal(ebb_scope_leave(one), 0);
+    void *outside = make(64, 2);
+    assert_false(is_of_a_scope(outside));
+    ebb_step two = begin(*state);
+    assert_int_equal(ebb_scope_leave(two), 0);
+    assert_int_equal(ebb_scope_enter(one), 0);
+    void *again = make(64, 3);
+    assert_true(is_of_a_scope(again));
+    assert_ptr_equal(tray_of((uintptr_t)again), tray_of((uintptr_t)first));
+    finish(two);
+    finish(one);
+    assert_refused(ebb_scope_enter(one), EBB_E_STALE);
+    end(first, 64, 1);
+    end(outside, 64, 2);
+    end(again, 64, 3);
+}
+
+static void test_ten_thousand_scopes_are_open_at_once(void **state) {
+    enum { MANY = 10000, LEAST = 1000 }; /* LEAST: valgrind has few addresses for regions */
+    static ebb_step steps[MANY];
+    static void *blocks[MANY];
+    unsigned open = 0;
+    for (unsigned i = 0; i < MANY; i++, open++) {
+        steps[i] = ebb_step_begin(*state, 0);
+        if (!steps[i].lane && i >= LEAST)
+            break;
+        assert_true(ebb_region_is_open(steps[i].region));
+        blocks[i] = make(100, i);
+        assert_int_equal(ebb_scope_leave(steps[i]), 0);
+    }
+    for (unsigned i = 0; i < open; i++) {
+        assert_int_equal(ebb_scope_enter(steps[i]), 0);
+        end(blocks[i], 100, i);
+        finish(steps[i]);
+    }
+}
+
+static void test_a_region_that_closes_ends_its_scope(void **state) {
+    ebb_region parent = OPEN(.name = "parent");
+    ebb_step step = ebb_step_begin_under(*state, parent, 0);
+    void *small = make(100, 1), *large = make(50000, 2);
+    assert_int_equal(ebb_region_close(parent), 0);
+    assert_null(here.scope);
+    assert_refused(ebb_step_end(step), EBB_E_STALE);
+    end(small, 100, 1);
+    end(large, 50000, 2);
+}
+
+static void test_what_leaks_is_allocated_elsewhere(void **state) {
+    void *kept[64];
+    unsigned elsewhere = 0;
+    for (unsigned i = 0; i < 64; i++) {
+        ebb_step step = begin(*state);
+        kept[i] = make(777, i);
+        elsewhere += !is_of_a_scope(kept[i]);
+        end(make(100, 1), 100, 1);
+        finish(step);
+    }
+    assert_true(elsewhere >= 60);
+    for (unsigned i = 0; i < 64; i++)
+        end(kept[i], 777, i);
+}
+
+/* Survivors of ever new sizes, one a scope: what they pin must not grow without bound. */
+static void test_pinned_is_bounded(void **state) {
+    enum { MANY = 3000 };
+    static void *kept[MANY];
+    for (unsigned i = 0; i < MANY; i++) {
+        ebb_step step = begin(*state);
+        kept[i] = front_alloc(16 + i % 500 * 16, (void *)(uintptr_t)(i * 4096));
+        for (unsigned k = 0; k < 20; k++)
+            front_free(front_alloc(200, NULL));
+        finish(step);
+        struct tray_pinned pinned = tray_read_pinned();
+        assert_true(pinned.bytes <= 4 * pinned.live + 4 * MIB + 128 * TRAY_BYTES);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        front_free(kept[i]);
+    for (unsigned i = 0; i < 200; i++) { /* and scopes are used again */
+        ebb_step step = begin(*state);
+        kept[0] = front_alloc(16, (void *)(uintptr_t)(i * 4096));
+        finish(step);
+        front_free(kept[0]);
+    }
+}
+
+/* A long scope that keeps a little of everything. */
+static void test_a_long_scope_stays_dense(void **state) {
+    enum { MANY = 6000 };
+    static void *kept[MANY];
+    size_t alive = 0, trays = 0;
+    ebb_step step = begin(*state);
+    for (unsigned i = 0; i < MANY; i++) {
+        for (unsigned k = 0; k < 16; k++)
+            front_free(front_alloc(1000 + k, NULL));
+        void *first = front_alloc(4000, NULL);
+        kept[i] = front_alloc(24, NULL);
+        alive += 32;
+        void *second = front_alloc(4000, NULL);
+        front_free(first);
+        front_free(second);
+        trays = here.scope->trays;
+    }
+    assert_true(trays * TRAY_BYTES <= 4 * alive + 80 * TRAY_BYTES);
+    finish(step);
+    for (unsigned i = 0; i < MANY; i++)
+        front_free(kept[i]);
+}
+
+static void test_errno_is_kept(void **state) {
+    ebb_step step = begin(*state);
+    errno = 77;
+    for (unsigned i = 0; i < SIZES; i++)
+        front_free(make(sizes[i], i));
+    void *small = make(10, 1), *large = make(100000, 1);
+    finish(step);
+    front_free(small);
+    front_free(large);
+    assert_int_equal(errno, 77);
+}
+
+static void test_counters(void **state) {
+    ebb_site *site = SITE(.name = "counted");
+    ebb_step step = begin(site);
+    void *large = make(20000, 1);
+    for (unsigned i = 0; i < 10; i++)
+        front_free(make(100, i));
+    finish(step);
+    const struct served *served = served_of(site);
+    assert_int_equal(served->scopes, 1);
+    assert_int_equal(served->blocks, 11);
+    assert_int_equal(served->bytes, 10 * 112 + 20032);
+    assert_int_equal(served->survived_blocks, 1);
+    assert_int_equal(served->survived_trays, 0);
+    end(large, 20000, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void test_names_of_sites_are_quoted(void **state) {
+    static char text[64 << 10];
+    ebb_site *odd = SITE(.name = "a\"b\\c\nd");
+    finish(begin(odd));
+    assert_true(view_write(text, sizeof text, true) < sizeof text - 1);
+    assert_non_null(strstr(text, "ebb_scopes_total{site=\"a\\\"b\\\\c\\nd\"} 1\n"));
+    assert_int_equal(ebb_site_destroy(odd), 0);
+}
+
+static void test_sites_of_one_name_are_told_apart(void **state) {
+    static char text[64 << 10];
+    ebb_site *sites[3];
+    for (unsigned i = 0; i < 3; i++) {
+        sites[i] = SITE(.name = "twin");
+        for (unsigned k = 0; k <= i; k++)
+            finish(begin(sites[i]));
+    }
+    assert_true(view_write(text, sizeof text, true) < sizeof text - 1);
+    assert_non_null(strstr(text, "ebb_scopes_total{site=\"twin\"} 1\n"));
+    assert_non_null(strstr(text, "ebb_scopes_total{site=\"twin#2\"} 2\n"));
+    assert_non_null(strstr(text, "ebb_scopes_total{site=\"twin#3\"} 3\n"));
+    assert_int_equal(ebb_site_destroy(sites[1]), 0);
+    sites[1] = SITE(.name = "twin");
+    finish(begin(sites[1]));
+    assert_true(view_write(text, sizeof text, false) < sizeof text - 1);
+    assert_non_null(strstr(text, "site twin#2\n"));
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(ebb_site_destroy(sites[i]), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SERVED(test_without_a_scope_the_general_heap_serves),
+        SERVED(test_a_step_without_scope_leaves_malloc_alone),
+        SERVED(test_blocks_are_of_the_scope_and_usable),
+        SERVED(test_a_survivor_of_every_kind_goes_when_freed),
+        SERVED(test_places_are_used_again),
+        SERVED(test_alignment),
+        SERVED(test_zeroed),
+        SERVED(test_resize),
+        SERVED(test_nested_scopes),
+        SERVED(test_scopes_end_in_any_order),
+        SERVED(test_scopes_are_left_and_entered),
+        SERVED(test_ten_thousand_scopes_are_open_at_once),
+        SERVED(test_a_region_that_closes_ends_its_scope),
+        SERVED(test_errno_is_kept),
+        SERVED(test_counters),
+        SERVED(test_names_of_sites_are_quoted),
+        SERVED(test_sites_of_one_name_are_told_apart),
+        SERVED(test_what_leaks_is_allocated_elsewhere),
+        SERVED(test_pinned_is_bounded),
+        SERVED(test_a_long_scope_stays_dense),
+        cmocka_unit_test_setup(test_survivors_stay_where_they_are, serve),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
