@@ -18,7 +18,7 @@ ebb.stack(), ebb.pack_sequence() and ebb.pad_sequence(); ebb.Collate(pool, inner
 What is refused raises ebb.Error, with the numbers. help(ebb.Region), help(ebb.Collate) tell more.
 """
 
-from ._ebb import Error, version as __version__
+from ._ebb import Error, is_scope_served, version as __version__
 from .current import current, empty, pack_sequence, pad_sequence, stack, zeros
 from .default_collate import default_collate
 from .guard import guard
@@ -29,8 +29,8 @@ from .step import step
 from .tensor import Tensor
 
 __all__ = ["Collate", "Error", "Parcel", "Pool", "Region", "Tensor", "collate", "current",
-           "default_collate", "empty", "from_dlpack", "guard", "pack_sequence", "pad_sequence",
-           "stack", "step", "zeros"]
+           "default_collate", "empty", "from_dlpack", "guard", "is_scope_served", "pack_sequence",
+           "pad_sequence", "stack", "step", "zeros"]
 
 
 def from_dlpack(source, *, copy=None):

@@ -8,7 +8,7 @@ from . import _ebb
 from .current import current, enter, entered, leave
 from .region import Region
 
-_sites = {}  # (name, ring): a place of the program that is passed again and again
+_sites = {}  # (name, ring, scope): a place of the program that is passed again and again
 
 
 class _StepRegion(Region):
@@ -27,7 +27,7 @@ _StepRegion.__module__ = "ebb"
 
 
 class step:
-    """step(name, tag=0, *, pool=None, parent=None, ring=0)
+    """step(name, tag=0, *, pool=None, parent=None, ring=0, scope=False)
 
     A region whose placement is learnt: steps of one name and tag are expected to be alike, and
     after two of them each tensor has its place in advance. As a context manager or a decorator:
@@ -45,19 +45,24 @@ class step:
     tag     what kind of step it is; kinds are planned apart (a padded length, say)
     parent  the region above; None: the current one, if there is one
     ring    so many ended steps stay readable, at most 64
+    scope   what this thread mallocs during the step is the step's, too: torch's own tensors, say.
+            Only where libebb-malloc is preloaded, which ebb.is_scope_served() tells; elsewhere it
+            changes nothing. Whatever lives on stays valid. The step is to end in the thread that
+            began it; what other tasks of an event loop allocate while this one waits inside of it
+            counts as the step's
     """
 
-    def __init__(self, name, tag=0, *, pool=None, parent=None, ring=0):
+    def __init__(self, name, tag=0, *, pool=None, parent=None, ring=0, scope=False):
         self._name, self._tag, self._pool = name, tag, pool
-        self._parent, self._ring, self._open = parent, ring, []
+        self._parent, self._ring, self._scope, self._open = parent, ring, scope, []
 
     @property
     def site(self):
         """Where steps of this name learn; its `stats` say what."""
-        key = self._name, self._ring
+        key = self._name, self._ring, bool(self._scope)
         sites = _sites if self._pool is None else self._pool._sites
         if key not in sites:
-            sites[key] = _ebb.Site(self._name, self._pool, self._ring)
+            sites[key] = _ebb.Site(self._name, self._pool, self._ring, self._scope)
         return sites[key]
 
     def __enter__(self):
@@ -93,7 +98,7 @@ class step:
         @functools.wraps(function)
         def stepped(*arguments, **keywords):
             again = step(self._name, self._tag, pool=self._pool, parent=self._parent,
-                         ring=self._ring)
+                         ring=self._ring, scope=self._scope)
             with again:
                 return function(*arguments, **keywords)
         return stepped

@@ -28,6 +28,7 @@ static int find_names(void) {
 static PyMethodDef functions[] = {
     {"set_tensor_class", tensor_set_class, METH_O,
      "set_tensor_class(cls)\n--\n\nThe class that tensors get from now on."},
+    {"is_scope_served", step_is_scope_served, METH_NOARGS, step_is_scope_served_doc},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

@@ -129,6 +129,8 @@ PyObject *sequence_pack(PyObject *self, PyObject *arguments, PyObject *keywords)
 /* ---- step.c ---- */
 
 int step_add(PyObject *module);
+PyObject *step_is_scope_served(PyObject *module, PyObject *none);
+extern const char step_is_scope_served_doc[];
 
 /* ---- library.c ---- */
 

@@ -2,6 +2,7 @@
 /* step.c - class Site: steps that learn. ebb.step() is made of it. */
 #include "module.h"
 
+#include <ebb/scope.h>
 #include <string.h>
 
 struct site {
@@ -11,12 +12,14 @@ struct site {
 };
 
 static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-    static char *words[] = {"name", "pool", "ring", NULL};
+    static char *words[] = {"name", "pool", "ring", "scope", NULL};
     struct ebb_site_options options = {.size = sizeof options};
     PyObject *pool = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|OI:Site", words, &options.name, &pool,
-                                     &options.ring))
+    int scope = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|OIp:Site", words, &options.name,
+                                     &pool, &options.ring, &scope))
         return NULL;
+    options.scope = scope != 0;
     if (pool != Py_None && !(options.pool = pool_of(pool)))
         return NULL;
     ebb_site *made = ebb_site_create(&options);
@@ -113,6 +116,14 @@ static PyObject *site_stats(PyObject *object, void *Py_UNUSED(closure)) {
                          stats.used_peak, "suspended", stats.suspended ? Py_True : Py_False);
 }
 
+const char step_is_scope_served_doc[] =
+"is_scope_served()\n--\n\n"
+"Whether libebb-malloc is loaded, so that steps with a scope have what their thread mallocs.";
+
+PyObject *step_is_scope_served(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+    return PyBool_FromLong(ebb_scope_is_served());
+}
+
 static PyMethodDef site_methods[] = {{"begin", site_begin, METH_VARARGS, begin_doc},
                                      {"end", site_end, METH_O, end_doc},
                                      {NULL, NULL, 0, NULL}};
@@ -122,7 +133,7 @@ static PyGetSetDef site_getters[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 
 PyDoc_STRVAR(site_doc,
-"Site(name, pool=None, ring=0)\n--\n\n"
+"Site(name, pool=None, ring=0, scope=False)\n--\n\n"
 "A place that a program passes again and again; its steps are planned from those before.");
 
 static PyType_Slot site_slots[] = {{Py_tp_new, site_new},

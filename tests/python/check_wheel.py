@@ -10,7 +10,7 @@ import sys
 import tempfile
 import zipfile
 
-NEEDED = ["meson.build", "meson_options.txt", "include", "runtime", "python"]
+NEEDED = ["meson.build", "meson_options.txt", "include", "node", "runtime", "python"]
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 USE = """
 import ebb, numpy

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * node_api.h - the few declarations of Node-API that scope.c needs, so that it compiles where
+ * Node's headers are not. Node-API is a stable binary interface (Node's documentation, "Node-API");
+ * names, arguments and numbers are those of its version 3.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct napi_env__ *napi_env;
+typedef struct napi_value__ *napi_value;
+typedef struct napi_callback_info__ *napi_callback_info;
+typedef int napi_status; /* 0: fine */
+typedef napi_value (*napi_callback)(napi_env env, napi_callback_info info);
+typedef void (*napi_finalize)(napi_env env, void *data, void *hint);
+
+#define NAPI_AUTO_LENGTH SIZE_MAX
+
+napi_status napi_get_cb_info(napi_env env, napi_callback_info info, size_t *count,
+                             napi_value *arguments, napi_value *self, void **data);
+napi_status napi_create_function(napi_env env, const char *name, size_t length,
+                                 napi_callback callback, void *data, napi_value *made);
+napi_status napi_set_named_property(napi_env env, napi_value object, const char *name,
+                                    napi_value value);
+napi_status napi_create_external(napi_env env, void *data, napi_finalize finalize, void *hint,
+                                 napi_value *made);
+napi_status napi_get_value_external(napi_env env, napi_value value, void **data);
+napi_status napi_get_value_string_utf8(napi_env env, napi_value value, char *text, size_t size,
+                                       size_t *length);
+napi_status napi_create_int64(napi_env env, int64_t number, napi_value *made);
+napi_status napi_get_value_int64(napi_env env, napi_value value, int64_t *number);
+napi_status napi_get_boolean(napi_env env, bool value, napi_value *made);
+napi_status napi_throw_error(napi_env env, const char *code, const char *message);
+napi_status napi_throw_type_error(napi_env env, const char *code, const char *message);
+napi_status napi_add_env_cleanup_hook(napi_env env, void (*hook)(void *data), void *data);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * test_scope.js PACKAGE [served] - the package ebb-scope, by TAP. With `served` libebb-malloc has
+ * to be in the process, without it must not be: all else is the same.
+ */
+'use strict';
+
+const assert = require('assert');
+const { Worker, isMainThread, workerData } = require('worker_threads');
+
+const [folder, served] = process.argv.slice(2);
+const ebb = require(isMainThread ? folder : workerData.folder);
+
+/* Something that native code mallocs and frees, and something that lives on. */
+function work(size = 5000) {
+  const kept = Buffer.alloc(size, 7);
+  require('zlib').deflateSync(kept);
+  return kept;
+}
+
+const tests = {
+  'says whether it is served'() {
+    assert.strictEqual(ebb.isServed(), served === 'served');
+  },
+
+  'a function runs in a step of its own'() {
+    const site = new ebb.Site('plain');
+    const kept = [];
+    for (let i = 0; i < 200; i++) kept.push(site.run(() => work(1 + i * 37)));
+    for (const [i, buffer] of kept.entries()) {
+      assert.strictEqual(buffer.length, 1 + i * 37);
+      assert.ok(buffer.every((byte) => byte === 7), `buffer ${i}`);
+    }
+  },
+
+  'a step ends when its function throws, and throws the same'() {
+    const site = new ebb.Site('thrown');
+    for (let i = 0; i < 100; i++)
+      assert.throws(() => site.run(() => { throw new RangeError(`no ${i}`); }), RangeError);
+    const step = site.begin();
+    assert.throws(() => step.run(() => { throw new RangeError('no'); }), RangeError);
+    step.end();
+  },
+
+  async 'steps interleave, and end in any order'() {
+    const site = new ebb.Site('waiting');
+    const request = async (i) => {
+      const step = site.begin(i % 3);
+      const first = step.run(() => work(100 + i));
+      await new Promise((resolve) => setTimeout(resolve, (i * 7919) % 20));
+      const second = step.run(() => work(200 + i));
+      step.end();
+      return first.length + second.length;
+    };
+    const sums = await Promise.all(Array.from({ length: 300 }, (_, i) => request(i)));
+    sums.forEach((sum, i) => assert.strictEqual(sum, 300 + 2 * i));
+  },
+
+  'ten thousand steps are open at once'() {
+    const site = new ebb.Site('many');
+    const steps = Array.from({ length: 10000 }, () => site.begin());
+    assert.strictEqual(new Set(steps.map((step) => step.number)).size, 10000);
+    steps.forEach((step, i) => { if (i % 100 === 0) step.run(() => work(64)); });
+    for (const step of steps.filter((_, i) => i % 2)) step.end();
+    for (const step of steps.filter((_, i) => i % 2 === 0)) step.end();
+    for (const step of steps) assert.throws(() => step.end(), { code: 'EBB_E_STALE' });
+  },
+
+  'what has ended is found out'() {
+    const site = new ebb.Site('ended');
+    const step = site.begin();
+    step.end();
+    const next = site.begin(); // has the same place
+    for (const call of ['end', 'enter', 'leave'])
+      assert.throws(() => step[call](), { code: 'EBB_E_STALE' });
+    next.enter();
+    next.enter();
+    next.leave();
+    next.leave();
+    next.end();
+  },
+
+  'what is no step, site or name is refused'() {
+    const native = require(`${folder}/ebb_scope.node`);
+    for (const wrong of [undefined, null, 'x', {}, [], Symbol('x')])
+      for (const call of ['end', 'enter', 'leave', 'site'])
+        if (call !== 'site' || typeof wrong !== 'string')
+          assert.throws(() => native[call](wrong), TypeError);
+    for (const wrong of [-1, 0, 1, 2 ** 20, 2 ** 53 - 1, -(2 ** 53), NaN, Infinity])
+      assert.throws(() => native.end(wrong), { code: 'EBB_E_STALE' });
+    assert.throws(() => native.begin(), TypeError);
+    assert.throws(() => native.begin(1, 2), TypeError);
+    assert.throws(() => native.begin(native.site('x')), TypeError);
+    assert.throws(() => new ebb.Site(), TypeError);
+    new ebb.Site('x'.repeat(1000)).run(work);
+  },
+
+  async 'a thread has its own steps'() {
+    const open = new ebb.Site('main').begin();
+    const worker = new Worker(__filename, { argv: [folder, served],
+      workerData: { folder, number: open.number } });
+    const [code] = await require('events').once(worker, 'exit');
+    assert.strictEqual(code, 0);
+    open.run(work);
+    open.end();
+  },
+};
+
+async function main() {
+  console.log(`1..${Object.keys(tests).length}`);
+  let number = 0;
+  for (const [name, test] of Object.entries(tests)) {
+    number++;
+    try {
+      await test();
+      console.log(`ok ${number} ${name}`);
+    } catch (why) {
+      console.log(`not ok ${number} ${name}`);
+      console.log(String(why.stack).replace(/^/gm, '# '));
+      process.exitCode = 1;
+    }
+  }
+}
+
+if (isMainThread) {
+  main();
+} else {
+  const native = require(`${workerData.folder}/ebb_scope.node`);
+  assert.throws(() => native.end(workerData.number), { code: 'EBB_E_STALE' });
+  const site = new ebb.Site('worker');
+  for (let i = 0; i < 100; i++) site.run(work);
+  site.begin().enter(); // and is left open
+}
