@@ -86,7 +86,7 @@ static int replay(struct bench *bench) {
         fputs("churn: no trace that could be replayed\n", stderr);
         return EXIT_BAD_INPUT;
     }
-    if (bench->options.touch)
+    if (bench->options.touch && bench->options.spike)
         workload_make_spike(&bench->workload[bench->workload_count++]);
     if (rounds_run(bench) != 0)
         return EXIT_SOME_FAILED;

@@ -26,6 +26,7 @@ void options_help(void) {
            "  --quick            less of each trace\n"
            "  --no-plan          ebb without plans\n"
            "  --no-touch         the allocator alone: nanoseconds per event, blocks not touched\n"
+           "  --no-spike         leave out the synthetic spike\n"
            "  --tsv FILE         write the rows there\n"
            "  --json FILE        write rows, machine, series and histograms there\n"
            "  --add-rows FILE    rows of another benchmark (TSV) to put into both files\n"
@@ -88,6 +89,7 @@ static int take_option(struct options *options, int option, char *value) {
     case 'q': options->quick = true; return 0;
     case 'n': options->touch = false; return 0;
     case 'p': options->plan = false; return 0;
+    case 's': options->spike = false; return 0;
     case 'v': options->tsv = value; return 0;
     case 'j': options->json = value; return 0;
     case 'm': options->add_rows = value; return 0;
@@ -98,7 +100,7 @@ static int take_option(struct options *options, int option, char *value) {
 }
 
 static void set_defaults(struct options *options) {
-    *options = (struct options){.touch = true, .replay = true, .plan = true};
+    *options = (struct options){.touch = true, .replay = true, .plan = true, .spike = true};
     for (int i = 0; i < allocator_count; i++)
         if (strcmp(allocators[i].name, "ebb-unplanned") != 0)
             options->allocator[options->allocator_count++] = i;
@@ -109,7 +111,8 @@ int options_parse(struct options *options, int argc, char **argv) {
         {"traces", 1, NULL, 't'},   {"allocators", 1, NULL, 'a'}, {"rounds", 1, NULL, 'r'},
         {"quick", 0, NULL, 'q'},    {"no-touch", 0, NULL, 'n'},   {"tsv", 1, NULL, 'v'},
         {"json", 1, NULL, 'j'},     {"add-rows", 1, NULL, 'm'},   {"no-replay", 0, NULL, 'x'},
-        {"no-plan", 0, NULL, 'p'},  {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0}};
+        {"no-plan", 0, NULL, 'p'},  {"no-spike", 0, NULL, 's'},  {"help", 0, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
     set_defaults(options);
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
         if (take_option(options, option, optarg) != 0)

@@ -14,7 +14,7 @@ struct options {
     int allocator_count;
     bool chosen; /* the user named the allocators */
     int rounds;
-    bool quick, touch, replay, plan;
+    bool quick, touch, replay, plan, spike;
     bool help;
 };
 

@@ -51,7 +51,7 @@ def draw_curve(frame, name, points, across, up, words):
     return places[-1]
 
 
-def draw(lines, prefix, x_tag, title):
+def draw(lines, prefix, x_tag, title, label="time"):
     positive = {name: [(x, max(y, 0.1)) for x, y in points if x > 0]
                 for name, points in lines.items()}
     positive = {name: points for name, points in positive.items() if points}
@@ -62,11 +62,13 @@ def draw(lines, prefix, x_tag, title):
     ys = [y for points in positive.values() for _, y in points]
     across = scale.Scale(min(xs), max(xs), frame.left, frame.right, log=True,
                          binary=x_tag == "b")
-    up = scale.around(ys, frame.bottom, frame.top, 0.08, from_zero=max(ys) < 12 * min(ys))
+    is_bytes = quantity.unit_of(prefix) == "bytes"
+    up = scale.around(ys, frame.bottom, frame.top, 0.08, binary=is_bytes,
+                      from_zero=not is_bytes and max(ys) < 12 * min(ys))
     x_words = quantity.bytes_text if x_tag == "b" else quantity.count_text
     words = (x_words, lambda value: quantity.text_of(prefix, value))
     frame.x_axis(across, x_words, "bytes" if x_tag == "b" else "count", 5)
-    frame.y_axis(up, up.words(prefix), "time" + (" (log)" if up.log else ""))
+    frame.y_axis(up, up.words(prefix), label + (" (log)" if up.log else ""))
     ends = {}
     for name in sorted(positive, key=lambda name: name == "ebb"):
         ends[name] = draw_curve(frame, name, positive[name], across, up, words)

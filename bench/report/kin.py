@@ -7,7 +7,7 @@ among them, and their names are written next to them. Names that are not known a
 
 MALLOCS = ("glibc", "glibc-tuned", "jemalloc", "jemalloc-tuned", "mimalloc", "tcmalloc")
 ARENAS = ("apr", "bumpalo", "obstack", "pmr", "talloc")
-OWN = ("ebb", "ebb-unplanned")
+OWN = ("ebb", "ebb-scopes", "ebb-unplanned")
 ORDER = ("floor", "floor-in-memory") + OWN + MALLOCS + ARENAS
 
 

@@ -10,6 +10,7 @@ import loaders
 import matrix
 import quantity
 import sequences
+import serve
 import sites
 import spike
 import table
@@ -114,6 +115,8 @@ def summary_sentence(results):
         words.append(f"{len(results.case_names(sequences.BENCH))} ways to pack and to pad")
     if loaders.drawn_cases(results):
         words.append(f"{len(loaders.drawn_cases(results))} kinds of batch under way to a trainer")
+    if results.case_names(serve.BENCH):
+        words.append(f"{len(results.case_names(serve.BENCH))} servers and training loops")
     text = ", ".join(words[:-2] + [" and ".join(words[-2:])]) if words else "Nothing was measured"
     return f"{text}: ebb against {', '.join(peers)}." if peers else f"{text}."
 
@@ -166,12 +169,14 @@ def list_section(title, lead, name, pieces):
 
 def sections(results):
     churn, micro = targets.churn(results), targets.micro(results)
-    micro = micro + targets.sequences(results) + targets.loaders(results)
+    micro = micro + targets.sequences(results) + targets.loaders(results) + \
+        serve.verdicts(results)
     traces = churn_cases(results)
     tables = [table.draw(results, "churn", results.case_names("churn"), "Traces, every figure"),
               table.draw_by_metric(results, "micro", results.case_names("micro"),
                                    "Micro benchmarks, every figure"),
-              sequences.figures_table(results), loaders.figures_table(results)]
+              sequences.figures_table(results), loaders.figures_table(results),
+              serve.figures_table(results)]
     return [
         ("Targets", "targets", verdict_section(results, churn, micro)),
         ("Traces", "traces", list_section(
@@ -186,6 +191,7 @@ def sections(results):
             [cards.micro_card(results, case) for case in results.case_names("micro")])),
         ("Sequences", "sequences", sequences.section(results)),
         ("Loaders", "loaders", loaders.section(results)),
+        ("Servers", "serve", serve.section(results)),
         ("Figures", "figures", list_section(
             "Every figure", "A click on a column's head sorts by it.", "figures", tables)),
         ("Machine", "machine", machine_section(results)),

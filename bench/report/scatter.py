@@ -62,24 +62,29 @@ def draw_dots(frame, dots, tips):
         frame.text(*place, name, text_anchor=anchor, class_=f"name {kin.family(name)}")
 
 
+def draw_points(points, metric, words, unit, title):
+    """`points`: {allocator: (memory, time)}; the metric of the one, `unit` of the other."""
+    frame = Frame(WIDTH, HEIGHT, left=64)
+    across = scale.around([x for x, _ in points.values()], frame.left, frame.right, 0.15,
+                          binary=quantity.unit_of(metric) == "bytes")
+    up = scale.around([y for _, y in points.values()], frame.bottom, frame.top, 0.15)
+    frame.x_axis(across, across.words(metric),
+                 words + (" (log)" if across.log else ""), 5)
+    frame.y_axis(up, up.words(unit),
+                 "time per step" + (" (log)" if up.log else ""))
+    frame.text(frame.left + 6, frame.bottom - 6, "↙ better", class_="hint")
+    dots = {name: (across.at(x), up.at(y)) for name, (x, y) in points.items()}
+    tips = {name: f"{name}: {quantity.text_of(unit, y)} per step, "
+                  f"{quantity.text_of(metric, x)} {words}" for name, (x, y) in points.items()}
+    draw_dots(frame, dots, tips)
+    return frame.drawn(title)
+
+
 def draw(results, case):
     metric = memory_metric(results, case)
     points = points_of(results, case, metric) if metric else {}
     if not points:
         return nothing("no times and footprints in the results")
-    frame = Frame(WIDTH, HEIGHT, left=64)
-    across = scale.around([x for x, _ in points.values()], frame.left, frame.right, 0.15,
-                          binary=quantity.unit_of(metric) == "bytes")
-    up = scale.around([y for _, y in points.values()], frame.bottom, frame.top, 0.15)
     words = {"peak_rss_bytes": "peak resident memory", "footprint_bytes": "footprint",
              "footprint_ratio": "footprint / bytes alive"}.get(metric, metric)
-    frame.x_axis(across, across.words(metric),
-                 words + (" (log)" if across.log else ""), 5)
-    frame.y_axis(up, up.words("us"),
-                 "time per step" + (" (log)" if up.log else ""))
-    frame.text(frame.left + 6, frame.bottom - 6, "↙ better", class_="hint")
-    dots = {name: (across.at(x), up.at(y)) for name, (x, y) in points.items()}
-    tips = {name: f"{name}: {quantity.text_of('us', y)} per step, "
-                  f"{quantity.text_of(metric, x)} {words}" for name, (x, y) in points.items()}
-    draw_dots(frame, dots, tips)
-    return frame.drawn(f"Time per step against {words}, {case}")
+    return draw_points(points, metric, words, "us", f"Time per step against {words}, {case}")

@@ -25,14 +25,14 @@ def spike_at(values):
     return max(range(len(values)), key=lambda i: values[i])
 
 
-def draw_line(frame, name, values, scales, metric):
+def draw_line(frame, name, values, scales, metric, unit):
     across, up = scales
     places = [(across.at(step), up.at(max(value, up.low))) for step, value in enumerate(values)]
     css = kin.family(name)
     frame.path(places, class_=f"curve {css}", tip=name)
     for step, ((x, y), value) in enumerate(zip(places, values)):
         frame.add("circle", cx=x, cy=y, r=5.0, class_="catch",
-                  tip=f"{name}, step {step}: {quantity.text_of(metric, value)}")
+                  tip=f"{name}, {unit} {step}: {quantity.text_of(metric, value)}")
     return places[-1]
 
 
@@ -48,24 +48,24 @@ def draw_limit(frame, lines, up):
                class_="hint")
 
 
-def draw(lines, metric, label, title, limit=False):
-    """`lines`: {allocator: values, one per step}."""
+def draw(lines, metric, label, title, limit=False, unit="step", width=WIDTH):
+    """`lines`: {allocator: values, one per step, or what `unit` says}."""
     lines = {name: values for name, values in lines.items() if len(values) > 1}
     if not lines:
         return nothing("no spike in the results")
-    frame = Frame(WIDTH, HEIGHT, left=70, right=104)
+    frame = Frame(width, HEIGHT, left=70, right=104)
     most = max(len(values) for values in lines.values())
     every = [value for values in lines.values() for value in values if value > 0] or [1.0]
     across = scale.Scale(0, most - 1, frame.left, frame.right)
     up = scale.around(every, frame.bottom, frame.top, 0.06,
                       binary=quantity.unit_of(metric) == "bytes")
-    frame.x_axis(across, quantity.count_text, "step", 9)
+    frame.x_axis(across, quantity.count_text, unit, 9)
     frame.y_axis(up, up.words(metric), label + (" (log)" if up.log else ""))
     if limit:
         draw_limit(frame, lines, up)
     ends = {}
     for name in sorted(lines, key=lambda name: name == "ebb"):
-        ends[name] = draw_line(frame, name, lines[name], (across, up), metric)
+        ends[name] = draw_line(frame, name, lines[name], (across, up), metric, unit)
     heights = place_names({name: y + 4 for name, (_, y) in ends.items()}, frame.top,
                           frame.bottom)
     for name, (x, _) in ends.items():

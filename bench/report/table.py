@@ -70,9 +70,9 @@ def metric_row(results, bench, case, metric, allocators):
                *[value_cell(metric, values.get(name)) for name in allocators])
 
 
-def draw_by_metric(results, bench, cases, label):
+def draw_by_metric(results, bench, cases, label, wanted=lambda metric: True):
     allocators = kin.in_order({name for case in cases
                                for name in results.allocator_names(bench, case)})
     rows = [metric_row(results, bench, case, metric, allocators)
-            for case in cases for metric in columns_of(results, bench, [case])]
+            for case in cases for metric in columns_of(results, bench, [case]) if wanted(metric)]
     return framed(["case", "metric"] + allocators, rows, label) if rows else None

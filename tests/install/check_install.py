@@ -41,6 +41,7 @@ class Installation:
         self.source = pathlib.Path(source)
         self.library = self.one("libebb.so")
         self.pc = self.one("ebb.pc")
+        self.tool = next(self.root.rglob("bin/ebb"), None)
 
     def one(self, name):
         found = list(self.root.rglob(name))
@@ -75,7 +76,15 @@ def nothing_else_is_installed(ebb):
     names = {file.name for file in ebb.root.rglob("*") if not file.is_dir()}
     version = ebb.pkg_config("--modversion")[0]
     ours = {"libebb.so", "libebb.so.0", f"libebb.so.{version}", "libebb.a", "ebb.pc"}
+    if "libebb-malloc.so" in names:
+        for library in ("libebb-malloc.so", "libebb-malloc-hardened.so"):
+            ours |= {name.replace("libebb.so", library) for name in ours}
     package = {file.name for file in ebb.root.rglob("*-packages/ebb/*")}
+    package |= {file.name for file in ebb.root.rglob("nodejs/ebb-scope/*")}
+    if ebb.tool:  # built with the benchmarks
+        ours |= {"ebb", "ebb.1", "libebb-record.so", "sitecustomize.py", "churn", "churn-replay",
+                 "ebb-heap.so"}
+        package |= {file.name for file in ebb.root.rglob("share/ebb/report/*")}
     extra = {name for name in names - ours - package if not name.endswith(".h")}
     if extra or ours - names:
         raise Failure(f"{sorted(extra)} too much, {sorted(ours - names)} too few")
@@ -149,10 +158,38 @@ def python_imports_the_package(ebb):
         raise Failure(f"it printed {said!r}")
 
 
+def node_requires_the_package(ebb):
+    found = list(ebb.root.rglob("nodejs/ebb-scope/index.js"))
+    if not found or not shutil.which("node"):
+        raise Skip("no node, or its package was not built")
+    ours = {"ebb_scope.node", "index.js", "package.json"}
+    theirs = {file.name for file in found[0].parent.iterdir()}
+    if theirs != ours:
+        raise Failure(f"{sorted(ours ^ theirs)} differ")
+    said = run(["node", "-e", "console.log(new (require('ebb-scope').Site)('x').run(() => 7))"],
+               NODE_PATH=str(found[0].parents[1]), LD_LIBRARY_PATH=str(ebb.library.parent))
+    if said != "7\n":
+        raise Failure(f"it printed {said!r}")
+
+
+def the_tool_finds_its_parts(ebb):
+    if not ebb.tool:
+        raise Skip("built without -Dbench=true")
+    trace = ebb.scratch / "slow.trace.gz"
+    slow = "import time\nfor _ in range(20): bytes(100000), time.sleep(0.005)"
+    run([ebb.tool, "record", "--every", "1", "-o", trace, "--", "/usr/bin/python3", "-c", slow])
+    run([ebb.tool, "advise", trace])
+    run([ebb.tool, "replay", "--quick", "--rounds", "1", "--allocators", "glibc", trace])
+    run([ebb.tool, "report", "--no-replay", "--html", ebb.scratch / "page.html", trace])
+    if "</html>" not in (ebb.scratch / "page.html").read_text():
+        raise Failure("the page is cut")
+
+
 CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_the_shared_library,
          shared_users_need_no_jemalloc, cxx_program_links_the_shared_library,
          c_program_links_everything_statically, c_program_links_only_ebb_statically,
-         static_ebb_brings_no_malloc_along, python_imports_the_package]
+         static_ebb_brings_no_malloc_along, python_imports_the_package,
+         node_requires_the_package, the_tool_finds_its_parts]
 
 
 def verdict(case, ebb):

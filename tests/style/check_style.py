@@ -16,7 +16,8 @@ sys.dont_write_bytecode = True
 from source import Tree  # noqa: E402
 
 # from the bottom up
-LAYERS = ["base", "plan", "pool", "region", "object", "handoff", "step", "report"]
+LAYERS = ["base", "plan", "pool", "region", "object", "handoff", "step", "report",
+          "malloc"]
 STANDARD_HEADERS = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math
     setjmp signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string
     tgmath threads time uchar wchar wctype""".split())
@@ -193,7 +194,7 @@ def layer_of(file, name):
 @rule
 def includes_go_downwards(tree):
     """No layer of the runtime includes one above it: base < plan < pool < region < object <
-    handoff < step < report."""
+    handoff < step < report < malloc."""
     for file in tree.c("runtime"):
         layer = file.parts[1]
         for number, name, quoted in file.includes():
@@ -240,10 +241,10 @@ def only_os_c_maps_memory(tree):
 
 @rule
 def only_one_file_knows_jemalloc(tree):
-    """In the runtime, only pool/chunk_jemalloc.c includes jemalloc's header."""
+    """In the runtime, only base/jemalloc.h includes jemalloc's header."""
     for file in tree.c("runtime", "include"):
         for number, name, _ in file.includes():
-            if "jemalloc" in name and file.path != "runtime/pool/chunk_jemalloc.c":
+            if name.startswith("jemalloc/") and file.path != "runtime/base/jemalloc.h":
                 yield f"{file.path}:{number}: {name}"
 
 

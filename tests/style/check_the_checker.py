@@ -35,7 +35,8 @@ GOOD = {
     "include/ebb/ebb.h": SPDX + "#include <ebb/base.h>\n#include <stdint.h>\n",
     "runtime/base/os.c": SPDX + '#include <sys/mman.h>\n' + function(12),
     "runtime/base/poison.h": SPDX + "#if defined(__SANITIZE_ADDRESS__)\n#endif\n",
-    "runtime/pool/chunk_jemalloc.c": SPDX + '#include "base/os.h"\n#include <jemalloc/jemalloc.h>\n'
+    "runtime/base/jemalloc.h": SPDX + "#include <jemalloc/jemalloc.h>\n",
+    "runtime/pool/chunk.c": SPDX + '#include "base/os.h"\n#include "base/jemalloc.h"\n'
                             + function(12) + "struct { int a; } x = { f(1) };\n",
     "runtime/region/tree.c": SPDX + '#include "pool/pool.h"\n#include "slots.h"\n'
                              + function(9) + 'char brace[] = "{"; // }\n',

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * family.c - the malloc family as the program calls it: passed on, and noted.
+ *
+ * A call that fails notes nothing. Sizes are noted as asked for, not as rounded. reallocarray() is
+ * made here, so that it is one call below, too; blocks of the bootstrap arena are never noted.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recorder.h"
+
+/* C23; the C library's headers do not have them yet. */
+void free_sized(void *block, size_t size);
+void free_aligned_sized(void *block, size_t align, size_t size);
+
+static bool ready(void) {
+    return !unlikely(!next.malloc) || next_resolve();
+}
+
+EXPORT void *malloc(size_t size) {
+    if (!ready())
+        return bootstrap_alloc(size, 1);
+    void *block = next.malloc(size);
+    note_birth(SPOOL_MALLOC, block, size, 0, CALLER);
+    return block;
+}
+
+EXPORT void *calloc(size_t count, size_t size) {
+    size_t bytes;
+    if (!ready())
+        return __builtin_mul_overflow(count, size, &bytes) ? NULL : bootstrap_alloc(bytes, 1);
+    void *block = next.calloc(count, size);
+    note_birth(SPOOL_CALLOC, block, count * size, 0, CALLER);
+    return block;
+}
+
+EXPORT void free(void *block) {
+    if (!block || bootstrap_owns(block))
+        return;
+    if (ready()) {
+        note_end(SPOOL_FREE, block);
+        next.free(block);
+    }
+}
+
+EXPORT void free_sized(void *block, size_t size) {
+    if (!block || bootstrap_owns(block) || !ready())
+        return;
+    note_end(SPOOL_FREE, block);
+    if (next.free_sized)
+        next.free_sized(block, size);
+    else
+        next.free(block);
+}
+
+EXPORT void free_aligned_sized(void *block, size_t align, size_t size) {
+    if (!block || bootstrap_owns(block) || !ready())
+        return;
+    note_end(SPOOL_FREE, block);
+    if (next.free_aligned_sized)
+        next.free_aligned_sized(block, align, size);
+    else
+        next.free(block);
+}
+
+/* A block of the arena moves out of it. */
+static void *move_out(void *block, size_t size, uint64_t caller) {
+    size_t held = bootstrap_size(block);
+    void *moved = ready() ? next.malloc(size) : bootstrap_alloc(size, 1);
+    if (moved)
+        memcpy(moved, block, held < size ? held : size);
+    if (moved && !bootstrap_owns(moved))
+        note_birth(SPOOL_MALLOC, moved, size, 0, caller);
+    return moved;
+}
+
+static void *resize(void *block, size_t size, uint64_t caller) {
+    if (block && bootstrap_owns(block))
+        return move_out(block, size, caller);
+    if (!ready())
+        return bootstrap_alloc(size, 1);
+    if (!block) {
+        void *born = next.realloc(NULL, size);
+        note_birth(SPOOL_MALLOC, born, size, 0, caller);
+        return born;
+    }
+    note_end(SPOOL_REALLOC_FROM, block);
+    void *moved = next.realloc(block, size);
+    if (moved)
+        note_birth(SPOOL_REALLOC_TO, moved, size, 0, caller);
+    else
+        note_end(size ? SPOOL_REALLOC_FAILED : SPOOL_REALLOC_FREED, block);
+    return moved;
+}
+
+EXPORT void *realloc(void *block, size_t size) {
+    return resize(block, size, CALLER);
+}
+
+EXPORT void *reallocarray(void *block, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return resize(block, bytes, CALLER);
+}
+
+/* The C library rounds an alignment that is no power of two up to one. */
+static size_t power_above(size_t align) {
+    size_t power = 1;
+    while (power < align && power < (size_t)1 << 62)
+        power <<= 1;
+    return power;
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t size) {
+    if (!ready())
+        return bootstrap_alloc(size, align);
+    void *block = next.aligned_alloc(align, size);
+    note_birth(SPOOL_ALIGNED, block, size, power_above(align), CALLER);
+    return block;
+}
+
+EXPORT int posix_memalign(void **block, size_t align, size_t size) {
+    if (!ready()) {
+        *block = bootstrap_alloc(size, align);
+        return *block ? 0 : ENOMEM;
+    }
+    int result = next.posix_memalign(block, align, size);
+    if (result == 0)
+        note_birth(SPOOL_ALIGNED, *block, size, align, CALLER);
+    return result;
+}
+
+EXPORT void *memalign(size_t align, size_t size) {
+    if (!ready())
+        return bootstrap_alloc(size, align);
+    void *block = next.memalign(align, size);
+    note_birth(SPOOL_ALIGNED, block, size, power_above(align), CALLER);
+    return block;
+}
+
+static size_t page_bytes(void) {
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+EXPORT void *valloc(size_t size) {
+    if (!ready())
+        return bootstrap_alloc(size, page_bytes());
+    void *block = next.valloc ? next.valloc(size) : next.memalign(page_bytes(), size);
+    note_birth(SPOOL_ALIGNED, block, size, page_bytes(), CALLER);
+    return block;
+}
+
+EXPORT void *pvalloc(size_t size) {
+    if (!ready())
+        return bootstrap_alloc(size, page_bytes());
+    void *block = next.pvalloc ? next.pvalloc(size) : next.memalign(page_bytes(), size);
+    note_birth(SPOOL_ALIGNED, block, size, page_bytes(), CALLER);
+    return block;
+}
+
+EXPORT size_t malloc_usable_size(void *block) {
+    if (!block)
+        return 0;
+    if (bootstrap_owns(block))
+        return bootstrap_size(block);
+    return ready() ? next.malloc_usable_size(block) : 0;
+}

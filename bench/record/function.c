@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * function.c - notes each call of a named function of a shared library.
+ *
+ * In every loaded program and library that imports the name, the slot through which it is called
+ * (of the procedure linkage table, or a pointer that the linker fills in) is set to a few
+ * instructions that note the call and jump on to the function. Registers are kept, so any signature
+ * will do. Not seen: calls inside of the library that has the function where it binds them itself,
+ * calls through pointers that were fetched by dlsym(), functions that are not exported, and calls
+ * from a library that was loaded less than a chunk of records ago.
+ *
+ * Only x86-64; elsewhere nothing is watched and a line on standard error says so.
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "recorder.h"
+
+static char watched[SPOOL_KIND_NAME * 2];
+static uint32_t kind;
+static unsigned long long loaded; /* number of libraries loaded so far, when they were looked at */
+static atomic_flag looking = ATOMIC_FLAG_INIT;
+
+#if defined __x86_64__
+
+void *function_target; /* the function itself */
+void function_called(void);
+extern char function_entry[]; /* code */
+
+__attribute__((used)) void function_called(void) {
+    if (*recording)
+        lane_note(SPOOL_CALL, kind, 0, 0, 0);
+}
+
+/* All that a call may pass is saved: six registers, the number of vector registers, and these. */
+__asm__(".text\n"
+        ".hidden function_target\n"
+        ".hidden function_called\n"
+        ".hidden function_entry\n"
+        ".globl function_entry\n"
+        ".type function_entry, @function\n"
+        "function_entry:\n"
+        "    push %rbp\n"
+        "    mov %rsp, %rbp\n"
+        "    push %rax; push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; push %r10\n"
+        "    sub $128, %rsp\n"
+        "    movups %xmm0, (%rsp); movups %xmm1, 16(%rsp); movups %xmm2, 32(%rsp)\n"
+        "    movups %xmm3, 48(%rsp); movups %xmm4, 64(%rsp); movups %xmm5, 80(%rsp)\n"
+        "    movups %xmm6, 96(%rsp); movups %xmm7, 112(%rsp)\n"
+        "    call function_called\n"
+        "    movups (%rsp), %xmm0; movups 16(%rsp), %xmm1; movups 32(%rsp), %xmm2\n"
+        "    movups 48(%rsp), %xmm3; movups 64(%rsp), %xmm4; movups 80(%rsp), %xmm5\n"
+        "    movups 96(%rsp), %xmm6; movups 112(%rsp), %xmm7\n"
+        "    add $128, %rsp\n"
+        "    pop %r10; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi; pop %rax\n"
+        "    pop %rbp\n"
+        "    jmp *function_target(%rip)\n"
+        ".size function_entry, . - function_entry\n");
+
+/* What is needed of an object's dynamic section. */
+struct tables {
+    const ElfW(Sym) *symbols;
+    const char *names;
+    const ElfW(Rela) *jumps, *others;
+    size_t jump_bytes, other_bytes;
+};
+
+static void read_tables(const struct dl_phdr_info *object, const ElfW(Dyn) *entry,
+                        struct tables *tables) {
+    for (; entry->d_tag != DT_NULL; entry++) {
+        uintptr_t at = entry->d_un.d_ptr;
+        if (at < object->dlpi_addr) /* the vdso's are not moved */
+            at += object->dlpi_addr;
+        switch (entry->d_tag) {
+        case DT_SYMTAB: tables->symbols = (const ElfW(Sym) *)at; break;
+        case DT_STRTAB: tables->names = (const char *)at; break;
+        case DT_JMPREL: tables->jumps = (const ElfW(Rela) *)at; break;
+        case DT_RELA: tables->others = (const ElfW(Rela) *)at; break;
+        case DT_PLTRELSZ: tables->jump_bytes = entry->d_un.d_val; break;
+        case DT_RELASZ: tables->other_bytes = entry->d_un.d_val; break;
+        default: break;
+        }
+    }
+}
+
+/* A slot may lie where the linker has taken the right to write away again. */
+static void set_slot(void **slot, bool read_only) {
+    uintptr_t page = (uintptr_t)slot & ~(uintptr_t)4095;
+    if (*slot == function_entry)
+        return;
+    if (read_only && mprotect((void *)page, 4096, PROT_READ | PROT_WRITE) != 0)
+        return;
+    *slot = function_entry;
+    if (read_only)
+        mprotect((void *)page, 4096, PROT_READ);
+}
+
+static bool is_read_only(const struct dl_phdr_info *object, uintptr_t slot) {
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_GNU_RELRO && slot - begin < part->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+static void watch_slots(const struct dl_phdr_info *object, const struct tables *tables,
+                        const ElfW(Rela) *slot, size_t bytes) {
+    for (const ElfW(Rela) *end = slot + bytes / sizeof *slot; slot && slot < end; slot++) {
+        uint32_t type = ELF64_R_TYPE(slot->r_info);
+        const ElfW(Sym) *symbol = &tables->symbols[ELF64_R_SYM(slot->r_info)];
+        uintptr_t at = object->dlpi_addr + slot->r_offset;
+        if ((type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) &&
+            strcmp(tables->names + symbol->st_name, watched) == 0)
+            set_slot((void **)at, is_read_only(object, at));
+    }
+}
+
+static int watch_object(struct dl_phdr_info *object, size_t size, void *ignored) {
+    (void)size;
+    (void)ignored;
+    loaded = object->dlpi_adds;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        struct tables tables = {0};
+        if (part->p_type != PT_DYNAMIC)
+            continue;
+        read_tables(object, (const ElfW(Dyn) *)(object->dlpi_addr + part->p_vaddr), &tables);
+        if (!tables.symbols || !tables.names)
+            continue;
+        watch_slots(object, &tables, tables.jumps, tables.jump_bytes);
+        watch_slots(object, &tables, tables.others, tables.other_bytes);
+    }
+    return 0;
+}
+
+static int read_loaded(struct dl_phdr_info *object, size_t size, void *now) {
+    (void)size;
+    *(unsigned long long *)now = object->dlpi_adds;
+    return 1;
+}
+
+void function_look_again(void) {
+    unsigned long long now = 0;
+    if (!watched[0] || atomic_flag_test_and_set(&looking))
+        return;
+    dl_iterate_phdr(read_loaded, &now);
+    if (now != loaded) {
+        if (!function_target)
+            function_target = dlsym(RTLD_DEFAULT, watched);
+        if (function_target)
+            dl_iterate_phdr(watch_object, NULL);
+    }
+    atomic_flag_clear(&looking);
+}
+
+void function_watch(const char *name) {
+    if (strlen(name) >= sizeof watched)
+        return;
+    kind = spool_kind(name);
+    strcpy(watched, name);
+}
+
+#else
+
+void function_look_again(void) {}
+
+void function_watch(const char *name) {
+    static const char text[] = "libebb-record: functions are watched on x86-64 only\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)ignored, (void)name, (void)watched, (void)kind, (void)loaded, (void)looking;
+}
+
+#endif

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sitecustomize.py - regions by the calls of one Python function, under `ebb record`.
+
+Python imports this module at its start, since `ebb record` puts its folder first in PYTHONPATH.
+EBB_RECORD_PYTHON_FUNCTION names a function whose calls begin regions, each up to the next one;
+EBB_RECORD_PYTHON_WITHIN one whose calls are regions: `module.function`, or a method,
+`module.Class.method`. The function is replaced when its module has been imported. One that is
+defined in the script itself is in no module that is imported, and is not found.
+"""
+
+import atexit
+import ctypes
+import functools
+import importlib.abc
+import os
+import sys
+
+WITHIN = os.environ.get("EBB_RECORD_PYTHON_WITHIN", "")
+WANTED = (WITHIN or os.environ.get("EBB_RECORD_PYTHON_FUNCTION", "")).split(".")
+
+
+class Marks:
+    """The recorder's marks; nothing where it is not loaded."""
+
+    def __init__(self):
+        program = ctypes.CDLL(None)
+        self.begin = program.ebb_record_begin
+        self.begin.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+        self.begin.restype = None
+        self.end = program.ebb_record_end
+        self.end.argtypes = []
+        self.end.restype = None
+        self.call = program.ebb_record_call
+        self.call.argtypes = [ctypes.c_char_p]
+        self.call.restype = None
+
+
+def marked(function, marks):
+    kind = WANTED[-1].encode()
+
+    @functools.wraps(function)
+    def beginning(*arguments, **named):
+        marks.call(kind)
+        return function(*arguments, **named)
+
+    @functools.wraps(function)
+    def within(*arguments, **named):
+        marks.begin(kind, 0)
+        try:
+            return function(*arguments, **named)
+        finally:
+            marks.end()
+
+    return within if WITHIN else beginning
+
+
+class Watcher(importlib.abc.MetaPathFinder):
+    """Finds nothing itself; looks at each module that may have the function, once it is there."""
+
+    def __init__(self, marks):
+        self.marks, self.found = marks, False
+        self.modules = {".".join(WANTED[:length]) for length in range(1, len(WANTED))}
+
+    def find_spec(self, name, path, target=None):
+        if self.found or name not in self.modules:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(name, path, target)
+            if spec is not None:
+                self.follow(spec.loader)
+                return spec
+        return None
+
+    def follow(self, loader):
+        execute = getattr(loader, "exec_module", None)
+        if execute is None:
+            return
+
+        def exec_module(module):
+            execute(module)
+            self.look(module)
+
+        loader.exec_module = exec_module
+
+    def look(self, module):
+        """Replaces the function if it is in this module."""
+        owner = module
+        names = WANTED[len(module.__name__.split(".")):]
+        for name in names[:-1]:
+            owner = getattr(owner, name, None)
+        function = getattr(owner, names[-1], None) if owner is not None else None
+        if callable(function) and not self.found:
+            setattr(owner, names[-1], marked(function, self.marks))
+            self.found = True
+
+    def tell(self):
+        if not self.found:
+            print(f"ebb record: {'.'.join(WANTED)} was not found in a module that is imported",
+                  file=sys.stderr)
+
+
+def start():
+    try:
+        marks = Marks()
+    except AttributeError:
+        return  # no recorder
+    watcher = Watcher(marks)
+    for name in sorted(watcher.modules):
+        if name in sys.modules:
+            watcher.look(sys.modules[name])
+    sys.meta_path.insert(0, watcher)
+    atexit.register(watcher.tell)
+
+
+def go_on():
+    """The sitecustomize that would have been imported without this one."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
+    this = sys.modules.pop("sitecustomize", None)
+    try:
+        __import__("sitecustomize")
+    except ImportError:
+        sys.modules["sitecustomize"] = this
+
+
+if len(WANTED) > 1:
+    start()
+go_on()

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * recorder.h - inside libebb-record.so: from a call of the program to a record in the spool.
+ *
+ *     family.c cxx.c step.c function.c    what the program calls
+ *     lane.c                              a thread's place in the spool
+ *     sites.c                             return addresses become numbers
+ *     spool_open.c                        the file, from the environment
+ *     next.c                              the allocator below
+ *
+ * Nothing here allocates, and nothing but the slow path of a lane (once in some thousand calls)
+ * makes a system call. errno is kept.
+ */
+#ifndef EBB_BENCH_RECORD_RECORDER_H
+#define EBB_BENCH_RECORD_RECORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "spool.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define THREAD_OWN static __thread __attribute__((tls_model("initial-exec")))
+#define CALLER ((uint64_t)(uintptr_t)__builtin_return_address(0))
+
+static inline bool unlikely(bool value) {
+    return __builtin_expect(value, 0);
+}
+
+/* ---- the allocator below (next.c) */
+
+struct next {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void (*free)(void *);
+    void *(*aligned_alloc)(size_t, size_t);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+    size_t (*malloc_usable_size)(void *);
+    void (*free_sized)(void *, size_t);                 /* NULL: free() serves */
+    void (*free_aligned_sized)(void *, size_t, size_t); /* the same */
+};
+
+extern struct next next;
+
+/* Finds the functions of the next library; the recorder starts. Called by the first of all calls.
+ * False while another call, further up on this thread, is at it: bootstrap_ serves. */
+bool next_resolve(void);
+
+/* Memory for what the dynamic linker allocates meanwhile; never given back, never noted. */
+void *bootstrap_alloc(size_t bytes, size_t align);
+bool bootstrap_owns(const void *block);
+size_t bootstrap_size(const void *block);
+
+/* ---- the spool (spool_open.c) */
+
+extern struct spool_head *spool; /* NULL: nothing is recorded */
+extern const bool *recording;    /* wiped by fork: a child notes nothing */
+
+/* Opens the spool that the environment asks for, if it does. */
+void spool_open(void);
+
+/* The descriptor, checked to be still the spool's; -1 if it is lost. */
+int spool_descriptor(void);
+
+/* Makes sure of disk space for this part of the file. */
+bool spool_make_room(int file, uint64_t at, uint64_t bytes);
+
+/* Nothing is noted from now on. */
+void spool_stop(enum spool_stop why);
+
+/* Number of a kind of regions, added where it is new. */
+uint32_t spool_kind(const char *name);
+
+/* ---- lanes (lane.c) */
+
+/* Writes a record. `wide` other than 0: the word of a SPOOL_WIDE record before it. */
+void lane_note(enum spool_op op, uint32_t site, uint64_t address, uint64_t size, uint64_t wide);
+
+/* ---- sites (sites.c) */
+
+uint32_t site_of(uint64_t caller);
+
+/* ---- operators of C++ (cxx.c) */
+
+/* The operator that this thread is in. What malloc() is asked for there was asked for by `caller`,
+ * and was `size` before the operator rounded it up by less than `slack`. */
+struct operator_call {
+    uint64_t caller; /* 0: none */
+    size_t size, slack;
+    const void *born;   /* what was noted last, by malloc() */
+    const void *ending; /* its end has been noted */
+};
+
+extern __thread struct operator_call operator_around __attribute__((tls_model("initial-exec")));
+
+/* ---- what was called */
+
+/* A block was born; NULL notes nothing. */
+static inline void note_birth(enum spool_op op, void *block, size_t size, size_t align,
+                              uint64_t caller) {
+    uint64_t wide = align ? (uint64_t)__builtin_ctzll(align) << 32 : 0;
+    if (unlikely(!block) || !*recording)
+        return;
+    if (unlikely(operator_around.caller)) {
+        caller = operator_around.caller;
+        if (size - operator_around.size < operator_around.slack)
+            size = operator_around.size;
+        operator_around.born = block;
+    }
+    wide |= (uint64_t)size >> 32;
+    lane_note(op, site_of(caller), (uint64_t)(uintptr_t)block, size, wide);
+}
+
+static inline void note_end(enum spool_op op, const void *block) {
+    if (*recording && !unlikely(operator_around.ending == block))
+        lane_note(op, 0, (uint64_t)(uintptr_t)block, 0, 0);
+}
+
+/* ---- a named function (function.c) */
+
+/* Every call of it begins a region from now on. */
+void function_watch(const char *name);
+
+/* Looks at libraries that were loaded since; cheap where there are none. */
+void function_look_again(void);
+
+#endif

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * spool_open.c - makes the spool that the environment asks for.
+ *
+ *     EBB_RECORD_SPOOL=FOLDER     each program that starts makes FOLDER/PID.N there
+ *     EBB_RECORD_LIMIT=BYTES      of a spool; 1 GiB
+ *     EBB_RECORD_FUNCTION=NAME    each call of it is noted
+ *
+ * Without the first nothing is recorded and the calls are passed on. The environment is read from
+ * /proc, since the first call comes before the C library has its own; where there is no /proc the
+ * constructor looks again. A forked child notes nothing: the page that `recording` points to is
+ * wiped by fork, whoever calls it. What the child executes makes a spool of its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "recorder.h"
+
+enum { VALUE_MAX = 512, TRIES = 1000 };
+
+static const bool off;
+
+struct spool_head *spool;
+const bool *recording = &off;
+
+static bool tried;
+static bool *switched; /* what `recording` points to, once there is a spool */
+static char path[VALUE_MAX + 32];
+static int descriptor = -1;
+static dev_t device;
+static ino_t inode;
+static atomic_flag kinds_lock = ATOMIC_FLAG_INIT;
+
+/* ---- the environment */
+
+struct wish {
+    const char *name;
+    char value[VALUE_MAX];
+};
+
+static struct wish wishes[] = {{"EBB_RECORD_SPOOL=", ""}, {"EBB_RECORD_LIMIT=", ""},
+                               {"EBB_RECORD_FUNCTION=", ""}};
+
+enum { WISH_SPOOL, WISH_LIMIT, WISH_FUNCTION, WISHES };
+
+static void take_setting(const char *setting) {
+    for (int i = 0; i < WISHES; i++) {
+        size_t length = strlen(wishes[i].name);
+        if (strncmp(setting, wishes[i].name, length) == 0 &&
+            strlen(setting + length) < VALUE_MAX)
+            strcpy(wishes[i].value, setting + length);
+    }
+}
+
+/* One setting after the other; what is longer than `setting` is cut, no wish is that long. */
+static void read_environment(void) {
+    static char block[4096], setting[2 * VALUE_MAX];
+    size_t length = 0;
+    int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    while (file >= 0 && (got = read(file, block, sizeof block)) > 0)
+        for (ssize_t i = 0; i < got; i++) {
+            if (length < sizeof setting - 1)
+                setting[length++] = block[i];
+            if (block[i] == '\0') {
+                setting[length] = '\0';
+                take_setting(setting);
+                length = 0;
+            }
+        }
+    if (file >= 0)
+        close(file);
+}
+
+static uint64_t limit_wished(void) {
+    uint64_t limit = strtoull(wishes[WISH_LIMIT].value, NULL, 10);
+    if (limit == 0)
+        limit = UINT64_C(1) << 30;
+    return limit < SPOOL_LIMIT_MOST ? limit : SPOOL_LIMIT_MOST;
+}
+
+/* ---- the file */
+
+static void complain(const char *what) {
+    char text[VALUE_MAX + 128];
+    int length = snprintf(text, sizeof text, "libebb-record: %s: %s: %s; nothing is recorded\n",
+                          path, what, strerror(errno));
+    ssize_t ignored = write(STDERR_FILENO, text, (size_t)length);
+    (void)ignored;
+}
+
+static bool make_file(void) {
+    for (int i = 0; i < TRIES; i++) {
+        snprintf(path, sizeof path, "%s/%ld.%d", wishes[WISH_SPOOL].value, (long)getpid(), i);
+        int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (file >= 0) {
+            descriptor = fcntl(file, F_DUPFD_CLOEXEC, 200); /* out of the way of the program */
+            if (descriptor < 0)
+                descriptor = file;
+            else
+                close(file);
+            return true;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    complain("cannot be made");
+    return false;
+}
+
+/* Where the file system cannot, posix_fallocate() writes. Beyond RLIMIT_FSIZE nothing is asked for:
+ * the answer would be SIGXFSZ. */
+bool spool_make_room(int file, uint64_t at, uint64_t bytes) {
+    struct rlimit limit;
+    int result;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && at + bytes > limit.rlim_cur) {
+        errno = EFBIG;
+        return false;
+    }
+    do
+        result = posix_fallocate(file, (off_t)at, (off_t)bytes);
+    while (result == EINTR);
+    errno = result;
+    return result == 0;
+}
+
+static bool map_head(void) {
+    struct stat status;
+    if (!spool_make_room(descriptor, 0, SPOOL_HEAD) || fstat(descriptor, &status) != 0) {
+        complain("no room");
+        unlink(path);
+        return false;
+    }
+    device = status.st_dev;
+    inode = status.st_ino;
+    void *head = mmap(NULL, SPOOL_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (head == MAP_FAILED)
+        return false;
+    spool = head;
+    spool->process = (uint32_t)getpid();
+    spool->limit = limit_wished();
+    atomic_store(&spool->module_count, 1);
+    atomic_store(&spool->sequence, 1);
+    memcpy(spool->magic, SPOOL_MAGIC, sizeof spool->magic);
+    return true;
+}
+
+static bool make_switch(void) {
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0)
+        return false;
+    switched = page;
+    *switched = true;
+    recording = switched;
+    return true;
+}
+
+void spool_open(void) {
+    int kept = errno;
+    if (!wishes[WISH_SPOOL].value[0])
+        read_environment();
+    if (!tried && wishes[WISH_SPOOL].value[0]) {
+        tried = true;
+        if (make_file() && map_head() && make_switch() && wishes[WISH_FUNCTION].value[0])
+            function_watch(wishes[WISH_FUNCTION].value);
+    }
+    errno = kept;
+}
+
+static bool is_ours(int file) {
+    struct stat status;
+    return file >= 0 && fstat(file, &status) == 0 && status.st_dev == device &&
+           status.st_ino == inode;
+}
+
+/* Programs close descriptors that they do not know, and get the number again for something else. */
+int spool_descriptor(void) {
+    if (is_ours(descriptor))
+        return descriptor;
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (!is_ours(file)) {
+        if (file >= 0)
+            close(file);
+        return -1;
+    }
+    descriptor = file;
+    return file;
+}
+
+void spool_stop(enum spool_stop why) {
+    uint32_t none = SPOOL_GOES_ON;
+    if (atomic_compare_exchange_strong(&spool->stopped, &none, (uint32_t)why))
+        atomic_store(&spool->stop_sequence, atomic_load(&spool->sequence));
+    *switched = false;
+}
+
+/* ---- kinds */
+
+/* The format wants a word of printable characters. */
+static void copy_word(char *to, const char *from) {
+    size_t length = 0;
+    for (; from[length] && length < SPOOL_KIND_NAME - 1; length++)
+        to[length] = from[length] > ' ' && from[length] < 127 ? from[length] : '_';
+    if (length == 0)
+        to[length++] = '_';
+    to[length] = '\0';
+}
+
+uint32_t spool_kind(const char *name) {
+    char word[SPOOL_KIND_NAME];
+    uint32_t number = 0;
+    copy_word(word, name);
+    while (atomic_flag_test_and_set(&kinds_lock))
+        continue;
+    uint32_t count = atomic_load(&spool->kind_count);
+    while (number < count && strcmp(spool->kind[number], word) != 0)
+        number++;
+    if (number == SPOOL_KINDS) {
+        number--; /* the rest share the last */
+    } else if (number == count) {
+        strcpy(spool->kind[number], word);
+        atomic_store(&spool->kind_count, count + 1);
+    }
+    atomic_flag_clear(&kinds_lock);
+    return number;
+}
+
+/* ---- begin and end of the process */
+
+__attribute__((constructor)) static void look_again(void) {
+    next_resolve();
+    for (char **setting = environ; !spool && setting && *setting; setting++)
+        take_setting(*setting);
+    spool_open();
+}
+
+__attribute__((destructor)) static void note_ended(void) {
+    if (*recording)
+        atomic_store(&spool->ended, 1);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step.c - steps of ebb as marks: the calls go on to libebb, and begin and end are noted.
+ *
+ * A kind is the name of a site. Where the program has no libebb behind it (it looks the functions
+ * up itself, say), sites and steps are made here; they are marks and nothing else. Programs that
+ * want marks without ebb call ebb_record_begin() and ebb_record_end(), or ebb_record_call().
+ *
+ * Invariant: what failed is not noted; a step that ended in libebb has ended in the spool.
+ */
+#include <dlfcn.h>
+#include <string.h>
+
+#include <ebb/step.h>
+
+#include "recorder.h"
+
+enum { SITES_MAX = 1024 };
+
+/* What is known of a site. `of` NULL: made here, and its address is this one's. */
+struct known_site {
+    _Atomic(const void *) of;
+    uint32_t kind;
+};
+
+static struct known_site sites[SITES_MAX];
+static _Atomic uint32_t site_count;
+static _Atomic uint64_t own_steps;
+
+EXPORT void ebb_record_begin(const char *kind, uint64_t argument);
+EXPORT void ebb_record_end(void);
+EXPORT void ebb_record_call(const char *kind);
+
+struct libebb {
+    ebb_site *(*site_create)(const struct ebb_site_options *);
+    int (*site_destroy)(ebb_site *);
+    ebb_step (*begin)(ebb_site *, uint64_t);
+    ebb_step (*begin_under)(ebb_site *, ebb_region, uint64_t);
+    int (*end)(ebb_step);
+    int (*end_keeping)(ebb_step, ebb_region, struct ebb_survivor *, size_t, struct ebb_promoted *,
+                       uint64_t *);
+};
+
+/* A library that was loaded for one of the program's libraries only, such as a Python extension, is
+ * not among the next ones. */
+static void find(void *function, const char *name) {
+    void *library, *found = dlsym(RTLD_NEXT, name);
+    if (!found && (library = dlopen("libebb.so.0", RTLD_LAZY | RTLD_NOLOAD)) != NULL)
+        found = dlsym(library, name);
+    memcpy(function, &found, sizeof found);
+}
+
+/* NULL: there is none, and later there will be none either, or sites would be mixed up. */
+static const struct libebb *libebb(void) {
+    static struct libebb functions;
+    static _Atomic bool looked;
+    if (!looked) {
+        find(&functions.site_create, "ebb_site_create");
+        find(&functions.site_destroy, "ebb_site_destroy");
+        find(&functions.begin, "ebb_step_begin");
+        find(&functions.begin_under, "ebb_step_begin_under");
+        find(&functions.end_keeping, "ebb_step_end_keeping");
+        find(&functions.end, "ebb_step_end");
+        looked = true;
+    }
+    return functions.end ? &functions : NULL;
+}
+
+/* ---- sites */
+
+static uint32_t kind_of(const void *site) {
+    uint32_t count = site_count < SITES_MAX ? site_count : SITES_MAX;
+    for (uint32_t i = count; i-- > 0;) /* the newest first: an address may come again */
+        if (sites[i].of == site)
+            return sites[i].kind;
+    return spool_kind("site");
+}
+
+static struct known_site *remember(const struct ebb_site_options *options) {
+    uint32_t number = atomic_fetch_add(&site_count, 1);
+    struct known_site *site = &sites[number < SITES_MAX ? number : SITES_MAX - 1];
+    const char *name = options && options->name ? options->name : "site";
+    site->kind = *recording ? spool_kind(name) : 0;
+    return site;
+}
+
+EXPORT ebb_site *ebb_site_create(const struct ebb_site_options *options) {
+    const struct libebb *below = libebb();
+    if (!below) {
+        struct known_site *own = remember(options);
+        own->of = own;
+        return (ebb_site *)(void *)own;
+    }
+    ebb_site *site = below->site_create(options);
+    if (site)
+        remember(options)->of = site;
+    return site;
+}
+
+EXPORT int ebb_site_destroy(ebb_site *site) {
+    const struct libebb *below = libebb();
+    return below ? below->site_destroy(site) : 0;
+}
+
+/* ---- steps */
+
+/* Not 0, and a multiple of 8, as addresses in records are. */
+static uint64_t identity_of(ebb_step step) {
+    uint64_t mixed = (uint64_t)(uintptr_t)step.region.lane +
+                     step.region.generation * UINT64_C(0x9e3779b97f4a7c15);
+    return (mixed & ((UINT64_C(1) << 48) - 8)) | 8;
+}
+
+static ebb_step begun(ebb_site *site, ebb_step step, uint64_t tag) {
+    if (step.region.lane && *recording)
+        lane_note(SPOOL_BEGIN, kind_of(site), identity_of(step), tag, 0);
+    return step;
+}
+
+static ebb_step own_step(ebb_site *site) {
+    uint64_t number = atomic_fetch_add(&own_steps, 1) + 1;
+    return (ebb_step){.region = {.lane = (struct ebb_lane *)(void *)site, .generation = number}};
+}
+
+EXPORT ebb_step ebb_step_begin(ebb_site *site, uint64_t tag) {
+    const struct libebb *below = libebb();
+    return begun(site, below ? below->begin(site, tag) : own_step(site), tag);
+}
+
+EXPORT ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t tag) {
+    const struct libebb *below = libebb();
+    return begun(site, below ? below->begin_under(site, parent, tag) : own_step(site), tag);
+}
+
+static int ended(ebb_step step, int result) {
+    if (result == 0 && *recording)
+        lane_note(SPOOL_END, 0, identity_of(step), 0, 0);
+    return result;
+}
+
+EXPORT int ebb_step_end(ebb_step step) {
+    const struct libebb *below = libebb();
+    return ended(step, below ? below->end(step) : 0);
+}
+
+EXPORT int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
+                                size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks) {
+    const struct libebb *below = libebb();
+    int result = below ? below->end_keeping(step, target, survivors, count, cost, lost_blocks) : 0;
+    return ended(step, result);
+}
+
+/* ---- marks without ebb */
+
+void ebb_record_begin(const char *kind, uint64_t argument) {
+    if (*recording)
+        lane_note(SPOOL_BEGIN, spool_kind(kind), 0, argument, 0);
+}
+
+void ebb_record_end(void) {
+    if (*recording)
+        lane_note(SPOOL_END, 0, 0, 0, 0);
+}
+
+/* Ends the region that the last call of it began on this thread, and begins another. */
+void ebb_record_call(const char *kind) {
+    if (*recording)
+        lane_note(SPOOL_CALL, spool_kind(kind), 0, 0, 0);
+}

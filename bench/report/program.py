@@ -1,0 +1,268 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""program.py - the page of one recorded program: what it would gain, what outlives its steps.
+
+    program.py --figures figures.json [--json bench.json] --out report.html
+
+`ebb report --html` runs it. The figures come from the trace (bench/tool/figures_json.c says what is
+in them), the JSON from its replay. The page needs nothing but itself.
+"""
+
+import argparse
+import json
+import sys
+
+import bars
+import cards
+import kin
+import page
+import quantity
+import scale
+import table
+from frame import Frame, figure, nothing
+from markup import EMPTY, joined, tag, trusted
+from results import Results, as_dict, as_list, as_number
+
+WIDTH, HEIGHT, NAME_MOST = 1240, 260, 60
+FATES = (("died", "with its step"), ("next", "in the next step"), ("later", "later"),
+         ("never", "not at all"))
+CHARTS = (("step_us", "time of a step"), ("peak_over_base_bytes", "peak of resident memory"),
+          ("footprint_bytes", "pages that held a step"), ("faults_per_step", "page faults"))
+
+
+def amount(fate, name):
+    """(blocks, bytes) of one part of a fate; zeros where it is not there."""
+    values = [as_number(value) or 0.0 for value in as_list(as_dict(fate).get(name))]
+    return (values[0], values[1]) if len(values) == 2 else (0.0, 0.0)
+
+
+def share_text(part, whole):
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+def survived(fate):
+    born, died = amount(fate, "born"), amount(fate, "died")
+    return born[0] - died[0], born[1] - died[1]
+
+
+def main_kind(figures):
+    kinds = [as_dict(kind) for kind in as_list(figures.get("kinds"))]
+    return max(kinds, key=lambda kind: amount(kind.get("fate"), "born")[1], default={})
+
+
+# ---- head
+
+def replayed_case(results):
+    names = results.case_names("churn")
+    return names[0] if names else None
+
+
+def fastest_peer(results, case):
+    times = results.by_allocator("churn", case, "step_us")
+    peers = {name: value for name, value in times.items() if not name.startswith("ebb")}
+    return min(peers, key=peers.get) if peers else None
+
+
+def ratio_highlights(results, case):
+    mine = results.metrics("churn", case, "ebb") if case else {}
+    peers = ["glibc", fastest_peer(results, case)] if case else []
+    for peer in dict.fromkeys(name for name in peers if name):
+        other = results.metrics("churn", case, peer)
+        if mine.get("step_us") and other.get("step_us"):
+            yield page.highlight(quantity.ratio_text(other["step_us"] / mine["step_us"]),
+                                 f"{peer}'s time of a step, over ebb's")
+
+
+def highlights(figures, results):
+    kind = main_kind(figures)
+    fate, case = kind.get("fate"), replayed_case(results)
+    found = list(ratio_highlights(results, case))
+    if kind:
+        found.append(page.highlight(share_text(amount(fate, "died")[0], amount(fate, "born")[0]),
+                                    f"of the blocks die with their step, `{kind.get('kind')}`"))
+        steps = as_number(kind.get("steps")) or 1
+        found.append(page.highlight(quantity.bytes_text(survived(fate)[1] / steps),
+                                    "outlive a step, on average"))
+    return tag("div", *found, class_="highlights") if found else EMPTY
+
+
+def facts(figures):
+    words = []
+    for key, text in (("events", "{} events"), ("objects", "{} objects")):
+        value = as_number(figures.get(key))
+        if value is not None:
+            words.append(text.format(f"{value:,.0f}"))
+    alive = as_number(figures.get("max_live_bytes"))
+    if alive is not None:
+        words.append(f"at most {quantity.bytes_text(alive)} alive")
+    return " · ".join(words)
+
+
+# ---- sections
+
+def gain_section(results):
+    case = replayed_case(results)
+    if not case:
+        return EMPTY
+    pictures = []
+    for metric, title in CHARTS:
+        values = results.by_allocator("churn", case, metric)
+        if values:
+            pictures.append(figure(title, bars.draw(values, metric, title)))
+    lead = "The recorded allocations, replayed with each allocator in a process of its own; " \
+        "every block is written and read. What the program computes in between is not in it."
+    return tag("section", tag("h2", "What it would gain"), tag("p", lead, class_="lead"),
+               tag("div", tag("div", *pictures, class_="charts"), class_="card"),
+               cards.trace_card(results, case), id="gain")
+
+
+def draw_steps(steps):
+    """Bytes of each step: allocated, at once, and what outlived it."""
+    points = [(as_number(step.get("number")), as_number(step.get("born")),
+               as_number(step.get("peak")), as_number(step.get("survived")))
+              for step in map(as_dict, steps)]
+    points = [point for point in points if None not in point]
+    if len(points) < 2:
+        return nothing("too few steps to draw")
+    frame = Frame(WIDTH, HEIGHT, left=64, right=96)
+    across = scale.Scale(points[0][0], points[-1][0], frame.left, frame.right)
+    up = scale.around([max(value, 1.0) for point in points for value in point[1:]],
+                      frame.bottom, frame.top, 0.08, binary=True)
+    frame.x_axis(across, quantity.count_text, "step", 6)
+    frame.y_axis(up, up.words("bytes"), "bytes" + (" (log)" if up.log else ""))
+    ends = {}
+    for column, (name, css) in enumerate((("allocated", "peer"), ("at once", "ebb"),
+                                          ("outlive it", "floor")), 1):
+        places = [(across.at(point[0]), up.at(max(point[column], up.low))) for point in points]
+        frame.path(places, class_=f"curve {css}", tip=name)
+        ends[name] = (places[-1][1] + 4, css)
+    last = frame.top - 12
+    for name, (y, css) in sorted(ends.items(), key=lambda item: item[1][0]):
+        last = max(y, last + 12)
+        frame.text(frame.right + 8, last, name, class_=f"name {css}")
+    return frame.drawn("Bytes of each step")
+
+
+def kinds_table(figures):
+    head = [tag("th", name, scope="col")
+            for name in ("step", "steps", "blocks a step", "bytes a step")]
+    head += [tag("th", f"ends {words}", scope="col") for _, words in FATES]
+    rows = []
+    for kind in map(as_dict, as_list(figures.get("kinds"))):
+        fate, steps = kind.get("fate"), as_number(kind.get("steps")) or 1
+        born = amount(fate, "born")
+        cells = [tag("td", f"{steps:,.0f}"), tag("td", quantity.short(born[0] / steps)),
+                 tag("td", quantity.bytes_text(born[1] / steps))]
+        cells += [tag("td", share_text(amount(fate, name)[1], born[1])) for name, _ in FATES]
+        rows.append(tag("tr", tag("th", str(kind.get("kind", "?")), scope="row"), *cells))
+    return tag("div", tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows)),
+               class_="scroll whole", tabindex="0")
+
+
+def steps_section(figures):
+    if not as_list(figures.get("kinds")):
+        return tag("section", tag("h2", "Steps"),
+                   tag("p", "The trace has no steps: `ebb record --every` or `--function` makes "
+                       "some, and `ebb advise` looks for them.", class_="lead"), id="steps")
+    return tag("section", tag("h2", "Steps"),
+               tag("p", "What is born in a step, and when it ends; shares are of bytes.",
+                   class_="lead"), kinds_table(figures),
+               tag("div", tag("div", figure("Bytes of each step",
+                                            draw_steps(as_list(figures.get("steps")))),
+                              class_="charts wide"), class_="card"), id="steps")
+
+
+def place_head(name):
+    """The head of a row: names of C++ are cut, the whole is in the tip."""
+    cut = name if len(name) <= NAME_MOST else f"{name[:NAME_MOST - 1]}…"
+    return tag("th", cut, scope="row", title=name if cut != name else None)
+
+
+def places_section(figures):
+    places = [as_dict(item) for item in as_list(figures.get("places"))]
+    if not places:
+        return EMPTY
+    steps = sum(as_number(as_dict(kind).get("steps")) or 0
+                for kind in as_list(figures.get("kinds"))) or 1
+    head = [tag("th", name, scope="col")
+            for name in ("place", "blocks a step", "bytes a step", "of its own blocks")]
+    head += [tag("th", f"ends {words}", scope="col") for _, words in FATES[1:]]
+    rows = []
+    for item in places:
+        fate = item.get("fate")
+        left = survived(fate)
+        cells = [tag("td", quantity.short(left[0] / steps)),
+                 tag("td", quantity.bytes_text(left[1] / steps)),
+                 tag("td", share_text(left[0], amount(fate, "born")[0]))]
+        cells += [tag("td", quantity.bytes_text(amount(fate, name)[1])) for name, _ in FATES[1:]]
+        rows.append(tag("tr", place_head(str(item.get("place", "?"))), *cells))
+    note = "" if figures.get("sites") else " Recorded with --sites, they would be functions."
+    lead = "Who asks for blocks that outlive their step, the worst first: candidates for the " \
+        f"parent, or for no region at all.{note}"
+    return tag("section", tag("h2", "What survives"), tag("p", lead, class_="lead"),
+               tag("div", tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows)),
+                   class_="scroll", tabindex="0"), id="survivors")
+
+
+def figures_section(results):
+    rows = table.draw(results, "churn", results.case_names("churn"), "Replay, every figure")
+    if not rows:
+        return EMPTY
+    return tag("section", tag("h2", "Every figure"), rows, id="figures")
+
+
+# ---- the page
+
+def draw(figures, results):
+    name = str(figures.get("trace", "?")).rsplit("/", 1)[-1]
+    title = f"ebb: what {name.split('.')[0]} would gain"
+    peers = [name for name in kin.in_order(results.allocator_names("churn",
+                                                                   replayed_case(results) or ""))
+             if name != "ebb"]
+    lead = f"Its allocations were recorded ({name})"
+    lead += f" and replayed with ebb, {', '.join(peers)}." if peers else "."
+    parts = [("Gain", "gain", gain_section(results)), ("Steps", "steps", steps_section(figures)),
+             ("Survivors", "survivors", places_section(figures)),
+             ("Figures", "figures", figures_section(results)),
+             ("Machine", "machine", page.machine_section(results))]
+    parts = [part for part in parts if part[2]]
+    links = [tag("a", name, href=f"#{anchor}") for name, anchor, _ in parts]
+    script = (page.HERE / "report.js").read_text(encoding="utf-8")
+    body = tag("body",
+               tag("header", tag("h1", title), tag("p", lead, class_="lead"),
+                   tag("p", facts(figures), class_="facts"), highlights(figures, results),
+                   tag("nav", *links, aria_label="Sections")),
+               tag("main", *[content for _, _, content in parts]),
+               tag("div", id="tip", role="status", hidden=True),
+               tag("script", trusted(script)))
+    return joined([trusted("<!DOCTYPE html>\n"), tag("html", page.head(title), body, lang="en"),
+                   trusted("\n")])
+
+
+def read_text(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0].split(" - ")[1])
+    parser.add_argument("--figures", required=True, help="what the trace says")
+    parser.add_argument("--json", help="results of the replay")
+    parser.add_argument("--out", required=True, help="the page to write")
+    given = parser.parse_args()
+    results = Results()
+    try:
+        figures = as_dict(json.loads(read_text(given.figures)))
+        if given.json:
+            results.add_json(read_text(given.json))
+        text = draw(figures, results)
+        with open(given.out, "w", encoding="utf-8") as file:
+            file.write(text)
+    except (OSError, ValueError) as fault:
+        print(f"ebb report: {fault}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * advise.c - ebb advise: where regions could begin and end, and what would have to stay out.
+ *
+ * A trace with steps is judged as it is; in one without, or with --search, period.h looks for them.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "case.h"
+#include "command.h"
+#include "complain.h"
+#include "mark.h"
+#include "period.h"
+#include "words.h"
+
+enum { PLACES_SHOWN = 12 };
+
+/* Below this share of bytes that die within, a region is not worth it. */
+static const double WORTH_IT = 0.6;
+
+struct wish {
+    const char *trace, *output;
+    bool search, help;
+};
+
+static const char help_text[] =
+    "usage: ebb advise [OPTION...] TRACE\n\n"
+    "Says what would have died with its step, what would have survived, and who asked for it.\n"
+    "Where the program has no steps, finds the allocation with which each of them could begin.\n\n"
+    "  --search            look for steps even if the trace has some\n"
+    "  -o, --output FILE   write the trace again with the steps that were found\n"
+    "  --help              this text\n";
+
+static bool parse(struct wish *wish, int argc, char **argv) {
+    static const struct option known[] = {{"search", 0, NULL, 's'},
+                                          {"output", 1, NULL, 'o'},
+                                          {"help", 0, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    for (int option; (option = getopt_long(argc, argv, "o:", known, NULL)) != -1;) {
+        switch (option) {
+        case 's': wish->search = true; break;
+        case 'o': wish->output = optarg; break;
+        case 'h': wish->help = true; return true;
+        default: return false;
+        }
+    }
+    if (optind + 1 != argc)
+        return complain("exactly one trace is wanted, not %d", argc - optind);
+    wish->trace = argv[optind];
+    return true;
+}
+
+static const char *function_of(uint8_t op) {
+    switch (op) {
+    case TRACE_CALLOC: return "calloc";
+    case TRACE_ALIGNED: return "aligned allocation";
+    case TRACE_REALLOC: return "realloc";
+    default: return "malloc";
+    }
+}
+
+static void say_verdict(double died, double blocks) {
+    if (died < WORTH_IT)
+        printf("  Not worth a region: only %.1f %% of the bytes die within.\n", 100 * died);
+    else
+        printf("  A region there would end %.1f %% of the bytes and %.1f %% of the blocks at "
+               "once.\n", 100 * died, 100 * blocks);
+}
+
+static void say_anchor(const struct recorded_case *recorded, const struct anchor *anchor) {
+    const char *name = recorded->places.name[anchor->place];
+    printf("A step begins with %s of %s bytes by %s,\n"
+           "on thread %u, every %.0f events (+- %.0f %%), %u times.\n",
+           function_of(anchor->op), words_count(anchor->bytes).text, *name ? name : "unknown",
+           anchor->thread, anchor->events, 100 * anchor->spread, anchor->count);
+    say_verdict(anchor->died, anchor->died_blocks);
+    if (!recorded->places.sites)
+        puts("  Recorded with --sites, the place would have a name.");
+}
+
+static int search(const struct wish *wish, const struct recorded_case *recorded) {
+    struct anchor anchor;
+    int code = 0;
+    if (!period_find(&anchor, recorded->trace, &recorded->places))
+        return EXIT_FAILED;
+    if (anchor.count == 0) {
+        printf("%s: no steps, and no allocation that comes again at least %d times evenly.\n",
+               wish->trace, PERIOD_LEAST);
+        code = wish->output ? EXIT_FAILED : 0;
+    } else {
+        const struct mark mark = {recorded->trace, &recorded->places, &anchor, wish->trace,
+                                  wish->output};
+        say_anchor(recorded, &anchor);
+        if (wish->output && !mark_write(&mark))
+            code = EXIT_FAILED;
+        else if (wish->output)
+            printf("  %s has these steps, as regions `advised`.\n", wish->output);
+    }
+    period_free(&anchor);
+    return code;
+}
+
+static void say_kind(const struct recorded_case *recorded, int kind) {
+    const struct fate *fate = &recorded->figures.kind[kind];
+    const char *name = recorded->trace->kinds.word[kind];
+    double next = percent(fate->next.bytes, fate->born.bytes);
+    printf("Steps `%s`:\n", name);
+    say_verdict(percent(fate->died.bytes, fate->born.bytes) / 100,
+                percent(fate->died.blocks, fate->born.blocks) / 100);
+    if (next >= 2)
+        printf("  %.1f %% of the bytes die in the next step: a ring of one step (`ring` of\n"
+               "  ebb_site_options), or a region that begins where they are freed, would end them, "
+               "too.\n",
+               next);
+    if (percent(fate->never.bytes, fate->born.bytes) >= 2)
+        printf("  %.1f %% of the bytes never end: allocate them outside, or promote them.\n",
+               percent(fate->never.bytes, fate->born.bytes));
+}
+
+static void judge(const struct recorded_case *recorded) {
+    const struct figures *figures = &recorded->figures;
+    case_print_steps(recorded);
+    putchar('\n');
+    for (uint32_t i = 0; i < recorded->trace->kinds.count; i++)
+        if (case_steps(recorded, (int)i))
+            say_kind(recorded, (int)i);
+    if (figures->outside.bytes)
+        printf("Outside of steps: %s blocks of %s.\n", words_count(figures->outside.blocks).text,
+               words_bytes((double)figures->outside.bytes).text);
+    putchar('\n');
+    case_print_worst(recorded, PLACES_SHOWN);
+}
+
+int command_advise(int argc, char **argv) {
+    struct wish wish = {0};
+    struct recorded_case recorded;
+    int code = 0;
+    if (!parse(&wish, argc, argv))
+        return EXIT_BAD_INPUT;
+    if (wish.help) {
+        fputs(help_text, stdout);
+        return 0;
+    }
+    if (!case_read(&recorded, wish.trace))
+        return EXIT_BAD_INPUT;
+    if (recorded.figures.step_count && !wish.search)
+        judge(&recorded);
+    else
+        code = search(&wish, &recorded);
+    case_free(&recorded);
+    if (code || !wish.output || !case_read(&recorded, wish.output))
+        return code;
+    putchar('\n'); /* what the steps that were found would be like */
+    judge(&recorded);
+    case_free(&recorded);
+    return 0;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/* case.c - see case.h. */
+#include "case.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../churn/table.h"
+#include "complain.h"
+#include "words.h"
+
+enum { WORST_MOST = 64, NAME_SHOWN = 44 };
+
+bool case_read(struct recorded_case *recorded, const char *path) {
+    struct trace_error error;
+    *recorded = (struct recorded_case){.path = path};
+    recorded->trace = trace_read(path, &error);
+    if (!recorded->trace)
+        return complain("%s: %s (%s)", path, error.text, trace_error_name(error.code));
+    if (places_read(&recorded->places, recorded->trace, path)) {
+        if (figures_make(&recorded->figures, recorded->trace, &recorded->places))
+            return true;
+        places_free(&recorded->places);
+    }
+    trace_free(recorded->trace);
+    return false;
+}
+
+void case_free(struct recorded_case *recorded) {
+    figures_free(&recorded->figures);
+    places_free(&recorded->places);
+    trace_free(recorded->trace);
+}
+
+uint64_t case_steps(const struct recorded_case *recorded, int kind) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < recorded->figures.step_count; i++)
+        count += recorded->figures.step[i].kind == kind;
+    return count;
+}
+
+static uint64_t highest_peak(const struct recorded_case *recorded, int kind) {
+    uint64_t peak = 0;
+    for (size_t i = 0; i < recorded->figures.step_count; i++)
+        if (recorded->figures.step[i].kind == kind && recorded->figures.step[i].peak > peak)
+            peak = recorded->figures.step[i].peak;
+    return peak;
+}
+
+static double each(uint64_t sum, uint64_t steps) {
+    return steps ? (double)sum / (double)steps : 0;
+}
+
+static void put_kind(struct table *table, const struct recorded_case *recorded, int kind) {
+    const struct fate *fate = &recorded->figures.kind[kind];
+    uint64_t steps = case_steps(recorded, kind);
+    table_row(table);
+    table_cell(table, "%.40s", recorded->trace->kinds.word[kind]);
+    table_cell(table, "%s", words_count(steps).text);
+    table_cell(table, "%.0f", each(fate->born.blocks, steps));
+    table_cell(table, "%s", words_bytes(each(fate->born.bytes, steps)).text);
+    table_cell(table, "%s", words_bytes((double)highest_peak(recorded, kind)).text);
+    table_cell(table, "%.2f %%", percent(fate->died.blocks, fate->born.blocks));
+    table_cell(table, "%.2f %%", percent(fate->died.bytes, fate->born.bytes));
+    table_cell(table, "%s", words_bytes(each(fate_survived(fate).bytes, steps)).text);
+    table_cell(table, "%.2f %%", percent(fate->next.bytes, fate->born.bytes));
+    table_cell(table, "%.2f %%", percent(fate->later.bytes, fate->born.bytes));
+    table_cell(table, "%.2f %%", percent(fate->never.bytes, fate->born.bytes));
+}
+
+void case_print_steps(const struct recorded_case *recorded) {
+    struct table *table = malloc(sizeof *table);
+    if (!table)
+        return;
+    table_begin(table, "step|steps|blocks|bytes|peak|blocks die|bytes die|survive|next|later|left");
+    for (uint32_t i = 0; i < recorded->trace->kinds.count; i++)
+        if (case_steps(recorded, (int)i))
+            put_kind(table, recorded, (int)i);
+    table_print(table);
+    free(table);
+}
+
+static void put_place(struct table *table, const struct recorded_case *recorded, uint16_t place,
+                      uint64_t steps) {
+    const struct fate *fate = &recorded->figures.place[place];
+    const char *name = recorded->places.name[place];
+    table_row(table);
+    table_cell(table, "%.*s", NAME_SHOWN, *name ? name : "unknown");
+    table_cell(table, "%.1f", each(fate_survived(fate).blocks, steps));
+    table_cell(table, "%s", words_bytes(each(fate_survived(fate).bytes, steps)).text);
+    table_cell(table, "%.1f %%", percent(fate_survived(fate).blocks, fate->born.blocks));
+    table_cell(table, "%s", words_bytes((double)fate->next.bytes).text);
+    table_cell(table, "%s", words_bytes((double)fate->later.bytes).text);
+    table_cell(table, "%s", words_bytes((double)fate->never.bytes).text);
+}
+
+void case_print_worst(const struct recorded_case *recorded, size_t most) {
+    struct table *table = malloc(sizeof *table);
+    uint16_t place[WORST_MOST];
+    size_t count = figures_worst(&recorded->figures, place, most < WORST_MOST ? most : WORST_MOST);
+    if (!table)
+        return;
+    table_begin(table, "survivors of|blocks|bytes|of its own|next|later|left");
+    for (size_t i = 0; i < count; i++)
+        put_place(table, recorded, place[i], recorded->figures.step_count);
+    if (count)
+        table_print(table);
+    else
+        puts("  nothing outlives its step");
+    free(table);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/* case.h - a trace with its places and figures: what report and advise begin with. */
+#ifndef EBB_BENCH_TOOL_CASE_H
+#define EBB_BENCH_TOOL_CASE_H
+
+#include <stdbool.h>
+
+#include "figures.h"
+
+struct recorded_case {
+    const char *path;
+    struct ebb_trace *trace;
+    struct places places;
+    struct figures figures;
+};
+
+/* Reads all of it. False after a message. */
+bool case_read(struct recorded_case *recorded, const char *path);
+
+void case_free(struct recorded_case *recorded);
+
+/* Prints what the steps allocate and what outlives them. */
+void case_print_steps(const struct recorded_case *recorded);
+
+/* Prints the places whose blocks outlive their steps, `most` of them. */
+void case_print_worst(const struct recorded_case *recorded, size_t most);
+
+/* How many steps of a kind there are. */
+uint64_t case_steps(const struct recorded_case *recorded, int kind);
+
+#endif

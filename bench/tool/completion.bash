@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# completion.bash - completion of ebb's commands and options for bash.
+
+_ebb() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+    local command=${COMP_WORDS[1]} options='' i
+    COMPREPLY=()
+    if [ "$COMP_CWORD" = 1 ]; then
+        options='record replay report advise --help --version'
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+        return
+    fi
+    if [ "$command" = record ]; then # behind the command's own words files are completed
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            case ${COMP_WORDS[i]} in
+                -o | --output | --every | --function | --within | --limit | --recover) i=$((i + 1)) ;;
+                --)
+                    [ "$COMP_CWORD" != $((i + 1)) ] ||
+                        mapfile -t COMPREPLY < <(compgen -c -- "$word")
+                    return ;;
+                -*) ;;
+                *) return ;;
+            esac
+        done
+    fi
+    case $before in
+        --allocators)
+            mapfile -t COMPREPLY < <(compgen -W 'ebb ebb-unplanned glibc glibc-tuned jemalloc
+                jemalloc-tuned mimalloc tcmalloc' -- "$word")
+            return ;;
+        -o | --output | --recover | --html) return ;;
+        --every | --function | --within | --limit | --rounds) COMPREPLY=(); return ;;
+    esac
+    case $command in
+        record) options='--output --every --function --within --limit --sites --tensor
+            --recover --keep --quiet --help --' ;;
+        replay) options='--allocators --rounds --quick --help' ;;
+        report) options='--html --allocators --rounds --quick --no-replay --help' ;;
+        advise) options='--search --output --help' ;;
+    esac
+    if [ "${word:0:1}" = - ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+    fi
+}
+
+complete -o default -F _ebb ebb

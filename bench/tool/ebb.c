@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb.c - the command-line tool: what a program's memory does, and what ebb would make of it.
+ *
+ *     ebb record -- COMMAND ...    runs a command and writes a trace of its allocations
+ *     ebb replay TRACE ...         replays traces with several allocators
+ *     ebb report TRACE             what the program would gain
+ *     ebb advise TRACE             where its regions could begin and end
+ *
+ * The manual page is ebb.1, the guide docs/recording.md.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <ebb/base.h>
+
+#include "command.h"
+#include "complain.h"
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+};
+
+static const struct command commands[] = {
+    {"record", command_record, "run a command and write a trace of its allocations"},
+    {"replay", command_replay, "replay traces with several allocators"},
+    {"report", command_report, "say what the recorded program would gain"},
+    {"advise", command_advise, "say where regions could begin and end"},
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int help(FILE *to) {
+    fputs("usage: ebb COMMAND [OPTION...] [ARGUMENT...]\n\n", to);
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
+    fputs("\n`ebb COMMAND --help` tells more; so does `man ebb`.\n", to);
+    return to == stdout ? 0 : EXIT_BAD_INPUT;
+}
+
+int main(int argc, char **argv) {
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error with a name */
+    if (argc < 2)
+        return help(stderr);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
+        return help(stdout);
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("ebb %d.%d.%d\n", EBB_VERSION_MAJOR, EBB_VERSION_MINOR, EBB_VERSION_PATCH);
+        return 0;
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            complain_as(commands[i].name);
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    complain("no command '%s' (ebb --help lists the %d there are)", argv[1], (int)COMMANDS);
+    return EXIT_BAD_INPUT;
+}

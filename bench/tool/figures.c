@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * figures.c - one pass over the events.
+ *
+ * Each object remembers its step and how many steps of that kind had ended when it was born; so
+ * when it ends it is known whether its step is still open, and if not, how many steps came after.
+ */
+#include "figures.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "complain.h"
+
+#define NO_STEP UINT32_MAX
+
+struct object {
+    uint64_t bytes;
+    uint32_t step;  /* NO_STEP: born outside */
+    uint32_t ended; /* steps of its kind that had ended */
+};
+
+struct open_step {
+    uint32_t step, depth;
+};
+
+struct pass {
+    struct figures *figures;
+    const struct places *places;
+    struct object *object;
+    uint64_t *live;   /* by step: bytes of its own that are alive; */
+    bool *open;       /* by step */
+    uint32_t *ended;  /* by kind */
+    struct open_step *thread;
+    uint32_t current; /* thread */
+    size_t objects;
+};
+
+static void add(struct amount *amount, uint64_t bytes) {
+    amount->blocks++;
+    amount->bytes += bytes;
+}
+
+static void bear(struct pass *pass, uint64_t bytes, bool counts) {
+    struct figures *figures = pass->figures;
+    uint32_t step = counts && pass->thread[pass->current].depth
+                        ? pass->thread[pass->current].step : NO_STEP;
+    size_t number = pass->objects++;
+    pass->object[number] = (struct object){.bytes = bytes, .step = step};
+    if (step == NO_STEP) {
+        if (counts)
+            add(&figures->outside, bytes);
+        return;
+    }
+    struct step_figures *own = &figures->step[step];
+    pass->object[number].ended = pass->ended[own->kind];
+    add(&own->born, bytes);
+    add(&figures->kind[own->kind].born, bytes);
+    add(&figures->place[pass->places->of[number]].born, bytes);
+    pass->live[step] += bytes;
+    if (pass->live[step] > own->peak)
+        own->peak = pass->live[step];
+}
+
+/* The part of a fate that an object's end belongs to. */
+static struct amount *part_of(struct fate *fate, bool open, uint32_t after) {
+    if (open)
+        return &fate->died;
+    return after <= 2 ? &fate->next : &fate->later;
+}
+
+static void bury(struct pass *pass, size_t number) {
+    const struct object *object = &pass->object[number];
+    struct figures *figures = pass->figures;
+    if (object->step == NO_STEP)
+        return;
+    uint8_t kind = figures->step[object->step].kind;
+    bool open = pass->open[object->step];
+    uint32_t after = pass->ended[kind] - object->ended;
+    add(part_of(&figures->kind[kind], open, after), object->bytes);
+    add(part_of(&figures->place[pass->places->of[number]], open, after), object->bytes);
+    pass->live[object->step] -= object->bytes;
+    if (!open)
+        return;
+    figures->step[object->step].survived.blocks--; /* counts down from what was born */
+    figures->step[object->step].survived.bytes -= object->bytes;
+}
+
+static void begin(struct pass *pass, uint8_t kind) {
+    struct open_step *open = &pass->thread[pass->current];
+    if (open->depth++)
+        return;
+    open->step = (uint32_t)pass->figures->step_count++;
+    pass->figures->step[open->step].kind = kind;
+    pass->open[open->step] = true;
+}
+
+static void end(struct pass *pass) {
+    struct open_step *open = &pass->thread[pass->current];
+    if (--open->depth)
+        return;
+    struct step_figures *step = &pass->figures->step[open->step];
+    step->survived.blocks += step->born.blocks;
+    step->survived.bytes += step->born.bytes;
+    pass->open[open->step] = false;
+    pass->ended[step->kind]++;
+}
+
+static void take(struct pass *pass, const struct trace_event *event) {
+    switch (event->op) {
+    case TRACE_PREEXISTING: bear(pass, event->value, false); break;
+    case TRACE_REALLOC:
+        bury(pass, event->index);
+        bear(pass, event->value, true);
+        break;
+    case TRACE_FREE: bury(pass, event->index); break;
+    case TRACE_THREAD: pass->current = event->index; break;
+    case TRACE_BEGIN: begin(pass, event->name); break;
+    case TRACE_END: end(pass); break;
+    case TRACE_PHASE: break;
+    default: bear(pass, event->value, true); break;
+    }
+}
+
+static struct amount rest_of(const struct fate *fate) {
+    return (struct amount){
+        fate->born.blocks - fate->died.blocks - fate->next.blocks - fate->later.blocks,
+        fate->born.bytes - fate->died.bytes - fate->next.bytes - fate->later.bytes};
+}
+
+static void add_fate(struct fate *to, const struct fate *from) {
+    const struct amount *part = &from->born;
+    struct amount *sum = &to->born;
+    for (size_t i = 0; i < sizeof *to / sizeof *sum; i++) {
+        sum[i].blocks += part[i].blocks;
+        sum[i].bytes += part[i].bytes;
+    }
+}
+
+static void sum_up(struct figures *figures, const struct ebb_trace *trace) {
+    uint64_t most = 0;
+    figures->main_kind = -1;
+    for (uint32_t i = 0; i < trace->kinds.count; i++) {
+        figures->kind[i].never = rest_of(&figures->kind[i]);
+        add_fate(&figures->all, &figures->kind[i]);
+    }
+    for (int i = 0; i < PLACES_MAX; i++)
+        figures->place[i].never = rest_of(&figures->place[i]);
+    for (size_t i = 0; i < figures->step_count; i++) {
+        uint8_t kind = figures->step[i].kind;
+        if (figures->main_kind < 0 || figures->kind[kind].born.bytes > most) {
+            figures->main_kind = kind;
+            most = figures->kind[kind].born.bytes;
+        }
+    }
+}
+
+static size_t count_begins(const struct ebb_trace *trace) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < trace->event_count; i++)
+        count += trace->events[i].op == TRACE_BEGIN;
+    return count;
+}
+
+bool figures_make(struct figures *figures, const struct ebb_trace *trace,
+                  const struct places *places) {
+    size_t begins = count_begins(trace);
+    struct pass pass = {.figures = figures, .places = places};
+    *figures = (struct figures){0};
+    figures->step = calloc(begins + 1, sizeof *figures->step);
+    figures->kind = calloc(TRACE_NAMES_MAX, sizeof *figures->kind);
+    figures->place = calloc(PLACES_MAX, sizeof *figures->place);
+    pass.object = calloc(trace->totals.objects + 1, sizeof *pass.object);
+    pass.live = calloc(begins + 1, sizeof *pass.live);
+    pass.open = calloc(begins + 1, sizeof *pass.open);
+    pass.ended = calloc(TRACE_NAMES_MAX, sizeof *pass.ended);
+    pass.thread = calloc(TRACE_THREADS_MAX, sizeof *pass.thread);
+    bool good = figures->step && figures->kind && figures->place && pass.object && pass.live &&
+                pass.open && pass.ended && pass.thread;
+    for (uint32_t i = 0; good && i < trace->event_count; i++)
+        take(&pass, &trace->events[i]);
+    if (good)
+        sum_up(figures, trace);
+    free(pass.object);
+    free(pass.live);
+    free(pass.open);
+    free(pass.ended);
+    free(pass.thread);
+    if (good)
+        return true;
+    figures_free(figures);
+    return complain("out of memory: %" PRIu64 " objects", trace->totals.objects);
+}
+
+void figures_free(struct figures *figures) {
+    free(figures->step);
+    free(figures->kind);
+    free(figures->place);
+    *figures = (struct figures){0};
+}
+
+size_t figures_worst(const struct figures *figures, uint16_t *place, size_t count) {
+    size_t found = 0;
+    for (uint32_t i = 0; i < PLACES_MAX; i++) {
+        uint64_t bytes = fate_survived(&figures->place[i]).bytes;
+        if (fate_survived(&figures->place[i]).blocks == 0)
+            continue;
+        size_t at = found < count ? found++ : count;
+        for (; at > 0 && fate_survived(&figures->place[place[at - 1]]).bytes < bytes; at--)
+            if (at < count)
+                place[at] = place[at - 1];
+        if (at < count)
+            place[at] = (uint16_t)i;
+    }
+    return found;
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * launch.c - the command gets the recorder preloaded; ticks and progress are this side's work.
+ *
+ * A tick is the number that the spool's counter had at that time, so it costs the recorded program
+ * nothing. Interrupts from the keyboard reach the command, which decides; the tool goes on, since
+ * what was recorded until then is to become a trace.
+ */
+#include "launch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "complain.h"
+#include "place.h"
+#include "spool.h"
+
+enum { WATCHED_MAX = 256, LOOK_MS = 100, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+struct watched {
+    char name[NAME_MAX + 1];
+    const struct spool_head *head;
+    int ticks; /* file, or -1 */
+};
+
+struct watch {
+    const struct launch *launch;
+    struct watched spool[WATCHED_MAX];
+    int count;
+    struct timespec begun, looked;
+    bool terminal;
+};
+
+/* ---- the command */
+
+static void set_path(const char *name, const char *first) {
+    const char *before = getenv(name);
+    char *value = NULL;
+    if (before && *before && asprintf(&value, "%s:%s", first, before) > 0)
+        setenv(name, value, 1);
+    else
+        setenv(name, first, 1);
+    free(value);
+}
+
+static void set_function(const char *name, bool within, const char *python) {
+    char folder[PLACE_MAX];
+    snprintf(folder, sizeof folder, "%s", python);
+    if (strchr(name, '.')) {
+        *strrchr(folder, '/') = '\0';
+        set_path("PYTHONPATH", folder);
+        setenv(within ? "EBB_RECORD_PYTHON_WITHIN" : "EBB_RECORD_PYTHON_FUNCTION", name, 1);
+    } else {
+        setenv("EBB_RECORD_FUNCTION", name, 1);
+    }
+}
+
+_Noreturn static void become(const struct launch *launch, const char *recorder,
+                             const char *python) {
+    char limit[32];
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
+    set_path("LD_PRELOAD", recorder);
+    setenv("EBB_RECORD_SPOOL", launch->folder, 1);
+    snprintf(limit, sizeof limit, "%llu", (unsigned long long)launch->limit);
+    if (launch->limit)
+        setenv("EBB_RECORD_LIMIT", limit, 1);
+    if (launch->function)
+        set_function(launch->function, launch->within, python);
+    execvp(launch->command[0], launch->command);
+    int reason = errno;
+    complain("%s: %s", launch->command[0], strerror(reason));
+    _exit(reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+}
+
+/* ---- its spools */
+
+static bool is_spool(const char *name) {
+    return name[0] >= '0' && name[0] <= '9' && !strstr(name, ".ticks");
+}
+
+static const struct spool_head *map_head(const char *path) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    struct spool_head *head = NULL;
+    if (file >= 0 && lseek(file, 0, SEEK_END) >= (off_t)SPOOL_HEAD)
+        head = mmap(NULL, SPOOL_HEAD, PROT_READ, MAP_SHARED, file, 0);
+    if (file >= 0)
+        close(file);
+    return head == MAP_FAILED ? NULL : head;
+}
+
+static void watch_spool(struct watch *watch, const char *name) {
+    char path[PLACE_MAX + NAME_MAX + 16];
+    for (int i = 0; i < watch->count; i++)
+        if (strcmp(watch->spool[i].name, name) == 0)
+            return;
+    if (watch->count == WATCHED_MAX)
+        return;
+    struct watched *spool = &watch->spool[watch->count];
+    snprintf(path, sizeof path, "%s/%s", watch->launch->folder, name);
+    spool->head = map_head(path);
+    if (!spool->head)
+        return; /* just being made: next time */
+    snprintf(spool->name, sizeof spool->name, "%s", name);
+    spool->ticks = -1;
+    strcat(path, ".ticks");
+    if (watch->launch->every_ms)
+        spool->ticks = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    watch->count++;
+}
+
+static void find_spools(struct watch *watch) {
+    DIR *folder = opendir(watch->launch->folder);
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder)))
+        if (is_spool(entry->d_name))
+            watch_spool(watch, entry->d_name);
+    if (folder)
+        closedir(folder);
+}
+
+static void tick(struct watch *watch) {
+    for (int i = 0; i < watch->count; i++) {
+        uint32_t now = (uint32_t)watch->spool[i].head->sequence;
+        if (watch->spool[i].ticks >= 0 &&
+            write(watch->spool[i].ticks, &now, sizeof now) != sizeof now) {
+            close(watch->spool[i].ticks); /* a full disk: what was ticked so far stays */
+            watch->spool[i].ticks = -1;
+        }
+    }
+}
+
+static double seconds_since(const struct timespec *then) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+}
+
+static void show_progress(const struct watch *watch) {
+    uint64_t events = 0, chunks = 0;
+    uint32_t stopped = 0;
+    for (int i = 0; i < watch->count; i++) {
+        events += watch->spool[i].head->sequence;
+        chunks += watch->spool[i].head->chunks;
+        stopped |= watch->spool[i].head->stopped;
+    }
+    fprintf(stderr, "\r\033[Kebb record: %llu events, %.1f MiB, %.0f s%s",
+            (unsigned long long)events, (double)(chunks * SPOOL_CHUNK) / (1 << 20),
+            seconds_since(&watch->begun), stopped ? "; it has stopped, the command goes on" : "");
+}
+
+static void look(struct watch *watch) {
+    find_spools(watch);
+    if (watch->launch->every_ms)
+        tick(watch);
+    if (watch->terminal && seconds_since(&watch->looked) >= LOOK_MS / 1000.0) {
+        show_progress(watch);
+        clock_gettime(CLOCK_MONOTONIC, &watch->looked);
+    }
+}
+
+static void end_watch(struct watch *watch) {
+    if (watch->terminal)
+        fputs("\r\033[K", stderr);
+    for (int i = 0; i < watch->count; i++) {
+        munmap((void *)(uintptr_t)watch->spool[i].head, SPOOL_HEAD);
+        if (watch->spool[i].ticks >= 0)
+            close(watch->spool[i].ticks);
+    }
+}
+
+/* ---- both */
+
+static int wait_for(pid_t child, struct watch *watch, const sigset_t *child_signal) {
+    long ms = watch->launch->every_ms && watch->launch->every_ms < LOOK_MS
+                  ? watch->launch->every_ms : LOOK_MS;
+    struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+    if (watch->launch->every_ms > LOOK_MS)
+        pause = (struct timespec){watch->launch->every_ms / 1000,
+                                  watch->launch->every_ms % 1000 * 1000000};
+    int status = 0;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        sigtimedwait(child_signal, NULL, &pause);
+        look(watch);
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+bool launch_run(const struct launch *launch, int *code) {
+    char recorder[PLACE_MAX], python[PLACE_MAX] = "";
+    struct watch *watch = calloc(1, sizeof *watch);
+    sigset_t child_signal;
+    if (!watch)
+        return complain("out of memory");
+    watch->launch = launch;
+    watch->terminal = isatty(STDERR_FILENO) == 1;
+    clock_gettime(CLOCK_MONOTONIC, &watch->begun);
+    bool found = place_find(PLACE_RECORDER, recorder) &&
+                 (!launch->function || place_find(PLACE_PYTHON, python));
+    sigemptyset(&child_signal);
+    sigaddset(&child_signal, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child_signal, NULL);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGQUIT, SIG_IGN);
+    pid_t child = found ? fork() : -1;
+    if (child == 0)
+        become(launch, recorder, python);
+    if (child > 0)
+        *code = wait_for(child, watch, &child_signal);
+    else if (found)
+        complain("no process can be started: %s", strerror(errno));
+    end_watch(watch);
+    free(watch);
+    return child > 0;
+}

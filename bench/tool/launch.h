@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* launch.h - runs a command under the recorder and watches over its spools. */
+#ifndef EBB_BENCH_TOOL_LAUNCH_H
+#define EBB_BENCH_TOOL_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct launch {
+    char **command;       /* ended by NULL */
+    const char *folder;   /* for spools; absolute */
+    const char *function; /* NULL: none. With a dot: of Python */
+    bool within;          /* the calls are regions, not what lies between them */
+    uint64_t limit;       /* bytes of a spool; 0: the recorder's own */
+    long every_ms;        /* 0: no ticks */
+};
+
+/*
+ * Runs it to its end. *code: its exit code, 128 + N for signal N, 126 or 127 where it could not be
+ * started. Sequence numbers of ticks are written to SPOOL.ticks. False after a message: nothing
+ * was started.
+ */
+bool launch_run(const struct launch *launch, int *code);
+
+#endif

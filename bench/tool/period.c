@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * period.c - see period.h.
+ *
+ *     1  every allocation has a sort: thread, operation, size, place. The distances between two of
+ *        a sort have a median, and a spread: half of what lies between their first and last tenth
+ *     2  of the sorts that come often and evenly some are candidates: for each number of
+ *        occurrences, those that are most even
+ *     3  for each candidate: which share of what is born between its first and last occurrence dies
+ *        before the next one? One pass over the blocks
+ *     4  the best share, less a little, is what a shorter period must reach: the shortest one that
+ *        does is the period of the program
+ *     5  of the sorts with this period, wherever in it they lie, the one with the best share wins
+ *
+ * Very even sorts are tried first, and less even ones only where those find nothing that is worth
+ * it. Linear in the events for each candidate, and there are at most CANDIDATES of them twice.
+ */
+#include "period.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "complain.h"
+
+enum { CANDIDATES = 96, PER_COUNT = 4, REACH_LEAST = 10 }; /* a tenth of the events */
+
+static const double GIVEN_AWAY = 0.04, WORTH_IT = 0.3, BURSTS = 3, EVEN[] = {0.05, 0.15, 0.4, 1.0};
+
+struct sort {
+    uint64_t key, bytes;
+    uint32_t thread, count, filled;
+    size_t at; /* its first place in search.at */
+    double median, spread; /* of the distances, in events; spread relative to the median */
+    uint16_t place;
+    uint8_t op;
+};
+
+struct life {
+    uint32_t birth, death; /* events; death UINT32_MAX: never */
+    uint32_t bytes;        /* cut at 4 GiB */
+};
+
+struct search {
+    const struct ebb_trace *trace;
+    const struct places *places;
+    struct sort *sort;
+    size_t sorts, mask;
+    struct life *life;
+    size_t lives;
+    uint32_t *at;   /* events of all sorts, those of each together and in order */
+    uint32_t *next; /* by event: how many anchors there were until then */
+};
+
+/* ---- sorts */
+
+static uint64_t mix(uint64_t value) {
+    value *= UINT64_C(0x9e3779b97f4a7c15);
+    return value ^ value >> 29;
+}
+
+static bool grow(struct search *search) {
+    size_t mask = 2 * search->mask + 1;
+    struct sort *larger = calloc(mask + 1, sizeof *larger);
+    if (!larger)
+        return false;
+    for (size_t i = 0; search->sort && i <= search->mask; i++) {
+        if (!search->sort[i].count)
+            continue;
+        size_t at = search->sort[i].key & mask;
+        while (larger[at].count)
+            at = (at + 1) & mask;
+        larger[at] = search->sort[i];
+    }
+    free(search->sort);
+    search->sort = larger;
+    search->mask = mask;
+    return true;
+}
+
+static uint64_t key_of(uint32_t thread, const struct trace_event *event, uint16_t place) {
+    return mix(mix(mix(thread) + event->value) + ((uint64_t)place << 8 | event->op)) | 1;
+}
+
+/* The slot of a sort, which may be empty. */
+static struct sort *slot_of(const struct search *search, uint64_t key) {
+    size_t at = key & search->mask;
+    while (search->sort[at].count && search->sort[at].key != key)
+        at = (at + 1) & search->mask;
+    return &search->sort[at];
+}
+
+static bool count_sort(struct search *search, uint32_t thread, const struct trace_event *event,
+                       uint16_t place) {
+    if (search->sorts > search->mask / 2 && !grow(search))
+        return false;
+    uint64_t key = key_of(thread, event, place);
+    struct sort *sort = slot_of(search, key);
+    if (sort->count++)
+        return true;
+    *sort = (struct sort){.key = key, .bytes = event->value, .thread = thread, .count = 1,
+                          .place = place, .op = event->op};
+    search->sorts++;
+    return true;
+}
+
+static bool is_born(uint8_t op) {
+    return op <= TRACE_REALLOC;
+}
+
+/* Lives of all blocks, and all sorts, in one pass. */
+static bool look(struct search *search) {
+    const struct ebb_trace *trace = search->trace;
+    uint32_t thread = 0;
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        const struct trace_event *event = &trace->events[i];
+        if (event->op == TRACE_THREAD)
+            thread = event->index;
+        if (event->op == TRACE_FREE || event->op == TRACE_REALLOC)
+            search->life[event->index].death = i;
+        if (!is_born(event->op))
+            continue;
+        size_t number = search->lives++;
+        search->life[number] = (struct life){
+            i, UINT32_MAX, event->value < UINT32_MAX ? (uint32_t)event->value : UINT32_MAX};
+        if (event->op != TRACE_PREEXISTING &&
+            !count_sort(search, thread, event, search->places->of[number]))
+            return false;
+    }
+    return true;
+}
+
+/* Fills search.at. */
+static void note_places(struct search *search) {
+    const struct ebb_trace *trace = search->trace;
+    size_t used = 0, number = 0;
+    uint32_t thread = 0;
+    for (size_t i = 0; i <= search->mask; i++) {
+        search->sort[i].at = used;
+        used += search->sort[i].count;
+    }
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        const struct trace_event *event = &trace->events[i];
+        if (event->op == TRACE_THREAD)
+            thread = event->index;
+        if (!is_born(event->op))
+            continue;
+        uint16_t place = search->places->of[number++];
+        if (event->op == TRACE_PREEXISTING)
+            continue;
+        struct sort *sort = slot_of(search, key_of(thread, event, place));
+        search->at[sort->at + sort->filled++] = i;
+    }
+}
+
+/* ---- candidates */
+
+static int by_size(const void *a, const void *b) {
+    uint32_t one = *(const uint32_t *)a, two = *(const uint32_t *)b;
+    return one < two ? -1 : one > two;
+}
+
+static uint32_t reach_of(const struct search *search, const struct sort *sort) {
+    return search->at[sort->at + sort->count - 1] - search->at[sort->at];
+}
+
+/* `distances` has room for all of them. */
+static void measure_sort(const struct search *search, struct sort *sort, uint32_t *distances) {
+    const uint32_t *at = &search->at[sort->at];
+    uint32_t count = sort->count - 1;
+    for (uint32_t i = 0; i < count; i++)
+        distances[i] = at[i + 1] - at[i];
+    qsort(distances, count, sizeof *distances, by_size);
+    sort->median = distances[count / 2];
+    sort->spread = (distances[count - 1 - count / 10] - distances[count / 10]) / 2.0 /
+                   sort->median;
+    double mean = (double)reach_of(search, sort) / count;
+    if (mean > BURSTS * sort->median) /* close together now and then, and far apart otherwise */
+        sort->spread += mean / sort->median;
+}
+
+static int by_count_and_spread(const void *a, const void *b) {
+    const struct sort *one = *(const struct sort *const *)a, *two = *(const struct sort *const *)b;
+    if (one->count != two->count)
+        return one->count < two->count ? -1 : 1;
+    return one->spread < two->spread ? -1 : one->spread > two->spread;
+}
+
+/* All sorts that may be anchors, by count; *count of them. To be freed. NULL: no memory. */
+static const struct sort **list_sorts(struct search *search, size_t *count) {
+    const struct sort **list = malloc((search->sorts + 1) * sizeof *list);
+    uint32_t *distances = malloc((search->lives + 1) * sizeof *distances);
+    *count = 0;
+    for (size_t i = 0; list && distances && i <= search->mask; i++) {
+        struct sort *sort = &search->sort[i];
+        if (sort->count < PERIOD_LEAST ||
+            reach_of(search, sort) < search->trace->event_count / REACH_LEAST)
+            continue;
+        measure_sort(search, sort, distances);
+        list[(*count)++] = sort;
+    }
+    if (list && distances)
+        qsort(list, *count, sizeof *list, by_count_and_spread);
+    free(distances);
+    if (distances)
+        return list;
+    free(list);
+    return NULL;
+}
+
+/* Those of the list that are even enough, at its beginning; how many. Their order stays. */
+static size_t take_even(const struct sort **list, size_t count, const struct sort **even,
+                        double most) {
+    size_t taken = 0;
+    for (size_t i = 0; i < count; i++)
+        if (list[i]->spread <= most)
+            even[taken++] = list[i];
+    return taken;
+}
+
+/* ---- how good */
+
+struct share {
+    double bytes, blocks; /* that die before the next anchor */
+    double alive;         /* bytes alive at an anchor, on average, over those alive at any time */
+};
+
+/* Fills `next`: how many anchors lie at or before each event. */
+static void lay_anchors(const struct search *search, const struct sort *sort) {
+    const uint32_t *at = &search->at[sort->at];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < search->trace->event_count; i++) {
+        count += count < sort->count && at[count] == i;
+        search->next[i] = count;
+    }
+}
+
+/* At anchors in the middle of a step as much is alive as at any time; where a step ends, much
+ * less. What lives through most steps is not looked at: it would outlive any step. */
+static struct share measure(const struct search *search, const struct sort *sort) {
+    double born = 0, died = 0, blocks = 0, died_blocks = 0, crossing = 0, living = 0;
+    lay_anchors(search, sort);
+    for (size_t i = 0; i < search->lives; i++) {
+        const struct life *life = &search->life[i];
+        uint32_t step = search->next[life->birth];
+        if (step == 0 || step >= sort->count || life->death == UINT32_MAX)
+            continue;
+        uint32_t crossed = search->next[life->death] - step;
+        if (2 * crossed > sort->count)
+            continue;
+        born += life->bytes;
+        blocks++;
+        died += crossed ? 0 : life->bytes;
+        died_blocks += crossed == 0;
+        crossing += (double)life->bytes * crossed;
+        living += (double)life->bytes * (life->death - life->birth);
+    }
+    double anchors = sort->count - 1, events = reach_of(search, sort);
+    return (struct share){born > 0 ? died / born : 0, blocks > 0 ? died_blocks / blocks : 0,
+                          living > 0 ? crossing / anchors / (living / events) : 1};
+}
+
+static double worth(struct share share) {
+    return share.alive < 1 ? (share.bytes + share.blocks) / 2 * (1 - share.alive) : 0;
+}
+
+struct candidate {
+    const struct sort *sort;
+    struct share share;
+};
+
+/* A few of each count, at most CANDIDATES; of more counts those are taken that most sorts have. */
+static int pick(const struct sort **list, size_t count, struct candidate *picked, uint32_t least) {
+    int taken = 0;
+    for (size_t i = 0; i < count && taken < CANDIDATES;) {
+        size_t same = i;
+        while (same < count && list[same]->count == list[i]->count)
+            same++;
+        if (same - i >= least)
+            for (size_t j = i; j < same && j < i + PER_COUNT && taken < CANDIDATES; j++)
+                picked[taken++].sort = list[j];
+        i = same;
+    }
+    return taken;
+}
+
+/* Those whose count is that of `like`, give or take a fiftieth, spread over all there are. */
+static int pick_like(const struct sort **list, size_t count, uint32_t like,
+                     struct candidate *picked) {
+    size_t first = 0, last = 0;
+    int taken = 0;
+    while (first < count && list[first]->count < like - like / 50)
+        first++;
+    for (last = first; last < count && list[last]->count <= like + like / 50;)
+        last++;
+    size_t stride = (last - first) / CANDIDATES + 1;
+    for (size_t i = first; i < last && taken < CANDIDATES; i += stride)
+        picked[taken++].sort = list[i];
+    return taken;
+}
+
+static double measure_all(const struct search *search, struct candidate *picked, int count) {
+    double best = 0;
+    for (int i = 0; i < count; i++) {
+        picked[i].share = measure(search, picked[i].sort);
+        best = fmax(best, worth(picked[i].share));
+    }
+    return best;
+}
+
+/* The candidate with most steps among those that are nearly as good as the best. */
+static const struct candidate *shortest(const struct candidate *picked, int count, double best) {
+    const struct candidate *found = NULL;
+    for (int i = 0; i < count; i++)
+        if (worth(picked[i].share) >= best - GIVEN_AWAY &&
+            (!found || picked[i].sort->count > found->sort->count))
+            found = &picked[i];
+    return found;
+}
+
+static const struct candidate *choose(const struct search *search, const struct sort **list,
+                                      size_t count, struct candidate *picked) {
+    uint32_t least = 1;
+    int taken = pick(list, count, picked, least);
+    while (taken == CANDIDATES && least < 1000) /* too many counts: the popular ones */
+        taken = pick(list, count, picked, least *= 2);
+    if (taken == 0)
+        taken = pick(list, count, picked, least / 2);
+    const struct candidate *period =
+        shortest(picked, taken, measure_all(search, picked, taken));
+    if (!period)
+        return NULL;
+    taken = pick_like(list, count, period->sort->count, picked);
+    double best = measure_all(search, picked, taken);
+    for (int i = 0; i < taken; i++)
+        if (worth(picked[i].share) >= best)
+            return &picked[i];
+    return NULL;
+}
+
+/* ---- the answer */
+
+static bool answer(const struct search *search, const struct candidate *chosen,
+                   struct anchor *best) {
+    const struct sort *sort = chosen->sort;
+    const uint32_t *at = &search->at[sort->at];
+    uint32_t first = 0; /* what came by chance, long before the others, is no step */
+    for (uint32_t i = 0; i + PERIOD_LEAST < sort->count && i < sort->count / 2; i++)
+        if (at[i + 1] - at[i] > 4 * sort->median)
+            first = i + 1;
+    best->count = sort->count - first;
+    best->at = calloc(best->count, sizeof *best->at);
+    if (!best->at)
+        return false;
+    memcpy(best->at, at + first, best->count * sizeof *best->at);
+    best->thread = sort->thread;
+    best->bytes = sort->bytes;
+    best->place = sort->place;
+    best->op = sort->op;
+    best->events = sort->median;
+    best->spread = sort->spread;
+    best->died = chosen->share.bytes;
+    best->died_blocks = chosen->share.blocks;
+    return true;
+}
+
+/* The even ones first. The last that is found counts where none is worth it. */
+static bool find_best(struct search *search, const struct sort **list, size_t count,
+                      struct anchor *best) {
+    struct candidate picked[CANDIDATES];
+    const struct sort **even = malloc((count + 1) * sizeof *even);
+    const struct candidate *chosen = NULL;
+    if (!even)
+        return false;
+    for (size_t i = 0; i < sizeof EVEN / sizeof *EVEN; i++) {
+        size_t taken = take_even(list, count, even, EVEN[i]);
+        chosen = taken ? choose(search, even, taken, picked) : NULL;
+        if (chosen && worth(chosen->share) >= WORTH_IT)
+            break;
+    }
+    free(even);
+    return !chosen || answer(search, chosen, best);
+}
+
+bool period_find(struct anchor *best, const struct ebb_trace *trace, const struct places *places) {
+    struct search search = {.trace = trace, .places = places, .mask = 511};
+    const struct sort **list = NULL;
+    size_t count = 0;
+    *best = (struct anchor){0};
+    search.life = calloc(trace->totals.objects + 1, sizeof *search.life);
+    search.at = calloc(trace->totals.objects + 1, sizeof *search.at);
+    search.next = calloc((size_t)trace->event_count + 1, sizeof *search.next);
+    bool good = search.life && search.at && search.next && grow(&search) && look(&search);
+    if (good) {
+        note_places(&search);
+        list = list_sorts(&search, &count);
+        good = list && find_best(&search, list, count, best);
+    }
+    free(list);
+    free(search.sort);
+    free(search.life);
+    free(search.at);
+    free(search.next);
+    return good || complain("out of memory: %" PRIu32 " events", trace->event_count);
+}
+
+void period_free(struct anchor *anchor) {
+    free(anchor->at);
+    *anchor = (struct anchor){0};
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * record.c - ebb record: runs a command, makes a trace of what its process noted.
+ *
+ * Each program that starts has a spool of its own, in a folder beside the trace; the trace is made
+ * of the one that noted most. The folder goes when the trace is there, and stays when it is not.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "complain.h"
+#include "launch.h"
+#include "place.h"
+#include "render.h"
+
+struct wish {
+    const char *output, *recover;
+    struct launch launch;
+    struct render render;
+    bool keep, quiet, help;
+};
+
+static const char help_text[] =
+    "usage: ebb record [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+    "       ebb record --recover SPOOL -o FILE\n\n"
+    "Runs COMMAND and writes a trace of its allocations, with its steps.\n\n"
+    "  -o, --output FILE    the trace (COMMAND.trace.gz)\n"
+    "  --every MS           a region every MS milliseconds, where the program has no steps\n"
+    "  --function NAME      a region from each call of NAME to the next: a function that a shared\n"
+    "                       library exports, or Python's module.function or module.Class.method\n"
+    "  --within NAME        each call of a Python function is a region\n"
+    "  --limit BYTES        of the spool (1G; K, M and G may follow): then recording stops\n"
+    "  --sites              also write FILE.sites.gz: which place asked for which block\n"
+    "  --tensor             only the storage of PyTorch's tensors\n"
+    "  --recover SPOOL      make the trace of what a killed recording left\n"
+    "  --keep               keep the spool\n"
+    "  -q, --quiet          no summary\n"
+    "  --help               this text\n\n"
+    "The exit code is that of COMMAND; 125 if there is no trace.\n";
+
+/* ---- options */
+
+/* "64M"; false for anything that is no number of bytes above 0. */
+static bool take_bytes(const char *text, uint64_t *bytes) {
+    static const char units[] = "KMG";
+    char *end = NULL;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (errno || end == text || text[0] == '-' || number == 0 || (*end && !unit) ||
+        (unit && end[1]) || number > UINT64_MAX >> shift)
+        return complain("--limit: '%s' is no number of bytes", text);
+    *bytes = (uint64_t)number << shift;
+    return true;
+}
+
+static bool take_ms(const char *text, long *ms) {
+    char *end = NULL;
+    errno = 0;
+    *ms = strtol(text, &end, 10);
+    if (errno || end == text || *end || *ms < 1 || *ms > 3600000)
+        return complain("--every: '%s' is no number of milliseconds from 1 to 3600000", text);
+    return true;
+}
+
+static bool take_option(struct wish *wish, int option, const char *value) {
+    switch (option) {
+    case 'o': wish->output = value; return true;
+    case 'e': return take_ms(value, &wish->launch.every_ms);
+    case 'f': wish->launch.function = value; return true;
+    case 'w':
+        wish->launch.function = value;
+        wish->launch.within = true;
+        return strchr(value, '.') || complain("--within: '%s' is no module.function", value);
+    case 'l': return take_bytes(value, &wish->launch.limit);
+    case 's': wish->render.sites = true; return true;
+    case 't': wish->render.tensor = true; return true;
+    case 'r': wish->recover = value; return true;
+    case 'k': wish->keep = true; return true;
+    case 'q': wish->quiet = true; return true;
+    case 'h': wish->help = true; return true;
+    default: return false; /* getopt has said why */
+    }
+}
+
+static bool check(const struct wish *wish) {
+    if (wish->help)
+        return true;
+    if (wish->recover && (wish->launch.command[0] || !wish->output))
+        return complain("--recover wants -o FILE and no command");
+    if (!wish->recover && !wish->launch.command[0])
+        return complain("no command (ebb record --help tells more)");
+    if (wish->launch.every_ms && wish->launch.function)
+        return complain("--every excludes --function and --within");
+    if (wish->launch.limit && wish->launch.limit < SPOOL_HEAD + SPOOL_CHUNK)
+        return complain("--limit: %" PRIu64 " bytes are too few, the least is %" PRIu64,
+                        wish->launch.limit, SPOOL_HEAD + SPOOL_CHUNK);
+    return true;
+}
+
+static bool parse(struct wish *wish, int argc, char **argv) {
+    static const struct option known[] = {
+        {"output", 1, NULL, 'o'}, {"every", 1, NULL, 'e'},   {"function", 1, NULL, 'f'},
+        {"limit", 1, NULL, 'l'},  {"sites", 0, NULL, 's'},   {"tensor", 0, NULL, 't'},
+        {"recover", 1, NULL, 'r'}, {"keep", 0, NULL, 'k'},   {"quiet", 0, NULL, 'q'},
+        {"help", 0, NULL, 'h'},   {"within", 1, NULL, 'w'},
+        {NULL, 0, NULL, 0}};
+    for (int option; (option = getopt_long(argc, argv, "+o:q", known, NULL)) != -1;)
+        if (!take_option(wish, option, optarg))
+            return false;
+    wish->launch.command = argv + optind;
+    return check(wish);
+}
+
+/* ---- the output */
+
+static bool name_output(struct wish *wish, char *path) {
+    if (wish->output) {
+        if (snprintf(path, PLACE_MAX, "%s", wish->output) >= PLACE_MAX)
+            return complain("%s: too long a name", wish->output);
+        return true;
+    }
+    const char *slash = strrchr(wish->launch.command[0], '/');
+    const char *name = slash ? slash + 1 : wish->launch.command[0];
+    return snprintf(path, PLACE_MAX, "%s.trace.gz", name) < PLACE_MAX ||
+           complain("%s: too long a name", name);
+}
+
+/* The folder for spools, beside the trace: absolute, since the command may go elsewhere. */
+static bool make_folder(const char *output, char *folder) {
+    char beside[PLACE_MAX + 32], whole[PATH_MAX];
+    snprintf(beside, sizeof beside, "%s.spool-XXXXXX", output);
+    if (!mkdtemp(beside))
+        return complain("%s: %s", output, strerror(errno));
+    if (!realpath(beside, whole))
+        return complain("%s: %s", beside, strerror(errno));
+    snprintf(folder, PLACE_MAX, "%s", whole);
+    return true;
+}
+
+static void join_command(char **command, char *text, size_t room) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (; *command && used < room; command++)
+        used += (size_t)snprintf(text + used, room - used, "%s%s", used ? " " : "", *command);
+}
+
+/* ---- spools */
+
+static void remove_folder(const char *path) {
+    char file[PLACE_MAX + NAME_MAX + 2];
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        if (entry->d_name[0] != '.')
+            unlink(file);
+    }
+    if (folder)
+        closedir(folder);
+    rmdir(path);
+}
+
+/* The heaviest spool of a folder, and the number of others. */
+static bool find_heaviest(const char *place, char *path, int *others) {
+    char file[PLACE_MAX + NAME_MAX + 2];
+    uint64_t most = 0;
+    DIR *folder = opendir(place);
+    struct dirent *entry;
+    *others = -1;
+    while (folder && (entry = readdir(folder))) {
+        snprintf(file, sizeof file, "%s/%s", place, entry->d_name);
+        uint64_t weight = spool_file_weight(file);
+        *others += weight > 0;
+        if (weight > most && snprintf(path, PLACE_MAX, "%s", file) < PLACE_MAX)
+            most = weight;
+    }
+    if (folder)
+        closedir(folder);
+    return most > 0;
+}
+
+/* The same, or the file itself that `place` is. False after a message. */
+static bool choose_spool(const char *place, char *path, int *others) {
+    struct stat status;
+    *others = 0;
+    if (stat(place, &status) != 0)
+        return complain("%s: %s", place, strerror(errno));
+    if (!S_ISDIR(status.st_mode))
+        return snprintf(path, PLACE_MAX, "%s", place) < PLACE_MAX;
+    return find_heaviest(place, path, others) ||
+           complain("nothing was recorded: the command is static or setuid, ended before it began, "
+                    "or there was no room at %s", place);
+}
+
+static uint32_t *read_ticks(const char *spool, size_t *count) {
+    char path[PLACE_MAX + 8];
+    struct stat status;
+    uint32_t *ticks = NULL;
+    *count = 0;
+    snprintf(path, sizeof path, "%s.ticks", spool);
+    FILE *file = fopen(path, "r");
+    if (file && fstat(fileno(file), &status) == 0 && status.st_size > 0 &&
+        (ticks = malloc((size_t)status.st_size)) != NULL)
+        *count = fread(ticks, sizeof *ticks, (size_t)status.st_size / sizeof *ticks, file);
+    if (file)
+        fclose(file);
+    return ticks;
+}
+
+static void summarize(const struct wish *wish, const struct spool_file *spool,
+                      const struct rendered *rendered, int others) {
+    if (wish->quiet)
+        return;
+    fprintf(stderr, "ebb record: %s: %" PRIu64 " events, %" PRIu64 " objects, %" PRIu64
+            " regions", wish->render.path, rendered->events, rendered->objects,
+            rendered->regions);
+    if (spool->head->stopped)
+        fprintf(stderr, "; recording stopped early, see #stopped in it");
+    if (others > 0)
+        fprintf(stderr, "; %d other process%s noted less and are left out", others,
+                others > 1 ? "es" : "");
+    fputc('\n', stderr);
+    if (rendered->sites_path[0])
+        fprintf(stderr, "ebb record: %s: the places that allocate\n", rendered->sites_path);
+    if (!rendered->regions && wish->launch.function)
+        fprintf(stderr, "ebb record: no call of %s was seen\n", wish->launch.function);
+    else if (!rendered->regions)
+        fprintf(stderr, "ebb record: no steps in it: --every or --function make some, and `ebb "
+                        "advise` looks for them\n");
+}
+
+static bool convert(const struct wish *wish, const char *place) {
+    char path[PLACE_MAX];
+    struct spool_file spool;
+    struct stream stream;
+    struct rendered rendered;
+    size_t tick_count;
+    int others;
+    if (!choose_spool(place, path, &others) || !spool_file_open(&spool, path))
+        return false;
+    uint32_t *ticks = read_ticks(path, &tick_count);
+    bool good = stream_decode(&stream, &spool, ticks, tick_count);
+    if (good) {
+        good = render_trace(&stream, &spool, &wish->render, &rendered);
+        stream_free(&stream);
+    }
+    if (good)
+        summarize(wish, &spool, &rendered, others);
+    free(ticks);
+    spool_file_close(&spool);
+    return good;
+}
+
+/* ---- both ways */
+
+static int recover(struct wish *wish) {
+    wish->render.recovered = true;
+    wish->render.about = "recovered";
+    wish->render.path = wish->output;
+    return convert(wish, wish->recover) ? 0 : EXIT_FAILED;
+}
+
+static int run(struct wish *wish) {
+    char output[PLACE_MAX], folder[PLACE_MAX], about[1000];
+    int code = 0;
+    if (!name_output(wish, output) || !make_folder(output, folder))
+        return EXIT_NOT_RECORDED;
+    join_command(wish->launch.command, about, sizeof about);
+    wish->launch.folder = folder;
+    wish->render.path = output;
+    wish->render.about = about;
+    wish->render.every_ms = wish->launch.every_ms;
+    bool made = launch_run(&wish->launch, &code);
+    bool started = made && code != 126 && code != 127;
+    made = started && convert(wish, folder);
+    char kept[PLACE_MAX];
+    int others;
+    if (!made && started && find_heaviest(folder, kept, &others))
+        complain("the spool is kept: ebb record --recover %s -o FILE", folder);
+    else if (wish->keep && made)
+        fprintf(stderr, "ebb record: the spool is kept: %s\n", folder);
+    else
+        remove_folder(folder);
+    if (code)
+        return code;
+    return made ? 0 : EXIT_NOT_RECORDED;
+}
+
+int command_record(int argc, char **argv) {
+    struct wish wish = {0};
+    if (!parse(&wish, argc, argv))
+        return EXIT_BAD_INPUT;
+    if (wish.help) {
+        fputs(help_text, stdout);
+        return 0;
+    }
+    return wish.recover ? recover(&wish) : run(&wish);
+}

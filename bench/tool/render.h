@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/* render.h - writes a recording as an `ebb-trace 1` file. */
+#ifndef EBB_BENCH_TOOL_RENDER_H
+#define EBB_BENCH_TOOL_RENDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stream.h"
+
+/* What the trace says about itself. */
+struct render {
+    const char *path;  /* of the trace; gzip, whatever its name */
+    const char *about; /* the command */
+    bool tensor;       /* only what libc10 asks for, aligned */
+    bool sites;        /* a second file, PATH without .trace.gz, and .sites.gz */
+    bool recovered;
+    long every_ms;     /* 0: no ticks */
+};
+
+/* What was written. */
+struct rendered {
+    uint64_t events, objects, regions, untouched, untouched_bytes;
+    char sites_path[1024]; /* "" where there is none */
+};
+
+/* False after a message; then no file is left. */
+bool render_trace(const struct stream *stream, const struct spool_file *spool,
+                  const struct render *render, struct rendered *rendered);
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/* replay.c - ebb replay: traces with several allocators, a short table for each. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "churn_rows.h"
+#include "command.h"
+#include "complain.h"
+
+static const char help_text[] =
+    "usage: ebb replay [OPTION...] TRACE...\n\n"
+    "Replays each trace with every allocator, in processes of their own, and prints a table:\n"
+    "time of a step and its spread, the same over ebb's, peak of resident memory above the start,\n"
+    "pages held over bytes alive, page faults and system calls in the median step.\n\n"
+    "  --allocators LIST   comma separated: ebb,ebb-unplanned,glibc,glibc-tuned,jemalloc,\n"
+    "                      jemalloc-tuned,mimalloc,tcmalloc (all that are installed)\n"
+    "  --rounds N          timed processes for each allocator (3)\n"
+    "  --quick             less of each trace\n"
+    "  --help              this text\n";
+
+static bool parse(struct churn_wish *wish, bool *help, int argc, char **argv) {
+    static const struct option known[] = {
+        {"allocators", 1, NULL, 'a'}, {"rounds", 1, NULL, 'r'}, {"quick", 0, NULL, 'q'},
+        {"help", 0, NULL, 'h'},       {NULL, 0, NULL, 0}};
+    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (option) {
+        case 'a': wish->allocators = optarg; break;
+        case 'r':
+            if (!churn_take_rounds(optarg, &wish->rounds))
+                return false;
+            break;
+        case 'q': wish->quick = true; break;
+        case 'h': *help = true; return true;
+        default: return false;
+        }
+    }
+    return optind < argc || complain("no trace (ebb replay --help tells more)");
+}
+
+int command_replay(int argc, char **argv) {
+    struct churn_wish wish = {.rounds = 3};
+    bool help = false;
+    int code = 0;
+    if (!parse(&wish, &help, argc, argv))
+        return EXIT_BAD_INPUT;
+    if (help) {
+        fputs(help_text, stdout);
+        return 0;
+    }
+    for (int i = optind; i < argc; i++) {
+        struct churn_rows rows;
+        wish.trace = argv[i];
+        if (!churn_run(&wish, &rows)) {
+            code = EXIT_FAILED;
+            continue;
+        }
+        printf("%s\n", argv[i]);
+        churn_print(&rows);
+    }
+    return code;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/* site_list.c - see site_list.h. */
+#include "site_list.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "complain.h"
+#include "origin.h"
+#include "symbols.h"
+
+enum { NAME_BYTES = 400 };
+
+/* The module of a site, NULL where it is not known. Nothing in the spool is believed. */
+static const struct spool_module *module_of(const struct spool_file *spool, uint32_t site) {
+    uint32_t number = site && site < SPOOL_SITES ? spool->head->site[site].module : 0;
+    if (number == 0 || number >= SPOOL_MODULES)
+        return NULL;
+    const struct spool_module *module = &spool->head->module[number];
+    return module->base && memchr(module->path, '\0', SPOOL_MODULE_PATH) ? module : NULL;
+}
+
+char site_list_origin(const struct spool_file *spool, uint32_t site, bool aligned) {
+    const struct spool_module *module = module_of(spool, site);
+    return origin_of(module ? module->path : "", aligned);
+}
+
+bool site_list_path(const char *trace, char *path, size_t room) {
+    static const char end[] = ".trace.gz";
+    size_t length = strlen(trace);
+    if (length > strlen(end) && strcmp(trace + length - strlen(end), end) == 0)
+        length -= strlen(end);
+    return (size_t)snprintf(path, room, "%.*s.sites.gz", (int)length, trace) < room;
+}
+
+static void put_site(struct site_list *list, const struct spool_file *spool, uint32_t number) {
+    const struct spool_module *module = module_of(spool, number);
+    char name[NAME_BYTES] = "";
+    uint64_t address = spool->head->site[number].caller;
+    if (module) {
+        address -= module->base - 1;
+        symbols_name(module->path, address - 1, name, sizeof name);
+    }
+    for (char *at = name; *at; at++)
+        if (*at < ' ' || *at == 127)
+            *at = '?';
+    gzprintf(list->file, "s %" PRIu32 " %c %s+0x%" PRIx64 " %s\n", number,
+             site_list_origin(spool, number, false), module ? module->path : "?", address, name);
+}
+
+bool site_list_begin(struct site_list *list, const struct spool_file *spool, const char *trace) {
+    if (!site_list_path(trace, list->path, sizeof list->path))
+        return complain("%s: too long a name", trace);
+    list->file = gzopen(list->path, "wb6");
+    if (!list->file)
+        return complain("%s: %s", list->path, strerror(errno));
+    gzputs(list->file, "#ebb-sites 1\n");
+    for (uint32_t i = 1; i < SPOOL_SITES; i++)
+        if (spool->head->site[i].caller)
+            put_site(list, spool, i);
+    symbols_close();
+    return true;
+}
+
+void site_list_object(struct site_list *list, uint32_t site) {
+    gzprintf(list->file, "%" PRIu32 "\n", site);
+}
+
+bool site_list_end(struct site_list *list, bool keep) {
+    bool good = true;
+    if (!list->file)
+        return true;
+    errno = 0;
+    if (gzclose(list->file) != Z_OK)
+        good = complain("%s: cannot be written: %s", list->path, strerror(errno));
+    if (!good || !keep)
+        unlink(list->path);
+    return good;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * site_list.h - which place of the program asked for which object: a file beside the trace.
+ *
+ *     #ebb-sites 1
+ *     s NUMBER ORIGIN FILE+0xADDRESS NAME     a place; NAME may be empty and has spaces
+ *     NUMBER                                  one line per object of the trace, in its order
+ *
+ * Gzip, like the trace. Place 0 is one that is not known.
+ */
+#ifndef EBB_BENCH_TOOL_SITE_LIST_H
+#define EBB_BENCH_TOOL_SITE_LIST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <zlib.h>
+
+#include "spool_read.h"
+
+struct site_list {
+    gzFile file;
+    char path[1024];
+};
+
+/* Origin letter of a place. */
+char site_list_origin(const struct spool_file *spool, uint32_t site, bool aligned);
+
+/* Opens the list beside `trace` and writes all places of the spool. False after a message. */
+bool site_list_begin(struct site_list *list, const struct spool_file *spool, const char *trace);
+
+/* The next object of the trace comes from this place. */
+void site_list_object(struct site_list *list, uint32_t site);
+
+/* Closes the file; removes it unless `keep`. False after a message. */
+bool site_list_end(struct site_list *list, bool keep);
+
+/* The path of the list that belongs to a trace. False: too long. */
+bool site_list_path(const char *trace, char *path, size_t room);
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * spool_read.c - takes a spool in, however its process ended.
+ *
+ * Nothing in the file is believed: the head must have its mark and fit the file, chunks count only
+ * as far as the file reaches and begin with their own record, sequence numbers count only below
+ * what the head says. Refused: what has no head.
+ */
+#include "spool_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "complain.h"
+
+static bool map_file(struct spool_file *spool, const char *path) {
+    struct stat status;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || fstat(file, &status) != 0)
+        return complain("%s: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size < SPOOL_HEAD) {
+        close(file);
+        return complain("%s: %lld bytes are no spool, whose head alone has %llu", path,
+                        (long long)status.st_size, (unsigned long long)SPOOL_HEAD);
+    }
+    spool->bytes = (size_t)status.st_size;
+    void *at = mmap(NULL, spool->bytes, PROT_READ, MAP_PRIVATE, file, 0);
+    close(file);
+    if (at == MAP_FAILED)
+        return complain("%s: %s", path, strerror(errno));
+    spool->head = at;
+    spool->records = (const struct spool_record *)((const char *)at + SPOOL_HEAD);
+    return true;
+}
+
+static bool is_chunk(const struct spool_file *spool, size_t chunk) {
+    const struct spool_record *first = &spool->records[chunk * SPOOL_CHUNK_RECORDS];
+    return first->what == SPOOL_CHUNK_HEAD && first->when < SPOOL_LANES;
+}
+
+static void order_chunk(struct spool_file *spool, size_t chunk) {
+    size_t at = chunk * SPOOL_CHUNK_RECORDS;
+    for (size_t i = at + 1; i < at + SPOOL_CHUNK_RECORDS; i++) {
+        enum spool_op op = spool_op(spool->records[i].what);
+        size_t sequence = spool->records[i].when >> 32;
+        if (op != SPOOL_NOTHING && op < SPOOL_WIDE && sequence < spool->order_count)
+            spool->order[sequence] = (uint32_t)i + 1;
+    }
+}
+
+static bool make_order(struct spool_file *spool, const char *path) {
+    uint64_t sequence = spool->head->sequence;
+    spool->chunk_count = (spool->bytes - SPOOL_HEAD) / SPOOL_CHUNK;
+    if (spool->chunk_count > spool->head->chunks)
+        spool->chunk_count = spool->head->chunks;
+    if (sequence > spool->chunk_count * SPOOL_CHUNK_RECORDS + SPOOL_LANES)
+        sequence = spool->chunk_count * SPOOL_CHUNK_RECORDS + SPOOL_LANES;
+    if (spool->head->stopped && spool->head->stop_sequence < sequence)
+        sequence = spool->head->stop_sequence;
+    spool->order_count = (size_t)sequence;
+    spool->order = calloc(spool->order_count + 1, sizeof *spool->order);
+    if (!spool->order)
+        return complain("%s: no memory for the order of %zu records", path, spool->order_count);
+    for (size_t chunk = 0; chunk < spool->chunk_count; chunk++)
+        if (is_chunk(spool, chunk))
+            order_chunk(spool, chunk);
+    return true;
+}
+
+bool spool_file_open(struct spool_file *spool, const char *path) {
+    *spool = (struct spool_file){0};
+    if (!map_file(spool, path))
+        return false;
+    if (memcmp(spool->head->magic, SPOOL_MAGIC, sizeof spool->head->magic) != 0) {
+        complain("%s: no spool of ebb record", path);
+        spool_file_close(spool);
+        return false;
+    }
+    if (make_order(spool, path))
+        return true;
+    spool_file_close(spool);
+    return false;
+}
+
+void spool_file_close(struct spool_file *spool) {
+    free(spool->order);
+    if (spool->head)
+        munmap((void *)(uintptr_t)spool->head, spool->bytes);
+    *spool = (struct spool_file){0};
+}
+
+uint64_t spool_file_weight(const char *path) {
+    struct spool_file spool = {0};
+    struct stat status;
+    uint64_t weight = 0;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
+        (uint64_t)status.st_size < SPOOL_HEAD || !map_file(&spool, path))
+        return 0;
+    if (memcmp(spool.head->magic, SPOOL_MAGIC, sizeof spool.head->magic) == 0)
+        weight = spool.head->sequence;
+    spool_file_close(&spool);
+    return weight;
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * stream.c - from records to blocks and regions.
+ *
+ * One pass in the order of the sequence numbers. Invariant: `map` has exactly the blocks that are
+ * alive, but for those that a realloc() holds between its two records; each lane's open regions are
+ * a stack. A record that a killed process did not get to write leaves a gap: an address that is
+ * born again without having ended has lost its free, which is put in.
+ *
+ * Steps may end in any order, and on any thread; a trace knows nested regions only. So what is open
+ * inside of a region that ends, ends with it; its own end, later, is passed over. A region that a
+ * call began and no later call ended is taken back: what comes after the last step is none.
+ */
+#include "stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "block_map.h"
+#include "complain.h"
+
+#define SIZE_MOST (UINT64_C(1) << 47) /* there are no more addresses */
+
+struct open_region {
+    uint64_t identity;
+    uint32_t kind;
+    bool call;    /* a call began it: only the next call ends it */
+    size_t begin; /* its move */
+};
+
+struct lane_state {
+    struct open_region open[STREAM_DEPTH_MAX];
+    uint32_t depth, skipped; /* skipped: open below STREAM_DEPTH_MAX others */
+    int64_t moving;          /* block between the records of a realloc(), or STREAM_NO_BLOCK */
+    size_t tick;             /* that this lane's region is of */
+};
+
+struct decoder {
+    struct stream *stream;
+    const struct spool_file *spool;
+    struct block_map map;
+    struct lane_state *lane;
+    const uint32_t *ticks;
+    size_t tick_count, tick;
+    bool no_memory;
+};
+
+/* ---- what comes out */
+
+static void *room_for(void *array, size_t count, size_t *room, size_t bytes) {
+    size_t wanted = *room ? 2 * *room : 1024;
+    if (count < *room)
+        return array;
+    void *grown = realloc(array, wanted * bytes);
+    if (grown)
+        *room = wanted;
+    return grown;
+}
+
+static void add_move(struct decoder *decoder, struct move move) {
+    struct stream *stream = decoder->stream;
+    void *grown = room_for(stream->move, stream->move_count, &stream->move_room, sizeof move);
+    decoder->no_memory |= !grown;
+    if (!grown)
+        return;
+    stream->move = grown;
+    stream->move[stream->move_count++] = move;
+}
+
+static void add_block(struct decoder *decoder, uint16_t lane, struct block block) {
+    struct stream *stream = decoder->stream;
+    void *grown = room_for(stream->block, stream->block_count, &stream->block_room, sizeof block);
+    decoder->no_memory |= !grown;
+    if (!grown)
+        return;
+    stream->block = grown;
+    add_move(decoder, (struct move){(uint32_t)stream->block_count, lane, MOVE_BIRTH, 0});
+    stream->block[stream->block_count++] = block;
+}
+
+/* ---- regions */
+
+static void begin(struct decoder *decoder, uint16_t lane, struct open_region region,
+                  uint32_t argument) {
+    struct lane_state *state = &decoder->lane[lane];
+    if (state->depth == STREAM_DEPTH_MAX) {
+        state->skipped++;
+        decoder->stream->too_deep++;
+        return;
+    }
+    region.begin = decoder->stream->move_count;
+    state->open[state->depth++] = region;
+    add_move(decoder, (struct move){argument, lane, MOVE_BEGIN_REGION, (uint8_t)region.kind});
+}
+
+/* Ends regions of the lane until `depth` are left. */
+static void end_down_to(struct decoder *decoder, uint16_t lane, uint32_t depth) {
+    struct lane_state *state = &decoder->lane[lane];
+    while (state->depth > depth) {
+        uint8_t kind = (uint8_t)state->open[--state->depth].kind;
+        add_move(decoder, (struct move){0, lane, MOVE_END_REGION, kind});
+    }
+    state->skipped = 0;
+}
+
+/* At the end of a thread, and of all. */
+static void end_all(struct decoder *decoder, uint16_t lane) {
+    struct lane_state *state = &decoder->lane[lane];
+    while (state->depth > 0) {
+        const struct open_region *last = &state->open[state->depth - 1];
+        if (last->call && last->begin < decoder->stream->move_count) {
+            decoder->stream->move[last->begin].move = MOVE_NOTHING;
+            state->depth--;
+        } else {
+            end_down_to(decoder, lane, state->depth - 1);
+        }
+    }
+    state->skipped = 0;
+}
+
+static bool end_identity(struct decoder *decoder, uint16_t lane, uint64_t identity) {
+    struct lane_state *state = &decoder->lane[lane];
+    for (uint32_t i = state->depth; i-- > 0;)
+        if (state->open[i].identity == identity) {
+            end_down_to(decoder, lane, i);
+            return true;
+        }
+    return false;
+}
+
+static void end_region(struct decoder *decoder, uint16_t lane, uint64_t identity) {
+    struct lane_state *state = &decoder->lane[lane];
+    if (identity == 0 && state->skipped) {
+        state->skipped--;
+    } else if (identity == 0) {
+        if (state->depth)
+            end_down_to(decoder, lane, state->depth - 1);
+    } else if (!end_identity(decoder, lane, identity)) {
+        for (uint32_t other = 0; other < SPOOL_LANES; other++)
+            if (decoder->lane[other].depth && end_identity(decoder, (uint16_t)other, identity))
+                return;
+    }
+}
+
+static void called(struct decoder *decoder, uint16_t lane, uint32_t kind) {
+    struct lane_state *state = &decoder->lane[lane];
+    for (uint32_t i = state->depth; i-- > 0;)
+        if (state->open[i].kind == kind)
+            end_down_to(decoder, lane, i);
+    begin(decoder, lane, (struct open_region){.kind = kind, .call = true}, 0);
+}
+
+/* A lane that does something after a tick begins a new period. */
+static void follow_ticks(struct decoder *decoder, uint16_t lane) {
+    struct lane_state *state = &decoder->lane[lane];
+    if (!decoder->tick_count || state->tick == decoder->tick + 1)
+        return;
+    state->tick = decoder->tick + 1;
+    end_down_to(decoder, lane, 0);
+    begin(decoder, lane, (struct open_region){.kind = decoder->stream->tick_kind}, 0);
+}
+
+/* ---- blocks */
+
+static void put(struct decoder *decoder, uint16_t lane, uint64_t address, uint32_t block) {
+    int64_t old = block_map_take(&decoder->map, address);
+    if (old != BLOCK_NONE) {
+        decoder->stream->lost_frees++;
+        add_move(decoder, (struct move){(uint32_t)old, lane, MOVE_END, 0});
+    }
+    decoder->no_memory |= !block_map_put(&decoder->map, address, block);
+}
+
+static void born(struct decoder *decoder, uint16_t lane, const struct spool_record *record,
+                 uint64_t wide) {
+    uint64_t what = record->what, address = spool_address(what);
+    struct lane_state *state = &decoder->lane[lane];
+    struct block block = {.size = (uint32_t)record->when | (wide & UINT32_MAX) << 32,
+                          .from = STREAM_NO_BLOCK,
+                          .site = (uint16_t)spool_site(what),
+                          .align_log2 = (uint8_t)(wide >> 32 & 63),
+                          .op = (uint8_t)spool_op(what)};
+    if (block.size > SIZE_MOST) /* of a damaged spool */
+        block.size = SIZE_MOST;
+    if (block.op == SPOOL_REALLOC_TO) {
+        block.from = (int32_t)state->moving;
+        if (state->moving == STREAM_NO_BLOCK)
+            block.op = SPOOL_MALLOC;
+        state->moving = STREAM_NO_BLOCK;
+    }
+    put(decoder, lane, address, (uint32_t)decoder->stream->block_count);
+    add_block(decoder, lane, block);
+}
+
+static void freed(struct decoder *decoder, uint16_t lane, uint64_t address) {
+    int64_t block = block_map_take(&decoder->map, address);
+    if (block == BLOCK_NONE)
+        decoder->stream->unknown_frees++;
+    else
+        add_move(decoder, (struct move){(uint32_t)block, lane, MOVE_END, 0});
+}
+
+static void stays(struct decoder *decoder, uint16_t lane, uint64_t address) {
+    struct lane_state *state = &decoder->lane[lane];
+    if (state->moving != STREAM_NO_BLOCK)
+        put(decoder, lane, address, (uint32_t)state->moving);
+    state->moving = STREAM_NO_BLOCK;
+}
+
+static void gone(struct decoder *decoder, uint16_t lane) {
+    struct lane_state *state = &decoder->lane[lane];
+    if (state->moving != STREAM_NO_BLOCK)
+        add_move(decoder, (struct move){(uint32_t)state->moving, lane, MOVE_END, 0});
+    state->moving = STREAM_NO_BLOCK;
+}
+
+/* ---- records */
+
+static void take_block_record(struct decoder *decoder, uint16_t lane,
+                              const struct spool_record *record, uint64_t wide) {
+    uint64_t address = spool_address(record->what);
+    follow_ticks(decoder, lane);
+    switch (spool_op(record->what)) {
+    case SPOOL_FREE: freed(decoder, lane, address); break;
+    case SPOOL_REALLOC_FROM:
+        decoder->lane[lane].moving = block_map_take(&decoder->map, address);
+        decoder->stream->unknown_frees += decoder->lane[lane].moving == BLOCK_NONE;
+        break;
+    case SPOOL_REALLOC_FREED: gone(decoder, lane); break;
+    case SPOOL_REALLOC_FAILED: stays(decoder, lane, address); break;
+    default: born(decoder, lane, record, wide); break;
+    }
+}
+
+static void take_record(struct decoder *decoder, size_t place) {
+    const struct spool_record *record = &decoder->spool->records[place];
+    uint16_t lane = (uint16_t)spool_file_lane(decoder->spool, place);
+    uint64_t what = record->what, wide = 0;
+    uint32_t kind = spool_site(what) % SPOOL_KINDS;
+    if (spool_op(record[-1].what) == SPOOL_WIDE)
+        wide = record[-1].when;
+    switch (spool_op(what)) {
+    case SPOOL_BEGIN:
+        begin(decoder, lane,
+              (struct open_region){.identity = spool_address(what), .kind = kind},
+              (uint32_t)record->when);
+        break;
+    case SPOOL_END: end_region(decoder, lane, spool_address(what)); break;
+    case SPOOL_CALL: called(decoder, lane, kind); break;
+    case SPOOL_THREAD_END: end_all(decoder, lane); break;
+    default: take_block_record(decoder, lane, record, wide); break;
+    }
+}
+
+static void decode_all(struct decoder *decoder) {
+    const struct spool_file *spool = decoder->spool;
+    struct stream *stream = decoder->stream;
+    for (size_t i = 0; i < spool->order_count && !decoder->no_memory; i++) {
+        while (decoder->tick < decoder->tick_count && decoder->ticks[decoder->tick] <= i)
+            decoder->tick++;
+        if (stream->move_count >= STREAM_MOVES_MAX) {
+            stream->cut = true;
+            break;
+        }
+        if (spool->order[i])
+            take_record(decoder, spool->order[i] - 1);
+    }
+    for (uint32_t lane = 0; lane < SPOOL_LANES; lane++)
+        end_all(decoder, (uint16_t)lane);
+}
+
+bool stream_decode(struct stream *stream, const struct spool_file *spool, const uint32_t *ticks,
+                   size_t tick_count) {
+    struct decoder decoder = {.stream = stream, .spool = spool};
+    *stream = (struct stream){0};
+    stream->tick_kind = spool->head->kind_count;
+    if (spool->head->kind_count == 0) {
+        decoder.ticks = ticks;
+        decoder.tick_count = tick_count;
+    }
+    decoder.lane = calloc(SPOOL_LANES, sizeof *decoder.lane);
+    decoder.no_memory = !block_map_make(&decoder.map) || !decoder.lane;
+    for (uint32_t i = 0; decoder.lane && i < SPOOL_LANES; i++)
+        decoder.lane[i].moving = STREAM_NO_BLOCK;
+    if (!decoder.no_memory)
+        decode_all(&decoder);
+    block_map_free(&decoder.map);
+    free(decoder.lane);
+    if (!decoder.no_memory)
+        return true;
+    stream_free(stream);
+    return complain("out of memory: %zu records", spool->order_count);
+}
+
+void stream_free(struct stream *stream) {
+    free(stream->block);
+    free(stream->move);
+    *stream = (struct stream){0};
+}

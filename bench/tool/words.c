@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* words.c - see words.h. */
+#include "words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Three digits. */
+static struct words scaled(double value, double step, const char *const *units, int count) {
+    struct words words;
+    int unit = 0;
+    while (value >= 999.5 && unit < count - 1) {
+        value /= step;
+        unit++;
+    }
+    int digits = value >= 99.95 || (unit == 0 && step > 1000) ? 0 : value >= 9.995 ? 1 : 2;
+    snprintf(words.text, sizeof words.text, "%.*f %s", digits, value, units[unit]);
+    return words;
+}
+
+struct words words_bytes(double bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    return scaled(bytes, 1024, units, 5);
+}
+
+struct words words_us(double us) {
+    static const char *const units[] = {"us", "ms", "s"};
+    return scaled(us, 1000, units, 3);
+}
+
+struct words words_count(uint64_t count) {
+    struct words words;
+    char digits[WORDS_MAX];
+    size_t at = 0;
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0)
+            words.text[at++] = ',';
+        words.text[at++] = digits[i];
+    }
+    words.text[at] = '\0';
+    return words;
+}

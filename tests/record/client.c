@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// client.c - a program that knows what it allocates. test_record.c records it.
+//
+//     client SCENARIO
+//
+// What is to be exact lies between two marks; outside of them the C library may do as it likes.
+// Exit code: 0, or 1 where something is not as it should be, with a line that says what.
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ebb/step.h>
+
+#include "client.h"
+
+enum { THREADS = 4, BLOCKS = 2000, MANY = 50000 };
+
+static void (*begin)(const char *kind, uint64_t argument);
+static void (*end)(void);
+
+// Kept from the compiler, which knows what malloc() and free() do.
+static void *volatile sink;
+
+#define DEMAND(what)                                                                               \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            printf("client: line %d: %s\n", __LINE__, #what);                                      \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static void find(void *function, const char *name)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+
+    DEMAND(found);
+    memcpy(function, &found, sizeof found);
+}
+
+// ---- one thread
+
+static void fail_well(size_t huge)
+{
+    void *block = NULL;
+
+    errno = 0;
+    sink = malloc(huge);
+    DEMAND(!sink && errno == ENOMEM);
+    sink = calloc(huge, 2);
+    DEMAND(!sink);
+    DEMAND(posix_memalign(&block, 3, 100) == EINVAL);
+}
+
+static void family(void)
+{
+    volatile size_t huge = (size_t)PTRDIFF_MAX + 1;
+    void *a, *b, *c, *d = NULL;
+
+    begin("family", 7);
+    a = malloc(CLIENT_MALLOC);
+    b = calloc(3, CLIENT_CALLOC);
+    c = aligned_alloc(256, CLIENT_ALIGNED);
+    DEMAND(posix_memalign(&d, 4096, CLIENT_POSIX) == 0);
+    a = realloc(a, CLIENT_GROWN);
+    b = reallocarray(b, 5, CLIENT_ARRAY);
+    sink = realloc(NULL, CLIENT_FRESH);
+    free(sink);
+    sink = malloc(0);
+    DEMAND(sink);
+    free(sink);
+    fail_well(huge);
+    errno = 0;
+    sink = a;
+    sink = realloc(sink, huge);
+    DEMAND(!sink && errno == ENOMEM); // a is as it was
+    sink = b;
+    sink = reallocarray(sink, huge, 4);
+    DEMAND(!sink);
+    errno = EDOM;
+    free(c);
+    DEMAND(errno == EDOM);
+    sink = memalign(64, CLIENT_MEMALIGN);
+    DEMAND((uintptr_t)sink % 64 == 0);
+    free(sink);
+    sink = valloc(CLIENT_VALLOC);
+    free(sink);
+    sink = pvalloc(CLIENT_VALLOC);
+    DEMAND(malloc_usable_size(sink) >= CLIENT_VALLOC && malloc_usable_size(NULL) == 0);
+    free(sink);
+    free(NULL);
+    end();
+    free(a); // after the last mark: alive at the end of the trace
+    free(b);
+    free(d);
+}
+
+static void giant(void)
+{
+    size_t bytes = (size_t)5 << 30; // more than 32 bits hold
+
+    begin("giant", 0);
+    sink = malloc(bytes);
+    DEMAND(sink);
+    free(sink);
+    end();
+}
+
+// ---- threads
+
+static void *blocks[THREADS][BLOCKS];
+static pthread_barrier_t barrier;
+
+// Each thread frees what its neighbour allocated.
+static void *exchange(void *argument)
+{
+    size_t own = (size_t)(uintptr_t)argument;
+
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < BLOCKS; i++)
+            blocks[own][i] = malloc(16 + i % 100);
+        pthread_barrier_wait(&barrier);
+        for (size_t i = 0; i < BLOCKS; i++)
+            free(blocks[(own + 1) % THREADS][i]);
+        pthread_barrier_wait(&barrier);
+    }
+    return NULL;
+}
+
+static void threads(void)
+{
+    pthread_t thread[THREADS];
+
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    begin("threads", 0);
+    for (size_t i = 0; i < THREADS; i++)
+        DEMAND(pthread_create(&thread[i], NULL, exchange, (void *)(uintptr_t)i) == 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    sink = malloc(CLIENT_MALLOC);
+    end();
+}
+
+static void *one_block(void *argument)
+{
+    begin("brief", 0); // and never ended
+    *(void **)argument = malloc(CLIENT_MALLOC);
+    return NULL;
+}
+
+// Many threads that come and go.
+static void crowd(void)
+{
+    for (int i = 0; i < CLIENT_CROWD; i++) {
+        pthread_t thread;
+        void *block = NULL;
+
+        DEMAND(pthread_create(&thread, NULL, one_block, &block) == 0);
+        pthread_join(thread, NULL);
+        free(block);
+    }
+}
+
+// ---- processes
+
+static void forks(void)
+{
+    int status = 0;
+    pid_t child;
+
+    begin("forks", 0);
+    void *kept = malloc(CLIENT_MALLOC);
+    child = fork();
+    if (child == 0) {
+        for (int i = 0; i < MANY; i++) // many chunks, if they were noted
+            sink = malloc(CLIENT_GROWN);
+        free(kept);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    DEMAND(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    sink = malloc(CLIENT_FRESH);
+    end();
+}
+
+static __attribute__((noinline)) void many(int count)
+{
+    for (int i = 0; i < count; i++)
+        sink = malloc(CLIENT_MALLOC);
+}
+
+static void killed(void)
+{
+    begin("killed", 0);
+    many(MANY);
+    kill(getpid(), SIGKILL);
+}
+
+// Waits to be killed together with the tool; the file says that it is ready.
+static void waits(void)
+{
+    begin("waits", 0);
+    many(MANY);
+    close(open(getenv("CLIENT_READY"), O_CREAT | O_WRONLY, 0600));
+    for (;;)
+        pause();
+}
+
+static void much(void)
+{
+    begin("much", 0);
+    many(MANY);
+    end();
+}
+
+// The spool's file must not grow: as on a full disk.
+static void full(void)
+{
+    struct rlimit limit = {CLIENT_FILE_LIMIT, CLIENT_FILE_LIMIT};
+
+    begin("full", 0);
+    end();
+    DEMAND(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    much();
+}
+
+// Closes what it does not know, and opens files of its own under the same numbers.
+static void closes(void)
+{
+    struct stat status;
+    int files[300], count = 0;
+    char name[] = "/tmp/client.XXXXXX";
+    int file = mkstemp(name);
+
+    DEMAND(file >= 0);
+    for (int i = 3; i < 1024; i++)
+        if (i != file)
+            close(i);
+    while (count < 300 && (files[count] = dup(file)) >= 0)
+        count++;
+    begin("closes", 0);
+    many(MANY);
+    end();
+    DEMAND(fstat(file, &status) == 0 && status.st_size == 0);
+    unlink(name);
+}
+
+// ---- steps
+
+static void steps(void)
+{
+    ebb_site *(*site_create)(const struct ebb_site_options *);
+    ebb_step (*step_begin)(ebb_site *, uint64_t);
+    int (*step_end)(ebb_step);
+    ebb_site *outer, *inner;
+
+    find(&site_create, "ebb_site_create");
+    find(&step_begin, "ebb_step_begin");
+    find(&step_end, "ebb_step_end");
+    outer = site_create(EBB_SITE_OPTIONS(.name = "re quest"));
+    inner = site_create(EBB_SITE_OPTIONS(.name = "token"));
+    for (uint64_t i = 0; i < CLIENT_STEPS; i++) {
+        ebb_step step = step_begin(outer, 10 + i), token = step_begin(inner, 0);
+
+        sink = malloc(CLIENT_MALLOC);
+        free(sink);
+        if (i % 2) { // in the wrong order: the inner one ends with the outer one
+            DEMAND(step_end(step) == 0);
+            DEMAND(step_end(token) == 0);
+        } else {
+            DEMAND(step_end(token) == 0);
+            DEMAND(step_end(step) == 0);
+        }
+        sink = malloc(CLIENT_FRESH); // outside
+    }
+}
+
+static void deep(void)
+{
+    for (int i = 0; i < CLIENT_DEEP; i++)
+        begin("deep", 0);
+    sink = malloc(CLIENT_MALLOC);
+    for (int i = 0; i < CLIENT_DEEP; i++)
+        end();
+}
+
+// Steps that nobody has marked: all dies within, but for one block each.
+static void loop(void)
+{
+    void *block[CLIENT_LOOP_BLOCKS];
+
+    for (int i = 0; i < CLIENT_LOOP; i++) {
+        for (size_t j = 0; j < CLIENT_LOOP_BLOCKS; j++)
+            block[j] = malloc(500 + 7 * j);
+        for (size_t j = 0; j < CLIENT_LOOP_BLOCKS; j++)
+            free(block[j]);
+        sink = malloc(CLIENT_FRESH);
+    }
+}
+
+// A function of a shared library that this program calls through its linkage table.
+static void calls(void)
+{
+    for (int i = 0; i < MANY; i++)
+        sink = malloc(CLIENT_MALLOC); // a chunk and more, so that libraries are looked at again
+    for (int i = 0; i < CLIENT_STEPS; i++) {
+        sink = malloc(CLIENT_FRESH);
+        DEMAND(strtold("1.5", NULL) == 1.5L);
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} scenarios[] = {
+    {"family", family}, {"giant", giant}, {"threads", threads}, {"crowd", crowd},
+    {"forks", forks},   {"killed", killed}, {"waits", waits},   {"much", much},
+    {"full", full},     {"closes", closes}, {"steps", steps},   {"deep", deep},
+    {"calls", calls},   {"loop", loop},
+};
+
+static void no_mark(const char *kind, uint64_t argument)
+{
+    (void)kind, (void)argument;
+}
+
+static void no_end(void)
+{
+}
+
+int main(int argc, char **argv)
+{
+    bool recorded = getenv("EBB_RECORD_SPOOL") != NULL;
+
+    begin = no_mark;
+    end = no_end;
+    if (recorded) {
+        find(&begin, "ebb_record_begin");
+        find(&end, "ebb_record_end");
+    }
+    for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; i++)
+        if (strcmp(argv[1], scenarios[i].name) == 0) {
+            scenarios[i].run();
+            return argc == 2 && strcmp(argv[1], "much") == 0 ? CLIENT_CODE : 0;
+        }
+    return 1;
+}

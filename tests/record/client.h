@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// client.h - the numbers that client.c and its test agree on. Sizes differ, to be told apart.
+
+#ifndef EBB_TESTS_RECORD_CLIENT_H
+#define EBB_TESTS_RECORD_CLIENT_H
+
+enum {
+    CLIENT_MALLOC = 1001,
+    CLIENT_CALLOC = 700, // three of them
+    CLIENT_ALIGNED = 512,
+    CLIENT_POSIX = 12345,
+    CLIENT_GROWN = 200003,
+    CLIENT_ARRAY = 900, // five of them
+    CLIENT_FRESH = 77,
+    CLIENT_MEMALIGN = 333,
+    CLIENT_VALLOC = 5000,
+    CLIENT_CROWD = 200,
+    CLIENT_MANY = 50000,
+    CLIENT_STEPS = 6,
+    CLIENT_DEEP = 40,
+    CLIENT_LOOP = 60,
+    CLIENT_LOOP_BLOCKS = 50,
+    CLIENT_CODE = 42, // exit code of the scenario `much`
+    CLIENT_FILE_LIMIT = 1 << 20, // the head of a spool is most of it
+};
+
+#endif

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_ends.c - recordings that end early: killed programs, killed recorders, damaged spools,
+// limits, full disks, traces that cannot be written.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "recording.h"
+
+static void a_killed_program_has_a_trace(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    assert_int_equal(record("", "EBB_CLIENT", "killed"), 128 + SIGKILL);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY);
+    assert_int_equal(trace->totals.left_bytes, (uint64_t)CLIENT_MANY * CLIENT_MALLOC);
+    assert_int_equal(files_left(), 0);
+    trace_free(trace);
+}
+
+// The name of the spool's folder.
+static void find_spools(char *to, size_t room)
+{
+    DIR *at = opendir(folder);
+
+    to[0] = '\0';
+    for (struct dirent *entry; (entry = readdir(at));)
+        if (strstr(entry->d_name, ".spool-"))
+            snprintf(to, room, "%s/%s", folder, entry->d_name);
+    closedir(at);
+    assert_true(to[0]);
+}
+
+static pid_t start_waiting_client(const char *ready)
+{
+    pid_t tool = fork();
+
+    if (tool == 0) {
+        setpgid(0, 0);
+        setenv("CLIENT_READY", ready, 1);
+        execl(getenv("EBB_TOOL"), "ebb", "record", "-o", path, "--", getenv("EBB_CLIENT"), "waits",
+              (char *)NULL);
+        _exit(127);
+    }
+    setpgid(tool, tool);
+    for (int i = 0; i < 1000 && access(ready, F_OK) != 0; i++)
+        usleep(10000);
+    assert_int_equal(access(ready, F_OK), 0);
+    return tool;
+}
+
+static void a_killed_recorder_leaves_a_spool_that_can_be_read(void **state)
+{
+    char ready[128], spools[512], arguments[2048];
+    struct ebb_trace *trace;
+    int status;
+    pid_t tool;
+
+    (void)state;
+    unlink(path);
+    snprintf(ready, sizeof ready, "%s/ready", folder);
+    tool = start_waiting_client(ready);
+    kill(-tool, SIGKILL); // the tool and the client
+    waitpid(tool, &status, 0);
+    assert_int_equal(access(path, F_OK), -1);
+    find_spools(spools, sizeof spools);
+    snprintf(arguments, sizeof arguments, "record --recover %s -o %s", spools, path);
+    assert_int_equal(ebb(arguments), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY);
+    assert_non_null(header_line("#recovered"));
+    trace_free(trace);
+    unlink(ready);
+    snprintf(arguments, sizeof arguments, "rm -r %s", spools);
+    assert_int_equal(system(arguments), 0);
+}
+
+// A spool cut anywhere, or with rubbish in it, gives a valid trace or a message.
+static void damaged_spools_are_read_as_far_as_they_go(void **state)
+{
+    char command[4096], spools[512];
+
+    (void)state;
+    assert_int_equal(record("--keep", "EBB_CLIENT", "much"), CLIENT_CODE);
+    find_spools(spools, sizeof spools);
+    for (int cut = 0; cut < 12; cut++) {
+        int code;
+
+        snprintf(command, sizeof command,
+                 "cp %s/[0-9]* %s/cut && truncate -s %d %s/cut && "
+                 "printf 'rubbish rubbish rubbish' | "
+                 "dd of=%s/cut bs=1 seek=%d conv=notrunc 2>/dev/null",
+                 spools, folder, cut * 200000, folder, folder, 64 + cut * 133337);
+        assert_int_equal(system(command), 0);
+        unlink(path);
+        snprintf(command, sizeof command, "record --recover %s/cut -o %s", folder, path);
+        code = ebb(command);
+        assert_true(code == 0 || code == 1);
+        if (code == 0)
+            trace_free(read_it());
+        else
+            assert_int_equal(access(path, F_OK), -1);
+    }
+    snprintf(command, sizeof command, "rm -r %s %s/cut", spools, folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void the_limit_stops_cleanly(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    assert_int_equal(record("--limit 1M", "EBB_CLIENT", "much"), CLIENT_CODE);
+    assert_said("stopped early");
+    trace = read_it();
+    assert_true(trace->totals.allocs > 4096);
+    assert_true(trace->totals.allocs < CLIENT_MANY);
+    assert_non_null(strstr(header_line("#stopped"), "limit"));
+    trace_free(trace);
+}
+
+static void a_full_disk_stops_the_recording_not_the_program(void **state)
+{
+    struct ebb_trace *trace = recorded("", "full");
+
+    (void)state;
+    assert_non_null(strstr(header_line("#stopped"), "disk"));
+    trace_free(trace);
+}
+
+static void a_trace_that_cannot_be_written_leaves_the_spool(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    assert_int_equal(ebb("record -o /nowhere/at/all.trace.gz -- true"), 125);
+    assert_said("/nowhere/at/all.trace.gz");
+    snprintf(command, sizeof command,
+             "mkdir %s/taken.trace.gz && cd %s && %s record -o taken.trace.gz -- ls >said 2>&1",
+             folder, folder, getenv("EBB_TOOL"));
+    assert_int_equal(WEXITSTATUS(system(command)), 125);
+    assert_said("--recover");
+    snprintf(command, sizeof command, "rm -r %s/taken*", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void programs_that_close_all_files_are_recorded_on(void **state)
+{
+    struct ebb_trace *trace = recorded("", "closes");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY);
+    trace_free(trace);
+}
+
+// The spool stays what it was, and can be read where there is room.
+static void a_full_disk_leaves_no_half_trace(void **state)
+{
+    char command[2048], spools[512];
+
+    (void)state;
+    snprintf(command, sizeof command, "record --keep -o %s -- /usr/bin/python3 -c 'import json'",
+             path);
+    assert_int_equal(ebb(command), 0);
+    find_spools(spools, sizeof spools);
+    snprintf(command, sizeof command,
+             "rm %s; ulimit -f 4; exec %s record --recover %s --sites -o %s 2>%s/said", path,
+             getenv("EBB_TOOL"), spools, path, folder);
+    assert_int_equal(WEXITSTATUS(system(command)), 1);
+    assert_said("cannot be written: File too large");
+    assert_int_equal(access(path, F_OK), -1);
+    snprintf(command, sizeof command, "%s/out.sites.gz", folder);
+    assert_int_equal(access(command, F_OK), -1);
+    snprintf(command, sizeof command, "record --recover %s -o %s", spools, path);
+    assert_int_equal(ebb(command), 0);
+    trace_free(read_it());
+    snprintf(command, sizeof command, "rm -r %s", spools);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_killed_program_has_a_trace),
+        cmocka_unit_test(a_killed_recorder_leaves_a_spool_that_can_be_read),
+        cmocka_unit_test(damaged_spools_are_read_as_far_as_they_go),
+        cmocka_unit_test(the_limit_stops_cleanly),
+        cmocka_unit_test(a_full_disk_stops_the_recording_not_the_program),
+        cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
+        cmocka_unit_test(a_full_disk_leaves_no_half_trace),
+        cmocka_unit_test(programs_that_close_all_files_are_recorded_on),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_record.c - ebb record, on programs that know what they allocate: each test knows what must
+// be in the trace. How recordings end early is in test_ends.c.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "client.h"
+#include "recording.h"
+
+// ---- the family
+
+static void every_function_is_noted_with_its_size(void **state)
+{
+    struct ebb_trace *trace = recorded("", "family");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 7), 1);
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), 1);
+    assert_int_equal(count(trace, TRACE_CALLOC, 3 * CLIENT_CALLOC), 1);
+    assert_int_equal(count(trace, TRACE_ALIGNED, CLIENT_ALIGNED), 1);
+    assert_int_equal(count(trace, TRACE_ALIGNED, CLIENT_POSIX), 1);
+    assert_int_equal(count(trace, TRACE_REALLOC, CLIENT_GROWN), 1);
+    assert_int_equal(count(trace, TRACE_REALLOC, 5 * CLIENT_ARRAY), 1);
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_FRESH), 1);
+    assert_int_equal(count(trace, TRACE_ALIGNED, CLIENT_MEMALIGN), 1);
+    assert_int_equal(count(trace, TRACE_ALIGNED, CLIENT_VALLOC), 2);
+    assert_int_equal(trace->totals.reallocs, 2);
+    assert_int_equal(trace->totals.allocs, 9);
+    assert_int_equal(trace->totals.frees, 6);
+    assert_int_equal(trace->totals.left, 3);
+    assert_int_equal(trace->totals.left_bytes, CLIENT_GROWN + 5 * CLIENT_ARRAY + CLIENT_POSIX);
+    trace_free(trace);
+}
+
+static void alignments_are_noted(void **state)
+{
+    struct ebb_trace *trace = recorded("", "family");
+
+    (void)state;
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        const struct trace_event *event = &trace->events[i];
+
+        if (event->op == TRACE_ALIGNED && event->value == CLIENT_ALIGNED)
+            assert_int_equal(event->align_log2, 8);
+        if (event->op == TRACE_ALIGNED && event->value == CLIENT_POSIX)
+            assert_int_equal(event->align_log2, 12);
+        if (event->op == TRACE_ALIGNED && event->value == CLIENT_MEMALIGN)
+            assert_int_equal(event->align_log2, 6);
+        if (event->op == TRACE_ALLOC)
+            assert_int_equal(event->origin, 'O');
+    }
+    trace_free(trace);
+}
+
+static void sizes_above_32_bits_are_whole(void **state)
+{
+    struct ebb_trace *trace = recorded("", "giant");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_ALLOC, (uint64_t)5 << 30), 1);
+    assert_int_equal(trace->totals.left, 0);
+    trace_free(trace);
+}
+
+static void operators_are_noted_once(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    if (!getenv("EBB_CLIENT_CXX"))
+        skip();
+    assert_int_equal(record("", "EBB_CLIENT_CXX", ""), 0);
+    trace = read_it();
+    for (uint64_t size = 101; size <= 104; size++)
+        assert_int_equal(count(trace, TRACE_ALLOC, size), 1);
+    for (uint64_t size = 105; size <= 108; size++)
+        assert_int_equal(count(trace, TRACE_ALIGNED, size) + count(trace, TRACE_ALLOC, size), 1);
+    assert_int_equal(trace->totals.left, 0); // what failed and what threw is not there either
+    trace_free(trace);
+}
+
+// Any allocator can be below. The operators of these call malloc() or not, each form as it likes.
+static void other_allocators_are_recorded_alike(void **state)
+{
+    static const char *const libraries[] = {"libjemalloc.so.2", "libtcmalloc_minimal.so.4",
+                                            "libmimalloc.so.2.0"};
+    const char *cxx = getenv("EBB_CLIENT_CXX");
+    char command[2048], library[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
+        bool calm = strstr(libraries[i], "mimalloc");
+        struct ebb_trace *trace;
+
+        snprintf(library, sizeof library, "/usr/lib/x86_64-linux-gnu/%s", libraries[i]);
+        if (access(library, R_OK) != 0)
+            continue;
+        snprintf(command, sizeof command, "LD_PRELOAD=%s exec %s record -q -o %s -- %s %s",
+                 library, getenv("EBB_TOOL"), path, cxx ? cxx : getenv("EBB_CLIENT"),
+                 !cxx ? "threads" : calm ? "calm" : "");
+        assert_int_equal(system(command), 0);
+        trace = read_it();
+        if (header_line("#unknown-frees") || header_line("#lost-frees"))
+            print_error("%s: %s\n", libraries[i], header_line("#"));
+        assert_null(header_line("#unknown-frees"));
+        assert_null(header_line("#lost-frees"));
+        for (uint64_t size = 101; cxx && size <= 108; size++)
+            assert_int_equal(count(trace, TRACE_ALIGNED, size) + count(trace, TRACE_ALLOC, size),
+                             1);
+        assert_true(!cxx || trace->totals.left == 0);
+        trace_free(trace);
+    }
+}
+
+// ---- threads and processes
+
+static void threads_that_free_each_others_blocks(void **state)
+{
+    struct ebb_trace *trace = recorded("", "threads");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_ALLOC, 16 + 99), 4 * 3 * 2000 / 100);
+    assert_true(count(trace, TRACE_THREAD, 0) >= 4);
+    assert_true(trace->totals.frees >= 4 * 3 * 2000);
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), 1);
+    assert_null(header_line("#unknown-frees"));
+    assert_null(header_line("#lost-frees"));
+    trace_free(trace);
+}
+
+static void threads_that_end_leave_their_place_to_others(void **state)
+{
+    struct ebb_trace *trace = recorded("", "crowd");
+    uint32_t highest = 0;
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_CROWD);
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), CLIENT_CROWD);
+    for (uint32_t i = 0; i < trace->event_count; i++)
+        if (trace->events[i].op == TRACE_THREAD && trace->events[i].index > highest)
+            highest = trace->events[i].index;
+    assert_true(highest <= 2);
+    trace_free(trace);
+}
+
+static void a_forked_child_notes_nothing(void **state)
+{
+    struct ebb_trace *trace = recorded("", "forks");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), 1);
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_GROWN), 0);
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_FRESH), 1);
+    assert_int_equal(count(trace, TRACE_FREE, CLIENT_MALLOC), 0);
+    trace_free(trace);
+}
+
+static void the_process_that_notes_most_is_the_trace(void **state)
+{
+    struct ebb_trace *trace;
+    char arguments[2048];
+
+    (void)state;
+    snprintf(arguments, sizeof arguments, "record -o %s -- sh -c 'ls / >/dev/null; %s much; true'",
+             path, getenv("EBB_CLIENT"));
+    assert_int_equal(ebb(arguments), 0);
+    assert_said("other process");
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY);
+    trace_free(trace);
+}
+
+static void the_exit_code_is_the_commands(void **state)
+{
+    (void)state;
+    assert_int_equal(record("", "EBB_CLIENT", "much"), CLIENT_CODE);
+    assert_int_equal(ebb("record -o /tmp/never -- /nowhere/at/all"), 127);
+    assert_int_equal(ebb("record -o /tmp/never -- /"), 126);
+    assert_int_equal(files_left(), 0);
+}
+
+// ---- regions
+
+static void check_steps(struct ebb_trace *trace)
+{
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 2 * CLIENT_STEPS);
+    assert_int_equal(count(trace, TRACE_END, 0), 2 * CLIENT_STEPS);
+    for (uint64_t i = 0; i < CLIENT_STEPS; i++)
+        assert_int_equal(count(trace, TRACE_BEGIN, 10 + i), 1);
+    assert_int_equal(trace->kinds.count, 2);
+    assert_string_equal(trace->kinds.word[0], "re_quest");
+    assert_string_equal(trace->kinds.word[1], "token");
+    trace_free(trace);
+}
+
+static void steps_are_marks_without_libebb(void **state)
+{
+    struct ebb_trace *trace = recorded("", "steps");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_STEPS);
+    check_steps(trace);
+}
+
+static void steps_of_libebb_are_marks(void **state)
+{
+    (void)state;
+    assert_int_equal(record("", "EBB_CLIENT_LINKED", "steps"), 0);
+    check_steps(read_it());
+}
+
+// Python loads libebb for its extension alone.
+static void steps_of_python_are_marks(void **state)
+{
+    struct ebb_trace *trace;
+    char command[1024];
+
+    (void)state;
+    if (!getenv("EBB_PYTHON"))
+        skip();
+    snprintf(command, sizeof command,
+             "record -o %s -- env PYTHONPATH=%s /usr/bin/python3 -c '"
+             "import ebb\n"
+             "for i in range(7):\n"
+             "    with ebb.step(\"train\", tag=5): bytearray(77777)'", path, getenv("EBB_PYTHON"));
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_BEGIN, 5), 7);
+    assert_int_equal(count(trace, TRACE_CALLOC, 77778) + count(trace, TRACE_ALLOC, 77778), 7);
+    assert_string_equal(trace->kinds.word[0], "train");
+    trace_free(trace);
+}
+
+static void regions_that_are_too_deep_are_left_out(void **state)
+{
+    struct ebb_trace *trace = recorded("", "deep");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), TRACE_DEPTH_MAX);
+    assert_non_null(header_line("#too-deep"));
+    trace_free(trace);
+}
+
+static void ticks_make_regions(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    assert_int_equal(ebb("record --every 1 -q -o /tmp/never.trace.gz -- true"), 0);
+    unlink("/tmp/never.trace.gz");
+    unlink(path);
+    char command[1024];
+    snprintf(command, sizeof command,
+             "record --every 10 -o %s -- /usr/bin/python3 -c 'import time\n"
+             "for i in range(20): [str(j) * 600 for j in range(100)]; time.sleep(0.02)'", path);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_true(count(trace, TRACE_BEGIN, 0) >= 5);
+    assert_string_equal(trace->kinds.word[0], "tick");
+    trace_free(trace);
+}
+
+static void calls_of_a_function_make_regions(void **state)
+{
+    struct ebb_trace *trace = recorded("--function strtold", "calls");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), CLIENT_STEPS - 1); // the last call ends one
+    assert_string_equal(trace->kinds.word[0], "strtold");
+    trace_free(trace);
+}
+
+static struct ebb_trace *recorded_python(const char *option)
+{
+    char command[1024];
+
+    snprintf(command, sizeof command,
+             "record %s json.JSONEncoder.encode -o %s -- /usr/bin/python3 -c 'import json\n"
+             "for i in range(9): json.dumps([0] * 5000, indent=i); bytearray(77777)'", option,
+             path);
+    assert_int_equal(ebb(command), 0);
+    return read_it();
+}
+
+// Regions last to the next call, and have what lies between; or they are the calls.
+static void calls_of_a_python_function_make_regions(void **state)
+{
+    struct ebb_trace *trace = recorded_python("--function");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 8);
+    assert_string_equal(trace->kinds.word[0], "encode");
+    assert_int_equal(count(trace, TRACE_ALLOC, 77778) + count(trace, TRACE_CALLOC, 77778), 8);
+    trace_free(trace);
+    trace = recorded_python("--within");
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 9);
+    assert_int_equal(count(trace, TRACE_END, 0), 9);
+    trace_free(trace);
+    assert_int_equal(ebb("record --within strtold -- true"), 2);
+}
+
+// ---- places
+
+static void sites_name_functions(void **state)
+{
+    struct ebb_trace *trace;
+    char name[256], line[1024];
+    uint64_t objects = 0;
+    bool named = false;
+    gzFile file;
+
+    (void)state;
+    assert_int_equal(record("--sites", "EBB_CLIENT", "much"), CLIENT_CODE);
+    trace = read_it();
+    snprintf(name, sizeof name, "%.*s.sites.gz", (int)strlen(path) - 9, path);
+    file = gzopen(name, "rb");
+    assert_non_null(file);
+    while (gzgets(file, line, sizeof line)) {
+        named |= line[0] == 's' && strstr(line, " many");
+        objects += line[0] >= '0' && line[0] <= '9';
+    }
+    gzclose(file);
+    unlink(name);
+    assert_true(named);
+    assert_int_equal(objects, trace->totals.objects);
+    trace_free(trace);
+}
+
+static void python_with_numpy_is_exact(void **state)
+{
+    struct ebb_trace *trace;
+    char command[1024];
+
+    (void)state;
+    if (access("/usr/lib/python3/dist-packages/numpy", F_OK) != 0)
+        skip();
+    snprintf(command, sizeof command,
+             "record -o %s -- env OPENBLAS_NUM_THREADS=1 /usr/bin/python3 -c '"
+             "import numpy, threading\n"
+             "def work(): [numpy.random.rand(100, 100) @ numpy.ones((100, 7)) for i in range(99)]\n"
+             "threads = [threading.Thread(target=work) for i in range(4)]\n"
+             "[t.start() for t in threads]; [t.join() for t in threads]'", path);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_null(header_line("#unknown-frees"));
+    assert_null(header_line("#lost-frees"));
+    assert_true(count(trace, TRACE_ALLOC, 80000) >= 4 * 99);
+    trace_free(trace);
+}
+
+static void bad_arguments_are_named(void **state)
+{
+    (void)state;
+    assert_int_equal(ebb("record"), 2);
+    assert_int_equal(ebb("record --limit 12Q -- true"), 2);
+    assert_said("12Q");
+    assert_int_equal(ebb("record --limit 100 -- true"), 2);
+    assert_int_equal(ebb("record --every 0 -- true"), 2);
+    assert_int_equal(ebb("record --every 5 --function f -- true"), 2);
+    assert_int_equal(ebb("record --recover /nowhere -o /tmp/x"), 1);
+    assert_said("/nowhere");
+    assert_int_equal(ebb("nonsense"), 2);
+    assert_said("nonsense");
+    assert_int_equal(ebb("--version"), 0);
+    assert_int_equal(ebb("record --help"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_function_is_noted_with_its_size),
+        cmocka_unit_test(alignments_are_noted),
+        cmocka_unit_test(sizes_above_32_bits_are_whole),
+        cmocka_unit_test(operators_are_noted_once),
+        cmocka_unit_test(other_allocators_are_recorded_alike),
+        cmocka_unit_test(threads_that_free_each_others_blocks),
+        cmocka_unit_test(threads_that_end_leave_their_place_to_others),
+        cmocka_unit_test(a_forked_child_notes_nothing),
+        cmocka_unit_test(the_process_that_notes_most_is_the_trace),
+        cmocka_unit_test(the_exit_code_is_the_commands),
+        cmocka_unit_test(steps_are_marks_without_libebb),
+        cmocka_unit_test(steps_of_libebb_are_marks),
+        cmocka_unit_test(steps_of_python_are_marks),
+        cmocka_unit_test(regions_that_are_too_deep_are_left_out),
+        cmocka_unit_test(ticks_make_regions),
+        cmocka_unit_test(calls_of_a_function_make_regions),
+        cmocka_unit_test(calls_of_a_python_function_make_regions),
+        cmocka_unit_test(sites_name_functions),
+        cmocka_unit_test(python_with_numpy_is_exact),
+        cmocka_unit_test(bad_arguments_are_named),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_tool.c - ebb replay, report and advise, on traces whose figures are known.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "program.h"
+#include "trace_scratch.h"
+
+static void assert_said(const char *part)
+{
+    if (!strstr(said, part))
+        print_error("not said: %s\nbut: %s\n", part, said);
+    assert_non_null(strstr(said, part));
+}
+
+// Steps of 400 bytes: 300 die within, 60 in the next step, 40 never. Two blocks lie outside.
+static void write_steps(unsigned steps)
+{
+    struct text *text = new_text();
+
+    add(text, "#name known\n#warmup 2\n");
+    for (unsigned i = 0; i < steps; i++) {
+        add(text, "B train %u 0\na 100 C\na 200 C\nf 2\n", i);
+        if (i)
+            add(text, "f 4\n"); // of 60, two objects of this step and the last 40 later
+        add(text, "f 1\na 60 T\na 40 P\nE train 0\n");
+    }
+    add(text, "a 1000 O\nf 1\n");
+    write_bytes(text->bytes, text->used);
+}
+
+static void fates_are_counted(void **state)
+{
+    (void)state;
+    write_steps(100);
+    trace_free(expect_read());
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_said("train    100       4  400 B  300 B     50.00 %    75.00 %    100 B  14.85 %  "
+                "0.00 %  10.15 %");
+    assert_said("Outside of steps: 1 blocks of 0.98 KiB");
+    assert_said("a ring of one step (`ring` of");
+    assert_said("10.2 % of the bytes never end");
+    assert_said("PyTorch tensor storage     1.0   60 B     100.0 %  5.80 KiB    0 B      60 B");
+    assert_said("CPython interpreter        1.0   40 B     100.0 %       0 B    0 B  3.91 KiB");
+}
+
+static void steps_of_a_real_trace_are_found_again(void **state)
+{
+    char arguments[1024], path[256];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.marked.trace.gz", scratch_path());
+    snprintf(arguments, sizeof arguments,
+             "advise --search %s/transformer_train.full.trace.gz -o %s", getenv("EBB_TRACES"),
+             path);
+    assert_int_equal(run_program("EBB_TOOL", arguments), 0);
+    assert_said(" 27 times");
+    struct trace_error error;
+    struct ebb_trace *trace = trace_read(path, &error);
+    if (!trace)
+        print_error("%s\n", error.text);
+    assert_non_null(trace);
+    assert_string_equal(trace->kinds.word[0], "advised");
+    assert_int_equal(trace->kinds.count, 1);
+    trace_free(trace);
+    unlink(path);
+}
+
+static void steps_that_nobody_marked_are_found(void **state)
+{
+    char arguments[1024], path[256];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.loop.trace.gz", scratch_path());
+    snprintf(arguments, sizeof arguments, "record -o %s -- %s loop", path, getenv("EBB_CLIENT"));
+    assert_int_equal(run_program("EBB_TOOL", arguments), 0);
+    assert_said("no steps in it");
+    snprintf(arguments, sizeof arguments, "advise %s -o %s", path, path);
+    assert_int_equal(run_program("EBB_TOOL", arguments), 0);
+    assert_said(" 60 times");
+    assert_said("every 101 events (+- 0 %)");
+    snprintf(arguments, sizeof arguments, "advise %s", path); // of 50 blocks 50 die
+    assert_int_equal(run_program("EBB_TOOL", arguments), 0);
+    assert_said("Steps `advised`");
+    unlink(path);
+}
+
+static void what_does_not_repeat_has_no_steps(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned i = 0; i < 200; i++)
+        add(text, "a %u O\nf 1\n", 100 + i);
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_said("no steps, and no allocation that comes again");
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise -o /tmp/never.trace.gz"), 1);
+    assert_int_equal(access("/tmp/never.trace.gz", F_OK), -1);
+}
+
+static void replays_are_tables(void **state)
+{
+    (void)state;
+    write_steps(200);
+    assert_int_equal(
+        run_on_scratch("EBB_TOOL", "replay --quick --rounds 1 --allocators ebb,glibc"), 0);
+    assert_said("allocator");
+    assert_said("  ebb  ");
+    assert_said("  glibc");
+}
+
+static void reports_say_gain_and_survivors(void **state)
+{
+    (void)state;
+    write_steps(200);
+    assert_int_equal(
+        run_on_scratch("EBB_TOOL", "report --quick --rounds 1 --allocators ebb,glibc"), 0);
+    assert_said("Against glibc");
+    assert_said("survivors of");
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay"), 0);
+    assert_null(strstr(said, "Against"));
+}
+
+static void pages_are_whole(void **state)
+{
+    static char page[1 << 20];
+    char options[512], path[256];
+    FILE *file;
+
+    (void)state;
+    write_steps(200);
+    snprintf(path, sizeof path, "%s.html", scratch_path());
+    snprintf(options, sizeof options,
+             "report --quick --rounds 1 --allocators ebb,glibc --html %s", path);
+    assert_int_equal(run_on_scratch("EBB_TOOL", options), 0);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    page[fread(page, 1, sizeof page - 1, file)] = '\0';
+    fclose(file);
+    unlink(path);
+    assert_non_null(strstr(page, "What it would gain"));
+    assert_non_null(strstr(page, "PyTorch tensor storage"));
+    assert_non_null(strstr(page, "</html>"));
+    assert_null(strstr(page, "http://"));
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --quick --no-replay --html /nowhere/x"), 1);
+    assert_said("/nowhere/x");
+}
+
+static void bad_input_is_named(void **state)
+{
+    (void)state;
+    write_bytes("#ebb-trace 1\nf 1\n", 17);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report"), 2);
+    assert_said("TRACE_ERROR_UNKNOWN_OBJECT");
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 2);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "replay"), 1);
+    assert_int_equal(run_program("EBB_TOOL", "report"), 2);
+    assert_int_equal(run_program("EBB_TOOL", "replay"), 2);
+    assert_int_equal(run_program("EBB_TOOL", "advise /nowhere"), 2);
+    assert_said("/nowhere");
+    assert_int_equal(run_program("EBB_TOOL", "replay --rounds x /nowhere"), 2);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "replay --allocators nobody"), 1);
+}
+
+// A list of places that belongs to another trace.
+static void wrong_sites_are_refused(void **state)
+{
+    char command[512];
+
+    (void)state;
+    write_steps(10);
+    snprintf(command, sizeof command,
+             "printf '#ebb-sites 1\\ns 5 O x+0x1 f\\n5\\n5\\n' | gzip >%s.sites.gz",
+             scratch_path());
+    assert_int_equal(system(command), 0);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 2);
+    assert_said("of another trace");
+    snprintf(command, sizeof command, "rm %s.sites.gz", scratch_path());
+    assert_int_equal(system(command), 0);
+}
+
+static void help_is_there(void **state)
+{
+    (void)state;
+    assert_int_equal(run_program("EBB_TOOL", "--help"), 0);
+    assert_int_equal(run_program("EBB_TOOL", "replay --help"), 0);
+    assert_int_equal(run_program("EBB_TOOL", "report --help"), 0);
+    assert_int_equal(run_program("EBB_TOOL", "advise --help"), 0);
+    assert_int_equal(run_program("EBB_TOOL", ""), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fates_are_counted),
+        cmocka_unit_test(steps_of_a_real_trace_are_found_again),
+        cmocka_unit_test(steps_that_nobody_marked_are_found),
+        cmocka_unit_test(what_does_not_repeat_has_no_steps),
+        cmocka_unit_test(replays_are_tables),
+        cmocka_unit_test(reports_say_gain_and_survivors),
+        cmocka_unit_test(pages_are_whole),
+        cmocka_unit_test(bad_input_is_named),
+        cmocka_unit_test(wrong_sites_are_refused),
+        cmocka_unit_test(help_is_there),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
