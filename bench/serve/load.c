@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * load.c - ebb-load PID PORT CONNECTIONS: loads a server and says what it cost.
+ *
+ * Reads lines `COUNT LOW HIGH SAMPLE` from standard input, answers each with a line of JSON. So
+ * many requests are sent over the connections, each as soon as the answer before it is there; their
+ * lengths in tokens are spread from LOW to HIGH, evenly on a logarithmic scale, the same ones for
+ * every server. With SAMPLE, what process PID has resident is read after every so many answers.
+ *
+ *     {"requests": n, "seconds": s, "cpu_us": c, "faults": f, "p50_us": a, "p99_us": b,
+ *      "sum": checksum, "resident": [bytes, ...]}
+ *
+ * cpu_us is the processor time of the process, all threads, and faults its minor page faults. The
+ * checksum is over all answers, in whatever order they came.
+ */
+#include <arpa/inet.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "message.h"
+
+#define CONNECTIONS_MOST 64
+#define TOKENS_MOST (1 << 20)
+#define VOCABULARY 256
+
+struct connection {
+    int socket;
+    uint64_t sent_ns;
+    size_t filled;
+    char answer[HEAD_MOST];
+};
+
+struct run {
+    uint64_t count, low, high, sample;
+    uint64_t begun, done, checksum;
+    uint64_t *latency_ns, *resident;
+};
+
+static struct connection connections[CONNECTIONS_MOST];
+static int connection_count;
+static uint64_t numbered; /* requests of all runs */
+static pid_t server;
+static clockid_t server_clock;
+
+static void fail(const char *what) {
+    fprintf(stderr, "ebb-load: ");
+    perror(what);
+    exit(1);
+}
+
+static uint64_t clock_ns(clockid_t clock) {
+    struct timespec now;
+    if (clock_gettime(clock, &now) != 0)
+        fail("the server has gone");
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The text behind the name of the program in /proc/PID/stat, or all of another file. */
+static void read_file(const char *name, char *text, size_t size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)server, name);
+    FILE *file = fopen(path, "r");
+    size_t got = file ? fread(text, 1, size - 1, file) : 0;
+    if (got == 0)
+        fail(path);
+    text[got] = '\0';
+    fclose(file);
+}
+
+static uint64_t faults(void) {
+    char text[1024];
+    unsigned long minor = 0;
+    read_file("stat", text, sizeof text);
+    const char *behind = strrchr(text, ')');
+    if (!behind || sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %lu", &minor) != 1)
+        fail("stat");
+    return minor;
+}
+
+static uint64_t field(const char *text, const char *name) {
+    const char *at = strstr(text, name);
+    return at ? strtoul(at + strlen(name), NULL, 10) * 1024 : 0;
+}
+
+/* Pages of files count as many as at the first reading: they come and go as the system wants. */
+static uint64_t resident(void) {
+    static uint64_t of_files;
+    char text[4096];
+    read_file("status", text, sizeof text);
+    if (of_files == 0)
+        of_files = field(text, "\nRssFile:");
+    return of_files + field(text, "\nRssAnon:") + field(text, "\nRssShmem:");
+}
+
+/* Numbers that follow from a number alone (splitmix64). */
+static uint64_t scatter(uint64_t number) {
+    number += UINT64_C(0x9e3779b97f4a7c15);
+    number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    number = (number ^ number >> 27) * UINT64_C(0x94d049bb133111eb);
+    return number ^ number >> 31;
+}
+
+static size_t length_of(const struct run *run, uint64_t number) {
+    double part = (double)(scatter(number) >> 11) / (double)(UINT64_C(1) << 53);
+    double low = (double)run->low, high = (double)run->high;
+    return (size_t)(low * pow(high / low, part) + 0.5);
+}
+
+static void ask(struct run *run, struct connection *connection) {
+    static char message[256 + TOKENS_MOST * sizeof(int32_t)];
+    uint64_t number = numbered++;
+    size_t length = length_of(run, number);
+    int head = snprintf(message, 256,
+                        "POST / HTTP/1.1\r\nHost: loopback\r\nContent-Length: %zu\r\n\r\n",
+                        length * sizeof(int32_t));
+    for (size_t i = 0; i < length; i++) {
+        int32_t token = (int32_t)(scatter(number + i) % VOCABULARY);
+        memcpy(message + head + i * sizeof token, &token, sizeof token);
+    }
+    run->begun++;
+    connection->filled = 0;
+    connection->sent_ns = clock_ns(CLOCK_MONOTONIC);
+    if (!message_send(connection->socket, message, (size_t)head + length * sizeof(int32_t)))
+        fail("send");
+}
+
+static uint64_t sum_of(const char *bytes, size_t size) {
+    uint64_t sum = size;
+    for (size_t i = 0; i < size; i++)
+        sum = scatter(sum ^ (unsigned char)bytes[i]);
+    return sum;
+}
+
+/* Takes what has come; true: the answer is whole. */
+static bool hear(struct run *run, struct connection *connection) {
+    size_t body_at, bytes;
+    ssize_t got = recv(connection->socket, connection->answer + connection->filled,
+                       sizeof connection->answer - connection->filled, 0);
+    if (got <= 0)
+        fail("the server hung up");
+    connection->filled += (size_t)got;
+    if (!message_head(connection->answer, connection->filled, &body_at, &bytes) ||
+        connection->filled < body_at + bytes)
+        return false;
+    if (bytes != ANSWER_FLOATS * sizeof(float) || memcmp(connection->answer + 9, "200", 3) != 0) {
+        fprintf(stderr, "ebb-load: no answer of the size that it should have:\n%.*s",
+                (int)body_at, connection->answer);
+        exit(1);
+    }
+    run->latency_ns[run->done++] = clock_ns(CLOCK_MONOTONIC) - connection->sent_ns;
+    run->checksum += sum_of(connection->answer + body_at, bytes);
+    if (run->sample && run->done % run->sample == 0)
+        run->resident[run->done / run->sample - 1] = resident();
+    return true;
+}
+
+static void send_all(struct run *run) {
+    struct pollfd waiting[CONNECTIONS_MOST];
+    for (int i = 0; i < connection_count; i++) {
+        waiting[i] = (struct pollfd){.fd = connections[i].socket, .events = POLLIN};
+        if (run->begun < run->count)
+            ask(run, &connections[i]);
+    }
+    while (run->done < run->count) {
+        if (poll(waiting, (nfds_t)connection_count, 60000) <= 0)
+            fail("no answer");
+        for (int i = 0; i < connection_count; i++)
+            if (waiting[i].revents && hear(run, &connections[i]) && run->begun < run->count)
+                ask(run, &connections[i]);
+    }
+}
+
+static int by_size(const void *left, const void *right) {
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static void tell(const struct run *run, uint64_t wall_ns, uint64_t cpu_ns, uint64_t minor) {
+    qsort(run->latency_ns, run->count, sizeof *run->latency_ns, by_size);
+    printf("{\"requests\": %llu, \"seconds\": %.6f, \"cpu_us\": %.3f, \"faults\": %llu, "
+           "\"p50_us\": %.3f, \"p99_us\": %.3f, \"sum\": \"%016llx\", \"resident\": [",
+           (unsigned long long)run->count, (double)wall_ns / 1e9, (double)cpu_ns / 1e3,
+           (unsigned long long)minor, (double)run->latency_ns[run->count / 2] / 1e3,
+           (double)run->latency_ns[run->count * 99 / 100] / 1e3,
+           (unsigned long long)run->checksum);
+    for (uint64_t i = 0; run->sample && i < run->count / run->sample; i++)
+        printf("%s%llu", i ? ", " : "", (unsigned long long)run->resident[i]);
+    printf("]}\n");
+    fflush(stdout);
+}
+
+static void load(struct run *run) {
+    run->latency_ns = calloc(run->count, sizeof *run->latency_ns);
+    run->resident = calloc(run->count, sizeof *run->resident);
+    if (!run->latency_ns || !run->resident)
+        fail("memory");
+    uint64_t minor = faults(), cpu = clock_ns(server_clock), wall = clock_ns(CLOCK_MONOTONIC);
+    send_all(run);
+    wall = clock_ns(CLOCK_MONOTONIC) - wall;
+    cpu = clock_ns(server_clock) - cpu;
+    tell(run, wall, cpu, faults() - minor);
+    free(run->latency_ns);
+    free(run->resident);
+}
+
+static void open_connections(unsigned port) {
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    for (int i = 0; i < connection_count; i++) {
+        int yes = 1, made = socket(AF_INET, SOCK_STREAM, 0);
+        if (made < 0 || connect(made, (struct sockaddr *)&address, sizeof address) != 0)
+            fail("connect");
+        setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+        connections[i].socket = made;
+    }
+}
+
+int main(int argc, char **argv) {
+    unsigned long long count, low, high, sample;
+    if (argc != 4) {
+        fprintf(stderr, "ebb-load PID PORT CONNECTIONS\n");
+        return 2;
+    }
+    server = (pid_t)strtol(argv[1], NULL, 10);
+    connection_count = (int)strtol(argv[3], NULL, 10);
+    if (connection_count < 1 || connection_count > CONNECTIONS_MOST)
+        connection_count = 1;
+    if (clock_getcpuclockid(server, &server_clock) != 0)
+        fail("no such process");
+    open_connections((unsigned)strtoul(argv[2], NULL, 10));
+    while (scanf("%llu %llu %llu %llu", &count, &low, &high, &sample) == 4) {
+        struct run run = {.count = count, .low = low, .high = high, .sample = sample};
+        if (count == 0 || low == 0 || low > high || high > TOKENS_MOST)
+            return 2;
+        load(&run);
+    }
+    return 0;
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""serve.py BUILD [--quick] [--rounds N] [--cases LIST] [--allocators LIST] - servers and loops.
+
+Real inference servers, loaded over loopback, and training loops of torch (cases.py), under each
+allocator (allocators.py). Rows `serve TAB case TAB allocator TAB metric TAB value`. In each round
+the allocators take turns, each in a process of its own; figures are medians over turns and rounds,
+and `cpu_over_glibc` is the median of the ratios within a turn. The long run of mixed requests, and
+the series of resident memory (METRIC.nNUMBER), are of the first round. BUILD is the build folder;
+what npm brought and the models are below --fetched. What cannot be had is left out, and named.
+Answers must be the same under every allocator. Progress goes to standard error.
+"""
+
+import argparse
+import pathlib
+import statistics
+import sys
+
+import cases
+import process
+from allocators import ALLOCATORS, Allocator
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--fetched", type=pathlib.Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--cases", default="")
+    parser.add_argument("--allocators", default=",".join(ALLOCATORS))
+    chosen = parser.parse_args()
+    chosen.build = chosen.build.resolve()
+    chosen.fetched = (chosen.fetched or chosen.build.parent / "serve").resolve()
+    chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
+    chosen.table = cases.all_cases(cases.Place(chosen.build, chosen.fetched))
+    chosen.cases = chosen.cases.split(",") if chosen.cases else list(chosen.table)
+    chosen.allocators = chosen.allocators.split(",")
+    strange = [name for name in chosen.cases if name not in chosen.table] + \
+        [name for name in chosen.allocators if name not in ALLOCATORS]
+    if strange:
+        parser.error(f"no such case or allocator: {', '.join(strange)}")
+    return chosen
+
+
+def tell(text):
+    print(f"serve: {text}", file=sys.stderr, flush=True)
+
+
+def present(chosen):
+    """The cases and allocators that can be had; says which cannot."""
+    allocators, found = [], {}
+    for name in chosen.allocators:
+        allocator = Allocator(name, chosen.build)
+        if allocator.absent:
+            tell(f"left out: {name}, its library is not there")
+        else:
+            allocators.append(allocator)
+    for name in chosen.cases:
+        try:
+            chosen.table[name].command()
+            found[name] = chosen.table[name]
+        except cases.Absent as why:
+            tell(f"left out: {name}, {why}")
+    return allocators, found
+
+
+def attempt(course, what, *arguments):
+    """Calls a method of a course; False if it failed, which is said."""
+    try:
+        getattr(course, what)(*arguments)
+        return True
+    except (process.Failed, OSError, ValueError) as why:
+        tell(f"failed: {course.allocator.name}: {why}")
+        return False
+
+
+def turned(courses, number):
+    """The same, beginning with another one each time."""
+    at = number % len(courses) if courses else 0
+    return courses[at:] + courses[:at]
+
+
+def courses_of(chosen, case, allocators):
+    if isinstance(case, cases.Training):
+        return [process.Training(case, allocator) for allocator in allocators]
+    client = chosen.build / "bench" / "serve" / "ebb-load"
+    return [process.Serving(case, allocator, client) for allocator in allocators]
+
+
+def round_of(chosen, case, allocators, number):
+    """[course] of those that did not fail. All processes are there at once; they are timed by
+    turns, each while the others wait."""
+    courses = courses_of(chosen, case, allocators)
+    try:
+        left = [course for course in courses if attempt(course, "begin")]
+        for turn in range(process.TURNS):
+            left = [course for course in turned(left, turn + number)
+                    if attempt(course, "take_turn")]
+        return [course for course in left if attempt(course, "end", 0 if number else case.most)]
+    finally:
+        for course in courses:
+            course.stop()
+
+
+def rounds_of(chosen, case, allocators):
+    """([{allocator: course}], whether nothing failed and all computed the same)"""
+    rounds, computed = [], {}
+    if chosen.quick:
+        case.make_short()
+    for number in range(chosen.rounds):
+        courses = round_of(chosen, case, allocators, number)
+        rounds.append({course.allocator.name: course for course in courses})
+        for course in courses:
+            computed.setdefault(course.computed, set()).add(course.allocator.name)
+    if len(computed) > 1:
+        tell("answers differ: " + "; ".join(", ".join(sorted(names))
+                                            for names in computed.values()))
+    return rounds, len(computed) <= 1 and all(len(one) == len(allocators) for one in rounds)
+
+
+def print_row(case, allocator, metric, value):
+    print(f"serve\t{case}\t{allocator}\t{metric}\t{value:.6g}", flush=True)
+
+
+def print_rows(case, rounds, allocators):
+    for name in (allocator.name for allocator in allocators):
+        mine = [courses[name].figures for courses in rounds if name in courses]
+        for metric in dict.fromkeys(metric for figures in mine for metric in figures):
+            print_row(case, name, metric, statistics.median(
+                figures[metric] for figures in mine if metric in figures))
+        ratios = [own / other for courses in rounds if name in courses and "glibc" in courses
+                  for own, other in zip(courses[name].cpu, courses["glibc"].cpu)]
+        if ratios:
+            print_row(case, name, "cpu_over_glibc", statistics.median(ratios))
+
+
+def main():
+    chosen = arguments()
+    allocators, table = present(chosen)
+    all_good = True
+    for name, case in table.items() if allocators else ():
+        tell(name)
+        its_own = [allocator for allocator in allocators if case.scopes or not allocator.scopes]
+        rounds, good = rounds_of(chosen, case, its_own)
+        all_good = all_good and good
+        print_rows(name, rounds, its_own)
+    sys.exit(0 if all_good else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_serve.py - the benchmark of servers: its client, its allocators, and what is left out.
+
+Nothing is timed. EBB_BUILD is the build folder, with the benchmarks in it.
+"""
+
+import array
+import contextlib
+import http.server
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import types
+import unittest
+
+HERE = pathlib.Path(__file__).resolve()
+SERVE = HERE.parents[2] / "bench" / "serve"
+BUILD = pathlib.Path(os.environ["EBB_BUILD"])
+CLIENT = BUILD / "bench" / "serve" / "ebb-load"
+sys.path.insert(0, str(SERVE))
+
+import allocators  # noqa: E402
+import cases  # noqa: E402
+import serve  # noqa: E402
+
+
+class Answering:
+    """A server of this process; keeps the requests, answers as it is told."""
+
+    def __init__(self, status=200, size=64):
+        self.bodies = bodies = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                bodies.append(array.array("i", body))
+                self.send_response(status)
+                self.send_header("content-LENGTH", str(size))
+                self.end_headers()
+                self.wfile.write((body * 16)[:size])
+
+            def log_message(self, format, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None  # the client hangs up on bad answers
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def ask(self, commands, connections=3):
+        done = subprocess.run([str(CLIENT), str(os.getpid()), str(self.server.server_address[1]),
+                               str(connections)], input=commands, capture_output=True, text=True,
+                              check=False)
+        self.server.shutdown()
+        self.server.server_close()
+        return done
+
+
+class Client(unittest.TestCase):
+    def test_every_request_is_sent_once_and_within_its_sizes(self):
+        server = Answering()
+        done = server.ask("200 5 80 10\n1 7 7 0\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first, second = (json.loads(line) for line in done.stdout.splitlines())
+        self.assertEqual((first["requests"], second["requests"]), (200, 1))
+        self.assertEqual(len(server.bodies), 201)
+        lengths = [len(body) for body in server.bodies]
+        self.assertLessEqual(max(lengths[:200]), 80)
+        self.assertGreaterEqual(min(lengths[:200]), 5)
+        # Evenly on a logarithmic scale: half of them are below sqrt(5 * 80) = 20.
+        self.assertTrue(70 < sum(length < 20 for length in lengths[:200]) < 130, lengths)
+        self.assertEqual(lengths[200], 7)
+        self.assertTrue(all(0 <= token < 256 for body in server.bodies for token in body))
+        self.assertEqual(len(first["resident"]), 20)
+        self.assertTrue(all(value > 1 << 20 for value in first["resident"]))
+        self.assertEqual(second["resident"], [])
+        self.assertGreater(first["cpu_us"], 0)
+        self.assertLessEqual(first["p50_us"], first["p99_us"])
+
+    def test_the_checksum_is_of_the_answers_in_any_order(self):
+        sums = [json.loads(Answering().ask("60 5 80 0\n", connections).stdout)["sum"]
+                for connections in (1, 5)]
+        self.assertEqual(*sums)
+        other = json.loads(Answering().ask("61 5 80 0\n").stdout)["sum"]
+        self.assertNotEqual(other, sums[0])
+
+    def test_answers_that_are_none_are_failures(self):
+        for server in (Answering(status=500), Answering(size=60)):
+            done = server.ask("20 5 80 0\n")
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("ebb-load", done.stderr)
+
+    def test_commands_that_are_none_are_refused(self):
+        for command in ("0 1 1 0\n", "1 0 1 0\n", "1 9 8 0\n", f"1 1 {1 << 40} 0\n"):
+            self.assertEqual(Answering().ask(command).returncode, 2, command)
+        self.assertEqual(Answering().ask("nothing\n").returncode, 0)
+
+
+class Allocators(unittest.TestCase):
+    def test_a_process_with_another_allocator_is_found_out(self):
+        found = [allocators.Allocator(name, BUILD) for name in allocators.ALLOCATORS]
+        found = [one for one in found if not one.absent]
+        self.assertIn("glibc", [one.name for one in found])
+        for mine in found:
+            with subprocess.Popen(["cat"], env=mine.environment(), stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE) as process:
+                process.stdin.write(b"x\n")
+                process.stdin.flush()
+                process.stdout.readline()  # it runs: all its libraries are there
+                for other in found:
+                    self.assertEqual(other.serves(process.pid), other.path == mine.path,
+                                     (mine.name, other.name))
+                process.stdin.close()
+
+    def test_settings_of_one_do_not_reach_another(self):
+        os.environ["MALLOC_CONF"] = os.environ["GLIBC_TUNABLES"] = "x"
+        self.addCleanup(os.environ.pop, "MALLOC_CONF")
+        self.addCleanup(os.environ.pop, "GLIBC_TUNABLES")
+        for name in allocators.ALLOCATORS:
+            environment = allocators.Allocator(name, BUILD).environment()
+            self.assertNotEqual(environment.get("MALLOC_CONF"), "x")
+            self.assertNotEqual(environment.get("GLIBC_TUNABLES"), "x")
+            self.assertEqual(environment.get("SERVE_SCOPES"),
+                             "1" if name == "ebb-scopes" else None)
+
+
+SERVER = """
+import http.server, os, sys, threading
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    left = int(sys.argv[1])
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        Handler.left -= 1
+        if Handler.left == 0:
+            print("enough", file=sys.stderr, flush=True)
+            os._exit(1)
+        self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 64\\r\\n\\r\\n" + bytes(64))
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print("port", server.server_address[1], flush=True)
+sys.stdin.read()
+print("ended", file=sys.stderr)
+"""
+
+
+class Rounds(unittest.TestCase):
+    """With a server that ends after so many requests."""
+
+    def round_of(self, requests):
+        case = cases.Serving(lambda: [sys.executable, "-c", SERVER, str(requests)], normal=4,
+                             mixed=(1, 8), warm=40, timed=100, most=400)
+        names = [allocators.Allocator(name, BUILD) for name in ("glibc", "glibc-tuned")]
+        chosen = types.SimpleNamespace(quick=False, build=BUILD, rounds=1)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            rounds, good = serve.rounds_of(chosen, case, names)
+        return rounds[0], good, said.getvalue()
+
+    def test_all_figures_are_there(self):
+        courses, good, said = self.round_of(10 ** 6)
+        self.assertTrue(good, said)
+        self.assertEqual(said.count("ended"), 2)  # each of them was told to, and did
+        for course in courses.values():
+            self.assertEqual(len(course.cpu), 10)
+            names = {metric.partition(".")[0] for metric in course.figures}
+            self.assertEqual(names, {
+                "resident_bytes", "cpu_us_per_request", "requests_per_second", "p50_us", "p99_us",
+                "faults_per_request", "mixed_resident_ratio", "mixed_resident_bytes",
+                "spike_before_bytes", "spike_peak_bytes", "spike_after_bytes",
+                "spike_resident_ratio", "spike_resident_bytes"})
+            self.assertIn("spike_resident_bytes.n77", course.figures)
+            self.assertIn("mixed_resident_bytes.n400", course.figures)
+
+    def test_a_server_that_dies_is_a_failure_with_its_last_words(self):
+        for requests in (1, 30, 100, 300, 500):
+            courses, good, said = self.round_of(requests)
+            self.assertFalse(good)
+            self.assertEqual(courses, {})
+            self.assertIn("failed: glibc-tuned: stopped answering", said)
+            self.assertEqual(said.count("enough"), 2)
+
+
+class Program(unittest.TestCase):
+    def run_it(self, *words):
+        with tempfile.TemporaryDirectory() as empty:
+            return subprocess.run([sys.executable, str(SERVE / "serve.py"), str(BUILD),
+                                   "--fetched", empty, "--quick", *words], capture_output=True,
+                                  text=True, check=False)
+
+    def test_unknown_names_are_refused(self):
+        for words in (["--cases", "nothing"], ["--allocators", "magic"], ["--cases", "glibc"]):
+            done = self.run_it(*words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("no such", done.stderr)
+
+    def test_what_is_not_there_is_named_and_left_out(self):
+        done = self.run_it("--cases", "ort-c,ort-node,llama")
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        for name in ("ort-c", "ort-node", "llama"):
+            self.assertIn(f"left out: {name}, ", done.stderr)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "needs torch")
+    def test_rows_of_a_loop(self):
+        done = self.run_it("--cases", "train-mlp", "--allocators", "glibc,glibc-tuned")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [line.split("\t") for line in done.stdout.splitlines()]
+        self.assertEqual({tuple(row[:2]) for row in rows}, {("serve", "train-mlp")})
+        for name in ("glibc", "glibc-tuned"):
+            self.assertEqual({row[3] for row in rows if row[2] == name},
+                             {"cpu_ms_per_step", "faults_per_step", "peak_bytes",
+                              "cpu_over_glibc"})
+
+    def test_models_are_the_same_each_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, start in (("onnx_model.py", b"\x08\x07\x12\x03ebb"),
+                                ("gguf_model.py", b"GGUF\x03\0\0\0")):
+                files = [pathlib.Path(folder) / f"{name}.{number}" for number in range(2)]
+                for file in files:
+                    subprocess.run([sys.executable, str(SERVE / name), str(file)], check=True)
+                self.assertEqual(files[0].read_bytes(), files[1].read_bytes())
+                self.assertTrue(files[0].read_bytes().startswith(start))
+
+
+if __name__ == "__main__":
+    unittest.main()
