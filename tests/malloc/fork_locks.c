@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * fork_locks.c - a fork takes every lock that a thread may hold in the middle of a scope, in order
- * (see locks.h): while scopes, pools and reports are at work. Those of the library it takes from the
- * start, since another thread may be about to open the first scope.
+ * (see locks.h): while scopes, pools and reports are at work. Those of the library itself it takes
+ * from the start, since another thread may be about to open the first scope.
  */
 #include <stdbool.h>
 
