@@ -67,18 +67,17 @@ static int check_exports(struct region *root) {
 static int find_block(struct region *root, const void *block, struct ebb_parcel *parcel) {
     ebb_region home = ebb_region_of(block);
     struct region *region = ebb_region_is_open(home) ? region_peek(home) : root;
-    struct ebb_piece *piece;
-    size_t bytes;
+    struct block_place place;
     if (region != root && !region_is_above(root, region))
         region = root; /* which says that it is not its own */
-    int result = block_find(region, block, &piece, &bytes);
+    int result = block_find(region, block, &place);
     if (result)
         return result;
     if (!safe_is_needed(block))
         return error_set(EBB_E_FOREIGN, "%p is an object of region '%s', or part of one: that is "
                          "not in its slot", block, region->name);
     parcel->root = (uintptr_t)block - atomic_load(&root->pool->slot->addr);
-    parcel->bytes = bytes;
+    parcel->bytes = place.requested;
     return 0;
 }
 

@@ -138,10 +138,10 @@ static int check_member(struct object_place whole, const char *field, void *addr
 int compose_check_block(const struct ebb_object *object, const struct region *host,
                         const struct ebb_field *field) {
     void *block = *field_place((struct ebb_object *)object, field);
-    size_t requested, needed = field_count(object, field);
+    size_t needed = field_count(object, field);
     struct object_place place;
-    struct ebb_piece *piece;
-    int result = block_find((struct region *)host, block, &piece, &requested);
+    struct block_place found;
+    int result = block_find((struct region *)host, block, &found);
     if (result)
         return result;
     if (object_peek(block, &place))
@@ -149,9 +149,9 @@ int compose_check_block(const struct ebb_object *object, const struct region *ho
                          place.object->type->name);
     if (field->kind == EBB_FIELD_OBJECTS && !size_multiply(needed, sizeof(void *), &needed))
         needed = SIZE_MAX;
-    if (requested < needed)
+    if (found.requested < needed)
         return error_set(EBB_E_SIZE, "field '%s': %zu bytes needed, %p has %zu", field->name,
-                         needed, block, requested);
+                         needed, block, found.requested);
     return 0;
 }
 

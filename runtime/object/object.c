@@ -97,21 +97,21 @@ __attribute__((cold)) int object_not_found(const void *address) {
         return error_set(EBB_E_FOREIGN, "%p is not memory of ebb", address);
     ebb_region around = ebb_region_of(address);
     struct region *region = (struct region *)around.lane;
-    struct ebb_piece *piece;
-    size_t requested;
+    struct block_place place;
     if (!ebb_region_is_open(around))
         return error_set(EBB_E_FOREIGN, "%p belongs to no open region", address);
     region = block_owner(region, (uintptr_t)address);
-    int result = block_find(region, address, &piece, &requested);
+    int result = block_find(region, address, &place);
     if (result)
         return result;
     const struct ebb_object *object = address;
     if (safe_is_needed(address))
         return error_set(EBB_E_TYPE, "%p is a block of %zu bytes in shared memory, no object",
-                         address, requested);
-    if (requested >= sizeof *object && type_is_registered(object->type))
+                         address, place.requested);
+    if (place.requested >= sizeof *object && type_is_registered(object->type))
         return error_set(EBB_E_RELEASED, "%s %p has ended before", object->type->name, address);
-    return error_set(EBB_E_TYPE, "%p is a block of %zu bytes, no object", address, requested);
+    return error_set(EBB_E_TYPE, "%p is a block of %zu bytes, no object", address,
+                     place.requested);
 }
 
 int object_find(const void *address, struct object_place *place) {

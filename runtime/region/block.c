@@ -114,30 +114,30 @@ void block_set_quick(struct region *region) {
 }
 
 /* The live block at `addr` in a piece of the region, whoever it was born for. */
-static int find_in(struct region *region, const struct ebb_piece *piece, uintptr_t addr,
-                   size_t *requested) {
+static int find_in(struct region *region, struct ebb_piece *piece, uintptr_t addr,
+                   struct block_place *place) {
+    place->piece = piece;
     if (piece->state == PIECE_BLOCK) {
-        *requested = piece->block.requested;
+        place->requested = piece->block.requested;
         return 0;
     }
     if (piece->state == PIECE_WINDOW)
-        return small_find(region, piece, addr, requested);
-    const struct track_slot *slot = track_find(region->track, addr);
-    if (!slot)
+        return small_find(region, piece, addr, &place->requested);
+    place->slot = track_find(region->track, addr);
+    if (!place->slot)
         return track_no_block(region->track, addr);
-    *requested = slot->bytes;
+    place->requested = place->slot->bytes;
     return 0;
 }
 
-int block_find(struct region *region, const void *address, struct ebb_piece **piece,
-               size_t *requested) {
+int block_find(struct region *region, const void *address, struct block_place *place) {
     uintptr_t addr = (uintptr_t)address;
     struct region *home = home_of(region, addr);
-    *piece = home ? find_place(home, addr) : find_piece(region, addr);
-    if (*piece)
-        return find_in(home ? home : region, *piece, addr, requested);
-    if (region->safe && (*piece = find_place(region->safe, addr)) != NULL)
-        return find_in(region->safe, *piece, addr, requested);
+    struct ebb_piece *piece = home ? find_place(home, addr) : find_piece(region, addr);
+    if (piece)
+        return find_in(home ? home : region, piece, addr, place);
+    if (region->safe && (piece = find_place(region->safe, addr)) != NULL)
+        return find_in(region->safe, piece, addr, place);
     return report_no_block(region, addr);
 }
 
@@ -240,14 +240,8 @@ static void *allocate_for_object(struct region *region, size_t bytes, size_t ali
 }
 
 void *block_for_object(struct region *region, size_t bytes, size_t align, const void *site) {
-    uintptr_t start = size_align(region->lane.cursor, align);
-    if (region->track && track_fits(region->track, bytes, align))
-        return track_serve(region->track, bytes);
-    if (!bytes || bytes > EBB_SMALL_MAX_BYTES || align > EBB_SMALL_MAX_ALIGN ||
-        !small_fits(region, start, bytes))
-        return allocate_for_object(region, bytes, align, site);
-    small_bump(region, start, bytes);
-    return (void *)start;
+    void *block = block_quickly(region, bytes, align);
+    return block ? block : allocate_for_object(region, bytes, align, site);
 }
 
 void *block_allocate_keyed(struct region *region, size_t bytes, size_t align, uint32_t key,
@@ -438,15 +432,13 @@ static bool try_resize(struct region *region, void *block, size_t bytes) {
 void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t align) {
     struct region *region = region_find(handle);
     const void *site = __builtin_return_address(0);
-    struct ebb_piece *piece;
-    size_t old;
+    struct block_place old;
     if (!region)
         return NULL;
     if (!block)
         return allocate_from(handle, bytes, align, site);
-    if (!is_valid_request(region, bytes, align) ||
-        block_find(region, block, &piece, &old) != 0 ||
-        hold_check_block(piece, (uintptr_t)block) != 0)
+    if (!is_valid_request(region, bytes, align) || block_find(region, block, &old) != 0 ||
+        hold_check_block(old.piece, (uintptr_t)block) != 0)
         return NULL;
     if ((uintptr_t)block % align == 0 && try_resize(region, block, bytes))
         return block;
@@ -458,16 +450,15 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
     if (!moved)
         return NULL;
     if (!region->hollow)
-        memcpy(moved, block, size_smaller(old, bytes));
+        memcpy(moved, block, size_smaller(old.requested, bytes));
     ebb_region_release(handle, block);
     return moved;
 }
 
 size_t ebb_region_block_bytes(ebb_region handle, const void *block) {
     struct region *region = region_find(handle);
-    struct ebb_piece *piece;
-    size_t requested;
-    if (!region || block_find(region, block, &piece, &requested) != 0)
+    struct block_place place;
+    if (!region || block_find(region, block, &place) != 0)
         return 0;
-    return requested;
+    return place.requested;
 }

@@ -45,16 +45,15 @@ static uint64_t address_of(struct ebb_pool *pool, uintptr_t addr) {
 static int find_stretch(ebb_region handle, const void *block, size_t offset, size_t bytes,
                         struct stretch *stretch) {
     struct region *region = find_region(handle);
-    struct ebb_piece *piece;
-    size_t requested;
+    struct block_place place;
     if (!region)
         return error_latest();
-    int result = block_find(region, block, &piece, &requested);
+    int result = block_find(region, block, &place);
     if (result)
         return result;
-    if (offset > requested || bytes > requested - offset)
+    if (offset > place.requested || bytes > place.requested - offset)
         return error_set(EBB_E_SIZE, "%zu bytes at %zu do not lie in block %p of region '%s', "
-                         "which has %zu", bytes, offset, block, region->name, requested);
+                         "which has %zu", bytes, offset, block, region->name, place.requested);
     stretch->hold = &region->pool->pages.cuda;
     stretch->address = address_of(region->pool, (uintptr_t)block) + offset;
     return 0;

@@ -78,7 +78,7 @@ static void note_escapes(struct track *track) {
     uint32_t cursor = track_cursor(track);
     for (uint32_t i = 0; i < cursor; i++)
         if (track_is_live(track, &track->slots[i]))
-            track_note_survivor(track, track->slots[i].addr, false, false);
+            track_note_survivor(track, track->slots[i].addr, false);
 }
 
 /* The piece that the slot lies in; the one before, if that is another, is free. */

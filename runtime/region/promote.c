@@ -20,13 +20,13 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "region/small.h"
+#include "region/survivor.h"
 #include "region/undo.h"
 
 #include <string.h>
 
 /* A run of its own costs as much as copying 3 KiB, its way back included; auto asks for a page. */
 #define RUN_WORTH EBB_PAGE
-#define LISTED ((uint16_t)0x4000) /* flag in `starts` while a list is checked */
 
 struct promotion {
     struct region *source, *target;
@@ -42,74 +42,17 @@ struct promotion {
 
 /* ---- checking ---- */
 
-static struct track_slot *slot_at(const struct ebb_piece *arena, uintptr_t addr) {
-    return track_find(region_of_piece(arena)->track, addr);
-}
-
-static bool enlist_slot(struct track_slot *slot) {
-    bool is_new = !(slot->align & TRACK_LISTED);
-    slot->align |= TRACK_LISTED;
-    return is_new;
-}
-
-static bool enlist_small(uint16_t *entry) {
-    bool is_new = !(*entry & LISTED);
-    *entry |= LISTED;
-    return is_new;
-}
-
-/* False if it is listed already. */
-static bool enlist(struct ebb_piece *piece, uintptr_t addr) {
-    if (piece->state == PIECE_ARENA)
-        return enlist_slot(slot_at(piece, addr));
-    if (piece->state != PIECE_BLOCK)
-        return enlist_small(small_entry(piece, addr));
-    bool is_new = !piece->flag;
-    piece->flag = true;
-    return is_new;
-}
-
-static void delist(struct ebb_piece *piece, uintptr_t addr) {
-    if (piece->state == PIECE_BLOCK)
-        piece->flag = false;
-    else if (piece->state == PIECE_ARENA)
-        slot_at(piece, addr)->align &= ~TRACK_LISTED;
-    else
-        *small_entry(piece, addr) &= (uint16_t)~LISTED;
-}
-
-/* The piece under a block that already is the target's, or NULL. */
-static struct ebb_piece *owned_by_target(const struct promotion *promotion, const void *block) {
-    struct ebb_piece *piece = NULL;
-    size_t requested;
-    uintptr_t addr = (uintptr_t)block;
-    if (!range_holds(addr) || range_block_at(addr)->owner != promotion->target->owner ||
-        block_owner(promotion->target, addr) != promotion->target)
-        return NULL;
-    return block_find(promotion->target, block, &piece, &requested) == 0 ? piece : NULL;
-}
-
+/* Of a list that was refused: as if nobody had looked at it. */
 static void unlist(const struct promotion *promotion, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        const struct ebb_survivor *survivor = &promotion->list[i];
-        delist(survivor->scratch, (uintptr_t)survivor->block);
+        struct ebb_survivor *survivor = &promotion->list[i];
+        survivor_list(survivor, false);
+        survivor->mode &= SURVIVOR_MODE;
     }
 }
 
-/* A small block that is listed does not look alive: its entry has the flag. */
-static bool is_listed_small(const struct region *source, uintptr_t addr) {
-    if (!range_holds(addr) || addr % RANGE_GRANULE != 0)
-        return false;
-    const struct ebb_piece *window = range_block_at(addr);
-    return window->state == PIECE_WINDOW && window->owner == source->owner &&
-           addr - window->addr < window->bytes &&
-           (*small_entry(window, addr) & (STARTS_RELEASED | LISTED)) == LISTED;
-}
-
-/* What is right is listed; its piece stays in `scratch` until something is acquired. */
+/* What is right is found and listed. */
 static int check_survivor(const struct promotion *promotion, struct ebb_survivor *survivor) {
-    struct ebb_piece *piece = owned_by_target(promotion, survivor->block);
-    size_t requested;
     if (survivor->mode < EBB_PROMOTE_AUTO || survivor->mode > promotion->mode_most)
         return error_set(EBB_E_ARGUMENT, "promotion mode %d is none", survivor->mode);
     if (survivor->align && (!size_is_power_of_two(survivor->align) ||
@@ -118,43 +61,43 @@ static int check_survivor(const struct promotion *promotion, struct ebb_survivor
                          survivor->align, EBB_ALIGN_MAX);
     if (!survivor->block)
         return error_set(EBB_E_ARGUMENT, "a survivor is NULL");
-    uintptr_t addr = (uintptr_t)survivor->block;
-    if (!piece && is_listed_small(promotion->source, addr))
-        return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
-    if (!piece && block_find(promotion->source, survivor->block, &piece, &requested) != 0)
+    int mode = survivor->mode;
+    if (survivor_find(promotion->source, promotion->target, survivor) != 0)
         return error_latest();
-    if (!enlist(piece, addr))
-        return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
-    survivor->scratch = piece;
-    return 0;
+    if (!survivor_list(survivor, true))
+        return 0;
+    survivor->mode = mode;
+    return error_set(EBB_E_DUPLICATE, "block %p is listed twice", survivor->block);
 }
 
 static bool can_relink(const struct promotion *promotion, const struct ebb_piece *piece) {
     const struct region *source = promotion->source;
     if (source->track && track_was_arena(source->track, piece->addr))
         return false;
-    if (piece->owner != source->owner || piece->state != PIECE_BLOCK || piece->block.spare ||
-        piece->pins || promotion->anywhere)
+    if (piece->owner != source->owner || piece->block.spare || piece->pins || promotion->anywhere)
         return false;
     if (piece->block.run)
         return piece->block.run->relinked.live_blocks == 1;
     return !source->heir || source->heir == promotion->target;
 }
 
-static bool may_relink(const struct promotion *promotion, const struct ebb_piece *piece, int mode) {
-    return mode != EBB_PROMOTE_COPY && mode != PROMOTE_APART && can_relink(promotion, piece);
+static bool may_relink(const struct promotion *promotion, const struct ebb_survivor *survivor) {
+    int mode = survivor->mode & SURVIVOR_MODE;
+    return survivor_is(survivor, SURVIVOR_LARGE) && mode != EBB_PROMOTE_COPY &&
+           mode != PROMOTE_APART && can_relink(promotion, survivor->scratch);
 }
 
 /* It may be relinked, and has no run that it takes along anyway. */
-static bool is_weighable(const struct promotion *promotion, const struct ebb_piece *piece,
-                         int mode) {
-    return may_relink(promotion, piece, mode) && !piece->block.run;
+static bool is_weighable(const struct promotion *promotion, const struct ebb_survivor *survivor) {
+    const struct ebb_piece *piece = survivor->scratch;
+    return may_relink(promotion, survivor) && !piece->block.run;
 }
 
 /* Of a list the least counts that a survivor says. */
 static void allow(struct promotion *promotion, const struct ebb_survivor *survivor) {
     unsigned percent = survivor->pin_percent ? survivor->pin_percent : EBB_PIN_PERCENT;
-    if (survivor->mode == EBB_PROMOTE_AUTO && (!promotion->percent || percent < promotion->percent))
+    bool counts = (survivor->mode & SURVIVOR_MODE) == EBB_PROMOTE_AUTO;
+    if (counts && (!promotion->percent || percent < promotion->percent))
         promotion->percent = percent;
 }
 
@@ -162,9 +105,8 @@ static void allow(struct promotion *promotion, const struct ebb_survivor *surviv
 static void unlist_rest(const struct promotion *promotion) {
     for (size_t i = 0; i < promotion->count; i++) {
         const struct ebb_survivor *survivor = &promotion->list[i];
-        struct ebb_piece *piece = survivor->scratch;
-        if (!is_weighable(promotion, piece, survivor->mode))
-            delist(piece, (uintptr_t)survivor->block);
+        if (!promotion->percent || !is_weighable(promotion, survivor))
+            survivor_list(survivor, false);
     }
 }
 
@@ -173,7 +115,7 @@ static int check_list(struct promotion *promotion) {
     size_t i = 0;
     while (i < promotion->count && (result = check_survivor(promotion, &promotion->list[i])) == 0)
         allow(promotion, &promotion->list[i++]);
-    if (result || !promotion->percent)
+    if (result)
         unlist(promotion, i);
     else
         unlist_rest(promotion);
@@ -241,22 +183,25 @@ static void weigh_all(const struct promotion *promotion) {
     if (!promotion->percent)
         return;
     for (size_t i = 0; i < promotion->count; i++) {
-        struct ebb_piece *piece = promotion->list[i].scratch;
-        if (piece->state == PIECE_BLOCK && piece->flag && !has_weighed_before(piece))
+        const struct ebb_survivor *survivor = &promotion->list[i];
+        struct ebb_piece *piece = survivor->scratch;
+        if (survivor_is(survivor, SURVIVOR_LARGE) && piece->flag && !has_weighed_before(piece))
             weigh(piece, promotion->percent);
     }
 }
 
-static void forget_weight(struct ebb_piece *piece) {
-    if (piece->state == PIECE_BLOCK && piece->flag)
+static void forget_weight(const struct ebb_survivor *survivor) {
+    struct ebb_piece *piece = survivor->scratch;
+    if (survivor_is(survivor, SURVIVOR_LARGE) && piece->state == PIECE_BLOCK)
         piece->flag = false;
 }
 
-static bool should_relink(const struct promotion *promotion, const struct ebb_piece *piece,
-                          int mode) {
-    if (!may_relink(promotion, piece, mode))
+static bool should_relink(const struct promotion *promotion, const struct ebb_survivor *survivor) {
+    const struct ebb_piece *piece = survivor->scratch;
+    if (!may_relink(promotion, survivor))
         return false;
-    return mode == EBB_PROMOTE_RELINK || piece->block.run || piece->flag;
+    bool asked = (survivor->mode & SURVIVOR_MODE) == EBB_PROMOTE_RELINK;
+    return asked || piece->block.run || piece->flag;
 }
 
 /* ---- acquiring ---- */
@@ -268,67 +213,58 @@ static size_t natural_align(const struct ebb_survivor *survivor) {
     return size_smaller((size_t)(addr & (~addr + 1)), EBB_SMALL_MAX_ALIGN);
 }
 
-/* Bytes asked for a live block of which the address is known to be right. */
-static size_t block_requested(const void *block) {
-    const struct ebb_piece *piece = range_block_at((uintptr_t)block);
-    if (piece->state == PIECE_ARENA)
-        return slot_at(piece, (uintptr_t)block)->bytes;
-    return piece->state == PIECE_BLOCK ? piece->block.requested
-                                       : (size_t)*small_entry(piece, (uintptr_t)block) - 1;
-}
-
 /* Of objects only elements that lay in shared memory go there; users' blocks all do. */
 static bool is_private(const struct promotion *promotion, const void *block) {
     return promotion->objects && !region_of_piece(range_block_at((uintptr_t)block))->shared;
 }
 
-static void *copy_block(const struct promotion *promotion, const struct ebb_survivor *survivor) {
-    size_t requested = block_requested(survivor->block), align = natural_align(survivor);
-    void *copy = is_private(promotion, survivor->block)
-                     ? block_allocate_private(promotion->target, requested, align, promotion->site)
-                     : block_allocate(promotion->target, requested, align, promotion->site);
+static void *allocate_copy(const struct promotion *promotion, const struct ebb_survivor *survivor,
+                           size_t bytes) {
+    size_t align = natural_align(survivor);
+    void *copy = block_quickly(promotion->target, bytes, align);
     if (copy)
-        memcpy(copy, survivor->block, requested);
+        return copy;
+    return is_private(promotion, survivor->block)
+               ? block_allocate_private(promotion->target, bytes, align, promotion->site)
+               : block_allocate(promotion->target, bytes, align, promotion->site);
+}
+
+static void *copy_block(struct promotion *promotion, const struct ebb_survivor *survivor) {
+    size_t requested = survivor_requested(promotion->source, survivor);
+    void *copy = allocate_copy(promotion, survivor, requested);
+    if (!copy)
+        return NULL;
+    memcpy(copy, survivor->block, requested);
+    promotion->cost.copied_blocks++;
+    promotion->cost.copied_bytes += requested;
     return copy;
 }
 
-/* Between acquiring and committing, the way stands beside the mode that was asked for. */
-enum way { WAY_STAY = 0, WAY_COPY = 1 << 4, WAY_RELINK = 2 << 4, WAY_MASK = 3 << 4 };
-
-static enum way choose(const struct promotion *promotion, struct ebb_piece *piece, int mode) {
-    bool is_there = promotion->source == promotion->target ||
-                    (piece->owner == promotion->target->owner && mode != PROMOTE_APART);
-    bool relinks = should_relink(promotion, piece, mode);
-    forget_weight(piece);
-    return is_there ? WAY_STAY : relinks ? WAY_RELINK : WAY_COPY;
-}
-
-/* Acquires what one survivor needs into its scratch; a failure leaves it as it was. */
-static int acquire(const struct promotion *promotion, struct ebb_survivor *survivor) {
-    struct ebb_piece *piece = survivor->scratch;
-    enum way way = choose(promotion, piece, survivor->mode);
-    survivor->scratch = NULL;
-    if (way == WAY_RELINK) {
+/* Acquires what one survivor needs into its scratch; a failure leaves its block as it was. */
+static int acquire(struct promotion *promotion, struct ebb_survivor *survivor) {
+    if ((survivor->mode & SURVIVOR_WAY) != SURVIVOR_STAYS && should_relink(promotion, survivor))
+        survivor->mode ^= SURVIVOR_COPIED ^ SURVIVOR_RELINKED;
+    forget_weight(survivor);
+    int way = survivor->mode & SURVIVOR_WAY;
+    if (way == SURVIVOR_RELINKED) {
         survivor->scratch = piece_take(&promotion->target->store);
         if (!survivor->scratch)
             return error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'",
                              promotion->target->name);
-    } else if (way == WAY_COPY) {
+    } else if (way == SURVIVOR_COPIED) {
         survivor->scratch = copy_block(promotion, survivor);
         if (!survivor->scratch)
             return error_latest();
     }
-    survivor->mode |= (int)way;
     return 0;
 }
 
-static void abandon(const struct promotion *promotion, struct ebb_survivor *survivor) {
-    int way = survivor->mode & WAY_MASK;
-    if (way == WAY_RELINK)
+static void abandon(const struct promotion *promotion, const struct ebb_survivor *survivor) {
+    int way = survivor->mode & SURVIVOR_WAY;
+    if (way == SURVIVOR_RELINKED)
         piece_give(&promotion->target->store, survivor->scratch);
-    else if (way == WAY_COPY)
+    else if (way == SURVIVOR_COPIED)
         ebb_region_release(region_handle(promotion->target), survivor->scratch);
-    survivor->mode &= ~WAY_MASK;
 }
 
 /* ---- committing ---- */
@@ -424,31 +360,35 @@ void promote_return(struct region *owner, struct ebb_piece *block) {
 }
 
 static void commit(struct promotion *promotion, struct ebb_survivor *survivor) {
-    const struct region *source = promotion->source, *target = promotion->target;
-    int way = survivor->mode & WAY_MASK;
-    bool apart = (survivor->mode & ~WAY_MASK) == PROMOTE_APART;
-    if (source->track && source != target)
-        track_note_survivor(source->track, (uintptr_t)survivor->block, way == WAY_STAY,
-                            apart || target != source->parent);
-    survivor->mode = way == WAY_RELINK ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
-    if (way == WAY_RELINK) {
-        relink(promotion, survivor->block, survivor->scratch);
-    } else if (way == WAY_COPY) {
-        promotion->cost.copied_blocks++;
-        promotion->cost.copied_bytes += block_requested(survivor->scratch);
-        survivor->block = survivor->scratch;
+    const struct region *source = promotion->source;
+    int way = survivor->mode & SURVIVOR_WAY, mode = survivor->mode & SURVIVOR_MODE;
+    bool born = survivor_is(survivor, SURVIVOR_BORN);
+    survivor->mode = way == SURVIVOR_RELINKED ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
+    if (way == SURVIVOR_STAYS) {
+        if (born && source != promotion->target)
+            track_leave_to_parent(source->track, survivor->scratch, (uintptr_t)survivor->block);
+        return;
     }
+    if (source->track)
+        track_note_survivor(source->track, (uintptr_t)survivor->block,
+                            mode == PROMOTE_APART || promotion->target != source->parent);
+    if (way == SURVIVOR_RELINKED)
+        relink(promotion, survivor->block, survivor->scratch);
+    else
+        survivor->block = survivor->scratch;
 }
 
-static int acquire_all(const struct promotion *promotion) {
+static int acquire_all(struct promotion *promotion) {
     for (size_t i = 0; i < promotion->count; i++) {
         int result = acquire(promotion, &promotion->list[i]);
         if (!result)
             continue;
         for (size_t left = i + 1; left < promotion->count; left++)
-            forget_weight(promotion->list[left].scratch);
+            forget_weight(&promotion->list[left]);
         while (i--)
             abandon(promotion, &promotion->list[i]);
+        for (size_t left = 0; left < promotion->count; left++)
+            promotion->list[left].mode &= SURVIVOR_MODE;
         return result;
     }
     return 0;

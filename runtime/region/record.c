@@ -116,7 +116,7 @@ static void leave_to_parent(struct track *track, struct record_entry *entry) {
         set_bearing(track, false);
 }
 
-void track_note_survivor(struct track *track, uintptr_t addr, bool stays, bool further) {
+void track_note_survivor(struct track *track, uintptr_t addr, bool further) {
     struct record_entry *entry = find(track, addr);
     if (!entry) {
         note_escape(track, addr);
@@ -124,8 +124,12 @@ void track_note_survivor(struct track *track, uintptr_t addr, bool stays, bool f
     }
     entry->survived = true;
     entry->further |= further;
-    if (!stays)
+}
+
+void track_leave_to_parent(struct track *track, struct record_entry *entry, uintptr_t addr) {
+    if (entry->addr != addr)
         return;
+    entry->survived = true;
     leave_to_parent(track, entry);
     track->seen.tenured_right++;
     track->seen.tenured_right_bytes += entry->bytes;
@@ -154,12 +158,12 @@ void *track_bear(struct track *track, size_t bytes, size_t align) {
     return block;
 }
 
+struct record_entry *track_find_born(const struct track *track, uintptr_t addr) {
+    return track->born && range_holds(addr) ? find(track, addr) : NULL;
+}
+
 struct region *track_home(const struct track *track, uintptr_t addr) {
-    const struct record_entry *entry;
-    if (!track->born || !range_holds(addr))
-        return NULL;
-    entry = find(track, addr);
-    return entry ? track->region->parent : NULL;
+    return track_find_born(track, addr) ? track->region->parent : NULL;
 }
 
 struct region *track_of_step(const struct region *parent, uintptr_t addr) {

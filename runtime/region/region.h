@@ -13,6 +13,7 @@
  *     cleanup.c   callbacks when it ends
  *     kinds.h     objects that it owns, counted by kind
  *     promote.c   what leaves: copy, relink
+ *     survivor.h  what is known of a block that leaves
  *     plan.h      where the blocks of a step go, known in advance
  *     track.h     a region that follows a plan, or is recorded
  *     remote.c    releases by other threads
@@ -317,9 +318,15 @@ struct region *block_owner(struct region *place, uintptr_t addr);
 /* Opens or shuts the quick ways to release, as the region's state asks. */
 void block_set_quick(struct region *region);
 
-/* The live block at `address`: its piece (block or window) and the bytes asked for it. */
-int block_find(struct region *region, const void *address, struct ebb_piece **piece,
-               size_t *requested);
+/* A live block as it was found. */
+struct block_place {
+    struct ebb_piece *piece; /* its own, or the window or arena around it */
+    struct track_slot *slot; /* of one in an arena */
+    size_t requested;
+};
+
+/* Finds the live block at `address`, or says why there is none. */
+int block_find(struct region *region, const void *address, struct block_place *place);
 
 /* ---- count.c ---- */
 

@@ -193,4 +193,17 @@ static inline void small_bump(struct region *region, uintptr_t start, size_t byt
     region->lane.tally += (uint64_t)bytes << 16 | 1;
 }
 
+/* A block as the inline paths make it: of the plan's next slot, or bumped. NULL: that is not so
+ * simple. */
+static inline void *block_quickly(struct region *region, size_t bytes, size_t align) {
+    uintptr_t start = size_align(region->lane.cursor, align);
+    if (region->track && track_fits(region->track, bytes, align))
+        return track_serve(region->track, bytes);
+    if (!bytes || bytes > EBB_SMALL_MAX_BYTES || align > EBB_SMALL_MAX_ALIGN ||
+        !small_fits(region, start, bytes))
+        return NULL;
+    small_bump(region, start, bytes);
+    return (void *)start;
+}
+
 #endif

@@ -60,6 +60,7 @@ struct record_entry {
     uint16_t align_log2;
     bool survived; /* promoted */
     bool further;  /* not to the parent, or not only */
+    bool listed;   /* while a list of survivors is checked */
 };
 
 /* What happened in a step. */
@@ -235,12 +236,18 @@ void track_note_block(struct track *track, void *block, size_t bytes, size_t ali
 void track_note_end(struct track *track, uintptr_t addr);
 void track_note_resize(struct track *track, uintptr_t addr, size_t bytes);
 
-/* The block is promoted to the target. `stays`: it was born there, and is the target's now.
- * `further`: not only there, or not as a whole: it had better not be born there. */
-void track_note_survivor(struct track *track, uintptr_t addr, bool stays, bool further);
+/* The block is promoted and leaves the step. `further`: not only to the parent, or not as a whole:
+ * it had better not be born there. */
+void track_note_survivor(struct track *track, uintptr_t addr, bool further);
 
 /* A block in the parent for a slot that is tenured; or NULL. */
 void *track_bear(struct track *track, size_t bytes, size_t align);
+
+/* The entry of the block at `addr`, if it was born in the parent and was not promoted yet. */
+struct record_entry *track_find_born(const struct track *track, uintptr_t addr);
+
+/* Such a block is promoted to the parent, if it still is alive: that is all. */
+void track_leave_to_parent(struct track *track, struct record_entry *entry, uintptr_t addr);
 
 /* The parent, if the block at `addr` was born there for the region and was not promoted yet. */
 struct region *track_home(const struct track *track, uintptr_t addr);

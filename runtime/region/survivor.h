@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * survivor.h - what a promotion knows of each block that it was asked for (see survivor.c).
+ *
+ *     scratch    while the list is checked    what says that the block is live
+ *                from acquiring on            what was acquired for it
+ *     mode       low bits                     as the caller asked
+ *                SURVIVOR_...                 what `scratch` was at first, and the way it goes
+ */
+#ifndef EBB_REGION_SURVIVOR_H
+#define EBB_REGION_SURVIVOR_H
+
+#include "region/region.h"
+
+enum {
+    SURVIVOR_MODE = 15,
+    SURVIVOR_STAYS = 0, /* it is the target's, or born there */
+    SURVIVOR_COPIED = 1 << 4,
+    SURVIVOR_RELINKED = 2 << 4,
+    SURVIVOR_WAY = 3 << 4,
+    SURVIVOR_LARGE = 0,      /* found is its piece */
+    SURVIVOR_SMALL = 1 << 6, /* its entry in the start map */
+    SURVIVOR_SLOT = 2 << 6,  /* its slot in an arena */
+    SURVIVOR_BORN = 3 << 6,  /* its entry in the source's record: born in the source's parent */
+    SURVIVOR_FOUND = 3 << 6
+};
+
+/* The one look-up, of a survivor whose mode is right: what is found, and whether it stays or is
+ * copied. Fails without effect. */
+int survivor_find(struct region *source, struct region *target, struct ebb_survivor *survivor);
+
+/* Whether the block is listed from here on; returns whether it was. While a small block is listed
+ * nothing may look for room in its window. */
+bool survivor_list(const struct ebb_survivor *survivor, bool listed);
+
+/* Bytes asked for the block, which is not listed. */
+size_t survivor_requested(struct region *source, const struct ebb_survivor *survivor);
+
+static inline bool survivor_is(const struct ebb_survivor *survivor, int found) {
+    return (survivor->mode & SURVIVOR_FOUND) == found;
+}
+
+#endif
