@@ -187,8 +187,11 @@ static void *allocate_planned(struct region *region, const struct request *reque
     struct track *track = region->track;
     if (track_ignores(track, request->bytes, request->align))
         return allocate(region, request->bytes, request->align);
-    void *block = track_place(track, request->bytes, request->align, request->key,
-                              request->tenure);
+    void *block = NULL;
+    if (request->tenure && !request->key && track_bears_next(track))
+        block = track_bear_next(track, request->bytes, request->align);
+    if (!block)
+        block = track_place(track, request->bytes, request->align, request->key, request->tenure);
     if (block)
         return block;
     block = allocate(region, request->bytes, request->align);

@@ -137,24 +137,44 @@ void track_leave_to_parent(struct track *track, struct record_entry *entry, uint
 
 /* ---- born in the parent ---- */
 
-void *track_bear(struct track *track, size_t bytes, size_t align) {
-    struct region *parent = track->region->parent;
-    if (!parent || parent->sealed || track->record_lost || parent->shared ||
-        parent->marks) /* a rewind must not take it from the step */
-        return NULL;
-    error_mute();
-    void *block = block_allocate(parent, bytes, align, __builtin_return_address(0));
-    error_unmute();
-    if (!block)
-        return NULL;
+/* True if blocks may be born there. */
+static bool may_bear(const struct track *track, const struct region *parent) {
+    return parent && !parent->sealed && !track->record_lost && !parent->shared &&
+           !parent->marks; /* a rewind must not take it from the step */
+}
+
+/* The parent's block is the step's from here on; NULL: that cannot be noted, and it is gone. */
+static void *take_born(struct track *track, void *block, size_t bytes) {
     if (!append(track, block, bytes)) {
-        ebb_region_release(region_handle(parent), block);
+        ebb_region_release(region_handle(track->region->parent), block);
         return NULL;
     }
     if (track->born++ == 0)
         set_bearing(track, true);
     track->seen.hits++;
     track->seen.hit_bytes += bytes;
+    return block;
+}
+
+void *track_bear(struct track *track, size_t bytes, size_t align) {
+    struct region *parent = track->region->parent;
+    if (!may_bear(track, parent))
+        return NULL;
+    error_mute();
+    void *block = block_allocate(parent, bytes, align, __builtin_return_address(0));
+    error_unmute();
+    return block ? take_born(track, block, bytes) : NULL;
+}
+
+void *track_bear_next(struct track *track, size_t bytes, size_t align) {
+    struct region *parent = track->region->parent;
+    struct track_slot *slot = track->next;
+    void *block = may_bear(track, parent) ? block_quickly(parent, bytes, align) : NULL;
+    if (!block || !take_born(track, block, bytes))
+        return NULL;
+    slot->bytes = (uint32_t)bytes;
+    track->skipped++;
+    track->next = slot + 1;
     return block;
 }
 

@@ -34,7 +34,7 @@ static uint32_t first_place(const struct plan *plan, uint32_t offset) {
 
 struct track_slot *track_find(const struct track *track, uintptr_t addr) {
     const struct plan *plan = track->plan;
-    struct track_slot *expected = &track->slots[*track->expected];
+    struct track_slot *expected = &track->slots[plan->order[track->passed]]; /* also while shut */
     if (expected->addr == addr && track_is_live(track, expected))
         return expected;
     uintptr_t distance = addr < track->base ? SIZE_MAX : addr - track->base;

@@ -243,6 +243,10 @@ void track_note_survivor(struct track *track, uintptr_t addr, bool further);
 /* A block in the parent for a slot that is tenured; or NULL. */
 void *track_bear(struct track *track, size_t bytes, size_t align);
 
+/* The same for the next slot, which is tenured, where that is simple. NULL: it is not, and the slot
+ * still is the next. The request is valid and has no key. */
+void *track_bear_next(struct track *track, size_t bytes, size_t align);
+
 /* The entry of the block at `addr`, if it was born in the parent and was not promoted yet. */
 struct record_entry *track_find_born(const struct track *track, uintptr_t addr);
 
@@ -310,6 +314,11 @@ static inline void *track_serve(struct track *track, size_t bytes) {
     slot->bytes = (uint32_t)bytes;
     track->came_bytes += bytes;
     return (void *)slot->addr;
+}
+
+/* True if the next slot's block is to be born in the parent and nothing needs a closer look. */
+static inline bool track_bears_next(const struct track *track) {
+    return track->next->align & TRACK_TENURED;
 }
 
 /* A counter may have passed its peak since they were looked at. */
