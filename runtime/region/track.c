@@ -344,6 +344,8 @@ static void raise_peaks(struct track *track) {
 
 void track_gather(struct track *track) {
     struct region *region = track->region;
+    if (track_cursor(track) == track->gathered && !track->left_blocks)
+        return; /* nothing came or left */
     uint64_t served = served_blocks(track), rooms = served_rooms(track);
     if (!track->coarse)
         raise_peaks(track);
