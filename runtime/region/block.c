@@ -183,15 +183,26 @@ struct request {
     const void *site;
 };
 
+/* From the plan, or NULL; at once where the next slot says that it is no arena's. */
+static void *place_planned(struct track *track, const struct request *request) {
+    bool simple = !request->key;
+    void *block = NULL;
+    if (simple && track_leaves_next(track)) {
+        track_pass_next(track, 0);
+        return NULL;
+    }
+    if (simple && request->tenure && track_bears_next(track))
+        block = track_bear_next(track, request->bytes, request->align);
+    return block ? block
+                 : track_place(track, request->bytes, request->align, request->key,
+                               request->tenure);
+}
+
 static void *allocate_planned(struct region *region, const struct request *request) {
     struct track *track = region->track;
     if (track_ignores(track, request->bytes, request->align))
         return allocate(region, request->bytes, request->align);
-    void *block = NULL;
-    if (request->tenure && !request->key && track_bears_next(track))
-        block = track_bear_next(track, request->bytes, request->align);
-    if (!block)
-        block = track_place(track, request->bytes, request->align, request->key, request->tenure);
+    void *block = place_planned(track, request);
     if (block)
         return block;
     block = allocate(region, request->bytes, request->align);

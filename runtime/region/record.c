@@ -168,13 +168,10 @@ void *track_bear(struct track *track, size_t bytes, size_t align) {
 
 void *track_bear_next(struct track *track, size_t bytes, size_t align) {
     struct region *parent = track->region->parent;
-    struct track_slot *slot = track->next;
     void *block = may_bear(track, parent) ? block_quickly(parent, bytes, align) : NULL;
     if (!block || !take_born(track, block, bytes))
         return NULL;
-    slot->bytes = (uint32_t)bytes;
-    track->skipped++;
-    track->next = slot + 1;
+    track_pass_next(track, bytes);
     return block;
 }
 

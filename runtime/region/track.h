@@ -321,6 +321,20 @@ static inline bool track_bears_next(const struct track *track) {
     return track->next->align & TRACK_TENURED;
 }
 
+/* The same of a block that is left to the ordinary lanes. */
+static inline bool track_leaves_next(const struct track *track) {
+    return track->next->align & TRACK_UNPLACED;
+}
+
+/* The cursor passes the next slot, which has no room in the arena: its block is elsewhere, and has
+ * so many bytes, or 0 if it is none of the plan's. */
+static inline void track_pass_next(struct track *track, size_t bytes) {
+    struct track_slot *slot = track->next;
+    slot->bytes = (uint32_t)bytes;
+    track->skipped++;
+    track->next = slot + 1;
+}
+
 /* A counter may have passed its peak since they were looked at. */
 static inline bool track_may_peak(const struct track *track) {
     return track->next != track->looked;
