@@ -30,6 +30,10 @@ static inline void fit_clear(struct fit *fit) {
     fit->levels = 0;
 }
 
+static inline bool fit_is_empty(const struct fit *fit) {
+    return !fit->levels;
+}
+
 void fit_insert(struct fit *fit, struct ebb_piece *piece);
 void fit_remove(struct fit *fit, struct ebb_piece *piece);
 

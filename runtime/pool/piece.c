@@ -67,15 +67,11 @@ static bool advance(struct piece_store *store) {
     return true;
 }
 
-struct ebb_piece *piece_take(struct piece_store *store) {
-    struct ebb_piece *piece = store->free;
+struct ebb_piece *piece_take_fresh(struct piece_store *store) {
     if (!store->ready && !advance(store))
         return NULL;
     store->ready--;
-    if (!piece)
-        return store->current + store->cut++;
-    store->free = piece->next;
-    return piece;
+    return store->current + store->cut++;
 }
 
 /* What is left of the current batch goes to the free list, so that the next can be current. */
@@ -94,13 +90,6 @@ bool piece_make_ready(struct piece_store *store, unsigned count) {
             return false;
     }
     return true;
-}
-
-void piece_give(struct piece_store *store, struct ebb_piece *piece) {
-    piece->state = PIECE_UNUSED;
-    piece->next = store->free;
-    store->free = piece;
-    store->ready++;
 }
 
 static void share_tail(struct piece_store *store) {
@@ -149,27 +138,6 @@ void piece_give_up(struct piece_store *store) {
         pthread_mutex_unlock(&sharing);
     }
     *store = (struct piece_store){0};
-}
-
-void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr) {
-    rest->addr = addr;
-    rest->bytes = piece_end(piece) - addr;
-    rest->before = piece;
-    rest->after = piece->after;
-    if (rest->after)
-        rest->after->before = rest;
-    rest->owner = piece->owner;
-    piece->after = rest;
-    piece->bytes = addr - piece->addr;
-}
-
-void piece_absorb_after(struct ebb_piece *piece, struct piece_store *store) {
-    struct ebb_piece *gone = piece->after;
-    piece->bytes += gone->bytes;
-    piece->after = gone->after;
-    if (piece->after)
-        piece->after->before = piece;
-    piece_give(store, gone);
 }
 
 void piece_fork(bool before) {

@@ -148,8 +148,18 @@ struct piece_store {
     uint32_t ready; /* calls of piece_take() that need no new batch */
 };
 
+/* One that was never given back; NULL as below. */
+struct ebb_piece *piece_take_fresh(struct piece_store *store);
+
 /* A piece with undefined contents, or NULL when the array is used up or a test refuses. */
-struct ebb_piece *piece_take(struct piece_store *store);
+static inline struct ebb_piece *piece_take(struct piece_store *store) {
+    struct ebb_piece *piece = store->free;
+    if (!piece)
+        return piece_take_fresh(store);
+    store->ready--;
+    store->free = piece->next;
+    return piece;
+}
 
 bool piece_make_ready(struct piece_store *store, unsigned count);
 
@@ -158,7 +168,12 @@ static inline bool piece_prepare(struct piece_store *store, unsigned count) {
     return store->ready >= count || piece_make_ready(store, count);
 }
 
-void piece_give(struct piece_store *store, struct ebb_piece *piece);
+static inline void piece_give(struct piece_store *store, struct ebb_piece *piece) {
+    piece->state = PIECE_UNUSED;
+    piece->next = store->free;
+    store->free = piece;
+    store->ready++;
+}
 
 /* Makes every entry of the store unused: none can be taken for one of a later epoch. */
 void piece_wipe(struct piece_store *store);
@@ -203,9 +218,26 @@ static inline bool piece_covers(const struct ebb_piece *piece, uintptr_t addr) {
 }
 
 /* Cuts `piece` at `addr`: `rest`, already taken from a store, becomes [addr, end). */
-void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr);
+static inline void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr) {
+    rest->addr = addr;
+    rest->bytes = piece_end(piece) - addr;
+    rest->before = piece;
+    rest->after = piece->after;
+    if (rest->after)
+        rest->after->before = rest;
+    rest->owner = piece->owner;
+    piece->after = rest;
+    piece->bytes = addr - piece->addr;
+}
 
 /* Joins the neighbour behind into `piece` and gives its entry back. */
-void piece_absorb_after(struct ebb_piece *piece, struct piece_store *store);
+static inline void piece_absorb_after(struct ebb_piece *piece, struct piece_store *store) {
+    struct ebb_piece *gone = piece->after;
+    piece->bytes += gone->bytes;
+    piece->after = gone->after;
+    if (piece->after)
+        piece->after->before = piece;
+    piece_give(store, gone);
+}
 
 #endif

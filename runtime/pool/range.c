@@ -126,10 +126,6 @@ void *range_carve_pool(void) {
     return at == SIZE_MAX ? NULL : range.pools + at;
 }
 
-void range_name_block(const struct ebb_piece *piece) {
-    range.block_at[(piece->addr - range.base) / RANGE_SLOT] = range_piece_name(piece);
-}
-
 void range_name_window(const struct ebb_piece *piece) {
     uint32_t *entry = &range.block_at[(piece->addr - range.base) / RANGE_SLOT];
     for (size_t slot = 0; slot < piece->bytes / RANGE_SLOT; slot++)

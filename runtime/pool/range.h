@@ -106,7 +106,10 @@ static inline uint32_t *range_note(uintptr_t addr) {
     return &range.notes[(addr - range.base) / RANGE_GRANULE];
 }
 
-void range_name_block(const struct ebb_piece *piece);
+static inline void range_name_block(const struct ebb_piece *piece) {
+    range.block_at[(piece->addr - range.base) / RANGE_SLOT] = range_piece_name(piece);
+}
+
 void range_name_window(const struct ebb_piece *piece);
 /*
  * Gives back the memory of tables that describe [addr, addr + bytes), in whole pages: of those that

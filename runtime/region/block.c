@@ -370,7 +370,14 @@ static __attribute__((noinline)) int release_other(ebb_region handle, void *bloc
     return release_placed(region, piece, addr);
 }
 
-/* Small blocks, and what is left. Apart, so that what a plan expects needs no frame. */
+/* True if the piece is the large block that begins there and nobody has to hear of its end. */
+static bool ends_quickly(const struct region *region, const struct ebb_piece *piece,
+                         uintptr_t addr) {
+    return piece_key(piece) == region->block_key && piece->addr == addr && !piece->pins &&
+           region->quick_key != PIECE_KEY_NONE;
+}
+
+/* Small and large blocks, and what is left. Apart, so that what a plan expects needs no frame. */
 static __attribute__((noinline)) int release_ordinary(ebb_region handle, void *block) {
     struct region *region = region_peek(handle);
     uintptr_t addr = (uintptr_t)block;
@@ -378,6 +385,10 @@ static __attribute__((noinline)) int release_ordinary(ebb_region handle, void *b
         struct ebb_piece *piece = range_block_at(addr);
         if (piece_key(piece) == region->quick_key && piece_covers(piece, addr))
             return small_release(region, piece, addr);
+        if (ends_quickly(region, piece, addr)) {
+            large_release(region, piece);
+            return 0;
+        }
     }
     return release_other(handle, block);
 }

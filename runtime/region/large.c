@@ -25,7 +25,9 @@ static bool fits_at(const struct ebb_piece *piece, size_t bytes, size_t align) {
 
 /* The smallest free piece that fits, else the top if it does, else NULL. */
 static struct ebb_piece *find_place(const struct region *region, size_t bytes, size_t align) {
-    struct ebb_piece *piece = fit_find(&region->fit, bytes);
+    struct ebb_piece *piece = NULL;
+    if (!fit_is_empty(&region->fit)) /* where blocks come and go like a stack, it mostly is */
+        piece = fit_find(&region->fit, bytes);
     if (piece && align > EBB_UNIT && !fits_at(piece, bytes, align))
         piece = fit_find(&region->fit, bytes + align - EBB_UNIT);
     if (!piece && region->top && fits_at(region->top, bytes, align))
