@@ -175,6 +175,75 @@ static void what_was_born_above_is_not_the_parents_yet(void **state) {
     }
 }
 
+/* One step within another, both of which have plans from some time on: what survives the inner one
+ * has a slot in the outer one's arena, while the outer one's own blocks go as planned. */
+static void *inner_step(ebb_site *site, ebb_region outer, void *own, bool kept) {
+    ebb_step step = begin(site, outer);
+    void *first = block_of(step.region, 3000, 64), *block = block_of(step.region, 5000, 64);
+    pattern_fill(block, 5000, 1);
+    struct ebb_survivor list[2] = {survivor_of(block, EBB_PROMOTE_COPY),
+                                   survivor_of(block, EBB_PROMOTE_COPY)};
+    assert_refused(ebb_region_release(outer, block), EBB_E_FOREIGN);
+    assert_refused(ebb_promote(step.region, outer, list, 2, NULL), EBB_E_DUPLICATE);
+    assert_int_equal(ebb_region_release(outer, own), 0);
+    assert_int_not_equal(ebb_region_release(outer, own), 0);
+    assert_int_equal(ebb_region_release(step.region, first), 0);
+    uint64_t lost = 0;
+    assert_int_equal(ebb_step_end_keeping(step, outer, list, kept ? 1 : 0, NULL, &lost), 0);
+    assert_int_equal(lost, kept ? 0 : 1);
+    return kept ? list[0].block : NULL;
+}
+
+static void what_is_born_in_a_planned_step_is_of_the_one_below_until_it_is_promoted(void **state) {
+    struct stage *stage = *state;
+    ebb_site *outside = SITE(.pool = stage->pool), *inside = SITE(.pool = stage->pool);
+    for (int i = 0; i < 2 * STEPS; i++) {
+        bool kept = i != 2 * STEPS - 3; /* once for nothing */
+        ebb_step step = begin(outside, stage->root);
+        void *own = block_of(step.region, 5000, 64), *block = NULL;
+        uint64_t served = site_stats(inside).hits;
+        pattern_fill(own, 5000, 2);
+        block = inner_step(inside, step.region, own, kept);
+        assert_int_equal(stats_of(step.region).blocks.current, kept);
+        assert_true(!kept || pattern_holds(block, 5000, 1));
+        if (i == 2 * STEPS - 1)
+            assert_int_equal(site_stats(inside).hits, served + 2);
+        if (kept)
+            assert_int_equal(ebb_region_release(step.region, block), 0);
+        ebb_check_pool(stage->pool);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(inside).tenured_wrong, 1);
+    assert_true(site_stats(inside).tenured_right > STEPS);
+    assert_true(site_stats(outside).hits > STEPS);
+    assert_int_equal(ebb_site_destroy(inside), 0);
+    assert_int_equal(ebb_site_destroy(outside), 0);
+}
+
+/* Survivors that are not born above have no slot: the plan goes on behind them. */
+static void what_is_not_to_be_born_above_leaves_the_plan_as_it_is(void **state) {
+    struct stage *stage = *state;
+    static const size_t sizes[] = {100, 5000};
+    for (int k = 0; k < 2; k++) {
+        ebb_site *site = SITE(.pool = stage->pool, .tenure_none = true);
+        for (int i = 0; i < STEPS; i++) {
+            ebb_step step = begin(site, stage->root);
+            block_of(step.region, 3000, 64);
+            struct ebb_survivor survivor =
+                survivor_of(block_of(step.region, sizes[k], 64), EBB_PROMOTE_AUTO);
+            pattern_fill(survivor.block, sizes[k], 1);
+            block_of(step.region, 2000, 64);
+            assert_int_equal(stats_of(step.region).blocks.current, 3);
+            assert_int_equal(ebb_step_end_keeping(step, stage->root, &survivor, 1, NULL, NULL), 0);
+            assert_true(pattern_holds(survivor.block, sizes[k], 1));
+            assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+        }
+        assert_int_equal(site_stats(site).hits, 2 * (STEPS - 2));
+        assert_int_equal(site_stats(site).plans, 1);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 /* The outer step is recorded while the inner one bears blocks in it. */
 static void a_recorded_step_knows_what_was_born_in_it(void **state) {
     struct stage *stage = *state;
@@ -364,6 +433,8 @@ int main(void) {
         STAGED(a_block_that_was_born_above_is_listed_once),
         STAGED(a_small_block_that_was_born_above_is_listed_once),
         STAGED(what_was_born_above_is_not_the_parents_yet),
+        STAGED(what_is_born_in_a_planned_step_is_of_the_one_below_until_it_is_promoted),
+        STAGED(what_is_not_to_be_born_above_leaves_the_plan_as_it_is),
         STAGED(a_recorded_step_knows_what_was_born_in_it),
         STAGED(a_step_cannot_begin_below_the_one_whose_place_it_needs),
         STAGED(a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent),
