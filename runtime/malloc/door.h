@@ -12,9 +12,13 @@
 #include "malloc/heap.h"
 
 static inline void *door_alloc(size_t bytes, const void *caller) {
+    struct scope *scope = here.scope;
     if (GUARDED)
         return guard_alloc(bytes, GUARD_ALIGN, caller);
-    return __builtin_expect(!here.scope, 1) ? je_malloc(bytes) : front_alloc_scoped(bytes, caller);
+    if (__builtin_expect(!scope, 1))
+        return je_malloc(bytes);
+    void *block = front_alloc_quick(scope, bytes, caller);
+    return __builtin_expect(block != NULL, 1) ? block : front_alloc_scoped(bytes, caller);
 }
 
 static inline void *door_alloc_zeroed(size_t bytes, const void *caller) {

@@ -49,21 +49,13 @@ static __attribute__((noinline)) void *alloc_small(struct scope *scope, size_t b
 
 /* A block of the scope, or NULL: of the general heap, then. */
 static inline void *alloc_in(struct scope *scope, size_t bytes, size_t align, const void *caller) {
-    if (bytes > TRAY_MOST - TRAY_GRANULE)
+    if (bytes > FRONT_SMALL_MOST)
         return alloc_large(scope, bytes, size_larger(align, 64));
     uint16_t key = leaks_key(caller, bytes);
     if (leaks_is_sure(key) || align > EBB_PAGE)
         return NULL;
-    size_t step = tray_step(bytes);
-    void **newest = &scope->free->newest[step / TRAY_GRANULE], *block = *newest;
-    struct tray_head *head;
-    if (block && (align <= TRAY_GRANULE || (uintptr_t)block % align == 0)) {
-        *newest = *(void **)block;
-        head = tray_head_of(block);
-    } else if (!(head = scope_bump(scope, step, align))) {
-        return alloc_small(scope, bytes, align, key);
-    }
-    return scope_place(scope, head, step, key);
+    void *block = scope_alloc_quick(scope, bytes, align, key);
+    return LIKELY(block) ? block : alloc_small(scope, bytes, align, key);
 }
 
 void *front_alloc_scoped(size_t bytes, const void *caller) {
@@ -99,11 +91,20 @@ void *front_alloc_aligned(size_t bytes, size_t align, const void *caller) {
 
 /* ---- freeing ---- */
 
+static inline bool is_live(void *block) {
+    return (uintptr_t)block % TRAY_GRANULE == 0 && tray_state(tray_head_of(block)) == TRAY_LIVE;
+}
+
 static inline struct tray_head *head_of(void *block) {
-    struct tray_head *head = tray_head_of(block);
-    if (!LIKELY((uintptr_t)block % TRAY_GRANULE == 0 && tray_state(head) == TRAY_LIVE))
+    if (!LIKELY(is_live(block)))
         misuse_of_small(block);
-    return head;
+    return tray_head_of(block);
+}
+
+/* It is none, or has not so many bytes. A call that returns, as far as free_small() can see: so
+ * that needs no frame. */
+static __attribute__((noinline, cold)) void refuse_small(void *block, size_t bytes) {
+    misuse_of_size(block, bytes, head_of(block)->step - sizeof(struct tray_head));
 }
 
 static inline void mark(struct tray_head *head, uint16_t state) {
@@ -118,19 +119,15 @@ static __attribute__((noinline)) void free_other(struct tray *tray, struct tray_
     errno = before;
 }
 
-static __attribute__((noinline)) void reuse_first(struct scope *scope, void *block) {
-    int before = errno;
-    scope_reuse(scope, block);
-    errno = before;
-}
-
 /* The newest block's place is bumped again, any other is the next of its size. The caller believes
  * it has so many bytes. */
 static inline void free_small(void *block, size_t bytes) {
-    struct tray_head *head = head_of(block);
+    struct tray_head *head = tray_head_of(block);
     struct tray *tray = tray_of((uintptr_t)block);
-    if (!LIKELY(bytes <= head->step - sizeof *head))
-        misuse_of_size(block, bytes, head->step - sizeof *head);
+    if (!LIKELY(is_live(block) && bytes <= head->step - sizeof *head)) {
+        refuse_small(block, bytes);
+        return;
+    }
     /* relaxed: only whose it is matters, and that is this thread or it stays another's */
     if (!LIKELY(atomic_load_explicit(&tray->owner, memory_order_relaxed) == here.heap)) {
         free_other(tray, head);
@@ -143,11 +140,10 @@ static inline void free_small(void *block, size_t bytes) {
     scope->freed_bytes += step;
     if ((uintptr_t)head + step == scope->cursor) {
         scope->cursor = (uintptr_t)head;
-    } else if (LIKELY(scope->free != &scope_free_none)) {
+    } else {
         *(void **)block = *newest;
         *newest = block;
-    } else {
-        reuse_first(scope, block);
+        scope->has_free = true;
     }
 }
 
@@ -225,7 +221,7 @@ static bool resize_small(void *block, size_t bytes) {
     size_t usable = head->step - sizeof *head;
     size_t step = tray_step(bytes);
     bool is_last = scope && scope->tray == tray && (uintptr_t)head + head->step == scope->cursor;
-    if (!is_last || bytes > TRAY_MOST - TRAY_GRANULE || (uintptr_t)head + step > scope->limit)
+    if (!is_last || bytes > FRONT_SMALL_MOST || (uintptr_t)head + step > scope->limit)
         return bytes <= usable && bytes >= usable / 2;
     scope->bytes = scope->bytes - head->step + step;
     head->step = (uint32_t)step;

@@ -11,10 +11,22 @@
 #ifndef EBB_MALLOC_FRONT_H
 #define EBB_MALLOC_FRONT_H
 
+#include "malloc/heap.h"
+
 #include <stddef.h>
 
 /* `caller` names the place that allocates. NULL: no memory, errno is ENOMEM. */
 void *front_alloc(size_t bytes, const void *caller);
+
+#define FRONT_SMALL_MOST (TRAY_MOST - TRAY_GRANULE) /* larger blocks have pages of the scope */
+
+/* A block of the scope in a few instructions, mostly. NULL: ask front_alloc_scoped(). */
+static inline void *front_alloc_quick(struct scope *scope, size_t bytes, const void *caller) {
+    uint16_t key = leaks_key(caller, bytes);
+    if (bytes > FRONT_SMALL_MOST || leaks_is_sure(key))
+        return NULL;
+    return scope_alloc_quick(scope, bytes, TRAY_GRANULE, key);
+}
 
 /* The same where this thread is in a scope. */
 void *front_alloc_scoped(size_t bytes, const void *caller);

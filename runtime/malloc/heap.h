@@ -31,13 +31,13 @@ struct scope_free {
     void *newest[TRAY_MOST / TRAY_GRANULE + 1];
 };
 
-extern struct scope_free scope_free_none; /* of scopes that freed nothing yet */
+extern struct scope_free scope_free_none; /* of scopes without trays */
 
 struct scope {
     /* the tray in use; none: both are 0 */
     uintptr_t cursor, limit;
     struct tray *tray;
-    struct scope_free *free;
+    struct scope_free *free; /* its own before it has trays */
     uint64_t blocks, bytes;  /* allocated in trays; bytes as placed */
     uint64_t freed_bytes;    /* of these, by this thread */
     struct tray *full;       /* trays before it, newest first */
@@ -51,6 +51,7 @@ struct scope {
     struct scope *outer;     /* entered before this one */
     bool entered;
     bool plain;              /* small blocks go to the general heap from now on */
+    bool has_free;           /* a list has had a block */
     bool over;               /* a turn's, which ends when it would need memory (turn.h) */
     _Atomic(bool) abandoned; /* its step was ended by another thread */
     struct scope *next, *prev; /* all open scopes of the heap */
@@ -153,13 +154,25 @@ static inline void *scope_place(struct scope *scope, struct tray_head *head, siz
     return head + 1;
 }
 
-/* A block of the innermost scope; NULL: it is to be had from the general heap. `align` is a power
- * of two, at least 16. */
+/* A small block where one is to be had by looking: the last that was freed of its size, or the next
+ * place in the tray. NULL: ask scope_alloc_small(). `align` is a power of two, at least 16. */
+static inline void *scope_alloc_quick(struct scope *scope, size_t bytes, size_t align,
+                                      uint16_t key) {
+    size_t step = tray_step(bytes);
+    void **newest = &scope->free->newest[step / TRAY_GRANULE], *block = *newest;
+    struct tray_head *head;
+    if (block && (align <= TRAY_GRANULE || (uintptr_t)block % align == 0)) {
+        *newest = *(void **)block;
+        head = tray_head_of(block);
+    } else if (!(head = scope_bump(scope, step, align))) {
+        return NULL;
+    }
+    return scope_place(scope, head, step, key);
+}
+
+/* A block of the innermost scope; NULL: it is to be had from the general heap. */
 void *scope_alloc_small(struct scope *scope, size_t bytes, size_t align, uint16_t key);
 void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align);
-
-/* A small block, which is dead, is the next to be used again. Only who has the heap. */
-void scope_reuse(struct scope *scope, void *block);
 
 /* A large block's place is free again, and its record unused. Only who has its heap. */
 void scope_release_large(struct large *large);

@@ -66,9 +66,9 @@ static void throw_bad_alloc(void) {
 /* ---- new ---- */
 
 static inline void *try(size_t bytes, size_t align, const void *caller) {
-    if (bytes > PTRDIFF_MAX)
-        return NULL;
-    return align ? door_alloc_aligned(bytes, align, caller) : door_alloc(bytes, caller);
+    if (!align)
+        return door_alloc(bytes, caller); /* which refuses what is above PTRDIFF_MAX */
+    return bytes <= PTRDIFF_MAX ? door_alloc_aligned(bytes, align, caller) : NULL;
 }
 
 static void *try_again(size_t bytes, size_t align, const void *caller) {
@@ -87,9 +87,26 @@ static __attribute__((noinline)) void *make_after_all(size_t bytes, size_t align
     return block;
 }
 
-static inline void *make(size_t bytes, size_t align, const void *caller) {
+static __attribute__((noinline)) void *make_by_calls(size_t bytes, size_t align,
+                                                     const void *caller) {
     void *block = try(bytes, align, caller);
     return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, align, caller);
+}
+
+/* Outside of scopes, where it does not matter who calls. */
+static __attribute__((noinline)) void *make_general(size_t bytes) {
+    void *block = je_malloc(bytes);
+    return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, 0, NULL);
+}
+
+/* Has nothing to keep over a call: in a scope it needs no frame. */
+static inline void *make(size_t bytes, size_t align, const void *caller) {
+    if (GUARDED || align)
+        return make_by_calls(bytes, align, caller);
+    if (!here.scope)
+        return make_general(bytes);
+    void *block = front_alloc_quick(here.scope, bytes, caller);
+    return __builtin_expect(block != NULL, 1) ? block : make_by_calls(bytes, 0, caller);
 }
 
 /* A handler may throw, and only the C++ library's own function, which calls those above, can catch

@@ -93,10 +93,21 @@ static void put_aside(struct scope *scope) {
     scope->cursor = scope->limit = 0;
 }
 
+/* A scope's own lists, kept with its record. */
+static bool has_lists(struct scope *scope) {
+    if (scope->free != &scope_free_none)
+        return true;
+    struct scope_free *lists = je_calloc(1, sizeof *lists);
+    if (lists)
+        scope->free = lists;
+    return lists != NULL;
+}
+
 static bool next_tray(struct scope *scope) {
     if (!scope->plain && scope->trays % TRAYS_LOOKED_AT == TRAYS_LOOKED_AT - 1)
         scope->plain = is_sparse(scope);
-    struct tray *tray = scope->plain ? NULL : heap_take_tray(scope->heap);
+    bool serves = !scope->plain && has_lists(scope);
+    struct tray *tray = serves ? heap_take_tray(scope->heap) : NULL;
     if (!tray)
         return false;
     put_aside(scope);
@@ -114,24 +125,6 @@ void *scope_alloc_small(struct scope *scope, size_t bytes, size_t align, uint16_
     if (!head && next_tray(scope))
         head = scope_bump(scope, step, align);
     return head ? scope_place(scope, head, step, key) : NULL;
-}
-
-/* A scope's first block to be kept: without memory for the lists it is used again at the end. */
-static bool has_lists(struct scope *scope) {
-    if (scope->free != &scope_free_none)
-        return true;
-    struct scope_free *lists = je_calloc(1, sizeof *lists);
-    if (lists)
-        scope->free = lists;
-    return lists != NULL;
-}
-
-void scope_reuse(struct scope *scope, void *block) {
-    size_t class = tray_head_of(block)->step / TRAY_GRANULE;
-    if (!has_lists(scope))
-        return;
-    *(void **)block = scope->free->newest[class];
-    scope->free->newest[class] = block;
 }
 
 /* ---- large blocks ---- */
@@ -226,7 +219,7 @@ static void end_trays(struct scope *scope) {
     if (GUARDED)
         guard_release_scoped();
     put_aside(scope);
-    if (scope->freed_bytes && scope->free != &scope_free_none)
+    if (scope->has_free)
         memset(scope->free, 0, sizeof *scope->free);
     uint64_t left_bytes = scope->bytes - scope->freed_bytes; /* in the trays to come */
     for (struct tray *tray = scope->full, *next; tray; tray = next) {

@@ -103,6 +103,30 @@ static void test_places_are_used_again(void **state) {
     }
 }
 
+static void test_freed_places_are_forgotten_with_their_scope(void **state) {
+    for (unsigned round = 0; round < 6; round++) {
+        ebb_step step = begin(*state);
+        void *first = make(48, 1), *second = make(48, 2), *above = make(100, 3);
+        if (round % 3 != 0)
+            end(second, 48, 2); /* below the newest: it would serve the next of its size */
+        if (round % 3 == 2)
+            end(first, 48, 1);
+        finish(step);
+        step = begin(*state);
+        void *blocks[4];
+        for (unsigned i = 0; i < 4; i++)
+            blocks[i] = make(48, 10 + i);
+        for (unsigned i = 0; i < 4; i++)
+            end(blocks[i], 48, 10 + i);
+        finish(step);
+        if (round % 3 == 0)
+            end(second, 48, 2);
+        if (round % 3 != 2)
+            end(first, 48, 1);
+        end(above, 100, 3);
+    }
+}
+
 static void test_alignment(void **state) {
     ebb_step step = begin(*state);
     for (size_t align = 16; align <= 4 * MIB; align *= 2)
@@ -363,6 +387,7 @@ int main(void) {
         SERVED(test_blocks_are_of_the_scope_and_usable),
         SERVED(test_a_survivor_of_every_kind_goes_when_freed),
         SERVED(test_places_are_used_again),
+        SERVED(test_freed_places_are_forgotten_with_their_scope),
         SERVED(test_alignment),
         SERVED(test_zeroed),
         SERVED(test_resize),
