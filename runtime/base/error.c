@@ -15,20 +15,12 @@
 
 struct last_error {
     int code;
-    int muted;
     int latest;
     char text[320];
 };
 
+_Thread_local unsigned error_muted;
 static _Thread_local struct last_error last;
-
-void error_mute(void) {
-    last.muted++;
-}
-
-void error_unmute(void) {
-    last.muted--;
-}
 
 int error_latest(void) {
     return last.latest;
@@ -36,7 +28,7 @@ int error_latest(void) {
 
 int error_set(int code, const char *format, ...) {
     last.latest = code;
-    if (last.muted)
+    if (error_muted)
         return code;
     va_list arguments;
     va_start(arguments, format);

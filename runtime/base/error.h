@@ -11,11 +11,18 @@ int error_set(int code, const char *format, ...) __attribute__((cold, format(pri
 /* The code that error_set() was given last, also while it was muted. For use inside ebb. */
 int error_latest(void);
 
+extern _Thread_local unsigned error_muted;
+
 /*
  * Between the two, failures are not noted: for attempts that a caller need not hear of. Calls
  * nest.
  */
-void error_mute(void);
-void error_unmute(void);
+static inline void error_mute(void) {
+    error_muted++;
+}
+
+static inline void error_unmute(void) {
+    error_muted--;
+}
 
 #endif
