@@ -18,6 +18,11 @@ static bool is_passed(const struct bound *bound) {
     return bound->budget && bound->spent > bound->budget;
 }
 
+static bool has_bounds(const struct ebb_churn_budget *budget) {
+    return budget->bytes || budget->allocations || budget->promoted_bytes ||
+           budget->reserved_bytes;
+}
+
 /* The sentence's beginning, which is only written where there is something to say; its length. */
 static size_t begin(struct excess *excess, const char *name, uint64_t step) {
     snprintf(excess->site, sizeof excess->site, "%s", name);
@@ -38,6 +43,9 @@ static size_t add_clause(struct excess *excess, size_t length, const struct boun
 bool excess_find(struct excess *excess, const struct ebb_site_options *options, uint64_t step,
                  const struct ebb_churn_budget *spent) {
     const struct ebb_churn_budget *budget = &options->budget;
+    excess->told.site = NULL;
+    if (!has_bounds(budget))
+        return false;
     const struct bound bounds[] = {
         {"bytes", spent->bytes, budget->bytes},
         {"allocations", spent->allocations, budget->allocations},
@@ -46,7 +54,6 @@ bool excess_find(struct excess *excess, const struct ebb_site_options *options, 
     };
     unsigned passed = 0;
     size_t length = 0;
-    excess->told.site = NULL;
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         if (!is_passed(&bounds[i]))
             continue;

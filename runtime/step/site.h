@@ -94,6 +94,7 @@ struct ended {
     uint64_t promoted_bytes;
     uint64_t strays;
     ebb_pool *pool; /* of its region */
+    bool empty;     /* nothing is to be counted, nor learnt from */
 };
 
 /* The last of a step: adds it to the counters, compares it with the budget, releases its lane. */

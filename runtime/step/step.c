@@ -133,6 +133,14 @@ static struct lane *find_ending(ebb_step step) {
     return lane && lane->scope && !scope_server->is_own(lane->scope) ? NULL : lane;
 }
 
+/* Nothing was ever in the region, nor expected there, as in most steps that are there for their
+ * scope: `cost` and `seen` are all zero. */
+static bool was_empty(const struct lane *lane) {
+    const struct region *region = lane->region;
+    return lane->mode == LEARN_PLAIN && !region->counted.in && !region->reserved.peak &&
+           !region->strays;
+}
+
 /* From here on the step is over, but its lane is not free and its region still open. */
 static void finish(struct lane *lane, uint64_t promoted_bytes, struct ended *ended) {
     struct region *region = lane->region;
@@ -141,6 +149,9 @@ static void finish(struct lane *lane, uint64_t promoted_bytes, struct ended *end
     if (lane->scope)
         scope_server->end(lane->scope);
     lane->scope = NULL;
+    ended->empty = was_empty(lane);
+    if (ended->empty)
+        return;
     ended->cost.size = sizeof ended->cost;
     error_mute();
     if (lane->track)
@@ -157,9 +168,11 @@ static int retire(struct lane *lane, const struct ended *ended) {
     int result = 0;
     if (!ring_keep(lane, region))
         result = ebb_region_close(region_handle(region));
-    error_mute();
-    course_learn(lane, ended);
-    error_unmute();
+    if (!ended->empty) {
+        error_mute();
+        course_learn(lane, ended);
+        error_unmute();
+    }
     site_count(lane, ended, &excess);
     excess_tell(&excess);
     return result;

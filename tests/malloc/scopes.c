@@ -249,6 +249,36 @@ static void test_ten_thousand_scopes_are_open_at_once(void **state) {
     }
 }
 
+/* In some steps only, so that both kinds of learning see both kinds of steps. */
+static void test_the_program_may_place_blocks_in_the_step_as_well(void **state) {
+    uint64_t placed = 0;
+    for (unsigned round = 0; round < 120; round++) {
+        ebb_step step = begin(*state);
+        void *small = make(100, 1), *large = make(50000, 2), *own[4] = {NULL};
+        for (unsigned i = 0; i < 4 && round % 5 > 1; i++, placed++) {
+            own[i] = ebb_region_alloc(step.region, 3000 << i, 64);
+            assert_non_null(own[i]);
+            pattern_fill(own[i], 3000 << i, i);
+        }
+        ebb_step inner = begin(*state);
+        void *deep = make(50000, 3);
+        for (unsigned i = 0; i < 4 && own[i]; i++)
+            assert_true(pattern_holds(own[i], 3000 << i, i));
+        if (own[1])
+            assert_int_equal(ebb_region_release(step.region, own[1]), 0);
+        finish(round % 2 ? step : inner); /* the outer one first */
+        end(small, 100, 1);
+        end(deep, 50000, 3);
+        finish(round % 2 ? inner : step);
+        end(large, 50000, 2);
+    }
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(*state, &stats), 0);
+    assert_int_equal(stats.allocations, placed);
+    assert_int_equal(stats.steps, 240);
+    assert_true(stats.planned_steps > 0);
+}
+
 static void test_a_region_that_closes_ends_its_scope(void **state) {
     ebb_region parent = OPEN(.name = "parent");
     ebb_step step = ebb_step_begin_under(*state, parent, 0);
@@ -395,6 +425,7 @@ int main(void) {
         SERVED(test_scopes_end_in_any_order),
         SERVED(test_scopes_are_left_and_entered),
         SERVED(test_ten_thousand_scopes_are_open_at_once),
+        SERVED(test_the_program_may_place_blocks_in_the_step_as_well),
         SERVED(test_a_region_that_closes_ends_its_scope),
         SERVED(test_errno_is_kept),
         SERVED(test_counters),

@@ -146,6 +146,27 @@ static void steps_that_never_repeat_are_left_to_best_fit(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+static void empty_steps_are_counted_and_nothing_is_learnt_from_them(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (unsigned i = 0; i < 300; i++)
+        assert_int_equal(ebb_step_end(begin(site, stage->root, 1)), 0);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.steps, 300);
+    assert_int_equal(stats.allocations + stats.planned_steps + stats.reserved_peak, 0);
+    uint64_t recorded = stats.recorded_steps;
+    for (unsigned i = 0; i < 100; i++)
+        take_step(site, stage->root, 1, 1);
+    stats = site_stats(site);
+    assert_int_equal(stats.recorded_steps, recorded + 2);
+    assert_true(stats.planned_steps >= 20 && stats.missed == 0);
+    assert_int_equal(ebb_step_end(begin(site, stage->root, 1)), 0);
+    take_step(site, stage->root, 1, 1);
+    assert_int_equal(site_stats(site).planned_steps, stats.planned_steps + 2);
+    assert_int_equal(site_stats(site).allocations, 101 * BLOCKS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void keys_let_a_plan_follow_loops_of_varying_length(void **state) {
     struct stage *stage = *state;
     ebb_site *site = SITE(.pool = stage->pool);
@@ -497,6 +518,7 @@ int main(void) {
         CHECKED(each_tag_has_a_plan_of_its_own),
         CHECKED(tags_beyond_the_sixteenth_are_not_planned),
         CHECKED(steps_that_never_repeat_are_left_to_best_fit),
+        CHECKED(empty_steps_are_counted_and_nothing_is_learnt_from_them),
         CHECKED(keys_let_a_plan_follow_loops_of_varying_length),
         CHECKED(what_survives_is_born_in_the_parent_and_costs_nothing),
         CHECKED(what_was_born_there_for_nothing_ends_with_the_step),
