@@ -50,19 +50,30 @@ static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most
     piece_trim();
 }
 
-void pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
-    struct recent *recent = &pool->recent;
-    recent->now -= size_smaller(recent->now, untouched);
-    note_peak(recent);
+/* More than so much is given back down to `keep`: rarely much, not a little each time. */
+static size_t most_reserved(const struct ebb_pool *pool, size_t keep) {
+    return keep + keep / 8 + (pool->trim_ns ? SPARE : 0);
+}
+
+static void shrink_locked(struct ebb_pool *pool) {
+    const struct recent *recent = &pool->recent;
+    size_t owned = pool->pages.run_bytes;
     size_t peak = pool_recent_peak_locked(pool);
     size_t keep = peak + peak / 100 * pool->keep_margin_percent + SLACK;
-    size_t owned = pool->pages.run_bytes;
     keep = size_larger(keep, owned);
-    size_t spare = pool->trim_ns ? SPARE : 0; /* rarely much, not a little each time */
-    if (!pool->keep_all && pool->reserved.current > keep + keep / 8 + spare) {
+    if (pool->reserved.current > most_reserved(pool, keep)) {
         size_t most = size_larger(recent->new_bytes, recent->now / 4);
         cool_locked(pool, keep - owned, size_larger(most, SLACK));
     }
+}
+
+void pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
+    struct recent *recent = &pool->recent;
+    size_t owned = pool->pages.run_bytes;
+    recent->now -= size_smaller(recent->now, untouched);
+    note_peak(recent);
+    if (!pool->keep_all && pool->reserved.current > most_reserved(pool, size_larger(owned, SLACK)))
+        shrink_locked(pool);
     recent->now = owned;
     recent->new_bytes = 0;
 }

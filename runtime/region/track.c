@@ -342,10 +342,16 @@ static void raise_peaks(struct track *track) {
     raise(&region->used, track->most_rooms);
 }
 
+/* Nothing came, was skipped or left since it was gathered last. */
+static bool is_gathered(const struct track *track) {
+    return track->gathered == track_cursor(track) && !track->skipped && !track->came_bytes &&
+           !track->left_blocks;
+}
+
 void track_gather(struct track *track) {
     struct region *region = track->region;
-    if (track_cursor(track) == track->gathered && !track->left_blocks)
-        return; /* nothing came or left */
+    if (is_gathered(track))
+        return;
     uint64_t served = served_blocks(track), rooms = served_rooms(track);
     if (!track->coarse)
         raise_peaks(track);
