@@ -24,8 +24,12 @@
 
 /* What the pool remembers of recent steps (see shrink.c). */
 struct recent {
-    size_t peaks[POOL_RECENT]; /* owned bytes at their highest, per step */
+    size_t peaks[POOL_RECENT]; /* owned bytes at their highest, per step or span of steps */
     unsigned count, next;
+    unsigned span_log2; /* of a span */
+    unsigned left;      /* steps that the newest span still has */
+    unsigned steps;     /* since pages were given back, or since that was judged */
+    bool gave;          /* pages, and whether they are wanted again is to be seen */
     size_t now;       /* highest owned bytes since the last boundary */
     size_t new_bytes; /* pages made resident since the last boundary */
 };

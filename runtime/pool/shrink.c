@@ -8,7 +8,9 @@
  * costs; so it may give back as many at its own close, and no later step is slowed down. A pool
  * that has to shrink without such a step does so in small parts, a quarter of a step at a time.
  *
- * A pool that has a time for it (`trim_ns`) gives back as much as that allows instead.
+ * A pool that has a time for it (`trim_ns`) gives back as much as that allows instead. Where pages
+ * are wanted again soon after, as with a long request among twenty short ones, it looks back twice
+ * as far from then on: its peaks are those of spans of steps. Where they are not, half as far.
  *
  * Invariant: pages that runs own are never touched.
  */
@@ -21,6 +23,8 @@
 
 #define SPARE ((size_t)4 << 20)  /* kept above that where much may go at once */
 #define SLACK ((size_t)64 << 10) /* kept above the margin: small steps never trim */
+#define SPAN_LOG2_MOST 5u        /* 512 steps are looked back on at most */
+#define SOON 4u                  /* times what is looked back on */
 
 size_t pool_recent_peak_locked(const struct ebb_pool *pool) {
     const struct recent *recent = &pool->recent;
@@ -34,10 +38,31 @@ size_t pool_recent_peak_locked(const struct ebb_pool *pool) {
 }
 
 static void note_peak(struct recent *recent) {
+    if (recent->left) {
+        size_t *newest = &recent->peaks[(recent->next + POOL_RECENT - 1) % POOL_RECENT];
+        *newest = size_larger(*newest, recent->now);
+        recent->left--;
+        return;
+    }
+    recent->left = (1u << recent->span_log2) - 1;
     recent->peaks[recent->next] = recent->now;
     recent->next = (recent->next + 1) % POOL_RECENT;
     if (recent->count < POOL_RECENT)
         recent->count++;
+}
+
+/* Was it right to give pages back? Once for each time that this was done. */
+static void judge_giving(struct recent *recent) {
+    bool is_late = ++recent->steps >= SOON * POOL_RECENT << recent->span_log2;
+    bool is_regretted = recent->gave && recent->new_bytes > SLACK;
+    if (!is_late && !is_regretted)
+        return;
+    if (is_regretted && recent->span_log2 < SPAN_LOG2_MOST)
+        recent->span_log2++;
+    else if (!is_regretted && recent->span_log2)
+        recent->span_log2--;
+    recent->gave = false;
+    recent->steps = 0;
 }
 
 static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most) {
@@ -64,6 +89,8 @@ static void shrink_locked(struct ebb_pool *pool) {
     if (pool->reserved.current > most_reserved(pool, keep)) {
         size_t most = size_larger(recent->new_bytes, recent->now / 4);
         cool_locked(pool, keep - owned, size_larger(most, SLACK));
+        pool->recent.gave = true;
+        pool->recent.steps = 0;
     }
 }
 
@@ -72,6 +99,8 @@ void pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
     size_t owned = pool->pages.run_bytes;
     recent->now -= size_smaller(recent->now, untouched);
     note_peak(recent);
+    if (pool->trim_ns)
+        judge_giving(recent);
     if (!pool->keep_all && pool->reserved.current > most_reserved(pool, size_larger(owned, SLACK)))
         shrink_locked(pool);
     recent->now = owned;

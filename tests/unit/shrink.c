@@ -5,6 +5,8 @@
  */
 #include "kit/test.h"
 
+#include "pool/pool.h"
+
 enum { RECENT = 16 };
 
 static void step(ebb_pool *pool, size_t bytes) {
@@ -69,6 +71,42 @@ static void a_falling_load_gives_back_no_more_than_a_quarter_step_at_once(void *
         given = now;
     }
     assert_true(most > 0 && most <= 4 * MIB / 4 + 64 * KIB);
+}
+
+/* As those of malloc() are: much may go at once. */
+static ebb_pool *timed_pool(void) {
+    ebb_pool *pool = POOL(.keep_margin_percent = 10);
+    pool->trim_ns = UINT32_MAX;
+    return pool;
+}
+
+/* How much is given back while one step in 20 is large. */
+static uint64_t given_in_mixed_steps(ebb_pool *pool, unsigned count) {
+    uint64_t given = pool_stats_of(pool).given_back;
+    for (unsigned i = 0; i < count; i++)
+        step(pool, i % 20 == 19 ? 30 * MIB : 1 * MIB);
+    return pool_stats_of(pool).given_back - given;
+}
+
+static void pages_that_are_wanted_again_soon_are_kept_for_longer(void **state) {
+    ebb_pool *pool = timed_pool();
+    uint64_t first = given_in_mixed_steps(pool, 400);
+    assert_true(first > 0 && first <= 3 * 30 * MIB);
+    assert_true(given_in_mixed_steps(pool, 2000) <= 10 * 30 * MIB); /* each time without: 100 */
+    pool_end(pool);
+}
+
+static void pages_that_are_not_wanted_go_soon_again(void **state) {
+    ebb_pool *pool = timed_pool();
+    (void)given_in_mixed_steps(pool, 400);
+    steps(pool, 600, 1 * MIB);
+    assert_true(pool_stats_of(pool).cached <= 6 * MIB);
+    steps(pool, 4000, 1 * MIB);
+    steps(pool, 8, 20 * MIB);
+    assert_true(pool_stats_of(pool).cached >= 20 * MIB);
+    steps(pool, 2 * RECENT + 2, 1 * MIB); /* twice: the first of the eight went at its end */
+    assert_true(pool_stats_of(pool).cached <= 6 * MIB);
+    pool_end(pool);
 }
 
 static void keep_all_never_gives_back(void **state) {
@@ -139,6 +177,8 @@ int main(void) {
         STAGED(a_load_that_stays_high_is_kept),
         STAGED(after_a_high_load_the_pool_falls_to_the_low_one),
         STAGED(a_falling_load_gives_back_no_more_than_a_quarter_step_at_once),
+        cmocka_unit_test(pages_that_are_wanted_again_soon_are_kept_for_longer),
+        cmocka_unit_test(pages_that_are_not_wanted_go_soon_again),
         cmocka_unit_test(keep_all_never_gives_back),
         cmocka_unit_test(the_margin_is_kept_above_the_recent_peak),
         STAGED(steps_inside_a_root_are_step_boundaries_too),
