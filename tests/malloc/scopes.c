@@ -256,14 +256,14 @@ static void test_the_program_may_place_blocks_in_the_step_as_well(void **state) 
         ebb_step step = begin(*state);
         void *small = make(100, 1), *large = make(50000, 2), *own[4] = {NULL};
         for (unsigned i = 0; i < 4 && round % 5 > 1; i++, placed++) {
-            own[i] = ebb_region_alloc(step.region, 3000 << i, 64);
+            own[i] = ebb_region_alloc(step.region, (size_t)3000 << i, 64);
             assert_non_null(own[i]);
-            pattern_fill(own[i], 3000 << i, i);
+            pattern_fill(own[i], (size_t)3000 << i, i);
         }
         ebb_step inner = begin(*state);
         void *deep = make(50000, 3);
         for (unsigned i = 0; i < 4 && own[i]; i++)
-            assert_true(pattern_holds(own[i], 3000 << i, i));
+            assert_true(pattern_holds(own[i], (size_t)3000 << i, i));
         if (own[1])
             assert_int_equal(ebb_region_release(step.region, own[1]), 0);
         finish(round % 2 ? step : inner); /* the outer one first */
