@@ -254,7 +254,7 @@ static void one_that_is_wrong_leaves_the_others_alone(void **state) {
 }
 
 static void list_too_much(struct scene *scene, struct target target) {
-    struct ebb_survivor list[ALL_PLACES + 1];
+    struct ebb_survivor list[ALL_PLACES + 1] = {0};
     ebb_pool *pool = scene->stage->pool;
     void *huge = block_of(scene->step.region, HUGE_BYTES, 16);
     for (unsigned at = 0; at <= target.count; at++) {
@@ -275,28 +275,44 @@ static void a_copy_that_cannot_be_had_leaves_all_as_it_was(void **state) {
     everywhere(state, list_too_much);
 }
 
-static void list_without_memory(struct scene *scene, struct target target) {
+static unsigned refused; /* promotions */
+
+/* Promotes with one acquisition after the other failing; with `forever` all after it, too. */
+static void promote_short(struct scene *scene, struct target target, bool forever) {
     struct ebb_survivor list[ALL_PLACES + 1];
-    unsigned refused = 1;
-    for (unsigned nth = 1; refused; nth++) {
+    void *huge = block_of(scene->step.region, HUGE_BYTES, 16);
+    unsigned count = target.count + 1;
+    int result = -1;
+    for (unsigned nth = 1; result; nth++) {
         struct before before;
         list_all(scene, list, target.count);
+        list[target.count] = survivor_of(huge, EBB_PROMOTE_COPY);
         ebb_pool_trim(scene->stage->pool, 0);
-        look(scene, target.region, list, target.count, &before);
-        fault_arm(nth, true);
-        int result = ebb_promote(scene->step.region, target.region, list, target.count, NULL);
-        refused = fault_disarm();
-        if (!result)
-            break;
-        assert_true(refused);
-        assert_unmoved(scene, target.region, list, &before);
+        look(scene, target.region, list, count, &before);
+        fault_arm(nth, forever);
+        result = ebb_promote(scene->step.region, target.region, list, count, NULL);
+        assert_true(fault_disarm() || !result);
+        refused += result != 0;
+        if (result)
+            assert_unmoved(scene, target.region, list, &before);
     }
     for (unsigned i = 0; i < target.count; i++)
         assert_true(pattern_holds(list[i].block, sizes[i], i));
 }
 
+static void promote_without_memory(struct scene *scene, struct target target) {
+    promote_short(scene, target, true);
+}
+
+static void promote_with_a_fault(struct scene *scene, struct target target) {
+    promote_short(scene, target, false);
+}
+
 static void without_memory_all_is_as_it_was(void **state) {
-    everywhere(state, list_without_memory);
+    refused = 0;
+    everywhere(state, promote_without_memory);
+    everywhere(state, promote_with_a_fault);
+    assert_true(refused > 0);
 }
 
 int main(void) {
