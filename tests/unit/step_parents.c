@@ -87,6 +87,37 @@ static void a_rewind_of_the_parent_takes_nothing_from_its_steps(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* A large block takes another way to the parent than a small one. */
+static void a_parent_that_is_sealed_or_has_a_mark_bears_nothing(void **state) {
+    struct stage *stage = *state;
+    static const size_t sizes[] = {100, 5000};
+    for (int i = 0; i < 4; i++) {
+        ebb_region parent = OPEN(.parent = stage->root);
+        ebb_site *site = SITE(.pool = stage->pool);
+        for (int k = 0; k < 5; k++) {
+            ebb_step step = begin(site, parent);
+            block_of(step.region, 3000, 64);
+            bool shut = k == 4;
+            if (shut && i % 2)
+                assert_int_equal(ebb_region_seal(parent), 0);
+            else if (shut)
+                assert_int_not_equal(ebb_region_mark(parent).serial, 0);
+            uint64_t total = stats_of(parent).blocks.total;
+            void *block = ebb_region_alloc(step.region, sizes[i / 2], 16);
+            ebb_region owner = k < 2 || shut ? step.region : parent;
+            assert_ptr_equal(ebb_region_of(block).lane, owner.lane);
+            assert_int_equal(stats_of(parent).blocks.total - total, owner.lane == parent.lane);
+            struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_COPY);
+            if (!shut)
+                assert_int_equal(ebb_promote(step.region, parent, &survivor, 1, NULL), 0);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        assert_int_equal(stats_of(parent).blocks.current, 4);
+        assert_int_equal(ebb_region_close(parent), 0);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 static void a_step_can_count_what_it_lost_wherever_that_was_born(void **state) {
     struct stage *stage = *state;
     ebb_site *site = site_that_tenures(stage->pool, stage->root);
@@ -429,6 +460,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(what_is_born_in_the_parent_and_goes_further_up_leaves_the_parent),
         STAGED(a_rewind_of_the_parent_takes_nothing_from_its_steps),
+        STAGED(a_parent_that_is_sealed_or_has_a_mark_bears_nothing),
         STAGED(a_step_can_count_what_it_lost_wherever_that_was_born),
         STAGED(a_block_that_was_born_above_is_listed_once),
         STAGED(a_small_block_that_was_born_above_is_listed_once),

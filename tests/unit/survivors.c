@@ -275,6 +275,27 @@ static void a_copy_that_cannot_be_had_leaves_all_as_it_was(void **state) {
     everywhere(state, list_too_much);
 }
 
+/* Into the source itself: what was born above stays the step's. */
+static void list_for_itself(struct scene *scene, struct target target) {
+    struct ebb_survivor list[ALL_PLACES];
+    struct before before;
+    list_all(scene, list, PLACES);
+    look(scene, target.region, list, PLACES, &before);
+    assert_int_equal(ebb_promote(scene->step.region, scene->step.region, list, PLACES, NULL), 0);
+    for (unsigned i = 0; i < PLACES; i++) {
+        assert_int_equal(list[i].mode, EBB_PROMOTE_COPY);
+        before.list[i].mode = EBB_PROMOTE_COPY;
+        assert_int_equal(ebb_region_block_bytes(scene->step.region, list[i].block), sizes[i]);
+    }
+    assert_unmoved(scene, target.region, list, &before);
+    list_all(scene, list, target.count);
+    promote_all(scene, target.region, list, target.count);
+}
+
+static void what_stays_in_the_step_is_not_moved(void **state) {
+    everywhere(state, list_for_itself);
+}
+
 static unsigned refused; /* promotions */
 
 /* Promotes with one acquisition after the other failing; with `forever` all after it, too. */
@@ -320,6 +341,7 @@ int main(void) {
         STAGED(a_block_is_listed_once_wherever_it_lies),
         STAGED(one_that_is_wrong_leaves_the_others_alone),
         STAGED(a_copy_that_cannot_be_had_leaves_all_as_it_was),
+        STAGED(what_stays_in_the_step_is_not_moved),
         STAGED(without_memory_all_is_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
