@@ -53,7 +53,7 @@ bool survivor_list(const struct ebb_survivor *survivor, bool listed) {
 static bool is_of(struct region *region, const void *block, struct block_place *place) {
     uintptr_t addr = (uintptr_t)block;
     return range_holds(addr) && range_block_at(addr)->owner == region->owner &&
-           block_owner(region, addr) == region && block_find(region, block, place) == 0;
+           block_find(region, block, place) == 0; /* which knows what is a step's below it */
 }
 
 static int note(struct ebb_survivor *survivor, void *found, int what, bool copied) {
