@@ -336,6 +336,41 @@ static void without_memory_all_is_as_it_was(void **state) {
     assert_true(refused > 0);
 }
 
+/* ---- without room for notes ---- */
+
+/* What is born above is noted, or it is not born; `full`: there is no room for a note. */
+static void take_step(struct stage *stage, ebb_site *site, size_t bytes, bool born, bool full) {
+    ebb_step step = ebb_step_begin_under(site, stage->root, 1);
+    assert_true(ebb_region_is_open(step.region));
+    block_of(step.region, 3000, 16);
+    struct track *track = ((struct region *)step.region.lane)->track;
+    uint32_t limit = track->record_limit;
+    if (full)
+        track->record_limit = track->record_count = PLAN_SLOTS_MOST;
+    struct ebb_survivor survivor = survivor_of(block_of(step.region, bytes, 16), EBB_PROMOTE_COPY);
+    assert_int_equal(stats_of(stage->root).blocks.current, born);
+    assert_int_equal(stats_of(step.region).blocks.current, 2 - born);
+    if (full) {
+        track->record_limit = limit;
+        track->record_count = 0;
+    }
+    assert_int_equal(ebb_promote(step.region, stage->root, &survivor, 1, NULL), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+    assert_int_equal(stats_of(stage->root).blocks.current, 0);
+}
+
+static void what_cannot_be_noted_is_not_born_above(void **state) {
+    static const size_t bytes[] = {100, 5000};
+    struct stage *stage = *state;
+    for (int i = 0; i < 2; i++) {
+        ebb_site *site = SITE(.pool = stage->pool);
+        for (int k = 0; k < 5; k++)
+            take_step(stage, site, bytes[i], k == 2 || k == 4, k == 3);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_block_is_listed_once_wherever_it_lies),
@@ -343,6 +378,7 @@ int main(void) {
         STAGED(a_copy_that_cannot_be_had_leaves_all_as_it_was),
         STAGED(what_stays_in_the_step_is_not_moved),
         STAGED(without_memory_all_is_as_it_was),
+        STAGED(what_cannot_be_noted_is_not_born_above),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
