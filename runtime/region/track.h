@@ -330,7 +330,9 @@ static inline bool track_leaves_next(const struct track *track) {
  * so many bytes, or 0 if it is none of the plan's. */
 static inline void track_pass_next(struct track *track, size_t bytes) {
     struct track_slot *slot = track->next;
+    uint32_t id = (uint32_t)(slot - track->slots);
     slot->bytes = (uint32_t)bytes;
+    track->missed_at += track->missed_at == id; /* it ends no row of misses */
     track->skipped++;
     track->next = slot + 1;
 }
