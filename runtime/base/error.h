@@ -11,7 +11,7 @@ int error_set(int code, const char *format, ...) __attribute__((cold, format(pri
 /* The code that error_set() was given last, also while it was muted. For use inside ebb. */
 int error_latest(void);
 
-extern _Thread_local unsigned error_muted;
+extern _Thread_local unsigned error_muted; /* how many are open of the calls below */
 
 /*
  * Between the two, failures are not noted: for attempts that a caller need not hear of. Calls

@@ -101,8 +101,8 @@ static inline bool heap_may_hold(uintptr_t addr) {
 
 /* ---- heap.c ---- */
 
-/* From the first call on a fork waits for the locks of this layer, but for those of sites, which
- * the first scope adds. When the library is loaded: there are threads that have no scopes. */
+/* From the first call on a fork waits for the locks of this layer, of pools and of sites. When the
+ * library is loaded: the first scope of all may be about to begin while another thread forks. */
 void heap_watch_forks(void);
 
 /* Where the large blocks of all scopes have their pages from; NULL: there is none (yet). */
