@@ -104,6 +104,14 @@ static enum learn_verdict judge_inherited(struct learning *learning,
     return step->complete ? LEARN_FIT : record_again(learning);
 }
 
+/* LEARN_WAIT steps in a row were good. What raised doubt may have been a step that was odd in all:
+ * one more record like the plan tells what survives. */
+static enum learn_verdict pardon(struct learning *learning) {
+    learning->doubtful = false;
+    learning->pardoned = true;
+    return record_again(learning);
+}
+
 static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
     uint32_t share = share_ppm(step);
     bool grows = step->complete && step->grown && !learning->no_growth;
@@ -120,7 +128,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         learning->fruitless = 0;
     if (learning->good == LEARN_WAIT) {
         learning->wait_next = LEARN_WAIT;
-        learning->patience = LEARN_IN_A_ROW;
+        learning->patience = LEARN_PATIENCE_PROVEN;
     }
     if (learning->bloated >= LEARN_IN_A_ROW)
         return suspend(learning);
@@ -133,6 +141,8 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         learning->doubtful = true;
         return record_again(learning);
     }
+    if (learning->doubtful && !learning->pardoned && learning->good >= LEARN_WAIT)
+        return pardon(learning);
     return learning->bad >= learning->patience ? record_again(learning) : LEARN_KEEP;
 }
 

@@ -29,6 +29,10 @@
  * never repeats is not recorded every other step. */
 #define LEARN_PATIENCE_MOST 64u
 
+/* A plan that LEARN_WAIT steps in a row were served well by has proven itself: some odd steps, as
+ * where one epoch ends and the next begins, do not end it. */
+#define LEARN_PATIENCE_PROVEN 4u
+
 /* The moving mean keeps so much of what it was; below the second a plan is not worth its arena:
  * best fit alone is as tight. */
 #define LEARN_KEEP_PPM 700000u
@@ -93,6 +97,7 @@ struct learning {
     bool plan_coarse; /* so is the plan */
     bool suspended;
     bool doubtful;  /* only what survived twice is born in the parent */
+    bool pardoned;  /* doubt was dropped once; the next is for good */
     bool no_growth; /* a larger plan would be too high */
     bool inherited; /* the plan is that of another course */
     uint32_t mean_ppm;  /* moving mean of the share of bytes that were served */

@@ -155,7 +155,20 @@ static void patience_grows_where_nothing_repeats(void **state) {
     assert_int_equal(learning.patience, LEARN_PATIENCE_MOST);
     for (unsigned i = 0; i < LEARN_WAIT; i++)
         assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
-    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
+    assert_int_equal(learning.patience, LEARN_PATIENCE_PROVEN);
+}
+
+/* Between two epochs, say. The same steps in a row more than that are another phase. */
+static void some_odd_steps_do_not_end_a_plan_that_has_proven_itself(void **state) {
+    struct learning learning = planned_course();
+    for (int epoch = 0; epoch < 5; epoch++) {
+        for (unsigned i = 0; i < LEARN_WAIT; i++)
+            assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+        for (unsigned i = 1; i < LEARN_PATIENCE_PROVEN; i++)
+            assert_int_equal(pass(&learning, served(10, 990)), LEARN_KEEP);
+    }
+    assert_int_equal(pass(&learning, served(10, 990)), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
 }
 
 static void pass_plainly(struct learning *learning, unsigned steps) {
@@ -284,6 +297,28 @@ static void wrong_guesses_about_survivors_raise_doubt(void **state) {
     assert_true(learning.doubtful);
     assert_int_equal(record(&learning, 7), LEARN_NOTE); /* one more, to be sure */
     assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+}
+
+/* 15 good steps leave the doubt, the 16th asks for one more record, and that is like the plan. */
+static void doubt_is_dropped_once_where_steps_go_well(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step wrong = served(1000, 0);
+    wrong.tenured_bytes = wrong.wrong_bytes = 100;
+    for (int round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+            assert_int_equal(pass(&learning, wrong), LEARN_KEEP);
+        assert_true(learning.doubtful);
+        assert_int_equal(record(&learning, 7), LEARN_NOTE);
+        assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+        for (unsigned i = 1; i < LEARN_WAIT; i++)
+            assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+        assert_true(learning.doubtful);
+        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+        if (round == 0)
+            assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+        assert_int_equal(learning.doubtful, round > 0);
+        assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    }
 }
 
 static void heights_are_measured_against_recent_peaks(void **state) {
@@ -422,6 +457,7 @@ int main(void) {
         cmocka_unit_test(warming_up_may_take_some_records),
         cmocka_unit_test(survivors_in_the_arena_count_as_missed),
         cmocka_unit_test(patience_grows_where_nothing_repeats),
+        cmocka_unit_test(some_odd_steps_do_not_end_a_plan_that_has_proven_itself),
         cmocka_unit_test(hardly_any_hits_suspend),
         cmocka_unit_test(records_on_both_sides_of_a_suspension_are_not_compared),
         cmocka_unit_test(pages_for_nothing_suspend),
@@ -430,6 +466,7 @@ int main(void) {
         cmocka_unit_test(a_plan_that_takes_no_more_pages_than_best_fit_stays),
         cmocka_unit_test(each_suspension_lasts_longer_than_the_one_before),
         cmocka_unit_test(wrong_guesses_about_survivors_raise_doubt),
+        cmocka_unit_test(doubt_is_dropped_once_where_steps_go_well),
         cmocka_unit_test(heights_are_measured_against_recent_peaks),
         cmocka_unit_test(while_a_plan_is_made_nothing_else_is_decided),
         cmocka_unit_test(steps_that_began_before_a_change_decide_nothing),
