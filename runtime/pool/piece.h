@@ -34,6 +34,7 @@ enum piece_state {
     /* of a large lane */
     PIECE_FREE,   /* in a bin */
     PIECE_TOP,    /* free end of the newest run, in no bin */
+    PIECE_LOOSE,  /* released last, not merged with its neighbours yet, in no bin */
     PIECE_BLOCK,  /* a large block */
     PIECE_WINDOW, /* a window of the small lane */
     PIECE_ARENA,  /* places of a plan */

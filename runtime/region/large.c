@@ -8,6 +8,10 @@
  * region is as long as what it had to hold at once, and a measuring region, whose top never
  * ends, measures exactly. A run that is wholly free goes back to the pool, except the main run.
  *
+ * The block that was released last is *loose*: if the next one has its size it is had as it is.
+ * Else it is merged with its neighbours before any look for room, so that nothing is placed
+ * differently for it.
+ *
  * Invariant: no two free pieces touch. A function that fails has taken nothing.
  */
 #include "base/check.h"
@@ -90,8 +94,33 @@ static struct ebb_piece *make_place(struct region *region, size_t bytes, size_t 
     return piece;
 }
 
+/* True if the loose piece, once it is free, would be found for a block of its size: nothing free
+ * lies behind it but a top that would be cut, and no piece fits as well. */
+static bool is_best(const struct region *region, const struct ebb_piece *loose) {
+    const struct ebb_piece *after = loose->after, *other = NULL;
+    if (!fit_is_empty(&region->fit))
+        other = fit_find(&region->fit, loose->bytes);
+    if (after == region->top)
+        return !other;
+    return after->state != PIECE_FREE &&
+           !(other && other->bytes == loose->bytes && other->addr < loose->addr);
+}
+
+/* The loose piece, if it is such a place; else it is free. */
+static struct ebb_piece *take_loose(struct region *region, size_t bytes, size_t align) {
+    struct ebb_piece *loose = region->loose;
+    region->loose = NULL;
+    if (loose->bytes == bytes && loose->addr % align == 0 && is_best(region, loose))
+        return loose;
+    large_free(region, loose);
+    return NULL;
+}
+
 struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align) {
-    struct ebb_piece *piece = find_place(region, bytes, align);
+    struct ebb_piece *piece = region->loose ? take_loose(region, bytes, align) : NULL;
+    if (piece)
+        return piece;
+    piece = find_place(region, bytes, align);
     if (!piece && !(piece = make_place(region, bytes, align)))
         return NULL;
     if (!piece_prepare(&region->store, 2)) {
@@ -103,7 +132,17 @@ struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align)
 
 /* ---- freeing ---- */
 
+/* The loose piece is free. */
+static void settle_loose(struct region *region) {
+    struct ebb_piece *loose = region->loose;
+    region->loose = NULL;
+    if (loose)
+        large_free(region, loose);
+}
+
 void large_free(struct region *region, struct ebb_piece *piece) {
+    if (region->loose && (region->loose == piece->before || region->loose == piece->after))
+        settle_loose(region); /* both together may be a whole run */
     struct ebb_piece *before = piece->before, *after = piece->after;
     if (before && before->state == PIECE_FREE) {
         fit_remove(&region->fit, before);
@@ -124,6 +163,24 @@ void large_free(struct region *region, struct ebb_piece *piece) {
     } else {
         fit_insert(&region->fit, piece);
     }
+}
+
+/* True if the block is the first of a run that may go back to the pool. */
+static bool leads_a_run(const struct region *region, const struct ebb_piece *block) {
+    const struct ebb_piece *run = region->main_run;
+    return !block->before && block->after != region->top && !(run && block->after == run->run.end);
+}
+
+/* A block that was released is loose. Where free pages are in front of it there is nothing to wait
+ * for, and where there is nothing at all its run may be wholly free. */
+static void let_loose(struct region *region, struct ebb_piece *block) {
+    settle_loose(region);
+    if ((block->before && block->before->state == PIECE_FREE) || leads_a_run(region, block)) {
+        large_free(region, block);
+        return;
+    }
+    block->state = PIECE_LOOSE;
+    region->loose = block;
 }
 
 /* ---- blocks ---- */
@@ -188,7 +245,7 @@ void large_release(struct region *region, struct ebb_piece *block) {
     if (block->block.run)
         release_survivor(region, block);
     else
-        large_free(region, block);
+        let_loose(region, block);
 }
 
 /* Takes `extra` bytes from the free piece behind the block. */
@@ -245,6 +302,7 @@ static size_t cut_block(struct region *region, struct ebb_piece *block, size_t u
 
 int large_resize(struct region *region, struct ebb_piece *block, size_t bytes) {
     size_t used, before = block->bytes;
+    settle_loose(region); /* it may be what lies behind */
     small_fold(region);
     region->calm = 0; /* after the fold, which sets it: counters may grow below */
     if (!size_round_up(size_larger(bytes, LARGE_LEAST), EBB_UNIT, &used))

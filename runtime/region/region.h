@@ -155,13 +155,14 @@ struct region {
     size_t lent;   /* used bytes of ancestors in these runs */
     size_t guests; /* used bytes of this region in runs of descendants */
     size_t pinned; /* bytes of relinked runs under no live block */
+    struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
     char name[REGION_NAME_BYTES];
 
     struct ebb_cleanup door;  /* while it has a safe: closes that */
     struct region *list_next; /* all slots of the pool: walked while regions open and close */
     uint32_t kinds; /* bit k: kind_counts[k] is valid; none in a closed slot */
     struct kind_counts kind_counts[POOL_KINDS];
-    struct fit fit; /* free pieces of all runs but the top */
+    struct fit fit; /* free pieces of all runs but the top and the loose one */
 };
 
 /* ---- slots.c ---- */

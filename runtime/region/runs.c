@@ -304,7 +304,7 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
     region->measured = runs_measured(region);
     piece_forget_all(&region->store);
     fit_clear(&region->fit);
-    region->blocks = region->top = region->main_run = region->runs = NULL;
+    region->blocks = region->top = region->loose = region->main_run = region->runs = NULL;
     region->reserved.current = region->run_count = region->pinned = 0;
     for (; runs; runs = next) {
         next = runs->next;

@@ -194,6 +194,82 @@ static void a_run_that_is_wholly_free_goes_back_to_the_pool(void **state) {
     ebb_region_close(behind);
 }
 
+/* What was released last waits, unmerged, for a block of its size; nobody may notice. */
+
+static void the_place_released_last_merges_before_another_size_is_placed(void **state) {
+    struct stage *stage = *state;
+    for (int first = 0; first < 2; first++) {
+        char *gap[2];
+        block_of(stage->root, 2000, 64);
+        gap[0] = block_of(stage->root, 4096, 64);
+        gap[1] = block_of(stage->root, 8192, 64);
+        block_of(stage->root, 2000, 64);
+        uint64_t reserved = stats_of(stage->root).reserved.current;
+        assert_int_equal(ebb_region_release(stage->root, gap[first]), 0);
+        assert_int_equal(ebb_region_release(stage->root, gap[!first]), 0);
+        assert_ptr_equal(block_of(stage->root, 12288, 64), gap[0]);
+        assert_int_equal(stats_of(stage->root).reserved.current, reserved);
+        ebb_check_pool(stage->pool);
+    }
+}
+
+static void the_place_released_last_is_not_taken_for_a_wider_alignment(void **state) {
+    struct stage *stage = *state;
+    block_of(stage->root, 1088, 4096);
+    char *gap = block_of(stage->root, 2048, 64);
+    block_of(stage->root, 2000, 64);
+    assert_true((uintptr_t)gap % 4096 != 0);
+    assert_int_equal(ebb_region_release(stage->root, gap), 0);
+    assert_true((uintptr_t)block_of(stage->root, 2048, 4096) % 4096 == 0);
+    assert_ptr_equal(block_of(stage->root, 2048, 64), gap);
+}
+
+static void a_block_grows_into_the_place_released_last(void **state) {
+    struct stage *stage = *state;
+    char *block = block_of(stage->root, 4096, 64), *gap = block_of(stage->root, 4096, 64);
+    block_of(stage->root, 2000, 64);
+    assert_int_equal(ebb_region_release(stage->root, gap), 0);
+    assert_int_equal(ebb_region_resize(stage->root, block, 8192), 0);
+    assert_refused(ebb_region_resize(stage->root, block, 8193), EBB_E_NO_ROOM);
+    ebb_check_pool(stage->pool);
+}
+
+static void the_place_released_last_is_known_as_released(void **state) {
+    struct stage *stage = *state;
+    block_of(stage->root, 2000, 64);
+    char *gap = block_of(stage->root, 4096, 64);
+    block_of(stage->root, 2000, 64);
+    assert_int_equal(ebb_region_release(stage->root, gap), 0);
+    assert_refused(ebb_region_release(stage->root, gap), EBB_E_RELEASED);
+    assert_refused(ebb_region_release(stage->root, gap + 64), EBB_E_RELEASED);
+    assert_refused(ebb_region_resize(stage->root, gap, 2000), EBB_E_RELEASED);
+    assert_ptr_equal(block_of(stage->root, 4090, 64), gap); /* the same, rounded */
+    assert_int_equal(ebb_region_block_bytes(stage->root, gap), 4090);
+}
+
+/* The last but one of a run leaves by the parent's hand, the last lies loose beside it. */
+static void the_place_released_last_does_not_keep_its_run(void **state) {
+    struct stage *stage = *state;
+    ebb_region warm = OPEN(.pool = stage->pool);
+    block_of(warm, 4 * MIB, 64);
+    ebb_region_close(warm);
+    ebb_region region = OPEN(.parent = stage->root, .hint_bytes = 1 * MIB);
+    ebb_region behind = OPEN(.pool = stage->pool, .hint_bytes = 1 * MIB);
+    struct ebb_survivor kept = {.block = block_of(region, 512 * KIB, 64),
+                                .mode = EBB_PROMOTE_RELINK};
+    void *last = block_of(region, 512 * KIB, 64);
+    block_of(region, 1 * MIB, 64);
+    assert_int_equal(stats_of(region).runs, 2);
+    assert_int_equal(ebb_promote(region, stage->root, &kept, 1, NULL), 0);
+    assert_int_equal(ebb_region_release(region, last), 0);
+    assert_int_equal(stats_of(region).runs, 2);
+    assert_int_equal(ebb_region_release(stage->root, kept.block), 0);
+    assert_int_equal(stats_of(region).runs, 1);
+    ebb_check_pool(stage->pool);
+    ebb_region_close(region);
+    ebb_region_close(behind);
+}
+
 static void a_gibibyte_block_is_usable_at_both_ends(void **state) {
     struct stage *stage = *state;
     unsigned char *block = ebb_region_alloc(stage->root, (size_t)1 << 30, 4096);
@@ -221,6 +297,11 @@ int main(void) {
         STAGED(refused_and_rewound_blocks_never_enlarge_growth),
         STAGED(alloc_of_huge_size_does_not_wrap),
         STAGED(a_run_that_is_wholly_free_goes_back_to_the_pool),
+        STAGED(the_place_released_last_merges_before_another_size_is_placed),
+        STAGED(the_place_released_last_is_not_taken_for_a_wider_alignment),
+        STAGED(a_block_grows_into_the_place_released_last),
+        STAGED(the_place_released_last_is_known_as_released),
+        STAGED(the_place_released_last_does_not_keep_its_run),
         STAGED(a_gibibyte_block_is_usable_at_both_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
