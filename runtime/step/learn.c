@@ -77,13 +77,18 @@ static void count_in_a_row(uint32_t *count, bool again) {
 
 /* ---- what follows ---- */
 
+/* Until a suspended course is looked at; the next time twice as long. */
+static void await_look(struct learning *learning) {
+    learning->wait = learning->wait_next;
+    learning->wait_next = learning->wait_next * 2 > LEARN_WAIT_MOST ? LEARN_WAIT_MOST
+                                                                    : learning->wait_next * 2;
+}
+
 static enum learn_verdict suspend(struct learning *learning) {
     learning->suspended = true;
     learning->planned = false;
     learning->suspensions++;
-    learning->wait = learning->wait_next;
-    learning->wait_next = learning->wait_next * 2 > LEARN_WAIT_MOST ? LEARN_WAIT_MOST
-                                                                    : learning->wait_next * 2;
+    await_look(learning);
     learning->bad = learning->bloated = learning->wrong = learning->good = 0;
     learning->fruitless = 0;
     learning->noted = false;
@@ -150,7 +155,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
 static enum learn_verdict judge_change(struct learning *learning) {
     if (learning->suspended) {
         learning->noted = false;
-        learning->wait = learning->wait_next;
+        await_look(learning);
         return LEARN_KEEP;
     }
     learning->fruitless++;

@@ -41,8 +41,9 @@
 /* But warming up looks like that, too: so many times new records are tried first. */
 #define LEARN_TRIES 2u
 
-/* A suspended course is looked at again after so many steps; each suspension without LEARN_WAIT
- * good steps since the last doubles the wait. */
+/* A suspended course is looked at again after so many steps. Each look in vain doubles the wait,
+ * and each suspension without LEARN_WAIT good steps since the last: to record a step costs as much
+ * as three others. */
 #define LEARN_WAIT 16u
 #define LEARN_WAIT_MOST 1024u
 

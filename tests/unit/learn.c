@@ -283,6 +283,23 @@ static void each_suspension_lasts_longer_than_the_one_before(void **state) {
     assert_int_equal(learn_next(&learning), LEARN_RECORD);
 }
 
+/* Steps that never repeat are recorded ever more rarely, and what repeats again is still found. */
+static void each_look_in_vain_doubles_the_wait(void **state) {
+    struct learning learning = planned_course();
+    uint64_t hash = 100;
+    fail_until_suspended(&learning);
+    for (unsigned wait = LEARN_WAIT; wait <= LEARN_WAIT_MOST; wait *= 2) {
+        pass_plainly(&learning, wait);
+        assert_int_equal(record(&learning, hash++), LEARN_NOTE);
+        assert_int_equal(record(&learning, hash++), LEARN_KEEP);
+        assert_true(learning.suspended && learning.suspensions == 1);
+    }
+    pass_plainly(&learning, LEARN_WAIT_MOST);
+    record(&learning, 5);
+    assert_int_equal(record(&learning, 5), LEARN_ADOPT);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+}
+
 static void wrong_guesses_about_survivors_raise_doubt(void **state) {
     struct learning learning = planned_course();
     struct learn_step step = served(1000, 0);
@@ -465,6 +482,7 @@ int main(void) {
         cmocka_unit_test(a_small_step_may_have_some_pages_more),
         cmocka_unit_test(a_plan_that_takes_no_more_pages_than_best_fit_stays),
         cmocka_unit_test(each_suspension_lasts_longer_than_the_one_before),
+        cmocka_unit_test(each_look_in_vain_doubles_the_wait),
         cmocka_unit_test(wrong_guesses_about_survivors_raise_doubt),
         cmocka_unit_test(doubt_is_dropped_once_where_steps_go_well),
         cmocka_unit_test(heights_are_measured_against_recent_peaks),
