@@ -4,7 +4,8 @@
  *
  *     slots.c     the slots that regions live in
  *     tree.c      open, close, parents and children        lifetimes
- *     small.c     the small lane: windows, bumping, holes  where small blocks go
+ *     small.c     the small lane: windows and bumping      where small blocks go
+ *     holes.c     room between its live blocks
  *     large.c     the large lane: best fit in runs         where large blocks go
  *     runs.c      the runs of pages under both lanes
  *     block.c     the public functions on blocks           which lane, which error

@@ -19,6 +19,7 @@
  */
 #include "base/check.h"
 #include "base/error.h"
+#include "region/holes.h"
 #include "region/small.h"
 
 #include <string.h>
@@ -28,13 +29,7 @@
 #define WINDOW_MOST ((size_t)131072)
 #endif
 #define SMALL_MOST ((size_t)16384 - 2 * RANGE_GRANULE) /* a small block can grow to this */
-#ifndef HOLE_LEAST
-#define HOLE_LEAST ((size_t)256)
-#endif
 #define FILLER_MOST ((size_t)32768 - 2 * RANGE_GRANULE) /* fits 15 bits */
-#ifndef WINDOWS_LOOKED_AT
-#define WINDOWS_LOOKED_AT 4 /* for a hole, per slow call */
-#endif
 
 void small_note_peaks(struct region *region) {
     uint64_t used = flow_note_peak(&region->used), requested = flow_note_peak(&region->requested);
@@ -73,36 +68,11 @@ static void set_room(struct region *region, struct ebb_piece *window, uintptr_t 
     small_set_inline(region);
 }
 
-static void leave_holes(struct region *region, struct ebb_piece *window) {
-    if (!window->flag)
-        return;
-    struct ebb_piece *next = range_piece_or_null(window->window.hole_next);
-    struct ebb_piece *prev = range_piece_or_null(window->window.hole_prev);
-    if (prev)
-        prev->window.hole_next = window->window.hole_next;
-    else
-        region->holes = next;
-    if (next)
-        next->window.hole_prev = window->window.hole_prev;
-    window->flag = false;
-}
-
-static void enter_holes(struct region *region, struct ebb_piece *window) {
-    window->window.hole_prev = 0;
-    window->window.hole_next = region->holes ? range_piece_name(region->holes) : 0;
-    if (region->holes)
-        region->holes->window.hole_prev = range_piece_name(window);
-    region->holes = window;
-    window->window.scanned = 0;
-    window->window.act_blocks = 0;
-    window->flag = true;
-}
-
 static void give_window(struct region *region, struct ebb_piece *window) {
     if (region->spare == window)
         region->spare = NULL;
     drop_padding(region, window, small_live_bytes(window));
-    leave_holes(region, window);
+    holes_leave(region, window);
     piece_unlink(&region->windows, window);
     starts_give(&region->starts, window->window.map, window->bytes);
     large_free(region, window);
@@ -112,11 +82,6 @@ static void no_room(struct region *region) {
     region->window = NULL;
     region->lane.cursor = region->folded = region->room = region->limit = 0;
     region->lane.limit = 0;
-}
-
-/* When a window that is not current should be looked at again: half of it is gone. */
-static void await_holes(struct ebb_piece *window) {
-    window->window.act_blocks = (uint16_t)(small_live_blocks(window) / 2);
 }
 
 /* [addr, addr + bytes) belongs to no block: released entries, as long as entries can say. */
@@ -142,9 +107,9 @@ static void leave_window(struct region *region) {
     if (small_live_blocks(window) == 0 && !window->pins)
         give_window(region, window);
     else if (!window->flag && window->bytes - small_live_bytes(window) - rest >= window->bytes / 2)
-        enter_holes(region, window);
+        holes_enter(region, window);
     else if (!window->flag)
-        await_holes(window);
+        holes_await(window);
 }
 
 /* Windows are an eighth of what lives in the lane, so that an unused one wastes little. */
@@ -195,50 +160,12 @@ static void open_window(struct region *region, struct ebb_piece *window) {
     set_room(region, window, window->addr, piece_end(window));
 }
 
-/* ---- holes ---- */
-
-struct hole {
-    uintptr_t from, to;
-    size_t padding;
-};
-
-/* The next hole of at least `least` bytes at or behind granule `scanned`. */
-static bool next_hole(const struct ebb_piece *window, size_t least, struct hole *hole) {
-    uintptr_t at = window->addr + window->window.scanned * RANGE_GRANULE;
-    uintptr_t end = piece_end(window);
-    *hole = (struct hole){at, at, 0};
-    while (at < end) {
-        uint16_t entry = *small_entry(window, at);
-        size_t step = entry ? small_step(small_entry_bytes(entry)) : RANGE_GRANULE;
-        if (entry && !(entry & STARTS_RELEASED)) {
-            if (hole->to - hole->from >= least)
-                return true;
-            *hole = (struct hole){at + step, at + step, 0};
-        } else {
-            hole->to += step;
-            hole->padding += entry ? 0 : RANGE_GRANULE;
-        }
-        at += step;
-    }
-    return hole->to - hole->from >= least;
-}
+/* ---- room ---- */
 
 static void adopt(struct region *region, struct ebb_piece *window, const struct hole *hole) {
     drop_padding(region, window, hole->padding);
     window->window.scanned = (uint16_t)((hole->to - window->addr) / RANGE_GRANULE);
     set_room(region, window, hole->from, hole->to);
-}
-
-/* A window with a hole of at least `least` bytes, or NULL. */
-static struct ebb_piece *find_hole(struct region *region, size_t least, struct hole *hole) {
-    for (unsigned look = 0; region->holes && look < WINDOWS_LOOKED_AT; look++) {
-        struct ebb_piece *window = region->holes;
-        if (next_hole(window, least, hole))
-            return window;
-        leave_holes(region, window);
-        await_holes(window);
-    }
-    return NULL;
 }
 
 /* All blocks of the current window are gone: begin again at its start. */
@@ -247,7 +174,7 @@ static bool restart(struct region *region) {
     if (!window || window->pins || small_live_blocks(window) > 0)
         return false;
     drop_padding(region, window, small_live_bytes(window));
-    leave_holes(region, window);
+    holes_leave(region, window);
     set_room(region, window, window->addr, piece_end(window));
     return true;
 }
@@ -274,7 +201,7 @@ static bool refill(struct region *region, size_t step) {
     if (!region->marks && use_spare(region))
         return true;
     struct ebb_piece *window =
-        region->marks ? NULL : find_hole(region, size_larger(step, HOLE_LEAST), &hole);
+        region->marks ? NULL : holes_find(region, step, &hole);
     if (window) {
         leave_window(region);
         adopt(region, window, &hole);
@@ -368,10 +295,10 @@ int small_settle(struct region *region, struct ebb_piece *window) {
         return 0; /* refill() begins an empty window again when its room is used up */
     if (small_live_blocks(window) > 0) {
         if (!window->flag)
-            enter_holes(region, window);
+            holes_enter(region, window);
     } else if (!region->spare) {
         drop_padding(region, window, small_live_bytes(window));
-        leave_holes(region, window);
+        holes_leave(region, window);
         region->spare = window;
     } else {
         give_window(region, window);
@@ -585,7 +512,7 @@ void small_rewind(struct region *region, const struct ebb_piece *mark) {
     if (!kept || mark->mark.cursor == piece_end(kept))
         return;
     end_blocks(region, kept, mark->mark.cursor);
-    leave_holes(region, kept);
+    holes_leave(region, kept);
     set_room(region, kept, mark->mark.cursor, piece_end(kept));
 }
 
