@@ -39,9 +39,9 @@ static inline void flow_enter(struct flow *flow, uint64_t amount) {
 /* Notes the highest so far; returns how much may come before it is passed. */
 static inline uint64_t flow_note_peak(struct flow *flow) {
     uint64_t now = flow->in - flow->out;
-    if (now > flow->peak)
-        flow->peak = now;
-    return flow->peak - now;
+    uint64_t peak = now > flow->peak ? now : flow->peak; /* no branch: nobody could foretell it */
+    flow->peak = peak;
+    return peak - now;
 }
 
 static inline void flow_leave(struct flow *flow, uint64_t amount) {

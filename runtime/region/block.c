@@ -355,13 +355,9 @@ static __attribute__((noinline)) int release_expected(struct track *track,
 }
 
 /* Everything but a small block and the expected one of a plan: out of their way. */
-static __attribute__((noinline)) int release_other(ebb_region handle, void *block) {
-    struct region *region = region_find(handle);
-    if (!region)
-        return EBB_E_STALE;
-    if (!block)
+static __attribute__((noinline)) int release_other(struct region *region, uintptr_t addr) {
+    if (!addr)
         return 0;
-    uintptr_t addr = (uintptr_t)block;
     struct ebb_piece *piece = find_piece(region, addr);
     if (!piece)
         return release_born(region, addr);
@@ -378,10 +374,8 @@ static bool ends_quickly(const struct region *region, const struct ebb_piece *pi
 }
 
 /* Small and large blocks, and what is left. Apart, so that what a plan expects needs no frame. */
-static __attribute__((noinline)) int release_ordinary(ebb_region handle, void *block) {
-    struct region *region = region_peek(handle);
-    uintptr_t addr = (uintptr_t)block;
-    if (region && range_holds(addr)) {
+static __attribute__((noinline)) int release_ordinary(struct region *region, uintptr_t addr) {
+    if (range_holds(addr)) {
         struct ebb_piece *piece = range_block_at(addr);
         if (piece_key(piece) == region->quick_key && piece_covers(piece, addr))
             return small_release(region, piece, addr);
@@ -390,16 +384,23 @@ static __attribute__((noinline)) int release_ordinary(ebb_region handle, void *b
             return 0;
         }
     }
-    return release_other(handle, block);
+    return release_other(region, addr);
+}
+
+static __attribute__((noinline)) int release_nowhere(ebb_region handle) {
+    region_not_found(handle);
+    return EBB_E_STALE;
 }
 
 int ebb_region_release(ebb_region handle, void *block) {
     struct region *region = region_peek(handle);
-    if (!region || !region->track)
-        return release_ordinary(handle, block);
+    if (!region)
+        return release_nowhere(handle);
+    if (!region->track)
+        return release_ordinary(region, (uintptr_t)block);
     struct track_slot *slot = track_expected(region->track, (uintptr_t)block);
     if (!slot)
-        return release_ordinary(handle, block);
+        return release_ordinary(region, (uintptr_t)block);
     if (track_may_peak(region->track))
         return release_expected(region->track, slot);
     track_take_back(region->track, slot);

@@ -48,25 +48,33 @@ void holes_await(struct ebb_piece *window) {
 
 /* ---- the search ---- */
 
-/* The next hole of at least `least` bytes at or behind granule `scanned`. */
+/* The granules that a block or a released one takes, from its entry; padding takes one. */
+static inline size_t granules_of(unsigned entry) {
+    size_t granules = ((entry & ~(unsigned)STARTS_RELEASED) + RANGE_GRANULE - 2) / RANGE_GRANULE;
+    return granules + !granules;
+}
+
+/* The next hole of at least `least` bytes at or behind granule `scanned`. Live blocks are the only
+ * branch: what is between them is many times as much. */
 static bool next_hole(const struct ebb_piece *window, size_t least, struct hole *hole) {
-    uintptr_t at = window->addr + window->window.scanned * RANGE_GRANULE;
-    uintptr_t end = piece_end(window);
-    *hole = (struct hole){at, at, 0};
+    const uint16_t *entries = starts_entries(window->window.map);
+    size_t end = window->bytes / RANGE_GRANULE, at = window->window.scanned, from = at;
+    size_t padding = 0;
+    least /= RANGE_GRANULE;
     while (at < end) {
-        uint16_t entry = *small_entry(window, at);
-        size_t step = entry ? small_step(small_entry_bytes(entry)) : RANGE_GRANULE;
-        if (entry && !(entry & STARTS_RELEASED)) {
-            if (hole->to - hole->from >= least)
-                return true;
-            *hole = (struct hole){at + step, at + step, 0};
-        } else {
-            hole->to += step;
-            hole->padding += entry ? 0 : RANGE_GRANULE;
+        unsigned entry = entries[at];
+        if (entry - 1 < STARTS_RELEASED - 1u) {
+            if (at - from >= least)
+                break;
+            from = at + granules_of(entry);
+            padding = 0;
         }
-        at += step;
+        padding += !entry;
+        at += granules_of(entry);
     }
-    return hole->to - hole->from >= least;
+    *hole = (struct hole){window->addr + from * RANGE_GRANULE, window->addr + at * RANGE_GRANULE,
+                          padding * RANGE_GRANULE};
+    return at - from >= least;
 }
 
 struct ebb_piece *holes_find(struct region *region, size_t bytes, struct hole *hole) {

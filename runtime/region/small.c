@@ -258,31 +258,29 @@ static void expect_room(struct region *region, uintptr_t addr, size_t bytes) {
         region->calm += bytes;
 }
 
-int small_leave(struct region *region, struct ebb_piece *window, uintptr_t addr, uint16_t *entry) {
-    size_t bytes = (size_t)*entry - 1, step = small_step(bytes);
-    flow_leave(&region->counted, 1);
-    flow_leave(&region->requested, bytes);
-    flow_leave(&region->used, step);
-    window->window.live -= SMALL_LIVE(1, step);
-    if (small_is_top(region, addr, addr + step)) {
+int small_leave_top(struct region *region, struct ebb_piece *window, uintptr_t addr,
+                    uint16_t *entry) {
+    size_t bytes = small_entry_bytes(*entry), step = small_step(bytes);
+    small_count_out(region, window, bytes, step);
+    if (addr >= region->room) {
         *entry = 0;
         region->lane.cursor = region->folded = addr;
         region->calm -= size_smaller(region->calm, step - bytes); /* what comes may have less */
     } else {
-        *entry |= STARTS_RELEASED;
+        *entry |= STARTS_RELEASED; /* it ends where the room begins */
     }
-    return small_live_blocks(window) > window->window.act_blocks ? 0 : small_settle(region, window);
+    return small_look_after(region, window);
 }
 
-int small_release_noting(struct region *region, struct ebb_piece *window, uintptr_t addr) {
-    uint16_t *entry = small_entry(window, addr);
+int small_release_noting(struct region *region, struct ebb_piece *window, uintptr_t addr,
+                         uint16_t *entry) {
     size_t bytes = small_entry_bytes(*entry), step = small_step(bytes);
     small_fold(region);
     expect_room(region, addr, bytes);
     count_uncharge(region, step);
     if (EBB_POISON && !region->hollow)
         poison_released(addr, step);
-    return small_leave(region, window, addr, entry);
+    return small_leave(region, window, addr, entry, bytes, step);
 }
 
 int small_settle(struct region *region, struct ebb_piece *window) {

@@ -117,7 +117,8 @@ int small_no_block(const struct region *region, const struct ebb_piece *window, 
 int small_settle(struct region *region, struct ebb_piece *window);
 
 /* Releases where something must be noted first; 0 or an error. */
-int small_release_noting(struct region *region, struct ebb_piece *window, uintptr_t addr);
+int small_release_noting(struct region *region, struct ebb_piece *window, uintptr_t addr,
+                         uint16_t *entry);
 
 /* True if the block that ends at `end` was allocated last in the present room. */
 static inline bool small_is_top(const struct region *region, uintptr_t addr, uintptr_t end) {
@@ -128,8 +129,34 @@ static inline bool small_is_live(const uint16_t *entry, uintptr_t addr) {
     return (uint16_t)(*entry - 1) < STARTS_RELEASED - 1 && addr % RANGE_GRANULE == 0;
 }
 
-/* A block that is known to be live leaves its window and the counters. */
-int small_leave(struct region *region, struct ebb_piece *window, uintptr_t addr, uint16_t *entry);
+/* What a block takes with it out of its window and the counters. */
+static inline void small_count_out(struct region *region, struct ebb_piece *window, size_t bytes,
+                                   size_t step) {
+    flow_leave(&region->counted, 1);
+    flow_leave(&region->requested, bytes);
+    flow_leave(&region->used, step);
+    window->window.live -= SMALL_LIVE(1, step);
+}
+
+/* What follows when a block left its window. 0 */
+static inline int small_look_after(struct region *region, struct ebb_piece *window) {
+    bool few = small_live_blocks(window) <= window->window.act_blocks;
+    return few ? small_settle(region, window) : 0;
+}
+
+/* A block leaves that ends where the cursor is. */
+int small_leave_top(struct region *region, struct ebb_piece *window, uintptr_t addr,
+                    uint16_t *entry);
+
+/* A block that is known to be live leaves. */
+static inline int small_leave(struct region *region, struct ebb_piece *window, uintptr_t addr,
+                              uint16_t *entry, size_t bytes, size_t step) {
+    if (addr + step == region->lane.cursor)
+        return small_leave_top(region, window, addr, entry);
+    small_count_out(region, window, bytes, step);
+    *entry |= STARTS_RELEASED;
+    return small_look_after(region, window);
+}
 
 /*
  * A live block ends. What was bumped since the last fold may stay in the tally while no counter can
@@ -143,9 +170,9 @@ static inline int small_end(struct region *region, struct ebb_piece *window, uin
                             uint16_t *entry, size_t bytes) {
     size_t step = small_step(bytes);
     if (__builtin_expect(small_may_peak(region), 0))
-        return small_release_noting(region, window, addr);
+        return small_release_noting(region, window, addr, entry);
     if (addr + step != region->lane.cursor || addr < region->folded)
-        return small_leave(region, window, addr, entry);
+        return small_leave(region, window, addr, entry, bytes, step);
     *entry = 0;
     region->lane.cursor = addr;
     region->lane.tally -= (uint64_t)bytes << 16 | 1;
