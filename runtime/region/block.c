@@ -269,12 +269,32 @@ static __attribute__((noinline)) void *allocate_from(ebb_region handle, size_t b
     return region ? block_allocate_keyed(region, bytes, align, 0, site) : NULL;
 }
 
-/* A block from the plan, if that is simple: then the handle need not be looked at in full. */
+/* True if a request is valid, and a matter of the small lane alone. A handle of no region, which
+ * opening returned, agrees with what it points to, but that is not open. */
+static bool is_plainly_small(const struct region *region, size_t bytes, size_t align) {
+    return bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN &&
+           size_is_power_of_two(align) && region_is_live(region) && !region->track &&
+           !region->sealed && !region->sites;
+}
+
+static __attribute__((noinline)) void *allocate_small(struct region *region, size_t bytes,
+                                                      size_t align) {
+    void *block = small_alloc(region, bytes, align);
+    if (!block)
+        exhausted_report(region, bytes, align);
+    return block;
+}
+
+/* A block from the plan or of the small lane, if that is simple: then the handle need not be looked
+ * at in full. */
 void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {
     struct region *region = (struct region *)handle.lane;
-    if (region && region->lane.generation == handle.generation && region->track &&
-        track_fits(region->track, bytes, align))
-        return track_serve(region->track, bytes);
+    if (region && region->lane.generation == handle.generation) {
+        if (region->track && track_fits(region->track, bytes, align))
+            return track_serve(region->track, bytes);
+        if (is_plainly_small(region, bytes, align))
+            return allocate_small(region, bytes, align);
+    }
     return allocate_from(handle, bytes, align, __builtin_return_address(0));
 }
 

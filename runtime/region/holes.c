@@ -49,32 +49,33 @@ void holes_await(struct ebb_piece *window) {
 /* ---- the search ---- */
 
 /* The granules that a block or a released one takes, from its entry; padding takes one. */
-static inline size_t granules_of(unsigned entry) {
-    size_t granules = ((entry & ~(unsigned)STARTS_RELEASED) + RANGE_GRANULE - 2) / RANGE_GRANULE;
-    return granules + !granules;
+static inline size_t granules_of(uint16_t entry) {
+    unsigned said = entry & (STARTS_RELEASED - 1u);
+    said = said < 2 ? 2 : said;
+    return (said + RANGE_GRANULE - 2) / RANGE_GRANULE;
 }
 
 /* The next hole of at least `least` bytes at or behind granule `scanned`. Live blocks are the only
  * branch: what is between them is many times as much. */
 static bool next_hole(const struct ebb_piece *window, size_t least, struct hole *hole) {
     const uint16_t *entries = starts_entries(window->window.map);
-    size_t end = window->bytes / RANGE_GRANULE, at = window->window.scanned, from = at;
-    size_t padding = 0;
-    least /= RANGE_GRANULE;
-    while (at < end) {
-        unsigned entry = entries[at];
-        if (entry - 1 < STARTS_RELEASED - 1u) {
-            if (at - from >= least)
+    const uint16_t *end = entries + window->bytes / RANGE_GRANULE;
+    const uint16_t *at = entries + window->window.scanned, *from = at;
+    size_t padding = 0, room;
+    for (; at < end; at += granules_of(*at)) {
+        if (small_says_live(*at)) {
+            if ((size_t)(at - from) * RANGE_GRANULE >= least)
                 break;
-            from = at + granules_of(entry);
+            from = at + granules_of(*at);
             padding = 0;
         }
-        padding += !entry;
-        at += granules_of(entry);
+        padding += !*at;
     }
-    *hole = (struct hole){window->addr + from * RANGE_GRANULE, window->addr + at * RANGE_GRANULE,
-                          padding * RANGE_GRANULE};
-    return at - from >= least;
+    room = (size_t)(at - from) * RANGE_GRANULE;
+    hole->from = window->addr + (size_t)(from - entries) * RANGE_GRANULE;
+    hole->to = hole->from + room;
+    hole->padding = padding * RANGE_GRANULE;
+    return room >= least;
 }
 
 struct ebb_piece *holes_find(struct region *region, size_t bytes, struct hole *hole) {

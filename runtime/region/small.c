@@ -56,15 +56,21 @@ void small_set_inline(struct region *region) {
 
 /* ---- windows ---- */
 
+/* The cursor goes elsewhere. It may come as far there before the peaks must be looked at. */
+static void move_cursor(struct region *region, uintptr_t to) {
+    uintptr_t cursor = region->lane.cursor, calm = region->calm;
+    region->calm = calm > cursor ? to + (calm - cursor) : 0;
+    region->lane.cursor = region->folded = region->room = to;
+}
+
 static void set_room(struct region *region, struct ebb_piece *window, uintptr_t from,
                      uintptr_t to) {
     memset(small_entry(window, from), 0, (to - from) / RANGE_GRANULE * sizeof(uint16_t));
     region->lane.start_map = (uintptr_t)starts_entries(window->window.map) - window->addr / 8;
     region->window = window;
-    region->lane.cursor = region->folded = region->room = from;
+    move_cursor(region, from);
     region->limit = to;
     window->window.act_blocks = 0;
-    small_note_peaks(region);
     small_set_inline(region);
 }
 
@@ -80,8 +86,8 @@ static void give_window(struct region *region, struct ebb_piece *window) {
 
 static void no_room(struct region *region) {
     region->window = NULL;
-    region->lane.cursor = region->folded = region->room = region->limit = 0;
-    region->lane.limit = 0;
+    move_cursor(region, 0);
+    region->limit = region->lane.limit = 0;
 }
 
 /* [addr, addr + bytes) belongs to no block: released entries, as long as entries can say. */
@@ -94,12 +100,12 @@ static void write_filler(struct ebb_piece *window, uintptr_t addr, size_t bytes)
     }
 }
 
-/* The current window is left: what remains of its room becomes a released entry. */
+/* The current window is left, folded: what remains of its room becomes a released entry. */
 static void leave_window(struct region *region) {
     struct ebb_piece *window = region->window;
+    CHECK(region->folded == region->lane.cursor);
     if (!window)
         return;
-    small_fold(region);
     uintptr_t rest = region->limit - region->lane.cursor;
     uintptr_t cursor = region->lane.cursor;
     no_room(region);
@@ -455,13 +461,13 @@ static bool make_pinnable(struct region *region) {
 }
 
 bool small_mark(struct region *region, struct ebb_piece *mark) {
+    small_fold(region);
     if (!make_pinnable(region))
         return false;
     struct ebb_piece *window = region->window;
     bool whole = window && window == region->windows && region->limit == piece_end(window);
     if (window && !whole)
         leave_window(region);
-    small_fold(region);
     mark->mark.window = region->windows;
     mark->mark.cursor = whole             ? region->lane.cursor
                         : region->windows ? piece_end(region->windows)

@@ -125,8 +125,13 @@ static inline bool small_is_top(const struct region *region, uintptr_t addr, uin
     return end == region->lane.cursor && addr >= region->room;
 }
 
+/* True if a live block starts where the entry is. */
+static inline bool small_says_live(uint16_t entry) {
+    return (uint16_t)(entry - 1) < STARTS_RELEASED - 1;
+}
+
 static inline bool small_is_live(const uint16_t *entry, uintptr_t addr) {
-    return (uint16_t)(*entry - 1) < STARTS_RELEASED - 1 && addr % RANGE_GRANULE == 0;
+    return small_says_live(*entry) && addr % RANGE_GRANULE == 0;
 }
 
 /* What a block takes with it out of its window and the counters. */
