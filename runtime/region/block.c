@@ -116,6 +116,7 @@ void block_set_quick(struct region *region) {
 /* The live block at `addr` in a piece of the region, whoever it was born for. */
 static int find_in(struct region *region, struct ebb_piece *piece, uintptr_t addr,
                    struct block_place *place) {
+    place->owner = region;
     place->piece = piece;
     if (piece->state == PIECE_BLOCK) {
         place->requested = piece->block.requested;
@@ -427,50 +428,37 @@ int ebb_region_release(ebb_region handle, void *block) {
     return 0;
 }
 
-static int resize_planned(struct track *track, uintptr_t addr, size_t bytes) {
-    struct track_slot *slot = track_find(track, addr);
-    if (!slot)
-        return track_no_block(track, addr);
-    if (slot->align & TRACK_HELD)
-        return hold_check_block(range_block_at(addr), addr);
-    return track_resize(track, slot, bytes);
+/* Finds a live block that nobody needs as it is. */
+static int find_loose(struct region *region, const void *block, struct block_place *place) {
+    int result = block_find(region, block, place);
+    return result ? result : hold_check_block(place->piece, (uintptr_t)block);
 }
 
-static int resize_placed(struct region *region, struct ebb_piece *piece, uintptr_t addr,
-                         size_t bytes) {
-    int result = hold_check_block(piece, addr);
-    if (result)
-        return result;
-    result = piece->state == PIECE_WINDOW ? small_resize(region, piece, addr, bytes)
-                                          : large_resize(region, piece, bytes);
-    if (!result && region->track)
-        track_note_resize(region->track, addr, bytes);
+static int resize(const struct block_place *place, uintptr_t addr, size_t bytes) {
+    struct region *owner = place->owner;
+    if (place->piece->state == PIECE_ARENA)
+        return track_resize(owner->track, place->slot, bytes);
+    int result = place->piece->state == PIECE_WINDOW
+                     ? small_resize(owner, place->piece, addr, bytes)
+                     : large_resize(owner, place->piece, bytes);
+    if (!result && owner->track)
+        track_note_resize(owner->track, addr, bytes);
     return result;
-}
-
-static int resize(struct region *region, void *block, size_t bytes) {
-    uintptr_t addr = (uintptr_t)block;
-    struct region *home = home_of(region, addr);
-    struct ebb_piece *piece = home ? find_place(home, addr) : find_piece(region, addr);
-    if (!piece && region->safe && find_place(region->safe, addr))
-        return resize(region->safe, block, bytes);
-    if (!piece)
-        return report_no_block(region, addr);
-    region = home ? home : region;
-    if (piece->state == PIECE_ARENA)
-        return resize_planned(region->track, addr, bytes);
-    return resize_placed(region, piece, addr, bytes);
 }
 
 int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {
     struct region *region = region_find(handle);
-    return region ? resize(region, block, bytes) : EBB_E_STALE;
+    struct block_place place;
+    if (!region)
+        return EBB_E_STALE;
+    int result = find_loose(region, block, &place);
+    return result ? result : resize(&place, (uintptr_t)block, bytes);
 }
 
 /* The same without an error if it cannot be: the caller has another way. */
-static bool try_resize(struct region *region, void *block, size_t bytes) {
+static bool try_resize(const struct block_place *place, uintptr_t addr, size_t bytes) {
     error_mute();
-    int result = resize(region, block, bytes);
+    int result = resize(place, addr, bytes);
     error_unmute();
     return result == 0;
 }
@@ -483,16 +471,17 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
         return NULL;
     if (!block)
         return allocate_from(handle, bytes, align, site);
-    if (!is_valid_request(region, bytes, align) || block_find(region, block, &old) != 0 ||
-        hold_check_block(old.piece, (uintptr_t)block) != 0)
+    if (!is_valid_request(region, bytes, align) || find_loose(region, block, &old) != 0)
         return NULL;
-    if ((uintptr_t)block % align == 0 && try_resize(region, block, bytes))
+    if ((uintptr_t)block % align == 0 && try_resize(&old, (uintptr_t)block, bytes))
         return block;
     if (region_is_on_device(region)) {
         region_refuse_hollow(region, "a block that cannot stay where it is cannot be copied");
         return NULL;
     }
-    void *moved = allocate_from(handle, bytes, align, site);
+    void *moved = block_quickly(region, bytes, align);
+    if (!moved)
+        moved = block_allocate_keyed(region, bytes, align, 0, site);
     if (!moved)
         return NULL;
     if (!region->hollow)

@@ -322,6 +322,7 @@ void block_set_quick(struct region *region);
 
 /* A live block as it was found. */
 struct block_place {
+    struct region *owner;    /* of the piece: the region that was asked, its parent or its safe */
     struct ebb_piece *piece; /* its own, or the window or arena around it */
     struct track_slot *slot; /* of one in an arena */
     size_t requested;

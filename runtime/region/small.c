@@ -31,12 +31,20 @@
 #define SMALL_MOST ((size_t)16384 - 2 * RANGE_GRANULE) /* a small block can grow to this */
 #define FILLER_MOST ((size_t)32768 - 2 * RANGE_GRANULE) /* fits 15 bits */
 
-void small_note_peaks(struct region *region) {
+static inline void note_peaks(struct region *region, bool watched) {
     uint64_t used = flow_note_peak(&region->used), requested = flow_note_peak(&region->requested);
     size_t calm = size_smaller(used, requested);
-    bool watched = region->metered || track_watches(region->track) || EBB_POISON;
     region->calm = watched ? 0 : region->lane.cursor + calm + 1;
     region->calm_blocks = (uint16_t)size_smaller(flow_note_peak(&region->counted), UINT16_MAX);
+}
+
+/* True if every block must be seen when it leaves. */
+static inline bool is_watched(const struct region *region) {
+    return region->metered || track_watches(region->track) || EBB_POISON;
+}
+
+void small_note_peaks(struct region *region) {
+    note_peaks(region, is_watched(region));
 }
 
 /* Padding that turned out to be free again. */
@@ -49,7 +57,7 @@ static void drop_padding(struct region *region, struct ebb_piece *window, size_t
 }
 
 void small_set_inline(struct region *region) {
-    bool shut = region->sealed || region->metered || track_watches(region->track) || EBB_POISON;
+    bool shut = is_watched(region) || region->sealed;
     shut |= region->shared; /* what is quickly made is an object: its head is not for others */
     region->lane.limit = shut ? 0 : region->limit;
 }
@@ -206,8 +214,7 @@ static bool refill(struct region *region, size_t step) {
         return true;
     if (!region->marks && use_spare(region))
         return true;
-    struct ebb_piece *window =
-        region->marks ? NULL : holes_find(region, step, &hole);
+    struct ebb_piece *window = region->marks ? NULL : holes_find(region, step, &hole);
     if (window) {
         leave_window(region);
         adopt(region, window, &hole);
@@ -278,8 +285,10 @@ int small_leave_top(struct region *region, struct ebb_piece *window, uintptr_t a
     return small_look_after(region, window);
 }
 
-int small_release_noting(struct region *region, struct ebb_piece *window, uintptr_t addr,
-                         uint16_t *entry) {
+/* The same where more must be seen to than the counters. */
+static __attribute__((noinline)) int release_closely(struct region *region,
+                                                     struct ebb_piece *window, uintptr_t addr,
+                                                     uint16_t *entry) {
     size_t bytes = small_entry_bytes(*entry), step = small_step(bytes);
     small_fold(region);
     expect_room(region, addr, bytes);
@@ -287,6 +296,17 @@ int small_release_noting(struct region *region, struct ebb_piece *window, uintpt
     if (EBB_POISON && !region->hollow)
         poison_released(addr, step);
     return small_leave(region, window, addr, entry, bytes, step);
+}
+
+int small_release_noting(struct region *region, struct ebb_piece *window, uintptr_t addr,
+                         uint16_t *entry) {
+    if (region->track || is_watched(region))
+        return release_closely(region, window, addr, entry);
+    size_t bytes = (size_t)*entry - 1, blocks;
+    small_count_in(region, &blocks);
+    note_peaks(region, false);
+    expect_room(region, addr, bytes);
+    return small_leave(region, window, addr, entry, bytes, small_step(bytes));
 }
 
 int small_settle(struct region *region, struct ebb_piece *window) {
@@ -330,6 +350,12 @@ static uint16_t *live_entry(const struct region *region, const struct ebb_piece 
     return NULL;
 }
 
+/* A block gets another size, and with that up to a granule less or more of padding: so much more
+ * may have come than the cursor tells. */
+static void expect_padding(struct region *region) {
+    region->calm -= size_smaller(region->calm, RANGE_GRANULE);
+}
+
 /* Grows or shrinks the last block of the room by moving the cursor. */
 static int move_top(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t old,
                     size_t bytes) {
@@ -341,7 +367,7 @@ static int move_top(struct region *region, struct ebb_piece *window, uintptr_t a
         return error_latest();
     if (step < old_step)
         count_uncharge(region, old_step - step);
-    region->calm = 0;
+    expect_padding(region);
     region->lane.cursor = region->folded = addr + step;
     flow_change(&region->requested, old, bytes);
     flow_change(&region->used, old_step, step);
@@ -353,7 +379,7 @@ static int move_top(struct region *region, struct ebb_piece *window, uintptr_t a
 static void shrink_inner(struct region *region, struct ebb_piece *window, uintptr_t addr,
                          size_t old, size_t bytes) {
     size_t step = small_step(bytes), rest = small_step(old) - step;
-    region->calm = 0; /* inside its granules the block may have grown */
+    expect_padding(region);
     flow_change(&region->requested, old, bytes);
     if (!rest)
         return;
@@ -367,18 +393,19 @@ int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr
     uint16_t *entry = live_entry(region, window, addr);
     if (!entry)
         return error_latest();
-    small_fold(region);
     size_t old = small_entry_bytes(*entry), old_step = small_step(old), step = small_step(bytes);
+    bool top = small_is_top(region, addr, addr + old_step);
     if (bytes > SMALL_MOST)
         return error_set(EBB_E_NO_ROOM, "block %p of the small lane cannot grow to %zu bytes",
                          (void *)addr, bytes);
-    if (small_is_top(region, addr, addr + old_step)) {
+    if (step > old_step && !top)
+        return error_set(EBB_E_NO_ROOM, "block %p is not the last one: %zu bytes stay %zu",
+                         (void *)addr, bytes, old);
+    small_fold(region);
+    if (top) {
         int result = move_top(region, window, addr, old, bytes);
         if (result)
             return result;
-    } else if (step > old_step) {
-        return error_set(EBB_E_NO_ROOM, "block %p is not the last one: %zu bytes stay %zu",
-                         (void *)addr, bytes, old);
     } else {
         shrink_inner(region, window, addr, old, bytes);
     }

@@ -76,19 +76,28 @@ static inline void small_fold_popped(struct region *region) {
     region->popped = (struct popped){0};
 }
 
-static inline void small_fold_bumped(struct region *region) {
+/* What was bumped goes into the counters; how many blocks. False: nothing was. */
+static inline bool small_count_in(struct region *region, size_t *count) {
     uint64_t tally = region->lane.tally;
     size_t blocks = tally & 0xffff, advance = region->lane.cursor - region->folded;
     if (region->popped.blocks)
         small_fold_popped(region);
     if (!advance)
-        return; /* padding may be left of blocks that were popped, so the tally does not tell */
+        return false; /* padding may be left of popped blocks, so the tally does not tell */
     region->counted.in += blocks;
     region->requested.in += tally >> 16;
     region->used.in += advance;
     region->window->window.live += SMALL_LIVE(blocks, advance);
     region->lane.tally = 0;
     region->folded = region->lane.cursor;
+    *count = blocks;
+    return true;
+}
+
+static inline void small_fold_bumped(struct region *region) {
+    size_t blocks;
+    if (!small_count_in(region, &blocks))
+        return;
     if (region->lane.cursor >= region->calm || blocks > region->calm_blocks)
         small_note_peaks(region);
     else
