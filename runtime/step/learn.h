@@ -45,7 +45,7 @@
  * and each suspension without LEARN_WAIT good steps since the last: to record a step costs as much
  * as three others. */
 #define LEARN_WAIT 16u
-#define LEARN_WAIT_MOST 1024u
+#define LEARN_WAIT_MOST 256u
 
 /* Pages above live bytes that a planned step may take: the larger of a quarter and an amount that
  * matters to nobody. */
