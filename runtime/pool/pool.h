@@ -24,12 +24,12 @@
 
 /* What the pool remembers of recent steps (see shrink.c). */
 struct recent {
-    size_t peaks[POOL_RECENT]; /* owned bytes at their highest, per step or span of steps */
+    size_t peaks[POOL_RECENT]; /* owned bytes at their highest, per step */
     unsigned count, next;
-    unsigned span_log2; /* of a span */
-    unsigned left;      /* steps that the newest span still has */
-    unsigned steps;     /* since pages were given back, or since that was judged */
-    bool gave;          /* pages, and whether they are wanted again is to be seen */
+    unsigned given_left;  /* steps for which pages that were given back may still be wanted again */
+    size_t given_from;    /* reserved bytes before that */
+    unsigned wanted_left; /* steps for which `wanted` is still kept */
+    size_t wanted;        /* peak of a step that wanted such pages, as far as they were; or 0 */
     size_t now;       /* highest owned bytes since the last boundary */
     size_t new_bytes; /* pages made resident since the last boundary */
 };

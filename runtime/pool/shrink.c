@@ -9,8 +9,9 @@
  * that has to shrink without such a step does so in small parts, a quarter of a step at a time.
  *
  * A pool that has a time for it (`trim_ns`) gives back as much as that allows instead. Where pages
- * are wanted again soon after, as with a long request among twenty short ones, it looks back twice
- * as far from then on: its peaks are those of spans of steps. Where they are not, half as far.
+ * are wanted again soon after, as with a long request among twenty short ones, it keeps as many as
+ * the step had that wanted them, until none has wanted half of that for long. What is above that,
+ * as after a load that was higher than any other, goes as soon as ever.
  *
  * Invariant: pages that runs own are never touched.
  */
@@ -23,8 +24,9 @@
 
 #define SPARE ((size_t)4 << 20)  /* kept above that where much may go at once */
 #define SLACK ((size_t)64 << 10) /* kept above the margin: small steps never trim */
-#define SPAN_LOG2_MOST 5u        /* 512 steps are looked back on at most */
-#define SOON 4u                  /* times what is looked back on */
+#define SOON (8 * POOL_RECENT)   /* steps after giving back in which it can be regretted */
+#define EARLY POOL_RECENT        /* of these: sooner a load goes on, as the moving peak sees */
+#define LONG (32 * POOL_RECENT)  /* steps for which is kept what was regretted */
 
 size_t pool_recent_peak_locked(const struct ebb_pool *pool) {
     const struct recent *recent = &pool->recent;
@@ -38,31 +40,25 @@ size_t pool_recent_peak_locked(const struct ebb_pool *pool) {
 }
 
 static void note_peak(struct recent *recent) {
-    if (recent->left) {
-        size_t *newest = &recent->peaks[(recent->next + POOL_RECENT - 1) % POOL_RECENT];
-        *newest = size_larger(*newest, recent->now);
-        recent->left--;
-        return;
-    }
-    recent->left = (1u << recent->span_log2) - 1;
     recent->peaks[recent->next] = recent->now;
     recent->next = (recent->next + 1) % POOL_RECENT;
     if (recent->count < POOL_RECENT)
         recent->count++;
 }
 
-/* Was it right to give pages back? Once for each time that this was done. */
-static void judge_giving(struct recent *recent) {
-    bool is_late = ++recent->steps >= SOON * POOL_RECENT << recent->span_log2;
-    bool is_regretted = recent->gave && recent->new_bytes > SLACK;
-    if (!is_late && !is_regretted)
-        return;
-    if (is_regretted && recent->span_log2 < SPAN_LOG2_MOST)
-        recent->span_log2++;
-    else if (!is_regretted && recent->span_log2)
-        recent->span_log2--;
-    recent->gave = false;
-    recent->steps = 0;
+/* Did the step want pages that were given back, or what is kept since one did? */
+static void note_wanted(struct recent *recent) {
+    bool wants = recent->given_left && recent->new_bytes > SLACK;
+    bool again = wants && recent->given_left <= SOON - EARLY;
+    if (recent->given_left)
+        recent->given_left = wants ? 0 : recent->given_left - 1;
+    if (recent->wanted_left && --recent->wanted_left == 0)
+        recent->wanted = 0;
+    if (again)
+        recent->wanted = size_larger(recent->wanted,
+                                     size_smaller(recent->now, recent->given_from));
+    if (again || recent->now > recent->wanted / 2)
+        recent->wanted_left = recent->wanted ? LONG : 0;
 }
 
 static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most) {
@@ -80,17 +76,24 @@ static size_t most_reserved(const struct ebb_pool *pool, size_t keep) {
     return keep + keep / 8 + (pool->trim_ns ? SPARE : 0);
 }
 
+/* In parts, each step's end some: what there was before the first of them counts. */
+static void note_giving(struct recent *recent, size_t reserved) {
+    if (recent->given_left)
+        return;
+    recent->given_left = SOON;
+    recent->given_from = reserved;
+}
+
 static void shrink_locked(struct ebb_pool *pool) {
-    const struct recent *recent = &pool->recent;
+    struct recent *recent = &pool->recent;
     size_t owned = pool->pages.run_bytes;
-    size_t peak = pool_recent_peak_locked(pool);
+    size_t peak = size_larger(pool_recent_peak_locked(pool), recent->wanted);
     size_t keep = peak + peak / 100 * pool->keep_margin_percent + SLACK;
     keep = size_larger(keep, owned);
     if (pool->reserved.current > most_reserved(pool, keep)) {
         size_t most = size_larger(recent->new_bytes, recent->now / 4);
+        note_giving(recent, pool->reserved.current);
         cool_locked(pool, keep - owned, size_larger(most, SLACK));
-        pool->recent.gave = true;
-        pool->recent.steps = 0;
     }
 }
 
@@ -100,7 +103,7 @@ void pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
     recent->now -= size_smaller(recent->now, untouched);
     note_peak(recent);
     if (pool->trim_ns)
-        judge_giving(recent);
+        note_wanted(recent);
     if (!pool->keep_all && pool->reserved.current > most_reserved(pool, size_larger(owned, SLACK)))
         shrink_locked(pool);
     recent->now = owned;

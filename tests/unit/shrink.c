@@ -9,6 +9,8 @@
 
 enum { RECENT = 16 };
 
+#define LONGER (12 * MIB) /* what one step in 20 of mixed ones has */
+
 static void step(ebb_pool *pool, size_t bytes) {
     ebb_region region = OPEN(.name = "step", .pool = pool);
     block_of(region, bytes, 64);
@@ -84,28 +86,51 @@ static ebb_pool *timed_pool(void) {
 static uint64_t given_in_mixed_steps(ebb_pool *pool, unsigned count) {
     uint64_t given = pool_stats_of(pool).given_back;
     for (unsigned i = 0; i < count; i++)
-        step(pool, i % 20 == 19 ? 30 * MIB : 1 * MIB);
+        step(pool, i % 20 == 19 ? LONGER : 1 * MIB);
     return pool_stats_of(pool).given_back - given;
 }
 
 static void pages_that_are_wanted_again_soon_are_kept_for_longer(void **state) {
     ebb_pool *pool = timed_pool();
-    uint64_t first = given_in_mixed_steps(pool, 400);
-    assert_true(first > 0 && first <= 3 * 30 * MIB);
-    assert_true(given_in_mixed_steps(pool, 800) <= 10 * 30 * MIB); /* each time without: 40 */
+    uint64_t first = given_in_mixed_steps(pool, 200);
+    assert_true(first > 0 && first <= 3 * LONGER);
+    assert_true(given_in_mixed_steps(pool, 400) <= 5 * LONGER); /* else: 20 */
     pool_end(pool);
 }
 
 static void pages_that_are_not_wanted_go_soon_again(void **state) {
     ebb_pool *pool = timed_pool();
-    (void)given_in_mixed_steps(pool, 400);
-    steps(pool, 600, 1 * MIB);
+    (void)given_in_mixed_steps(pool, 200);
+    steps(pool, 640, 1 * MIB);
     assert_true(pool_stats_of(pool).cached <= 6 * MIB);
-    steps(pool, 4000, MIB / 16);
     steps(pool, 8, 20 * MIB);
     assert_true(pool_stats_of(pool).cached >= 20 * MIB);
     steps(pool, 2 * RECENT + 2, 1 * MIB); /* twice: the first of the eight went at its end */
     assert_true(pool_stats_of(pool).cached <= 6 * MIB);
+    pool_end(pool);
+}
+
+/* What is kept for longer is what was wanted again, not what a load had that came once. */
+static void a_high_load_after_mixed_steps_goes_as_soon_as_ever(void **state) {
+    ebb_pool *pool = timed_pool();
+    (void)given_in_mixed_steps(pool, 200);
+    steps(pool, 8, 60 * MIB);
+    assert_true(pool_stats_of(pool).cached >= 60 * MIB);
+    steps(pool, 2 * RECENT + 2, 1 * MIB);
+    assert_in_range(pool_stats_of(pool).cached, LONGER, LONGER + LONGER / 8 + 5 * MIB);
+    pool_end(pool);
+}
+
+/* The high load comes when something else has just been given back. */
+static void a_high_load_wants_no_more_than_was_given_back(void **state) {
+    ebb_pool *pool = timed_pool();
+    steps(pool, 20, 1 * MIB);
+    step(pool, LONGER);
+    steps(pool, RECENT, 1 * MIB);
+    assert_true(pool_stats_of(pool).given_back > 0);
+    steps(pool, 8, 60 * MIB);
+    steps(pool, 2 * RECENT + 2, 1 * MIB);
+    assert_in_range(pool_stats_of(pool).cached, LONGER, LONGER + LONGER / 8 + 5 * MIB);
     pool_end(pool);
 }
 
@@ -179,6 +204,8 @@ int main(void) {
         STAGED(a_falling_load_gives_back_no_more_than_a_quarter_step_at_once),
         cmocka_unit_test(pages_that_are_wanted_again_soon_are_kept_for_longer),
         cmocka_unit_test(pages_that_are_not_wanted_go_soon_again),
+        cmocka_unit_test(a_high_load_after_mixed_steps_goes_as_soon_as_ever),
+        cmocka_unit_test(a_high_load_wants_no_more_than_was_given_back),
         cmocka_unit_test(keep_all_never_gives_back),
         cmocka_unit_test(the_margin_is_kept_above_the_recent_peak),
         STAGED(steps_inside_a_root_are_step_boundaries_too),
