@@ -76,6 +76,7 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     struct ebb_piece *mark = find_mark(region, wanted);
     if (!mark)
         return EBB_E_MARK;
+    remote_look(region); /* else what others released would be followed into what comes there */
     int busy = hold_check_rewind(region, wanted.serial);
     if (busy)
         return busy;

@@ -276,6 +276,21 @@ static void limits_are_given_back_by_a_rewind(void **state) {
     }
 }
 
+/* What another thread handed in is released before its place goes to others. */
+static void a_rewind_takes_in_what_others_released(void **state) {
+    struct stage *stage = *state;
+    block_of(stage->root, 100, 16);
+    ebb_mark mark = ebb_region_mark(stage->root);
+    void *gone = block_of(stage->root, 64, 16);
+    assert_int_equal(ebb_region_release_remote(stage->root, gone), 0);
+    assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+    void *next = ebb_region_alloc(stage->root, 64, 16);
+    assert_ptr_equal(next, gone);
+    memset(next, 0, 64);
+    block_of(stage->root, 5000, 64); /* looks */
+    assert_int_equal(ebb_region_block_bytes(stage->root, next), 64);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(rewinding_ends_what_is_newer_and_keeps_what_is_older),
@@ -295,6 +310,7 @@ int main(void) {
         STAGED(marks_of_other_regions_are_refused),
         STAGED(a_mark_does_not_outlive_reset_or_close),
         STAGED(limits_are_given_back_by_a_rewind),
+        STAGED(a_rewind_takes_in_what_others_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
