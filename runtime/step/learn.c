@@ -98,7 +98,7 @@ static enum learn_verdict suspend(struct learning *learning) {
 static enum learn_verdict record_again(struct learning *learning) {
     learning->to_record = 2;
     learning->bad = learning->wrong = learning->good = 0;
-    learning->noted = false;
+    learning->noted = learning->pardoning = false;
     return LEARN_KEEP;
 }
 
@@ -112,9 +112,10 @@ static enum learn_verdict judge_inherited(struct learning *learning,
 /* LEARN_WAIT steps in a row were good. What raised doubt may have been a step that was odd in all:
  * one more record like the plan tells what survives. */
 static enum learn_verdict pardon(struct learning *learning) {
+    record_again(learning);
     learning->doubtful = false;
-    learning->pardoned = true;
-    return record_again(learning);
+    learning->pardoned = learning->pardoning = true;
+    return LEARN_KEEP;
 }
 
 static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
@@ -151,11 +152,17 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     return learning->bad >= learning->patience ? record_again(learning) : LEARN_KEEP;
 }
 
-/* The second of two records, neither like the other nor like the plan. */
-static enum learn_verdict judge_change(struct learning *learning) {
+/* A record, the `last` that was asked for or a later one, is neither like the other nor like the
+ * plan. */
+static enum learn_verdict judge_change(struct learning *learning, bool last) {
     if (learning->suspended) {
         learning->noted = false;
-        await_look(learning);
+        if (last)
+            await_look(learning);
+        return LEARN_KEEP;
+    }
+    if (learning->pardoning) { /* the plan has done nothing wrong */
+        learning->noted = false;
         return LEARN_KEEP;
     }
     learning->fruitless++;
@@ -178,6 +185,7 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     learning->hash = step->hash;
     learning->coarse_hash = step->coarse_hash;
     learning->noted = true;
+    bool last = learning->to_record == 1;
     if (learning->to_record)
         learning->to_record--;
     if (learning->records < 2)
@@ -186,9 +194,10 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
         return LEARN_NOTE;
     if (learning->repeats || (as_planned && !learning->doubtful)) {
         learning->to_record = 0;
+        learning->pardoning = false;
         return LEARN_ADOPT;
     }
-    return learning->to_record ? LEARN_NOTE : judge_change(learning);
+    return learning->to_record ? LEARN_NOTE : judge_change(learning, last);
 }
 
 static enum learn_verdict judge_plain(struct learning *learning, const struct learn_step *step) {
@@ -222,6 +231,7 @@ void learn_adopted(struct learning *learning, uint64_t hash) {
     if (learning->repeats) {
         learning->mean_ppm = LEARN_MILLION;
         learning->fruitless = 0;
+        learning->patience = LEARN_IN_A_ROW; /* this one has yet to prove itself */
     }
     learning->planned = true;
     learning->plan_coarse = learning->coarse;

@@ -99,6 +99,7 @@ struct learning {
     bool suspended;
     bool doubtful;  /* only what survived twice is born in the parent */
     bool pardoned;  /* doubt was dropped once; the next is for good */
+    bool pardoning; /* what is recorded is for that alone */
     bool no_growth; /* a larger plan would be too high */
     bool inherited; /* the plan is that of another course */
     uint32_t mean_ppm;  /* moving mean of the share of bytes that were served */

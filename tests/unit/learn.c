@@ -300,6 +300,36 @@ static void each_look_in_vain_doubles_the_wait(void **state) {
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
 }
 
+/* Lanes of several threads: more steps than two had begun to be recorded when the look was over. */
+static void steps_recorded_at_once_are_one_look(void **state) {
+    struct learning learning = planned_course();
+    uint64_t hash = 100;
+    fail_until_suspended(&learning);
+    pass_plainly(&learning, LEARN_WAIT);
+    for (int lane = 0; lane < 4; lane++)
+        assert_int_equal(learn_next(&learning), LEARN_RECORD);
+    for (int lane = 0; lane < 4; lane++) {
+        struct learn_step step = step_of(LEARN_RECORD);
+        step.hash = hash++;
+        learn_judge(&learning, &step, false);
+    }
+    assert_int_equal(learning.wait, 2 * LEARN_WAIT);
+}
+
+/* Patience is what a plan has earned; the next one has not. */
+static void a_new_plan_has_to_prove_itself(void **state) {
+    struct learning learning = planned_course();
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+    for (unsigned i = 0; i < LEARN_PATIENCE_PROVEN; i++)
+        assert_int_equal(pass(&learning, served(10, 990)), LEARN_KEEP);
+    assert_int_equal(record(&learning, 8), LEARN_NOTE);
+    assert_int_equal(record(&learning, 8), LEARN_ADOPT);
+    for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+        assert_int_equal(pass(&learning, served(10, 990)), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+}
+
 static void wrong_guesses_about_survivors_raise_doubt(void **state) {
     struct learning learning = planned_course();
     struct learn_step step = served(1000, 0);
@@ -336,6 +366,22 @@ static void doubt_is_dropped_once_where_steps_go_well(void **state) {
         assert_int_equal(learning.doubtful, round > 0);
         assert_int_equal(learn_next(&learning), LEARN_SERVE);
     }
+}
+
+/* Steps that are served well but differ a little: two such records do not end their plan. */
+static void dropping_doubt_costs_no_plan_that_serves_well(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step wrong = served(1000, 0);
+    wrong.tenured_bytes = wrong.wrong_bytes = 100;
+    for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+        assert_int_equal(pass(&learning, wrong), LEARN_KEEP);
+    assert_int_equal(record(&learning, 7), LEARN_NOTE);
+    assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        assert_int_equal(pass(&learning, served(950, 50)), LEARN_KEEP);
+    record(&learning, 8);
+    record(&learning, 9);
+    assert_true(learning.plan_hash == 7);
 }
 
 static void heights_are_measured_against_recent_peaks(void **state) {
@@ -483,8 +529,11 @@ int main(void) {
         cmocka_unit_test(a_plan_that_takes_no_more_pages_than_best_fit_stays),
         cmocka_unit_test(each_suspension_lasts_longer_than_the_one_before),
         cmocka_unit_test(each_look_in_vain_doubles_the_wait),
+        cmocka_unit_test(steps_recorded_at_once_are_one_look),
+        cmocka_unit_test(a_new_plan_has_to_prove_itself),
         cmocka_unit_test(wrong_guesses_about_survivors_raise_doubt),
         cmocka_unit_test(doubt_is_dropped_once_where_steps_go_well),
+        cmocka_unit_test(dropping_doubt_costs_no_plan_that_serves_well),
         cmocka_unit_test(heights_are_measured_against_recent_peaks),
         cmocka_unit_test(while_a_plan_is_made_nothing_else_is_decided),
         cmocka_unit_test(steps_that_began_before_a_change_decide_nothing),
