@@ -95,12 +95,12 @@ static struct ebb_piece *make_place(struct region *region, size_t bytes, size_t 
 }
 
 /* True if the loose piece, once it is free, would be found for a block of its size: nothing free
- * lies behind it but a top that would be cut, and no piece fits as well. */
+ * lies behind it, and no piece fits as well; if it would be the top, none at all. */
 static bool is_best(const struct region *region, const struct ebb_piece *loose) {
     const struct ebb_piece *after = loose->after, *other = NULL;
     if (!fit_is_empty(&region->fit))
         other = fit_find(&region->fit, loose->bytes);
-    if (after == region->top)
+    if (after == region->top || (region->main_run && after == region->main_run->run.end))
         return !other;
     return after->state != PIECE_FREE &&
            !(other && other->bytes == loose->bytes && other->addr < loose->addr);

@@ -90,6 +90,22 @@ static void two_rounds_with_a_reset(ebb_region region) {
     one_large_block(region);
 }
 
+/* The last block of the run comes again: the ordinary region has nothing behind it, the measuring
+ * one always has. What they place must not depend on that. */
+static void the_last_block_of_the_hint_again(ebb_region region) {
+    take(region, 2048, 64);
+    take(region, 2048, 64);
+    void *gap = take(region, 8192, 64);
+    take(region, 2048, 64);
+    void *last_but_one = take(region, 2048, 64), *last = take(region, 4096, 64);
+    assert_int_equal(ebb_region_release(region, gap), 0);
+    assert_int_equal(ebb_region_release(region, last), 0);
+    take(region, 4096, 64);
+    assert_int_equal(ebb_region_release(region, last_but_one), 0);
+    take(region, 6144, 64);
+    take(region, 4096, 64);
+}
+
 static size_t measured(scenario *play) {
     ebb_region region = OPEN(.name = "measuring", .measure = true);
     play(region);
@@ -129,6 +145,7 @@ static void the_measured_hint_is_exact(void **state) {
         {"marks_and_rewinds", marks_and_rewinds},
         {"page_aligned_blocks", page_aligned_blocks},
         {"two_rounds_with_a_reset", two_rounds_with_a_reset},
+        {"the_last_block_of_the_hint_again", the_last_block_of_the_hint_again},
     };
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         size_t hint = measured(scenarios[i].play);
