@@ -352,10 +352,10 @@ size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pag
     return gained;
 }
 
-size_t pages_claim(struct pages *pages, struct ebb_piece *run) {
+size_t pages_claim(struct pages *pages, struct ebb_piece *run, size_t most) {
     if (!is_state(run->after, PIECE_HOT))
         return 0;
-    size_t bytes = run->after->bytes;
+    size_t bytes = size_smaller(run->after->bytes, most);
     shift(pages, run, bytes);
     return bytes;
 }
@@ -367,23 +367,32 @@ static void fix_slab(struct pages *pages, struct ebb_piece *gone, struct ebb_pie
             slab->run.first = piece;
 }
 
-size_t pages_claim_before(struct pages *pages, struct ebb_piece *run) {
-    struct ebb_piece *hot = run->before;
-    if (!is_state(hot, PIECE_HOT))
-        return 0;
-    size_t bytes = hot->bytes;
-    fit_remove(&pages->hot, hot);
-    range_name_pages(run, hot->addr, bytes);
-    pages->hot_bytes -= bytes;
-    pages->run_bytes += bytes;
-    run->addr -= bytes;
-    run->bytes += bytes;
+/* The hot piece in front of a run is gone. */
+static void close_up(struct pages *pages, struct ebb_piece *hot, struct ebb_piece *run) {
     run->before = hot->before;
     if (run->before)
         run->before->after = run;
     else
         fix_slab(pages, hot, run);
     piece_give(&pages->store, hot);
+}
+
+size_t pages_claim_before(struct pages *pages, struct ebb_piece *run, size_t most) {
+    struct ebb_piece *hot = run->before;
+    if (!is_state(hot, PIECE_HOT))
+        return 0;
+    size_t bytes = size_smaller(hot->bytes, most);
+    fit_remove(&pages->hot, hot);
+    hot->bytes -= bytes;
+    range_name_pages(run, piece_end(hot), bytes);
+    pages->hot_bytes -= bytes;
+    pages->run_bytes += bytes;
+    run->addr -= bytes;
+    run->bytes += bytes;
+    if (hot->bytes)
+        fit_insert(&pages->hot, hot);
+    else
+        close_up(pages, hot, run);
     return bytes;
 }
 

@@ -69,11 +69,12 @@ struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish)
 /* Grows a run in place; returns the bytes gained, 0 if fewer than wish->extend would be. */
 size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pages_wish *wish);
 
-/* Takes all hot pages right behind a run into it; returns their bytes, 0 if there are none. */
-size_t pages_claim(struct pages *pages, struct ebb_piece *run);
+/* Takes hot pages right behind a run into it, at most `most` bytes, which is a multiple of pages;
+ * returns their bytes, 0 if there are none. */
+size_t pages_claim(struct pages *pages, struct ebb_piece *run, size_t most);
 
 /* The same for the hot pages right in front of the run. */
-size_t pages_claim_before(struct pages *pages, struct ebb_piece *run);
+size_t pages_claim_before(struct pages *pages, struct ebb_piece *run, size_t most);
 
 /* The run right behind `run` becomes part of it. Both belong to the same region. */
 void pages_join(struct pages *pages, struct ebb_piece *run);

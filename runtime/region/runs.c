@@ -6,10 +6,11 @@
  *     run         | free | block |end
  *     relinked    |  survivor  |                                    not part of the lane
  *
- * A region that needs room first claims the hot pages around its runs, which cost nothing, and
- * joins runs that have come to touch. Then it takes other hot pages, and cold ones last. A root
- * that has had children is a keeper: its blocks outlive steps, so it claims nothing and takes the
- * smallest hot pages that fit, out of the way of the steps that take turns on the rest.
+ * A region that needs room first claims hot pages around its runs, which cost nothing, and joins
+ * runs that have come to touch. Not all of them: regions of other threads may want some. Then it
+ * takes other hot pages, and cold ones last. A root that has had children is a keeper: its
+ * blocks outlive steps, so it claims nothing and takes the smallest hot pages that fit, out of the
+ * way of the steps that take turns on the rest.
  *
  * Invariant: between run.first and run.end pieces tile the run. A function that fails has taken
  * nothing.
@@ -20,6 +21,7 @@
 #include "region/region.h"
 
 #define RUNS_LOOKED_AT 64 /* per claim */
+#define CLAIM_LEAST ((size_t)1 << 20) /* at once, before or behind, or half of what it has */
 #ifndef GROWTH_LEAST
 #define GROWTH_LEAST ((size_t)16 << 10)
 #endif
@@ -208,7 +210,8 @@ static void join_locked(struct region *region, struct ebb_piece *run) {
 /* Claims and joins around one run; true if the list of runs has changed. */
 static bool claim_around(struct region *region, struct ebb_piece *run) {
     struct pages *pages = &region->pool->pages;
-    size_t behind = pages_claim(pages, run), before = pages_claim_before(pages, run);
+    size_t most = size_align(size_larger(region->reserved.current / 2, CLAIM_LEAST), EBB_PAGE);
+    size_t behind = pages_claim(pages, run, most), before = pages_claim_before(pages, run, most);
     if (behind)
         lengthen(region, run, behind);
     if (before)

@@ -270,6 +270,23 @@ static void the_place_released_last_does_not_keep_its_run(void **state) {
     ebb_region_close(behind);
 }
 
+/* Regions of other threads may want the pages around, and they count as owned while it is open. */
+static void a_small_region_does_not_claim_all_hot_pages(void **state) {
+    struct stage *stage = *state;
+    ebb_region warm = OPEN(.pool = stage->pool);
+    block_of(warm, 64 * MIB, 64);
+    ebb_region_close(warm);
+    ebb_region region = OPEN(.pool = stage->pool);
+    for (size_t had = 0; had < 8 * MIB; had += 32 * KIB) {
+        block_of(region, 32 * KIB, 64);
+        assert_true(stats_of(region).reserved.current <= 3 * had + 3 * MIB);
+    }
+    assert_int_equal(stats_of(region).runs, 1);
+    assert_true(pool_stats_of(stage->pool).reserved.current <= 65 * MIB); /* nothing cold */
+    ebb_check_pool(stage->pool);
+    ebb_region_close(region);
+}
+
 static void a_gibibyte_block_is_usable_at_both_ends(void **state) {
     struct stage *stage = *state;
     unsigned char *block = ebb_region_alloc(stage->root, (size_t)1 << 30, 4096);
@@ -302,6 +319,7 @@ int main(void) {
         STAGED(a_block_grows_into_the_place_released_last),
         STAGED(the_place_released_last_is_known_as_released),
         STAGED(the_place_released_last_does_not_keep_its_run),
+        STAGED(a_small_region_does_not_claim_all_hot_pages),
         STAGED(a_gibibyte_block_is_usable_at_both_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
