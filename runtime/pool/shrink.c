@@ -57,8 +57,8 @@ static void note_wanted(struct recent *recent) {
     if (again)
         recent->wanted = size_larger(recent->wanted,
                                      size_smaller(recent->now, recent->given_from));
-    if (again || recent->now > recent->wanted / 2)
-        recent->wanted_left = recent->wanted ? LONG : 0;
+    if (recent->wanted && (again || recent->now > recent->wanted / 2))
+        recent->wanted_left = LONG;
 }
 
 static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most) {
