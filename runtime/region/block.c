@@ -429,7 +429,7 @@ int ebb_region_release(ebb_region handle, void *block) {
 }
 
 /* Finds a live block that nobody needs as it is. */
-static int find_loose(struct region *region, const void *block, struct block_place *place) {
+static int find_unheld(struct region *region, const void *block, struct block_place *place) {
     int result = block_find(region, block, place);
     return result ? result : hold_check_block(place->piece, (uintptr_t)block);
 }
@@ -451,7 +451,7 @@ int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {
     struct block_place place;
     if (!region)
         return EBB_E_STALE;
-    int result = find_loose(region, block, &place);
+    int result = find_unheld(region, block, &place);
     return result ? result : resize(&place, (uintptr_t)block, bytes);
 }
 
@@ -471,7 +471,7 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
         return NULL;
     if (!block)
         return allocate_from(handle, bytes, align, site);
-    if (!is_valid_request(region, bytes, align) || find_loose(region, block, &old) != 0)
+    if (!is_valid_request(region, bytes, align) || find_unheld(region, block, &old) != 0)
         return NULL;
     if ((uintptr_t)block % align == 0 && try_resize(&old, (uintptr_t)block, bytes))
         return block;
