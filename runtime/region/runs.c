@@ -18,10 +18,10 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
-#include "region/region.h"
+#include "region/track.h"
 
 #define RUNS_LOOKED_AT 64 /* per claim */
-#define CLAIM_LEAST ((size_t)1 << 20) /* at once, before or behind, or half of what it has */
+#define CLAIM_LEAST ((size_t)64 << 10) /* at once, before or behind, or half of what it has */
 #ifndef GROWTH_LEAST
 #define GROWTH_LEAST ((size_t)16 << 10)
 #endif
@@ -207,10 +207,16 @@ static void join_locked(struct region *region, struct ebb_piece *run) {
     }
 }
 
+/* An arena has all that its plan needs: what is beside it grows for itself. */
+static size_t reserved_beside_arena(const struct region *region) {
+    const struct track *track = region->track;
+    return region->reserved.current - (track && track->arena ? track->span : 0);
+}
+
 /* Claims and joins around one run; true if the list of runs has changed. */
 static bool claim_around(struct region *region, struct ebb_piece *run) {
     struct pages *pages = &region->pool->pages;
-    size_t most = size_align(size_larger(region->reserved.current / 2, CLAIM_LEAST), EBB_PAGE);
+    size_t most = size_align(size_larger(reserved_beside_arena(region) / 2, CLAIM_LEAST), EBB_PAGE);
     size_t behind = pages_claim(pages, run, most), before = pages_claim_before(pages, run, most);
     if (behind)
         lengthen(region, run, behind);
@@ -252,7 +258,7 @@ bool runs_claim(struct region *region) {
 
 /* How much more than needed is asked for: pages that are hot cost nothing. */
 static void wish_for_growth(const struct region *region, struct pages_wish *wish) {
-    size_t reserved = region->reserved.current;
+    size_t reserved = reserved_beside_arena(region);
     size_t cold = size_align(clamp(reserved / 8, GROWTH_LEAST, GROWTH_MOST), EBB_PAGE);
     bool sparing = region->keeper || region->pool->pages.kind->whole;
     size_t hot = sparing ? cold : size_align(size_larger(reserved / 2, cold), EBB_PAGE);
