@@ -38,17 +38,22 @@ def share(part, rest):
     return over(None if part is None else 100 * part, whole)
 
 
+def end_of(suspended, row_steps):
+    rows = [f"rows of {row_steps:.0f}"] if row_steps else []
+    return ", ".join(rows + ["suspended"] * suspended)
+
+
 def row_of(case, report):
     name = str(report.get("site", "?"))
-    suspended = report.get("suspended") is True
-
     def of(key):
         return as_number(report.get(key))
+
+    end = end_of(report.get("suspended") is True, of("row_steps"))
 
     return tag("tr", tag("th", case, scope="row", data_value=case),
                tag("td", name, data_value=name, class_="allocator"),
                *[table.value_cell(unit, figure(of)) for _, figure, unit in COLUMNS],
-               tag("td", "suspended" if suspended else "", data_value=str(int(suspended))))
+               tag("td", end, data_value=end))
 
 
 def draw_table(results):

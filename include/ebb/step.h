@@ -90,9 +90,12 @@ typedef struct ebb_step {
 /*
  * Begins a step: opens its region as a child of `parent` (all zero: a root on the site's pool).
  * `tag` says what kind of step it is (training 1, evaluation 2; or a padded length): steps of one
- * tag are planned together, 0 is a tag like any other. The region closes at ebb_step_end(), or, if
- * the site has a ring of N, when the thread that began the step begins its N-th step after the next
- * one: what a step allocated can be read until then. Closing its parent closes it, too.
+ * tag are planned together, 0 is a tag like any other. (Steps of one tag that come in rows of up to
+ * 16, such as three that gather gradients and one that uses them, are told apart by themselves, by
+ * the number of their allocations, unless they overlap in time.) The region closes at
+ * ebb_step_end(), or, if the site has a ring of N, when the thread that began the step begins its
+ * N-th step after the next one: what a step allocated can be read until then. Closing its parent
+ * closes it, too.
  * The step's region must not be closed by other means. One thread at a time for the parent.
  * On failure the region is not open: EBB_E_ARGUMENT, EBB_E_STALE, EBB_E_MEMORY, EBB_E_POOL_LIMIT.
  */
@@ -156,6 +159,7 @@ struct ebb_site_stats {
     uint64_t planning_ns;     /* time spent on all plans */
     uint64_t used_peak;       /* of the step that needed most: bytes used at once */
     uint64_t reserved_peak;   /* and bytes of pages at once */
+    uint64_t row_steps;       /* steps come in rows of so many (newest tag); 0: they do not */
     bool suspended;           /* steps do not repeat: unplanned until they do (newest tag) */
 };
 

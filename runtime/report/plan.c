@@ -20,7 +20,10 @@ struct followed {
     const struct track *track;
 };
 
-static struct course *find_course(struct ebb_site *site, uint64_t tag) {
+/* The one that the tag's last step belonged to, if that was the site's last; or the tag's own. */
+static const struct course *find_course(const struct ebb_site *site, uint64_t tag) {
+    if (site->newest && site->newest->tag == tag)
+        return site->newest;
     for (unsigned i = 0; i < site->course_count; i++)
         if (site->courses[i].tag == tag)
             return &site->courses[i];

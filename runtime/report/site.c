@@ -15,9 +15,12 @@ static double percent(uint64_t part, uint64_t whole) {
 }
 
 static void print_text(struct text *text, const char *name, const struct ebb_site_stats *stats) {
-    text_print(text, "site %s: %llu steps, %llu planned, %llu recorded%s\n", name,
+    text_print(text, "site %s: %llu steps, %llu planned, %llu recorded%s", name,
                NUMBER(stats->steps), NUMBER(stats->planned_steps), NUMBER(stats->recorded_steps),
                stats->suspended ? ", suspended: steps do not repeat" : "");
+    if (stats->row_steps)
+        text_print(text, ", in rows of %llu", NUMBER(stats->row_steps));
+    text_print(text, "\n");
     text_print(text, "  allocated %llu blocks, %llu bytes; at most %llu used, %llu reserved\n",
                NUMBER(stats->allocations), NUMBER(stats->allocated_bytes),
                NUMBER(stats->used_peak), NUMBER(stats->reserved_peak));
@@ -72,6 +75,7 @@ static void print_json(struct text *text, const char *name, const struct ebb_sit
         {"planning_ns", stats->planning_ns},
         {"used_peak", stats->used_peak},
         {"reserved_peak", stats->reserved_peak},
+        {"row_steps", stats->row_steps},
     };
     text_print(text, "{\"site\":");
     text_json_string(text, name);

@@ -69,12 +69,22 @@ static void forget_plan(struct course *course) {
     course->draft = NULL;
 }
 
-static void judge(struct work *work, const struct learn_step *step) {
+/* False: the step was taken for one of another kind, whose course has nothing to learn from it. */
+static bool is_of_its_kind(const struct lane *lane, const struct ended *ended) {
+    return !lane->rhythm ||
+           rhythm_end(lane->rhythm, lane->number, ended_allocations(ended)) ||
+           !lane->course->kind.count;
+}
+
+static void judge(struct work *work, const struct learn_step *step, const struct ended *ended) {
     struct lane *lane = work->lane;
     struct course *course = work->course;
     pthread_mutex_lock(&lane->site->lock);
     bool outdated = step->mode == LEARN_SERVE && lane->track->plan != course->plan;
-    work->verdict = learn_judge(&course->learning, step, outdated || course->planning);
+    bool apart = !is_of_its_kind(lane, ended) || outdated || course->planning;
+    work->verdict = learn_judge(&course->learning, step, apart);
+    if (lane->rhythm && !apart && learn_does_badly(&course->learning))
+        rhythm_look(lane->rhythm, lane->number);
     work->is_coarse = course->learning.coarse;
     work->hash = work->is_coarse ? step->coarse_hash : step->hash;
     work->height_most = learn_height_most(&course->learning);
@@ -210,7 +220,7 @@ void course_learn(struct lane *lane, const struct ended *ended) {
     if (!work.course)
         return;
     struct learn_step step = describe(lane, ended, &work.coarse);
-    judge(&work, &step);
+    judge(&work, &step, ended);
     if (work.verdict != LEARN_KEEP) {
         uint64_t began = os.now_ns();
         make(&work);

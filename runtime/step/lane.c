@@ -11,10 +11,6 @@
  */
 #include "step/site.h"
 
-#include "base/error.h"
-
-/* ---- lanes ---- */
-
 static struct lane *lane_create(struct ebb_site *site) {
     struct lane *lane = ebb_region_alloc_zeroed(site->memory, sizeof *lane, EBB_UNIT);
     if (!lane)
@@ -48,50 +44,6 @@ static struct lane *find_lane(struct ebb_site *site, struct seat seat) {
     return other;
 }
 
-/* ---- courses ---- */
-
-/*
- * Steps of another tag do the same with other sizes, as a rule. So a new course begins with what
- * was learnt under the tag that a step belonged to last; without memory it begins with nothing.
- */
-static void inherit(struct course *course, const struct course *from) {
-    if (!from || !from->plan || !from->draft)
-        return;
-    error_mute();
-    course->draft = draft_copy(from->draft);
-    error_unmute();
-    if (!course->draft)
-        return;
-    course->plan = from->plan;
-    plan_share(course->plan);
-    learn_inherit(&course->learning, course->draft->hash);
-}
-
-static struct course *find_course(struct ebb_site *site, uint64_t tag) {
-    if (site->options.unplanned)
-        return NULL;
-    for (unsigned i = 0; i < site->course_count; i++)
-        if (site->courses[i].tag == tag)
-            return &site->courses[i];
-    if (site->course_count == SITE_COURSES)
-        return NULL;
-    struct course *course = &site->courses[site->course_count++];
-    course->tag = tag;
-    learn_start(&course->learning);
-    inherit(course, site->newest);
-    return course;
-}
-
-static void choose_course(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
-    ticket->course = find_course(site, tag);
-    ticket->mode = ticket->course ? learn_next(&ticket->course->learning) : LEARN_PLAIN;
-    ticket->plan = ticket->mode == LEARN_SERVE ? ticket->course->plan : NULL;
-    if (ticket->plan)
-        plan_share(ticket->plan);
-    if (ticket->course)
-        site->newest = ticket->course;
-}
-
 bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
     struct seat seat = seat_own();
     pthread_mutex_lock(&site->lock);
@@ -103,7 +55,7 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
         lane->is_open = true;
         site->open_steps++;
         *ticket = (struct ticket){.lane = lane, .tag = tag};
-        choose_course(site, tag, ticket);
+        kinds_choose(site, ticket);
     }
     pthread_mutex_unlock(&site->lock);
     return lane != NULL;

@@ -225,6 +225,10 @@ enum learn_verdict learn_judge(struct learning *learning, const struct learn_ste
     return judge_plain(learning, step);
 }
 
+bool learn_does_badly(const struct learning *learning) {
+    return !learning->planned || (!learning->good && learning->mean_ppm < LEARN_GOOD_PPM);
+}
+
 /* ---- what came of it ---- */
 
 void learn_adopted(struct learning *learning, uint64_t hash) {

@@ -126,6 +126,9 @@ enum learn_mode learn_next(const struct learning *learning);
  * made already: nothing is to be done. */
 enum learn_verdict learn_judge(struct learning *learning, const struct learn_step *step, bool busy);
 
+/* After a step: it was not served well, and others before it were not, either. */
+bool learn_does_badly(const struct learning *learning);
+
 /* A plan has been made, of a structure with this hash. */
 void learn_adopted(struct learning *learning, uint64_t hash);
 

@@ -135,6 +135,10 @@ void search_ask(struct ebb_site *site, struct course *course) {
     pthread_cond_signal(&searcher->asked);
 }
 
+bool search_is_for(const struct ebb_site *site, const struct course *course) {
+    return site->searcher && site->searcher->plan && site->searcher->course == course;
+}
+
 void search_end(struct ebb_site *site) {
     struct searcher *searcher = site->searcher;
     if (!searcher)

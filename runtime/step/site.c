@@ -82,12 +82,16 @@ int ebb_site_destroy(struct ebb_site *site) {
 
 /* ---- counters ---- */
 
+uint64_t ended_allocations(const struct ended *ended) {
+    return ended->cost.blocks.total + ended->seen.tenured_right + ended->seen.tenured_wrong;
+}
+
 static struct ebb_churn_budget spent_by(const struct ended *ended) {
     const struct track_seen *seen = &ended->seen;
     return (struct ebb_churn_budget){
         .bytes = ended->cost.requested.total + seen->tenured_right_bytes +
                  seen->tenured_wrong_bytes,
-        .allocations = ended->cost.blocks.total + seen->tenured_right + seen->tenured_wrong,
+        .allocations = ended_allocations(ended),
         .promoted_bytes = ended->promoted_bytes,
         .reserved_bytes = ended->cost.reserved.peak,
     };
@@ -131,6 +135,7 @@ int ebb_site_read_stats(struct ebb_site *site, struct ebb_site_stats *stats) {
     pthread_mutex_lock(&site->lock);
     *stats = site->stats;
     stats->suspended = site->newest && site->newest->learning.suspended;
+    stats->row_steps = kinds_row(site);
     pthread_mutex_unlock(&site->lock);
     return 0;
 }

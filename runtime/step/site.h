@@ -9,13 +9,16 @@
  *     scope.h    what the step means to malloc(), where that is served
  *     budget.h   what a step may cost
  *     course.c   what follows from a step: records become drafts, drafts plans
+ *     kinds.c    which course a step belongs to
+ *     rhythm.h   which kind of step comes next
  *     learn.h    the policy
  *     draft.h    records as drafts, drafts as plans
  *     search.c   better plans, in a thread of the site's own
  *     seat.h     which thread this is
  *
  *     site --- lanes    one for each step that is open at once: its rings, its tracks
- *         `--- courses  one for each tag: what was learnt, the plan that is shared
+ *         `--- courses  one for each tag, or kind of a tag's steps that come in rows: what was
+ *                       learnt, the plan that is shared
  *
  * The mutex protects all of it but what belongs to an open step: its lane's fields under "open",
  * its region, its track. It is never held while regions of the caller's open or close, nor while a
@@ -27,17 +30,23 @@
 #include "step/budget.h"
 #include "step/draft.h"
 #include "step/learn.h"
+#include "step/rhythm.h"
 #include "step/seat.h"
 
 #include <ebb/step.h>
 
 #include <pthread.h>
 
-#define SITE_COURSES 16u /* tags that are learnt; steps of any other are ordinary regions */
+#define SITE_TAGS 16u /* that are learnt; steps of any other are ordinary regions */
+#define SITE_KINDS 8u /* of steps in rows, all tags together; others go with their tag */
+#define SITE_COURSES (SITE_TAGS + SITE_KINDS)
 #define SITE_RING_MOST 64u
 
 struct course {
     uint64_t tag;
+    struct step_kind kind;       /* of the tag's steps; all zero: the tag's own course */
+    struct rhythm *rhythm;  /* of the tag's own; NULL: there was no memory */
+    uint64_t used;          /* steps of the site that had ended when one began here last */
     struct learning learning;
     struct plan *plan;    /* NULL: none */
     struct draft *draft;  /* what it was made from */
@@ -52,6 +61,7 @@ struct berth {
     struct region *region; /* of an ended step; NULL: none, or it was closed with its parent */
     bool has_parent;
     struct track *tracks[SITE_COURSES]; /* made when they are needed */
+    struct track *followed; /* by the step before, of these; NULL: none */
 };
 
 struct lane {
@@ -62,9 +72,11 @@ struct lane {
     bool is_open;
     uint64_t steps;        /* so many began here */
     struct berth *ring;    /* one more than the site's ring; step k's is k modulo that */
+    struct course *course; /* NULL: not learnt from. While open; changes under the lock */
+    struct rhythm *rhythm; /* that the step is part of, as this number; or NULL */
+    uint64_t number;
     /* open */
     struct region *region;
-    struct course *course; /* NULL: not learnt from */
     struct track *track;   /* NULL: nothing follows or records */
     void *scope;           /* of scope_server; NULL: none */
     enum learn_mode mode;
@@ -76,7 +88,7 @@ struct ebb_site {
     struct lane *lanes;
     uint64_t open_steps;
     struct course courses[SITE_COURSES];
-    unsigned course_count;
+    unsigned course_count, kind_count; /* the second: of the first */
     struct course *newest; /* the one that a step belonged to last */
     struct ebb_site_stats stats;
     struct ebb_site_options options;
@@ -97,6 +109,9 @@ struct ended {
     bool empty;     /* nothing is to be counted, nor learnt from */
 };
 
+/* Those that were born in the parent included. */
+uint64_t ended_allocations(const struct ended *ended);
+
 /* The last of a step: adds it to the counters, compares it with the budget, releases its lane. */
 void site_count(struct lane *lane, const struct ended *ended, struct excess *excess);
 
@@ -109,8 +124,7 @@ struct lane *step_find_open(ebb_step step);
 
 /* What a step that begins gets. */
 struct ticket {
-    struct lane *lane;
-    struct course *course; /* or NULL */
+    struct lane *lane; /* with its course */
     enum learn_mode mode;
     struct plan *plan; /* with a user for the step; NULL: none */
     uint64_t tag;
@@ -122,6 +136,15 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
 /* The step has ended, and is over for its lane. */
 void lane_release(struct lane *lane);
 void lane_release_locked(struct lane *lane);
+
+/* ---- kinds.c ---- */
+
+/* Which course the step belongs to that begins now in the ticket's lane, and what it will be there.
+ * Lock held. */
+void kinds_choose(struct ebb_site *site, struct ticket *ticket);
+
+/* Steps in a row of the tag that a step belonged to last; 0: no row. Lock held. */
+uint32_t kinds_row(const struct ebb_site *site);
 
 /* ---- ring.c ---- */
 
@@ -159,6 +182,9 @@ void course_end(struct course *course);
 
 /* A thread looks for a better plan than `plan`, made from `draft`, if it is not busy. Lock held. */
 void search_ask(struct ebb_site *site, struct course *course);
+
+/* True while it is looking for one for the course. Lock held. */
+bool search_is_for(const struct ebb_site *site, const struct course *course);
 
 /* Ends the thread, if there is one. No lock held. */
 void search_end(struct ebb_site *site);

@@ -30,10 +30,11 @@ static void region_was_closed(struct step_hook *hook) {
 
 /* The track of the step's berth, with the plan that is to be served; NULL: no memory, or no use. */
 static struct track *ready_track(const struct ticket *ticket) {
+    const struct lane *lane = ticket->lane;
     struct track **track;
-    if (!ticket->course)
+    if (!lane->course)
         return NULL;
-    track = &ring_present(ticket->lane)->tracks[ticket->course - ticket->lane->site->courses];
+    track = &ring_present(lane)->tracks[lane->course - lane->site->courses];
     if (*track && (*track)->region) /* its region is being closed: by whoever takes this step */
         return NULL;
     if (*track && ticket->mode != LEARN_SERVE)
@@ -47,13 +48,22 @@ static struct track *ready_track(const struct ticket *ticket) {
     return *track;
 }
 
+/* Steps of several courses take turns in a berth: each one's arena is made of the pages that the
+ * one before had. */
+static void rest_other(struct berth *berth, struct track *track) {
+    struct track *other = berth->followed;
+    if (other && other != track && !other->region)
+        track_rest(other);
+    berth->followed = track;
+}
+
 static void set_out(const struct ticket *ticket, struct region *region) {
     struct lane *lane = ticket->lane;
     error_mute();
     lane->track = ready_track(ticket);
     error_unmute();
+    rest_other(ring_present(lane), lane->track);
     lane->region = region;
-    lane->course = ticket->course;
     lane->mode = lane->track ? ticket->mode : LEARN_PLAIN;
     lane->hook.closed = region_was_closed;
     region->step = &lane->hook;

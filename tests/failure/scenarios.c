@@ -385,6 +385,7 @@ const struct scenario scenarios[] = {
     {"creating_a_site", NULL, create_a_site, SCENE_MAY_SUCCEED, false},
     {"beginning_a_step", steps_prepare, begin_a_step, SCENE_MAY_SUCCEED, false},
     {"learning_from_steps", steps_prepare, take_some_steps, SCENE_MAY_SUCCEED, false},
+    {"learning_rows_of_steps", steps_prepare, take_steps_in_rows, SCENE_MAY_SUCCEED, false},
     {"learning_more_from_larger_steps", steps_prepare_planned, take_larger_steps,
      SCENE_MAY_SUCCEED, false},
     {"keeping_from_steps", steps_prepare, keep_from_steps, SCENE_MAY_SUCCEED, false},

@@ -20,9 +20,9 @@ int create_a_site(struct scene *scene) {
 }
 
 /* Blocks come and go and keep their bytes. 0, or why one did not come. */
-static int work(ebb_step step, size_t scale) {
+static int work(ebb_step step, unsigned blocks, size_t scale) {
     unsigned char *live[BLOCKS];
-    for (unsigned i = 0; i < BLOCKS; i++) {
+    for (unsigned i = 0; i < blocks; i++) {
         size_t bytes = 1000 + i % 5 * scale;
         live[i] = ebb_region_alloc(step.region, bytes, 64);
         if (!live[i])
@@ -33,22 +33,25 @@ static int work(ebb_step step, size_t scale) {
         DEMAND(live[i - 2][0] == i - 2 && live[i - 2][999] == i - 2);
         DEMAND(ebb_region_release(step.region, live[i - 2]) == 0);
     }
-    for (unsigned i = 0; i < BLOCKS; i++)
+    for (unsigned i = 0; i < blocks; i++)
         DEMAND(i % 3 == 0 || (live[i][0] == i && live[i][999] == i));
     return 0;
 }
 
+static int take_one(struct scene *scene, unsigned blocks, size_t scale) {
+    ebb_step step = ebb_step_begin_under(site, scene->root, 1);
+    if (!ebb_region_is_open(step.region))
+        return ebb_last_error();
+    int result = work(step, blocks, scale);
+    DEMAND(ebb_step_end(step) == 0);
+    return result;
+}
+
 static int take(struct scene *scene, unsigned steps, size_t scale) {
-    for (unsigned i = 0; i < steps; i++) {
-        ebb_step step = ebb_step_begin_under(site, scene->root, 1);
-        if (!ebb_region_is_open(step.region))
-            return ebb_last_error();
-        int result = work(step, scale);
-        DEMAND(ebb_step_end(step) == 0);
-        if (result)
-            return result;
-    }
-    return 0;
+    int result = 0;
+    for (unsigned i = 0; i < steps && !result; i++)
+        result = take_one(scene, BLOCKS, scale);
+    return result;
 }
 
 void steps_prepare(struct scene *scene) {
@@ -84,6 +87,13 @@ int take_some_steps(struct scene *scene) {
 
 int take_larger_steps(struct scene *scene) {
     return end_site(take(scene, 3, 9000));
+}
+
+int take_steps_in_rows(struct scene *scene) {
+    int result = 0;
+    for (unsigned i = 0; i < 24 && !result; i++)
+        result = take_one(scene, i % 3 ? BLOCKS / 3 : BLOCKS, 3000);
+    return end_site(result);
 }
 
 static int keep_from_a_step(struct scene *scene) {

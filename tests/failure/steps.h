@@ -19,6 +19,7 @@ void steps_prepare_planned(struct scene *scene);
 int begin_a_step(struct scene *scene);
 int take_some_steps(struct scene *scene);
 int take_larger_steps(struct scene *scene);
+int take_steps_in_rows(struct scene *scene);
 int keep_from_steps(struct scene *scene);
 
 #endif

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * kinds.c - which course a step belongs to.
+ *
+ *     tag ----------------------------> course of the tag, as long as that does well
+ *      `--- rhythm says "234 after 84" -> course of that kind
+ *
+ * Invariant: entries of courses do not move while the site lives, for tracks are found by their
+ * place. One of a kind is given to another when it was not used for long, is nobody's step's, and
+ * no plan is being made for it. Without memory or entries a step goes with its tag, or is ordinary.
+ */
+#include "step/site.h"
+
+#include "base/error.h"
+
+/* So many steps of the site after its last one a kind is past: no row is as long. */
+#define KIND_PAST (2 * RHYTHM_MOST)
+
+/* ---- tags ---- */
+
+/*
+ * Steps of another tag do the same with other sizes, as a rule. So a new course begins with what
+ * was learnt under the tag that a step belonged to last; without memory it begins with nothing.
+ */
+static void inherit(struct course *course, const struct course *from) {
+    if (!from || !from->plan || !from->draft)
+        return;
+    error_mute();
+    course->draft = draft_copy(from->draft);
+    error_unmute();
+    if (!course->draft)
+        return;
+    course->plan = from->plan;
+    plan_share(course->plan);
+    learn_inherit(&course->learning, course->draft->hash);
+}
+
+static struct rhythm *make_rhythm(const struct ebb_site *site) {
+    error_mute();
+    struct rhythm *rhythm = ebb_region_alloc(site->memory, sizeof *rhythm, EBB_UNIT);
+    error_unmute();
+    if (rhythm)
+        rhythm_start(rhythm);
+    return rhythm;
+}
+
+static bool is_of_tag(const struct course *course, uint64_t tag) {
+    return course->tag == tag && !course->kind.count;
+}
+
+static struct course *find_tag(struct ebb_site *site, uint64_t tag) {
+    for (unsigned i = 0; i < site->course_count; i++)
+        if (is_of_tag(&site->courses[i], tag))
+            return &site->courses[i];
+    if (site->course_count - site->kind_count == SITE_TAGS)
+        return NULL;
+    struct course *course = &site->courses[site->course_count++];
+    course->tag = tag;
+    learn_start(&course->learning);
+    inherit(course, site->newest);
+    course->rhythm = make_rhythm(site);
+    return course;
+}
+
+/* ---- kinds ---- */
+
+static bool is_of_kind(const struct course *course, uint64_t tag, struct step_kind kind) {
+    return course->tag == tag && course->kind.count == kind.count &&
+           course->kind.before == kind.before;
+}
+
+static bool is_past(const struct ebb_site *site, const struct course *course) {
+    if (!course->kind.count || site->stats.steps - course->used < KIND_PAST ||
+        course->planning || search_is_for(site, course))
+        return false;
+    for (const struct lane *lane = site->lanes; lane; lane = lane->next)
+        if (lane->is_open && lane->course == course)
+            return false;
+    return true;
+}
+
+/* An entry for another kind; NULL: there is none. */
+static struct course *take_entry(struct ebb_site *site) {
+    if (site->kind_count < SITE_KINDS) {
+        site->kind_count++;
+        return &site->courses[site->course_count++];
+    }
+    for (unsigned i = 0; i < site->course_count; i++) {
+        struct course *course = &site->courses[i];
+        if (is_past(site, course)) {
+            course_end(course);
+            return course;
+        }
+    }
+    return NULL;
+}
+
+static struct course *find_kind(struct ebb_site *site, uint64_t tag, struct step_kind kind) {
+    for (unsigned i = 0; i < site->course_count; i++)
+        if (is_of_kind(&site->courses[i], tag, kind))
+            return &site->courses[i];
+    struct course *course = take_entry(site);
+    if (!course)
+        return NULL;
+    *course = (struct course){.tag = tag, .kind = kind};
+    learn_start(&course->learning);
+    return course;
+}
+
+/* ---- steps ---- */
+
+static struct course *find_course(struct ebb_site *site, uint64_t tag, struct lane *lane) {
+    struct course *course = site->options.unplanned ? NULL : find_tag(site, tag), *other = NULL;
+    struct step_kind kind;
+    lane->rhythm = course ? course->rhythm : NULL;
+    if (!lane->rhythm)
+        return course;
+    lane->number = rhythm_begin(lane->rhythm);
+    if (rhythm_foretell(lane->rhythm, lane->number, &kind))
+        other = find_kind(site, tag, kind);
+    return other ? other : course;
+}
+
+void kinds_choose(struct ebb_site *site, struct ticket *ticket) {
+    struct lane *lane = ticket->lane;
+    struct course *course = lane->course = find_course(site, ticket->tag, lane);
+    ticket->mode = course ? learn_next(&course->learning) : LEARN_PLAIN;
+    ticket->plan = ticket->mode == LEARN_SERVE ? course->plan : NULL;
+    if (ticket->plan)
+        plan_share(ticket->plan);
+    if (!course)
+        return;
+    course->used = site->stats.steps;
+    site->newest = course;
+}
+
+uint32_t kinds_row(const struct ebb_site *site) {
+    for (unsigned i = 0; site->newest && i < site->course_count; i++)
+        if (is_of_tag(&site->courses[i], site->newest->tag) && site->courses[i].rhythm)
+            return site->courses[i].rhythm->period;
+    return 0;
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rhythm.c - rows of steps, driven with counts alone: what is found, what is foretold, what an odd
+ * step, a slip and another program do to a row.
+ */
+#include "kit/test.h"
+
+#include "step/rhythm.h"
+
+struct score {
+    unsigned foretold, right;
+};
+
+/* A step with so many allocations, one at a time; looks for a row after it. */
+static struct score pass(struct rhythm *rhythm, uint32_t count) {
+    struct step_kind kind = {0, 0};
+    uint64_t number = rhythm_begin(rhythm);
+    struct score score = {rhythm_foretell(rhythm, number, &kind), 0};
+    bool as_said = rhythm_end(rhythm, number, count);
+    score.right = score.foretold && kind.count == count;
+    assert_true(as_said == (!score.foretold || score.right));
+    rhythm_look(rhythm, number);
+    return score;
+}
+
+static struct score pass_all(struct rhythm *rhythm, const uint32_t *counts, unsigned length,
+                             unsigned times) {
+    struct score sum = {0, 0};
+    for (unsigned i = 0; i < length * times; i++) {
+        struct score score = pass(rhythm, counts[i % length]);
+        sum.foretold += score.foretold;
+        sum.right += score.right;
+    }
+    return sum;
+}
+
+static const uint32_t gathering[] = {84, 84, 84, 234};
+
+static struct rhythm gathered(void) {
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    pass_all(&rhythm, gathering, 4, 3);
+    assert_int_equal(rhythm.period, 4);
+    return rhythm;
+}
+
+/* ---- finding ---- */
+
+static void a_row_is_believed_after_it_came_again_and_four_steps_more(void **state) {
+    for (uint32_t period = 2; period <= RHYTHM_MOST; period++) {
+        struct rhythm rhythm;
+        rhythm_start(&rhythm);
+        for (uint32_t i = 0; i < 2 * period + RHYTHM_SURE; i++) {
+            assert_int_equal(rhythm.period, 0);
+            pass(&rhythm, i % period == period - 1 ? 9 : 7);
+        }
+        assert_int_equal(rhythm.period, period);
+        struct score score = {0, 0};
+        for (uint32_t i = RHYTHM_SURE; i < 100 + RHYTHM_SURE; i++)
+            score.right += pass(&rhythm, i % period == period - 1 ? 9 : 7).right;
+        assert_int_equal(score.right, 100);
+    }
+}
+
+static void a_longer_row_is_not_found(void **state) {
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    for (uint32_t i = 0; i < 20 * RHYTHM_MOST; i++)
+        assert_int_equal(pass(&rhythm, i % (RHYTHM_MOST + 1) ? 7 : 9).foretold, 0);
+}
+
+static void steps_that_are_all_alike_are_no_row(void **state) {
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    for (uint32_t i = 0; i < 500; i++)
+        assert_int_equal(pass(&rhythm, 7).foretold, 0);
+}
+
+static void what_never_repeats_is_no_row(void **state) {
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    for (uint32_t i = 1; i < 500; i++)
+        assert_int_equal(pass(&rhythm, i).foretold, 0);
+}
+
+static void a_row_of_many_kinds_is_none(void **state) {
+    static const uint32_t many[] = {1, 2, 3, 4, 5};
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    assert_int_equal(pass_all(&rhythm, many, 5, 20).foretold, 0);
+    rhythm_start(&rhythm);
+    assert_true(pass_all(&rhythm, many, RHYTHM_KINDS, 20).foretold > 0);
+}
+
+static void a_kind_is_a_count_and_the_one_before(void **state) {
+    static const uint32_t before[] = {234, 84, 84, 84};
+    struct rhythm rhythm = gathered();
+    for (unsigned i = 0; i < 40; i++) {
+        struct step_kind kind;
+        uint64_t number = rhythm_begin(&rhythm);
+        assert_true(rhythm_foretell(&rhythm, number, &kind));
+        assert_int_equal(kind.count, gathering[i % 4]);
+        assert_int_equal(kind.before, before[i % 4]);
+        assert_true(rhythm_end(&rhythm, number, gathering[i % 4]));
+    }
+}
+
+static void empty_steps_and_counts_beyond_32_bits_are_like_none(void **state) {
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(pass(&rhythm, i % 2 ? 7 : 0).foretold, 0);
+    uint64_t number = rhythm_begin(&rhythm);
+    assert_true(rhythm_end(&rhythm, number, UINT64_MAX));
+    assert_true(rhythm.counts[number % RHYTHM_HISTORY] == UINT32_MAX);
+}
+
+/* ---- odd steps ---- */
+
+static void an_odd_step_costs_itself_alone(void **state) {
+    struct rhythm rhythm = gathered();
+    for (unsigned place = 0; place < 4; place++) {
+        uint32_t row[4];
+        memcpy(row, gathering, sizeof row);
+        row[place] = 777;
+        assert_int_equal(pass_all(&rhythm, row, 4, 1).right, 3);
+        assert_int_equal(pass_all(&rhythm, gathering, 4, 4).right, 16);
+    }
+    assert_int_equal(rhythm.period, 4);
+}
+
+static void a_row_that_breaks_off_costs_one_step(void **state) {
+    struct rhythm rhythm = gathered();
+    for (unsigned missing = 1; missing < 4; missing++) {
+        struct score score = pass_all(&rhythm, gathering + missing, 4 - missing, 1);
+        struct score after = pass_all(&rhythm, gathering, 4, 8);
+        assert_int_equal(score.foretold + after.foretold, 4 - missing + 32);
+        assert_true(score.right + after.right >= 4 - missing + 31);
+    }
+}
+
+static void one_step_more_in_a_row_costs_one_step(void **state) {
+    struct rhythm rhythm = gathered();
+    static const uint32_t longer[] = {84, 84, 84, 84, 234};
+    assert_int_equal(pass_all(&rhythm, longer, 5, 1).right, 4);
+    assert_int_equal(pass_all(&rhythm, gathering, 4, 8).right, 32);
+}
+
+static void a_step_that_has_changed_for_good_is_learnt_where_it_is(void **state) {
+    static const uint32_t thawed[] = {84, 84, 84, 300};
+    struct rhythm rhythm = gathered();
+    assert_int_equal(pass_all(&rhythm, thawed, 4, 2).right, 6);
+    assert_int_equal(pass_all(&rhythm, thawed, 4, 5).right, 20);
+    assert_int_equal(rhythm.period, 4);
+}
+
+static void a_rhythm_that_is_lost_is_looked_for_later_each_time_longer(void **state) {
+    static const uint32_t other[] = {10, 20};
+    struct rhythm rhythm = gathered();
+    uint64_t before = 0;
+    for (unsigned time = 0; time < 10; time++) {
+        uint64_t steps = 0;
+        while (rhythm.period)
+            pass(&rhythm, (uint32_t)(1000 + steps++));
+        assert_true(steps <= RHYTHM_LOST / RHYTHM_MISS);
+        for (steps = 0; !rhythm.period; steps++)
+            pass_all(&rhythm, other, 2, 1);
+        assert_true(steps >= before && 2 * steps <= RHYTHM_WAIT_MOST + 2);
+        before = steps;
+    }
+    assert_int_equal(rhythm.wait, RHYTHM_WAIT_MOST);
+}
+
+/* ---- overlaps ---- */
+
+static void steps_that_overlap_have_no_rhythm(void **state) {
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    uint64_t last = rhythm_begin(&rhythm);
+    for (unsigned i = 0; i < 400; i++) {
+        uint64_t number = rhythm_begin(&rhythm);
+        assert_true(rhythm_end(&rhythm, last, gathering[i % 4]));
+        rhythm_look(&rhythm, last);
+        assert_int_equal(rhythm.period, 0);
+        last = number;
+    }
+}
+
+/* Each step ends so many steps late, in a row that was found before. */
+static void late_ends_are_taken_as_they_come(void **state) {
+    for (unsigned late = 1; late < 3 * RHYTHM_HISTORY; late += 7) {
+        struct rhythm rhythm = gathered();
+        uint64_t first = rhythm.begun;
+        for (unsigned i = 0; i < 400; i++) {
+            struct step_kind kind;
+            uint64_t number = rhythm_begin(&rhythm);
+            assert_true(rhythm_foretell(&rhythm, number, &kind));
+            assert_int_equal(kind.count, gathering[i % 4]);
+            if (i >= late)
+                assert_true(rhythm_end(&rhythm, number - late, gathering[(i - late) % 4]));
+        }
+        assert_true(rhythm.begun == first + 400 && rhythm.period == 4 && !rhythm.strikes);
+    }
+}
+
+static void steps_that_never_end_are_no_part_of_a_row(void **state) {
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    for (unsigned i = 0; i < 400; i++) {
+        uint64_t number = rhythm_begin(&rhythm);
+        if (i % 4 == 1)
+            continue;
+        rhythm_end(&rhythm, number, gathering[i % 4]);
+        rhythm_look(&rhythm, number);
+        assert_int_equal(rhythm.period, 0);
+    }
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_is_believed_after_it_came_again_and_four_steps_more),
+        cmocka_unit_test(a_longer_row_is_not_found),
+        cmocka_unit_test(steps_that_are_all_alike_are_no_row),
+        cmocka_unit_test(what_never_repeats_is_no_row),
+        cmocka_unit_test(a_row_of_many_kinds_is_none),
+        cmocka_unit_test(a_kind_is_a_count_and_the_one_before),
+        cmocka_unit_test(empty_steps_and_counts_beyond_32_bits_are_like_none),
+        cmocka_unit_test(an_odd_step_costs_itself_alone),
+        cmocka_unit_test(a_row_that_breaks_off_costs_one_step),
+        cmocka_unit_test(one_step_more_in_a_row_costs_one_step),
+        cmocka_unit_test(a_step_that_has_changed_for_good_is_learnt_where_it_is),
+        cmocka_unit_test(a_rhythm_that_is_lost_is_looked_for_later_each_time_longer),
+        cmocka_unit_test(steps_that_overlap_have_no_rhythm),
+        cmocka_unit_test(late_ends_are_taken_as_they_come),
+        cmocka_unit_test(steps_that_never_end_are_no_part_of_a_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

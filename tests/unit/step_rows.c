@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_rows.c - steps of one tag that come in rows: gradients that are gathered over several steps
+ * and used in one, two networks that take turns, evaluation now and then. Each sort of step gets a
+ * plan of its own, and whatever comes in the midst of a row, blocks keep their bytes.
+ */
+#include "kit/test.h"
+
+enum { MOST = 90, KEPT = 3, GATHER = 40, UPDATE = 64 };
+
+struct course {
+    ebb_site *site;
+    ebb_region parent;
+    void *kept[KEPT]; /* gradients: in the parent, from the first step of a row to its last */
+    unsigned steps;
+};
+
+static struct course course_of(struct stage *stage) {
+    struct course course = {.parent = stage->root};
+    course.site = ebb_site_create(EBB_SITE_OPTIONS(.name = "rows", .pool = stage->pool));
+    assert_non_null(course.site);
+    return course;
+}
+
+static struct ebb_site_stats site_stats(const struct course *course) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(course->site, &stats), 0);
+    return stats;
+}
+
+/* Structure depends on the number of blocks as well as sizes do. */
+static size_t size_of(unsigned blocks, unsigned i) {
+    return 200 + (i * 7 + blocks) % 11 * 700;
+}
+
+static void fill_step(ebb_step step, unsigned blocks, void **live) {
+    for (unsigned i = 0; i < blocks; i++) {
+        live[i] = block_of(step.region, size_of(blocks, i), 64);
+        pattern_fill(live[i], size_of(blocks, i), i + blocks);
+        unsigned back = 5 + blocks % 4;
+        if (i < back || i % 3)
+            continue;
+        assert_true(pattern_holds(live[i - back], size_of(blocks, i - back), i - back + blocks));
+        assert_int_equal(ebb_region_release(step.region, live[i - back]), 0);
+        live[i - back] = NULL;
+    }
+    for (unsigned i = 0; i < blocks; i++)
+        assert_true(!live[i] || pattern_holds(live[i], size_of(blocks, i), i + blocks));
+}
+
+/* Ends with what was kept before, if it is the last of a row. */
+static void drop_kept(struct course *course) {
+    for (unsigned i = 0; i < KEPT; i++) {
+        if (!course->kept[i])
+            continue;
+        assert_true(pattern_holds(course->kept[i], 200, i + 1 + GATHER));
+        assert_int_equal(ebb_region_release(course->parent, course->kept[i]), 0);
+        course->kept[i] = NULL;
+    }
+}
+
+static void take_step(struct course *course, unsigned blocks, bool keep, bool drop) {
+    ebb_step step = ebb_step_begin_under(course->site, course->parent, 7);
+    struct ebb_survivor list[KEPT];
+    void *live[MOST];
+    assert_true(ebb_region_is_open(step.region));
+    fill_step(step, blocks, live);
+    for (unsigned i = 0; i < KEPT && keep; i++) {
+        void *gradient = live[3 * i + 2]; /* alive at the end, if the step is GATHER blocks long */
+        assert_non_null(gradient);
+        pattern_fill(gradient, 200, i + 1 + GATHER);
+        list[i] = survivor_of(gradient, EBB_PROMOTE_COPY);
+    }
+    if (drop)
+        drop_kept(course);
+    assert_int_equal(ebb_step_end_keeping(step, course->parent, list, keep ? KEPT : 0, NULL, NULL),
+                     0);
+    for (unsigned i = 0; i < KEPT && keep; i++)
+        course->kept[i] = list[i].block;
+    course->steps++;
+}
+
+/* So many steps that gather, one that updates. */
+static void take_row(struct course *course, unsigned gathering) {
+    for (unsigned i = 0; i < gathering; i++)
+        take_step(course, GATHER, i == 0 && !course->kept[0], false);
+    take_step(course, UPDATE, false, true);
+}
+
+static void end_course(struct course *course) {
+    drop_kept(course);
+    assert_int_equal(ebb_site_destroy(course->site), 0);
+    assert_int_equal(stats_of(course->parent).blocks.current, 0);
+}
+
+/* ---- rows ---- */
+
+static void gathered_gradients_are_planned_row_by_row(void **state) {
+    struct course course = course_of(*state);
+    for (unsigned i = 0; i < 6; i++)
+        take_row(&course, 3);
+    struct ebb_site_stats before = site_stats(&course);
+    assert_int_equal(before.row_steps, 4);
+    for (unsigned i = 0; i < 20; i++)
+        take_row(&course, 3);
+    struct ebb_site_stats after = site_stats(&course);
+    assert_int_equal(after.planned_steps - before.planned_steps, 80);
+    assert_int_equal(after.missed - before.missed, 0);
+    assert_int_equal(after.hits - before.hits, 20 * (3 * GATHER + UPDATE));
+    assert_int_equal(after.tenured_right - before.tenured_right, 20 * KEPT);
+    assert_int_equal(after.tenured_wrong, 0);
+    assert_int_equal(after.plans, before.plans);
+    end_course(&course);
+}
+
+static void two_that_take_turns_have_a_plan_each(void **state) {
+    struct course course = course_of(*state);
+    for (unsigned i = 0; i < 10; i++) {
+        take_step(&course, GATHER, false, false);
+        take_step(&course, UPDATE, false, false);
+    }
+    struct ebb_site_stats before = site_stats(&course);
+    assert_int_equal(before.row_steps, 2);
+    for (unsigned i = 0; i < 10; i++) {
+        take_step(&course, GATHER, false, false);
+        take_step(&course, UPDATE, false, false);
+    }
+    assert_int_equal(site_stats(&course).missed - before.missed, 0);
+    end_course(&course);
+}
+
+static void evaluation_now_and_then_is_planned_in_its_place(void **state) {
+    struct course course = course_of(*state);
+    for (unsigned i = 0; i < 6 * 10; i++)
+        take_step(&course, i % 10 == 9 ? UPDATE : GATHER, false, false);
+    struct ebb_site_stats before = site_stats(&course);
+    assert_int_equal(before.row_steps, 10);
+    for (unsigned i = 0; i < 5 * 10; i++)
+        take_step(&course, i % 10 == 9 ? UPDATE : GATHER, false, false);
+    assert_int_equal(site_stats(&course).missed - before.missed, 0);
+    end_course(&course);
+}
+
+static void steps_that_one_plan_serves_well_are_left_as_they_are(void **state) {
+    struct course course = course_of(*state);
+    for (unsigned i = 0; i < 200; i++) {
+        void *live[MOST];
+        ebb_step step = ebb_step_begin_under(course.site, course.parent, 7);
+        fill_step(step, GATHER, live);
+        if (i % 5 == 4)
+            block_of(step.region, 64, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = site_stats(&course);
+    assert_int_equal(stats.row_steps, 0);
+    assert_true(stats.hits > stats.missed * 9);
+    end_course(&course);
+}
+
+/* ---- what disturbs them ---- */
+
+static void an_odd_step_is_no_lesson(void **state) {
+    struct course course = course_of(*state);
+    for (unsigned i = 0; i < 8; i++)
+        take_row(&course, 3);
+    for (unsigned odd = 0; odd < 4; odd++) {
+        for (unsigned i = 0; i < 4; i++)
+            take_step(&course, i == odd ? MOST - odd : i == 3 ? UPDATE : GATHER, i == 0 && odd,
+                      i == 3);
+        drop_kept(&course);
+        struct ebb_site_stats before = site_stats(&course);
+        for (unsigned i = 0; i < 5; i++)
+            take_row(&course, 3);
+        struct ebb_site_stats after = site_stats(&course);
+        assert_int_equal(after.row_steps, 4);
+        assert_int_equal(after.missed - before.missed, 0);
+        assert_int_equal(after.recorded_steps, before.recorded_steps);
+    }
+    end_course(&course);
+}
+
+static void a_row_that_breaks_off_goes_on_with_the_next(void **state) {
+    struct course course = course_of(*state);
+    for (unsigned i = 0; i < 8; i++)
+        take_row(&course, 3);
+    for (unsigned gathering = 0; gathering < 6; gathering++) {
+        take_row(&course, gathering);
+        struct ebb_site_stats before = site_stats(&course);
+        for (unsigned i = 0; i < 6; i++)
+            take_row(&course, 3);
+        struct ebb_site_stats after = site_stats(&course);
+        assert_int_equal(after.row_steps, 4);
+        assert_int_equal(after.missed - before.missed, 0);
+    }
+    end_course(&course);
+}
+
+static void rows_that_change_are_learnt_again_and_again(void **state) {
+    struct course course = course_of(*state);
+    for (unsigned change = 0; change < 8; change++) {
+        for (unsigned i = 0; i < 60; i++)
+            take_step(&course, i % 3 ? 20 + change : 50 + change, false, false);
+        struct ebb_site_stats before = site_stats(&course);
+        for (unsigned i = 0; i < 30; i++)
+            take_step(&course, i % 3 ? 20 + change : 50 + change, false, false);
+        struct ebb_site_stats after = site_stats(&course);
+        assert_int_equal(after.row_steps, 3);
+        assert_int_equal(after.missed - before.missed, 0);
+        assert_int_equal(after.planned_steps - before.planned_steps, 30);
+    }
+    end_course(&course);
+}
+
+/* Rows of chance, odd steps and slips; fill_step() looks at all bytes. */
+static void whatever_comes_blocks_keep_their_bytes(void **state) {
+    struct course course = course_of(*state);
+    uint32_t chance = 5;
+    uint64_t blocks = 0;
+    for (unsigned part = 0; part < 12; part++) {
+        unsigned row = 2 + part % 5, sort = 30 + part * 3;
+        for (unsigned i = 0; i < 80; i++) {
+            chance = chance * 1664525 + 1013904223;
+            unsigned odd = chance >> 28;
+            i += odd == 1;
+            unsigned count = odd == 0 ? 1 + chance % MOST : i % row ? GATHER : sort;
+            take_step(&course, count, count == GATHER && !course.kept[0], odd > 7);
+            blocks += count;
+        }
+        drop_kept(&course);
+    }
+    struct ebb_site_stats stats = site_stats(&course);
+    assert_true(stats.steps == course.steps && stats.allocations == blocks);
+    assert_true(stats.hits > blocks / 3);
+    end_course(&course);
+}
+
+/* ---- tags, rings, threads ---- */
+
+static void each_tag_has_rows_of_its_own(void **state) {
+    struct stage *stage = *state;
+    struct course course = course_of(stage);
+    uint64_t missed = 0;
+    for (unsigned i = 0; i < 120; i++) {
+        for (uint64_t tag = 1; tag <= 3; tag++) {
+            ebb_step step = ebb_step_begin_under(course.site, stage->root, tag);
+            void *live[MOST];
+            fill_step(step, i % (unsigned)(tag + 1) ? GATHER : GATHER + 10 * (unsigned)tag, live);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        if (i == 60)
+            missed = site_stats(&course).missed;
+    }
+    struct ebb_site_stats stats = site_stats(&course);
+    assert_int_equal(stats.row_steps, 4); /* of the third tag: the newest */
+    assert_int_equal(stats.missed - missed, 0);
+    end_course(&course);
+}
+
+static void rows_go_round_in_a_ring(void **state) {
+    struct stage *stage = *state;
+    enum { RING = 3 };
+    void *live[RING + 1][MOST] = {{NULL}};
+    unsigned counts[RING + 1] = {0};
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .ring = RING));
+    for (unsigned i = 0; i < 120; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        unsigned at = i % (RING + 1), count = counts[at] = i % 5 ? GATHER : UPDATE;
+        fill_step(step, count, live[at]);
+        for (unsigned k = 0; k <= RING; k++)
+            for (unsigned b = 0; b < counts[k]; b++)
+                assert_true(!live[k][b] || pattern_holds(live[k][b], size_of(counts[k], b),
+                                                         b + counts[k]));
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    assert_true(stats.row_steps == 5 && stats.hits > stats.allocations / 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_site_that_does_not_learn_knows_no_rows(void **state) {
+    struct stage *stage = *state;
+    struct course course = {.parent = stage->root};
+    course.site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .unplanned = true));
+    for (unsigned i = 0; i < 10; i++)
+        take_row(&course, 3);
+    assert_int_equal(site_stats(&course).row_steps + site_stats(&course).hits, 0);
+    end_course(&course);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(gathered_gradients_are_planned_row_by_row),
+        STAGED(two_that_take_turns_have_a_plan_each),
+        STAGED(evaluation_now_and_then_is_planned_in_its_place),
+        STAGED(steps_that_one_plan_serves_well_are_left_as_they_are),
+        STAGED(an_odd_step_is_no_lesson),
+        STAGED(a_row_that_breaks_off_goes_on_with_the_next),
+        STAGED(rows_that_change_are_learnt_again_and_again),
+        STAGED(whatever_comes_blocks_keep_their_bytes),
+        STAGED(each_tag_has_rows_of_its_own),
+        STAGED(rows_go_round_in_a_ring),
+        STAGED(a_site_that_does_not_learn_knows_no_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
