@@ -76,10 +76,11 @@ static bool is_of_its_kind(const struct lane *lane, const struct ended *ended) {
            !lane->course->kind.count;
 }
 
-static void judge(struct work *work, const struct learn_step *step, const struct ended *ended) {
+static void judge(struct work *work, struct learn_step *step, const struct ended *ended) {
     struct lane *lane = work->lane;
     struct course *course = work->course;
     pthread_mutex_lock(&lane->site->lock);
+    step->alone = !lane->site->lanes->next && !lane->site->options.ring;
     bool outdated = step->mode == LEARN_SERVE && lane->track->plan != course->plan;
     bool apart = !is_of_its_kind(lane, ended) || outdated || course->planning;
     work->verdict = learn_judge(&course->learning, step, apart);

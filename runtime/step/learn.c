@@ -34,13 +34,15 @@ enum learn_mode learn_next(const struct learning *learning) {
 
 /* ---- what a step tells ---- */
 
-static void note_peak(struct learning *learning, uint64_t peak) {
+static void note_peaks(struct learning *learning, const struct learn_step *step) {
     if (learning->peak_steps++ >= LEARN_RECENT) {
         learning->peak_before = learning->peak_now;
-        learning->peak_now = 0;
+        learning->live_before = learning->live_now;
+        learning->peak_now = learning->live_now = 0;
         learning->peak_steps = 1;
     }
-    learning->peak_now = larger(learning->peak_now, peak);
+    learning->peak_now = larger(learning->peak_now, step->used_peak);
+    learning->live_now = larger(learning->live_now, step->live_peak);
 }
 
 uint64_t learn_height_most(const struct learning *learning) {
@@ -56,8 +58,16 @@ static uint32_t share_ppm(const struct learn_step *step) {
     return all ? (uint32_t)((double)well / (double)all * LEARN_MILLION) : LEARN_MILLION;
 }
 
-static uint64_t reserved_ppm(const struct learn_step *step) {
-    return step->live_peak ? step->reserved_peak * 1000 / (step->live_peak / 1000 + 1) : 0;
+/* What pages are measured against. Where steps come one at a time, those that the largest of late
+ * needed are there anyway; where several are open at once, others could have them. */
+static uint64_t needed(const struct learning *learning, const struct learn_step *step) {
+    uint64_t recent = larger(learning->live_now, learning->live_before);
+    return step->alone ? larger(recent, step->live_peak) : step->live_peak;
+}
+
+static uint64_t reserved_ppm(const struct learning *learning, const struct learn_step *step) {
+    uint64_t live = needed(learning, step);
+    return live ? step->reserved_peak * 1000 / (live / 1000 + 1) : 0;
 }
 
 static uint64_t moving_mean(uint64_t mean, uint64_t next) {
@@ -68,7 +78,7 @@ static uint64_t moving_mean(uint64_t mean, uint64_t next) {
 static bool is_bloated(const struct learning *learning, const struct learn_step *step) {
     return learning->served_ppm > LEARN_MILLION + LEARN_SLACK_PPM &&
            learning->served_ppm > learning->plain_ppm &&
-           step->reserved_peak > step->live_peak + LEARN_SLACK_BYTES;
+           step->reserved_peak > needed(learning, step) + LEARN_SLACK_BYTES;
 }
 
 static void count_in_a_row(uint32_t *count, bool again) {
@@ -126,7 +136,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         learning->mean_ppm = (uint32_t)(part(learning->mean_ppm, LEARN_KEEP_PPM) +
                                         part(share, LEARN_MILLION - LEARN_KEEP_PPM));
     count_in_a_row(&learning->bad, bad && !grows);
-    learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(step));
+    learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(learning, step));
     count_in_a_row(&learning->bloated, is_bloated(learning, step));
     count_in_a_row(&learning->wrong, step->wrong_bytes > step->tenured_bytes / 4);
     count_in_a_row(&learning->good, !bad);
@@ -181,7 +191,7 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     bool as_planned = learning->planned && (like_coarse || learning->plan_hash == step->hash);
     learning->coarse = !fine && (coarse || like_coarse);
     learning->repeats = fine || coarse;
-    learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(step));
+    learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(learning, step));
     learning->hash = step->hash;
     learning->coarse_hash = step->coarse_hash;
     learning->noted = true;
@@ -201,7 +211,7 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
 }
 
 static enum learn_verdict judge_plain(struct learning *learning, const struct learn_step *step) {
-    learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(step));
+    learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(learning, step));
     if (learning->to_record || learning->planned)
         return LEARN_KEEP; /* it was to be something else, and could not */
     if (learning->wait > 1)
@@ -213,7 +223,7 @@ static enum learn_verdict judge_plain(struct learning *learning, const struct le
 
 enum learn_verdict learn_judge(struct learning *learning, const struct learn_step *step,
                                bool busy) {
-    note_peak(learning, step->used_peak);
+    note_peaks(learning, step);
     if (busy)
         return LEARN_KEEP;
     if (step->mode == LEARN_RECORD)

@@ -48,7 +48,7 @@
 #define LEARN_WAIT_MOST 256u
 
 /* Pages above live bytes that a planned step may take: the larger of a quarter and an amount that
- * matters to nobody. */
+ * matters to nobody. Of a step that is alone: above the most that was live in recent ones. */
 #define LEARN_SLACK_PPM 250000u
 #define LEARN_SLACK_BYTES ((uint64_t)256 << 10)
 
@@ -80,6 +80,7 @@ struct learn_step {
     uint64_t tenured_bytes, wrong_bytes; /* born in the parent; of these: for nothing */
     uint64_t used_peak, reserved_peak;
     uint64_t live_peak; /* of used: what was asked for */
+    bool alone;         /* no other step of the site is open, or readable, at the same time */
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
     bool grown;    /* slots were too small */
@@ -110,6 +111,7 @@ struct learning {
     uint32_t wait, wait_next; /* steps until a suspended course is recorded; next time */
     uint64_t plain_ppm, served_ppm; /* pages over live bytes, moving means without and with plan */
     uint64_t peak_now, peak_before; /* highest used peak in this stretch of LEARN_RECENT steps */
+    uint64_t live_now, live_before; /* the same of live peaks */
     uint32_t peak_steps;
     uint64_t suspensions;
 };

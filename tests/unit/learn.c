@@ -251,6 +251,34 @@ static void a_small_step_may_have_some_pages_more(void **state) {
     assert_false(learning.suspended);
 }
 
+/* Steps of many lengths, planned for the longest: every fourth is one, the others need a quarter. */
+static struct learning padded_course(bool alone) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(1000, 0);
+    step.alone = alone;
+    for (int i = 0; i < 40 && !learning.suspended; i++) {
+        step.used_peak = step.live_peak = i % 4 ? PEAK / 4 : PEAK;
+        pass(&learning, step);
+    }
+    return learning;
+}
+
+static void pages_that_longer_steps_need_are_there_anyway(void **state) {
+    assert_false(padded_course(true).suspended);
+    assert_true(padded_course(false).suspended); /* others could have them */
+}
+
+static void they_are_not_once_no_longer_step_comes(void **state) {
+    struct learning learning = padded_course(true);
+    struct learn_step step = served(1000, 0);
+    int steps = 0;
+    step.alone = true;
+    step.used_peak = step.live_peak = PEAK / 4;
+    while (!learning.suspended && steps++ < 1000)
+        pass(&learning, step);
+    assert_in_range(steps, LEARN_RECENT, 4 * LEARN_RECENT);
+}
+
 static void a_plan_that_takes_no_more_pages_than_best_fit_stays(void **state) {
     struct learning learning;
     struct learn_step step = step_of(LEARN_RECORD);
@@ -526,6 +554,8 @@ int main(void) {
         cmocka_unit_test(pages_for_nothing_suspend),
         cmocka_unit_test(pages_for_nothing_now_and_then_do_not_suspend),
         cmocka_unit_test(a_small_step_may_have_some_pages_more),
+        cmocka_unit_test(pages_that_longer_steps_need_are_there_anyway),
+        cmocka_unit_test(they_are_not_once_no_longer_step_comes),
         cmocka_unit_test(a_plan_that_takes_no_more_pages_than_best_fit_stays),
         cmocka_unit_test(each_suspension_lasts_longer_than_the_one_before),
         cmocka_unit_test(each_look_in_vain_doubles_the_wait),
