@@ -21,10 +21,25 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
     return hash ^ hash >> 29;
 }
 
+/* Number of the first block that came after the release with this rank; `count`: none did. */
+static uint32_t next_after(const struct record_entry *record, uint32_t count, uint32_t rank) {
+    uint32_t from = 0, to = count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (record[middle].passed > rank)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return from;
+}
+
 uint64_t draft_hash(const struct record_entry *record, uint32_t count) {
     uint64_t hash = mix(1, count);
     for (uint32_t i = 0; i < count; i++) {
-        hash = mix(hash, (uint64_t)record[i].passed << 32 | record[i].rank);
+        uint32_t rank = record[i].rank;
+        uint32_t end = rank == PLAN_NEVER ? PLAN_NEVER : next_after(record, count, rank);
+        hash = mix(hash, (uint64_t)record[i].passed << 32 | end);
         hash = mix(hash, (uint64_t)record[i].key << 32 | (uint64_t)record[i].align_log2 << 1 |
                              (record[i].bytes != 0));
     }

@@ -32,7 +32,7 @@ struct draft {
     uint32_t placed;   /* of these */
     uint32_t tenured;  /* of the others */
     uint32_t released; /* of these: before the step ended */
-    uint64_t hash;     /* of the structure: everything but sizes and survivors */
+    uint64_t hash;     /* of the structure, see draft_hash() */
     bool keyed;        /* a slot has a key */
     bool coarse;       /* of a coarse record */
     struct draft_slot *slots;
@@ -46,6 +46,8 @@ enum draft_tenure {
     DRAFT_TENURE_TWICE /* only those that survived in the record before, too */
 };
 
+/* Of a record's structure: which blocks came, and between which of them each one went. In what
+ * order several went between the same two is nothing that a plan depends on. */
 uint64_t draft_hash(const struct record_entry *record, uint32_t count);
 
 /* The record without blocks of the small lane, as if they had never been there. */
