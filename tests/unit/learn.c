@@ -251,7 +251,7 @@ static void a_small_step_may_have_some_pages_more(void **state) {
     assert_false(learning.suspended);
 }
 
-/* Steps of many lengths, planned for the longest: every fourth is one, the others need a quarter. */
+/* Steps of many lengths, planned for the longest: each fourth is one, others need a quarter. */
 static struct learning padded_course(bool alone) {
     struct learning learning = planned_course();
     struct learn_step step = served(1000, 0);
