@@ -66,12 +66,14 @@ static bool slip(struct rhythm *rhythm, uint64_t last) {
     return best != 0;
 }
 
-/* A row that lasted longer than the wait for another one was worth it. */
-static void lose(struct rhythm *rhythm, uint64_t number) {
-    if (number - rhythm->found_at > rhythm->wait)
+/* A row that lasted longer than the wait for another one was worth it. By the steps that have
+ * begun: the one that ends may be older than the row. */
+static void lose(struct rhythm *rhythm) {
+    uint64_t last = rhythm->begun - 1;
+    if (last - rhythm->found_at > rhythm->wait)
         rhythm->wait = RHYTHM_WAIT;
     rhythm->period = rhythm->strikes = 0;
-    rhythm->look_at = number + rhythm->wait;
+    rhythm->look_at = last + rhythm->wait;
     rhythm->wait = rhythm->wait * 2 > RHYTHM_WAIT_MOST ? RHYTHM_WAIT_MOST : rhythm->wait * 2;
 }
 
@@ -90,7 +92,7 @@ static void miss(struct rhythm *rhythm, uint64_t number, uint32_t count) {
     }
     rhythm->strikes += RHYTHM_MISS;
     if (rhythm->strikes >= RHYTHM_LOST)
-        lose(rhythm, number);
+        lose(rhythm);
 }
 
 bool rhythm_end(struct rhythm *rhythm, uint64_t number, uint64_t allocations) {

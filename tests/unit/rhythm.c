@@ -203,6 +203,23 @@ static void late_ends_are_taken_as_they_come(void **state) {
     }
 }
 
+/* Six steps begin before a row is found and end in it, each as no other. */
+static void ends_of_steps_older_than_the_row_are_no_long_life_of_it(void **state) {
+    struct rhythm rhythm;
+    uint64_t old[RHYTHM_LOST / RHYTHM_MISS];
+    rhythm_start(&rhythm);
+    for (unsigned time = 0; time < 3; time++) {
+        for (unsigned i = 0; i < RHYTHM_LOST / RHYTHM_MISS; i++)
+            old[i] = rhythm_begin(&rhythm);
+        while (!rhythm.period)
+            pass_all(&rhythm, gathering, 4, 1);
+        assert_int_equal(rhythm.wait, RHYTHM_WAIT << time);
+        for (unsigned i = 0; i < RHYTHM_LOST / RHYTHM_MISS; i++)
+            assert_false(rhythm_end(&rhythm, old[i], 1000 + i));
+        assert_int_equal(rhythm.period, 0);
+    }
+}
+
 static void steps_that_never_end_are_no_part_of_a_row(void **state) {
     struct rhythm rhythm;
     rhythm_start(&rhythm);
@@ -232,6 +249,7 @@ int main(void) {
         cmocka_unit_test(a_rhythm_that_is_lost_is_looked_for_later_each_time_longer),
         cmocka_unit_test(steps_that_overlap_have_no_rhythm),
         cmocka_unit_test(late_ends_are_taken_as_they_come),
+        cmocka_unit_test(ends_of_steps_older_than_the_row_are_no_long_life_of_it),
         cmocka_unit_test(steps_that_never_end_are_no_part_of_a_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
