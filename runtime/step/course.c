@@ -82,9 +82,9 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
     pthread_mutex_lock(&lane->site->lock);
     step->alone = !lane->site->lanes->next && !lane->site->options.ring;
     bool outdated = step->mode == LEARN_SERVE && lane->track->plan != course->plan;
-    bool apart = !is_of_its_kind(lane, ended) || outdated || course->planning;
-    work->verdict = learn_judge(&course->learning, step, apart);
-    if (lane->rhythm && !apart && learn_does_badly(&course->learning))
+    bool own = is_of_its_kind(lane, ended), busy = outdated || course->planning;
+    work->verdict = own ? learn_judge(&course->learning, step, busy) : LEARN_KEEP;
+    if (lane->rhythm && own && !busy && learn_does_badly(&course->learning))
         rhythm_look(lane->rhythm, lane->number);
     work->is_coarse = course->learning.coarse;
     work->hash = work->is_coarse ? step->coarse_hash : step->hash;

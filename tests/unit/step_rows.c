@@ -179,6 +179,34 @@ static void an_odd_step_is_no_lesson(void **state) {
     end_course(&course);
 }
 
+/* So many blocks that stay to the end; of two, a MiB more. */
+static void take_step_with_large_blocks(struct course *course, unsigned blocks, unsigned large) {
+    ebb_step step = ebb_step_begin_under(course->site, course->parent, 7);
+    for (unsigned i = 0; i < blocks; i++)
+        block_of(step.region, 500 + (i % 20 == large ? MIB : 0), 64);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* The large blocks are others in each row, so all sizes that were seen are far above what any step
+ * needs: a plan grows to that only where an odd step passes for a measure. */
+static void an_odd_step_is_no_measure_of_what_a_plan_may_need(void **state) {
+    struct course course = course_of(*state);
+    uint64_t highest = 0;
+    for (unsigned i = 0; i < 60; i++)
+        take_step_with_large_blocks(&course, i % 3 == 2 ? UPDATE : GATHER, MOST);
+    ebb_step odd = ebb_step_begin_under(course.site, course.parent, 7);
+    block_of(odd.region, 32 * MIB, 64);
+    assert_int_equal(ebb_step_end(odd), 0);
+    for (unsigned i = 1; i < 48; i++) {
+        take_step_with_large_blocks(&course, i % 3 == 2 ? UPDATE : GATHER, i % 3 ? MOST : i / 3);
+        uint64_t height = site_stats(&course).plan_height;
+        highest = height > highest ? height : highest;
+    }
+    assert_int_equal(site_stats(&course).row_steps, 3);
+    assert_true(highest > 2 * MIB && highest < 8 * MIB);
+    end_course(&course);
+}
+
 static void a_row_that_breaks_off_goes_on_with_the_next(void **state) {
     struct course course = course_of(*state);
     for (unsigned i = 0; i < 8; i++)
@@ -295,6 +323,7 @@ int main(void) {
         STAGED(evaluation_now_and_then_is_planned_in_its_place),
         STAGED(steps_that_one_plan_serves_well_are_left_as_they_are),
         STAGED(an_odd_step_is_no_lesson),
+        STAGED(an_odd_step_is_no_measure_of_what_a_plan_may_need),
         STAGED(a_row_that_breaks_off_goes_on_with_the_next),
         STAGED(rows_that_change_are_learnt_again_and_again),
         STAGED(whatever_comes_blocks_keep_their_bytes),
