@@ -69,11 +69,11 @@ static void forget_plan(struct course *course) {
     course->draft = NULL;
 }
 
-/* False: the step was taken for one of another kind, whose course has nothing to learn from it. */
+/* False: the step was taken for one of another kind, whose course has nothing to learn from it. By
+ * what it was taken for, not by the row: others may have changed that since the step began. */
 static bool is_of_its_kind(const struct lane *lane, const struct ended *ended) {
-    return !lane->rhythm ||
-           rhythm_end(lane->rhythm, lane->number, ended_allocations(ended)) ||
-           !lane->course->kind.count;
+    uint32_t taken_for = lane->course->kind.count;
+    return !taken_for || taken_for == rhythm_count(ended_allocations(ended));
 }
 
 static void judge(struct work *work, struct learn_step *step, const struct ended *ended) {
@@ -83,6 +83,8 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
     step->alone = !lane->site->lanes->next && !lane->site->options.ring;
     bool outdated = step->mode == LEARN_SERVE && lane->track->plan != course->plan;
     bool own = is_of_its_kind(lane, ended), busy = outdated || course->planning;
+    if (lane->rhythm)
+        rhythm_end(lane->rhythm, lane->number, rhythm_count(ended_allocations(ended)));
     work->verdict = own ? learn_judge(&course->learning, step, busy) : LEARN_KEEP;
     if (lane->rhythm && own && !busy && learn_does_badly(&course->learning))
         rhythm_look(lane->rhythm, lane->number);

@@ -95,18 +95,15 @@ static void miss(struct rhythm *rhythm, uint64_t number, uint32_t count) {
         lose(rhythm);
 }
 
-bool rhythm_end(struct rhythm *rhythm, uint64_t number, uint64_t allocations) {
-    uint32_t count = allocations < UINT32_MAX ? (uint32_t)allocations : UINT32_MAX;
+void rhythm_end(struct rhythm *rhythm, uint64_t number, uint32_t count) {
     if (rhythm->begun - number <= RHYTHM_HISTORY)
         rhythm->counts[number % RHYTHM_HISTORY] = count;
     if (!rhythm->period)
-        return true;
-    if (*place_of(rhythm, number, rhythm->shift) != count) {
+        return;
+    if (*place_of(rhythm, number, rhythm->shift) != count)
         miss(rhythm, number, count);
-        return false;
-    }
-    rhythm->strikes -= rhythm->strikes != 0;
-    return true;
+    else
+        rhythm->strikes -= rhythm->strikes != 0;
 }
 
 /* ---- looking for one ---- */

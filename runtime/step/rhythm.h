@@ -64,8 +64,13 @@ uint64_t rhythm_begin(struct rhythm *rhythm);
 /* True if it is known what that step will be. */
 bool rhythm_foretell(struct rhythm *rhythm, uint64_t number, struct step_kind *kind);
 
-/* The step has ended, with so many allocations. False: another one was foretold. */
-bool rhythm_end(struct rhythm *rhythm, uint64_t number, uint64_t allocations);
+/* What steps with so many allocations are known by. */
+static inline uint32_t rhythm_count(uint64_t allocations) {
+    return allocations < UINT32_MAX ? (uint32_t)allocations : UINT32_MAX;
+}
+
+/* The step has ended, with that count. */
+void rhythm_end(struct rhythm *rhythm, uint64_t number, uint32_t count);
 
 /* That step was not served well, without a rhythm: looks for one. */
 void rhythm_look(struct rhythm *rhythm, uint64_t number);

@@ -223,6 +223,32 @@ static void a_row_that_breaks_off_goes_on_with_the_next(void **state) {
     end_course(&course);
 }
 
+/* Steps that were foretold, of which none is as foretold when the rhythm is lost meanwhile. */
+static void steps_that_end_after_their_row_are_no_lesson_for_its_kinds(void **state) {
+    struct course course = course_of(*state);
+    ebb_step open[16];
+    for (unsigned i = 0; i < 8; i++)
+        take_row(&course, 3);
+    for (unsigned i = 0; i < 16; i++)
+        open[i] = ebb_step_begin_under(course.site, course.parent, 7);
+    for (unsigned i = 0; i < 6; i++)
+        take_step(&course, 10 + i, false, true);
+    assert_int_equal(site_stats(&course).row_steps, 0);
+    for (unsigned i = 0; i < 16; i++) {
+        void *live[MOST];
+        fill_step(open[i], MOST - i, live);
+        assert_int_equal(ebb_step_end(open[i]), 0);
+    }
+    while (site_stats(&course).row_steps != 4)
+        take_row(&course, 3);
+    struct ebb_site_stats before = site_stats(&course);
+    for (unsigned i = 0; i < 3; i++)
+        take_row(&course, 3);
+    assert_int_equal(site_stats(&course).recorded_steps, before.recorded_steps);
+    assert_int_equal(site_stats(&course).missed, before.missed);
+    end_course(&course);
+}
+
 static void rows_that_change_are_learnt_again_and_again(void **state) {
     struct course course = course_of(*state);
     for (unsigned change = 0; change < 8; change++) {
@@ -325,6 +351,7 @@ int main(void) {
         STAGED(an_odd_step_is_no_lesson),
         STAGED(an_odd_step_is_no_measure_of_what_a_plan_may_need),
         STAGED(a_row_that_breaks_off_goes_on_with_the_next),
+        STAGED(steps_that_end_after_their_row_are_no_lesson_for_its_kinds),
         STAGED(rows_that_change_are_learnt_again_and_again),
         STAGED(whatever_comes_blocks_keep_their_bytes),
         STAGED(each_tag_has_rows_of_its_own),
