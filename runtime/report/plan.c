@@ -20,14 +20,15 @@ struct followed {
     const struct track *track;
 };
 
-/* The one that the tag's last step belonged to, if that was the site's last; or the tag's own. */
+/* The one that the tag's last step belonged to. */
 static const struct course *find_course(const struct ebb_site *site, uint64_t tag) {
-    if (site->newest && site->newest->tag == tag)
-        return site->newest;
-    for (unsigned i = 0; i < site->course_count; i++)
-        if (site->courses[i].tag == tag)
-            return &site->courses[i];
-    return NULL;
+    const struct course *last = NULL;
+    for (unsigned i = 0; i < site->course_count; i++) {
+        const struct course *course = &site->courses[i];
+        if (course->tag == tag && (!last || course->used >= last->used))
+            last = course;
+    }
+    return last;
 }
 
 /* The track of the last step of a lane, if that followed a plan of the course. */

@@ -110,6 +110,25 @@ static void slots_that_were_too_small_or_never_reached_are_told(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Two sorts of steps take turns under one tag, each with a plan of its own; then comes another. */
+static void the_plan_of_the_last_step_is_told_where_steps_come_in_rows(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 32; i++) {
+        ebb_step step = ebb_step_begin(site, i < 31 ? 7 : 8);
+        for (unsigned block = 0; block < (i % 2 ? 5 : 9); block++)
+            block_of(step.region, 1000 + 500 * (i % 2), 64);
+        assert_int_equal(ebb_step_end(step), 0);
+        if (i < 28)
+            continue;
+        page = (struct page){.length = 0};
+        assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
+        assert_int_equal(page_count(&page, "\"placed\""), i == 29 ? 5 : 9);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void without_a_plan_there_is_nothing_to_tell(void **state) {
     static struct page page;
     page = (struct page){.length = 0};
@@ -153,6 +172,7 @@ int main(void) {
         STAGED(a_report_of_a_site_stops_when_it_is_told_to),
         STAGED(a_plan_is_written_slot_by_slot_with_what_the_last_step_got),
         STAGED(slots_that_were_too_small_or_never_reached_are_told),
+        STAGED(the_plan_of_the_last_step_is_told_where_steps_come_in_rows),
         STAGED(without_a_plan_there_is_nothing_to_tell),
         STAGED(no_plan_is_reported_while_a_step_is_open),
         STAGED(a_report_of_a_plan_stops_when_it_is_told_to),
