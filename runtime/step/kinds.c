@@ -13,7 +13,8 @@
 
 #include "base/error.h"
 
-/* So many steps of the site after its last one a kind is past: no row is as long. */
+/* So many steps of the site after its last one, for each tag, a kind is past: no row is so long;
+ * rows of several tags come at once. */
 #define KIND_PAST (2 * RHYTHM_MOST)
 
 /* ---- tags ---- */
@@ -70,7 +71,8 @@ static bool is_of_kind(const struct course *course, uint64_t tag, struct step_ki
 }
 
 static bool is_past(const struct ebb_site *site, const struct course *course) {
-    if (!course->kind.count || site->stats.steps - course->used < KIND_PAST ||
+    uint64_t tags = site->course_count - site->kind_count;
+    if (!course->kind.count || site->stats.steps - course->used < KIND_PAST * tags ||
         course->planning || search_is_for(site, course))
         return false;
     for (const struct lane *lane = site->lanes; lane; lane = lane->next)

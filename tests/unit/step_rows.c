@@ -310,6 +310,24 @@ static void each_tag_has_rows_of_its_own(void **state) {
     end_course(&course);
 }
 
+/* Twelve kinds for eight entries, each of a long row: who has one keeps it. */
+static void kinds_of_several_tags_do_not_drive_each_other_out(void **state) {
+    struct course course = course_of(*state);
+    uint64_t recorded = 0;
+    for (unsigned i = 0; i < 12 * 16; i++) {
+        for (unsigned tag = 1; tag <= 4; tag++) {
+            ebb_step step = ebb_step_begin_under(course.site, course.parent, tag);
+            void *live[MOST];
+            fill_step(step, (i + 5 * tag) % 16 ? GATHER : UPDATE, live);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        if (i == 8 * 16)
+            recorded = site_stats(&course).recorded_steps;
+    }
+    assert_int_equal(site_stats(&course).recorded_steps, recorded);
+    end_course(&course);
+}
+
 static void rows_go_round_in_a_ring(void **state) {
     struct stage *stage = *state;
     enum { RING = 3 };
@@ -355,6 +373,7 @@ int main(void) {
         STAGED(rows_that_change_are_learnt_again_and_again),
         STAGED(whatever_comes_blocks_keep_their_bytes),
         STAGED(each_tag_has_rows_of_its_own),
+        STAGED(kinds_of_several_tags_do_not_drive_each_other_out),
         STAGED(rows_go_round_in_a_ring),
         STAGED(a_site_that_does_not_learn_knows_no_rows),
     };
