@@ -7,9 +7,10 @@
  *                                    a row of four, seen often enough: what comes is foretold
  *
  * A step is known by the number of its allocations, which is the same whether it was planned or
- * not. Its *kind* is that number and the one before it, since the first step after another sort
- * often differs in what survives. An odd step between leaves the row as it is; where a row breaks
- * off, as at the end of an epoch, it goes on at the place that the last steps agree with.
+ * not, unless it reallocates: a block that has to move counts again. Its *kind* is that number and
+ * the one before it, since the first step after another sort often differs in what survives. An odd
+ * step between leaves the row as it is; where a row breaks off, as at the end of an epoch, it goes
+ * on at the place that the last steps agree with.
  *
  * Steps of one tag that overlap in time have no rhythm. Nothing here fails. The caller's lock.
  */
