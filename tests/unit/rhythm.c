@@ -83,10 +83,12 @@ static void what_never_repeats_is_no_row(void **state) {
 }
 
 static void a_row_of_many_kinds_is_none(void **state) {
-    static const uint32_t many[] = {1, 2, 3, 4, 5};
+    static const uint32_t many[] = {1, 2, 3, 4, 5}, after_many[] = {1, 1, 2, 2, 3};
     struct rhythm rhythm;
     rhythm_start(&rhythm);
     assert_int_equal(pass_all(&rhythm, many, 5, 20).foretold, 0);
+    rhythm_start(&rhythm);
+    assert_int_equal(pass_all(&rhythm, after_many, 5, 20).foretold, 0);
     rhythm_start(&rhythm);
     assert_true(pass_all(&rhythm, many, RHYTHM_KINDS, 20).foretold > 0);
 }
@@ -160,21 +162,71 @@ static void a_step_that_has_changed_for_good_is_learnt_where_it_is(void **state)
 static void a_rhythm_that_is_lost_is_looked_for_later_each_time_longer(void **state) {
     static const uint32_t other[] = {10, 20};
     struct rhythm rhythm = gathered();
-    uint64_t before = 0;
+    uint64_t wait = RHYTHM_WAIT;
     for (unsigned time = 0; time < 10; time++) {
         uint64_t steps = 0;
         while (rhythm.period)
             pass(&rhythm, (uint32_t)(1000 + steps++));
         assert_true(steps <= RHYTHM_LOST / RHYTHM_MISS);
-        for (steps = 0; !rhythm.period; steps++)
+        for (steps = 0; !rhythm.period; steps += 2)
             pass_all(&rhythm, other, 2, 1);
-        assert_true(steps >= before && 2 * steps <= RHYTHM_WAIT_MOST + 2);
-        before = steps;
+        assert_int_equal(steps, wait);
+        wait = wait < RHYTHM_WAIT_MOST ? 2 * wait : wait;
     }
     assert_int_equal(rhythm.wait, RHYTHM_WAIT_MOST);
 }
 
+static void a_rhythm_that_is_found_again_bears_as_much_as_the_first(void **state) {
+    struct rhythm rhythm = gathered();
+    for (unsigned i = 0; rhythm.period; i++)
+        pass(&rhythm, 1000 + i);
+    while (!rhythm.period)
+        pass_all(&rhythm, gathering, 4, 1);
+    for (unsigned i = 1; i < RHYTHM_LOST / RHYTHM_MISS; i++)
+        pass(&rhythm, 2000 + i);
+    assert_int_equal(rhythm.period, 4);
+}
+
+static void an_empty_step_is_learnt_by_no_row(void **state) {
+    static const uint32_t hollow[] = {84, 84, 84, 0};
+    struct rhythm rhythm = gathered();
+    pass_all(&rhythm, hollow, 4, 2);
+    assert_int_equal(pass_all(&rhythm, gathering, 4, 4).right, 16);
+}
+
 /* ---- overlaps ---- */
+
+/* What its place in the history had before is forgotten when a step begins. */
+static void a_step_that_is_still_open_is_like_none(void **state) {
+    struct rhythm rhythm;
+    rhythm_start(&rhythm);
+    for (unsigned i = 0; i < 3 * RHYTHM_HISTORY; i++)
+        rhythm_end(&rhythm, rhythm_begin(&rhythm), gathering[i % 4]);
+    rhythm_begin(&rhythm);
+    for (unsigned i = 1; i < 12; i++)
+        assert_int_equal(pass(&rhythm, gathering[i % 4]).foretold, 0);
+    assert_int_equal(rhythm.period, 0);
+    assert_true(pass(&rhythm, 84).foretold == 0 && rhythm.period == 4);
+}
+
+/* It is not taken for the newer one that has its place in the history. */
+static void a_step_that_ends_after_all_history_moves_no_row(void **state) {
+    static const uint32_t row[] = {10, 10, 20};
+    for (unsigned place = 0; place < 3; place++) {
+        struct rhythm rhythm;
+        rhythm_start(&rhythm);
+        pass_all(&rhythm, row, 3, 4);
+        pass_all(&rhythm, row, place, 1);
+        uint64_t old = rhythm_begin(&rhythm);
+        for (unsigned i = 1; i < 3 * RHYTHM_HISTORY; i++)
+            assert_int_equal(pass(&rhythm, row[(place + i) % 3]).right, 1);
+        struct rhythm before = rhythm;
+        rhythm_end(&rhythm, old, row[place] == 10 ? 20 : 10);
+        assert_memory_equal(rhythm.counts, before.counts, sizeof rhythm.counts);
+        for (unsigned i = 0; i < 12; i++)
+            assert_int_equal(pass(&rhythm, row[(place + i) % 3]).right, 1);
+    }
+}
 
 static void steps_that_overlap_have_no_rhythm(void **state) {
     struct rhythm rhythm;
@@ -251,6 +303,10 @@ int main(void) {
         cmocka_unit_test(one_step_more_in_a_row_costs_one_step),
         cmocka_unit_test(a_step_that_has_changed_for_good_is_learnt_where_it_is),
         cmocka_unit_test(a_rhythm_that_is_lost_is_looked_for_later_each_time_longer),
+        cmocka_unit_test(a_rhythm_that_is_found_again_bears_as_much_as_the_first),
+        cmocka_unit_test(an_empty_step_is_learnt_by_no_row),
+        cmocka_unit_test(a_step_that_is_still_open_is_like_none),
+        cmocka_unit_test(a_step_that_ends_after_all_history_moves_no_row),
         cmocka_unit_test(steps_that_overlap_have_no_rhythm),
         cmocka_unit_test(late_ends_are_taken_as_they_come),
         cmocka_unit_test(ends_of_steps_older_than_the_row_are_no_long_life_of_it),
