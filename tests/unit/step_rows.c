@@ -6,6 +6,8 @@
  */
 #include "kit/test.h"
 
+#include "region/plan.h"
+
 enum { MOST = 90, KEPT = 3, GATHER = 40, UPDATE = 64 };
 
 struct course {
@@ -91,6 +93,7 @@ static void end_course(struct course *course) {
     drop_kept(course);
     assert_int_equal(ebb_site_destroy(course->site), 0);
     assert_int_equal(stats_of(course->parent).blocks.current, 0);
+    assert_int_equal(pool_stats_of(plan_pool()).open_regions, 0);
 }
 
 /* ---- rows ---- */
@@ -310,6 +313,40 @@ static void each_tag_has_rows_of_its_own(void **state) {
     end_course(&course);
 }
 
+static void take_tagged_steps(struct course *course, uint64_t tag, const unsigned *row,
+                              unsigned length, unsigned steps) {
+    for (unsigned i = 0; i < steps; i++) {
+        ebb_step step = ebb_step_begin_under(course->site, course->parent, tag);
+        void *live[MOST];
+        fill_step(step, row[i % length], live);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+}
+
+/* Two rows of four kinds take all entries, the others come later. */
+static void entries_of_kinds_go_from_tag_to_tag_and_none_is_a_tag_less(void **state) {
+    static const unsigned first[] = {20, 30, 50, 60}, second[] = {24, 36, 44, 56},
+                          turns[] = {GATHER, UPDATE};
+    struct course course = course_of(*state);
+    take_tagged_steps(&course, 1, first, 4, 80);
+    take_tagged_steps(&course, 1, second, 4, 80);
+    take_tagged_steps(&course, 2, turns, 2, 80);
+    struct ebb_site_stats before = site_stats(&course);
+    take_tagged_steps(&course, 2, turns, 2, 40);
+    assert_true(before.row_steps == 2 && site_stats(&course).missed == before.missed);
+    take_tagged_steps(&course, 1, second, 4, 80);
+    before = site_stats(&course);
+    take_tagged_steps(&course, 1, second, 4, 40);
+    assert_true(before.row_steps == 4 && site_stats(&course).missed == before.missed);
+    before = site_stats(&course);
+    for (uint64_t tag = 3; tag <= 17; tag++)
+        take_tagged_steps(&course, tag, turns, 1, 4);
+    struct ebb_site_stats after = site_stats(&course);
+    assert_int_equal(after.planned_steps + after.recorded_steps,
+                     before.planned_steps + before.recorded_steps + 14 * 4);
+    end_course(&course);
+}
+
 /* Twelve kinds for eight entries, each of a long row: who has one keeps it. */
 static void kinds_of_several_tags_do_not_drive_each_other_out(void **state) {
     struct course course = course_of(*state);
@@ -373,6 +410,7 @@ int main(void) {
         STAGED(rows_that_change_are_learnt_again_and_again),
         STAGED(whatever_comes_blocks_keep_their_bytes),
         STAGED(each_tag_has_rows_of_its_own),
+        STAGED(entries_of_kinds_go_from_tag_to_tag_and_none_is_a_tag_less),
         STAGED(kinds_of_several_tags_do_not_drive_each_other_out),
         STAGED(rows_go_round_in_a_ring),
         STAGED(a_site_that_does_not_learn_knows_no_rows),
