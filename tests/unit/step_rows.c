@@ -116,6 +116,24 @@ static void gathered_gradients_are_planned_row_by_row(void **state) {
     end_course(&course);
 }
 
+/* No sort of step keeps an arena while another one has its turn. */
+static void plans_of_several_kinds_need_no_more_pages_than_the_largest(void **state) {
+    static const unsigned sorts[] = {GATHER, GATHER, GATHER, MOST};
+    uint64_t reserved[2];
+    for (unsigned rows = 0; rows < 2; rows++) {
+        void *stage = NULL;
+        assert_int_equal(stage_open(&stage), 0);
+        struct course course = course_of(stage);
+        for (unsigned i = 0; i < 80; i++)
+            take_step(&course, rows ? sorts[i % 4] : MOST, false, false);
+        assert_int_equal(site_stats(&course).row_steps, rows ? 4 : 0);
+        reserved[rows] = pool_stats_of(((struct stage *)stage)->pool).reserved.current;
+        end_course(&course);
+        assert_int_equal(stage_close(&stage), 0);
+    }
+    assert_true(reserved[1] <= reserved[0] + reserved[0] / 4);
+}
+
 static void two_that_take_turns_have_a_plan_each(void **state) {
     struct course course = course_of(*state);
     for (unsigned i = 0; i < 10; i++) {
@@ -400,6 +418,7 @@ static void a_site_that_does_not_learn_knows_no_rows(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(gathered_gradients_are_planned_row_by_row),
+        cmocka_unit_test(plans_of_several_kinds_need_no_more_pages_than_the_largest),
         STAGED(two_that_take_turns_have_a_plan_each),
         STAGED(evaluation_now_and_then_is_planned_in_its_place),
         STAGED(steps_that_one_plan_serves_well_are_left_as_they_are),
