@@ -98,6 +98,26 @@ static void a_larger_step_is_served_whole_when_it_comes_again(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The last has a block beside its plan of 4 MiB, while 16 MiB are hot. */
+static void what_comes_beside_a_plan_takes_little_more_than_it_needs(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (unsigned i = 0; i < 6; i++) {
+        ebb_step step = begin(site, stage->root, 1);
+        for (unsigned block = 0; block < 4 + (i == 5); block++)
+            block_of(step.region, block < 4 ? MIB : 40 * KIB, 64);
+        struct ebb_region_stats stats = stats_of(step.region);
+        if (i == 5)
+            assert_true(stats.reserved.current <= 4 * MIB + 128 * KIB);
+        assert_int_equal(ebb_step_end(step), 0);
+        ebb_region other = OPEN(.pool = stage->pool);
+        block_of(other, 16 * MIB, 64);
+        assert_int_equal(ebb_region_close(other), 0);
+    }
+    assert_int_equal(site_stats(site).planned_steps, 4);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void each_tag_has_a_plan_of_its_own(void **state) {
     struct stage *stage = *state;
     ebb_site *site = SITE(.pool = stage->pool);
@@ -515,6 +535,7 @@ int main(void) {
         CHECKED(from_the_third_step_on_all_blocks_come_from_the_plan),
         CHECKED(a_site_that_is_told_so_does_not_learn),
         CHECKED(a_larger_step_is_served_whole_when_it_comes_again),
+        CHECKED(what_comes_beside_a_plan_takes_little_more_than_it_needs),
         CHECKED(each_tag_has_a_plan_of_its_own),
         CHECKED(tags_beyond_the_sixteenth_are_not_planned),
         CHECKED(steps_that_never_repeat_are_left_to_best_fit),
