@@ -118,6 +118,23 @@ static void what_comes_beside_a_plan_takes_little_more_than_it_needs(void **stat
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* However many pages are hot around it. */
+static void a_small_step_holds_few_pages(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .unplanned = true);
+    for (unsigned i = 0; i < 4; i++) {
+        ebb_region other = OPEN(.pool = stage->pool);
+        block_of(other, 16 * MIB, 64);
+        assert_int_equal(ebb_region_close(other), 0);
+        ebb_step step = begin(site, stage->root, 1);
+        for (unsigned block = 0; block < 6; block++)
+            block_of(step.region, 6 * KIB, 64);
+        assert_in_range(stats_of(step.region).reserved.current, 36 * KIB, 160 * KIB);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void each_tag_has_a_plan_of_its_own(void **state) {
     struct stage *stage = *state;
     ebb_site *site = SITE(.pool = stage->pool);
@@ -536,6 +553,7 @@ int main(void) {
         CHECKED(a_site_that_is_told_so_does_not_learn),
         CHECKED(a_larger_step_is_served_whole_when_it_comes_again),
         CHECKED(what_comes_beside_a_plan_takes_little_more_than_it_needs),
+        CHECKED(a_small_step_holds_few_pages),
         CHECKED(each_tag_has_a_plan_of_its_own),
         CHECKED(tags_beyond_the_sixteenth_are_not_planned),
         CHECKED(steps_that_never_repeat_are_left_to_best_fit),
