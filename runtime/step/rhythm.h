@@ -48,7 +48,7 @@ struct rhythm {
     uint32_t period;                 /* of these; 0: no rhythm */
     uint32_t shift;                  /* step n is at n + shift, modulo the period */
     uint32_t strikes;
-    uint32_t wait;                   /* the next time */
+    uint32_t wait;                   /* steps, once it is lost */
     uint64_t found_at, look_at;      /* steps after which it was found, one may be looked for */
 };
 
