@@ -45,6 +45,7 @@ def end_of(suspended, row_steps):
 
 def row_of(case, report):
     name = str(report.get("site", "?"))
+
     def of(key):
         return as_number(report.get(key))
 

@@ -44,9 +44,9 @@
 
 struct course {
     uint64_t tag;
-    struct step_kind kind;       /* of the tag's steps; all zero: the tag's own course */
-    struct rhythm *rhythm;  /* of the tag's own; NULL: there was no memory */
-    uint64_t used;          /* steps of the site that had ended when one began here last */
+    struct step_kind kind; /* of the tag's steps; all zero: the tag's own course */
+    struct rhythm *rhythm; /* of the tag's own; NULL: there was no memory */
+    uint64_t used;         /* steps of the site that had ended when one began here last */
     struct learning learning;
     struct plan *plan;    /* NULL: none */
     struct draft *draft;  /* what it was made from */
