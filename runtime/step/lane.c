@@ -55,7 +55,7 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
         lane->is_open = true;
         site->open_steps++;
         *ticket = (struct ticket){.lane = lane, .tag = tag};
-        kinds_choose(site, ticket);
+        course_choose(site, ticket);
     }
     pthread_mutex_unlock(&site->lock);
     return lane != NULL;

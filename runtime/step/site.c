@@ -135,7 +135,7 @@ int ebb_site_read_stats(struct ebb_site *site, struct ebb_site_stats *stats) {
     pthread_mutex_lock(&site->lock);
     *stats = site->stats;
     stats->suspended = site->newest && site->newest->learning.suspended;
-    stats->row_steps = kinds_row(site);
+    stats->row_steps = course_row(site);
     pthread_mutex_unlock(&site->lock);
     return 0;
 }

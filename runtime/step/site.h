@@ -9,7 +9,7 @@
  *     scope.h    what the step means to malloc(), where that is served
  *     budget.h   what a step may cost
  *     course.c   what follows from a step: records become drafts, drafts plans
- *     kinds.c    which course a step belongs to
+ *     choose.c   which course a step belongs to
  *     rhythm.h   which kind of step comes next
  *     learn.h    the policy
  *     draft.h    records as drafts, drafts as plans
@@ -137,14 +137,14 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
 void lane_release(struct lane *lane);
 void lane_release_locked(struct lane *lane);
 
-/* ---- kinds.c ---- */
+/* ---- choose.c ---- */
 
 /* Which course the step belongs to that begins now in the ticket's lane, and what it will be there.
  * Lock held. */
-void kinds_choose(struct ebb_site *site, struct ticket *ticket);
+void course_choose(struct ebb_site *site, struct ticket *ticket);
 
 /* Steps in a row of the tag that a step belonged to last; 0: no row. Lock held. */
-uint32_t kinds_row(const struct ebb_site *site);
+uint32_t course_row(const struct ebb_site *site);
 
 /* ---- ring.c ---- */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * kinds.c - which course a step belongs to.
+ * choose.c - which course a step belongs to.
  *
  *     tag ----------------------------> course of the tag, as long as that does well
  *      `--- rhythm says "234 after 84" -> course of that kind
@@ -123,7 +123,7 @@ static struct course *find_course(struct ebb_site *site, uint64_t tag, struct la
     return other ? other : course;
 }
 
-void kinds_choose(struct ebb_site *site, struct ticket *ticket) {
+void course_choose(struct ebb_site *site, struct ticket *ticket) {
     struct lane *lane = ticket->lane;
     struct course *course = lane->course = find_course(site, ticket->tag, lane);
     ticket->mode = course ? learn_next(&course->learning) : LEARN_PLAIN;
@@ -136,7 +136,7 @@ void kinds_choose(struct ebb_site *site, struct ticket *ticket) {
     site->newest = course;
 }
 
-uint32_t kinds_row(const struct ebb_site *site) {
+uint32_t course_row(const struct ebb_site *site) {
     for (unsigned i = 0; site->newest && i < site->course_count; i++)
         if (is_of_tag(&site->courses[i], site->newest->tag) && site->courses[i].rhythm)
             return site->courses[i].rhythm->period;
