@@ -27,7 +27,7 @@ static struct ebb_tensor *look_up(ebb_region region, const struct ebb_tensor *ta
 
 static uint64_t live(ebb_region region) {
     struct ebb_object_counts counts;
-    need(ebb_region_read_objects(region, EBB_KIND_ALL, &counts) == 0);
+    need(ebb_region_read_objects(region, EBB_OBJECT_ALL, &counts) == 0);
     return counts.live;
 }
 

@@ -51,6 +51,6 @@ int main(void) {
         need(ebb_region_close(step) == 0);
     }
     struct ebb_object_counts counts;
-    need(ebb_region_read_objects(run, EBB_KIND_TENSOR, &counts) == 0 && counts.live == 2);
+    need(ebb_region_read_objects(run, EBB_OBJECT_TENSOR, &counts) == 0 && counts.live == 2);
     return ebb_object_end(layer) == 0 ? ebb_region_close_strict(run) : 1;
 }

@@ -7,7 +7,8 @@
  *   - a function that returns `int` gives 0, or one of the negative EBB_E_ codes below;
  *   - a function that returns a pointer gives NULL on failure, one that returns a handle gives
  *     a handle for which ebb_region_is_open() is false; the reason is ebb_last_error();
- *   - a failed call changes nothing: no byte, no counter, no ownership;
+ *   - a failed call changes nothing: no byte, no counter, no ownership (but ends go on although a
+ *     cleanup failed: EBB_E_CLEANUP is no refusal);
  *   - ebb_last_error_text() is one sentence with the numbers that matter (asked, left, limit).
  *
  * The caller's mistakes and exhausted memory are errors. Only a broken invariant of ebb itself
@@ -56,7 +57,7 @@ enum ebb_error {
     EBB_E_NO_ROOM = -13,     /* the block cannot be resized where it is */
     EBB_E_NOT_ANCESTOR = -14, /* the target of a promotion is no ancestor of the source */
     EBB_E_MEASURING = -15,   /* not possible on a measuring region: it has no memory */
-    EBB_E_BUSY = -16,        /* the pool still has open regions; the region is being closed */
+    EBB_E_BUSY = -16,        /* it is in use: open regions, steps, exports, a cleanup that runs */
     EBB_E_LIVE_BLOCKS = -17, /* strict close: blocks are alive that nobody promoted */
     EBB_E_CHILD_OPEN = -18,  /* strict close: a child is still open */
     EBB_E_DUPLICATE = -19,   /* a list names the same block or object twice */
@@ -66,7 +67,7 @@ enum ebb_error {
     EBB_E_BORROWED = -23,    /* not while the object is lent to another region */
     EBB_E_CYCLE = -24,       /* an object would contain itself */
     EBB_E_DEPTH = -25,       /* objects are nested deeper than EBB_DEPTH_MAX */
-    EBB_E_CLEANUP = -26,     /* the region is closed, but a cleanup callback failed */
+    EBB_E_CLEANUP = -26,     /* closed, reset or rewound, but a cleanup callback failed */
     EBB_E_DTYPE = -27,       /* the data type is none, or not the one that is needed */
     EBB_E_SHAPE = -28,       /* dimensions, shapes or strides are no good or do not agree */
     EBB_E_VIEW = -29,        /* the elements cannot be seen that way without a copy */

@@ -54,7 +54,7 @@ struct ebb_node {
 
 /* The type of nodes; kind 2 of all counters. */
 EBB_API extern struct ebb_type ebb_type_node;
-#define EBB_KIND_NODE 2u
+#define EBB_OBJECT_NODE 2u
 
 /*
  * Leaves. Strings and bytes are copied. Valid until: ebb_object_end(), the end of the owner. NULL

@@ -39,10 +39,12 @@ struct ebb_cleanup {
  */
 EBB_API int ebb_cleanup_add(ebb_region region, struct ebb_cleanup *node);
 
-/* Takes the node out without running it. 0 also if it is not registered. Constant time. */
+/* Takes the node out without running it; 0 also if it is not registered. Constant time.
+ * EBB_E_ARGUMENT for NULL. */
 EBB_API int ebb_cleanup_remove(struct ebb_cleanup *node);
 
-/* Takes the node out and runs it now; returns what it returned, 0 if it is not registered. */
+/* Takes the node out and runs it now; returns what it returned, 0 if it is not registered.
+ * EBB_E_ARGUMENT for NULL. */
 EBB_API int ebb_cleanup_run(struct ebb_cleanup *node);
 
 /* What went wrong while a region and its descendants closed. */
@@ -52,9 +54,8 @@ struct ebb_closed {
 };
 
 /*
- * As ebb_region_close(), and tells what went wrong. The region is closed in any case, unless the
- * handle is stale. 0, EBB_E_STALE, or EBB_E_CLEANUP if a cleanup failed; ebb_region_close()
- * returns EBB_E_CLEANUP then, too. `closed` may be NULL.
+ * As ebb_region_close(), with the same errors, and tells what went wrong. Cleanups that fail keep
+ * no region open: EBB_E_CLEANUP says that there were some. `closed` may be NULL.
  */
 EBB_API int ebb_region_close_reporting(ebb_region region, struct ebb_closed *closed);
 

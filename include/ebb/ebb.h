@@ -12,6 +12,7 @@
 #include <ebb/current.h>
 #include <ebb/device.h>
 #include <ebb/exchange.h>
+#include <ebb/exhausted.h>
 #include <ebb/handoff.h>
 #include <ebb/object.h>
 #include <ebb/own.h>
@@ -19,6 +20,7 @@
 #include <ebb/promote.h>
 #include <ebb/ragged.h>
 #include <ebb/region.h>
+#include <ebb/remote.h>
 #include <ebb/report.h>
 #include <ebb/sample.h>
 #include <ebb/scope.h>

@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define EBB_KINDS_MAX 16 /* kinds of objects that are counted apart */
+#define EBB_OBJECT_KINDS_MAX 16 /* kinds of objects that are counted apart */
 #define EBB_DEPTH_MAX 64 /* composites may be nested so deep */
 
 struct ebb_type;
@@ -80,7 +80,7 @@ struct ebb_type {
 /*
  * Makes a type known; again: nothing. Any thread. Errors: EBB_E_TYPE (smaller than struct
  * ebb_object, field outside of the struct, nameless, a pointer where another field has one or its
- * count, or EBB_KINDS_MAX kinds exist).
+ * count, or EBB_OBJECT_KINDS_MAX kinds exist).
  */
 EBB_API int ebb_type_register(struct ebb_type *type);
 
@@ -142,7 +142,7 @@ struct ebb_object_counts {
     uint64_t live;     /* now */
 };
 
-#define EBB_KIND_ALL UINT32_MAX
+#define EBB_OBJECT_ALL UINT32_MAX
 
 /*
  * Counters of one region: of what it created, ended, gave away and received.

@@ -80,8 +80,8 @@ EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *o
 
 /*
  * Ends the pool; all its pages go back to the system. Errors: EBB_E_BUSY while a region of the
- * pool is open (the text names how many) or pages are held for exports (how many bytes),
- * EBB_E_ARGUMENT for NULL or the default pool.
+ * pool is open (the text names how many), pages are held for exports (how many bytes) or leases are
+ * out; EBB_E_ARGUMENT for NULL or the default pool; EBB_E_DEVICE: it did not take all back.
  */
 EBB_API int ebb_pool_destroy(ebb_pool *pool);
 
@@ -112,7 +112,8 @@ EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
  * used longest ago (the highest addresses) first. Returns the bytes that were resident and are
  * not any more, as the kernel reports it; 0 if nothing was left to give. Pages that open regions
  * own are never touched. Time is linear in the bytes given back. Pools of kind pinned and device
- * give whole slabs: those that are free all over, and no more than are above the target.
+ * give whole slabs: those that are free all over, and no more than are above the target. 0 with
+ * EBB_E_ARGUMENT for NULL.
  */
 EBB_API size_t ebb_pool_trim(ebb_pool *pool, size_t target_bytes);
 

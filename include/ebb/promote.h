@@ -58,7 +58,7 @@ struct ebb_promoted {
  * `cost` may be NULL. One thread at a time for both regions. Errors, all without effect:
  * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED (target), EBB_E_FOREIGN, EBB_E_INTERIOR,
  * EBB_E_RELEASED, EBB_E_DUPLICATE, EBB_E_ALIGNMENT, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
- * EBB_E_REGION_LIMIT, EBB_E_MEASURING, EBB_E_ARGUMENT.
+ * EBB_E_REGION_LIMIT, EBB_E_NO_SPACE, EBB_E_MEASURING, EBB_E_DEVICE, EBB_E_ARGUMENT.
  */
 EBB_API int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
                         size_t count, struct ebb_promoted *cost);
@@ -67,8 +67,9 @@ EBB_API int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivo
  * Promotes the list to `target` and closes `source`. With all survivors known, neighbours that
  * are relinked share the pages between them, and the cost reports the bytes that are pinned in
  * the end. `lost_blocks`, if not NULL, receives the number of blocks that were alive in the
- * source and below it, were not promoted by this call, and ended with it. On failure the source
- * stays open and nothing has changed.
+ * source and below it, were not promoted by this call, and ended with it. Errors: those of
+ * ebb_promote(), and EBB_E_BUSY (a cleanup of the source or below it runs): the source stays open
+ * and nothing has changed. EBB_E_CLEANUP: all was done, but a cleanup failed.
  */
 EBB_API int ebb_close_keeping(ebb_region source, ebb_region target,
                               struct ebb_survivor *survivors, size_t count,

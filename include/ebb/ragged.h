@@ -31,7 +31,7 @@ struct ebb_ragged {
 
 /* Its type, and the number that its counters have. */
 EBB_API extern struct ebb_type ebb_type_ragged;
-#define EBB_KIND_RAGGED 4u
+#define EBB_OBJECT_RAGGED 4u
 
 /* ---- to ragged ---- */
 

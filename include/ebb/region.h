@@ -83,19 +83,19 @@ struct ebb_region_options {
  * Opens a region; NULL options: a root on the default pool. It costs no memory until the first
  * block, unless hinted. Valid until ebb_region_close() of it or of an ancestor. On failure the
  * handle is not open. Errors: EBB_E_ARGUMENT (size field; parent and pool disagree),
- * EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_SIZE and EBB_E_POOL_LIMIT (hint).
+ * EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_SIZE and EBB_E_POOL_LIMIT (hint). Constant time.
  *
  * A measuring region places blocks as an ordinary region would, but its addresses have no memory
  * behind them (touching one is a fault), it takes nothing from the pool and has no limit. Each
  * open one takes 4 GiB of the range of addresses, up to which it measures exactly.
- * Constant time.
  */
 EBB_API EBB_NODISCARD ebb_region ebb_region_open(const struct ebb_region_options *options);
 
 /*
  * Closes the region: open children first (the newest first), then all its blocks at once. No block
- * is visited; time grows slowly with runs and bookkeeping given back (1 us at 10^6 blocks). Pages
- * stay hot in the pool. Returns 0, or EBB_E_STALE for a handle that is closed already.
+ * is visited; time grows slowly with runs and bookkeeping given back (2 us at 10^6 blocks). Pages
+ * stay hot in the pool. EBB_E_STALE: closed already. EBB_E_BUSY: a cleanup of it or below it runs.
+ * EBB_E_CLEANUP: it is closed all the same, but a cleanup failed (ebb/cleanup.h).
  */
 EBB_API int ebb_region_close(ebb_region region);
 
@@ -110,7 +110,7 @@ EBB_API int ebb_region_close_strict(ebb_region region);
 /* True if the handle's region is open. Any thread that may use the region. Never fails. */
 EBB_API bool ebb_region_is_open(ebb_region region);
 
-/* From now on the region refuses blocks and promotions (EBB_E_SEALED). Releases still work. */
+/* From now on it refuses blocks and promotions (EBB_E_SEALED), but no releases. EBB_E_STALE. */
 EBB_API int ebb_region_seal(ebb_region region);
 
 /* What the inline function below calls for everything rare. Same contract. */
@@ -123,7 +123,7 @@ EBB_API void *ebb_region_alloc_slow(ebb_region region, size_t bytes, size_t alig
  * region. One thread at a time. Constant time in the small lane; in the large lane constant but
  * for the length of one short bin.
  * NULL on failure: EBB_E_ALIGNMENT, EBB_E_SIZE, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
- * EBB_E_REGION_LIMIT, EBB_E_SEALED, EBB_E_STALE.
+ * EBB_E_REGION_LIMIT, EBB_E_SEALED, EBB_E_STALE; shared: EBB_E_NO_SPACE; device: EBB_E_DEVICE.
  */
 EBB_API EBB_NODISCARD inline void *ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
     struct ebb_lane *lane = region.lane;
@@ -143,7 +143,7 @@ EBB_API EBB_NODISCARD inline void *ebb_region_alloc(ebb_region region, size_t by
     return ebb_region_alloc_slow(region, bytes, align);
 }
 
-/* The same with all bytes zero. */
+/* The same with all bytes zero; not of a device. */
 EBB_API EBB_NODISCARD void *ebb_region_alloc_zeroed(ebb_region region, size_t bytes, size_t align);
 
 /* Room for `count` elements of `bytes` each; EBB_E_SIZE if the product overflows. */
@@ -151,8 +151,8 @@ EBB_API EBB_NODISCARD void *ebb_region_alloc_array(ebb_region region, size_t cou
                                                    size_t align);
 
 /*
- * Ends one block of this region early. Its place is reused by later blocks. Never touches its
- * bytes. Errors: EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_STALE. NULL: 0, nothing.
+ * Ends one block of this region early: its place is reused, its bytes are not touched. NULL: 0,
+ * nothing. EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_STALE, EBB_E_BUSY (exported).
  */
 EBB_API int ebb_region_release(ebb_region region, void *block);
 
@@ -180,8 +180,7 @@ EBB_API size_t ebb_region_block_bytes(ebb_region region, const void *block);
  */
 EBB_API ebb_region ebb_region_of(const void *address);
 
-/* True if `ancestor` is the parent of `region`, or its parent, and so on. False if either is
- * closed, or both are the same. */
+/* True if both are open and `ancestor` is the parent of `region`, or its parent, and so on. */
 EBB_API bool ebb_region_is_ancestor(ebb_region ancestor, ebb_region region);
 
 /* Parent of the region; a handle that is not open for a root. */
@@ -202,7 +201,8 @@ EBB_API EBB_NODISCARD ebb_mark ebb_region_mark(ebb_region region);
 /*
  * Ends every block that the region got since the mark, allocated here or promoted to it, and the
  * mark. Blocks that are older and were released or promoted elsewhere since, stay so. Children stay
- * open (own.h: objects). Linear in the blocks ended. EBB_E_MARK, EBB_E_STALE, EBB_E_BUSY (cleanup).
+ * open (own.h: objects). Linear in the blocks ended. EBB_E_MARK, EBB_E_STALE, EBB_E_BUSY (a cleanup
+ * runs; newer exports), EBB_E_CLEANUP (done all the same).
  */
 EBB_API int ebb_region_rewind(ebb_region region, ebb_mark mark);
 
@@ -211,7 +211,7 @@ EBB_API int ebb_region_rewind(ebb_region region, ebb_mark mark);
 /*
  * Ends all blocks, marks and children; the region stays open, and sealed if it was.
  * At most `keep_bytes` of its pages stay with the region (EBB_KEEP_ALL: all; 0: none), the rest
- * goes back to the pool, hot. Name, limit and parent stay. Errors: EBB_E_STALE.
+ * goes back to the pool, hot. Name, limit and parent stay. Errors as ebb_region_close().
  */
 EBB_API int ebb_region_reset(ebb_region region, size_t keep_bytes);
 
@@ -222,7 +222,7 @@ struct ebb_region_stats {
     struct ebb_meter requested; /* as the callers asked */
     struct ebb_meter used;      /* as rounded and placed */
     struct ebb_meter reserved;  /* pages that the region owns */
-    uint64_t waste;             /* reserved.current - used.current */
+    uint64_t waste;             /* in its pages, under no live block of it or promoted from it */
     uint64_t pinned;            /* part of waste: relinked pages around live survivors */
     uint64_t small_blocks;      /* count ever allocated in the small lane */
     uint64_t large_blocks;      /* count ever allocated in the large lane */

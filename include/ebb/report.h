@@ -75,17 +75,10 @@ EBB_API int ebb_report_site(ebb_site *site, enum ebb_report_format format, ebb_w
 EBB_API int ebb_report_plan(ebb_site *site, uint64_t tag, ebb_write_fn *write, void *context);
 
 /*
- * Called when an allocation is about to fail for want of memory or by a limit, with all numbers
- * as text (asked, lane, region, each limit on the way up, pool, cached, process). The handler
- * must not call into ebb. NULL: none. Returns the previous handler. Any thread.
- */
-typedef void ebb_exhausted_fn(void *context, const char *text);
-EBB_API ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *handler, void *context);
-
-/*
  * Walks every structure of the pool and of its open regions and checks the conservation laws.
  * Returns 0, or aborts with a message: a law that does not hold is a bug in ebb or a wild write.
- * Time is linear in blocks and runs. The regions must be quiescent.
+ * Time is linear in blocks and runs, and for each limit in the regions that it covers. The regions
+ * must be quiescent.
  */
 EBB_API int ebb_check_pool(ebb_pool *pool);
 

@@ -76,7 +76,7 @@ struct ebb_sample {
 
 /* The type of samples; kind 1 of all counters. */
 EBB_API extern struct ebb_type ebb_type_sample;
-#define EBB_KIND_SAMPLE 1u
+#define EBB_OBJECT_SAMPLE 1u
 
 /*
  * A number for a kind of the user's with this name (copied, 1 to 31 bytes), at least

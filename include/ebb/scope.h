@@ -55,7 +55,11 @@ EBB_API int ebb_scope_enter(ebb_step step);
  * A scope as long as the object, also if an exception ends it. Begins nothing if the step cannot
  * begin: ebb_last_error_text() tells why, malloc() is as before.
  *
- *     ebb::scope request(site);
+ *     ebb_site_options options{};
+ *     options.size = sizeof options;
+ *     options.scope = true;
+ *     ebb_site *site = ebb_site_create(&options);    once
+ *     ebb::scope request(site);                      for each request
  */
 namespace ebb {
 class scope {

@@ -56,7 +56,7 @@ struct ebb_packed {
 
 /* Its type, and the number that its counters have. */
 EBB_API extern struct ebb_type ebb_type_packed;
-#define EBB_KIND_PACKED 3u
+#define EBB_OBJECT_PACKED 3u
 
 /* Where padding is. */
 enum ebb_side {

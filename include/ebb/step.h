@@ -34,11 +34,12 @@ extern "C" {
 
 typedef struct ebb_site ebb_site;
 
-/* Most that one step should cost; 0: no bound. Passing one is reported, never an error. */
+/* Most that one step should cost; 0: no bound. Passing one is reported, never an error. All are
+ * about the step's own region: regions and steps below it count for themselves. */
 struct ebb_churn_budget {
     uint64_t bytes;          /* requested by all allocations of a step */
     uint64_t allocations;    /* count */
-    uint64_t promoted_bytes; /* that ebb_step_end_keeping() copied or relinked */
+    uint64_t promoted_bytes; /* of blocks and objects, copied or relinked to regions above */
     uint64_t reserved_bytes; /* most bytes of pages at once */
 };
 
@@ -97,7 +98,8 @@ typedef struct ebb_step {
  * N-th step after the next one: what a step allocated can be read until then. Closing its parent
  * closes it, too.
  * The step's region must not be closed by other means. One thread at a time for the parent.
- * On failure the region is not open: EBB_E_ARGUMENT, EBB_E_STALE, EBB_E_MEMORY, EBB_E_POOL_LIMIT.
+ * On failure the region is not open: EBB_E_ARGUMENT (no site), EBB_E_MEMORY, EBB_E_STALE (also: the
+ * parent closes as the oldest of the ring), and the errors of ebb_region_open().
  */
 EBB_API EBB_NODISCARD ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent,
                                                     uint64_t tag);
@@ -109,13 +111,15 @@ EBB_API EBB_NODISCARD ebb_step ebb_step_begin(ebb_site *site, uint64_t tag);
  * Ends a step. What was not promoted ends with it (at once, or with its place in the ring). The
  * site learns. Steps of one thread may end in any order. The plan for coming steps is made here:
  * some 0.5 us for each allocation of the step, in the few steps that are learnt from.
- * 0; EBB_E_STALE: it has ended before; EBB_E_CLEANUP as ebb_region_close().
+ * Errors: EBB_E_STALE (it has ended before), EBB_E_ARGUMENT (its parts are of two steps),
+ * EBB_E_THREAD (another thread's scope, ebb/scope.h), EBB_E_BUSY and EBB_E_CLEANUP as
+ * ebb_region_close().
  */
 EBB_API int ebb_step_end(ebb_step step);
 
 /*
  * Promotes the list to `target`, an ancestor of the step's region, and ends the step, as
- * ebb_close_keeping() does with a region. On failure the step stays open and nothing has changed.
+ * ebb_close_keeping() does with a region. Errors: as there, and as ebb_step_end().
  */
 EBB_API int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
                                  size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks);
@@ -126,17 +130,6 @@ EBB_API int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_su
  * repeat parts, such as loops of varying length. Same contract, same errors.
  */
 EBB_API EBB_NODISCARD void *ebb_step_alloc(ebb_step step, size_t bytes, size_t align, uint32_t key);
-
-/*
- * Releases a block of a region that another thread is using: at once for the caller, who must not
- * touch it again; its place is reused when the owner next looks (when the region needs room, is
- * read or closed). No lock. Any thread, while the region stays open. Until then its first word is
- * the library's (not in shared memory), so what is no live block of the region is a mistake, as
- * with free(); one that is found then is counted (ebb_site_stats.strays), and some others handed in
- * before it may stay.
- * EBB_E_FOREIGN: not memory of ebb. EBB_E_STALE: the region is closed.
- */
-EBB_API int ebb_region_release_remote(ebb_region region, void *block);
 
 /* Counters of one site, all threads together. Counts and bytes of steps that have ended. */
 struct ebb_site_stats {

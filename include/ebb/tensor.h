@@ -80,7 +80,7 @@ struct ebb_tensor {
 
 /* The type of tensors; kind 0 of all counters. */
 EBB_API extern struct ebb_type ebb_type_tensor;
-#define EBB_KIND_TENSOR 0u
+#define EBB_OBJECT_TENSOR 0u
 
 /* Bytes of one element, or 0 with EBB_E_DTYPE if the type is none. Any thread. */
 EBB_API size_t ebb_dtype_bytes(struct ebb_dtype dtype);

@@ -28,7 +28,7 @@ static inline void check_claim(bool holds, const char *claim, const char *file, 
 #define CHECK(claim) \
     check_claim(EBB_CHECK_LEVEL < 1 || (claim), #claim, __FILE__, __LINE__)
 
-/* In walkers: always checked, whatever the level. */
+/* At every level: in walkers, and where a broken plan would let live blocks overlap. */
 #define CHECK_ALWAYS(claim) check_claim((claim), #claim, __FILE__, __LINE__)
 
 #endif

@@ -3,8 +3,8 @@
  * os.h - the table of everything that ebb acquires from outside, and of internal acquisitions.
  *
  * All calls go through `os`, so that a test can count them, make the n-th fail, or refuse an
- * acquisition that has no system call of its own. Nothing else includes sys/mman.h. os.c has the
- * real calls on memory, os_file.c those on memory files.
+ * acquisition that has no system call of its own. os.c has the real calls on memory, os_file.c
+ * those on memory files; nothing else includes sys/mman.h.
  */
 #ifndef EBB_BASE_OS_H
 #define EBB_BASE_OS_H
@@ -18,9 +18,9 @@ enum os_acquisition {
     OS_RANGE,  /* the address range, once per process */
     OS_POOL,   /* a pool's own record */
     OS_SLOT,   /* a region's slot */
-    OS_SLAB,   /* a chunk of addresses from jemalloc */
+    OS_SLAB,   /* a chunk of addresses of the range */
     OS_RUN,    /* a run of pages for a region */
-    OS_PIECES, /* a batch of bookkeeping entries */
+    OS_PIECES, /* a batch of bookkeeping: pieces, or start maps */
     OS_EXPORT, /* the struct of an exported tensor, from the C library */
     OS_FILE,   /* a memory file, a descriptor or a mapping of it */
     OS_BACKING, /* pages of a memory file */

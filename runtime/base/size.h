@@ -2,9 +2,11 @@
 /*
  * size.h - all arithmetic on sizes, checked, in one place.
  *
- * Nothing else in ebb multiplies, adds or rounds a size that a caller chose. Every function says
- * by its result whether the true value fits; none wraps. Sizes above EBB_SIZE_MAX (half the
- * address space) are refused at the door, so that differences of pointers stay representable.
+ * Nothing else in ebb multiplies, adds or rounds a size that a caller chose. A function that may
+ * meet the end of the address space says by its result whether the true value fits, and does not
+ * wrap; those without such a result are for values that were checked before. Sizes above
+ * EBB_SIZE_MAX (half the address space) are refused at the door, so that differences of pointers
+ * stay representable.
  */
 #ifndef EBB_BASE_SIZE_H
 #define EBB_BASE_SIZE_H

@@ -55,7 +55,7 @@ struct ebb_type ebb_type_node = {.name = "node",
                                  .fields = fields,
                                  .field_count = 1,
                                  .check = check_node,
-                                 .kind = EBB_KIND_NODE};
+                                 .kind = EBB_OBJECT_NODE};
 
 /* ---- leaves ---- */
 

@@ -20,7 +20,7 @@ struct sums {
 static void add_region(struct sums *sums, const struct region *region) {
     for (uint32_t left = kinds_read(region); left; left &= left - 1) {
         uint32_t kind = (uint32_t)__builtin_ctz(left);
-        if (sums->kind != EBB_KIND_ALL && sums->kind != kind)
+        if (sums->kind != EBB_OBJECT_ALL && sums->kind != kind)
             continue;
         kinds_add(&sums->totals, region, kind);
         sums->live += kind_live(&region->kind_counts[kind]);
@@ -45,7 +45,7 @@ static void add_pool(void *context, struct ebb_pool *pool) {
     struct sums *sums = context;
     pthread_mutex_lock(&pool->lock);
     for (uint32_t kind = 0; kind < POOL_KINDS; kind++)
-        if (sums->kind == EBB_KIND_ALL || sums->kind == kind)
+        if (sums->kind == EBB_OBJECT_ALL || sums->kind == kind)
             add_totals(&sums->totals, &pool->closed_kinds[kind]);
     for (const struct region *at = pool->slots; at; at = at->list_next)
         add_region(sums, at);
@@ -70,10 +70,10 @@ static struct ebb_object_counts counts_of(const struct sums *sums) {
 }
 
 static int check(uint32_t kind, const void *counts) {
-    if (counts && (kind == EBB_KIND_ALL || kind < EBB_KINDS_MAX))
+    if (counts && (kind == EBB_OBJECT_ALL || kind < EBB_OBJECT_KINDS_MAX))
         return 0;
     return error_set(EBB_E_ARGUMENT, "counters of kind %u, %d exist, into %p", kind,
-                     EBB_KINDS_MAX, counts);
+                     EBB_OBJECT_KINDS_MAX, counts);
 }
 
 int ebb_region_read_objects(ebb_region handle, uint32_t kind, struct ebb_object_counts *counts) {

@@ -429,6 +429,8 @@ static int move_blocks(struct journey *journey, struct luggage *luggage) {
     }
     if (result)
         undo_restore(gathering->target, &undo);
+    else if (!gathering->anywhere)
+        promoted_count(gathering->host, &journey->cost);
     return result;
 }
 

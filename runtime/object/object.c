@@ -258,6 +258,6 @@ int ebb_object_end(void *address) {
     size_t bytes = small_entry_bytes(*entry);
     object->state = 0;
     object_delist(host, object);
-    kind_count(&host->kind_counts[EBB_KIND_TENSOR].ended); /* valid: it has had this one */
+    kind_count(&host->kind_counts[EBB_OBJECT_TENSOR].ended); /* valid: it has had this one */
     return small_end(host, window, addr, entry, bytes);
 }

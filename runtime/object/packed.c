@@ -92,7 +92,7 @@ struct ebb_type ebb_type_packed = {.name = "packed",
                                    .fields = fields,
                                    .field_count = sizeof fields / sizeof *fields,
                                    .check = check,
-                                   .kind = EBB_KIND_PACKED};
+                                   .kind = EBB_OBJECT_PACKED};
 
 int input_packed(struct input *input, const struct ebb_packed *packed) {
     int result = ebb_object_as((void *)packed, &ebb_type_packed) ? 0 : ebb_last_error();

@@ -67,7 +67,7 @@ struct ebb_type ebb_type_ragged = {.name = "ragged",
                                    .fields = fields,
                                    .field_count = sizeof fields / sizeof *fields,
                                    .check = check,
-                                   .kind = EBB_KIND_RAGGED};
+                                   .kind = EBB_OBJECT_RAGGED};
 
 int input_ragged(struct input *input, const struct ebb_ragged *ragged) {
     int result = ebb_object_as((void *)ragged, &ebb_type_ragged) ? 0 : ebb_last_error();

@@ -175,7 +175,7 @@ struct ebb_type ebb_type_sample = {.name = "sample",
                                    .fields = fields,
                                    .field_count = sizeof fields / sizeof *fields,
                                    .check = check_sample,
-                                   .kind = EBB_KIND_SAMPLE};
+                                   .kind = EBB_OBJECT_SAMPLE};
 
 struct ebb_sample *sample_make(struct region *region, const struct ebb_sample_info *info,
                                struct ebb_tensor *data, struct ebb_tensor *offsets,

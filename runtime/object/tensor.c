@@ -149,7 +149,7 @@ void tensor_fill_row_major(struct ebb_tensor *tensor, const int64_t *shape) {
 
 void tensor_begin(struct region *host, struct ebb_tensor *tensor, struct ebb_dtype dtype,
                   int ndim) {
-    object_begin(host, &tensor->object, &ebb_type_tensor, EBB_KIND_TENSOR);
+    object_begin(host, &tensor->object, &ebb_type_tensor, EBB_OBJECT_TENSOR);
     tensor->dtype = dtype;
     tensor->ndim = ndim;
     place_arrays(tensor);
@@ -232,7 +232,7 @@ static inline struct ebb_tensor *new_small(struct region *host, struct ebb_dtype
     tensor->object = (struct ebb_object){
         .type = &ebb_type_tensor, .state = host->alone, .serial = host->mark_serial};
     object_enlist(host, &tensor->object);
-    kind_count(&host->kind_counts[EBB_KIND_TENSOR].created);
+    kind_count(&host->kind_counts[EBB_OBJECT_TENSOR].created);
     begin_storage(tensor, (struct ebb_storage *)storage, (void *)data, bytes);
     return tensor;
 }
@@ -240,7 +240,7 @@ static inline struct ebb_tensor *new_small(struct region *host, struct ebb_dtype
 struct ebb_tensor *ebb_tensor_new(ebb_region region, struct ebb_dtype dtype, int ndim,
                                   const int64_t *shape) {
     struct region *host = region_peek(region);
-    if (!host || !(host->kinds >> EBB_KIND_TENSOR & 1))
+    if (!host || !(host->kinds >> EBB_OBJECT_TENSOR & 1))
         return new_in(region, dtype, ndim, shape);
     struct ebb_tensor *tensor = new_small(host, dtype, ndim, shape);
     return tensor ? tensor : new_any(host, dtype, ndim, shape);

@@ -16,11 +16,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-static_assert(EBB_KINDS_MAX == POOL_KINDS, "each kind has its counters");
+static_assert(EBB_OBJECT_KINDS_MAX == POOL_KINDS, "each kind has its counters");
 static_assert(sizeof(struct ebb_object) == 64, "the head of an object is a cache line");
 
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
-static const struct ebb_type *types[EBB_KINDS_MAX] = {
+static const struct ebb_type *types[EBB_OBJECT_KINDS_MAX] = {
     &ebb_type_tensor, &ebb_type_sample, &ebb_type_node, &ebb_type_packed, &ebb_type_ragged};
 static atomic_uint count = 5; /* ebb's own */
 
@@ -98,7 +98,7 @@ int ebb_type_register(struct ebb_type *type) {
         return result;
     pthread_mutex_lock(&registering);
     unsigned known = atomic_load_explicit(&count, memory_order_relaxed);
-    if (!type_is_registered(type) && known == EBB_KINDS_MAX) {
+    if (!type_is_registered(type) && known == EBB_OBJECT_KINDS_MAX) {
         result = error_set(EBB_E_TYPE, "type '%s': %u kinds exist", type->name, known);
     } else if (!type_is_registered(type)) {
         type->kind = known;

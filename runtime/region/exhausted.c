@@ -9,7 +9,7 @@
 #include "pool/chunk.h"
 #include "region/small.h"
 
-#include <ebb/report.h>
+#include <ebb/exhausted.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -87,10 +87,11 @@ static void add_pages(void *context, struct ebb_pool *pool) {
 
 static void add_pool(struct page *page, struct ebb_pool *pool) {
     struct pages_sum process = {0, 0};
+    pthread_mutex_lock(&pool->lock); /* other threads may be growing; not while all are summed up */
     add(page, "  pool '%s': reserved %llu (limit %zu), owned %zu, cached %zu, used limit %zu\n",
         pool->name, (unsigned long long)pool->reserved.current, pool->limit_reserved,
-        pool->pages.run_bytes - pool->held_bytes, pool->pages.hot_bytes,
-        atomic_load_explicit(&pool->limit_used, memory_order_relaxed));
+        pool->pages.run_bytes - pool->held_bytes, pool->pages.hot_bytes, pool->limit_used);
+    pthread_mutex_unlock(&pool->lock);
     pool_each(add_pages, &process);
     add(page, "  process: owned %llu, reserved %llu, addresses %zu of %zu\n",
         (unsigned long long)process.owned, (unsigned long long)process.reserved,

@@ -11,7 +11,7 @@
  *
  * A pointer that turns out to be no block is counted.
  */
-#include <ebb/step.h>
+#include <ebb/remote.h>
 
 #include "base/error.h"
 #include "region/small.h"

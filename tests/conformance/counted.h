@@ -17,7 +17,7 @@
 struct counted {
     ebb_pool *pool;
     ebb_region outside;
-    struct ebb_object_counts before[EBB_KINDS_MAX + 1]; /* the last: of all kinds */
+    struct ebb_object_counts before[EBB_OBJECT_KINDS_MAX + 1]; /* the last: of all kinds */
 };
 
 static struct ebb_object_counts counts_now(uint32_t kind) {
@@ -30,9 +30,9 @@ static inline int counted_open(void **state) {
     static struct counted counted;
     counted.pool = ebb_pool_create(NULL);
     counted.outside = OPEN(.name = "outside", .pool = counted.pool);
-    for (uint32_t kind = 0; kind < EBB_KINDS_MAX; kind++)
+    for (uint32_t kind = 0; kind < EBB_OBJECT_KINDS_MAX; kind++)
         counted.before[kind] = counts_now(kind);
-    counted.before[EBB_KINDS_MAX] = counts_now(EBB_KIND_ALL);
+    counted.before[EBB_OBJECT_KINDS_MAX] = counts_now(EBB_OBJECT_ALL);
     *state = &counted;
     return ebb_region_is_open(counted.outside) ? 0 : -1;
 }
@@ -42,7 +42,7 @@ static inline int counted_close(void **state) {
     struct counted *counted = *state;
     ebb_check_pool(counted->pool);
     assert_int_equal(ebb_region_close(counted->outside), 0);
-    assert_int_equal(counts_now(EBB_KIND_ALL).live, counted->before[EBB_KINDS_MAX].live);
+    assert_int_equal(counts_now(EBB_OBJECT_ALL).live, counted->before[EBB_OBJECT_KINDS_MAX].live);
     pool_end(counted->pool);
     return 0;
 }
@@ -56,7 +56,7 @@ struct v {
 static inline struct v v_since(const struct counted *counted, uint32_t kind) {
     struct ebb_object_counts now = counts_now(kind);
     const struct ebb_object_counts *then =
-        &counted->before[kind == EBB_KIND_ALL ? EBB_KINDS_MAX : kind];
+        &counted->before[kind == EBB_OBJECT_ALL ? EBB_OBJECT_KINDS_MAX : kind];
     return (struct v){now.created_outside - then->created_outside,
                       now.ended_outside - then->ended_outside,
                       now.created_inside - then->created_inside,

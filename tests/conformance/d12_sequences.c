@@ -375,10 +375,10 @@ static void c54_a_packed_sequence_counts_as_one_object(void **state) {
         void *objects[8];
         assert_int_equal(ebb_region_list_objects(region, objects, 8), 1);
         assert_ptr_equal(objects[0], packed);
-        assert_int_equal(ebb_region_read_objects(region, EBB_KIND_TENSOR, &counts), 0);
+        assert_int_equal(ebb_region_read_objects(region, EBB_OBJECT_TENSOR, &counts), 0);
         assert_int_equal(counts.live, sorted ? 2 : 4);
         assert_int_equal(counts.joined, sorted ? 2 : 4);
-        assert_int_equal(ebb_region_read_objects(region, EBB_KIND_PACKED, &counts), 0);
+        assert_int_equal(ebb_region_read_objects(region, EBB_OBJECT_PACKED, &counts), 0);
         assert_int_equal(counts.created_inside, 1);
         assert_int_equal(ebb_region_close(region), 0);
         assert_int_equal(ebb_region_close(inputs), 0);
@@ -395,9 +395,9 @@ static void c55_sorted_packing_has_no_indices_and_ends_without_them(void **state
     assert_null(packed->sorted_indices);
     assert_null(packed->unsorted_indices);
     assert_int_equal(ebb_object_end(packed), 0);
-    assert_int_equal(ebb_region_read_objects(region, EBB_KIND_PACKED, &counts), 0);
+    assert_int_equal(ebb_region_read_objects(region, EBB_OBJECT_PACKED, &counts), 0);
     assert_int_equal(counts.ended_inside, 1);
-    assert_int_equal(ebb_region_read_objects(region, EBB_KIND_ALL, &counts), 0);
+    assert_int_equal(ebb_region_read_objects(region, EBB_OBJECT_ALL, &counts), 0);
     assert_int_equal(counts.live, 1); /* the padded input */
 }
 
@@ -412,7 +412,7 @@ static void c58_a_member_that_has_ended_is_missed(void **state) {
     assert_int_equal(ebb_object_end(packed->sorted_indices), 0);
     assert_no_block(ebb_packed_pad(stage->root, packed, NULL), EBB_E_RELEASED);
     assert_int_equal(ebb_object_end(packed), 0);
-    assert_int_equal(ebb_region_read_objects(stage->root, EBB_KIND_TENSOR, &counts), 0);
+    assert_int_equal(ebb_region_read_objects(stage->root, EBB_OBJECT_TENSOR, &counts), 0);
     assert_int_equal(counts.ended_outside, 4);
     assert_int_equal(counts.live, 1);
 }

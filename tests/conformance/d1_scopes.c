@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#define T EBB_KIND_TENSOR
+#define T EBB_OBJECT_TENSOR
 
 static bool sees(ebb_region scope, const void *object) {
     void *objects[16];

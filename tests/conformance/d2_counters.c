@@ -2,7 +2,7 @@
 /* d2_counters.c - counters of tensors, in scopes and outside (D2, D3 of the conformance cases). */
 #include "conformance/counted.h"
 
-#define T EBB_KIND_TENSOR
+#define T EBB_OBJECT_TENSOR
 
 static void c24_c28_c41_created_then_closed(void **state) {
     struct counted *counted = *state;
@@ -139,7 +139,7 @@ static void c40_a_parameter_outside_of_scopes(void **state) {
 static void c42_counters_as_one_line(void **state) {
     (void)state;
     char text[512], expected[512];
-    struct ebb_object_counts now = counts_now(EBB_KIND_ALL);
+    struct ebb_object_counts now = counts_now(EBB_OBJECT_ALL);
     snprintf(expected, sizeof expected,
              "ThreadTotalLive: %llu; CreatedOutsideScopeCount: %llu; "
              "DisposedOutsideScopeCount: %llu; CreatedInScopeCount: %llu; "
@@ -148,7 +148,7 @@ static void c42_counters_as_one_line(void **state) {
              (unsigned long long)now.ended_outside, (unsigned long long)now.created_inside,
              (unsigned long long)now.ended_inside, (unsigned long long)now.attached,
              (unsigned long long)now.detached);
-    assert_int_equal(ebb_report_objects(EBB_KIND_ALL, text, sizeof text), strlen(expected));
+    assert_int_equal(ebb_report_objects(EBB_OBJECT_ALL, text, sizeof text), strlen(expected));
     assert_string_equal(text, expected);
 }
 

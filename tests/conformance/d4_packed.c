@@ -7,7 +7,7 @@
  */
 #include "conformance/counted.h"
 
-#define T EBB_KIND_TENSOR
+#define T EBB_OBJECT_TENSOR
 
 static uint32_t packed_kind(void) {
     return ebb_type_packed.kind;
@@ -39,7 +39,7 @@ static void assert_both(const struct counted *counted, struct v tensors, struct 
         s[i] = t[i] + p[i];
     assert_v(counted, T, tensors);
     assert_v(counted, packed_kind(), packed);
-    assert_v(counted, EBB_KIND_ALL, sum);
+    assert_v(counted, EBB_OBJECT_ALL, sum);
 }
 
 static uint64_t joined_since(const struct counted *counted) {
@@ -136,7 +136,7 @@ static void c55_absent_members_are_no_obstacle(void **state) {
     ebb_region_close(scope);
     assert_whole(packed);
     assert_int_equal(ebb_object_end(packed), 0);
-    assert_v(counted, EBB_KIND_ALL, V(0, 3, 5, 2, 0, 1, 0));
+    assert_v(counted, EBB_OBJECT_ALL, V(0, 3, 5, 2, 0, 1, 0));
 }
 
 static void c56_through_three_scopes(void **state) {

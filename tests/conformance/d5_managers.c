@@ -2,7 +2,7 @@
 /* d5_managers.c - lending, sealing, long-lived owners (D5 of the conformance cases, from DJL). */
 #include "conformance/counted.h"
 
-#define T EBB_KIND_TENSOR
+#define T EBB_OBJECT_TENSOR
 
 static void c60_a_lent_object_comes_back(void **state) {
     struct counted *counted = *state;

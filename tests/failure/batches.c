@@ -38,7 +38,7 @@ void batches_prepare(struct scene *scene) {
 /* What can be seen of the region for the batch, but for its pages. */
 struct view {
     struct ebb_region_stats stats;
-    struct ebb_object_counts counts[EBB_KINDS_MAX];
+    struct ebb_object_counts counts[EBB_OBJECT_KINDS_MAX];
     void *listed[LISTED];
     size_t count;
 };
@@ -49,7 +49,7 @@ static void look(ebb_region region, struct view *view) {
     DEMAND(ebb_region_read_stats(region, &view->stats) == 0);
     view->stats.reserved = (struct ebb_meter){0, 0, 0};
     view->stats.waste = view->stats.runs = 0;
-    for (uint32_t kind = 0; kind < EBB_KINDS_MAX; kind++)
+    for (uint32_t kind = 0; kind < EBB_OBJECT_KINDS_MAX; kind++)
         DEMAND(ebb_region_read_objects(region, kind, &view->counts[kind]) == 0);
     view->count = ebb_region_list_objects(region, view->listed, LISTED);
 }

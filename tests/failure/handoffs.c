@@ -114,7 +114,7 @@ static bool is_same(ebb_region region, const struct ebb_region_stats *before) {
 
 static uint64_t live_in(ebb_region region) {
     struct ebb_object_counts counts;
-    DEMAND(ebb_region_read_objects(region, EBB_KIND_ALL, &counts) == 0);
+    DEMAND(ebb_region_read_objects(region, EBB_OBJECT_ALL, &counts) == 0);
     return counts.live;
 }
 

@@ -292,7 +292,7 @@ static int end_made(struct scene *scene, struct ebb_tensor *made) {
     struct ebb_object_counts counts;
     int code = code_of(made);
     DEMAND(!made || ebb_object_end(made) == 0);
-    DEMAND(ebb_region_read_objects(scene->opened, EBB_KIND_TENSOR, &counts) == 0);
+    DEMAND(ebb_region_read_objects(scene->opened, EBB_OBJECT_TENSOR, &counts) == 0);
     DEMAND(counts.live == 0 && counts.created_inside == (made != NULL));
     DEMAND(((struct ebb_tensor *)scene->made)->storage->tensors == 1);
     return code;

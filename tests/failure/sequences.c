@@ -29,7 +29,7 @@ void sequences_prepare(struct scene *scene) {
 /* What can be seen of the region for results, but for its pages. */
 struct view {
     struct ebb_region_stats stats;
-    struct ebb_object_counts counts[EBB_KINDS_MAX];
+    struct ebb_object_counts counts[EBB_OBJECT_KINDS_MAX];
     size_t listed;
 };
 
@@ -40,7 +40,7 @@ static struct view look(ebb_region region) {
     DEMAND(ebb_region_read_stats(region, &view.stats) == 0);
     view.stats.reserved = (struct ebb_meter){0, 0, 0};
     view.stats.waste = view.stats.runs = 0;
-    for (uint32_t kind = 0; kind < EBB_KINDS_MAX; kind++)
+    for (uint32_t kind = 0; kind < EBB_OBJECT_KINDS_MAX; kind++)
         DEMAND(ebb_region_read_objects(region, kind, &view.counts[kind]) == 0);
     view.listed = ebb_region_list_objects(region, NULL, 0);
     return view;

@@ -355,7 +355,7 @@ static void begin(struct writer *writer, ebb_pool *pool, uint64_t seed) {
 
 static struct ebb_object_counts process_counts(void) {
     struct ebb_object_counts counts;
-    assert_int_equal(ebb_process_read_objects(EBB_KIND_ALL, &counts), 0);
+    assert_int_equal(ebb_process_read_objects(EBB_OBJECT_ALL, &counts), 0);
     return counts;
 }
 

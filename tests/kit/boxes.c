@@ -45,7 +45,7 @@ struct ebb_tensor *floats_of(ebb_region region, const struct ebb_tensor *base, i
 
 uint64_t live_in(ebb_region region) {
     struct ebb_object_counts counts;
-    assert_int_equal(ebb_region_read_objects(region, EBB_KIND_ALL, &counts), 0);
+    assert_int_equal(ebb_region_read_objects(region, EBB_OBJECT_ALL, &counts), 0);
     return counts.live;
 }
 

@@ -6,9 +6,9 @@ struct sight sight_of(ebb_region region) {
     struct sight sight;
     memset(&sight, 0, sizeof sight);
     sight.stats = stats_of(region);
-    for (uint32_t kind = 0; kind < EBB_KINDS_MAX; kind++)
+    for (uint32_t kind = 0; kind < EBB_OBJECT_KINDS_MAX; kind++)
         assert_int_equal(ebb_region_read_objects(region, kind, &sight.objects[kind]), 0);
-    assert_int_equal(ebb_region_read_objects(region, EBB_KIND_ALL, &sight.all), 0);
+    assert_int_equal(ebb_region_read_objects(region, EBB_OBJECT_ALL, &sight.all), 0);
     sight.listed = ebb_region_list_objects(region, sight.newest, 8);
     return sight;
 }

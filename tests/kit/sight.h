@@ -10,7 +10,7 @@
 
 struct sight {
     struct ebb_region_stats stats;
-    struct ebb_object_counts objects[EBB_KINDS_MAX], all;
+    struct ebb_object_counts objects[EBB_OBJECT_KINDS_MAX], all;
     size_t listed;
     void *newest[8];
 };

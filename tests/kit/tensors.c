@@ -50,8 +50,8 @@ struct counted counted_of(ebb_region region) {
     struct counted counted;
     memset(&counted, 0, sizeof counted);
     counted.stats = stats_of(region);
-    assert_int_equal(ebb_region_read_objects(region, EBB_KIND_ALL, &counted.objects), 0);
-    assert_int_equal(ebb_process_read_objects(EBB_KIND_ALL, &counted.process), 0);
+    assert_int_equal(ebb_region_read_objects(region, EBB_OBJECT_ALL, &counted.objects), 0);
+    assert_int_equal(ebb_process_read_objects(EBB_OBJECT_ALL, &counted.process), 0);
     return counted;
 }
 

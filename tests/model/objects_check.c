@@ -145,7 +145,7 @@ static void check_list(struct scene *scene, int region) {
 
 static void check_counts(struct scene *scene, int region, uint32_t kind, uint64_t live) {
     struct ebb_object_counts counts, expected = scene->regions[region].counts[kind];
-    uint32_t number = kind ? node_types[kind - 1].kind : EBB_KIND_TENSOR;
+    uint32_t number = kind ? node_types[kind - 1].kind : EBB_OBJECT_TENSOR;
     SCENE_DEMAND(scene, ebb_region_read_objects(scene->regions[region].handle, number,
                                                 &counts) == 0);
     expected.live = live;
@@ -160,7 +160,7 @@ static void check_counts(struct scene *scene, int region, uint32_t kind, uint64_
 
 static void check_process(struct scene *scene, uint32_t kind, uint64_t live) {
     struct ebb_object_counts counts, expected = scene->process[kind];
-    uint32_t number = kind ? node_types[kind - 1].kind : EBB_KIND_TENSOR;
+    uint32_t number = kind ? node_types[kind - 1].kind : EBB_OBJECT_TENSOR;
     SCENE_DEMAND(scene, ebb_process_read_objects(number, &counts) == 0);
     expected.live = live;
     uint64_t *is = (uint64_t *)&counts;

@@ -184,6 +184,26 @@ def functions_are_short(tree):
         yield f"runtime: p90 is {p90} lines"
 
 
+# Public headers, by the lowest layer that may include them: that which keeps what they promise.
+PUBLIC = {
+    "base": ["base"],
+    "pool": ["pool", "device"],
+    "region": ["region", "promote", "cleanup", "remote", "exhausted"],
+    "object": ["alias", "batch", "collate", "copy", "exchange", "object", "own", "ragged",
+               "sample", "sequence", "tensor", "value", "view"],
+    "handoff": ["handoff"],
+    "step": ["step", "current", "scope"],
+    "report": ["report"],
+    "malloc": ["ebb"],
+}
+
+
+def layer_of_public(name):
+    """The layer of <ebb/NAME.h>, or None."""
+    stem = name.removeprefix("ebb/").removesuffix(".h")
+    return next((layer for layer, headers in PUBLIC.items() if stem in headers), None)
+
+
 def layer_of(file, name):
     """The layer that a quoted include leads to, or None."""
     if name.startswith(".") or "/" not in name:  # beside the file
@@ -193,14 +213,14 @@ def layer_of(file, name):
 
 @rule
 def includes_go_downwards(tree):
-    """No layer of the runtime includes one above it: base < plan < pool < region < object <
-    handoff < step < report < malloc."""
+    """No layer of the runtime includes one above it, or a public header that one above it keeps:
+    base < plan < pool < region < object < handoff < step < report < malloc."""
     for file in tree.c("runtime"):
         layer = file.parts[1]
         for number, name, quoted in file.includes():
-            if not quoted:
+            if not quoted and not name.startswith("ebb/"):
                 continue
-            target = layer_of(file, name)
+            target = layer_of(file, name) if quoted else layer_of_public(name)
             if layer not in LAYERS or target is None:
                 yield f"{file.path}:{number}: {name}: of no layer"
             elif LAYERS.index(target) > LAYERS.index(layer):

@@ -103,6 +103,8 @@ BAD = {
         ("runtime/pool/a.c", SPDX + '#include "region/region.h"\n'),
         ("runtime/base/a.h", SPDX + '#include "../pool/pool.h"\n'),
         ("runtime/report/a.c", SPDX + '#include "kit/test.h"\n'),
+        ("runtime/region/a.c", SPDX + "#include <ebb/step.h>\n"),
+        ("runtime/region/b.c", SPDX + "#include <ebb/strange.h>\n"),
         ("runtime/extra/a.c", SPDX + '#include "base/os.h"\n'),
     ],
     "macros_with_arguments_are_at_most_15": [

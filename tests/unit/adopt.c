@@ -14,10 +14,10 @@ static void a_list_names_what_is_attached_once(void **state) {
         void *objects[4] = {own, tensor, floats_in(inner, 5), tensor};
         struct ebb_object_counts before, after;
         assert_int_equal(ebb_object_attach(tensor, inner), 0);
-        assert_int_equal(ebb_process_read_objects(EBB_KIND_ALL, &before), 0);
+        assert_int_equal(ebb_process_read_objects(EBB_OBJECT_ALL, &before), 0);
         assert_refused(ebb_objects_promote(inner, targets[i], objects, 4, NULL, NULL),
                        EBB_E_DUPLICATE);
-        assert_int_equal(ebb_process_read_objects(EBB_KIND_ALL, &after), 0);
+        assert_int_equal(ebb_process_read_objects(EBB_OBJECT_ALL, &after), 0);
         assert_memory_equal(&before, &after, sizeof after);
         assert_true(ebb_region_owns(inner, tensor) && ebb_region_owns(inner, own));
         ebb_check_pool(stage->pool);
@@ -97,8 +97,8 @@ static void what_is_given_is_counted_where_it_was_owned(void **state) {
     struct ebb_tensor *tensor = floats_in(stage->root, 3);
     assert_int_equal(ebb_object_attach(tensor, inner), 0);
     assert_non_null(ebb_object_move(tensor, other));
-    assert_int_equal(ebb_region_read_objects(inner, EBB_KIND_ALL, &given), 0);
-    assert_int_equal(ebb_region_read_objects(stage->root, EBB_KIND_ALL, &host), 0);
+    assert_int_equal(ebb_region_read_objects(inner, EBB_OBJECT_ALL, &given), 0);
+    assert_int_equal(ebb_region_read_objects(stage->root, EBB_OBJECT_ALL, &host), 0);
     assert_int_equal(given.copied, 1);
     assert_int_equal(given.detached, 1);
     assert_int_equal(host.copied, 0);

@@ -12,7 +12,7 @@ enum { THREADS = 3, ROUNDS = 400, EACH = 5 };
 
 static struct ebb_object_counts counts_now(void) {
     struct ebb_object_counts counts;
-    assert_int_equal(ebb_process_read_objects(EBB_KIND_ALL, &counts), 0);
+    assert_int_equal(ebb_process_read_objects(EBB_OBJECT_ALL, &counts), 0);
     return counts;
 }
 

@@ -85,7 +85,7 @@ static void assert_layer(struct layer *layer, int64_t count) {
 
 static uint64_t live_in(ebb_region region) {
     struct ebb_object_counts counts;
-    assert_int_equal(ebb_region_read_objects(region, EBB_KIND_ALL, &counts), 0);
+    assert_int_equal(ebb_region_read_objects(region, EBB_OBJECT_ALL, &counts), 0);
     return counts.live;
 }
 
@@ -280,8 +280,8 @@ struct sight {
 
 static struct sight look(ebb_region a, ebb_region b) {
     struct sight sight = {.regions = {stats_of(a), stats_of(b)}};
-    assert_int_equal(ebb_region_read_objects(a, EBB_KIND_ALL, &sight.counts[0]), 0);
-    assert_int_equal(ebb_region_read_objects(b, EBB_KIND_ALL, &sight.counts[1]), 0);
+    assert_int_equal(ebb_region_read_objects(a, EBB_OBJECT_ALL, &sight.counts[0]), 0);
+    assert_int_equal(ebb_region_read_objects(b, EBB_OBJECT_ALL, &sight.counts[1]), 0);
     return sight;
 }
 

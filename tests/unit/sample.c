@@ -48,7 +48,7 @@ static void a_sample_takes_its_tensor_as_it_is(void **state) {
     assert_refused(ebb_object_end(data), EBB_E_INTERIOR);
     assert_int_equal(ebb_object_end(sample), 0);
     assert_int_equal(stats_of(stage->root).blocks.current, blocks - 1);
-    assert_int_equal(live(stage->root, EBB_KIND_ALL), 0);
+    assert_int_equal(live(stage->root, EBB_OBJECT_ALL), 0);
 }
 
 static void every_kind_says_its_name(void **state) {
@@ -82,7 +82,7 @@ static void one_box_becomes_a_row_of_boxes(void **state) {
         assert_int_equal(sample->data->shape[1], numbers[format]);
         assert_true(pattern_holds(sample->data->data, ebb_tensor_bytes(sample->data), 5));
         assert_refused(ebb_object_end(tensor), EBB_E_RELEASED);
-        assert_int_equal(live(stage->root, EBB_KIND_TENSOR), 1);
+        assert_int_equal(live(stage->root, EBB_OBJECT_TENSOR), 1);
         assert_int_equal(ebb_object_end(sample), 0);
         assert_int_equal(stats_of(stage->root).blocks.current, 0);
     }

@@ -398,7 +398,7 @@ enum { LIMITED = 5 };
 /* Everything that can be seen of a region, but for its pages. */
 struct view {
     struct ebb_region_stats stats;
-    struct ebb_object_counts counts[EBB_KINDS_MAX];
+    struct ebb_object_counts counts[EBB_OBJECT_KINDS_MAX];
     size_t listed;
 };
 
@@ -408,7 +408,7 @@ static struct view look(ebb_region region) {
     view.stats = stats_of(region);
     view.stats.reserved = (struct ebb_meter){0, 0, 0};
     view.stats.waste = view.stats.runs = 0;
-    for (uint32_t kind = 0; kind < EBB_KINDS_MAX; kind++)
+    for (uint32_t kind = 0; kind < EBB_OBJECT_KINDS_MAX; kind++)
         assert_int_equal(ebb_region_read_objects(region, kind, &view.counts[kind]), 0);
     view.listed = ebb_region_list_objects(region, NULL, 0);
     return view;

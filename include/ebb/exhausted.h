@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb/exhausted.h - the report of an allocation that fails, while it fails.
+ *
+ * What was asked, and what stands in the way, is known at that moment only, and nothing may be
+ * allocated to say it: so a handler gets the text, ready made, before the call returns.
+ */
+#ifndef EBB_EXHAUSTED_H
+#define EBB_EXHAUSTED_H
+
+#include <ebb/region.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Called when an allocation is about to fail for want of memory or by a limit, with all numbers
+ * as text (asked, lane, region, each limit on the way up, pool, cached, process). The handler
+ * must not call into ebb. NULL: none. Returns the previous handler. Any thread.
+ */
+typedef void ebb_exhausted_fn(void *context, const char *text);
+EBB_API ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *handler, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ebb/remote.h - the one thing that other threads may do with a region: release its blocks.
+ *
+ * A region belongs to one thread at a time. A block of it that another thread was given, and is
+ * done with, goes to a list of the region without a lock; the owner takes it from there when it
+ * next looks.
+ */
+#ifndef EBB_REMOTE_H
+#define EBB_REMOTE_H
+
+#include <ebb/region.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Releases a block of a region that another thread is using: at once for the caller, who must not
+ * touch it again; its place is reused when the owner next looks (when the region needs room, is
+ * read or closed). No lock. Any thread, while the region stays open. Until then its first word is
+ * the library's (not in shared memory), so what is no live block of the region is a mistake, as
+ * with free(); one that is found then is counted (ebb_site_stats.strays), and some others handed in
+ * before it may stay.
+ * NULL: 0, nothing. EBB_E_FOREIGN: not memory of ebb. EBB_E_STALE: the region is closed.
+ * EBB_E_DEVICE, EBB_E_MEASURING: its blocks have no first word on the host.
+ */
+EBB_API int ebb_region_release_remote(ebb_region region, void *block);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
