@@ -199,11 +199,17 @@ struct ebb_piece *pages_take_hot(struct pages *pages, const struct pages_wish *w
     return carve(pages, piece, piece->addr, size_smaller(piece->bytes, wish->want));
 }
 
-/* Where in a cold piece a new run has room to grow before it meets a neighbour. */
+/* Where in a cold piece a new run has room to grow before it meets a neighbour. One that will not
+ * grow lies at the end: out of the way of those that may, and beside others like it, so that they
+ * share pages of the tables. */
 static uintptr_t cold_place(const struct pages *pages, const struct pages_wish *wish,
                             const struct ebb_piece *piece, size_t bytes) {
     size_t spare = piece->bytes - bytes;
-    if (!piece->before || wish->whole || spare < HEADROOM_LEAST || pages->kind->dense)
+    if (!piece->before || wish->whole || pages->kind->dense)
+        return piece->addr;
+    if (wish->exact)
+        return piece->addr + spare;
+    if (spare < HEADROOM_LEAST)
         return piece->addr;
     return piece->addr + size_align_down(spare / 2, CHUNK_ALIGN);
 }
@@ -234,11 +240,12 @@ static struct ebb_piece *cold_near(const struct pages_wish *wish) {
     return NULL;
 }
 
-static struct ebb_piece *cold_anywhere(struct pages *pages, size_t least) {
-    struct ebb_piece *piece = fit_largest(&pages->cold);
-    if (!piece || piece->bytes < least)
-        piece = fit_find(&pages->cold, least);
-    return piece ? piece : pages_add_slab(pages, least);
+static struct ebb_piece *cold_anywhere(struct pages *pages, const struct pages_wish *wish) {
+    bool smallest = wish->exact && !pages->kind->dense;
+    struct ebb_piece *piece = smallest ? NULL : fit_largest(&pages->cold);
+    if (!piece || piece->bytes < wish->least)
+        piece = fit_find(&pages->cold, wish->least);
+    return piece ? piece : pages_add_slab(pages, wish->least);
 }
 
 static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish *wish) {
@@ -248,7 +255,7 @@ static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish 
         return NULL;
     }
     struct ebb_piece *near = cold_near(wish);
-    struct ebb_piece *piece = near ? near : cold_anywhere(pages, wish->least);
+    struct ebb_piece *piece = near ? near : cold_anywhere(pages, wish);
     if (!piece)
         return NULL;
     size_t bytes = size_smaller(size_smaller(wish->want_cold, wish->most_cold), piece->bytes);

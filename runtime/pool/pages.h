@@ -44,6 +44,7 @@ struct pages_wish {
     size_t want_cold; /* take up to this where pages are cold */
     size_t most_cold; /* pages that may be made resident: what the pool's limit leaves */
     bool whole;       /* the run need not grow, but there is no other way than one piece */
+    bool exact;       /* it will hardly need more than this */
     bool keeper;      /* keeps out of the hot pages that steps take turns on, if it can */
     const struct ebb_piece *near; /* a run: cold pages behind it are preferred to others */
 };

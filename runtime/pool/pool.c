@@ -2,8 +2,9 @@
 /*
  * pool.c - making, limiting, filling and ending pools.
  *
- * Invariant: reserved.current = owned + cached at every unlock. Limits are enforced where pages
- * become resident; before a limit refuses, cached pages elsewhere in the pool are given back.
+ * Invariant: reserved.current = bytes of runs + bytes hot at every unlock. Limits are enforced
+ * where pages become resident; before a limit refuses, cached pages elsewhere in the pool are given
+ * back.
  */
 #include "pool/pool.h"
 #include "base/check.h"
@@ -60,7 +61,7 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     pthread_mutex_init(&pool->lock, NULL);
     snprintf(pool->name, sizeof pool->name, "%s", options->name ? options->name : "pool");
     pool->limit_reserved = options->limit_reserved_bytes;
-    atomic_init(&pool->limit_used, options->limit_used_bytes);
+    pool->limit_used = options->limit_used_bytes;
     unsigned usual_margin = kind->whole ? 100 : 25; /* slabs are dear, and never full */
     pool->keep_margin_percent =
         options->keep_margin_percent ? options->keep_margin_percent : usual_margin;

@@ -2,11 +2,11 @@
 /*
  * pool.h - a pool: a page heap with limits, counters, and a memory of recent steps.
  *
- * The lock protects everything but `limits`, which are read with relaxed loads where a rough
- * answer is enough. Regions reach their pool only through the functions below, once per growth
- * and once at open and close; the fast paths never come here.
+ * The lock protects everything but what never changes, and the atomics: what is charged to the
+ * limit on used bytes, and the spare slot. Regions come here when they grow and when they close, if
+ * they had pages; the fast paths never do.
  *
- * Laws, checked by pool_check():
+ * Laws, checked by pool_check_locked(), the second by whoever sums up the regions:
  *     pages.run_bytes + pages.hot_bytes = reserved.current
  *     sum over open regions of their runs + held_bytes = pages.run_bytes
  */
@@ -53,8 +53,8 @@ struct ebb_pool {
     size_t given_back;
     size_t held_bytes; /* runs that outlived their regions, for exports (region/hold.h) */
     size_t limit_reserved;
-    atomic_size_t limit_used;   /* 0: none */
-    atomic_size_t charged;      /* used bytes of all regions, kept only while limit_used is set */
+    size_t limit_used;          /* 0: none; as the pool was made, for it shuts the inline path */
+    atomic_size_t charged;      /* used bytes of all regions, kept only where there is that limit */
     unsigned keep_margin_percent;
     bool keep_all;
     uint64_t trim_ns; /* that a step's end may spend on giving back; 0: small parts, see shrink.c */

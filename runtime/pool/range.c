@@ -22,7 +22,7 @@
  * head of its region would displace each other at every access. Loads also wait for stores whose
  * place in a page is the same, and windows begin with a page: slots of regions begin within one.
  */
-#define TABLES 9
+#define TABLES 10
 #define STAGGER (64 * EBB_PAGE)
 #define REGIONS_SHIFT (EBB_PAGE / 2)
 
@@ -43,7 +43,7 @@ static size_t regions_bytes(size_t user) {
 
 static size_t total_bytes(size_t user) {
     return user + user / 256 + user / 1024 + user / RANGE_HUGE * 4 + user / 8 + user / 2 +
-           user / 4 + pieces_bytes(user) + user / 256 + POOLS * RANGE_POOL_BYTES +
+           user / 4 + user / 256 + pieces_bytes(user) + user / 256 + POOLS * RANGE_POOL_BYTES +
            TABLES * STAGGER + REGIONS_SHIFT + RANGE_HUGE;
 }
 
@@ -57,7 +57,8 @@ static void lay_out(char *at, size_t user) {
     range.starts_bytes = user / 8;
     range.sites = (uintptr_t *)(void *)(at += user / 8 + STAGGER);
     range.notes = (uint32_t *)(void *)(at += user / 2 + STAGGER);
-    range.pieces = at += user / 4 + STAGGER;
+    range.block_notes = (uint32_t *)(void *)(at += user / 4 + STAGGER);
+    range.pieces = at += user / 256 + STAGGER;
     range.pieces_bytes = pieces_bytes(user);
     range.regions = at += range.pieces_bytes + STAGGER + REGIONS_SHIFT;
     range.regions_bytes = regions_bytes(user);
@@ -157,11 +158,17 @@ static void forget(void *table, size_t share, const uintptr_t *part, const uintp
         os.give_back((char *)table + from / share, (to - from) / share);
 }
 
+void range_forget_notes(uintptr_t addr, size_t bytes) {
+    const uintptr_t part[] = {addr - range.base, addr - range.base + bytes};
+    forget(range.notes, RANGE_GRANULE / sizeof *range.notes, part, part);
+}
+
 void range_forget(uintptr_t addr, size_t bytes, uintptr_t free_from, uintptr_t free_to) {
     const uintptr_t part[] = {addr - range.base, addr - range.base + bytes};
     const uintptr_t free[] = {free_from - range.base, free_to - range.base};
     forget(range.sites, RANGE_GRANULE / sizeof *range.sites, part, free);
     forget(range.notes, RANGE_GRANULE / sizeof *range.notes, part, free);
+    forget(range.block_notes, RANGE_SLOT / sizeof *range.block_notes, part, free);
     forget(range.block_at, RANGE_SLOT / sizeof *range.block_at, part, free);
     forget(range.run_at, EBB_PAGE / sizeof *range.run_at, part, free);
 }

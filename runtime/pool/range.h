@@ -11,7 +11,8 @@
  *      | starts      start maps of windows, cut into units (see starts.h)
  *      | sites       8 bytes a granule: who allocated it (only regions with `sites`); of blocks in
  *      |             shared memory that other threads released, the next one (region/remote.c)
- *      | notes       4 bytes a granule: its number in the record of a step (only while recorded)
+ *      | notes       4 bytes a granule: number of a small block in the record of a step
+ *      | block_notes 4 bytes a KiB: the same of a large block that starts there
  *      | pieces | region slots | pools                 records, never unmapped
  *
  * Everything is reserved at once and costs memory only where it is touched. Whether a pointer is
@@ -45,6 +46,7 @@ struct range {
     size_t starts_bytes;
     uintptr_t *sites;
     uint32_t *notes;
+    uint32_t *block_notes;
     char *pieces;
     size_t pieces_bytes;
     char *regions;
@@ -106,6 +108,10 @@ static inline uint32_t *range_note(uintptr_t addr) {
     return &range.notes[(addr - range.base) / RANGE_GRANULE];
 }
 
+static inline uint32_t *range_block_note(uintptr_t addr) {
+    return &range.block_notes[(addr - range.base) / RANGE_SLOT];
+}
+
 static inline void range_name_block(const struct ebb_piece *piece) {
     range.block_at[(piece->addr - range.base) / RANGE_SLOT] = range_piece_name(piece);
 }
@@ -116,6 +122,9 @@ void range_name_window(const struct ebb_piece *piece);
  * describe more, too, if all that they describe lies in [free_from, free_to) and is free.
  */
 void range_forget(uintptr_t addr, size_t bytes, uintptr_t free_from, uintptr_t free_to);
+
+/* The same of notes alone: of whole pages that describe nothing else. */
+void range_forget_notes(uintptr_t addr, size_t bytes);
 
 void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes);
 

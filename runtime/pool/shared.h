@@ -43,9 +43,10 @@
 
 enum slot_state { SLOT_FREE, SLOT_WRITING, SLOT_SENT, SLOT_HELD, SLOT_STATES };
 
-/* state, generation, owner */
-#define WORD_STATE_BITS 8
+/* | state: 8 bits | generation: 24 | owner: 32 | */
+#define WORD_OWNER_BITS 32
 #define WORD_GENERATION_BITS 24
+#define WORD_STATE_SHIFT (WORD_OWNER_BITS + WORD_GENERATION_BITS)
 #define WORD_GENERATIONS ((uint32_t)1 << WORD_GENERATION_BITS)
 #define OWNER_INCARNATION_BITS 22 /* below its index */
 #define OWNER_INCARNATIONS ((uint32_t)1 << OWNER_INCARNATION_BITS)
@@ -74,15 +75,16 @@ struct shared_control {
 };
 
 static inline uint64_t word_make(enum slot_state state, uint32_t generation, uint32_t owner) {
-    return (uint64_t)state << 56 | (uint64_t)(generation % WORD_GENERATIONS) << 32 | owner;
+    return (uint64_t)state << WORD_STATE_SHIFT |
+           (uint64_t)(generation % WORD_GENERATIONS) << WORD_OWNER_BITS | owner;
 }
 
 static inline unsigned word_state(uint64_t word) {
-    return (unsigned)(word >> 56);
+    return (unsigned)(word >> WORD_STATE_SHIFT);
 }
 
 static inline uint32_t word_generation(uint64_t word) {
-    return (uint32_t)(word >> 32) % WORD_GENERATIONS;
+    return (uint32_t)(word >> WORD_OWNER_BITS) % WORD_GENERATIONS;
 }
 
 static inline uint32_t word_owner(uint64_t word) {

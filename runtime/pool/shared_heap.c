@@ -101,7 +101,7 @@ static int make_pool(struct shared_slot *slot) {
         .size = sizeof options, .name = outer->name, .keep_all = true};
     if (slot->pool)
         return 0;
-    options.limit_used_bytes = atomic_load_explicit(&outer->limit_used, memory_order_relaxed);
+    options.limit_used_bytes = outer->limit_used;
     slot->pool = pool_make(&options, &kind_slot);
     if (!slot->pool)
         return error_latest();

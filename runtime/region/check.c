@@ -4,7 +4,8 @@
  *
  * Called at the doors (close, reset, rewind, promotion) in fully checked builds and by
  * ebb_check_pool(). A law that does not hold ends the process: it is a bug in ebb, or somebody
- * wrote where nothing is his. Time is linear in blocks and runs.
+ * wrote where nothing is his. Time is linear in blocks and runs, and for each limit in the regions
+ * that it covers.
  */
 #include "base/check.h"
 #include "pool/shared.h"
@@ -14,6 +15,7 @@
 struct sums {
     uint64_t blocks, requested, used;
     uint64_t large; /* of used: in no window */
+    uint64_t guests; /* of large: in runs of descendants */
 };
 
 struct window_walk {
@@ -52,6 +54,7 @@ static void check_block(const struct region *region, const struct ebb_piece *blo
     sums->requested += block->block.requested;
     sums->used += block->bytes;
     sums->large += block->bytes;
+    sums->guests += block->block.spare ? block->bytes : 0;
 }
 
 static void add_planned(void *context, uintptr_t addr, size_t bytes, size_t room) {
@@ -144,8 +147,23 @@ static void check_bearers(const struct region *region) {
     CHECK_ALWAYS(!region->bearers || region->quick_key == PIECE_KEY_NONE);
 }
 
+static uint64_t used_by(struct region *region) {
+    small_fold(region);
+    return flow_now(&region->used);
+}
+
+/* What is charged to a limit is what the region and all below it use, private things included. */
+static void check_budget(struct region *region) {
+    uint64_t used = 0;
+    if (!region->limit_bytes)
+        return;
+    for (struct region *at = region; at; at = region_next_below(at, region))
+        used += used_by(at) + (at->safe ? used_by(at->safe) : 0);
+    CHECK_ALWAYS(used == region->charged && used <= region->limit_bytes);
+}
+
 void region_check_blocks(struct region *region) {
-    struct sums sums = {0, 0, 0, 0};
+    struct sums sums = {0};
     small_fold(region);
     for (struct ebb_piece *block = region->blocks; block; block = block->next)
         if (block->state == PIECE_BLOCK)
@@ -157,7 +175,9 @@ void region_check_blocks(struct region *region) {
     CHECK_ALWAYS(sums.blocks == flow_now(&region->counted));
     CHECK_ALWAYS(sums.requested == flow_now(&region->requested));
     CHECK_ALWAYS(sums.used == flow_now(&region->used) && sums.large == region->large_used);
+    CHECK_ALWAYS(sums.guests == region->guests);
     check_runs(region);
+    check_budget(region);
     check_holds(region);
     check_bearers(region);
 }

@@ -8,10 +8,21 @@
  * region is the sum of used bytes in its subtree.
  */
 #include "base/error.h"
-#include "region/region.h"
+#include "region/small.h"
 
 size_t count_waste(const struct region *region) {
     return region->reserved.current - region->lent - (flow_now(&region->used) - region->guests);
+}
+
+uint64_t count_live_blocks(struct region *region) {
+    for (struct region *at = region; at; at = region_next_below(at, region))
+        remote_look(at); /* all before any is counted: some may lie in a region further up */
+    uint64_t blocks = region->track ? region->track->born : 0;
+    for (struct region *at = region; at; at = region_next_below(at, region)) {
+        small_fold(at);
+        blocks += flow_now(&at->counted);
+    }
+    return blocks;
 }
 
 static struct region *budget_above(const struct region *limited) {
@@ -19,7 +30,7 @@ static struct region *budget_above(const struct region *limited) {
 }
 
 static int charge_pool(struct ebb_pool *pool, size_t bytes) {
-    size_t limit = atomic_load_explicit(&pool->limit_used, memory_order_relaxed);
+    size_t limit = pool->limit_used;
     if (!limit)
         return 0;
     /* relaxed: the sum is the only thing that threads agree on here */
@@ -49,7 +60,8 @@ int count_charge(struct region *region, size_t bytes) {
 }
 
 static void uncharge_pool(struct ebb_pool *pool, size_t bytes) {
-    if (atomic_load_explicit(&pool->limit_used, memory_order_relaxed))
+    if (pool->limit_used)
+        /* relaxed: as in charge_pool() */
         atomic_fetch_sub_explicit(&pool->charged, bytes, memory_order_relaxed);
 }
 

@@ -7,6 +7,8 @@
  */
 #include "region/plan.h"
 
+#include "base/error.h"
+
 /* No lock: one that a thread held at a fork would be held for ever in the child. */
 static _Atomic(ebb_pool *) learnt;
 
@@ -23,6 +25,27 @@ ebb_pool *plan_pool(void) {
         return made;
     (void)ebb_pool_destroy(made); /* another thread was first */
     return pool;
+}
+
+void *plan_pool_take(const char *name, size_t bytes, ebb_region *memory) {
+    ebb_pool *pool = plan_pool();
+    size_t pages;
+    if (!pool)
+        return NULL;
+    if (!size_round_up(bytes, EBB_PAGE, &pages)) {
+        error_set(EBB_E_SIZE, "%zu bytes for a %s overflow", bytes, name);
+        return NULL;
+    }
+    ebb_region taken =
+        ebb_region_open(EBB_REGION_OPTIONS(.name = name, .pool = pool, .hint_bytes = pages));
+    if (!ebb_region_is_open(taken))
+        return NULL;
+    void *block = ebb_region_alloc(taken, pages, EBB_UNIT);
+    if (block)
+        *memory = taken;
+    else
+        ebb_region_close(taken);
+    return block;
 }
 
 void plan_share(struct plan *plan) {

@@ -30,6 +30,7 @@ struct plan_slot {
     uint32_t key;       /* of the place in the program; 0: none */
     uint8_t align_log2; /* as it was asked for */
     bool tenured;       /* not placed: born in the parent */
+    bool survived;      /* so does what is tenured */
 };
 
 /* Where a slot is: few bytes, since they are searched. */
@@ -48,13 +49,17 @@ struct plan {
     size_t height_bytes;    /* multiple of EBB_PAGE */
     size_t align;           /* of the arena */
     size_t max_live_bytes;
-    bool tenures;
+    uint64_t hash;          /* of the structure */
     bool coarse; /* only of blocks that do not fit the small lane: others are not in its slots */
     ebb_region memory;      /* of all this */
 };
 
-/* Where plans, tracks and sites live: a pool of their own. NULL with an error. Any thread. */
+/* Where sites live, and what they learn: a pool of its own. NULL with an error. Any thread. */
 ebb_pool *plan_pool(void);
+
+/* A block in a region of its own of that pool, which has no page more than `bytes` need; the region
+ * is in *memory then. NULL with an error. Any thread. */
+void *plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
 
 void plan_share(struct plan *plan);
 

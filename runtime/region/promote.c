@@ -452,19 +452,11 @@ int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survi
     promotion.mode_most = EBB_PROMOTE_RELINK;
     promotion.target = promotion.source ? region_find(target) : NULL;
     int result = promotion.target ? promote(&promotion) : EBB_E_STALE;
-    if (!result)
-        promoted_add(cost, &promotion.cost);
-    return result;
-}
-
-/* Blocks alive in a region and all below it. */
-static uint64_t live_blocks(struct region *region) {
-    uint64_t blocks = 0;
-    for (struct region *at = region; at; at = region_next_below(at, region)) {
-        small_fold(at);
-        blocks += flow_now(&at->counted);
-    }
-    return blocks;
+    if (result)
+        return result;
+    promoted_count(promotion.source, &promotion.cost);
+    promoted_add(cost, &promotion.cost);
+    return 0;
 }
 
 int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
@@ -486,7 +478,7 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
         return result;
     struct ebb_closed closed = {0, 0};
     size_t pinned = promotion.target->pinned;
-    uint64_t alive = live_blocks(promotion.source);
+    uint64_t alive = count_live_blocks(promotion.source);
     if (lost_blocks)
         *lost_blocks = alive - promotion.cost.copied_blocks;
     region_close(promotion.source, &closed);

@@ -6,6 +6,7 @@
  *     record     | 0 | 1 | 2 | ...      in the order of allocation
  *     notes      ... number of the entry, at the address of its block ...
  *
+ * Large blocks lie far apart, so their notes are in a table of their own, where they are close.
  * A note may be old; it is believed if its entry names the address. So nothing is cleared and
  * nothing is searched. While a plan is served the record has what was born in the parent instead.
  * Invariant: an entry's `addr` is that of a live block that belongs to the step, or 0.
@@ -22,21 +23,36 @@
 #include "region/hold.h"
 #include "region/small.h"
 
+#include <string.h>
+
 #define RECORD_LEAST 256u
 
 static bool grow(struct track *track) {
     uint32_t limit = track->record_limit ? 2 * track->record_limit : RECORD_LEAST;
     if (limit > PLAN_SLOTS_MOST)
         return false;
+    ebb_region memory;
     error_mute();
-    struct record_entry *record = ebb_region_realloc(
-        track->memory, track->record, limit * sizeof *record, EBB_UNIT);
+    struct record_entry *record = plan_pool_take("record", limit * sizeof *record, &memory);
     error_unmute();
     if (!record)
         return false;
+    if (track->record_limit) {
+        memcpy(record, track->record, track->record_count * sizeof *record);
+        ebb_region_close(track->record_memory);
+    }
     track->record = record;
+    track->record_memory = memory;
     track->record_limit = limit;
     return true;
+}
+
+/* Where a block is noted that has just come. In an arena, or when one was taken over, small and
+ * large blocks are no different; so whoever looks for a note looks in both places. */
+static uint32_t *place_of_note(uintptr_t addr) {
+    const struct ebb_piece *piece = range_block_at(addr);
+    bool large = piece->state == PIECE_BLOCK && piece->addr == addr;
+    return large ? range_block_note(addr) : range_note(addr);
 }
 
 /* A new entry; NULL: the record is lost, or was before. */
@@ -50,17 +66,28 @@ static struct record_entry *append(struct track *track, const void *block, size_
     }
     struct record_entry *entry = &track->record[track->record_count];
     *entry = (struct record_entry){.addr = addr, .bytes = bytes, .rank = PLAN_NEVER};
-    entry->key = *range_note(addr);
-    *range_note(addr) = track->record_count++;
+    uint32_t *note = place_of_note(addr);
+    entry->key = *note;
+    *note = track->record_count++;
     entry->passed = track->released;
     return entry;
 }
 
+static bool is_named(const struct track *track, uint32_t number, uintptr_t addr) {
+    return number < track->record_count && track->record[number].addr == addr;
+}
+
+/* The note of a live block's entry, wherever it was made; NULL: there is none. */
+static uint32_t *find_note(const struct track *track, uintptr_t addr) {
+    uint32_t *note = range_block_note(addr);
+    if (!is_named(track, *note, addr))
+        note = range_note(addr);
+    return is_named(track, *note, addr) ? note : NULL;
+}
+
 static struct record_entry *find(const struct track *track, uintptr_t addr) {
-    uint32_t note = *range_note(addr);
-    if (note >= track->record_count || track->record[note].addr != addr)
-        return NULL;
-    return &track->record[note];
+    const uint32_t *note = find_note(track, addr);
+    return note ? &track->record[*note] : NULL;
 }
 
 void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key) {
@@ -86,11 +113,9 @@ void track_note_resize(struct track *track, uintptr_t addr, size_t bytes) {
 }
 
 static void note_escape(struct track *track, uintptr_t addr) {
-    struct track_slot *slot = track->seen.served ? track_find(track, addr) : NULL;
-    if (!slot)
-        return;
-    track->seen.escaped++;
-    track->seen.escaped_bytes += slot->bytes;
+    const struct track_slot *slot = track->seen.served ? track_find(track, addr) : NULL;
+    if (slot)
+        track->seen.escaped_bytes += slot->bytes;
 }
 
 /* The parent has to ask the track, or need not any more. */
@@ -110,7 +135,7 @@ static void set_bearing(struct track *track, bool bears) {
 
 /* What was born in the parent is the parent's alone, and so is what is noted there. */
 static void leave_to_parent(struct track *track, struct record_entry *entry) {
-    *range_note(entry->addr) = entry->key;
+    *find_note(track, entry->addr) = entry->key;
     entry->addr = 0;
     if (--track->born == 0)
         set_bearing(track, false);

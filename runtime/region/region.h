@@ -5,7 +5,7 @@
  *     slots.c     the slots that regions live in
  *     tree.c      open, close, parents and children        lifetimes
  *     small.c     the small lane: windows and bumping      where small blocks go
- *     holes.c     room between its live blocks
+ *     holes.h     room between its live blocks
  *     large.c     the large lane: best fit in runs         where large blocks go
  *     runs.c      the runs of pages under both lanes
  *     block.c     the public functions on blocks           which lane, which error
@@ -20,8 +20,13 @@
  *     remote.c    releases by other threads
  *     safe.h      what a region must not keep in memory that others can write to
  *     hold.h      bytes that are needed outside
- *     undo.c      failed calls leave no trace
+ *     undo.h      failed calls leave no trace
+ *     scratch.h   a block that comes and goes within a call
  *     depart.c    what becomes of relinked blocks' and held bytes' pages at close
+ *     device.c    memory of a device: addresses, copies
+ *     exhausted.h the report when nothing is left
+ *     stats.c     what users read of all this
+ *     check.c     the walker that counts it again
  *
  * Bodies live in slots that are never unmapped. A slot's generation is odd while a region is
  * open in it and grows with every open and close, so a stale handle never matches again.
@@ -156,6 +161,7 @@ struct region {
     size_t lent;   /* used bytes of ancestors in these runs */
     size_t guests; /* used bytes of this region in runs of descendants */
     size_t pinned; /* bytes of relinked runs under no live block */
+    uint64_t promoted; /* bytes that left for a region above, copied or relinked */
     struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
     char name[REGION_NAME_BYTES];
 
@@ -210,7 +216,6 @@ void region_be_shared(struct region *region);
 
 /* From here on nothing that the slot's region owned before is taken for its own. */
 void region_new_epoch(struct region *region);
-
 
 /* A child is a root from now on, its descendants come along. What leads out of it is settled. */
 void region_cut_off(struct region *region);
@@ -360,6 +365,10 @@ static inline void count_block_gone(struct region *region, size_t requested, siz
 
 size_t count_waste(const struct region *region);
 
+/* Blocks alive in the region and all below it, and those that were born for it in its parent. What
+ * other threads have released is not. */
+uint64_t count_live_blocks(struct region *region);
+
 /* ---- depart.c ---- */
 
 /*
@@ -383,6 +392,11 @@ static inline void remote_look(struct region *region) {
 
 /* Adds what a promotion cost; `cost` may be NULL. */
 void promoted_add(struct ebb_promoted *cost, const struct ebb_promoted *more);
+
+/* What was promoted to a region above has left the source. */
+static inline void promoted_count(struct region *source, const struct ebb_promoted *cost) {
+    source->promoted += cost->copied_bytes + cost->relinked_bytes;
+}
 
 /* Adds what the close of a source pinned in the target, which had `before`. What ended there with
  * the source (born for it, and not promoted) may have been pinned: that was not for this promotion,

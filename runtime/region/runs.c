@@ -301,6 +301,7 @@ int runs_reserve(struct region *region, size_t bytes) {
     if (!size_round_up(bytes, EBB_PAGE, &wish.least))
         return error_set(EBB_E_SIZE, "hint of %zu bytes overflows", bytes);
     wish.extend = wish.want = wish.want_cold = wish.least;
+    wish.exact = true;
     return take_pages(region, &wish);
 }
 

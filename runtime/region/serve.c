@@ -195,7 +195,6 @@ static void note_growth(struct track *track, struct track_slot *slot, size_t byt
     slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
     track->had_grown = true;
     track->seen.grown++;
-    track->seen.grown_bytes += bytes;
 }
 
 /* So much is alive beside the plan that the arena's gaps are wanted for it. Jumps tell that the

@@ -25,28 +25,35 @@ static void clear_paths(struct track *track) {
     track->looked = NULL;
 }
 
-struct track *track_create(void) {
-    ebb_pool *pool = plan_pool();
-    ebb_region memory = {NULL, 0};
-    if (pool)
-        memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "track", .pool = pool));
-    if (!ebb_region_is_open(memory))
-        return NULL;
+struct track *track_create(ebb_region memory) {
     struct track *track = ebb_region_alloc_zeroed(memory, sizeof *track, EBB_UNIT);
-    if (!track) {
-        ebb_region_close(memory);
-        return NULL;
-    }
-    track->memory = memory;
-    clear_paths(track);
+    if (track)
+        clear_paths(track);
     return track;
+}
+
+static void forget_plan(struct track *track) {
+    plan_drop(track->plan);
+    if (track->slots_limit)
+        ebb_region_close(track->slots_memory);
+    track->plan = NULL;
+    track->slots_limit = 0;
+    track->had_grown = false;
+    clear_paths(track);
+}
+
+void track_forget_record(struct track *track) {
+    if (track->record_limit)
+        ebb_region_close(track->record_memory);
+    track->record = NULL;
+    track->record_limit = track->record_count = 0;
 }
 
 void track_destroy(struct track *track) {
     track_rest(track);
     piece_give_up(&track->store);
-    plan_drop(track->plan);
-    ebb_region_close(track->memory);
+    track_forget_record(track);
+    forget_plan(track);
 }
 
 static struct track_slot slot_of(const struct plan_slot *from, uintptr_t base) {
@@ -78,31 +85,26 @@ static void move_slots(struct track *track, uintptr_t base) {
     track->base = base;
 }
 
-/* The plan has what was needed of it. */
-static void forget_record(struct track *track) {
-    if (track->record_limit)
-        ebb_region_release(track->memory, track->record);
-    track->record = NULL;
-    track->record_limit = track->record_count = 0;
-}
-
 int track_follow(struct track *track, struct plan *plan) {
     if (plan && plan->slot_count >= track->slots_limit) {
-        size_t count = (size_t)plan->slot_count + plan->slot_count / 8 + 1;
-        void *slots = ebb_region_alloc_array(track->memory, count, sizeof *track->slots, EBB_UNIT);
+        size_t count = (size_t)plan->slot_count + 1;
+        ebb_region memory;
+        void *slots = plan_pool_take("slots", count * sizeof *track->slots, &memory);
         if (!slots)
             return error_latest();
-        if (track->slots_limit)
-            ebb_region_release(track->memory, track->slots);
+        forget_plan(track);
         track->slots = slots;
+        track->slots_memory = memory;
         track->slots_limit = (uint32_t)count;
     }
-    if (plan) {
-        plan_share(plan);
-        copy_slots(track, plan);
+    track_forget_record(track);
+    if (!plan) {
+        forget_plan(track);
+        return 0;
     }
+    plan_share(plan);
+    copy_slots(track, plan);
     plan_drop(track->plan);
-    forget_record(track);
     track->plan = plan;
     track->had_grown = false;
     return 0;
@@ -273,9 +275,20 @@ static void detach(struct track *track) {
     small_set_inline(region);
 }
 
+/* Nobody looks for the entries of blocks any more, unless some were born here for steps below, or
+ * some here are an ancestor's. */
+static void forget_notes(const struct region *region) {
+    if (region->bearers || region->lent)
+        return;
+    for (const struct ebb_piece *run = region->runs; run; run = run->next)
+        range_forget_notes(run->addr, run->bytes);
+}
+
 void track_finish(struct track *track, struct track_seen *seen) {
     if (track->region) {
         remote_look(track->region);
+        if (track->recording)
+            forget_notes(track->region);
         track_look(track);
         track->seen.complete = is_complete(track);
         track_note_lost(track);

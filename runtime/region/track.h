@@ -67,9 +67,9 @@ struct record_entry {
 struct track_seen {
     uint64_t hits, hit_bytes;     /* served from the plan, in the arena or in the parent */
     uint64_t missed, missed_bytes; /* all others, while there was a plan */
-    uint64_t grown, grown_bytes;  /* of these: the slot was too small */
+    uint64_t grown;               /* of these: the slot was too small */
     uint64_t strange;             /* of these: for another reason, or beyond the last slot */
-    uint64_t escaped, escaped_bytes; /* survivors that were served in the arena, so copied */
+    uint64_t escaped_bytes;       /* of survivors that were served in the arena, so copied */
     uint64_t tenured_right, tenured_right_bytes, tenured_wrong, tenured_wrong_bytes;
     uint32_t jumps;               /* confirmed by keys */
     bool served, recorded;        /* with a plan; noted from begin to end */
@@ -127,15 +127,18 @@ struct track {
     struct track *bearer; /* the next of the parent's bearers; in the list while `born` */
     uint32_t released; /* releases so far */
     bool record_lost;  /* there was no memory: useless */
-    ebb_region memory;
     uint32_t slots_limit;
+    ebb_region slots_memory, record_memory; /* not open where the limits are 0 */
 };
 
 /* ---- track.c: for step/ ---- */
 
-/* A track in memory of its own; NULL with an error. One thread at a time. */
-struct track *track_create(void);
+/* A track in `memory`, which outlives it; NULL with an error. One thread at a time. */
+struct track *track_create(ebb_region memory);
 void track_destroy(struct track *track);
+
+/* What was recorded is not needed any more: gives its memory back. Of a track that is not tied. */
+void track_forget_record(struct track *track);
 
 /* From the next track_tie() on this plan is followed (NULL: none). It gets a user. Fails without
  * effect. */

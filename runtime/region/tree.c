@@ -3,8 +3,9 @@
  * tree.c - regions open and close: slots, generations, parents and children.
  *
  * Invariant: a slot's generation is odd exactly while a region is open in it, and only grows; a
- * handle matches if its generation is the slot's. Opening and closing take the pool's lock once
- * each. Closing always completes: nothing in it acquires anything it cannot do without.
+ * handle matches if its generation is the slot's. A region that stays empty takes no lock, unless
+ * slots are wanting or over (slots.c); pages go back under the pool's. Closing always completes:
+ * nothing in it acquires anything it cannot do without.
  *
  * Refuses handles that are stale or never were one (EBB_E_STALE).
  */
@@ -166,8 +167,7 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     region->budget = region->limit_bytes ? region : parent ? parent->budget : NULL;
     region->sealed = options->sealed;
     region->sites = options->sites;
-    region->metered = region->budget || region->sites ||
-                      atomic_load_explicit(&pool->limit_used, memory_order_relaxed) != 0;
+    region->metered = region->budget || region->sites || pool->limit_used;
     copy_name(region->name, options->name ? options->name : "region");
     region->lane.generation++;
 }

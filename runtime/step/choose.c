@@ -21,19 +21,14 @@
 
 /*
  * Steps of another tag do the same with other sizes, as a rule. So a new course begins with what
- * was learnt under the tag that a step belonged to last; without memory it begins with nothing.
+ * was learnt under the tag that a step belonged to last.
  */
 static void inherit(struct course *course, const struct course *from) {
-    if (!from || !from->plan || !from->draft)
-        return;
-    error_mute();
-    course->draft = draft_copy(from->draft);
-    error_unmute();
-    if (!course->draft)
+    if (!from || !from->plan)
         return;
     course->plan = from->plan;
     plan_share(course->plan);
-    learn_inherit(&course->learning, course->draft->hash);
+    learn_inherit(&course->learning, course->plan->hash);
 }
 
 static struct rhythm *make_rhythm(const struct ebb_site *site) {

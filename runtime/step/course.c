@@ -6,7 +6,8 @@
  *
  * Invariant: while `planning` is set, one thread is at work with the course's drafts and plan, and
  * no other judges them or puts others in their place; it clears the flag in any case. A plan that
- * cannot be made leaves the present one, if any, as it is.
+ * cannot be made leaves the present one, if any, as it is. A plan's draft is not kept, but made
+ * from it again where it is needed, which is seldom.
  */
 #include "step/site.h"
 
@@ -29,8 +30,9 @@ struct work {
     bool is_coarse; /* the plan is made from it */
     uint64_t hash;  /* of the record */
     uint64_t height_most;
-    struct draft *draft; /* the result: with a plan, or to be noted; NULL: none */
-    struct plan *plan;
+    struct draft *present; /* of the course's plan; NULL: it has none */
+    struct draft *draft;   /* of the plan that is made, or to be noted; NULL: none */
+    struct plan *plan;     /* the result */
 };
 
 /* ---- judging ---- */
@@ -64,9 +66,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
 /* A suspended course has no plan, and its arena is given up. */
 static void forget_plan(struct course *course) {
     plan_drop(course->plan);
-    draft_drop(course->draft);
     course->plan = NULL;
-    course->draft = NULL;
 }
 
 /* False: the step was taken for one of another kind, whose course has nothing to learn from it. By
@@ -109,7 +109,7 @@ static struct draft *draft_of_step(const struct work *work) {
     struct draft *draft = draft_from_record(
         work->is_coarse ? work->coarse.record : track->record,
         work->is_coarse ? work->coarse.count : track->record_count, work->hash,
-        course->noted ? course->noted : course->draft, tenure);
+        course->noted ? course->noted : work->present, tenure);
     if (draft)
         draft->coarse = work->is_coarse;
     return draft;
@@ -130,7 +130,7 @@ static void adopt(struct work *work) {
     if (!work->draft)
         return;
     bool wider = draft_widen(work->draft, work->course->noted);
-    wider |= draft_widen(work->draft, work->course->draft);
+    wider |= draft_widen(work->draft, work->present);
     work->plan = plan_at_desk(work, wider ? work->height_most : UINT64_MAX);
     if (work->plan || !wider)
         return;
@@ -140,11 +140,17 @@ static void adopt(struct work *work) {
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
 
+/* What is made is the present plan's draft, changed. */
+static void take_present(struct work *work) {
+    work->draft = work->present;
+    work->present = NULL;
+}
+
 /* A plan with room for what did not fit. */
 static void grow(struct work *work) {
     const struct track *track = work->lane->track;
     bool wider = false;
-    work->draft = draft_copy(work->course->draft);
+    take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
         wider |= draft_fit(work->draft, i, track->slots[i].bytes);
     if (wider)
@@ -154,7 +160,7 @@ static void grow(struct work *work) {
 /* A plan with room for what this step had in each slot. */
 static void fit(struct work *work) {
     const struct track *track = work->lane->track;
-    work->draft = draft_copy(work->course->draft);
+    take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
         draft_refit(work->draft, i, track->slots[i].bytes);
     if (work->draft)
@@ -162,6 +168,8 @@ static void fit(struct work *work) {
 }
 
 static void make(struct work *work) {
+    if (work->course->plan)
+        work->present = draft_of_plan(work->course->plan);
     if (work->verdict == LEARN_NOTE)
         work->draft = draft_of_step(work);
     else if (work->verdict == LEARN_ADOPT)
@@ -174,32 +182,24 @@ static void make(struct work *work) {
 
 /* ---- publishing ---- */
 
-static void swap_drafts(struct draft **a, struct draft **b) {
-    struct draft *was = *a;
-    *a = *b;
-    *b = was;
-}
-
-static void count_plan(struct ebb_site_stats *stats, const struct plan *plan) {
-    stats->plans++;
-    stats->plan_slots = plan->slot_count;
-    stats->plan_height = plan->height_bytes;
-    stats->plan_max_live = plan->max_live_bytes;
-}
-
 /* What was there before is left in the work, to be dropped. */
 static void put_plan(struct work *work) {
     struct course *course = work->course;
     struct plan *before = course->plan;
-    count_plan(&work->lane->site->stats, work->plan);
+    site_count_plan(work->lane->site, work->plan);
     course->plan = work->plan;
     work->plan = before;
-    swap_drafts(&course->draft, &work->draft);
-    learn_adopted(&course->learning, course->draft->hash);
+    learn_adopted(&course->learning, course->plan->hash);
     draft_drop(course->noted);
     course->noted = NULL;
     if (work->lane->site->options.search_ns)
         search_ask(work->lane->site, course);
+}
+
+static void put_note(struct work *work) {
+    struct draft *before = work->course->noted;
+    work->course->noted = work->draft;
+    work->draft = before;
 }
 
 static void publish(struct work *work, uint64_t began) {
@@ -210,12 +210,13 @@ static void publish(struct work *work, uint64_t began) {
     if (work->plan)
         put_plan(work);
     else if (work->verdict == LEARN_NOTE)
-        swap_drafts(&work->course->noted, &work->draft);
+        put_note(work);
     else
         learn_failed(&work->course->learning, work->verdict);
     pthread_mutex_unlock(&site->lock);
     plan_drop(work->plan);
     draft_drop(work->draft);
+    draft_drop(work->present);
 }
 
 void course_learn(struct lane *lane, const struct ended *ended) {
@@ -230,8 +231,10 @@ void course_learn(struct lane *lane, const struct ended *ended) {
         publish(&work, began);
     }
     coarse_drop(&work.coarse);
-    if (step.mode == LEARN_RECORD)
-        ebb_pool_trim(plan_pool(), SPARE_BYTES); /* packing needs much, and seldom */
+    if (ended->seen.recorded)
+        track_forget_record(lane->track);
+    if (ended->seen.recorded || work.verdict != LEARN_KEEP)
+        ebb_pool_trim(plan_pool(), SPARE_BYTES); /* all this needs much, and seldom */
 }
 
 void course_end(struct course *course) {

@@ -136,19 +136,25 @@ static uint32_t count_releases(const struct record_entry *record, uint32_t count
     return releases;
 }
 
+/* Where numbers[rank] was 1 for some ranks and 0 for others, it becomes how many of the former come
+ * before that rank; how many there are. */
+static uint32_t number_marked(uint32_t *numbers, uint32_t releases) {
+    uint32_t before = 0;
+    for (uint32_t rank = 0; rank <= releases; rank++) {
+        uint32_t marked = numbers[rank];
+        numbers[rank] = before;
+        before += marked;
+    }
+    return before;
+}
+
 /* Numbers releases through placed slots only; `numbers` has releases + 1 entries, all zero. */
 static void renumber(struct draft *draft, const struct record_entry *record, uint32_t releases,
                      uint32_t *numbers) {
     for (uint32_t i = 0; i < draft->count; i++)
         if (draft->slots[i].room && record[i].rank != PLAN_NEVER)
             numbers[record[i].rank] = 1;
-    uint32_t before = 0;
-    for (uint32_t rank = 0; rank <= releases; rank++) {
-        uint32_t placed = numbers[rank];
-        numbers[rank] = before;
-        before += placed;
-    }
-    draft->released = before;
+    draft->released = number_marked(numbers, releases);
     for (uint32_t i = 0; i < draft->count; i++) {
         draft->slots[i].passed = numbers[record[i].passed];
         if (draft->slots[i].room && record[i].rank != PLAN_NEVER)
@@ -156,14 +162,7 @@ static void renumber(struct draft *draft, const struct record_entry *record, uin
     }
 }
 
-/* ---- memory ---- */
-
-static ebb_region open_memory(const char *name, size_t bytes) {
-    ebb_pool *pool = plan_pool();
-    if (!pool)
-        return (ebb_region){NULL, 0};
-    return ebb_region_open(EBB_REGION_OPTIONS(.name = name, .pool = pool, .hint_bytes = bytes));
-}
+/* ---- coarse records ---- */
 
 static bool is_coarse(const struct record_entry *entry) {
     return entry->bytes > EBB_SMALL_MAX_BYTES ||
@@ -173,28 +172,16 @@ static bool is_coarse(const struct record_entry *entry) {
 /* numbers[rank] becomes how many releases of what is kept come before that rank. */
 static void number_coarse(const struct record_entry *record, uint32_t count, uint32_t releases,
                           uint32_t *numbers) {
-    uint32_t before = 0;
     for (uint32_t i = 0; i < count; i++)
         if (is_coarse(&record[i]) && record[i].rank != PLAN_NEVER)
             numbers[record[i].rank] = 1;
-    for (uint32_t rank = 0; rank <= releases; rank++) {
-        uint32_t kept = numbers[rank];
-        numbers[rank] = before;
-        before += kept;
-    }
+    number_marked(numbers, releases);
 }
 
+/* False: less than half of the bytes are kept. */
 static bool copy_coarse(struct coarse_record *coarse, const struct record_entry *record,
-                        uint32_t count) {
-    uint32_t releases = count_releases(record, count);
+                        uint32_t count, const uint32_t *numbers) {
     uint64_t all = 0, kept = 0;
-    uint32_t *numbers = ebb_region_alloc_zeroed(
-        coarse->memory, ((size_t)releases + 1) * sizeof *numbers, EBB_UNIT);
-    coarse->record =
-        ebb_region_alloc_array(coarse->memory, count, sizeof *coarse->record, EBB_UNIT);
-    if (!numbers || !coarse->record)
-        return false;
-    number_coarse(record, count, releases, numbers);
     for (uint32_t i = 0; i < count; i++) {
         all += record[i].bytes;
         if (!is_coarse(&record[i]))
@@ -211,35 +198,36 @@ static bool copy_coarse(struct coarse_record *coarse, const struct record_entry 
 
 bool coarse_make(struct coarse_record *coarse, const struct record_entry *record,
                  uint32_t count) {
-    *coarse = (struct coarse_record){.memory = open_memory("coarse record", 0)};
-    if (!ebb_region_is_open(coarse->memory))
+    uint32_t releases = count_releases(record, count);
+    size_t numbers_bytes = ((size_t)releases + 1) * sizeof(uint32_t);
+    *coarse = (struct coarse_record){.record = NULL};
+    coarse->record = plan_pool_take(
+        "coarse record", count * sizeof *coarse->record + numbers_bytes, &coarse->memory);
+    if (!coarse->record)
         return false;
-    if (copy_coarse(coarse, record, count))
+    uint32_t *numbers = (uint32_t *)(void *)(coarse->record + count);
+    memset(numbers, 0, numbers_bytes);
+    number_coarse(record, count, releases, numbers);
+    if (copy_coarse(coarse, record, count, numbers))
         return true;
     coarse_drop(coarse);
     return false;
 }
 
 void coarse_drop(struct coarse_record *coarse) {
-    if (coarse->memory.lane && ebb_region_is_open(coarse->memory))
+    if (coarse->record)
         ebb_region_close(coarse->memory);
-    *coarse = (struct coarse_record){.count = 0};
+    *coarse = (struct coarse_record){.record = NULL};
 }
 
+/* ---- memory ---- */
+
 static struct draft *draft_create(uint32_t count) {
-    ebb_region memory = open_memory("draft", 0);
-    if (!ebb_region_is_open(memory))
-        return NULL;
-    struct draft *draft = ebb_region_alloc_zeroed(memory, sizeof *draft, EBB_UNIT);
-    struct draft_slot *slots =
-        draft ? ebb_region_alloc_array(memory, count, sizeof *slots, EBB_UNIT) : NULL;
-    if (!slots) {
-        ebb_region_close(memory);
-        return NULL;
-    }
-    draft->memory = memory;
-    draft->slots = slots;
-    draft->count = count;
+    ebb_region memory;
+    struct draft *draft =
+        plan_pool_take("draft", sizeof *draft + count * sizeof *draft->slots, &memory);
+    if (draft)
+        *draft = (struct draft){.memory = memory, .count = count};
     return draft;
 }
 
@@ -248,16 +236,31 @@ void draft_drop(struct draft *draft) {
         ebb_region_close(draft->memory);
 }
 
-struct draft *draft_copy(const struct draft *draft) {
-    struct draft *copy = draft_create(draft->count);
-    if (!copy)
+static struct draft_slot slot_of_plan(const struct plan_slot *from) {
+    struct draft_slot slot = {.room = from->room, .passed = from->passed, .rank = PLAN_NEVER,
+                              .key = from->key, .align_log2 = from->align_log2,
+                              .survived = from->survived, .tenured = from->tenured};
+    if (slot.room)
+        slot.align = align_for(slot.room * RANGE_GRANULE, (size_t)1 << slot.align_log2);
+    return slot;
+}
+
+struct draft *draft_of_plan(const struct plan *plan) {
+    struct draft *draft = draft_create(plan->slot_count);
+    if (!draft)
         return NULL;
-    struct draft head = *draft;
-    head.memory = copy->memory;
-    head.slots = copy->slots;
-    memcpy(copy->slots, draft->slots, draft->count * sizeof *copy->slots);
-    *copy = head;
-    return copy;
+    draft->placed = plan->placed_count;
+    draft->released = plan->order_count;
+    draft->hash = plan->hash;
+    draft->keyed = plan->by_key != NULL;
+    draft->coarse = plan->coarse;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        draft->slots[i] = slot_of_plan(&plan->slots[i]);
+        draft->tenured += plan->slots[i].tenured;
+    }
+    for (uint32_t rank = 0; rank < draft->released; rank++)
+        draft->slots[plan->order[rank]].rank = rank;
+    return draft;
 }
 
 struct draft *draft_from_record(const struct record_entry *record, uint32_t count, uint64_t hash,
@@ -268,21 +271,19 @@ struct draft *draft_from_record(const struct record_entry *record, uint32_t coun
         return NULL;
     }
     struct draft *draft = draft_create(count);
-    ebb_region scratch = open_memory("renumbering", 0);
-    uint32_t *numbers =
-        ebb_region_is_open(scratch)
-            ? ebb_region_alloc_zeroed(scratch, ((size_t)releases + 1) * sizeof *numbers, EBB_UNIT)
-            : NULL;
-    if (draft && numbers) {
-        draft->hash = hash;
-        fill_slots(draft, record, before, tenure);
-        renumber(draft, record, releases, numbers);
-    }
+    if (!draft)
+        return NULL;
+    ebb_region scratch;
+    size_t bytes = ((size_t)releases + 1) * sizeof(uint32_t);
+    uint32_t *numbers = plan_pool_take("renumbering", bytes, &scratch);
     if (!numbers) {
         draft_drop(draft);
-        draft = NULL;
+        return NULL;
     }
-    if (ebb_region_is_open(scratch))
-        ebb_region_close(scratch);
+    memset(numbers, 0, bytes);
+    draft->hash = hash;
+    fill_slots(draft, record, before, tenure);
+    renumber(draft, record, releases, numbers);
+    ebb_region_close(scratch);
     return draft;
 }

@@ -35,8 +35,8 @@ struct draft {
     uint64_t hash;     /* of the structure, see draft_hash() */
     bool keyed;        /* a slot has a key */
     bool coarse;       /* of a coarse record */
-    struct draft_slot *slots;
     ebb_pool *desk; /* where packing has its tables meanwhile; NULL: in plan_pool() */
+    struct draft_slot slots[];
 };
 
 /* Which survivors are born in the parent. */
@@ -71,7 +71,8 @@ void coarse_drop(struct coarse_record *coarse);
 struct draft *draft_from_record(const struct record_entry *record, uint32_t count, uint64_t hash,
                                 const struct draft *before, enum draft_tenure tenure);
 
-struct draft *draft_copy(const struct draft *draft);
+/* The draft that a plan was made from: all but offsets can be read from it. NULL: EBB_E_MEMORY. */
+struct draft *draft_of_plan(const struct plan *plan);
 
 /* Each slot gets the larger of its room and the other's, if both have the same structure. True if
  * one has become larger. NULL: nothing. */

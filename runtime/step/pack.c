@@ -103,51 +103,40 @@ static void set_lives(struct packing_desk *desk, const struct draft *draft) {
 
 /* ---- tables ---- */
 
-/* Tables of a plan, in its own memory; the plan itself is the first block of it. */
+/* Tables of a plan, behind it in one block. */
 struct tables {
     struct plan_slot *slots;
     struct plan_place *places;
     uint32_t *order, *by_key;
 };
 
-static bool take_tables(struct plan *plan, const struct draft *draft, struct tables *tables) {
-    ebb_region memory = plan->memory;
-    tables->slots = ebb_region_alloc_array(memory, draft->count, sizeof *tables->slots, EBB_UNIT);
-    tables->order = ebb_region_alloc_array(memory, (size_t)draft->released + 1,
-                                           sizeof *tables->order, EBB_UNIT);
-    tables->places = ebb_region_alloc_array(memory, size_larger(draft->placed, 1),
-                                            sizeof *tables->places, EBB_UNIT);
-    tables->by_key =
-        draft->keyed
-            ? ebb_region_alloc_array(memory, draft->count, sizeof *tables->by_key, EBB_UNIT)
-            : NULL;
-    return tables->slots && tables->order && tables->places && (tables->by_key || !draft->keyed);
-}
-
 static struct plan *plan_create(const struct draft *draft, struct tables *tables) {
-    ebb_region memory =
-        ebb_region_open(EBB_REGION_OPTIONS(.name = "plan", .pool = plan_pool()));
-    if (!ebb_region_is_open(memory))
+    size_t slots = draft->count * sizeof *tables->slots;
+    size_t places = draft->placed * sizeof *tables->places;
+    size_t order = ((size_t)draft->released + 1) * sizeof *tables->order;
+    size_t by_key = draft->keyed ? draft->count * sizeof *tables->by_key : 0;
+    ebb_region memory;
+    struct plan *plan =
+        plan_pool_take("plan", sizeof *plan + slots + places + order + by_key, &memory);
+    if (!plan)
         return NULL;
-    struct plan *plan = ebb_region_alloc_zeroed(memory, sizeof *plan, EBB_UNIT);
-    if (plan) {
-        plan->memory = memory;
-        atomic_init(&plan->users, 1);
-    }
-    if (plan && take_tables(plan, draft, tables))
-        return plan;
-    ebb_region_close(memory);
-    return NULL;
+    *plan = (struct plan){.memory = memory};
+    atomic_init(&plan->users, 1);
+    tables->slots = (struct plan_slot *)(void *)(plan + 1);
+    tables->places = (struct plan_place *)(void *)(tables->slots + draft->count);
+    tables->order = (uint32_t *)(void *)(tables->places + draft->placed);
+    tables->by_key = by_key ? tables->order + draft->released + 1 : NULL;
+    return plan;
 }
 
-static void fill_slots(struct plan *plan, const struct draft *draft,
-                       const struct packing_desk *desk, struct plan_slot *slots) {
+static void fill_slots(struct plan_slot *slots, const struct draft *draft,
+                       const struct packing_desk *desk) {
     for (uint32_t i = 0; i < draft->count; i++) {
         const struct draft_slot *slot = &draft->slots[i];
         slots[i] = (struct plan_slot){.room = slot->room, .passed = slot->passed,
                                       .key = slot->key, .tenured = slot->tenured,
+                                      .survived = slot->survived,
                                       .align_log2 = slot->align_log2};
-        plan->tenures |= slot->tenured;
     }
     for (uint32_t at = 0; at < draft->placed; at++)
         slots[desk->numbers[at]].offset = (uint32_t)(desk->offsets[at] / RANGE_GRANULE);
@@ -200,9 +189,10 @@ static struct plan *write_plan(const struct draft *draft, struct packing_desk *d
     plan->placed_count = draft->placed;
     plan->height_bytes = size_align(size_larger((size_t)desk->result.height, 1), EBB_PAGE);
     plan->coarse = draft->coarse;
+    plan->hash = draft->hash;
     plan->max_live_bytes = (size_t)desk->result.max_live;
     plan->align = widest_align(desk, draft->placed);
-    fill_slots(plan, draft, desk, tables.slots);
+    fill_slots(tables.slots, draft, desk);
     fill_order(tables.order, draft);
     fill_places(tables.places, draft, tables.slots, desk);
     if (draft->keyed)

@@ -2,7 +2,7 @@
 /*
  * search.c - better plans, in a thread of the site's own.
  *
- * The thread is made when it is first needed and sleeps between plans; it has a copy of the draft,
+ * The thread is made when it is first needed and sleeps between plans; it has a share of the plan,
  * so the site goes on. Its plan takes the place of the one that it was asked to beat, if that is
  * still there. Invariant: what the thread was given is its own until `plan` is NULL again.
  *
@@ -26,7 +26,6 @@ struct searcher {
     atomic_bool ending;
     /* what is searched for; plan NULL: nothing */
     struct course *course;
-    struct draft *draft;
     struct plan *plan; /* to be beaten; with a user */
 };
 
@@ -42,20 +41,20 @@ static uint64_t time_left(void) {
 static struct plan *search(const struct searcher *searcher, uint64_t budget_ns) {
     const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = SEARCH_TO_PPM,
                                           .search_ns = budget_ns, .clock_ns = time_left};
-    return draft_plan(searcher->draft, &effort, searcher->plan->height_bytes - 1);
+    struct draft *draft = draft_of_plan(searcher->plan);
+    struct plan *plan =
+        draft ? draft_plan(draft, &effort, searcher->plan->height_bytes - 1) : NULL;
+    draft_drop(draft);
+    return plan;
 }
 
 /* Lock held. What is not used any more is left in *plan. */
 static void publish(struct searcher *searcher, struct plan **plan) {
     struct course *course = searcher->course;
-    struct ebb_site_stats *stats = &searcher->site->stats;
     if (!*plan || course->plan != searcher->plan || course->planning)
         return;
     course->plan = *plan;
-    stats->plans++;
-    stats->plan_slots = course->plan->slot_count;
-    stats->plan_height = course->plan->height_bytes;
-    stats->plan_max_live = course->plan->max_live_bytes;
+    site_count_plan(searcher->site, course->plan);
     *plan = searcher->plan; /* the course's share of it */
 }
 
@@ -69,7 +68,6 @@ static void look_for_a_plan(struct searcher *searcher) {
     searcher->site->stats.planning_ns += os.now_ns() - began;
     plan_drop(plan);
     plan_drop(searcher->plan);
-    draft_drop(searcher->draft);
     searcher->plan = NULL;
 }
 
@@ -125,12 +123,10 @@ void search_ask(struct ebb_site *site, struct course *course) {
     if (!is_worth_it(course->plan))
         return;
     struct searcher *searcher = searcher_of(site);
-    struct draft *draft = searcher && !searcher->plan ? draft_copy(course->draft) : NULL;
-    if (!draft)
+    if (!searcher || searcher->plan)
         return;
     plan_share(course->plan);
     searcher->course = course;
-    searcher->draft = draft;
     searcher->plan = course->plan;
     pthread_cond_signal(&searcher->asked);
 }
@@ -147,10 +143,10 @@ void search_end(struct ebb_site *site) {
     searcher->ending = true;
     pthread_cond_signal(&searcher->asked);
     pthread_mutex_unlock(&site->lock);
+    int cancel; /* a thread that is cancelled here would leave half a site */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_join(searcher->thread, NULL);
-    if (searcher->plan) { /* it was asked and did not begin */
-        plan_drop(searcher->plan);
-        draft_drop(searcher->draft);
-    }
+    pthread_setcancelstate(cancel, NULL);
+    plan_drop(searcher->plan); /* it was asked and did not begin, or NULL */
     pthread_cond_destroy(&searcher->asked);
 }

@@ -27,6 +27,8 @@ static int check_options(const struct ebb_site_options *options) {
     return 0;
 }
 
+#define SITE_BYTES ((size_t)16 << 10) /* a site, some lanes, their tracks */
+
 static struct ebb_site *make_site(ebb_region memory, const struct ebb_site_options *options) {
     struct ebb_site *site = ebb_region_alloc_zeroed(memory, sizeof *site, EBB_UNIT);
     if (!site)
@@ -48,7 +50,8 @@ struct ebb_site *ebb_site_create(const struct ebb_site_options *options) {
     ebb_pool *pool = plan_pool();
     if (!pool)
         return NULL;
-    ebb_region memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "site", .pool = pool));
+    ebb_region memory = ebb_region_open(
+        EBB_REGION_OPTIONS(.name = "site", .pool = pool, .hint_bytes = SITE_BYTES));
     if (!ebb_region_is_open(memory))
         return NULL;
     struct ebb_site *site = make_site(memory, options);
@@ -126,6 +129,14 @@ void site_count(struct lane *lane, const struct ended *ended, struct excess *exc
     count_seen(stats, &ended->seen);
     lane_release_locked(lane);
     pthread_mutex_unlock(&site->lock);
+}
+
+void site_count_plan(struct ebb_site *site, const struct plan *plan) {
+    struct ebb_site_stats *stats = &site->stats;
+    stats->plans++;
+    stats->plan_slots = plan->slot_count;
+    stats->plan_height = plan->height_bytes;
+    stats->plan_max_live = plan->max_live_bytes;
 }
 
 int ebb_site_read_stats(struct ebb_site *site, struct ebb_site_stats *stats) {

@@ -49,7 +49,6 @@ struct course {
     uint64_t used;         /* steps of the site that had ended when one began here last */
     struct learning learning;
     struct plan *plan;    /* NULL: none */
-    struct draft *draft;  /* what it was made from */
     struct draft *noted;  /* of the last record, to be compared with the next */
     bool planning;        /* a thread is at work with the drafts */
 };
@@ -114,6 +113,9 @@ uint64_t ended_allocations(const struct ended *ended);
 
 /* The last of a step: adds it to the counters, compares it with the budget, releases its lane. */
 void site_count(struct lane *lane, const struct ended *ended, struct excess *excess);
+
+/* A plan was made that steps will follow. Lock held. */
+void site_count_plan(struct ebb_site *site, const struct plan *plan);
 
 /* ---- step.c ---- */
 
@@ -180,7 +182,7 @@ void course_end(struct course *course);
 
 /* ---- search.c ---- */
 
-/* A thread looks for a better plan than `plan`, made from `draft`, if it is not busy. Lock held. */
+/* A thread looks for a better plan than the course's, if it is not busy. Lock held. */
 void search_ask(struct ebb_site *site, struct course *course);
 
 /* True while it is looking for one for the course. Lock held. */

@@ -28,6 +28,13 @@ static void region_was_closed(struct step_hook *hook) {
     lane_release(lane);
 }
 
+static struct track *make_track(struct ebb_site *site) {
+    pthread_mutex_lock(&site->lock);
+    struct track *track = track_create(site->memory);
+    pthread_mutex_unlock(&site->lock);
+    return track;
+}
+
 /* The track of the step's berth, with the plan that is to be served; NULL: no memory, or no use. */
 static struct track *ready_track(const struct ticket *ticket) {
     const struct lane *lane = ticket->lane;
@@ -37,15 +44,15 @@ static struct track *ready_track(const struct ticket *ticket) {
     track = &ring_present(lane)->tracks[lane->course - lane->site->courses];
     if (*track && (*track)->region) /* its region is being closed: by whoever takes this step */
         return NULL;
-    if (*track && ticket->mode != LEARN_SERVE)
-        track_rest(*track);
-    if (ticket->mode == LEARN_PLAIN)
-        return NULL;
+    if (!*track && ticket->mode != LEARN_PLAIN)
+        *track = make_track(lane->site);
     if (!*track)
-        *track = track_create();
-    if (*track && (*track)->plan != ticket->plan && track_follow(*track, ticket->plan) != 0)
         return NULL;
-    return *track;
+    if (ticket->mode != LEARN_SERVE)
+        track_rest(*track);
+    if ((*track)->plan != ticket->plan && track_follow(*track, ticket->plan) != 0)
+        return NULL;
+    return ticket->mode == LEARN_PLAIN ? NULL : *track;
 }
 
 /* Steps of several courses take turns in a berth: each one's arena is made of the pages that the
@@ -152,9 +159,10 @@ static bool was_empty(const struct lane *lane) {
 }
 
 /* From here on the step is over, but its lane is not free and its region still open. */
-static void finish(struct lane *lane, uint64_t promoted_bytes, struct ended *ended) {
+static void finish(struct lane *lane, struct ended *ended) {
     struct region *region = lane->region;
-    *ended = (struct ended){.promoted_bytes = promoted_bytes, .pool = pool_for_work(region->pool)};
+    *ended = (struct ended){.promoted_bytes = region->promoted,
+                            .pool = pool_for_work(region->pool)};
     region->step = NULL;
     if (lane->scope)
         scope_server->end(lane->scope);
@@ -193,20 +201,8 @@ int ebb_step_end(ebb_step step) {
     struct lane *lane = find_ending(step);
     if (!lane)
         return error_latest();
-    finish(lane, 0, &ended);
+    finish(lane, &ended);
     return retire(lane, &ended);
-}
-
-/* Of the step, those that were born in the parent included, and below it. */
-static uint64_t live_blocks(const struct lane *lane) {
-    struct region *region = lane->region;
-    remote_look(region);
-    uint64_t blocks = lane->track ? lane->track->born : 0;
-    for (struct region *at = region; at; at = region_next_below(at, region)) {
-        small_fold(at);
-        blocks += flow_now(&at->counted);
-    }
-    return blocks;
 }
 
 int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
@@ -224,8 +220,8 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
         return result;
     const struct region *keeper = (const struct region *)target.lane;
     size_t pinned = keeper->pinned;
-    uint64_t alive = live_blocks(lane);
-    finish(lane, spent.copied_bytes + spent.relinked_bytes, &ended);
+    uint64_t alive = count_live_blocks(lane->region);
+    finish(lane, &ended);
     if (lost_blocks)
         *lost_blocks = alive - spent.copied_blocks;
     result = retire(lane, &ended);

@@ -32,11 +32,23 @@ static struct plan *learn(struct dice *dice, const struct stream *stream, struct
     return plan;
 }
 
+static struct track *make_track(ebb_region *memory) {
+    *memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "tracks", .pool = plan_pool()));
+    struct track *track = track_create(*memory);
+    assert_non_null(track);
+    return track;
+}
+
+static void end_track(struct track *track, ebb_region memory) {
+    track_destroy(track);
+    assert_int_equal(ebb_region_close(memory), 0);
+}
+
 static void play_one(struct dice *dice, ebb_region parent, unsigned kind, uint32_t wild,
                      struct totals *totals) {
     static struct stream stream, mutant;
-    struct track *track = track_create();
-    assert_non_null(track);
+    ebb_region memory;
+    struct track *track = make_track(&memory);
     stream_make(dice, &stream);
     struct plan *plan = learn(dice, &stream, track, parent, kind, totals);
     assert_true(plan || (kind & PLAY_COARSE)); /* too many are small */
@@ -46,7 +58,7 @@ static void play_one(struct dice *dice, ebb_region parent, unsigned kind, uint32
         stream_mutate(dice, &stream, &mutant, wild);
         stream_play(dice, &mutant, track, parent, true, kind, totals);
     }
-    track_destroy(track);
+    end_track(track, memory);
 }
 
 static struct totals play(ebb_region parent, unsigned kind, uint32_t wild) {
@@ -75,7 +87,8 @@ static void a_step_that_repeats_is_served_from_its_plan(void **state) {
     static struct stream stream;
     for (uint64_t seed = 1; seed < 60; seed++) {
         struct dice dice = {seed, seed};
-        struct track *track = track_create();
+        ebb_region memory;
+        struct track *track = make_track(&memory);
         stream_make(&dice, &stream);
         struct plan *plan = learn(&dice, &stream, track, stage->root, 0, &totals);
         assert_int_equal(track_follow(track, plan), 0);
@@ -85,7 +98,7 @@ static void a_step_that_repeats_is_served_from_its_plan(void **state) {
             stream_play(&dice, &stream, track, stage->root, true, 0, &totals);
         assert_int_equal(totals.hits, 3 * stream.blocks);
         assert_int_equal(totals.missed, 0);
-        track_destroy(track);
+        end_track(track, memory);
     }
 }
 

@@ -59,6 +59,18 @@ static void blocks_of_children_are_lost_too(void **state) {
     assert_int_equal(lost, 4);
 }
 
+static void what_other_threads_released_is_not_lost(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root), grandchild = OPEN(.parent = child);
+    block_of(child, 100, 16);
+    void *small = block_of(child, 100, 16), *large = block_of(grandchild, 10000, 64);
+    assert_int_equal(ebb_region_release_remote(child, small), 0);
+    assert_int_equal(ebb_region_release_remote(grandchild, large), 0);
+    uint64_t lost = 77;
+    assert_int_equal(ebb_close_keeping(child, stage->root, NULL, 0, NULL, &lost), 0);
+    assert_int_equal(lost, 1);
+}
+
 static void an_empty_list_closes(void **state) {
     struct stage *stage = *state;
     ebb_region child = OPEN(.parent = stage->root);
@@ -219,6 +231,7 @@ int main(void) {
         STAGED(survivors_live_and_the_rest_is_lost_and_counted),
         STAGED(nothing_lost_is_zero_lost),
         STAGED(blocks_of_children_are_lost_too),
+        STAGED(what_other_threads_released_is_not_lost),
         STAGED(an_empty_list_closes),
         STAGED(the_cost_says_what_is_pinned_in_the_end),
         STAGED(a_run_that_comes_along_counts_as_pinned),

@@ -123,7 +123,7 @@ static void what_is_not_promoted_ends_with_the_step_and_is_counted(void **state)
     struct ebb_object_counts counts;
     assert_true(lies_in(stage->root, pass.large));
     assert_int_equal(stats_of(stage->root).blocks.current, 2);
-    assert_int_equal(ebb_region_read_objects(pass.step.region, EBB_KIND_TENSOR, &counts), 0);
+    assert_int_equal(ebb_region_read_objects(pass.step.region, EBB_OBJECT_TENSOR, &counts), 0);
     assert_int_equal(counts.live, 5 - 1);
     assert_int_equal(ebb_step_end(pass.step), 0);
     assert_int_equal(stats_of(stage->root).blocks.current, 0);
@@ -337,6 +337,43 @@ static void composites_may_lie_in_both(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* ---- budgets ---- */
+
+static void hear(void *context, const struct ebb_churn_excess *excess) {
+    *(uint64_t *)context = excess->spent.promoted_bytes;
+}
+
+/* Copied and relinked alike, also where one view goes and gets bytes of its own; not what goes
+ * elsewhere. */
+static void what_is_promoted_before_the_step_ends_counts_for_its_budget(void **state) {
+    struct stage *stage = *state;
+    uint64_t spent = 0;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(
+        .pool = stage->pool, .tenure_none = true, .on_excess = hear, .context = &spent,
+        .budget = {.promoted_bytes = 1}));
+    struct ebb_own_options compact = {.size = sizeof compact, .compact = true};
+    ebb_region elsewhere = OPEN(.pool = stage->pool);
+    struct ebb_promoted cost = {0};
+    struct pass pass = pass_of(site, stage->root);
+    keep_both(&pass, stage->root, &cost);
+    void *third = ebb_tensor_view(pass.step.region, tensor_of_bytes(pass.step.region, LARGE), 1,
+                                  &(int64_t){77}, &(int64_t){1}, 20);
+    assert_int_equal(ebb_objects_promote(pass.step.region, stage->root, &third, 1, &compact,
+                                         &cost), 0);
+    struct ebb_survivor block = survivor_of(block_of(pass.step.region, 700, 16), EBB_PROMOTE_COPY);
+    assert_int_equal(ebb_promote(pass.step.region, stage->root, &block, 1, &cost), 0);
+    assert_true(cost.copied_bytes >= SMALL + 77 + 700 && cost.relinked_bytes >= LARGE);
+    void *other = ebb_object_move(tensor_of_bytes(pass.step.region, 50), elsewhere);
+    assert_true(ebb_region_owns(elsewhere, other));
+    assert_int_equal(ebb_step_end(pass.step), 0);
+    assert_int_equal(spent, cost.copied_bytes + cost.relinked_bytes);
+    end_both(&pass);
+    assert_int_equal(ebb_object_end(third), 0);
+    assert_int_equal(ebb_region_release(stage->root, block.block), 0);
+    assert_int_equal(ebb_region_close(elsewhere), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* ---- neither ---- */
 
 static void sites_that_tenure_nothing_do_not(void **state) {
@@ -373,6 +410,7 @@ int main(void) {
         STAGED(what_must_be_copied_is_not_born_in_the_parent),
         STAGED(views_that_go_along_see_the_same_bytes_at_no_cost),
         STAGED(composites_may_lie_in_both),
+        STAGED(what_is_promoted_before_the_step_ends_counts_for_its_budget),
         STAGED(sites_that_tenure_nothing_do_not),
     };
     if (ebb_type_register(&pair_type) != 0)

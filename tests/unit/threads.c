@@ -150,6 +150,33 @@ static void *make_pools(void *context) {
     return NULL;
 }
 
+static void expect_pool_in(void *context, const char *text) {
+    (void)context;
+    expect(strstr(text, "pool 'small': reserved") != NULL);
+}
+
+static void *grow_and_fail(void *context) {
+    ebb_pool *pool = context;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        ebb_region region = OPEN(.pool = pool);
+        expect(ebb_region_alloc(region, 100000, 64) != NULL);
+        expect(ebb_region_alloc(region, (size_t)64 << 20, 64) == NULL);
+        expect(ebb_last_error() == EBB_E_POOL_LIMIT);
+        expect(ebb_region_close(region) == 0);
+    }
+    return NULL;
+}
+
+static void what_is_exhausted_is_reported_while_others_grow(void **state) {
+    (void)state;
+    ebb_pool *pool = ebb_pool_create(
+        EBB_POOL_OPTIONS(.name = "small", .limit_reserved_bytes = (size_t)16 << 20));
+    ebb_report_on_exhausted(expect_pool_in, NULL);
+    on_threads(grow_and_fail, pool);
+    ebb_report_on_exhausted(NULL, NULL);
+    assert_int_equal(ebb_pool_destroy(pool), 0);
+}
+
 static void pools_come_and_go_on_many_threads(void **state) {
     struct ebb_pool_stats before = {.size = sizeof before}, after = {.size = sizeof after};
     assert_int_equal(ebb_process_read_stats(&before), 0);
@@ -232,6 +259,7 @@ int main(void) {
         STAGED(threads_take_steps_on_one_pool),
         STAGED(a_pool_is_trimmed_while_threads_use_it),
         cmocka_unit_test(a_limit_holds_for_all_threads_together),
+        cmocka_unit_test(what_is_exhausted_is_reported_while_others_grow),
         cmocka_unit_test(pools_come_and_go_on_many_threads),
         STAGED(empty_regions_open_and_close_on_many_threads),
         STAGED(a_region_is_handed_to_another_thread),

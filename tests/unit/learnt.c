@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * learnt.c - the memory of what a site learns: as much as it needs, and gone when it is of no use.
+ */
+#include "kit/test.h"
+
+#include "region/plan.h"
+
+#include <ebb/step.h>
+
+#include <sys/mman.h>
+
+enum {
+    BLOCKS = 3000,
+    PER_BLOCK = 20 + 8 + 4 + 32, /* bytes of slots, places and order of the plan; of a track */
+    REST = 128 << 10             /* the site, the ends of pages */
+};
+
+static bool region_is(ebb_region a, ebb_region b) {
+    return a.lane == b.lane && a.generation == b.generation;
+}
+
+static uint64_t owned(void) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_pool_read_stats(plan_pool(), &stats), 0);
+    return stats.owned;
+}
+
+/* Blocks of one size; the last of them. */
+static void *fill(ebb_step step, size_t bytes) {
+    void *block = NULL;
+    for (int i = 0; i < BLOCKS; i++)
+        assert_non_null(block = ebb_region_alloc(step.region, bytes, 16));
+    return block;
+}
+
+static void what_is_learnt_takes_what_it_needs(void **state) {
+    uint64_t before = plan_pool() ? owned() : 0;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "learnt"));
+    assert_non_null(site);
+    for (int i = 0; i < 8; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        fill(step, 2048);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    uint64_t learnt = owned() - before;
+    assert_true(learnt >= (uint64_t)BLOCKS * PER_BLOCK);
+    assert_true(learnt <= (uint64_t)BLOCKS * PER_BLOCK + REST);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_true(owned() == before);
+}
+
+static bool is_resident(const void *at) {
+    unsigned char resident = 0;
+    void *page = (void *)size_align_down((uintptr_t)at, EBB_PAGE);
+    assert_int_equal(mincore(page, EBB_PAGE, &resident), 0);
+    return resident & 1;
+}
+
+static void notes_go_when_a_recorded_step_ends(void **state) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "notes"));
+    ebb_step step = ebb_step_begin(site, 0);
+    uintptr_t small = (uintptr_t)fill(step, 64);
+    assert_true(is_resident(range_note(small)));
+    uintptr_t large = (uintptr_t)ebb_region_alloc(step.region, 1 << 20, 64);
+    assert_true(is_resident(range_block_note(large)));
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_false(is_resident(range_note(small)));
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* All blocks of a step below `parent`, each of which survives. */
+static void keep_all(ebb_site *site, ebb_region parent) {
+    static struct ebb_survivor kept[BLOCKS];
+    ebb_step step = ebb_step_begin_under(site, parent, 0);
+    for (int i = 0; i < BLOCKS; i++)
+        kept[i] = (struct ebb_survivor){.block = ebb_region_alloc(step.region, 64, 16)};
+    assert_int_equal(ebb_step_end_keeping(step, parent, kept, BLOCKS, NULL, NULL), 0);
+}
+
+/* A recorded step ends, and its region stays for the ring; blocks were born in it for a step below,
+ * and are noted at its addresses. */
+static void notes_of_steps_below_stay(void **state) {
+    static void *born[BLOCKS];
+    ebb_region root = ebb_region_open(EBB_REGION_OPTIONS(.name = "root"));
+    ebb_site *outer = ebb_site_create(EBB_SITE_OPTIONS(.name = "outer", .ring = 1));
+    ebb_site *inner = ebb_site_create(EBB_SITE_OPTIONS(.name = "inner"));
+    for (int i = 0; i < 4; i++)
+        keep_all(inner, root);
+    ebb_step above = ebb_step_begin_under(outer, root, 0);
+    ebb_step below = ebb_step_begin_under(inner, above.region, 0);
+    for (int i = 0; i < BLOCKS; i++)
+        assert_non_null(born[i] = ebb_region_alloc(below.region, 64, 16));
+    assert_true(region_is(ebb_region_of(born[0]), above.region));
+    assert_int_equal(ebb_step_end(above), 0);
+    for (int i = 0; i < BLOCKS; i++)
+        assert_int_equal(ebb_region_release(below.region, born[i]), 0);
+    assert_int_equal(ebb_step_end(below), 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    assert_int_equal(ebb_site_destroy(inner), 0);
+    assert_int_equal(ebb_site_destroy(outer), 0);
+}
+
+/* Steps that are never alike get no plan: after the tries that it was worth, hardly anything is
+ * held for them. */
+static void a_site_that_does_not_repeat_holds_little(void **state) {
+    uint64_t before = plan_pool() ? owned() : 0;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "wild"));
+    uint32_t random = 1;
+    for (int i = 0; i < 60; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (int block = 0; block < BLOCKS; block++) {
+            random = random * 1664525 + 1013904223;
+            void *at = ebb_region_alloc(step.region, 1024 + (random >> 8) % 8192, 16);
+            assert_non_null(at);
+            if (random >> 31)
+                assert_int_equal(ebb_region_release(step.region, at), 0);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    assert_true(stats.suspended);
+    assert_true(owned() - before <= REST);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_learnt_takes_what_it_needs),
+        cmocka_unit_test(notes_go_when_a_recorded_step_ends),
+        cmocka_unit_test(notes_of_steps_below_stay),
+        cmocka_unit_test(a_site_that_does_not_repeat_holds_little),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
