@@ -67,8 +67,14 @@ void *front_alloc(size_t bytes, const void *caller) {
     return here.scope ? front_alloc_scoped(bytes, caller) : je_malloc(bytes);
 }
 
+/* Of so much zeroed memory a program may touch little, and could not have all of it: from here on
+ * it is the general heap's, whose pages come when they are touched. Below, clearing hot pages of
+ * the scope costs a fifth of faulting in new ones. */
+#define ZEROED_MOST ((size_t)256 << 20)
+
 void *front_alloc_zeroed(size_t bytes, const void *caller) {
-    void *block = here.scope ? alloc_in(here.scope, bytes, TRAY_GRANULE, caller) : NULL;
+    struct scope *scope = bytes < ZEROED_MOST ? here.scope : NULL;
+    void *block = scope ? alloc_in(scope, bytes, TRAY_GRANULE, caller) : NULL;
     return block ? memset(block, 0, bytes) : je_calloc(1, bytes);
 }
 

@@ -71,6 +71,7 @@ struct heap {
     struct large *kept;   /* large blocks that outlived their scopes */
     struct large *unused; /* records */
     _Atomic(struct large *) handed_in; /* that other threads freed */
+    _Atomic(bool) has_abandoned; /* some of its open scopes are to end (scope.c) */
     struct heap *next;    /* all heaps */
     bool is_taken, is_lost;
 };

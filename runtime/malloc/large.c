@@ -7,16 +7,19 @@
  * reserved, or no record is left.
  */
 #include "malloc/large.h"
+#include "malloc/tray.h"
 
 #include "base/os.h"
+#include "base/size.h"
 
 #include <pthread.h>
 
-#define RECORDS ((uint32_t)1 << 24) /* large blocks of scopes at once, in all */
+#define RECORDS_MOST ((size_t)1 << 24) /* large blocks of scopes at once, in all */
 #define BATCH 64u
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct large *records; /* number 0 is none */
+static uint32_t record_count;
 static _Atomic(uint32_t) *_Atomic(large_at);
 static _Atomic(uint32_t) carved = 1;
 
@@ -26,8 +29,11 @@ static _Atomic(uint32_t) *page_entry(uintptr_t addr) {
     return table ? &table[(addr - range.base) / EBB_PAGE] : NULL;
 }
 
+/* No more records than large blocks can lie in the range: where addresses are few, others need what
+ * is left. */
 static void prepare(void) {
-    records = os.reserve(RECORDS * sizeof *records);
+    record_count = (uint32_t)size_smaller(RECORDS_MOST, range.bytes / TRAY_MOST);
+    records = os.reserve(record_count * sizeof *records);
     _Atomic(uint32_t) *table = os.reserve(range.bytes / EBB_PAGE * sizeof *table);
     if (records && table)
         atomic_store_explicit(&large_at, table, memory_order_release);
@@ -37,10 +43,10 @@ static void prepare(void) {
 static void carve(struct large **unused) {
     pthread_once(&once, prepare);
     if (!atomic_load_explicit(&large_at, memory_order_acquire) ||
-        atomic_load_explicit(&carved, memory_order_relaxed) > RECORDS - 2 * BATCH)
+        atomic_load_explicit(&carved, memory_order_relaxed) > record_count - 2 * BATCH)
         return;
     uint32_t name = atomic_fetch_add_explicit(&carved, BATCH, memory_order_relaxed);
-    if (name > RECORDS - BATCH)
+    if (name > record_count - BATCH)
         return;
     for (uint32_t last = name + BATCH; name < last; name++) {
         records[name].name = name;

@@ -3,6 +3,7 @@
 #include "malloc/options.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,8 +66,8 @@ static void read_pair(const char *pair, int length) {
 static void read_pairs(const char *text) {
     while (*text) {
         size_t length = strcspn(text, ",");
-        if (length && length < 1024)
-            read_pair(text, (int)length);
+        if (length)
+            read_pair(text, length < INT_MAX ? (int)length : INT_MAX);
         text += length + (text[length] == ',');
     }
 }

@@ -355,9 +355,14 @@ void scope_end(struct scope *scope) {
 /* ---- for steps ---- */
 
 static void end_abandoned(struct heap *heap) {
+    /* relaxed: what is marked a moment later is found at the next begin */
+    if (!atomic_load_explicit(&heap->has_abandoned, memory_order_relaxed))
+        return;
+    /* acquire: pairs with abandon() */
+    (void)atomic_exchange_explicit(&heap->has_abandoned, false, memory_order_acquire);
     for (struct scope *scope = heap->open, *next; scope; scope = next) {
         next = scope->next;
-        /* acquire: pairs with abandon() */
+        /* acquire: one may be marked just now */
         if (atomic_load_explicit(&scope->abandoned, memory_order_acquire))
             scope_end(scope);
     }
@@ -412,11 +417,15 @@ static void end(void *scope) {
 /* The scope ends here or, if another thread began it, when that thread next begins one. */
 static void abandon(void *place) {
     struct scope *scope = place;
+    struct heap *heap = scope->heap;
     scope->place = NULL;
-    if (scope->heap == here.heap)
+    if (heap == here.heap) {
         scope_end(scope);
-    else
-        atomic_store_explicit(&scope->abandoned, true, memory_order_release);
+        return;
+    }
+    atomic_store_explicit(&scope->abandoned, true, memory_order_release); /* it may be gone now */
+    /* release, and an exchange: its thread sees the marks of all who came before it looks */
+    (void)atomic_exchange_explicit(&heap->has_abandoned, true, memory_order_release);
 }
 
 static void leave_once(void *scope) {

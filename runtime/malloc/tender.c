@@ -4,10 +4,13 @@
  *
  * Statistics are written to a file beside the real one, which is then renamed, so that a reader
  * never sees half of them. A socket answers who connects: HTTP, as Prometheus speaks it, if that
- * is what the other side sends within a moment, else plain text.
+ * is what the other side sends within a moment, else plain text. A few in a row, so that whoever
+ * asks all the time keeps no memory from going back.
  *
- * Invariant: all signals are blocked in this thread. Where it cannot begin, memory is given back at
- * the ends of scopes only. A file or socket that cannot be had is named once on the standard error.
+ * Invariants: all signals are blocked in this thread; a file that is not the listener is neither
+ * read nor closed, whatever its number. Where the thread cannot begin, memory is given back at the
+ * ends of scopes only. A file or socket that cannot be had is named once on the standard error, and
+ * tried again each second.
  */
 #include "malloc/tender.h"
 #include "malloc/general.h"
@@ -25,14 +28,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #define TICK_MS 250u
 #define WRITE_TICKS 4u /* statistics are written every so many */
+#define ANSWERS 8u     /* at most in a tick */
 #define ANSWER_MS 50   /* who connects has so long to say that it speaks HTTP */
-#define TEXT_BYTES ((size_t)64 << 10)
+#define OUT_OF_THE_WAY 200
+#define TEXT_BYTES ((size_t)1 << 20) /* of a thousand sites at least; costs what is written */
 #define STACK_BYTES ((size_t)256 << 10)
 
 _Atomic(bool) tender_sleeps;
@@ -40,17 +46,20 @@ _Atomic(bool) tender_sleeps;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_there, is_settled;
+static bool is_there, is_settled, has_complained;
 static int listener = -1;
+static struct stat listening; /* what `listener` is the number of */
 static char text[TEXT_BYTES];
 
 static void complain(const char *what) {
     char line[256];
+    if (has_complained)
+        return;
+    has_complained = true;
     int length = snprintf(line, sizeof line, "ebb-malloc: EBB_MALLOC_STATS: %s: %s: %s\n",
                           options.stats, what, strerror(errno));
     if (length > 0)
         (void)!write(STDERR_FILENO, line, (size_t)length);
-    *options.stats = 0;
 }
 
 /* ---- statistics ---- */
@@ -83,16 +92,57 @@ static void write_file(void) {
         return;
     }
     bool written = write_all(file, text, bytes);
-    if (close(file) != 0 || !written || rename(beside, options.stats) != 0)
-        complain("cannot be written");
+    if (close(file) == 0 && written && rename(beside, options.stats) == 0)
+        return;
+    complain("cannot be written");
+    (void)unlink(beside);
+}
+
+/* Programs close files that they do not know, and get the number again for one of their own. */
+static bool is_listening(void) {
+    struct stat now;
+    return listener >= 0 && fstat(listener, &now) == 0 && now.st_dev == listening.st_dev &&
+           now.st_ino == listening.st_ino;
+}
+
+/* With a high number if there is one: programs count on getting the low ones. */
+static int new_socket(void) {
+    int low = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+    if (high < 0)
+        return low;
+    close(low);
+    return high;
+}
+
+/* A socket at which nobody listens any more: whose it was has ended. */
+static bool is_left_over(const struct sockaddr_un *address) {
+    struct stat status;
+    int other = new_socket();
+    bool refused = other >= 0 &&
+                   connect(other, (const struct sockaddr *)address, sizeof *address) != 0 &&
+                   errno == ECONNREFUSED;
+    if (other >= 0)
+        close(other);
+    return refused && lstat(address->sun_path, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+static bool bind_at(const struct sockaddr_un *address) {
+    if (bind(listener, (const struct sockaddr *)address, sizeof *address) == 0)
+        return true;
+    if (errno != EADDRINUSE)
+        return false;
+    bool is_free = is_left_over(address) && unlink(address->sun_path) == 0;
+    errno = EADDRINUSE;
+    return is_free && bind(listener, (const struct sockaddr *)address, sizeof *address) == 0;
 }
 
 static void listen_at(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, options.stats, sizeof options.stats);
-    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listener >= 0 && bind(listener, (struct sockaddr *)&address, sizeof address) == 0 &&
-        listen(listener, 8) == 0)
+    listener = new_socket();
+    if (listener >= 0 && bind_at(&address) && listen(listener, ANSWERS) == 0 &&
+        fstat(listener, &listening) == 0)
         return;
     complain("no socket");
     if (listener >= 0)
@@ -117,8 +167,8 @@ static void answer(int other) {
     close(other);
 }
 
-static void answer_all(void) {
-    for (;;) {
+static void answer_some(void) {
+    for (unsigned i = 0; i < ANSWERS && is_listening(); i++) {
         int other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (other < 0)
             return;
@@ -129,14 +179,12 @@ static void answer_all(void) {
 }
 
 static void tell(unsigned tick) {
-    if (!*options.stats)
-        return;
-    if (!options.is_socket && tick % WRITE_TICKS == 0)
+    bool is_time = *options.stats && tick % WRITE_TICKS == 0;
+    if (is_time && !options.is_socket)
         write_file();
-    if (options.is_socket && listener < 0)
+    if (is_time && options.is_socket && !is_listening())
         listen_at();
-    if (listener >= 0)
-        answer_all();
+    answer_some();
 }
 
 /* ---- the thread ---- */
@@ -218,12 +266,15 @@ void tender_begin(void) {
     pthread_mutex_unlock(&lock);
     if (!missing)
         return;
+    int cancel; /* a thread that is cancelled in the wait would keep the lock */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     bool begun = begin_thread();
     pthread_mutex_lock(&lock);
     is_there = begun;
     while (begun && !is_settled)
         pthread_cond_wait(&wake, &lock);
     pthread_mutex_unlock(&lock);
+    pthread_setcancelstate(cancel, NULL);
 }
 
 void tender_wake(void) {
@@ -243,9 +294,10 @@ void tender_fork(bool before, bool in_child) {
         is_there = is_settled = false;
         atomic_store_explicit(&tender_sleeps, true, memory_order_relaxed); /* until a scope */
         options_for_child();
-        if (listener >= 0)
+        if (is_listening())
             close(listener);
         listener = -1;
+        has_complained = false;
         prepare(); /* the condition that nobody waits for any more */
     }
     pthread_mutex_unlock(&lock);

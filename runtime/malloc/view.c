@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * view.c - statistics as text (see view.h). Reads counters without stopping anybody, so those of
- * one moment may differ by what was going on. Nothing here can fail; a text too long is cut.
+ * one moment may differ by what was going on. Nothing here can fail; a text too long is cut, behind
+ * a whole line.
  */
 #include "malloc/view.h"
 #include "malloc/general.h"
@@ -184,5 +185,10 @@ size_t view_write(char *bytes, size_t limit, bool for_prometheus) {
     put_general(&text);
     put_pool(&text);
     put_sites(&text);
-    return text.length < limit ? text.length : limit - 1;
+    if (text.length < limit)
+        return text.length;
+    const char *last = memrchr(bytes, '\n', limit - 1);
+    size_t whole = last ? (size_t)(last + 1 - bytes) : 0;
+    bytes[whole] = 0;
+    return whole;
 }

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes the statistics, cut at `bytes`, and ends them with a zero byte. How long they are. Any
- * thread. */
+/* Writes the statistics, as many whole lines as fit into `bytes`, and a zero byte behind them. How
+ * long they are. Any thread. */
 size_t view_write(char *text, size_t bytes, bool for_prometheus);
 
 #endif

@@ -172,6 +172,25 @@ static void *on_a_small_stack(void *context) {
     return context;
 }
 
+static void *is_about_to_die(void *context) {
+    EXPECT(pthread_cancel(pthread_self()) == 0);
+    ebb_step step = begin(); /* as malloc(), nothing in here is a place to be cancelled at */
+    churn(10);
+    finish(step);
+    *(bool *)context = true;
+    return NULL;
+}
+
+/* The first scope of the process is theirs: what it waits for must not be left half done. */
+static void threads_are_cancelled_as_they_begin(void) {
+    for (unsigned i = 0; i < 20; i++) {
+        bool lived = false;
+        pthread_t thread;
+        EXPECT(pthread_create(&thread, NULL, is_about_to_die, &lived) == 0);
+        EXPECT(pthread_join(thread, NULL) == 0 && lived);
+    }
+}
+
 static void small_stacks(void) {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -536,11 +555,16 @@ static void what_is_freed_goes(void) {
 }
 
 static void zeroed_memory_comes_when_it_is_touched(void) {
-    size_t bytes = (size_t)1 << 30, before = resident();
-    unsigned char *block = calloc(1, bytes);
-    EXPECT(block && !block[0] && !block[bytes / 2] && !block[bytes - 1]);
-    EXPECT(resident() < before + bytes / 4);
-    free(block);
+    ebb_step step = begin();
+    for (unsigned i = 0; i < 2; i++) {
+        size_t bytes = (size_t)1 << 30, before = resident();
+        unsigned char *block = calloc(1, bytes);
+        EXPECT(block && !block[0] && !block[bytes / 2] && !block[bytes - 1]);
+        EXPECT(resident() < before + bytes / 4);
+        free(block);
+        if (i == 0)
+            finish(step); /* and once without a scope */
+    }
 }
 
 static void it_is_what_was_preloaded(void) {
@@ -555,6 +579,7 @@ int main(int argc, char **argv) {
         ACT(a_thousand_short_threads),
         ACT(destructors_of_threads_allocate),
         ACT(threads_die_inside_of_scopes),
+        ACT(threads_are_cancelled_as_they_begin),
         ACT(small_stacks),
         ACT(threads_free_each_others_blocks),
         ACT(forks_in_the_middle_of_scopes),

@@ -469,6 +469,16 @@ static void bad_options_are_named(void) {
     }
 }
 
+static void so_are_long_ones(void) {
+    static const char line[] = "ebb-malloc: EBB_MALLOC: no such key: 'xxx";
+    char asked[2000], said[300];
+    memset(asked, 'x', sizeof asked - 1);
+    asked[sizeof asked - 1] = 0;
+    hear(asked, said, sizeof said);
+    EXPECT(strncmp(said, line, ebb_scope_is_served() ? sizeof line - 1 : 0) == 0);
+    EXPECT(!*said || said[strlen(said) - 1] == '\n');
+}
+
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--nothing") == 0)
         return 0;
@@ -484,6 +494,7 @@ int main(int argc, char **argv) {
         ACT(own_scopes_are_left_alone),
         ACT(own_scopes_leave_and_enter),
         ACT(bad_options_are_named),
+        ACT(so_are_long_ones),
     };
     const char *options = getenv("EBB_MALLOC");
     if (options && strncmp(options, "turns:", 6) == 0)

@@ -410,6 +410,21 @@ static void test_sites_of_one_name_are_told_apart(void **state) {
         assert_int_equal(ebb_site_destroy(sites[i]), 0);
 }
 
+/* Half a number is another number, and half a line no Prometheus reads. */
+static void test_what_is_told_is_cut_behind_a_line(void **state) {
+    static char text[64 << 10], part[64 << 10];
+    for (unsigned form = 0; form < 2; form++) {
+        size_t whole = view_write(text, sizeof text, form);
+        for (size_t room = 1; room < whole; room += 7) {
+            memset(part, 'x', room + 1);
+            size_t length = view_write(part, room, form);
+            assert_true(length < room && part[length] == 0 && part[room] == 'x');
+            assert_true(length == 0 || part[length - 1] == '\n');
+            assert_true(length != 0 || room <= 200);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_without_a_scope_the_general_heap_serves),
@@ -431,6 +446,7 @@ int main(void) {
         SERVED(test_counters),
         SERVED(test_names_of_sites_are_quoted),
         SERVED(test_sites_of_one_name_are_told_apart),
+        SERVED(test_what_is_told_is_cut_behind_a_line),
         SERVED(test_what_leaks_is_allocated_elsewhere),
         SERVED(test_pinned_is_bounded),
         SERVED(test_a_long_scope_stays_dense),

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_view.py - statistics of a running process: files, sockets, and who asks for them badly.
+
+LIBRARY is preloaded under TOLD, a program of told.c, or under Python.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PATIENCE = 20  # seconds; far more than anything here takes
+
+
+def until(claim):
+    """Waits for it; what it was in the end."""
+    last = time.monotonic() + PATIENCE
+    while not (found := claim()) and time.monotonic() < last:
+        time.sleep(0.05)
+    return found
+
+
+class View(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.path = self.folder / "stats"
+
+    @contextlib.contextmanager
+    def runs(self, stats, *words, limit=None):
+        """A program until the block ends; what it then says on its standard error is self.said."""
+        words = words or (os.environ["TOLD"], "2")
+        if limit:
+            words = ("/bin/sh", "-c", f'{limit}; export LD_PRELOAD="$0"; exec "$@"',
+                     os.environ["LIBRARY"], *words)
+        environment = dict(os.environ, EBB_MALLOC_STATS=stats)
+        if not limit:
+            environment["LD_PRELOAD"] = os.environ["LIBRARY"]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=environment) as program:
+            try:
+                self.assertEqual(program.stdout.readline(), b"ready\n")
+                yield program
+                program.stdin.close()
+                self.assertEqual(program.wait(PATIENCE), 0)
+                self.said = program.stderr.read().decode()
+            finally:
+                program.kill()
+
+    def ask(self, request=b"", path=None):
+        """What the socket answers; empty: nobody is there."""
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.settimeout(PATIENCE)
+            try:
+                asking.connect(str(path or self.path))
+            except (FileNotFoundError, ConnectionRefusedError):
+                return b""
+            asking.sendall(request)
+            answer = b""
+            with contextlib.suppress(ConnectionResetError):
+                while part := asking.recv(1 << 16):
+                    answer += part
+            return answer
+
+    def check_plain(self, text, sites=2):
+        self.assertRegex(text, rb"(?m)^general_resident_bytes +[1-9]\d*$")
+        self.assertRegex(text, rb"(?m)^pinned_bytes +\d+$")
+        self.assertRegex(text, rb"(?m)^large_given_back_bytes +\d+$")
+        self.assertEqual(len(re.findall(rb"(?m)^site site-\d+$", text)), sites)
+        self.assertEqual(len(re.findall(rb"(?m)^    scopes_total +1$", text)), sites)
+
+    def check_prometheus(self, text, sites=2):
+        """Each line as the format has it; each number announced once, before its first line."""
+        announced = set()
+        self.assertTrue(text.endswith(b"\n"))
+        for line in text.decode().splitlines():
+            if head := re.fullmatch(r"# TYPE (ebb_\w+) (counter|gauge)", line):
+                self.assertNotIn(head[1], announced)
+                announced.add(head[1])
+            elif not re.fullmatch(r"# HELP ebb_\w+ \S.*", line):
+                number = re.fullmatch(r'(ebb_\w+)(\{site="[^"]*"\})? \d+', line)
+                self.assertTrue(number, line)
+                self.assertIn(number[1], announced)
+        self.assertEqual(len(re.findall(rb'ebb_scopes_total\{site="site-\d+"\} 1\n', text)), sites)
+        self.assertEqual(len(re.findall(rb"ebb_scope_plan_bytes\{site", text)), sites)
+
+    def test_a_file_is_written_and_written_again(self):
+        with self.runs(str(self.path)):
+            self.assertTrue(until(lambda: self.path.exists() and b"site-1" in
+                                  self.path.read_bytes()))
+            self.check_plain(self.path.read_bytes())
+            self.path.unlink()
+            self.assertTrue(until(self.path.exists))
+        self.assertEqual(self.said, "")
+        self.assertEqual(os.listdir(self.folder), ["stats"])
+
+    def test_a_file_for_prometheus(self):
+        path = self.folder / "stats.prom"
+        with self.runs(str(path)):
+            self.assertTrue(until(lambda: path.exists() and b"site-1" in path.read_bytes()))
+            self.check_prometheus(path.read_bytes())
+
+    def test_hundreds_of_sites_are_told(self):
+        path = self.folder / "stats.prom"
+        with self.runs(str(path), os.environ["TOLD"], "400"):
+            self.assertTrue(until(lambda: path.exists() and b"site-399" in path.read_bytes()))
+            self.check_prometheus(path.read_bytes(), 400)
+
+    def test_each_process_has_a_file_of_its_own(self):
+        with self.runs(str(self.folder / "%p.txt")) as program:
+            path = self.folder / f"{program.pid}.txt"
+            self.assertTrue(until(path.exists))
+
+    def test_a_socket_answers_as_it_is_asked(self):
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            self.check_plain(self.ask())
+            answer = self.ask(b"GET /metrics HTTP/1.1\r\nHost: ebb\r\n\r\n")
+            head, _, body = answer.partition(b"\r\n\r\n")
+            self.assertRegex(head, rb"^HTTP/1.0 200 OK\r\nContent-Type: text/plain")
+            self.assertIn(b"\r\nContent-Length: %d" % len(body), head)
+            self.check_prometheus(body)
+
+    def test_who_asks_badly_keeps_nobody_else_waiting(self):
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            silent = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+            for one in silent:
+                one.connect(str(self.path))
+            silent[0].sendall(b"GE")  # half a request
+            silent[1].close()
+            silent[2].shutdown(socket.SHUT_RDWR)
+            for request in (b"", b"\0" * 9000, b"POST / HTTP/1.1\r\n\r\n", b"GET " + b"x" * 9000):
+                self.assertIn(b"general_resident_bytes", self.ask(request))
+            for _ in range(20):
+                self.assertTrue(self.ask(b"GET / HTTP/1.0\r\n\r\n"))
+            for one in silent:
+                one.close()
+        self.assertEqual(self.said, "")
+
+    def test_a_socket_that_is_left_over_is_used_again(self):
+        for _ in range(2):
+            with self.runs(f"unix:{self.path}"):
+                self.assertTrue(until(self.ask))
+            self.assertEqual(self.said, "")
+            self.assertTrue(self.path.is_socket())
+
+    def test_what_belongs_to_others_is_left_alone(self):
+        self.path.write_text("mine")
+        with self.runs(f"unix:{self.path}"):
+            time.sleep(0.5)
+        self.assertIn("Address already in use", self.said)
+        self.assertEqual(self.path.read_text(), "mine")
+        self.path.unlink()
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            with self.runs(f"unix:{self.path}", os.environ["TOLD"], "7"):
+                time.sleep(0.5)
+            self.assertIn("Address already in use", self.said)
+            self.check_plain(self.ask())
+
+    def test_files_of_the_program_are_never_taken_for_the_socket(self):
+        """It closes all files that it does not know, and gets their numbers for its own."""
+        own = self.folder / "own"
+        script = ("import os, socket, sys\n"
+                  "first = os.open('/dev/null', 0)\n"
+                  "os.closerange(3, 300)\n"
+                  "own = socket.socket(socket.AF_UNIX)\n"
+                  f"own.bind({str(own)!r})\n"
+                  "os.dup2(own.fileno(), 200)\n"
+                  "own.listen(8)\n"
+                  "own.setblocking(False)\n"
+                  "print('ready', flush=True)\n"
+                  "sys.stdin.read()\n"
+                  "sys.exit(first != 3 or own.fileno() != 3)\n")  # low numbers are its own
+        with self.runs(f"unix:{self.path}", "/usr/bin/python3", "-c", script):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(own))
+                client.settimeout(1.5)
+                with self.assertRaises(TimeoutError):
+                    client.recv(100)
+            self.assertTrue(until(self.ask))  # there is a new one
+        self.assertEqual(self.said, "")
+
+    def test_what_cannot_be_had_is_named_once(self):
+        for stats, reason in ((f"{self.folder}/no/file", "No such file"),
+                              (f"unix:{self.folder}/no/socket", "No such file"),
+                              (str(self.folder), "directory"),
+                              ("", "a path of 0 bytes"),
+                              ("unix:", "a path of 0 bytes"),
+                              (str(self.path) + "x" * 200, "expected 1 to 107"),
+                              (f"unix:{self.path}" + "x" * 200, "expected 1 to 107")):
+            with self.subTest(stats=stats), self.runs(stats):
+                time.sleep(1.5 if "/" in stats and len(stats) < 107 else 0)
+            self.assertRegex(self.said, f"^ebb-malloc: EBB_MALLOC_STATS: [^\n]*{reason}[^\n]*\n$")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_file_that_may_not_grow_ends_nobody(self):
+        with self.runs(str(self.path), limit="ulimit -f 0"):
+            time.sleep(0.5)
+        self.assertIn("cannot be written: File too large", self.said)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_could_not_be_had_is_tried_again(self):
+        path = self.folder / "late" / "file"
+        with self.runs(str(path)):
+            time.sleep(0.5)
+            path.parent.mkdir()
+            self.assertTrue(until(path.exists))
+        self.assertIn("No such file", self.said)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
