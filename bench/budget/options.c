@@ -14,7 +14,7 @@ void options_help(void) {
     puts("ebb-budget - replays traces and fails if a step costs more than it may\n\n"
          "  --bytes N        requested by all allocations of a step\n"
          "  --allocations N  of a step\n"
-         "  --promoted N     bytes that a step leaves to its parent\n"
+         "  --promoted N     bytes that a step leaves to its parent, copied or relinked\n"
          "  --reserved N     bytes of pages that a step holds at once\n"
          "  --site KIND      only steps of this kind have the budget; the others none\n"
          "  --help           this text\n\n"

@@ -13,6 +13,7 @@
 #include "case_flat.h"
 #include "case_large.h"
 #include "case_open_close.h"
+#include "case_planned.h"
 #include "case_release.h"
 #include "case_request.h"
 #include "case_small.h"
@@ -31,6 +32,7 @@ MICRO_INLINE void cases_run(const struct peer_ops *ops, enum micro_case which,
     case CASE_REQUEST: case_request(ops, round); break;
     case CASE_RELEASE: case_release(ops, round); break;
     case CASE_TENSOR: case_tensor(ops, round); break;
+    case CASE_PLANNED: case_planned(ops, round); break;
     case CASE_PROMOTE:
     case CASE_PROMOTE_OBJECTS:
     case CASE_COUNT: break;

@@ -47,6 +47,7 @@ const struct contest contests[] = {
     {"promote", CASE_PROMOTE, false, "floor ebb"},
     {"tensor", CASE_TENSOR, true, "ebb" MALLOCS},
     {"promote_objects", CASE_PROMOTE_OBJECTS, false, "ebb"},
+    {"planned", CASE_PLANNED, true, "floor ebb" MALLOCS},
 };
 const size_t contest_count = sizeof contests / sizeof contests[0];
 

@@ -37,6 +37,7 @@ enum micro_case {
     CASE_PROMOTE,
     CASE_TENSOR,
     CASE_PROMOTE_OBJECTS,
+    CASE_PLANNED,
     CASE_COUNT
 };
 

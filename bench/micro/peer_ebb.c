@@ -113,11 +113,74 @@ static const struct peer_ops ebb_ops = {
     .forgets = true,
 };
 
+/* ---- steps of a site ---- */
+
+static ebb_site *ebb_learning, *ebb_unplanned;
+static ebb_step ebb_present;
+
+MICRO_INLINE void ebb_begin_of(ebb_site *site, struct step *step) {
+    ebb_present = ebb_step_begin(site, 0);
+    step->place = ebb_present.region.lane;
+    step->serial = ebb_present.region.generation;
+}
+
+MICRO_INLINE void ebb_begin_learning(struct step *step) {
+    ebb_begin_of(ebb_learning, step);
+}
+
+MICRO_INLINE void ebb_begin_unplanned(struct step *step) {
+    ebb_begin_of(ebb_unplanned, step);
+}
+
+MICRO_INLINE void ebb_end_present(struct step *step, const struct held *held) {
+    (void)step;
+    (void)held;
+    ebb_need(ebb_step_end(ebb_present) == 0, "end");
+}
+
+static const struct peer_ops ebb_learning_ops = {
+    .begin = ebb_begin_learning,
+    .end = ebb_end_present,
+    .alloc = ebb_alloc,
+    .release = ebb_release,
+};
+
+static const struct peer_ops ebb_unplanned_ops = {
+    .begin = ebb_begin_unplanned,
+    .end = ebb_end_present,
+    .alloc = ebb_alloc,
+    .release = ebb_release,
+};
+
+static void ebb_make_sites(void) {
+    if (ebb_learning != NULL)
+        return;
+    ebb_learning = ebb_site_create(EBB_SITE_OPTIONS(.name = "learning"));
+    ebb_unplanned = ebb_site_create(EBB_SITE_OPTIONS(.name = "unplanned", .unplanned = true));
+    ebb_need(ebb_learning != NULL && ebb_unplanned != NULL, "site");
+}
+
+static void ebb_run_planned(struct round *round) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+
+    ebb_make_sites();
+    round_add(round, "ns_event", planned_event_ns(&ebb_learning_ops, round->span_ns));
+    round_add(round, "ns_event_unplanned",
+              planned_event_ns(&ebb_unplanned_ops, round->span_ns));
+    ebb_need(ebb_site_read_stats(ebb_learning, &stats) == 0, "stats");
+    if (stats.hits <= stats.missed) { /* nor if there is no plan at all */
+        fprintf(stderr, "ebb: a step that repeats was not served from its plan\n");
+        exit(1);
+    }
+}
+
 static void ebb_run(enum micro_case which, struct round *round) {
     if (which == CASE_PROMOTE)
         case_promote(round);
     else if (which == CASE_PROMOTE_OBJECTS)
         case_promote_objects(round);
+    else if (which == CASE_PLANNED)
+        ebb_run_planned(round);
     else
         cases_run(&ebb_ops, which, round);
 }

@@ -27,6 +27,7 @@ static size_t floor_bytes(enum micro_case which) {
     case CASE_FLAT_BYTES: return (size_t)9 << 30;
     case CASE_LARGE: return (size_t)256 << 20;
     case CASE_CLOSE_N: return (size_t)64 << 20;
+    case CASE_PLANNED:
     case CASE_PROMOTE: return (size_t)128 << 20;
     default: return (size_t)16 << 20;
     }

@@ -62,7 +62,7 @@ struct field {
     uint64_t largest;
 };
 
-enum { FIELDS = 4, DIGITS_MAX = 20 };
+enum { FIELDS = 4 };
 
 static const struct field fields[FIELDS] = {
     {"id", 0}, {"lower", UINT32_MAX}, {"upper", UINT32_MAX}, {"size", INT64_MAX}};

@@ -23,7 +23,7 @@
 
 #include "recorder.h"
 
-enum { VALUE_MAX = 512, TRIES = 1000 };
+enum { VALUE_MAX = 4096, TRIES = 1000 }; /* of a path, and of C++'s names */
 
 static const bool off;
 

@@ -27,6 +27,7 @@ MICRO = {
     "tensor": ("A small tensor", "float32, 4×3×2: made and ended as an object"),
     "promote_objects": ("What survives of 64 tensors",
                         "promoted to the parent with the step's close, by number, size and mode"),
+    "planned": ("A planned step", "2,000 blocks of 2 to 62 KiB, 24 alive at once, untouched"),
     "instructions": ("Instructions", "of an allocation in the small lane"),
 }
 CURVE_NAMES = {"ns_close": "time of the end", "ns_untouched": "per object, untouched",

@@ -164,6 +164,12 @@ def ebbs(results, case, metric):
     return results.value("micro", case, "ebb", metric)
 
 
+def ebb_less_floor(results, case, metric):
+    """Nanoseconds above those of the floor, which has one figure for all that ebb has."""
+    ours, floor = ebbs(results, case, metric), results.value("micro", case, "floor", "ns_event")
+    return None if ours is None or floor is None else ours - floor
+
+
 # What, figure, where it comes from, limit, unit; then whether more is better. "Flat" has no number
 # in the target: half as much again between the cheapest and the dearest point is let pass, from
 # the size on where a region's own opening no longer shows.
@@ -184,6 +190,10 @@ MICRO = (
      (highest_over_lowest, "flat_bytes", "ns_eighth", 64 << 10), 1.5, "ratio", False),
     ("small blocks, 64 KiB to 1 GiB per region", "highest over lowest",
      (highest_over_lowest, "flat_bytes", "ns_small", 64 << 10), 1.5, "ratio", False),
+    ("a planned step", "allocation or release, over the floor's",
+     (ebb_less_floor, "planned", "ns_event"), 1.2, "ns", False),
+    ("the same step without a plan", "allocation or release, over the floor's",
+     (ebb_less_floor, "planned", "ns_event_unplanned"), 15.0, "ns", False),
     ("a small tensor", "time to make and end it", (ebbs, "tensor", "ns_alone"), 12.0, "ns", False),
     ("a tensor of 64 MiB", "time to relink it",
      (ebbs, "promote_objects", "ns_relink_alone.b67108864"), 1000.0, "ns", False),

@@ -30,7 +30,8 @@ static const char help_text[] =
     "Says what would have died with its step, what would have survived, and who asked for it.\n"
     "Where the program has no steps, finds the allocation with which each of them could begin.\n\n"
     "  --search            look for steps even if the trace has some\n"
-    "  -o, --output FILE   write the trace again with the steps that were found\n"
+    "  -o, --output FILE   write the trace again with the steps that were found; if it has some\n"
+    "                      of its own, with --search only\n"
     "  --help              this text\n";
 
 static bool parse(struct wish *wish, int argc, char **argv) {
@@ -145,10 +146,14 @@ int command_advise(int argc, char **argv) {
     }
     if (!case_read(&recorded, wish.trace))
         return EXIT_BAD_INPUT;
-    if (recorded.figures.step_count && !wish.search)
+    if (recorded.figures.step_count && !wish.search) {
         judge(&recorded);
-    else
+        if (wish.output && !complain("%s is not written: %s has steps (--search looks for others)",
+                                     wish.output, wish.trace))
+            code = EXIT_FAILED;
+    } else {
         code = search(&wish, &recorded);
+    }
     case_free(&recorded);
     if (code || !wish.output || !case_read(&recorded, wish.output))
         return code;

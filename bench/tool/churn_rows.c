@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../churn/table.h"
+#include "command.h"
 #include "complain.h"
 #include "place.h"
 #include "words.h"
@@ -100,7 +101,6 @@ static int wait_for(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
-/* The rows pass through a file in memory, which churn opens by the number that it inherits. */
 bool churn_take_rounds(const char *text, int *rounds) {
     char *end = NULL;
     long number = strtol(text, &end, 10);
@@ -110,14 +110,17 @@ bool churn_take_rounds(const char *text, int *rounds) {
     return true;
 }
 
-bool churn_run(const struct churn_wish *wish, struct churn_rows *rows) {
+/* The rows pass through a file in memory, which churn opens by the number that it inherits. */
+int churn_run(const struct churn_wish *wish, struct churn_rows *rows) {
     char churn[PLACE_MAX], tsv[64];
     rows->count = 0;
     if (!place_find(PLACE_CHURN, churn))
-        return false;
+        return EXIT_FAILED;
     int file = memfd_create("ebb-rows", 0);
-    if (file < 0)
-        return complain("no memory for rows: %s", strerror(errno));
+    if (file < 0) {
+        complain("no memory for rows: %s", strerror(errno));
+        return EXIT_FAILED;
+    }
     snprintf(tsv, sizeof tsv, "/proc/self/fd/%d", file);
     fflush(NULL);
     pid_t child = fork();
@@ -126,7 +129,10 @@ bool churn_run(const struct churn_wish *wish, struct churn_rows *rows) {
     int code = child > 0 ? wait_for(child) : 127;
     bool good = code < 2 && take_file(rows, tsv);
     close(file);
-    return good || complain("%s: not replayed (%s ended with %d)", wish->trace, churn, code);
+    if (good)
+        return 0;
+    complain("%s: not replayed (%s ended with %d)", wish->trace, churn, code);
+    return code == EXIT_BAD_INPUT ? EXIT_BAD_INPUT : EXIT_FAILED; /* churn's own is the same */
 }
 
 const struct churn_row *churn_row_of(const struct churn_rows *rows, const char *allocator) {

@@ -39,8 +39,9 @@ struct churn_wish {
 /* A number of rounds from the command line; false after a message. */
 bool churn_take_rounds(const char *text, int *rounds);
 
-/* False after a message. What churn says goes to standard error. */
-bool churn_run(const struct churn_wish *wish, struct churn_rows *rows);
+/* An exit code (command.h), after a message if it is not 0. What churn says goes to standard
+ * error. */
+int churn_run(const struct churn_wish *wish, struct churn_rows *rows);
 
 /* The row of an allocator; NULL. */
 const struct churn_row *churn_row_of(const struct churn_rows *rows, const char *allocator);

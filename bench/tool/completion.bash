@@ -6,7 +6,7 @@ _ebb() {
     local command=${COMP_WORDS[1]} options='' i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        options='record replay report advise --help --version'
+        options='record replay report advise help --help --version'
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
         return
     fi

@@ -32,6 +32,16 @@ struct watched {
     int ticks; /* file, or -1 */
 };
 
+enum { SIGNALS = 3 };
+
+/* As they were: what the tool does with signals is not the command's. */
+struct signals {
+    sigset_t blocked;
+    struct sigaction action[SIGNALS];
+};
+
+static const int signals_of_tool[SIGNALS] = {SIGINT, SIGQUIT, SIGCHLD};
+
 struct watch {
     const struct launch *launch;
     struct watched spool[WATCHED_MAX];
@@ -64,15 +74,29 @@ static void set_function(const char *name, bool within, const char *python) {
     }
 }
 
-_Noreturn static void become(const struct launch *launch, const char *recorder,
-                             const char *python) {
-    char limit[32];
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGQUIT, SIG_DFL);
+/* SIGCHLD may have been ignored, and then no exit code is to be had. */
+static void take_signals(struct signals *before) {
+    struct sigaction ignored = {.sa_handler = SIG_IGN}, usual = {.sa_handler = SIG_DFL};
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, &before->blocked);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaction(signals_of_tool[i], signals_of_tool[i] == SIGCHLD ? &usual : &ignored,
+                  &before->action[i]);
+}
+
+static void give_signals(const struct signals *before) {
+    for (int i = 0; i < SIGNALS; i++)
+        sigaction(signals_of_tool[i], &before->action[i], NULL);
     signal(SIGXFSZ, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before->blocked, NULL);
+}
+
+/* Where it cannot, `told` gets errno; where it can, the end of the file. */
+_Noreturn static void become(const struct launch *launch, const char *recorder,
+                             const char *python, int told) {
+    char limit[32];
     set_path("LD_PRELOAD", recorder);
     setenv("EBB_RECORD_SPOOL", launch->folder, 1);
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)launch->limit);
@@ -83,6 +107,7 @@ _Noreturn static void become(const struct launch *launch, const char *recorder,
     execvp(launch->command[0], launch->command);
     int reason = errno;
     complain("%s: %s", launch->command[0], strerror(reason));
+    (void)!write(told, &reason, sizeof reason);
     _exit(reason == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
@@ -184,45 +209,69 @@ static void end_watch(struct watch *watch) {
 
 /* ---- both */
 
-static int wait_for(pid_t child, struct watch *watch, const sigset_t *child_signal) {
+static int wait_for(pid_t child, struct watch *watch) {
     long ms = watch->launch->every_ms && watch->launch->every_ms < LOOK_MS
                   ? watch->launch->every_ms : LOOK_MS;
     struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+    sigset_t child_signal;
+    int status = 0;
     if (watch->launch->every_ms > LOOK_MS)
         pause = (struct timespec){watch->launch->every_ms / 1000,
                                   watch->launch->every_ms % 1000 * 1000000};
-    int status = 0;
+    sigemptyset(&child_signal);
+    sigaddset(&child_signal, SIGCHLD);
     while (waitpid(child, &status, WNOHANG) == 0) {
-        sigtimedwait(child_signal, NULL, &pause);
+        sigtimedwait(&child_signal, NULL, &pause);
         look(watch);
     }
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-bool launch_run(const struct launch *launch, int *code) {
+/* A process that is or will be the command; -1 after a message. `told`: see become(). */
+static pid_t start(const struct launch *launch, int *told) {
     char recorder[PLACE_MAX], python[PLACE_MAX] = "";
+    struct signals before;
+    int ends[2];
+    if (!place_find(PLACE_RECORDER, recorder) ||
+        (launch->function && !place_find(PLACE_PYTHON, python)))
+        return -1;
+    take_signals(&before);
+    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    if (child < 0) {
+        complain("no process can be started: %s", strerror(errno));
+    } else if (child == 0) {
+        give_signals(&before);
+        become(launch, recorder, python, ends[1]);
+    } else {
+        close(ends[1]);
+        *told = ends[0];
+    }
+    return child;
+}
+
+static bool has_become(int told) {
+    int reason;
+    ssize_t length;
+    do
+        length = read(told, &reason, sizeof reason);
+    while (length < 0 && errno == EINTR);
+    close(told);
+    return length != sizeof reason;
+}
+
+bool launch_run(const struct launch *launch, int *code) {
     struct watch *watch = calloc(1, sizeof *watch);
-    sigset_t child_signal;
+    int told = -1;
     if (!watch)
         return complain("out of memory");
     watch->launch = launch;
     watch->terminal = isatty(STDERR_FILENO) == 1;
     clock_gettime(CLOCK_MONOTONIC, &watch->begun);
-    bool found = place_find(PLACE_RECORDER, recorder) &&
-                 (!launch->function || place_find(PLACE_PYTHON, python));
-    sigemptyset(&child_signal);
-    sigaddset(&child_signal, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &child_signal, NULL);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGQUIT, SIG_IGN);
-    pid_t child = found ? fork() : -1;
-    if (child == 0)
-        become(launch, recorder, python);
+    pid_t child = start(launch, &told);
+    bool started = child > 0 && has_become(told);
     if (child > 0)
-        *code = wait_for(child, watch, &child_signal);
-    else if (found)
-        complain("no process can be started: %s", strerror(errno));
+        *code = wait_for(child, watch);
     end_watch(watch);
     free(watch);
-    return child > 0;
+    return started;
 }

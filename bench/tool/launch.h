@@ -16,9 +16,9 @@ struct launch {
 };
 
 /*
- * Runs it to its end. *code: its exit code, 128 + N for signal N, 126 or 127 where it could not be
- * started. Sequence numbers of ticks are written to SPOOL.ticks. False after a message: nothing
- * was started.
+ * Runs it to its end. *code: its exit code, 128 + N for signal N. Sequence numbers of ticks are
+ * written to SPOOL.ticks. False after a message: it could not be started; *code is 126 or 127, or
+ * left alone where not even a process could.
  */
 bool launch_run(const struct launch *launch, int *code);
 

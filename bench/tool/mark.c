@@ -166,23 +166,35 @@ static void write_header(struct writer *writer) {
 
 /* ---- files */
 
-/* The places, as they stand in the list of the first trace. */
+/* The places, as they stand in the list of the first trace. To be freed; NULL after a message. */
+static char *read_places(const char *trace) {
+    char path[4200], line[1024], *text = NULL;
+    size_t length = 0;
+    gzFile in = site_list_path(trace, path, sizeof path) ? gzopen(path, "rb") : NULL;
+    FILE *places = in ? open_memstream(&text, &length) : NULL;
+    while (places && gzgets(in, line, sizeof line))
+        if (line[0] == 's' || line[0] == '#')
+            fputs(line, places);
+    if (!places)
+        complain("%s: %s", path, strerror(errno));
+    if (in)
+        gzclose(in);
+    return places && fclose(places) == 0 ? text : NULL;
+}
+
+/* It may be the list that is read: that is done before. */
 static bool open_sites(struct writer *writer, char *path, size_t room) {
-    char from[4200], line[1024];
     if (!writer->mark->places->sites)
         return true;
-    gzFile in = site_list_path(writer->mark->from, from, sizeof from) ? gzopen(from, "rb") : NULL;
-    writer->sites = in && site_list_path(writer->mark->to, path, room) ? gzopen(path, "wb6") : NULL;
-    if (!writer->sites) {
-        if (in)
-            gzclose(in);
-        return complain("%s: %s", in ? path : from, strerror(errno));
-    }
-    while (gzgets(in, line, sizeof line))
-        if (line[0] == 's' || line[0] == '#')
-            gzputs(writer->sites, line);
-    gzclose(in);
-    return true;
+    char *places = read_places(writer->mark->from);
+    if (!places)
+        return false;
+    writer->sites = site_list_path(writer->mark->to, path, room) ? gzopen(path, "wb6") : NULL;
+    bool good = writer->sites || complain("%s: %s", path, strerror(errno));
+    if (good)
+        gzputs(writer->sites, places);
+    free(places);
+    return good;
 }
 
 static bool close_file(gzFile file, const char *path) {
@@ -209,6 +221,8 @@ static bool write_files(struct writer *writer) {
     good = close_file(writer->file, to) && good;
     if (writer->sites)
         good = close_file(writer->sites, sites) && good;
+    else if (good)
+        good = site_list_forget(to);
     if (!good)
         unlink(to);
     return good;

@@ -282,9 +282,8 @@ static int run(struct wish *wish) {
     wish->render.path = output;
     wish->render.about = about;
     wish->render.every_ms = wish->launch.every_ms;
-    bool made = launch_run(&wish->launch, &code);
-    bool started = made && code != 126 && code != 127;
-    made = started && convert(wish, folder);
+    bool started = launch_run(&wish->launch, &code);
+    bool made = started && convert(wish, folder);
     char kept[PLACE_MAX];
     int others;
     if (!made && started && find_heaviest(folder, kept, &others))

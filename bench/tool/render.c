@@ -360,6 +360,8 @@ bool render_trace(const struct stream *stream, const struct spool_file *spool,
     good = good && write_all(&writer, rendered);
     if (render->sites && !site_list_end(&sites, good))
         good = false;
+    if (good && !render->sites)
+        good = site_list_forget(render->path);
     if (good && render->sites)
         snprintf(rendered->sites_path, sizeof rendered->sites_path, "%s", sites.path);
     free(writer.number);

@@ -52,8 +52,9 @@ int command_replay(int argc, char **argv) {
     for (int i = optind; i < argc; i++) {
         struct churn_rows rows;
         wish.trace = argv[i];
-        if (!churn_run(&wish, &rows)) {
-            code = EXIT_FAILED;
+        int result = churn_run(&wish, &rows);
+        if (result) {
+            code = result;
             continue;
         }
         printf("%s\n", argv[i]);

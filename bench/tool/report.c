@@ -95,14 +95,15 @@ static void say_gain(const struct churn_rows *rows) {
         say_ratio(rows, best->allocator);
 }
 
-static bool say_replay(const struct wish *wish) {
+static int say_replay(const struct wish *wish) {
     struct churn_rows rows;
-    if (!churn_run(&wish->churn, &rows))
-        return false;
+    int code = churn_run(&wish->churn, &rows);
+    if (code)
+        return code;
     puts("\nReplayed, every block written and read:\n");
     churn_print(&rows);
     say_gain(&rows);
-    return true;
+    return 0;
 }
 
 static int say_all(const struct wish *wish, const struct recorded_case *recorded) {
@@ -117,10 +118,10 @@ static int say_all(const struct wish *wish, const struct recorded_case *recorded
         return 0;
     }
     case_print_steps(recorded);
-    bool good = wish->no_replay || say_replay(wish);
+    int code = wish->no_replay ? 0 : say_replay(wish);
     putchar('\n');
     case_print_worst(recorded, PLACES_SHOWN);
-    return good ? 0 : EXIT_FAILED;
+    return code;
 }
 
 /* ---- the page */
@@ -163,9 +164,11 @@ static int draw(struct wish *wish, const struct recorded_case *recorded) {
     }
     wish->churn.json = json;
     bool replay = !wish->no_replay && recorded->figures.step_count;
-    if (place_find(PLACE_REPORT, script) && figures_write(recorded, figures_file) &&
-        (!replay || churn_run(&wish->churn, &rows)))
-        code = run_python(script, figures, replay ? json : NULL, wish->html) ? EXIT_FAILED : 0;
+    if (place_find(PLACE_REPORT, script) && figures_write(recorded, figures_file)) {
+        code = replay ? churn_run(&wish->churn, &rows) : 0;
+        if (!code && run_python(script, figures, replay ? json : NULL, wish->html) != 0)
+            code = EXIT_FAILED;
+    }
     close(figures_file);
     close(json_file);
     return code;

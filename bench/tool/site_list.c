@@ -80,3 +80,12 @@ bool site_list_end(struct site_list *list, bool keep) {
         unlink(list->path);
     return good;
 }
+
+bool site_list_forget(const char *trace) {
+    char path[4200];
+    if (!site_list_path(trace, path, sizeof path) || unlink(path) == 0 || errno == ENOENT ||
+        errno == ENOTDIR)
+        return true;
+    return complain("%s: it is of an older trace, and cannot be removed: %s", path,
+                    strerror(errno));
+}

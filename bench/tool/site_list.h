@@ -34,6 +34,9 @@ void site_list_object(struct site_list *list, uint32_t site);
 /* Closes the file; removes it unless `keep`. False after a message. */
 bool site_list_end(struct site_list *list, bool keep);
 
+/* The trace has no list: one of an older trace with its name goes. False after a message. */
+bool site_list_forget(const char *trace);
+
 /* The path of the list that belongs to a trace. False: too long. */
 bool site_list_path(const char *trace, char *path, size_t room);
 

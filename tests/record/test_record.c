@@ -11,9 +11,11 @@
 #include <cmocka.h>
 
 #include <stdbool.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -189,6 +191,71 @@ static void the_exit_code_is_the_commands(void **state)
     assert_int_equal(record("", "EBB_CLIENT", "much"), CLIENT_CODE);
     assert_int_equal(ebb("record -o /tmp/never -- /nowhere/at/all"), 127);
     assert_int_equal(ebb("record -o /tmp/never -- /"), 126);
+    assert_int_equal(files_left(), 0);
+}
+
+static void a_command_may_end_as_if_it_could_not_be_run(void **state)
+{
+    char arguments[512];
+
+    (void)state;
+    for (int code = 126; code <= 127; code++) {
+        unlink(path);
+        snprintf(arguments, sizeof arguments, "record -o %s -- sh -c 'exit %d'", path, code);
+        assert_int_equal(ebb(arguments), code);
+        trace_free(read_it());
+    }
+    assert_int_equal(files_left(), 0);
+}
+
+// The exit code of the tool under a shell that ignores a signal, with a command of a shell.
+static int ebb_ignoring(const char *signal, const char *command)
+{
+    char line[1024];
+    int status;
+
+    snprintf(line, sizeof line, "trap '' %s; exec %s record -q -o %s -- sh -c '%s'", signal,
+             getenv("EBB_TOOL"), path, command);
+    status = system(line);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void signals_that_were_ignored_stay_so(void **state)
+{
+    (void)state;
+    assert_int_equal(ebb_ignoring("CHLD", "exit 7"), 7);
+    assert_int_equal(ebb_ignoring("INT", "kill -INT $$; exit 7"), 7);
+    assert_int_equal(ebb_ignoring("QUIT", "kill -QUIT $$; exit 7"), 7);
+    assert_int_equal(ebb_ignoring("USR1", "kill -INT $$; exit 7"), 128 + SIGINT);
+}
+
+static void a_deep_folder_will_do(void **state)
+{
+    char deep[1024], arguments[2048];
+
+    (void)state;
+    snprintf(deep, sizeof deep, "%s/%0200d", folder, 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(mkdir(deep, 0700), 0);
+        snprintf(deep + strlen(deep), sizeof deep - strlen(deep), "/%0200d", 0);
+    }
+    snprintf(arguments, sizeof arguments, "record -o %s -- %s loop", deep, getenv("EBB_CLIENT"));
+    assert_int_equal(ebb(arguments), 0);
+    assert_int_equal(access(deep, R_OK), 0);
+    snprintf(arguments, sizeof arguments, "rm -r %s/0*", folder);
+    assert_int_equal(system(arguments), 0);
+}
+
+static void places_of_an_older_trace_go(void **state)
+{
+    char arguments[512];
+
+    (void)state;
+    trace_free(recorded("--sites", "loop"));
+    trace_free(recorded("", "full"));
+    snprintf(arguments, sizeof arguments, "advise %s", path);
+    assert_int_equal(ebb(arguments), 0);
     assert_int_equal(files_left(), 0);
 }
 
@@ -391,6 +458,10 @@ int main(void)
         cmocka_unit_test(a_forked_child_notes_nothing),
         cmocka_unit_test(the_process_that_notes_most_is_the_trace),
         cmocka_unit_test(the_exit_code_is_the_commands),
+        cmocka_unit_test(a_command_may_end_as_if_it_could_not_be_run),
+        cmocka_unit_test(signals_that_were_ignored_stay_so),
+        cmocka_unit_test(a_deep_folder_will_do),
+        cmocka_unit_test(places_of_an_older_trace_go),
         cmocka_unit_test(steps_are_marks_without_libebb),
         cmocka_unit_test(steps_of_libebb_are_marks),
         cmocka_unit_test(steps_of_python_are_marks),

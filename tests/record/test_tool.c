@@ -97,6 +97,41 @@ static void steps_that_nobody_marked_are_found(void **state)
     unlink(path);
 }
 
+static void places_stay_where_a_trace_is_written_over(void **state)
+{
+    char arguments[1024], path[256], sites[256];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.over.trace.gz", scratch_path());
+    snprintf(sites, sizeof sites, "%s.over.sites.gz", scratch_path());
+    snprintf(arguments, sizeof arguments, "record --sites -o %s -- %s loop", path,
+             getenv("EBB_CLIENT"));
+    assert_int_equal(run_program("EBB_TOOL", arguments), 0);
+    snprintf(arguments, sizeof arguments, "advise %s -o %s", path, path);
+    assert_int_equal(run_program("EBB_TOOL", arguments), 0);
+    assert_said(" 60 times");
+    assert_said("(record_client)");
+    snprintf(arguments, sizeof arguments, "report --no-replay %s", path);
+    assert_int_equal(run_program("EBB_TOOL", arguments), 0);
+    assert_said("advised");
+    unlink(path);
+    unlink(sites);
+}
+
+static void steps_of_the_program_are_not_written_again(void **state)
+{
+    char path[256];
+
+    (void)state;
+    write_steps(100);
+    snprintf(path, sizeof path, "%s.not", scratch_path());
+    char arguments[512];
+    snprintf(arguments, sizeof arguments, "advise -o %s", path);
+    assert_int_equal(run_on_scratch("EBB_TOOL", arguments), 1);
+    assert_said("--search looks for others");
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
 static void what_does_not_repeat_has_no_steps(void **state)
 {
     struct text *text = new_text();
@@ -166,13 +201,13 @@ static void bad_input_is_named(void **state)
     assert_int_equal(run_on_scratch("EBB_TOOL", "report"), 2);
     assert_said("TRACE_ERROR_UNKNOWN_OBJECT");
     assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 2);
-    assert_int_equal(run_on_scratch("EBB_TOOL", "replay"), 1);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "replay"), 2);
     assert_int_equal(run_program("EBB_TOOL", "report"), 2);
     assert_int_equal(run_program("EBB_TOOL", "replay"), 2);
     assert_int_equal(run_program("EBB_TOOL", "advise /nowhere"), 2);
     assert_said("/nowhere");
     assert_int_equal(run_program("EBB_TOOL", "replay --rounds x /nowhere"), 2);
-    assert_int_equal(run_on_scratch("EBB_TOOL", "replay --allocators nobody"), 1);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "replay --allocators nobody"), 2);
 }
 
 // A list of places that belongs to another trace.
@@ -208,6 +243,8 @@ int main(void)
         cmocka_unit_test(fates_are_counted),
         cmocka_unit_test(steps_of_a_real_trace_are_found_again),
         cmocka_unit_test(steps_that_nobody_marked_are_found),
+        cmocka_unit_test(places_stay_where_a_trace_is_written_over),
+        cmocka_unit_test(steps_of_the_program_are_not_written_again),
         cmocka_unit_test(what_does_not_repeat_has_no_steps),
         cmocka_unit_test(replays_are_tables),
         cmocka_unit_test(reports_say_gain_and_survivors),
