@@ -37,6 +37,8 @@ MICRO = (
     ("block of 48 B, 10,000,000 in a step, ns", "flat_count", "ns_untouched.n10000000"),
     ("allocate and release 48 B, ns", "release", "ns_small_pair"),
     ("allocate and release 64 KiB, ns", "release", "ns_large_pair"),
+    ("planned block of 2 to 62 KiB: allocation or release, ns", "planned", "ns_event"),
+    ("the same without a plan, ns", "planned", "ns_event_unplanned"),
     ("400 tensors of 256 B to 4 MiB, written, ms", "large", "ms_per_step"),
     ("request of 320 blocks with survivors, us", "request", "us_per_request"),
 )
