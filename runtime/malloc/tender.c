@@ -7,10 +7,13 @@
  * is what the other side sends within a moment, else plain text. A few in a row, so that whoever
  * asks all the time keeps no memory from going back.
  *
- * Invariants: all signals are blocked in this thread; a file that is not the listener is neither
- * read nor closed, whatever its number. Where the thread cannot begin, memory is given back at the
- * ends of scopes only. A file or socket that cannot be had is named once on the standard error, and
- * tried again each second.
+ * Programs close files that they do not know, count on getting the lowest numbers, and hand what is
+ * open on to their children. So where there are statistics, this thread has a table of files of its
+ * own, in which of the program's there is the standard error alone, as it was when the thread began.
+ *
+ * Invariants: all signals are blocked in this thread; it never opens a file in the program's table.
+ * Where the thread cannot begin, memory is given back at the ends of scopes only. A file or socket
+ * that cannot be had is named once on the standard error, and tried again each second.
  */
 #include "malloc/tender.h"
 #include "malloc/general.h"
@@ -24,6 +27,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +41,6 @@
 #define WRITE_TICKS 4u /* statistics are written every so many */
 #define ANSWERS 8u     /* at most in a tick */
 #define ANSWER_MS 50   /* who connects has so long to say that it speaks HTTP */
-#define OUT_OF_THE_WAY 200
 #define TEXT_BYTES ((size_t)1 << 20) /* of a thousand sites at least; costs what is written */
 #define STACK_BYTES ((size_t)256 << 10)
 
@@ -47,8 +50,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_there, is_settled, has_complained;
+static bool has_files; /* a table of its own */
 static int listener = -1;
-static struct stat listening; /* what `listener` is the number of */
 static char text[TEXT_BYTES];
 
 static void complain(const char *what) {
@@ -98,21 +101,8 @@ static void write_file(void) {
     (void)unlink(beside);
 }
 
-/* Programs close files that they do not know, and get the number again for one of their own. */
-static bool is_listening(void) {
-    struct stat now;
-    return listener >= 0 && fstat(listener, &now) == 0 && now.st_dev == listening.st_dev &&
-           now.st_ino == listening.st_ino;
-}
-
-/* With a high number if there is one: programs count on getting the low ones. */
 static int new_socket(void) {
-    int low = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
-    if (high < 0)
-        return low;
-    close(low);
-    return high;
+    return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 /* A socket at which nobody listens any more: whose it was has ended. */
@@ -141,8 +131,7 @@ static void listen_at(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, options.stats, sizeof options.stats);
     listener = new_socket();
-    if (listener >= 0 && bind_at(&address) && listen(listener, ANSWERS) == 0 &&
-        fstat(listener, &listening) == 0)
+    if (listener >= 0 && bind_at(&address) && listen(listener, ANSWERS) == 0)
         return;
     complain("no socket");
     if (listener >= 0)
@@ -168,7 +157,7 @@ static void answer(int other) {
 }
 
 static void answer_some(void) {
-    for (unsigned i = 0; i < ANSWERS && is_listening(); i++) {
+    for (unsigned i = 0; i < ANSWERS && listener >= 0; i++) {
         int other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (other < 0)
             return;
@@ -179,10 +168,10 @@ static void answer_some(void) {
 }
 
 static void tell(unsigned tick) {
-    bool is_time = *options.stats && tick % WRITE_TICKS == 0;
+    bool is_time = has_files && tick % WRITE_TICKS == 0;
     if (is_time && !options.is_socket)
         write_file();
-    if (is_time && options.is_socket && !is_listening())
+    if (is_time && options.is_socket && listener < 0)
         listen_at();
     answer_some();
 }
@@ -206,6 +195,18 @@ static void pause_for(bool sleeps) {
     pthread_mutex_unlock(&lock);
 }
 
+/* First in one call, which many containers allow that forbid the other. */
+static bool own_files(void) {
+    if (close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_UNSHARE) != 0) {
+        if (unshare(CLONE_FILES) != 0)
+            return false;
+        closefrom(STDERR_FILENO + 1);
+    }
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    return true;
+}
+
 /* What the general heap keeps for this thread is had now, while there is memory: whoever began the
  * thread waits for it, and may then limit the process. */
 static void settle(void) {
@@ -221,12 +222,15 @@ static void *tend(void *unused) {
     bool sleeps = false;
     (void)unused;
     turn_never();
+    has_files = *options.stats && own_files();
+    if (*options.stats && !has_files)
+        complain("no table of files of its own");
     settle();
     for (unsigned tick = 0;; tick++) {
         tell(tick);
         bool done = !options.idle_ms || trim_when_idle(&idle, TICK_MS, options.idle_ms);
         /* once more after all is done, since a scope may have begun before this was to be seen */
-        pause_for(sleeps && done && !*options.stats);
+        pause_for(sleeps && done && !has_files);
         sleeps = done;
     }
     return NULL;
@@ -294,9 +298,7 @@ void tender_fork(bool before, bool in_child) {
         is_there = is_settled = false;
         atomic_store_explicit(&tender_sleeps, true, memory_order_relaxed); /* until a scope */
         options_for_child();
-        if (is_listening())
-            close(listener);
-        listener = -1;
+        listener = -1; /* which was in the thread's table */
         has_complained = false;
         prepare(); /* the condition that nobody waits for any more */
     }

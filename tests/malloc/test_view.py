@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import re
+import select
 import socket
 import subprocess
 import sys
@@ -16,6 +17,32 @@ import time
 import unittest
 
 PATIENCE = 20  # seconds; far more than anything here takes
+
+SMALL_FILES = 'ulimit -f 0; export LD_PRELOAD="$0"; exec "$@"'
+
+# Executes with calls that fail: numbers of calls, the library, the program and its arguments.
+FORBID = """
+import ctypes, os, struct, sys
+numbers = [int(number) for number in sys.argv[1].split(",")]
+rows = [(0x20, 0, 0, 0)]  # load the number; each: if it is this, EPERM
+for number in numbers:
+    rows += [(0x15, 0, 1, number), (0x06, 0, 0, 0x00050001)]
+rows.append((0x06, 0, 0, 0x7FFF0000))
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(rows), ctypes.addressof(code)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0, os.strerror(ctypes.get_errno())  # no new privileges
+assert libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())  # the filter
+os.environ["LD_PRELOAD"] = sys.argv[2]
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+CALLS = {"x86_64": {"close_range": 436, "unshare": 272},
+         "aarch64": {"close_range": 436, "unshare": 97}}
+
+
+def forbidding(*calls):
+    numbers = ",".join(str(CALLS[os.uname().machine][call]) for call in calls)
+    return ("/usr/bin/python3", "-c", FORBID, numbers)
 
 
 def until(claim):
@@ -35,11 +62,13 @@ class View(unittest.TestCase):
 
     @contextlib.contextmanager
     def runs(self, stats, *words, limit=None):
-        """A program until the block ends; what it then says on its standard error is self.said."""
+        """A program until the block ends; what it then says on its standard error is self.said.
+
+        limit: the words that execute the rest under some limit, the library first.
+        """
         words = words or (os.environ["TOLD"], "2")
         if limit:
-            words = ("/bin/sh", "-c", f'{limit}; export LD_PRELOAD="$0"; exec "$@"',
-                     os.environ["LIBRARY"], *words)
+            words = (*limit, os.environ["LIBRARY"], *words)
         environment = dict(os.environ, EBB_MALLOC_STATS=stats)
         if not limit:
             environment["LD_PRELOAD"] = os.environ["LIBRARY"]
@@ -166,28 +195,51 @@ class View(unittest.TestCase):
             self.assertIn("Address already in use", self.said)
             self.check_plain(self.ask())
 
-    def test_files_of_the_program_are_never_taken_for_the_socket(self):
-        """It closes all files that it does not know, and gets their numbers for its own."""
-        own = self.folder / "own"
-        script = ("import os, socket, sys\n"
-                  "first = os.open('/dev/null', 0)\n"
-                  "os.closerange(3, 300)\n"
-                  "own = socket.socket(socket.AF_UNIX)\n"
-                  f"own.bind({str(own)!r})\n"
-                  "os.dup2(own.fileno(), 200)\n"
-                  "own.listen(8)\n"
-                  "own.setblocking(False)\n"
+    def test_files_of_the_program_are_its_own(self):
+        """It closes all that it does not know, again and again, and counts on the lowest number."""
+        script = ("import os, socket, sys, time\n"
                   "print('ready', flush=True)\n"
+                  "last = time.monotonic() + 2.5\n"
+                  "while time.monotonic() < last:\n"
+                  "    os.closerange(3, 300)\n"
+                  "    own = socket.socket(socket.AF_UNIX)\n"
+                  "    number = own.fileno()\n"
+                  "    time.sleep(0.0001)\n"
+                  "    assert len(os.listdir('/proc/self/fd')) == 5, os.listdir('/proc/self/fd')\n"
+                  "    own.close()\n"  # which fails where it is closed
+                  "    assert number == 3, number\n"
+                  "sys.stdin.read()\n")
+        for stats in (f"unix:{self.path}", str(self.folder / "file")):
+            with self.subTest(stats=stats):
+                with self.runs(stats, "/usr/bin/python3", "-c", script):
+                    for _ in range(10):
+                        self.ask()
+                        time.sleep(0.01)
+                    self.assertTrue(until(self.ask) if "unix" in stats else
+                                    until((self.folder / "file").exists))
+                self.assertEqual(self.said, "")
+
+    def test_nothing_of_the_program_is_kept_open(self):
+        """What it closes is closed, for whoever reads the other end."""
+        script = ("import os, sys\n"
+                  "print('ready', flush=True)\n"
+                  "os.close(1)\n"
                   "sys.stdin.read()\n"
-                  "sys.exit(first != 3 or own.fileno() != 3)\n")  # low numbers are its own
-        with self.runs(f"unix:{self.path}", "/usr/bin/python3", "-c", script):
-            with socket.socket(socket.AF_UNIX) as client:
-                client.connect(str(own))
-                client.settimeout(1.5)
-                with self.assertRaises(TimeoutError):
-                    client.recv(100)
-            self.assertTrue(until(self.ask))  # there is a new one
+                  "os._exit(0)\n")
+        with self.runs(f"unix:{self.path}", "/usr/bin/python3", "-c", script) as program:
+            self.assertTrue(until(self.ask))
+            self.assertTrue(select.select([program.stdout], [], [], PATIENCE)[0])
+            self.assertEqual(program.stdout.read(), b"")
+
+    def test_where_calls_are_forbidden(self):
+        """Either call gives the thread files of its own; without both it says so, and goes on."""
+        with self.runs(f"unix:{self.path}", limit=forbidding("close_range")):
+            self.assertTrue(until(self.ask))
         self.assertEqual(self.said, "")
+        with self.runs(f"unix:{self.path}", limit=forbidding("close_range", "unshare")):
+            time.sleep(1.5)
+            self.assertEqual(self.ask(), b"")
+        self.assertRegex(self.said, "^[^\n]*no table of files of its own: Operation not permitted\n$")
 
     def test_what_cannot_be_had_is_named_once(self):
         for stats, reason in ((f"{self.folder}/no/file", "No such file"),
@@ -203,7 +255,7 @@ class View(unittest.TestCase):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_a_file_that_may_not_grow_ends_nobody(self):
-        with self.runs(str(self.path), limit="ulimit -f 0"):
+        with self.runs(str(self.path), limit=("/bin/sh", "-c", SMALL_FILES)):
             time.sleep(0.5)
         self.assertIn("cannot be written: File too large", self.said)
         self.assertEqual(os.listdir(self.folder), [])
