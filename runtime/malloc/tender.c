@@ -9,7 +9,7 @@
  *
  * Programs close files that they do not know, count on getting the lowest numbers, and hand what is
  * open on to their children. So where there are statistics, this thread has a table of files of its
- * own, in which of the program's there is the standard error alone, as it was when the thread began.
+ * own, in which of the program's there is the standard error alone, as it was when this began.
  *
  * Invariants: all signals are blocked in this thread; it never opens a file in the program's table.
  * Where the thread cannot begin, memory is given back at the ends of scopes only. A file or socket
