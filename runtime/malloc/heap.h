@@ -47,6 +47,7 @@ struct scope {
     struct served *served;   /* of its site */
     uint64_t tag;
     unsigned trays;          /* that it has */
+    uint64_t open_bytes;     /* pages that its site's `holding` has for it */
     ebb_step step;           /* where large blocks are; begun when the first one is */
     struct scope *outer;     /* entered before this one */
     bool entered;

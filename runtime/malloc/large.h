@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 
 struct heap;
+struct holding;
 struct scope;
 
 enum large_state { LARGE_NONE, LARGE_LIVE, LARGE_HANDED_IN };
@@ -31,6 +32,7 @@ struct large {
     size_t bytes;            /* that may be used */
     struct heap *heap;
     struct scope *scope;     /* NULL: outlived it, in the heap's keeper */
+    struct holding *holding; /* of its site, if it outlived its scope */
     struct large *next, *prev; /* of the scope or of what is kept; next: unused */
     struct large *handed_next; /* handed in */
 };

@@ -69,6 +69,23 @@ static struct scope *serving(struct scope *scope) {
     return NULL;
 }
 
+/* ---- what its site holds ---- */
+
+static struct holding *holding_of(const struct scope *scope) {
+    return scope->served ? scope->served->holding : NULL;
+}
+
+static void hold(struct scope *scope, uint64_t bytes) {
+    holding_change(holding_of(scope), scope->open_bytes, bytes);
+    scope->open_bytes = bytes;
+}
+
+/* Its trays, and the pages of its large blocks. */
+static void hold_pages(struct scope *scope) {
+    const struct region *region = (const struct region *)scope->step.region.lane;
+    hold(scope, scope->trays * TRAY_BYTES + (scope->step.lane ? region->reserved.current : 0));
+}
+
 /* ---- small blocks ---- */
 
 /* Too much of the scope's trays is dead. What others freed counts as alive here. */
@@ -113,6 +130,7 @@ static bool next_tray(struct scope *scope) {
     put_aside(scope);
     tray->scope = scope;
     scope->trays++;
+    hold_pages(scope);
     use_tray(scope, tray);
     return true;
 }
@@ -166,6 +184,7 @@ void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
     large_link(&scope->larges, large);
     scope->large_blocks++;
     scope->large_bytes += bytes;
+    hold_pages(scope);
     return block;
 }
 
@@ -174,6 +193,8 @@ void scope_release_large(struct large *large) {
     int result = ebb_region_release(region_of(large), (void *)large->block);
     error_unmute();
     CHECK(result == 0);
+    if (!large->scope)
+        holding_unpin(large->holding, large->bytes);
     large_unlink(list_of(large), large);
     large_remove(&large->heap->unused, large);
 }
@@ -182,6 +203,10 @@ bool scope_resize_large(struct large *large, size_t bytes) {
     error_mute();
     int result = ebb_region_resize(region_of(large), (void *)large->block, bytes);
     error_unmute();
+    if (result == 0 && !large->scope) {
+        holding_pin(large->holding, bytes);
+        holding_unpin(large->holding, large->bytes);
+    }
     if (result == 0)
         large->bytes = bytes;
     return result == 0;
@@ -228,7 +253,7 @@ static void end_trays(struct scope *scope) {
         left_bytes -= tray_balance_bytes(left);
         if (left + atomic_load_explicit(&tray->balance, memory_order_relaxed) != 0)
             note_survivors(tray, noted, &count);
-        if (tray_seal(tray, left))
+        if (tray_seal(tray, left, holding_of(scope)))
             pinned++;
         else
             heap_give_tray(scope->heap, tray);
@@ -268,6 +293,8 @@ static bool keep_larges(struct scope *scope) {
         next = large->next;
         CHECK((uintptr_t)list[i++].block == large->block);
         large->scope = NULL;
+        large->holding = holding_of(scope);
+        holding_pin(large->holding, large->bytes);
         large_link(&scope->heap->kept, large);
     }
     je_free(list);
@@ -294,6 +321,7 @@ static bool end_step(struct scope *scope) {
 
 /* The scope is over. From here on its site may go. */
 static void give_record(struct scope *scope) {
+    hold(scope, 0);
     if (scope->served)
         atomic_fetch_sub_explicit(&scope->served->open, 1, memory_order_release);
     scope->next = scope->heap->spare;

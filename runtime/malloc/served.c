@@ -40,6 +40,7 @@ static struct served *make(ebb_site *site) {
         je_free(served);
         return NULL;
     }
+    served->holding = holding_create();
     served->site = site;
     served->number = free_number(served->name);
     served->next = all;
@@ -75,6 +76,7 @@ static int forget_locked(ebb_site *site) {
         place = &(*place)->next;
     *place = served->next;
     site->served = NULL;
+    holding_drop(served->holding);
     je_free(served);
     return 0;
 }

@@ -9,6 +9,7 @@
 #ifndef EBB_MALLOC_SERVED_H
 #define EBB_MALLOC_SERVED_H
 
+#include "malloc/holding.h"
 #include "step/site.h"
 
 #include <stdatomic.h>
@@ -16,6 +17,7 @@
 /* Counts and bytes of all scopes that have ended. */
 struct served {
     ebb_site *site, *hidden;
+    struct holding *holding;
     char name[REGION_NAME_BYTES];
     unsigned number; /* 1; then among those of the same name */
     _Atomic(uint64_t) scopes;

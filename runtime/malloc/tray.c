@@ -9,6 +9,7 @@
  */
 #include "malloc/tray.h"
 #include "malloc/general.h"
+#include "malloc/holding.h"
 #include "malloc/misuse.h"
 
 #include "base/os.h"
@@ -74,7 +75,9 @@ void tray_give(struct tray *tray) {
 
 /* ---- pinned ---- */
 
-static void pin(struct tray *tray) {
+static void pin(struct tray *tray, struct holding *holding) {
+    tray->holding = holding;
+    holding_pin(holding, TRAY_BYTES);
     pthread_mutex_lock(&lock);
     tray->prev = NULL;
     tray->next = pinned;
@@ -95,6 +98,7 @@ static void unpin(struct tray *tray) {
         tray->next->prev = tray->prev;
     pinned_trays--;
     pthread_mutex_unlock(&lock);
+    holding_unpin(tray->holding, TRAY_BYTES);
 }
 
 int64_t tray_count(const struct tray *tray) {
@@ -111,12 +115,12 @@ int64_t tray_count(const struct tray *tray) {
     return count;
 }
 
-bool tray_seal(struct tray *tray, int64_t left) {
+bool tray_seal(struct tray *tray, int64_t left, struct holding *holding) {
     /* Only this thread can bring the balance above zero, below.
      * acquire: what others did with the blocks that they freed comes before the next use */
     if (left + atomic_load_explicit(&tray->balance, memory_order_acquire) == 0)
         return false;
-    pin(tray);
+    pin(tray, holding);
     atomic_store_explicit(&tray->owner, TRAY_SEALED, memory_order_relaxed);
     /* acq_rel: as in tray_release_other(), whichever comes last */
     if (atomic_fetch_add_explicit(&tray->balance, left, memory_order_acq_rel) + left != 0)

@@ -35,6 +35,7 @@
 #define TRAY_SEALED ((struct heap *)1) /* nobody's any more */
 
 struct heap;
+struct holding;
 struct scope;
 
 struct tray {
@@ -43,7 +44,8 @@ struct tray {
     struct tray *next, *prev;     /* of all pinned trays; next: of the scope */
     struct scope *scope;          /* of the owner */
     uintptr_t used_to;            /* where the cursor was when the tray was left */
-    uint64_t padding[2];
+    struct holding *holding;      /* of the owner's site, while it is pinned */
+    uint64_t padding;
 };
 
 /* In front of each block. A block's address is a multiple of 16, its head's is 8 less. */
@@ -113,9 +115,10 @@ int64_t tray_count(const struct tray *tray);
 
 /*
  * The owner is done with a tray, of which it has not freed so much: true if blocks in it are alive,
- * so that it stays until they are not, pinned. False: it is empty and the caller's.
+ * so that it stays until they are not, pinned, and counts in `holding`. False: it is empty and the
+ * caller's.
  */
-bool tray_seal(struct tray *tray, int64_t left);
+bool tray_seal(struct tray *tray, int64_t left, struct holding *holding);
 
 /* A block of a tray that is not the caller's own is freed. */
 void tray_release_other(struct tray *tray, int64_t weight);

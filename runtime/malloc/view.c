@@ -53,13 +53,16 @@ static void put_number(struct text *text, const struct number *number) {
 
 /* ---- sites ---- */
 
-enum { SITE_NUMBERS = 11 };
+enum { SITE_NUMBERS = 14 };
 
 static void read_site(const struct served *served, struct number numbers[SITE_NUMBERS]) {
     struct ebb_site_stats stats = {.size = sizeof stats};
     error_mute();
     (void)ebb_site_read_stats(served->hidden, &stats);
     error_unmute();
+    const struct holding *holding = served->holding;
+    uint64_t open = holding ? holding->open_bytes : 0;
+    uint64_t pinned = holding ? holding->pinned_bytes : 0;
     const struct number read[SITE_NUMBERS] = {
         {"scopes_total", "scopes that have ended", true, served->scopes},
         {"scope_blocks_total", "blocks allocated in scopes", true, served->blocks},
@@ -74,6 +77,11 @@ static void read_site(const struct served *served, struct number numbers[SITE_NU
         {"scope_survivor_bytes_total", "their bytes", true, served->survived_bytes},
         {"scope_peak_bytes", "most pages that a scope's large blocks had", false,
          stats.reserved_peak},
+        {"scopes_open", "scopes that have not ended", false, served->open},
+        {"scope_resident_bytes", "pages of open scopes, and what outlived others", false,
+         open + pinned},
+        {"scope_pinned_bytes", "of these: trays and large blocks that outlived scopes", false,
+         pinned},
         {"scope_plan_bytes", "of the newest plan for large blocks", false, stats.plan_height},
     };
     memcpy(numbers, read, sizeof read);

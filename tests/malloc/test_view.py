@@ -130,6 +130,35 @@ class View(unittest.TestCase):
         self.assertEqual(self.said, "")
         self.assertEqual(os.listdir(self.folder), ["stats"])
 
+    def test_what_a_site_holds_is_told(self):
+        def numbers():
+            told = self.ask()
+            at = told.rfind(b"site holder\n")
+            return [int(re.search(rb"    %s +(\d+)\n" % name, told[at:])[1])
+                    for name in (b"scopes_open", b"scope_resident_bytes", b"scope_pinned_bytes")]
+
+        def goes_on(program, line):
+            self.assertEqual(program.stdout.readline(), line)
+            return numbers()
+
+        mib = 1 << 20
+        with self.runs(f"unix:{self.path}", os.environ["TOLD"], "0", "hold") as program:
+            self.assertTrue(until(self.ask))
+            scopes, resident, pinned = goes_on(program, b"1\n")
+            self.assertEqual((scopes, pinned), (1, 0))
+            self.assertTrue(mib + 65536 <= resident <= 4 * mib, resident)
+            program.stdin.write(b"\n")
+            program.stdin.flush()
+            self.assertEqual(goes_on(program, b"2\n"), [0, mib + 65536, mib + 65536])
+            program.stdin.write(b"\n")
+            program.stdin.flush()
+            self.assertEqual(goes_on(program, b"3\n"), [0, 0, 0])
+            self.assertIn(b"\npinned_trays                 1\n", self.ask())
+            program.stdin.write(b"\n")
+            program.stdin.flush()
+            self.assertEqual(goes_on(program, b"4\n"), [0, 0, 0])
+            self.assertIn(b"\npinned_trays                 0\n", self.ask())
+
     def test_a_file_for_prometheus(self):
         path = self.folder / "stats.prom"
         with self.runs(str(path)):

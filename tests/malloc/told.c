@@ -1,12 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * told.c - a program with as many sites as it is told, each with a scope behind it; it says so and
- * waits until its input ends. For test_view.py.
+ * waits until its input ends. With a second word it has another site, `holder`, of which at each
+ * line of its input:
+ *
+ *     1  a scope is open, with a small block and one of 1 MiB
+ *     2  the scope has ended, the blocks are alive
+ *     3  the site is gone, the blocks are alive; there is a new one with its name
+ *     4  the blocks are freed
+ *
+ * For test_view.py.
  */
 #include <ebb/ebb.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+
+static ebb_site *make_holder(void) {
+    return ebb_site_create(EBB_SITE_OPTIONS(.name = "holder", .scope = true));
+}
+
+static void wait_for_line(const char *said) {
+    int byte;
+    puts(said);
+    fflush(stdout);
+    do
+        byte = getchar();
+    while (byte != EOF && byte != '\n');
+}
+
+static int hold(void) {
+    setvbuf(stdin, NULL, _IONBF, 0); /* its buffer would be had in the scope, and outlive it */
+    ebb_site *site = make_holder();
+    ebb_step step = ebb_step_begin(site, 0);
+    char *small = malloc(100), *large = malloc(1 << 20);
+    small[0] = large[0] = 1;
+    wait_for_line("1");
+    if (ebb_step_end(step) != 0)
+        return 1;
+    wait_for_line("2");
+    if (ebb_site_destroy(site) != 0 || ebb_step_end(ebb_step_begin(make_holder(), 0)) != 0)
+        return 1;
+    wait_for_line("3");
+    free(small);
+    free(large);
+    wait_for_line("4");
+    return 0;
+}
 
 int main(int argc, char **argv) {
     int sites = argc > 1 ? atoi(argv[1]) : 1;
@@ -21,6 +61,8 @@ int main(int argc, char **argv) {
     }
     puts("ready");
     fflush(stdout);
+    if (argc > 2 && hold() != 0)
+        return 1;
     while (getchar() != EOF)
         continue;
     return 0;
