@@ -364,13 +364,19 @@ static int release_placed(struct region *region, struct ebb_piece *piece, uintpt
     return 0;
 }
 
+static __attribute__((noinline)) int release_folding(struct track *track,
+                                                     struct track_slot *slot) {
+    small_fold(track->region);
+    track_take_back(track, slot);
+    return 0;
+}
+
 /* The block that is expected, but first the peaks are looked at. */
 static __attribute__((noinline)) int release_expected(struct track *track,
                                                       struct track_slot *slot) {
     if (track->coarse)
-        small_fold(track->region);
-    else
-        track_note_peaks(track);
+        return release_folding(track, slot);
+    track_note_peaks(track);
     track_take_back(track, slot);
     return 0;
 }

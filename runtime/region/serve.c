@@ -293,9 +293,8 @@ static void note_unserved(struct track *track, uint32_t id) {
 /* The slots from the cursor up to `to` are not served. */
 static void skip(struct track *track, uint32_t to) {
     const struct track_slot *slots = track->slots;
-    track->skipped += to - track->cursor;
-    track->skipped_rooms +=
-        (uint64_t)(slots[to].before - slots[track->cursor].before) * RANGE_GRANULE;
+    track->blocks_from += to - track->cursor;
+    track->rooms_from += slots[to].before - slots[track->cursor].before;
     track->cursor = to;
 }
 

@@ -223,8 +223,7 @@ static void reset(struct track *track) {
     track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
     track->most_bytes = track->most_rooms = track->most_blocks = 0;
     track->live_rooms = 0;
-    track->gathered = track->skipped = 0;
-    track->skipped_rooms = 0;
+    track->blocks_from = track->rooms_from = 0;
 }
 
 void track_tie(struct track *track, struct region *region, bool serve, bool record) {
@@ -319,25 +318,14 @@ void track_forget(struct track *track) {
     detach(track);
 }
 
-/* Slots served since they were gathered, and the bytes of their rooms. */
-static uint32_t served_blocks(const struct track *track) {
-    return track_cursor(track) - track->gathered - track->skipped;
-}
-
-static uint64_t served_rooms(const struct track *track) {
-    const struct track_slot *slots = track->slots;
-    uint32_t granules = slots[track_cursor(track)].before - slots[track->gathered].before;
-    return (uint64_t)granules * RANGE_GRANULE - track->skipped_rooms;
-}
-
 void track_include(const struct track *track, struct flow *counted, struct flow *requested,
                    struct flow *used) {
     counted->out += track->left_blocks;
     requested->out += track->left_bytes;
     used->out += track->left_rooms;
-    counted->in += served_blocks(track);
+    counted->in += track_served_blocks(track);
     requested->in += track->came_bytes;
-    used->in += served_rooms(track);
+    used->in += track_served_rooms(track);
 }
 
 static void raise(struct flow *flow, int64_t most) {
@@ -355,17 +343,16 @@ static void raise_peaks(struct track *track) {
     raise(&region->used, track->most_rooms);
 }
 
-/* Nothing came, was skipped or left since it was gathered last. */
+/* Nothing came or left since it was gathered last. */
 static bool is_gathered(const struct track *track) {
-    return track->gathered == track_cursor(track) && !track->skipped && !track->came_bytes &&
-           !track->left_blocks;
+    return !track_served_blocks(track) && !track->left_blocks;
 }
 
 void track_gather(struct track *track) {
     struct region *region = track->region;
     if (is_gathered(track))
         return;
-    uint64_t served = served_blocks(track), rooms = served_rooms(track);
+    uint64_t served = track_served_blocks(track), rooms = track_served_rooms(track);
     if (!track->coarse)
         raise_peaks(track);
     track_include(track, &region->counted, &region->requested, &region->used);
@@ -373,24 +360,10 @@ void track_gather(struct track *track) {
     track->live_rooms += rooms - track->left_rooms;
     track->seen.hits += served;
     track->seen.hit_bytes += track->came_bytes;
-    track->gathered = track_cursor(track);
-    track->skipped = 0;
-    track->skipped_rooms = 0;
+    track->blocks_from = track_cursor(track);
+    track->rooms_from = track->slots[track->blocks_from].before;
     track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
     track->most_bytes = track->most_rooms = track->most_blocks = 0;
-}
-
-void track_note_peaks(struct track *track) {
-    int64_t bytes = (int64_t)(track->came_bytes - track->left_bytes);
-    int64_t rooms = (int64_t)(served_rooms(track) - track->left_rooms);
-    int64_t blocks = (int64_t)(served_blocks(track) - track->left_blocks);
-    if (bytes > track->most_bytes)
-        track->most_bytes = bytes;
-    if (rooms > track->most_rooms)
-        track->most_rooms = rooms;
-    if (blocks > track->most_blocks)
-        track->most_blocks = blocks;
-    track->looked = track->open ? track->next : NULL;
 }
 
 void track_look(struct track *track) {

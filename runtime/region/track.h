@@ -25,9 +25,10 @@
  * A coarse plan knows nothing of small blocks, which go to the small lane as in an ordinary region,
  * inline. Then what the plan serves takes the slow way, which folds what was bumped meanwhile.
  *
- * Counting is lazy. What was served is how far the cursor came: `before` of the slot there less
- * that where it was gathered last. Before something leaves, the peaks are looked at if the cursor
- * has moved since they were: what came less what left since the gathering, at its highest.
+ * Counting is lazy. What was served is how far the cursor came: the number and `before` of the slot
+ * there less those where it was gathered last. What is skipped moves these along. Before something
+ * leaves, the peaks are looked at if the cursor has moved since they were: what came less what left
+ * since the gathering, at its highest.
  */
 #ifndef EBB_REGION_TRACK_H
 #define EBB_REGION_TRACK_H
@@ -38,8 +39,8 @@ struct track_slot {
     uintptr_t addr;  /* moves with the arena */
     uint32_t room;   /* bytes */
     uint32_t passed; /* as in the plan; PLAN_NEVER where nothing fits */
-    uint32_t align;  /* as it was asked for, and TRACK_... */
     uint32_t mark;   /* the epoch in which it is live */
+    uint32_t align;  /* as it was asked for, and TRACK_... */
     uint32_t bytes;  /* requested; of a slot that was too small: what it needs; below the cursor, 0:
                         not served in this epoch */
     uint32_t before; /* granules of room of all slots before it */
@@ -88,9 +89,16 @@ struct track {
     const struct track_slot *looked; /* `next` when the peaks were looked at; NULL: look */
     uint32_t passed;             /* places of the order that are done with */
     uint32_t epoch;
-    uint64_t came_bytes;         /* requested, since they were gathered */
-    uint64_t left_bytes, left_rooms, left_blocks; /* released, since they were gathered */
-    int64_t most_bytes, most_rooms, most_blocks;  /* highest that came less left was since then */
+    /* since they were gathered: what came, as requested; what left; and the highest that what came
+     * less what left was. Those of one kind together: compilers that add neighbours in vectors take
+     * longer */
+    uint32_t blocks_from, rooms_from; /* came: from these to the cursor, and to its `before` */
+    uint64_t came_bytes, left_bytes;
+    int64_t most_bytes;
+    uint64_t left_rooms;
+    int64_t most_rooms;
+    uint64_t left_blocks;
+    int64_t most_blocks;
 
     struct region *region; /* tied to; NULL: to none */
     struct plan *plan;     /* followed; NULL: none */
@@ -100,9 +108,6 @@ struct track {
     struct ebb_piece *named;  /* the entry that block_at had for the kept run */
     uintptr_t base;        /* of the arena now, or before */
     size_t span;           /* its bytes */
-    uint32_t gathered;     /* cursor when everything was gathered last */
-    uint32_t skipped;      /* slots since then that were not served, and their rooms */
-    uint64_t skipped_rooms;
     size_t live_rooms;     /* of slots, when everything was gathered last */
     uint32_t cursor;    /* number of the next slot, while shut */
     uint32_t served_to; /* slots below were served or skipped, when last looked at */
@@ -180,9 +185,6 @@ void track_include(const struct track *track, struct flow *counted, struct flow 
 
 /* Gathers everything that the region has. */
 void track_look(struct track *track);
-
-/* Looks at the peaks, before something leaves. */
-void track_note_peaks(struct track *track);
 
 /* Opens or shuts the inline paths, as the track's state asks. */
 void track_set_paths(struct track *track);
@@ -336,13 +338,37 @@ static inline void track_pass_next(struct track *track, size_t bytes) {
     uint32_t id = (uint32_t)(slot - track->slots);
     slot->bytes = (uint32_t)bytes;
     track->missed_at += track->missed_at == id; /* it ends no row of misses */
-    track->skipped++;
+    track->blocks_from++;
     track->next = slot + 1;
 }
 
 /* A counter may have passed its peak since they were looked at. */
 static inline bool track_may_peak(const struct track *track) {
     return track->next != track->looked;
+}
+
+/* Slots served since they were gathered, and the bytes of their rooms. */
+static inline uint32_t track_served_blocks(const struct track *track) {
+    return track_cursor(track) - track->blocks_from;
+}
+
+static inline uint64_t track_served_rooms(const struct track *track) {
+    uint32_t granules = track->slots[track_cursor(track)].before - track->rooms_from;
+    return (uint64_t)granules * RANGE_GRANULE;
+}
+
+/* Looks at the peaks, before something leaves. */
+static inline void track_note_peaks(struct track *track) {
+    int64_t bytes = (int64_t)(track->came_bytes - track->left_bytes);
+    int64_t rooms = (int64_t)(track_served_rooms(track) - track->left_rooms);
+    int64_t blocks = (int64_t)(track_served_blocks(track) - track->left_blocks);
+    if (bytes > track->most_bytes)
+        track->most_bytes = bytes;
+    if (rooms > track->most_rooms)
+        track->most_rooms = rooms;
+    if (blocks > track->most_blocks)
+        track->most_blocks = blocks;
+    track->looked = track->open ? track->next : NULL;
 }
 
 static inline void track_leave(struct track *track, struct track_slot *slot) {
