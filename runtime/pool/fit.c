@@ -17,7 +17,7 @@ struct bin {
 static struct bin bin_of(size_t bytes) {
     size_t units = bytes / EBB_UNIT;
     unsigned level = 63 - (unsigned)__builtin_clzll(units);
-    size_t sub = level >= 3 ? units >> (level - 3) : units << (3 - level);
+    size_t sub = units << 3 >> level;
     if (level >= FIT_LEVELS)
         return (struct bin){FIT_LEVELS - 1, FIT_SUBS - 1};
     return (struct bin){level, (unsigned)sub & (FIT_SUBS - 1)};

@@ -18,6 +18,8 @@
 /* The real symbol behind the inline function. */
 extern inline void *ebb_region_alloc(ebb_region region, size_t bytes, size_t align);
 
+#define BYTES_MOST (EBB_SIZE_MAX - EBB_ALIGN_MAX - EBB_PAGE) /* of a block */
+
 /* ---- finding ---- */
 
 static struct ebb_piece *piece_over(const struct ebb_piece *run, uintptr_t addr) {
@@ -154,7 +156,7 @@ static bool is_valid_request(const struct region *region, size_t bytes, size_t a
                   EBB_ALIGN_MAX);
         return false;
     }
-    if (bytes > EBB_SIZE_MAX - EBB_ALIGN_MAX - EBB_PAGE) {
+    if (bytes > BYTES_MOST) {
         error_set(EBB_E_SIZE, "%zu bytes are more than half the address space", bytes);
         return false;
     }
@@ -270,31 +272,30 @@ static __attribute__((noinline)) void *allocate_from(ebb_region handle, size_t b
     return region ? block_allocate_keyed(region, bytes, align, 0, site) : NULL;
 }
 
-/* True if a request is valid, and a matter of the small lane alone. A handle of no region, which
- * opening returned, agrees with what it points to, but that is not open. */
-static bool is_plainly_small(const struct region *region, size_t bytes, size_t align) {
-    return bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN &&
-           size_is_power_of_two(align) && region_is_live(region) && !region->track &&
-           !region->sealed && !region->sites;
+/* True if a request is valid and a matter of the lanes alone. A handle of no region, which opening
+ * returned, agrees with what it points to, but that is not open. */
+static bool is_plain(const struct region *region, size_t bytes, size_t align) {
+    return size_is_power_of_two(align) && align <= EBB_ALIGN_MAX && bytes <= BYTES_MOST &&
+           region_is_live(region) && !region->track && !region->sealed && !region->sites;
 }
 
-static __attribute__((noinline)) void *allocate_small(struct region *region, size_t bytes,
+static __attribute__((noinline)) void *allocate_plain(struct region *region, size_t bytes,
                                                       size_t align) {
-    void *block = small_alloc(region, bytes, align);
+    void *block = allocate(region, bytes, align);
     if (!block)
         exhausted_report(region, bytes, align);
     return block;
 }
 
-/* A block from the plan or of the small lane, if that is simple: then the handle need not be looked
- * at in full. */
+/* A block from the plan or of the lanes, if that is simple: then the handle need not be looked at
+ * in full. */
 void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {
     struct region *region = (struct region *)handle.lane;
     if (region && region->lane.generation == handle.generation) {
         if (region->track && track_fits(region->track, bytes, align))
             return track_serve(region->track, bytes);
-        if (is_plainly_small(region, bytes, align))
-            return allocate_small(region, bytes, align);
+        if (is_plain(region, bytes, align))
+            return allocate_plain(region, bytes, align);
     }
     return allocate_from(handle, bytes, align, __builtin_return_address(0));
 }

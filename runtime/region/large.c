@@ -110,7 +110,7 @@ static bool is_best(const struct region *region, const struct ebb_piece *loose) 
 static struct ebb_piece *take_loose(struct region *region, size_t bytes, size_t align) {
     struct ebb_piece *loose = region->loose;
     region->loose = NULL;
-    if (loose->bytes == bytes && loose->addr % align == 0 && is_best(region, loose))
+    if (loose->bytes == bytes && (loose->addr & (align - 1)) == 0 && is_best(region, loose))
         return loose;
     large_free(region, loose);
     return NULL;
