@@ -82,16 +82,12 @@ static struct ebb_piece *cut_place(struct region *region, struct ebb_piece *piec
     return piece;
 }
 
-/* A place after growing, if need be: first by pages that are free to have. */
-static struct ebb_piece *make_place(struct region *region, size_t bytes, size_t align) {
-    struct ebb_piece *piece = NULL;
-    if (runs_claim(region))
-        piece = find_place(region, bytes, align);
-    if (!piece && runs_grow(region, bytes, align) == 0) {
-        piece = region->top;
-        CHECK(piece && fits_at(piece, bytes, align));
-    }
-    return piece;
+/* The top, grown to have room. */
+static struct ebb_piece *grow_top(struct region *region, size_t bytes, size_t align) {
+    if (runs_grow(region, bytes, align) != 0)
+        return NULL;
+    CHECK(region->top && fits_at(region->top, bytes, align));
+    return region->top;
 }
 
 /* True if the loose piece, once it is free, would be found for a block of its size: nothing free
@@ -118,10 +114,13 @@ static struct ebb_piece *take_loose(struct region *region, size_t bytes, size_t 
 
 struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align) {
     struct ebb_piece *piece = region->loose ? take_loose(region, bytes, align) : NULL;
+    bool has_claimed = false;
     if (piece)
         return piece;
-    piece = find_place(region, bytes, align);
-    if (!piece && !(piece = make_place(region, bytes, align)))
+    do /* with pages that are free to have, if need be */
+        piece = find_place(region, bytes, align);
+    while (!piece && !has_claimed && (has_claimed = runs_claim(region)));
+    if (!piece && !(piece = grow_top(region, bytes, align)))
         return NULL;
     if (!piece_prepare(&region->store, 2)) {
         error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'", region->name);
