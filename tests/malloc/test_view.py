@@ -33,6 +33,7 @@ program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(rows), ctypes.
 libc = ctypes.CDLL(None, use_errno=True)
 assert libc.prctl(38, 1, 0, 0, 0) == 0, os.strerror(ctypes.get_errno())  # no new privileges
 assert libc.prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())  # the filter
+os.dup2(1, 900)  # one more file, with a high number
 os.environ["LD_PRELOAD"] = sys.argv[2]
 os.execv(sys.argv[3], sys.argv[3:])
 """
@@ -253,12 +254,15 @@ class View(unittest.TestCase):
         script = ("import os, sys\n"
                   "print('ready', flush=True)\n"
                   "os.close(1)\n"
+                  "os.closerange(900, 901)\n"  # of FORBID
                   "sys.stdin.read()\n"
                   "os._exit(0)\n")
-        with self.runs(f"unix:{self.path}", "/usr/bin/python3", "-c", script) as program:
-            self.assertTrue(until(self.ask))
-            self.assertTrue(select.select([program.stdout], [], [], PATIENCE)[0])
-            self.assertEqual(program.stdout.read(), b"")
+        for limit in (None, forbidding("close_range")):
+            with self.subTest(limit=limit), self.runs(
+                    f"unix:{self.path}", "/usr/bin/python3", "-c", script, limit=limit) as program:
+                self.assertTrue(until(self.ask))
+                self.assertTrue(select.select([program.stdout], [], [], PATIENCE)[0])
+                self.assertEqual(program.stdout.read(), b"")
 
     def test_where_calls_are_forbidden(self):
         """Either call gives the thread files of its own; without both it says so, and goes on."""
