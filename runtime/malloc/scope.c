@@ -375,6 +375,8 @@ void scope_end(struct scope *scope) {
     if (end_step(scope)) {
         give_record(scope);
     } else {
+        scope->trays = 0; /* they have gone, or are pinned */
+        hold_pages(scope);
         scope->next = heap->stuck;
         heap->stuck = scope;
     }

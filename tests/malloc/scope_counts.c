@@ -5,6 +5,8 @@
  */
 #include "malloc/scoped.h"
 
+#include "base/os.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -167,6 +169,44 @@ static void test_a_scope_of_ever_other_sizes_stays_dense(void **state) {
     finish(step);
 }
 
+static bool allow_nothing(enum os_acquisition what) {
+    (void)what;
+    return false;
+}
+
+/* Only its large blocks wait for memory: a tray has gone, or is pinned. */
+static void test_a_stuck_scope_has_no_trays(void **state) {
+    enum { SMALL = 100, LARGE = 1000 };
+    static void *small[SMALL], *large[LARGE];
+    bool (*allow)(enum os_acquisition) = os.allow;
+    const struct holding *holding = served_of(*state)->holding;
+    ebb_step step = begin(*state);
+    for (unsigned i = 0; i < SMALL; i++)
+        small[i] = make(1000, i);
+    for (unsigned i = 0; i < LARGE; i++)
+        large[i] = make(40000, i);
+    for (unsigned i = 1; i < SMALL; i++)
+        end(small[i], 1000, i);
+    uint64_t pages = ((const struct region *)here.scope->step.region.lane)->reserved.current;
+    assert_int_equal(here.scope->trays, 2);
+    assert_int_equal(holding->open_bytes, pages + 2 * TRAY_BYTES);
+    os.allow = allow_nothing;
+    finish(step);
+    os.allow = allow;
+    assert_non_null(here.heap->stuck);
+    assert_int_equal(holding->open_bytes, pages);
+    assert_int_equal(holding->pinned_bytes, TRAY_BYTES);
+    finish(begin(*state)); /* it is tried again */
+    assert_null(here.heap->stuck);
+    assert_int_equal(holding->open_bytes, 0);
+    end(small[0], 1000, 0);
+    assert_int_equal(holding->pinned_bytes, LARGE * front_usable(large[0]));
+    for (unsigned i = 0; i < LARGE; i++)
+        end(large[i], 40000, i);
+    assert_int_equal(holding->pinned_bytes, 0);
+    assert_int_equal(holding->shares, 1);
+}
+
 static int end_of(pid_t child) {
     int status = 0;
     assert_true(child > 0 && waitpid(child, &status, 0) == child);
@@ -199,6 +239,7 @@ int main(void) {
         SERVED(test_aligned_blocks_are_used_again),
         SERVED(test_gaps_are_no_survivors),
         SERVED(test_a_scope_of_ever_other_sizes_stays_dense),
+        SERVED(test_a_stuck_scope_has_no_trays),
         SERVED(test_an_overwritten_head_ends_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
