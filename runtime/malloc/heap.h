@@ -43,6 +43,7 @@ struct scope {
     struct tray *full;       /* trays before it, newest first */
     struct large *larges;    /* alive */
     uint64_t large_blocks, large_bytes; /* allocated ever */
+    uint64_t tenured_bytes;  /* of those that are alive; not in the pages of its step */
     struct heap *heap;
     struct served *served;   /* of its site */
     uint64_t tag;

@@ -83,7 +83,8 @@ static void hold(struct scope *scope, uint64_t bytes) {
 /* Its trays, and the pages of its large blocks. */
 static void hold_pages(struct scope *scope) {
     const struct region *region = (const struct region *)scope->step.region.lane;
-    hold(scope, scope->trays * TRAY_BYTES + (scope->step.lane ? region->reserved.current : 0));
+    uint64_t pages = scope->step.lane ? region->reserved.current : 0;
+    hold(scope, scope->trays * TRAY_BYTES + pages + scope->tenured_bytes);
 }
 
 /* ---- small blocks ---- */
@@ -160,6 +161,11 @@ static ebb_region region_of(const struct large *large) {
     return large->scope ? large->scope->step.region : large->heap->keeper;
 }
 
+static bool is_tenured(const struct scope *scope, const void *block) {
+    const struct track *track = ((const struct region *)scope->step.region.lane)->track;
+    return track && track_home(track, (uintptr_t)block);
+}
+
 static struct large **list_of(struct large *large) {
     return large->scope ? &large->scope->larges : &large->heap->kept;
 }
@@ -181,9 +187,11 @@ void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
         return NULL;
     large->heap = heap;
     large->scope = scope;
+    large->is_tenured = is_tenured(scope, block);
     large_link(&scope->larges, large);
     scope->large_blocks++;
     scope->large_bytes += bytes;
+    scope->tenured_bytes += large->is_tenured ? bytes : 0;
     hold_pages(scope);
     return block;
 }
@@ -195,6 +203,8 @@ void scope_release_large(struct large *large) {
     CHECK(result == 0);
     if (!large->scope)
         holding_unpin(large->holding, large->bytes);
+    else if (large->is_tenured)
+        large->scope->tenured_bytes -= large->bytes;
     large_unlink(list_of(large), large);
     large_remove(&large->heap->unused, large);
 }
@@ -206,6 +216,9 @@ bool scope_resize_large(struct large *large, size_t bytes) {
     if (result == 0 && !large->scope) {
         holding_pin(large->holding, bytes);
         holding_unpin(large->holding, large->bytes);
+    } else if (result == 0 && large->is_tenured) {
+        large->scope->tenured_bytes += bytes - large->bytes;
+        hold_pages(large->scope);
     }
     if (result == 0)
         large->bytes = bytes;

@@ -169,6 +169,38 @@ static void test_a_scope_of_ever_other_sizes_stays_dense(void **state) {
     finish(step);
 }
 
+/* One that is known to survive lies in no page of the scope's step. */
+static void test_large_blocks_that_will_survive_are_counted(void **state) {
+    enum { BYTES = 10 << 20, ROUNDS = 100 };
+    const struct holding *holding = served_of(*state)->holding;
+    void *kept = NULL;
+    bool is_known = false;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        ebb_step step = begin(*state);
+        const struct scope *scope = here.scope;
+        void *block = make(BYTES, i), *other = make(100000, i);
+        assert_true(holding->open_bytes >= BYTES + 100000);
+        is_known = scope->tenured_bytes != 0;
+        if (is_known) {
+            assert_true(front_resize(block, BYTES / 2, NULL) == block);
+            assert_int_equal(scope->tenured_bytes, BYTES / 2);
+        }
+        end(other, 100000, i);
+        if (kept)
+            front_free(kept);
+        kept = block;
+        if (i == ROUNDS - 1) { /* it goes before the end, after all */
+            front_free(kept);
+            assert_int_equal(scope->tenured_bytes, 0);
+        }
+        finish(step);
+        assert_int_equal(holding->open_bytes, 0);
+    }
+    assert_true(is_known);
+    assert_int_equal(holding->pinned_bytes, 0);
+    assert_int_equal(holding->shares, 1);
+}
+
 static bool allow_nothing(enum os_acquisition what) {
     (void)what;
     return false;
@@ -239,6 +271,7 @@ int main(void) {
         SERVED(test_aligned_blocks_are_used_again),
         SERVED(test_gaps_are_no_survivors),
         SERVED(test_a_scope_of_ever_other_sizes_stays_dense),
+        SERVED(test_large_blocks_that_will_survive_are_counted),
         SERVED(test_a_stuck_scope_has_no_trays),
         SERVED(test_an_overwritten_head_ends_the_process),
     };
