@@ -420,6 +420,17 @@ static struct scope *take_record(struct heap *heap) {
     return scope;
 }
 
+static struct served *meet_site(ebb_site *site) {
+    error_mute();
+    struct served *served = served_of(site);
+    error_unmute();
+    return served;
+}
+
+static void meet(ebb_site *site) {
+    (void)meet_site(site);
+}
+
 static void *begin(ebb_site *site, uint64_t tag, void **place) {
     struct heap *heap = heap_own();
     struct scope *scope = heap ? take_record(heap) : NULL;
@@ -432,9 +443,7 @@ static void *begin(ebb_site *site, uint64_t tag, void **place) {
     *scope = (struct scope){.heap = heap, .tag = tag, .place = place, .next = heap->open};
     scope->free = lists;
     scope->plain = atomic_load_explicit(&pins_too_much, memory_order_relaxed);
-    error_mute();
-    scope->served = served_of(site);
-    error_unmute();
+    scope->served = meet_site(site);
     if (scope->served)
         atomic_fetch_add_explicit(&scope->served->open, 1, memory_order_relaxed);
     if (heap->open)
@@ -481,6 +490,7 @@ static void enter_again(void *scope) {
 }
 
 static const struct scope_server server = {
+    .meet = meet,
     .begin = begin,
     .is_own = is_own,
     .end = end,

@@ -13,6 +13,8 @@
 #include <ebb/scope.h>
 
 struct scope_server {
+    /* The first step of a site is about to begin: forks wait for its lock from now on. */
+    void (*meet)(ebb_site *site);
     /* A step begins on this thread. NULL: no memory; the step is then without a scope. `place` is
      * where the result goes, to be cleared should the scope end by itself, with its thread. */
     void *(*begin)(ebb_site *site, uint64_t tag, void **place);

@@ -10,6 +10,8 @@
 #include "malloc/trim.h"
 #include "malloc/view.h"
 
+#include "step/site.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -167,6 +169,27 @@ static void test_a_site_outlives_scopes_that_others_closed(void **state) {
     assert_int_equal(ebb_site_destroy(brief), 0);
 }
 
+static void *begin_first(void *context) {
+    expect(ebb_step_end(ebb_step_begin(context, 0)) == 0);
+    return NULL;
+}
+
+/* A fork waits for the lock of a site before the first step takes it, or a child finds it taken. */
+static void test_the_lock_of_a_site_is_known_before_it_is_taken(void **state) {
+    ebb_site *fresh = ebb_site_create(EBB_SITE_OPTIONS(.name = "fresh", .scope = true));
+    pthread_t thread;
+    pthread_mutex_lock(&fresh->lock); /* as if another step were beginning */
+    assert_int_equal(pthread_create(&thread, NULL, begin_first, fresh), 0);
+    for (unsigned i = 0; i < 5000 && !fresh->served; i++)
+        usleep(1000);
+    bool is_known = fresh->served != NULL;
+    pthread_mutex_unlock(&fresh->lock);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(is_known);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(ebb_site_destroy(fresh), 0);
+}
+
 static void *look(void *context) {
     static char text[64 << 10];
     while (!atomic_load((atomic_bool *)context))
@@ -310,6 +333,7 @@ int main(void) {
         cmocka_unit_test(test_a_scope_of_a_thread_that_ended),
         cmocka_unit_test(test_a_parent_is_closed_by_another_thread),
         cmocka_unit_test(test_a_site_outlives_scopes_that_others_closed),
+        cmocka_unit_test(test_the_lock_of_a_site_is_known_before_it_is_taken),
         cmocka_unit_test(test_sites_go_while_statistics_are_read),
         cmocka_unit_test(test_frees_of_others_are_counted_once),
         cmocka_unit_test(test_the_last_free_comes_while_a_tray_is_sealed),
