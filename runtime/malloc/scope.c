@@ -213,16 +213,18 @@ bool scope_resize_large(struct large *large, size_t bytes) {
     error_mute();
     int result = ebb_region_resize(region_of(large), (void *)large->block, bytes);
     error_unmute();
-    if (result == 0 && !large->scope) {
+    if (result)
+        return false;
+    if (!large->scope) {
         holding_pin(large->holding, bytes);
         holding_unpin(large->holding, large->bytes);
-    } else if (result == 0 && large->is_tenured) {
-        large->scope->tenured_bytes += bytes - large->bytes;
+    } else if (large->is_tenured) {
+        large->scope->tenured_bytes -= large->bytes;
+        large->scope->tenured_bytes += bytes;
         hold_pages(large->scope);
     }
-    if (result == 0)
-        large->bytes = bytes;
-    return result == 0;
+    large->bytes = bytes;
+    return true;
 }
 
 /* ---- the end ---- */
