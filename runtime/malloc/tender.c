@@ -42,7 +42,7 @@
 #define WRITE_TICKS 4u /* statistics are written every so many */
 #define ANSWERS 8u     /* at most in a tick */
 #define ANSWER_MS 50   /* who connects has so long to say that it speaks HTTP */
-#define TEXT_BYTES ((size_t)1 << 20) /* of a thousand sites at least; costs what is written */
+#define TEXT_BYTES ((size_t)2 << 20) /* of a thousand sites at least; costs what is written */
 #define STACK_BYTES ((size_t)256 << 10)
 #define FILES_LINE "\nFDSize:"
 #define FILES_MOST (1u << 20)
