@@ -166,11 +166,11 @@ class View(unittest.TestCase):
             self.assertTrue(until(lambda: path.exists() and b"site-1" in path.read_bytes()))
             self.check_prometheus(path.read_bytes())
 
-    def test_hundreds_of_sites_are_told(self):
+    def test_a_thousand_sites_are_told(self):
         path = self.folder / "stats.prom"
-        with self.runs(str(path), os.environ["TOLD"], "400"):
-            self.assertTrue(until(lambda: path.exists() and b"site-399" in path.read_bytes()))
-            self.check_prometheus(path.read_bytes(), 400)
+        with self.runs(str(path), os.environ["TOLD"], "1000"):
+            self.assertTrue(until(lambda: path.exists() and b"site-999" in path.read_bytes()))
+            self.check_prometheus(path.read_bytes(), 1000)
 
     def test_each_process_has_a_file_of_its_own(self):
         with self.runs(str(self.folder / "%p.txt")) as program:
