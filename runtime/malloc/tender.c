@@ -44,8 +44,8 @@
 #define ANSWER_MS 50   /* who connects has so long to say that it speaks HTTP */
 #define TEXT_BYTES ((size_t)2 << 20) /* of a thousand sites at least; costs what is written */
 #define STACK_BYTES ((size_t)256 << 10)
-#define FILES_LINE "\nFDSize:"
-#define FILES_MOST (1u << 20)
+#define FILES_LINE "\nFDSize:" /* of a thread's status */
+#define FILES_MOST (1u << 20)   /* that a table has, where that is not to be read */
 
 _Atomic(bool) tender_sleeps;
 
@@ -53,7 +53,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_there, is_settled, has_complained;
-static bool has_files; /* a table of its own */
+static bool has_files; /* a table of its own, so that statistics can be told */
 static int listener = -1;
 static char text[TEXT_BYTES];
 
@@ -198,7 +198,7 @@ static void pause_for(bool sleeps) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Numbers that the thread's table has room for; most that there usually are, if it is unknown. */
+/* Numbers that the thread's table has room for. */
 static unsigned count_files(void) {
     int file = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
     ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;

@@ -35,6 +35,8 @@
 
 #include "region/plan.h"
 
+/* `mark` and `bytes` are written together: as neighbours they would be so as a vector, which takes
+ * longer. */
 struct track_slot {
     uintptr_t addr;  /* moves with the arena */
     uint32_t room;   /* bytes */
