@@ -431,6 +431,17 @@ struct ebb_piece *pages_cut_out(struct pages *pages, struct ebb_piece *run, uint
     return middle;
 }
 
+struct ebb_piece *pages_split(struct pages *pages, struct ebb_piece *run, uintptr_t addr) {
+    struct ebb_piece *rest = piece_take(&pages->store);
+    CHECK(rest && addr > run->addr && addr < piece_end(run) && addr % EBB_PAGE == 0);
+    *rest = (struct ebb_piece){.addr = addr, .bytes = piece_end(run) - addr};
+    become_run(rest);
+    piece_set_owner(rest, run->owner);
+    range_name_pages(rest, addr, rest->bytes);
+    piece_split(run, rest, addr);
+    return rest;
+}
+
 void pages_keep(struct pages *pages, struct ebb_piece *run, uint64_t ticket) {
     CHECK(run->state == PIECE_RUN);
     pages->run_bytes -= run->bytes;

@@ -89,6 +89,10 @@ struct ebb_piece *pages_cut_out(struct pages *pages, struct ebb_piece *run, uint
                                 uintptr_t to, struct ebb_piece **right);
 bool pages_prepare_cut(struct pages *pages);
 
+/* Cuts a run at `addr`, inside of it: the result is a run of what lies behind, of the same owner.
+ * Needs one entry. Pages are named in run_at as they change hands: others may look. */
+struct ebb_piece *pages_split(struct pages *pages, struct ebb_piece *run, uintptr_t addr);
+
 /* A new slab of at least `least` bytes, the first of the list: its one piece, cold. NULL: error. */
 struct ebb_piece *pages_add_slab(struct pages *pages, size_t least);
 

@@ -6,7 +6,8 @@
  *
  * Free pieces are in the fit, except the top, which is cut only when nothing else fits: so a
  * region is as long as what it had to hold at once, and a measuring region, whose top never
- * ends, measures exactly. A run that is wholly free goes back to the pool, except the main run.
+ * ends, measures exactly. A run that is wholly free goes back to the pool, except the main run; of
+ * roots that go on see keeper.c.
  *
  * The block that was released last is *loose*: if the next one has its size it is had as it is.
  * Else it is merged with its neighbours before any look for room, so that nothing is placed

@@ -163,6 +163,13 @@ struct region {
     size_t pinned; /* bytes of relinked runs under no live block */
     uint64_t promoted; /* bytes that left for a region above, copied or relinked */
     struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
+
+    /* keeper.c */
+    uintptr_t idle_at; /* where its largest free piece was at the last look, and how large */
+    size_t idle_bytes;
+    uint8_t steps_below; /* that ended, modulo 256 */
+    bool hinted;         /* it keeps the pages that it has asked for */
+
     char name[REGION_NAME_BYTES];
 
     struct ebb_cleanup door;  /* while it has a safe: closes that */
@@ -277,6 +284,10 @@ void runs_add(struct region *region, struct ebb_piece *run);
 void runs_give(struct region *region, struct ebb_piece *run);
 void runs_give_empty(struct region *region, struct ebb_piece *piece);
 
+/* The whole pages of a free piece go back to the pool, whose lock is held; what lies before and
+ * behind them are two runs from now on. Nothing happens if no entries are left. */
+void runs_give_part_locked(struct region *region, struct ebb_piece *piece);
+
 /* The region's own run around `addr`, found without a look at what other threads may change. */
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
 
@@ -295,6 +306,11 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given);
 
 /* Bytes of pages that were needed so far, without what the main run never used. */
 size_t runs_measured(const struct region *region);
+
+/* ---- keeper.c ---- */
+
+/* A step below the root has ended; the lock of its pool is held. */
+void keeper_step_ended_locked(struct region *keeper);
 
 /* ---- block.c ---- */
 

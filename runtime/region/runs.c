@@ -154,6 +154,89 @@ void runs_give_empty(struct region *region, struct ebb_piece *piece) {
     runs_give(region, run);
 }
 
+/* ---- giving in part ---- */
+
+/* What lies behind `to` in a run is a run of its own: it begins with the rest of `piece`, which
+ * is free, or what follows that. Two entries are prepared. */
+static void split_behind(struct region *region, struct ebb_piece *run, struct ebb_piece *piece,
+                         uintptr_t to) {
+    struct ebb_piece *end = run->run.end, *next = piece->after;
+    struct ebb_piece *behind = pages_split(&region->pool->pages, run, to);
+    size_t bytes = piece_end(piece) - to;
+    if (bytes) {
+        struct ebb_piece *rest = new_piece(region, to, bytes, PIECE_FREE);
+        rest->after = next;
+        fit_insert(&region->fit, rest);
+        next->before = rest;
+        next = rest;
+    }
+    next->before = NULL;
+    behind->run.first = next;
+    behind->run.end = end;
+    end->end.run = behind;
+    piece_push(&region->runs, behind);
+    region->run_count++;
+    piece->bytes = to - piece->addr;
+    if (region->main_run == run)
+        region->main_run = behind;
+}
+
+/* A run that has become shorter ends with the rest of `piece`, which is free, or with what comes
+ * before that: the result is a run of the pages behind. One entry is prepared. */
+static struct ebb_piece *split_before(struct region *region, struct ebb_piece *run,
+                                      struct ebb_piece *piece, uintptr_t from) {
+    struct ebb_piece *cut = pages_split(&region->pool->pages, run, from), *last = piece->before;
+    piece->bytes = from - piece->addr;
+    if (piece->bytes) {
+        last = piece;
+        piece->state = PIECE_FREE;
+        fit_insert(&region->fit, piece);
+    } else {
+        piece_give(&region->store, piece);
+    }
+    struct ebb_piece *end = new_piece(region, from, 0, PIECE_END);
+    end->before = last;
+    end->end.run = run;
+    last->after = end;
+    run->run.end = end;
+    return cut;
+}
+
+/* Nothing but the piece is in the run any more. */
+static struct ebb_piece *unlink_run(struct region *region, struct ebb_piece *run,
+                                    struct ebb_piece *piece) {
+    piece_give(&region->store, piece);
+    piece_unlink(&region->runs, run);
+    region->run_count--;
+    if (region->main_run == run)
+        region->main_run = NULL;
+    return run;
+}
+
+void runs_give_part_locked(struct region *region, struct ebb_piece *piece) {
+    struct ebb_piece *run = runs_around(region, piece->addr);
+    uintptr_t from = size_align(piece->addr, EBB_PAGE);
+    uintptr_t to = size_align_down(piece_end(piece), EBB_PAGE);
+    if (from >= to || run->pins || !piece_prepare(&region->store, 2) ||
+        !pages_prepare_cut(&region->pool->pages))
+        return;
+    if (run == region->main_run)
+        retire_top(region);
+    fit_remove(&region->fit, piece);
+    if (to < piece_end(run))
+        split_behind(region, run, piece, to);
+    else
+        piece_give(&region->store, run->run.end);
+    bool has_before = from > run->addr;
+    struct ebb_piece *given = has_before ? split_before(region, run, piece, from)
+                                         : unlink_run(region, run, piece);
+    if (region->main_run)
+        find_top(region);
+    meter_subtract(&region->reserved, given->bytes);
+    given->next = NULL;
+    pool_give_list_locked(region->pool, given);
+}
+
 /* ---- claiming and joining ---- */
 
 /* The last piece of a run and the first of the one behind it, if both are free, become one. */

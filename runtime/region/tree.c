@@ -167,6 +167,7 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     region->budget = region->limit_bytes ? region : parent ? parent->budget : NULL;
     region->sealed = options->sealed;
     region->sites = options->sites;
+    region->hinted = options->hint_bytes != 0;
     region->metered = region->budget || region->sites || pool->limit_used;
     copy_name(region->name, options->name ? options->name : "region");
     region->lane.generation++;
@@ -307,6 +308,8 @@ static void give_pages(struct region *region) {
     pool_give_list_locked(pool, given);
     fold_into_pool(region, pool);
     fold_kinds(region, pool);
+    if (region->depth == 1)
+        keeper_step_ended_locked(region->parent);
     if (region->depth <= 1)
         pool_step_ended_locked(pool, untouched);
     pthread_mutex_unlock(&pool->lock);

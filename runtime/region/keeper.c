@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * keeper.c - what a root with steps below it gives back while it stays open.
+ *
+ *     before   run  | block |            free            | window | free |end
+ *     after    run  | block |end    hot, the pool's   run| window | free |end
+ *
+ * A root's blocks outlive steps, and what outlived steps may have been much once: a step that was
+ * exceptional leaves survivors, and when those are gone a root is long and empty. One small block
+ * at its far end must not keep that. So the ends of steps look at the largest free piece now and
+ * then. If it is half of what the root has, and was there before, its pages go.
+ *
+ * Not so where the root has asked for its pages (`hint_bytes`), and in shared memory, where others
+ * may know the pages.
+ */
+#include "region/region.h"
+
+#ifndef KEEPER_STEPS
+#define KEEPER_STEPS 4u /* steps: each holds the same piece against the one before */
+#endif
+#ifndef KEEPER_LEAST
+#define KEEPER_LEAST ((size_t)256 << 10)
+#endif
+#ifndef KEEPER_SHARE
+#define KEEPER_SHARE 2u /* of all it has: the half, so that giving and taking do not alternate */
+#endif
+
+/* The largest piece that no block is in. */
+static struct ebb_piece *largest_free(const struct region *keeper) {
+    struct ebb_piece *piece = fit_is_empty(&keeper->fit) ? NULL : fit_largest(&keeper->fit);
+    if (!piece || (keeper->top && keeper->top->bytes > piece->bytes))
+        piece = keeper->top;
+    return piece;
+}
+
+void keeper_step_ended_locked(struct region *keeper) {
+    if (keeper->reserved.current < KEEPER_LEAST || ++keeper->steps_below % KEEPER_STEPS != 0 ||
+        keeper->hinted || keeper->measuring || keeper->shared)
+        return;
+    struct ebb_piece *piece = largest_free(keeper);
+    bool is_much = piece && piece->bytes >= KEEPER_LEAST &&
+                   piece->bytes >= keeper->reserved.current / KEEPER_SHARE;
+    bool is_idle = is_much && piece->addr == keeper->idle_at && piece->bytes == keeper->idle_bytes;
+    keeper->idle_at = is_much ? piece->addr : 0;
+    keeper->idle_bytes = is_much ? piece->bytes : 0;
+    if (is_idle)
+        runs_give_part_locked(keeper, piece);
+}

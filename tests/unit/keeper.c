@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * keeper.c - what a root gives back at the ends of steps below it: pages around which blocks stay.
+ */
+#include "kit/test.h"
+
+enum { COUNT = 24, BYTES = 100 * 1024, PINNED_BYTES = 3000 };
+
+struct keeper {
+    ebb_pool *pool;
+    ebb_region root, other; /* which has the pages behind the root's */
+    void *blocks[COUNT];
+    void *pinned[COUNT]; /* between and behind them; NULL: none */
+};
+
+static void end_steps(const struct keeper *keeper, unsigned count) {
+    while (count--) {
+        ebb_region step = OPEN(.pool = keeper->pool, .parent = keeper->root);
+        block_of(step, 5000, 64);
+        assert_int_equal(ebb_region_close(step), 0);
+        assert_int_equal(ebb_check_pool(keeper->pool), 0);
+    }
+}
+
+static size_t reserved(const struct keeper *keeper) {
+    return stats_of(keeper->root).reserved.current;
+}
+
+/* A root with blocks that outlived a step; those of `pins` have a small one behind them. */
+static struct keeper open_keeper(size_t hint_bytes, uint32_t pins) {
+    struct keeper keeper = {.pool = POOL(.name = "keeper")};
+    keeper.root = OPEN(.pool = keeper.pool, .hint_bytes = hint_bytes);
+    end_steps(&keeper, 1);
+    for (unsigned i = 0; i < COUNT; i++) {
+        keeper.blocks[i] = block_of(keeper.root, BYTES, 64);
+        if (pins >> i & 1)
+            keeper.pinned[i] = block_of(keeper.root, PINNED_BYTES, 64);
+    }
+    return keeper;
+}
+
+static void release_all(struct keeper *keeper) {
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_int_equal(ebb_region_release(keeper->root, keeper->blocks[i]), 0);
+}
+
+static void end_keeper(struct keeper *keeper) {
+    for (unsigned i = 0; i < COUNT; i++)
+        if (keeper->pinned[i]) {
+            assert_int_equal(ebb_region_block_bytes(keeper->root, keeper->pinned[i]),
+                             PINNED_BYTES);
+            assert_int_equal(ebb_region_of(keeper->pinned[i]).generation, keeper->root.generation);
+            assert_int_equal(ebb_region_release(keeper->root, keeper->pinned[i]), 0);
+            ebb_check_pool(keeper->pool);
+        }
+    assert_int_equal(ebb_region_close(keeper->root), 0);
+    pool_end(keeper->pool);
+}
+
+/* One block at the start, at the end, in between, at both, and nothing at all. */
+static void what_is_free_around_a_block_goes_back(void **state) {
+    static const uint32_t pins[] = {1, 1u << (COUNT - 1), 1 << 2, 1u << (COUNT - 1) | 1, 0};
+    (void)state;
+    for (unsigned i = 0; i < sizeof pins / sizeof *pins; i++) {
+        struct keeper keeper = open_keeper(0, pins[i]);
+        assert_true(reserved(&keeper) >= COUNT * BYTES);
+        release_all(&keeper);
+        end_steps(&keeper, 8);
+        assert_true(reserved(&keeper) < COUNT * BYTES / 4);
+        for (unsigned j = 0; j < COUNT; j++)
+            keeper.blocks[j] = block_of(keeper.root, BYTES, 64); /* as before */
+        ebb_check_pool(keeper.pool);
+        release_all(&keeper);
+        end_steps(&keeper, 40);
+        assert_true(reserved(&keeper) < COUNT * BYTES / 4);
+        end_keeper(&keeper);
+    }
+}
+
+static void pages_that_were_given_back_are_nobodys(void **state) {
+    (void)state;
+    struct keeper keeper = open_keeper(0, 1u << (COUNT - 1));
+    release_all(&keeper);
+    assert_int_equal(ebb_region_of(keeper.blocks[0]).generation, keeper.root.generation);
+    end_steps(&keeper, 8);
+    assert_false(ebb_region_is_open(ebb_region_of(keeper.blocks[COUNT / 2])));
+    assert_refused(ebb_region_release(keeper.root, keeper.blocks[COUNT / 2]), EBB_E_FOREIGN);
+    end_keeper(&keeper);
+}
+
+static void less_than_half_stays(void **state) {
+    (void)state;
+    struct keeper keeper = open_keeper(0, 0);
+    for (unsigned i = COUNT / 4; i < COUNT / 2; i++)
+        assert_int_equal(ebb_region_release(keeper.root, keeper.blocks[i]), 0);
+    size_t before = reserved(&keeper);
+    end_steps(&keeper, 20);
+    assert_int_equal(reserved(&keeper), before);
+    end_keeper(&keeper);
+}
+
+static void what_is_used_between_steps_stays(void **state) {
+    (void)state;
+    struct keeper keeper = open_keeper(0, 1);
+    release_all(&keeper);
+    size_t before = reserved(&keeper);
+    for (unsigned i = 0; i < 40; i++) {
+        void *block = block_of(keeper.root, BYTES + i * 64, 64); /* whenever somebody looks */
+        end_steps(&keeper, 1);
+        assert_int_equal(ebb_region_release(keeper.root, block), 0);
+    }
+    assert_int_equal(reserved(&keeper), before);
+    end_keeper(&keeper);
+}
+
+static void what_was_asked_for_stays(void **state) {
+    (void)state;
+    struct keeper keeper = open_keeper(5 * MIB, 1);
+    release_all(&keeper);
+    end_steps(&keeper, 20);
+    assert_true(reserved(&keeper) >= 5 * MIB);
+    end_keeper(&keeper);
+}
+
+/* Blocks of all sizes come and go in the root and in steps, and pages with them. */
+static void at_random_every_block_stays_as_it_was(void **state) {
+    enum { SLOTS = 200, TURNS = 6000 };
+    static void *blocks[SLOTS];
+    static size_t sizes[SLOTS];
+    uint64_t random = 88172645463325252u;
+    (void)state;
+    struct keeper keeper = {.pool = POOL(.name = "keeper")};
+    keeper.root = OPEN(.pool = keeper.pool);
+    size_t most = 0, least = SIZE_MAX;
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        unsigned slot = (unsigned)(random >> 20) % SLOTS, wave = turn / 500 % 2 ? 40 : 4;
+        if (blocks[slot]) {
+            assert_true(pattern_holds(blocks[slot], sizes[slot], slot));
+            assert_int_equal(ebb_region_release(keeper.root, blocks[slot]), 0);
+            blocks[slot] = NULL;
+        } else if (random % 64 < wave) {
+            sizes[slot] = (size_t)(random >> 40) % (random % 3 ? 4000 : 60000);
+            blocks[slot] = ebb_region_alloc(keeper.root, sizes[slot], 64);
+            assert_non_null(blocks[slot]);
+            pattern_fill(blocks[slot], sizes[slot], slot);
+        }
+        if (turn % 10 == 0)
+            end_steps(&keeper, 1);
+        most = reserved(&keeper) > most ? reserved(&keeper) : most;
+        least = turn > 1000 && reserved(&keeper) < least ? reserved(&keeper) : least;
+    }
+    assert_true(least < most / 2);
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        if (blocks[slot]) {
+            assert_true(pattern_holds(blocks[slot], sizes[slot], slot));
+            blocks[slot] = NULL;
+        }
+    end_keeper(&keeper);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_free_around_a_block_goes_back),
+        cmocka_unit_test(pages_that_were_given_back_are_nobodys),
+        cmocka_unit_test(less_than_half_stays),
+        cmocka_unit_test(what_is_used_between_steps_stays),
+        cmocka_unit_test(what_was_asked_for_stays),
+        cmocka_unit_test(at_random_every_block_stays_as_it_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
