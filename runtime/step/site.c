@@ -143,6 +143,7 @@ int ebb_site_read_stats(struct ebb_site *site, struct ebb_site_stats *stats) {
     if (!site || !stats || stats->size != sizeof *stats)
         return error_set(EBB_E_ARGUMENT, "site stats: site %p, size field is %zu, expected %zu",
                          (void *)site, stats ? stats->size : 0, sizeof *stats);
+    scope_meet(site);
     pthread_mutex_lock(&site->lock);
     *stats = site->stats;
     stats->suspended = site->newest && site->newest->learning.suspended;

@@ -174,12 +174,26 @@ static void *begin_first(void *context) {
     return NULL;
 }
 
-/* A fork waits for the lock of a site before the first step takes it, or a child finds it taken. */
-static void test_the_lock_of_a_site_is_known_before_it_is_taken(void **state) {
+static void *read_first(void *context) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    expect(ebb_site_read_stats(context, &stats) == 0 && stats.steps == 0);
+    return NULL;
+}
+
+static int drop(void *context, const char *text, size_t bytes) {
+    return 0;
+}
+
+static void *report_first(void *context) {
+    expect(ebb_report_plan(context, 0, drop, NULL) == 0);
+    return NULL;
+}
+
+static void use_first(void *(*use)(void *)) {
     ebb_site *fresh = ebb_site_create(EBB_SITE_OPTIONS(.name = "fresh", .scope = true));
     pthread_t thread;
     pthread_mutex_lock(&fresh->lock); /* as if another step were beginning */
-    assert_int_equal(pthread_create(&thread, NULL, begin_first, fresh), 0);
+    assert_int_equal(pthread_create(&thread, NULL, use, fresh), 0);
     for (unsigned i = 0; i < 5000 && !fresh->served; i++)
         usleep(1000);
     bool is_known = fresh->served != NULL;
@@ -188,6 +202,14 @@ static void test_the_lock_of_a_site_is_known_before_it_is_taken(void **state) {
     assert_true(is_known);
     assert_int_equal(atomic_load(&wrong), 0);
     assert_int_equal(ebb_site_destroy(fresh), 0);
+}
+
+/* A fork waits for the lock of a site before whoever comes first takes it, or a child finds it
+ * taken. */
+static void test_the_lock_of_a_site_is_known_before_it_is_taken(void **state) {
+    use_first(begin_first);
+    use_first(read_first);
+    use_first(report_first);
 }
 
 static void *look(void *context) {
