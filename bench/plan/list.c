@@ -3,7 +3,8 @@
  * list.c - reads instances from files: `id,lower,upper,size` lines, or traces.
  *
  * The first line may be the head `id,lower,upper,size`. Whatever stands in a list's id is not
- * looked at, but it must be there. Invariant: what is handed out, the planner does not refuse: it
+ * looked at, but it must be there. Lines end with LF or CR LF, the last one may end with the file,
+ * and empty ones may follow it. Invariant: what is handed out, the planner does not refuse: it
  * has lives that are lives and sizes of at most half the address space. Refused: all else, by line.
  */
 #include <inttypes.h>
@@ -114,13 +115,24 @@ static bool is_head(const char *text) {
            strncmp(text, "id,lower,upper,size", length) == 0;
 }
 
+static bool is_empty(const char *text) {
+    return !*text || strcmp(text, "\r") == 0;
+}
+
 static bool take_lines(struct instance *instance, struct trace_source *source, const char *text,
                        struct instance_error *error) {
     struct trace_error reason = {0};
     size_t capacity = 0;
+    uint64_t empty = 0; /* the first line that is */
     if (text && is_head(text))
         text = trace_source_next(source, &reason);
     for (; text; text = trace_source_next(source, &reason)) {
+        if (!empty && is_empty(text))
+            empty = source->line;
+        if (is_empty(text))
+            continue;
+        if (empty)
+            return fail(error, INSTANCE_ERROR_FIELDS, empty, "empty, though others follow");
         if (instance->count == PACKING_COUNT_MAX)
             return fail(error, INSTANCE_ERROR_TOO_MANY, source->line, "more than %u buffers",
                         PACKING_COUNT_MAX);
@@ -162,6 +174,7 @@ bool instances_read(struct instances *instances, const char *path, struct instan
     *error = (struct instance_error){0};
     bool done = false;
     if (trace_source_open(source, path, &reason)) {
+        source->may_end_open = true;
         const char *text = trace_source_next(source, &reason);
         if (reason.code != TRACE_OK)
             fail_as(error, INSTANCE_ERROR_FILE, &reason);

@@ -3,9 +3,10 @@
 // source.c - cuts a file, plain or gzip, into lines.
 //
 // zlib tells plain from gzip by the first bytes. One invariant: a line that is handed out has at
-// most TRACE_LINE_MAX bytes, none of them NUL, and stood before a newline; so the files above this
-// one may treat it as a C string. Refused: longer lines, NUL bytes, a last line without newline, a
-// gzip stream that ends early or whose check sum is wrong.
+// most TRACE_LINE_MAX bytes, none of them NUL, and stood before a newline, or at the file's end if
+// that may be; so the files above this one may treat it as a C string. Refused: longer lines, NUL
+// bytes, a last line without newline unless it may lack one, a gzip stream that ends early or whose
+// check sum is wrong.
 
 #include "source.h"
 
@@ -19,6 +20,7 @@ bool trace_source_open(struct trace_source *source, const char *path, struct tra
 {
     source->begin = source->end = 0;
     source->line = 0;
+    source->may_end_open = false;
     errno = 0;
     source->file = gzopen(path, "rb");
     if (source->file)
@@ -94,17 +96,24 @@ static bool check_line(const char *line, size_t bytes, uint64_t number, struct t
     return true;
 }
 
-// What remains when no newline comes any more: nothing, too much, or a line that does not end.
+// What remains when no newline comes any more: nothing, too much, or a line that does not end. It
+// lies at the front of the buffer, since nothing could be read behind it.
 static const char *end_of_lines(struct trace_source *source, struct trace_error *error)
 {
     size_t left = source->end - source->begin;
+    char *line = source->buffer + source->begin;
 
-    if (error->code != TRACE_OK || !left)
+    if (error->code != TRACE_OK || !left || !check_line(line, left, source->line + 1, error))
         return NULL;
-    if (check_line(source->buffer + source->begin, left, source->line + 1, error))
+    if (!source->may_end_open) {
         trace_fail(error, TRACE_ERROR_NO_NEWLINE, source->line + 1,
                    "the last line (%zu bytes) does not end with a newline", left);
-    return NULL;
+        return NULL;
+    }
+    line[left] = '\0';
+    source->begin = source->end;
+    source->line++;
+    return line;
 }
 
 const char *trace_source_next(struct trace_source *source, struct trace_error *error)

@@ -19,6 +19,7 @@ enum { TRACE_SOURCE_BUFFER = 64 << 10 };
 struct trace_source {
     gzFile file;
     uint64_t line; // number of the line handed out last
+    bool may_end_open; // the last line needs no newline; not so unless it is set
     size_t begin, end;
     char buffer[TRACE_SOURCE_BUFFER];
 };

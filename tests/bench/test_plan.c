@@ -75,7 +75,11 @@ static void lists_are_read_with_and_without_a_head(void **state)
     static const char *const texts[] = {
         HEAD "0,1,2,3\nb7,0,4294967295,9223372036854775807\n",
         "0,1,2,3\nx,0,4294967295,9223372036854775807\n",
-        "id,lower,upper,size\r\n0,1,2,3\r\n1,0,4294967295,9223372036854775807\r\n"};
+        "id,lower,upper,size\r\n0,1,2,3\r\n1,0,4294967295,9223372036854775807\r\n",
+        "0,1,2,3\n1,0,4294967295,9223372036854775807",
+        "0,1,2,3\r\n1,0,4294967295,9223372036854775807\r",
+        HEAD "0,1,2,3\n1,0,4294967295,9223372036854775807\n\n\n",
+        "0,1,2,3\r\n1,0,4294967295,9223372036854775807\r\n\r\n\r"};
 
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -99,11 +103,14 @@ static void a_list_may_be_gzip_and_long(void **state)
     (void)state;
     for (unsigned i = 0; i < 5000; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%u,%u,%u,%u\n", i, i, i + 1, i);
-    write_gzip(text);
-    instances = accept();
-    assert_int_equal(instances.instance[0].count, 5000);
-    assert_buffer(&instances.instance[0], 4999, (struct packing_buffer){4999, 5000, 1, 4999});
-    instances_free(&instances);
+    for (unsigned i = 0; i < 2; i++) {
+        write_gzip(text);
+        instances = accept();
+        assert_int_equal(instances.instance[0].count, 5000);
+        assert_buffer(&instances.instance[0], 4999, (struct packing_buffer){4999, 5000, 1, 4999});
+        instances_free(&instances);
+        text[used - 1] = 0; // the last line may lack its newline
+    }
 }
 
 static void lists_that_are_none_are_refused_by_line(void **state)
@@ -111,13 +118,17 @@ static void lists_that_are_none_are_refused_by_line(void **state)
     (void)state;
     refuse("", INSTANCE_ERROR_EMPTY, 0, "no buffers");
     refuse(HEAD, INSTANCE_ERROR_EMPTY, 0, "no buffers");
+    refuse("id,lower,upper,size", INSTANCE_ERROR_EMPTY, 0, "no buffers");
+    refuse("\n\r\n", INSTANCE_ERROR_EMPTY, 0, "no buffers");
     refuse(HEAD HEAD, INSTANCE_ERROR_NUMBER, 2, "lower 'lower' is no number");
     refuse("0,1,2,3\n" HEAD, INSTANCE_ERROR_NUMBER, 2, "lower");
     refuse("0,1,2\n", INSTANCE_ERROR_FIELDS, 1, "size is missing");
     refuse("0,1,2,\n", INSTANCE_ERROR_FIELDS, 1, "size is missing");
     refuse(",1,2,3\n", INSTANCE_ERROR_FIELDS, 1, "id is missing");
     refuse("0,,2,3\n", INSTANCE_ERROR_FIELDS, 1, "lower is missing");
-    refuse("0,1,2,3\n\n", INSTANCE_ERROR_FIELDS, 2, "id is missing");
+    refuse("0,1,2,3\n\n\n1,1,2,3\n", INSTANCE_ERROR_FIELDS, 2, "empty");
+    refuse("\r\n0,1,2,3\r\n", INSTANCE_ERROR_FIELDS, 1, "empty");
+    refuse(HEAD "\n" HEAD, INSTANCE_ERROR_FIELDS, 2, "empty");
     refuse("0,1,2,3,4\n", INSTANCE_ERROR_FIELDS, 1, "',4' behind the size");
     refuse("0,1,2,3\r4\n", INSTANCE_ERROR_FIELDS, 1, "'4' behind the size");
     refuse("0,1,2,3\n1, 1,2,3\n", INSTANCE_ERROR_NUMBER, 2, "lower ' 1'");
@@ -126,7 +137,8 @@ static void lists_that_are_none_are_refused_by_line(void **state)
     refuse("0,1,2,3.5\n", INSTANCE_ERROR_NUMBER, 1, "'3.5'");
     refuse("0,1,2,3\n0,5,5,1\n", INSTANCE_ERROR_LIFE, 2, "lives from 5 to 5");
     refuse("0,6,5,1\n", INSTANCE_ERROR_LIFE, 1, "lives from 6 to 5");
-    refuse("0,1,2,3", INSTANCE_ERROR_FILE, 1, "newline");
+    refuse("0,1,2,3\n0,1,2", INSTANCE_ERROR_FIELDS, 2, "size is missing");
+    refuse("0,1,2,3\n0,1,2,x", INSTANCE_ERROR_NUMBER, 2, "size 'x'");
 }
 
 static void numbers_that_do_not_fit_are_refused(void **state)
@@ -165,6 +177,7 @@ static void malformed_traces_say_their_line(void **state)
     (void)state;
     refuse(MAGIC "B step 0 0\na 5 C\nf 2\nE step 0\n", INSTANCE_ERROR_TRACE, 4, "line 4");
     refuse("#ebb-trace 2\n", INSTANCE_ERROR_TRACE, 1, "line 1");
+    refuse(MAGIC "a 5 C", INSTANCE_ERROR_TRACE, 2, "newline");
     refuse(MAGIC "a 5 C\n", INSTANCE_ERROR_EMPTY, 0, "no steady step");
 }
 
