@@ -41,7 +41,7 @@ EBB_API EBB_NODISCARD ebb_current_token ebb_current_enter(ebb_region region);
  */
 EBB_API int ebb_current_leave(ebb_current_token token);
 
-/* The scopes of a task. All zero: none. */
+/* The scopes of a task, to be restored once. All zero: none. */
 typedef struct ebb_current_scopes {
     ebb_region region;
     uint64_t serial;
@@ -53,6 +53,9 @@ EBB_API ebb_current_scopes ebb_current_save(void);
 /*
  * Gives them to this thread, which must have none (EBB_E_ORDER; nothing changed). Tokens of the
  * saved scopes are then left here. A region belongs to one thread at a time: it moves along.
+ * EBB_E_ORDER, too: a copy of what has been restored before, on whichever thread. The process
+ * remembers 4096 scopes, by their number modulo that: where another has been restored in that place
+ * since, a copy passes, and two threads may then have one region.
  */
 EBB_API int ebb_current_restore(ebb_current_scopes scopes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * current.c - the current region of a thread: scopes are left innermost first, each once, and move
- * to another thread only by save and restore.
+ * to another thread only by save and restore, each time once.
  */
 #include "kit/test.h"
 
@@ -137,6 +137,108 @@ static void scopes_are_not_restored_over_others(void **state) {
     assert_int_equal(ebb_current_leave(token), 0);
 }
 
+static void *restore_a_copy(void *context) {
+    struct task *task = context;
+    task->restored_twice = ebb_current_restore(task->scopes);
+    return NULL;
+}
+
+static void a_copy_of_what_was_restored_is_refused(void **state) {
+    struct stage *stage = *state;
+    ebb_current_token token = ebb_current_enter(stage->root);
+    struct task task = {.scopes = ebb_current_save()};
+    assert_int_equal(ebb_current_restore(task.scopes), 0);
+    on_a_thread(restore_a_copy, &task);
+    assert_int_equal(task.restored_twice, EBB_E_ORDER);
+    ebb_current_scopes again = ebb_current_save();
+    assert_refused(ebb_current_restore(task.scopes), EBB_E_ORDER);
+    assert_false(ebb_region_is_open(ebb_current()));
+    assert_int_equal(ebb_current_restore(again), 0);
+    assert_int_equal(ebb_current_leave(token), 0);
+    assert_refused(ebb_current_restore(again), EBB_E_ORDER);
+    assert_refused(ebb_current_restore(task.scopes), EBB_E_ORDER);
+    assert_false(ebb_region_is_open(ebb_current()));
+}
+
+/* Of two tasks by turns, in an inner scope and in the outer one, however often. */
+static void what_is_saved_can_be_restored_each_time(void **state) {
+    struct stage *stage = *state;
+    ebb_current_scopes tasks[2], copy;
+    ebb_current_token outer[2], inner[2];
+    for (unsigned i = 0; i < 2; i++) {
+        outer[i] = ebb_current_enter(stage->root);
+        inner[i] = ebb_current_enter(stage->root);
+        tasks[i] = ebb_current_save();
+    }
+    for (unsigned turn = 0; turn < 30000; turn++) {
+        copy = tasks[turn % 2];
+        assert_int_equal(ebb_current_restore(copy), 0);
+        if (turn / 2 == 9000)
+            assert_int_equal(ebb_current_leave(inner[turn % 2]), 0);
+        tasks[turn % 2] = ebb_current_save();
+        if (turn % 1000 < 2)
+            assert_refused(ebb_current_restore(copy), EBB_E_ORDER);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(ebb_current_restore(tasks[i]), 0);
+        assert_int_equal(ebb_current_leave(outer[i]), 0);
+    }
+}
+
+/* As long as none has its place. */
+static void copies_are_known_while_others_move(void **state) {
+    struct stage *stage = *state;
+    ebb_current_token token = ebb_current_enter(stage->root);
+    ebb_current_scopes copy = ebb_current_save();
+    assert_int_equal(ebb_current_restore(copy), 0);
+    assert_int_equal(ebb_current_leave(token), 0);
+    for (unsigned i = 0; i < 4095; i++) {
+        token = ebb_current_enter(stage->root);
+        assert_int_equal(ebb_current_restore(ebb_current_save()), 0);
+        assert_int_equal(ebb_current_leave(token), 0);
+    }
+    assert_refused(ebb_current_restore(copy), EBB_E_ORDER);
+}
+
+enum { COPIES = 4 };
+
+struct copies {
+    pthread_barrier_t barrier;
+    ebb_current_scopes scopes;
+    ebb_current_token token;
+    _Atomic unsigned restored, wrong;
+};
+
+static void *restore_at_once(void *context) {
+    struct copies *copies = context;
+    pthread_barrier_wait(&copies->barrier);
+    int result = ebb_current_restore(copies->scopes);
+    if (result == 0) {
+        copies->restored++;
+        copies->wrong += ebb_current_leave(copies->token) != 0;
+    } else {
+        copies->wrong += result != EBB_E_ORDER;
+    }
+    return NULL;
+}
+
+static void of_copies_that_are_restored_at_once_one_is(void **state) {
+    struct stage *stage = *state;
+    for (unsigned round = 0; round < 100; round++) {
+        struct copies copies = {.token = ebb_current_enter(stage->root)};
+        pthread_t threads[COPIES];
+        copies.scopes = ebb_current_save();
+        pthread_barrier_init(&copies.barrier, NULL, COPIES);
+        for (unsigned i = 0; i < COPIES; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, restore_at_once, &copies), 0);
+        for (unsigned i = 0; i < COPIES; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        pthread_barrier_destroy(&copies.barrier);
+        assert_int_equal(copies.restored, 1);
+        assert_int_equal(copies.wrong, 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_has_no_current_region_at_first),
@@ -148,6 +250,10 @@ int main(void) {
         STAGED(scopes_move_to_another_thread),
         STAGED(saving_where_there_is_nothing_gives_nothing),
         STAGED(scopes_are_not_restored_over_others),
+        STAGED(a_copy_of_what_was_restored_is_refused),
+        STAGED(what_is_saved_can_be_restored_each_time),
+        STAGED(copies_are_known_while_others_move),
+        STAGED(of_copies_that_are_restored_at_once_one_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
