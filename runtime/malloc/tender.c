@@ -7,6 +7,10 @@
  * is what the other side sends within a moment, else plain text. A few in a row, so that whoever
  * asks all the time keeps no memory from going back.
  *
+ * A socket is begun with its folder locked, which leaves no file behind. Else of two processes that
+ * find one left over the second removes that of the first; and one that is bound, and does not
+ * listen yet, looks left over.
+ *
  * Programs close files that they do not know, count on getting the lowest numbers, and hand what is
  * open on to their children. So where there are statistics, this thread has a table of files of its
  * own, in which of the program's there is the standard error alone, as it was when this began.
@@ -32,6 +36,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -42,6 +47,8 @@
 #define WRITE_TICKS 4u /* statistics are written every so many */
 #define ANSWERS 8u     /* at most in a tick */
 #define ANSWER_MS 50   /* who connects has so long to say that it speaks HTTP */
+#define LOCK_TRIES 20u /* others have a folder locked for much less than a millisecond */
+#define LOCK_MS 5
 #define TEXT_BYTES ((size_t)2 << 20) /* of a thousand sites at least; costs what is written */
 #define STACK_BYTES ((size_t)256 << 10)
 #define FILES_LINE "\nFDSize:" /* of a thread's status */
@@ -120,12 +127,46 @@ static bool is_left_over(const struct sockaddr_un *address) {
     return refused && lstat(address->sun_path, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-static bool bind_at(const struct sockaddr_un *address) {
+static int open_folder(void) {
+    char path[OPTIONS_PATH_BYTES];
+    memcpy(path, options.stats, sizeof path);
+    char *slash = strrchr(path, '/');
+    if (slash)
+        slash[slash == path] = 0;
+    return open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Until it is closed. -1: it cannot be had, or (EWOULDBLOCK) somebody else has it for long. */
+static int lock_folder(void) {
+    int folder = open_folder();
+    for (unsigned i = 0; folder >= 0 && i < LOCK_TRIES; i++) {
+        if (flock(folder, LOCK_EX | LOCK_NB) == 0)
+            return folder;
+        if (errno != EWOULDBLOCK)
+            break;
+        (void)poll(NULL, 0, LOCK_MS);
+        errno = EWOULDBLOCK;
+    }
+    int reason = errno;
+    if (folder >= 0)
+        close(folder);
+    errno = reason;
+    return -1;
+}
+
+/* `reason`: why the folder is not locked, so that nothing can be taken over; or 0. */
+static bool bind_at(const struct sockaddr_un *address, int reason) {
     if (bind(listener, (const struct sockaddr *)address, sizeof *address) == 0)
         return true;
     if (errno != EADDRINUSE)
         return false;
-    bool is_free = is_left_over(address) && unlink(address->sun_path) == 0;
+    bool is_free = is_left_over(address);
+    if (is_free && reason) {
+        errno = reason;
+        complain("a socket is left over, but its folder cannot be locked");
+        return false;
+    }
+    is_free = is_free && unlink(address->sun_path) == 0;
     errno = EADDRINUSE;
     return is_free && bind(listener, (const struct sockaddr *)address, sizeof *address) == 0;
 }
@@ -133,13 +174,21 @@ static bool bind_at(const struct sockaddr_un *address) {
 static void listen_at(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, options.stats, sizeof options.stats);
-    listener = new_socket();
-    if (listener >= 0 && bind_at(&address) && listen(listener, ANSWERS) == 0)
+    int folder = lock_folder(), reason = folder < 0 ? errno : 0;
+    if (reason == EWOULDBLOCK) {
+        complain("no socket, its folder is locked");
         return;
-    complain("no socket");
-    if (listener >= 0)
+    }
+    listener = new_socket();
+    bool is_had = listener >= 0 && bind_at(&address, reason) && listen(listener, ANSWERS) == 0;
+    if (!is_had)
+        complain("no socket");
+    if (!is_had && listener >= 0) {
         close(listener);
-    listener = -1;
+        listener = -1;
+    }
+    if (folder >= 0)
+        close(folder);
 }
 
 static void answer(int other) {

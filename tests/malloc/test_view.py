@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_view.py - statistics of a running process: files, sockets, and who asks for them badly.
 
-LIBRARY is preloaded under TOLD, a program of told.c, or under Python.
+LIBRARY is preloaded under TOLD, a program of told.c, or under Python; at times with SLOW_SOCKET.
 """
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import re
@@ -37,8 +38,8 @@ os.dup2(1, 900)  # one more file, with a high number
 os.environ["LD_PRELOAD"] = sys.argv[2]
 os.execv(sys.argv[3], sys.argv[3:])
 """
-CALLS = {"x86_64": {"close_range": 436, "unshare": 272},
-         "aarch64": {"close_range": 436, "unshare": 97}}
+CALLS = {"x86_64": {"close_range": 436, "unshare": 272, "flock": 73},
+         "aarch64": {"close_range": 436, "unshare": 97, "flock": 32}}
 
 
 def forbidding(*calls):
@@ -210,6 +211,65 @@ class View(unittest.TestCase):
                 self.assertTrue(until(self.ask))
             self.assertEqual(self.said, "")
             self.assertTrue(self.path.is_socket())
+
+    def count_listening(self):
+        """Also those whose path others have removed or taken."""
+        lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
+        return sum(line.endswith(f" {self.path}") and line.split()[3] == "00010000"
+                   for line in lines)
+
+    def check_one_of_many_has_it(self):
+        environment = dict(os.environ, EBB_MALLOC_STATS=f"unix:{self.path}",
+                           LD_PRELOAD=f"{os.environ['SLOW_SOCKET']}:{os.environ['LIBRARY']}")
+        with contextlib.ExitStack() as stack:
+            for _ in range(8):
+                program = stack.enter_context(subprocess.Popen(
+                    (os.environ["TOLD"], "2"), stdin=subprocess.PIPE, env=environment,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+                stack.callback(program.kill)
+            self.assertTrue(until(self.ask))
+            time.sleep(2)  # the others try again
+            self.assertEqual(self.count_listening(), 1)
+            self.check_plain(self.ask())
+        self.assertEqual(os.listdir(self.folder), ["stats"])
+
+    def test_of_many_one_takes_over_what_is_left(self):
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(self.path))
+        self.check_one_of_many_has_it()
+
+    def test_what_does_not_listen_yet_is_not_left_over(self):
+        self.check_one_of_many_has_it()
+
+    def test_a_folder_that_is_locked_is_waited_for(self):
+        folder = os.open(self.folder, os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        with self.runs(f"unix:{self.path}"):
+            time.sleep(1.5)
+            self.assertEqual(os.listdir(self.folder), [])
+            fcntl.flock(folder, fcntl.LOCK_UN)
+            self.assertTrue(until(self.ask))
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.assertRegex(self.said, "^[^\n]*no socket, its folder is locked: [^\n]*\n$")
+
+    def test_a_folder_that_cannot_be_locked(self):
+        """What is free is had, what is left over stays so."""
+        with self.runs(f"unix:{self.path}", limit=forbidding("flock")):
+            self.assertTrue(until(self.ask))
+        self.assertEqual(self.said, "")
+        with self.runs(f"unix:{self.path}", limit=forbidding("flock")):
+            time.sleep(1.5)
+            self.assertEqual(self.ask(), b"")
+        self.assertRegex(self.said, "^[^\n]*left over, but its folder cannot be locked: "
+                                    "Operation not permitted\n$")
+
+    def test_a_socket_in_the_folder_where_the_program_is(self):
+        words = ("/bin/sh", "-c", 'cd "$0" && exec "$@"', str(self.folder), os.environ["TOLD"], "2")
+        for _ in range(2):
+            with self.runs("unix:stats", *words):
+                self.assertTrue(until(self.ask))
+            self.assertEqual(self.said, "")
 
     def test_what_belongs_to_others_is_left_alone(self):
         self.path.write_text("mine")
