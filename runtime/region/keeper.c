@@ -34,8 +34,11 @@ static struct ebb_piece *largest_free(const struct region *keeper) {
 }
 
 void keeper_step_ended_locked(struct region *keeper) {
-    if (keeper->reserved.current < KEEPER_LEAST || ++keeper->steps_below % KEEPER_STEPS != 0 ||
-        keeper->hinted || keeper->measuring || keeper->shared)
+    if (keeper->reserved.current < KEEPER_LEAST || keeper->hinted || keeper->measuring ||
+        keeper->shared)
+        return;
+    keeper->steps_below = (uint8_t)((keeper->steps_below + 1u) % KEEPER_STEPS);
+    if (keeper->steps_below != 0)
         return;
     struct ebb_piece *piece = largest_free(keeper);
     bool is_much = piece && piece->bytes >= KEEPER_LEAST &&

@@ -167,7 +167,7 @@ struct region {
     /* keeper.c */
     uintptr_t idle_at; /* where its largest free piece was at the last look, and how large */
     size_t idle_bytes;
-    uint8_t steps_below; /* that ended, modulo 256 */
+    uint8_t steps_below; /* that ended since that look */
     bool hinted;         /* it keeps the pages that it has asked for */
 
     char name[REGION_NAME_BYTES];
