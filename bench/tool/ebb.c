@@ -9,6 +9,8 @@
  *
  * The manual page is ebb.1, the guide docs/recording.md.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,8 +43,25 @@ static int help(FILE *to) {
     return to == stdout ? 0 : EXIT_BAD_INPUT;
 }
 
-int main(int argc, char **argv) {
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error with a name */
+/* A standard stream that is closed must not be the number of a file that is opened later. What is
+ * written there fails; a program that is executed has it closed, as it was. */
+static void fill_streams(void) {
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY | O_CLOEXEC) != stream)
+            return;
+}
+
+/* What was said must have arrived, or the command has failed. */
+static int end(int code) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    complain("not all of it could be written to the standard output%s%s", errno ? ": " : "",
+             errno ? strerror(errno) : "");
+    return code ? code : EXIT_FAILED;
+}
+
+static int run(int argc, char **argv) {
     if (argc < 2)
         return help(stderr);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
@@ -58,4 +77,10 @@ int main(int argc, char **argv) {
         }
     complain("no command '%s' (ebb --help lists the %d there are)", argv[1], (int)COMMANDS);
     return EXIT_BAD_INPUT;
+}
+
+int main(int argc, char **argv) {
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error with a name */
+    fill_streams();
+    return end(run(argc, argv));
 }

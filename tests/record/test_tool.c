@@ -227,6 +227,28 @@ static void wrong_sites_are_refused(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// Nobody may take a report for whole that is not.
+static void what_cannot_be_said_is_a_failure(void **state)
+{
+    static const char *const commands[] = {"report --no-replay", "advise", "report --help",
+                                           "replay --quick --rounds 1 --allocators ebb"};
+    char arguments[512];
+
+    (void)state;
+    write_steps(100);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        snprintf(arguments, sizeof arguments, "%s %s 2>&1 >/dev/full #", commands[i],
+                 scratch_path());
+        assert_int_equal(run_program("EBB_TOOL", arguments), 1);
+        assert_said("standard output: No space left on device");
+        snprintf(arguments, sizeof arguments, "%s %s 2>&1 >&- #", commands[i], scratch_path());
+        assert_int_equal(run_program("EBB_TOOL", arguments), 1);
+        assert_said("standard output");
+    }
+    assert_int_equal(run_program("EBB_TOOL", "--version 2>&1 >/dev/full #"), 1);
+    assert_said("standard output: No space left on device");
+}
+
 static void help_is_there(void **state)
 {
     (void)state;
@@ -251,6 +273,7 @@ int main(void)
         cmocka_unit_test(pages_are_whole),
         cmocka_unit_test(bad_input_is_named),
         cmocka_unit_test(wrong_sites_are_refused),
+        cmocka_unit_test(what_cannot_be_said_is_a_failure),
         cmocka_unit_test(help_is_there),
     };
 
