@@ -47,6 +47,8 @@ static bool parse(struct wish *wish, int argc, char **argv) {
         default: return false;
         }
     }
+    if (wish->output && !*wish->output)
+        return complain("-o: a file without a name");
     if (optind + 1 != argc)
         return complain("exactly one trace is wanted, not %d", argc - optind);
     wish->trace = argv[optind];
@@ -89,7 +91,8 @@ static int search(const struct wish *wish, const struct recorded_case *recorded)
     if (anchor.count == 0) {
         printf("%s: no steps, and no allocation that comes again at least %d times evenly.\n",
                wish->trace, PERIOD_LEAST);
-        code = wish->output ? EXIT_FAILED : 0;
+        if (wish->output && !complain("%s is not written: no steps were found", wish->output))
+            code = EXIT_FAILED;
     } else {
         const struct mark mark = {recorded->trace, &recorded->places, &anchor, wish->trace,
                                   wish->output};

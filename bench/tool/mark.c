@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "complain.h"
 #include "gzip_text.h"
+#include "output.h"
 #include "site_list.h"
 
 struct writer {
@@ -168,7 +168,7 @@ static void write_header(struct writer *writer) {
 
 /* The places, as they stand in the list of the first trace. To be freed; NULL after a message. */
 static char *read_places(const char *trace) {
-    char path[4200], line[1024], *text = NULL;
+    char path[OUTPUT_PATH_MAX], line[1024], *text = NULL;
     size_t length = 0;
     gzFile in = site_list_path(trace, path, sizeof path) ? gzopen(path, "rb") : NULL;
     FILE *places = in ? open_memstream(&text, &length) : NULL;
@@ -182,60 +182,51 @@ static char *read_places(const char *trace) {
     return places && fclose(places) == 0 ? text : NULL;
 }
 
-/* It may be the list that is read: that is done before. */
-static bool open_sites(struct writer *writer, char *path, size_t room) {
-    if (!writer->mark->places->sites)
-        return true;
+static bool begin_sites(struct writer *writer, struct output *sites) {
+    char path[OUTPUT_PATH_MAX];
     char *places = read_places(writer->mark->from);
     if (!places)
         return false;
-    writer->sites = site_list_path(writer->mark->to, path, room) ? gzopen(path, "wb6") : NULL;
-    bool good = writer->sites || complain("%s: %s", path, strerror(errno));
+    bool good = site_list_path(writer->mark->to, path, sizeof path) ||
+                complain("%s: too long a name", writer->mark->to);
+    good = good && output_begin(sites, path);
+    writer->sites = sites->file;
     if (good)
-        gzputs(writer->sites, places);
+        gzputs(sites->file, places);
     free(places);
     return good;
 }
 
-static bool close_file(gzFile file, const char *path) {
-    int code = Z_OK;
-    errno = 0;
-    gzerror(file, &code);
-    if (gzclose(file) == Z_OK && code == Z_OK)
-        return true;
-    unlink(path);
-    return complain("%s: cannot be written: %s", path, strerror(errno ? errno : ENOSPC));
-}
-
-static bool write_files(struct writer *writer) {
-    char sites[4200] = "";
-    const char *to = writer->mark->to;
+/* Both may be the files that were read. */
+static bool write_files(struct writer *writer, struct output *trace, struct output *sites) {
+    bool listed = writer->mark->places->sites;
     find_ends(writer);
     write_body(writer);
-    writer->file = gzopen(to, "wb6");
-    if (!writer->file)
-        return complain("%s: %s", to, strerror(errno));
+    if (!output_begin(trace, writer->mark->to) || (listed && !begin_sites(writer, sites)))
+        return false;
+    writer->file = trace->file;
     write_header(writer);
-    bool good = open_sites(writer, sites, sizeof sites);
     write_body(writer);
-    good = close_file(writer->file, to) && good;
-    if (writer->sites)
-        good = close_file(writer->sites, sites) && good;
-    else if (good)
-        good = site_list_forget(to);
-    if (!good)
-        unlink(to);
-    return good;
+    if (!output_close(trace) || (listed && !output_close(sites)))
+        return false;
+    return (!listed || output_name(sites)) && output_name(trace) &&
+           (listed || site_list_forget(writer->mark->to));
 }
 
 bool mark_write(const struct mark *mark) {
     size_t objects = mark->trace->totals.objects + 1;
     struct writer writer = {.mark = mark};
+    struct output trace = {0}, sites = {0};
+    if (!output_allowed(mark->to))
+        return false;
     writer.end = calloc(objects, sizeof *writer.end);
     writer.number = calloc(objects, sizeof *writer.number);
     writer.bytes = calloc(objects, sizeof *writer.bytes);
     bool good = writer.end && writer.number && writer.bytes;
-    good = good ? write_files(&writer) : complain("out of memory: %zu objects", objects);
+    good = good ? write_files(&writer, &trace, &sites)
+                : complain("out of memory: %zu objects", objects);
+    output_drop(&trace);
+    output_drop(&sites);
     free(writer.end);
     free(writer.number);
     free(writer.bytes);

@@ -18,7 +18,7 @@ struct mark {
  * Writes what lies between the first and the last anchor, each step from one to the next a region
  * `advised` on the anchor's thread; older blocks that end there become `p` lines, other regions are
  * left out. The list of sites, where there is one, is written again, too. False after a message;
- * then no trace is left.
+ * then what was there before is as it was.
  */
 bool mark_write(const struct mark *mark);
 

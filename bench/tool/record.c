@@ -20,6 +20,7 @@
 #include "command.h"
 #include "complain.h"
 #include "launch.h"
+#include "output.h"
 #include "place.h"
 #include "render.h"
 
@@ -99,6 +100,8 @@ static bool check(const struct wish *wish) {
         return true;
     if (wish->recover && (wish->launch.command[0] || !wish->output))
         return complain("--recover wants -o FILE and no command");
+    if (wish->output && !*wish->output)
+        return complain("-o: a file without a name");
     if (!wish->recover && !wish->launch.command[0])
         return complain("no command (ebb record --help tells more)");
     if (wish->launch.every_ms && wish->launch.function)
@@ -275,7 +278,7 @@ static int recover(struct wish *wish) {
 static int run(struct wish *wish) {
     char output[PLACE_MAX], folder[PLACE_MAX], about[1000];
     int code = 0;
-    if (!name_output(wish, output) || !make_folder(output, folder))
+    if (!name_output(wish, output) || !output_allowed(output) || !make_folder(output, folder))
         return EXIT_NOT_RECORDED;
     join_command(wish->launch.command, about, sizeof about);
     wish->launch.folder = folder;

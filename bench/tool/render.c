@@ -11,17 +11,16 @@
  */
 #include "render.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "complain.h"
 #include "gzip_text.h"
 #include "origin.h"
+#include "output.h"
 #include "site_list.h"
 
 struct totals {
@@ -35,7 +34,7 @@ struct writer {
     const struct spool_file *spool;
     const struct render *render;
     gzFile file; /* NULL: counting */
-    struct site_list *sites;
+    struct site_list *sites; /* NULL: none is wanted */
     uint32_t *number; /* by block: the object's number */
     bool *ends;       /* by block: it ends inside of the window */
     size_t first, last; /* the window: moves [first, last) */
@@ -303,25 +302,23 @@ static void put_header(struct writer *writer) {
 
 /* ---- the file */
 
-static bool write_file(struct writer *writer, const char *path) {
-    writer->file = gzopen(path, "wb6");
-    if (!writer->file)
-        return complain("%s: %s", path, strerror(errno));
-    gzbuffer(writer->file, 1 << 18);
+static bool write_files(struct writer *writer, struct output *output) {
+    struct site_list *sites = writer->sites;
+    if (sites && !site_list_begin(sites, writer->spool, writer->render->path))
+        return false;
+    if (!output_begin(output, writer->render->path))
+        return false;
+    writer->file = output->file;
     put_header(writer);
     bool good = write_body(writer);
-    int code = Z_OK;
-    errno = 0;
-    gzerror(writer->file, &code);
-    if (gzclose(writer->file) != Z_OK || code != Z_OK)
-        good = complain("%s: cannot be written: %s", path, strerror(errno ? errno : ENOSPC));
     writer->file = NULL;
-    return good;
+    good = good && output_close(output) && (!sites || output_close(&sites->output));
+    return good && (!sites || output_name(&sites->output)) && output_name(output) &&
+           (sites || site_list_forget(writer->render->path));
 }
 
 static bool write_all(struct writer *writer, struct rendered *rendered) {
-    const char *path = writer->render->path;
-    char beside[4200];
+    struct output output = {0};
     find_window(writer);
     mark_ends(writer);
     if (!write_body(writer))
@@ -331,39 +328,26 @@ static bool write_all(struct writer *writer, struct rendered *rendered) {
     rendered->regions = writer->totals.regions;
     rendered->untouched = writer->totals.untouched;
     rendered->untouched_bytes = writer->totals.untouched_bytes;
-    if ((size_t)snprintf(beside, sizeof beside, "%s.part", path) >= sizeof beside)
-        return complain("%s: too long a name", path);
-    if (!write_file(writer, beside)) {
-        unlink(beside);
-        return false;
-    }
-    if (rename(beside, path) == 0)
-        return true;
-    complain("%s: %s", path, strerror(errno));
-    unlink(beside);
-    return false;
+    bool good = write_files(writer, &output);
+    output_drop(&output);
+    if (writer->sites)
+        output_drop(&writer->sites->output);
+    return good;
 }
 
 bool render_trace(const struct stream *stream, const struct spool_file *spool,
                   const struct render *render, struct rendered *rendered) {
-    struct writer writer = {.stream = stream, .spool = spool, .render = render};
     struct site_list sites = {0};
+    struct writer writer = {.stream = stream, .spool = spool, .render = render,
+                            .sites = render->sites ? &sites : NULL};
     *rendered = (struct rendered){0};
     writer.number = calloc(stream->block_count + 1, sizeof *writer.number);
     writer.ends = calloc(stream->block_count + 1, sizeof *writer.ends);
     bool good = (writer.number && writer.ends) ||
                 complain("out of memory: %zu blocks", stream->block_count);
-    if (good && render->sites) {
-        good = site_list_begin(&sites, spool, render->path);
-        writer.sites = &sites;
-    }
-    good = good && write_all(&writer, rendered);
-    if (render->sites && !site_list_end(&sites, good))
-        good = false;
-    if (good && !render->sites)
-        good = site_list_forget(render->path);
+    good = good && output_allowed(render->path) && write_all(&writer, rendered);
     if (good && render->sites)
-        snprintf(rendered->sites_path, sizeof rendered->sites_path, "%s", sites.path);
+        snprintf(rendered->sites_path, sizeof rendered->sites_path, "%s", sites.output.path);
     free(writer.number);
     free(writer.ends);
     return good;

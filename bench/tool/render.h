@@ -21,10 +21,10 @@ struct render {
 /* What was written. */
 struct rendered {
     uint64_t events, objects, regions, untouched, untouched_bytes;
-    char sites_path[1024]; /* "" where there is none */
+    char sites_path[4200]; /* "" where there is none */
 };
 
-/* False after a message; then no file is left. */
+/* False after a message; then what was there before is as it was. */
 bool render_trace(const struct stream *stream, const struct spool_file *spool,
                   const struct render *render, struct rendered *rendered);
 

@@ -47,17 +47,17 @@ static void put_site(struct site_list *list, const struct spool_file *spool, uin
     for (char *at = name; *at; at++)
         if (*at < ' ' || *at == 127)
             *at = '?';
-    gzprintf(list->file, "s %" PRIu32 " %c %s+0x%" PRIx64 " %s\n", number,
+    gzprintf(list->output.file, "s %" PRIu32 " %c %s+0x%" PRIx64 " %s\n", number,
              site_list_origin(spool, number, false), module ? module->path : "?", address, name);
 }
 
 bool site_list_begin(struct site_list *list, const struct spool_file *spool, const char *trace) {
-    if (!site_list_path(trace, list->path, sizeof list->path))
+    char path[OUTPUT_PATH_MAX];
+    if (!site_list_path(trace, path, sizeof path))
         return complain("%s: too long a name", trace);
-    list->file = gzopen(list->path, "wb6");
-    if (!list->file)
-        return complain("%s: %s", list->path, strerror(errno));
-    gzputs(list->file, "#ebb-sites 1\n");
+    if (!output_begin(&list->output, path))
+        return false;
+    gzputs(list->output.file, "#ebb-sites 1\n");
     for (uint32_t i = 1; i < SPOOL_SITES; i++)
         if (spool->head->site[i].caller)
             put_site(list, spool, i);
@@ -66,23 +66,11 @@ bool site_list_begin(struct site_list *list, const struct spool_file *spool, con
 }
 
 void site_list_object(struct site_list *list, uint32_t site) {
-    gzprintf(list->file, "%" PRIu32 "\n", site);
-}
-
-bool site_list_end(struct site_list *list, bool keep) {
-    bool good = true;
-    if (!list->file)
-        return true;
-    errno = 0;
-    if (gzclose(list->file) != Z_OK)
-        good = complain("%s: cannot be written: %s", list->path, strerror(errno));
-    if (!good || !keep)
-        unlink(list->path);
-    return good;
+    gzprintf(list->output.file, "%" PRIu32 "\n", site);
 }
 
 bool site_list_forget(const char *trace) {
-    char path[4200];
+    char path[OUTPUT_PATH_MAX];
     if (!site_list_path(trace, path, sizeof path) || unlink(path) == 0 || errno == ENOENT ||
         errno == ENOTDIR)
         return true;

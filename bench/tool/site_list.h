@@ -13,26 +13,22 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <zlib.h>
 
+#include "output.h"
 #include "spool_read.h"
 
 struct site_list {
-    gzFile file;
-    char path[1024];
+    struct output output;
 };
 
 /* Origin letter of a place. */
 char site_list_origin(const struct spool_file *spool, uint32_t site, bool aligned);
 
-/* Opens the list beside `trace` and writes all places of the spool. False after a message. */
+/* Begins the list that belongs to `trace`, with all places of the spool. False after a message. */
 bool site_list_begin(struct site_list *list, const struct spool_file *spool, const char *trace);
 
 /* The next object of the trace comes from this place. */
 void site_list_object(struct site_list *list, uint32_t site);
-
-/* Closes the file; removes it unless `keep`. False after a message. */
-bool site_list_end(struct site_list *list, bool keep);
 
 /* The trace has no list: one of an older trace with its name goes. False after a message. */
 bool site_list_forget(const char *trace);

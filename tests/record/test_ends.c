@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,12 +153,35 @@ static void a_trace_that_cannot_be_written_leaves_the_spool(void **state)
     assert_int_equal(ebb("record -o /nowhere/at/all.trace.gz -- true"), 125);
     assert_said("/nowhere/at/all.trace.gz");
     snprintf(command, sizeof command,
-             "mkdir %s/taken.trace.gz && cd %s && %s record -o taken.trace.gz -- ls >said 2>&1",
-             folder, folder, getenv("EBB_TOOL"));
+             "cd %s && %s record -o taken.trace.gz -- /usr/bin/python3 -c "
+             "'import os; os.mkdir(\"taken.trace.gz\")' >said 2>&1",
+             folder, getenv("EBB_TOOL"));
     assert_int_equal(WEXITSTATUS(system(command)), 125);
     assert_said("--recover");
     snprintf(command, sizeof command, "rm -r %s/taken*", folder);
     assert_int_equal(system(command), 0);
+}
+
+// A device or a pipe that a trace took the name of would be gone.
+static void what_is_no_file_keeps_its_name(void **state)
+{
+    char command[2048], pipe[512];
+    struct stat status;
+
+    (void)state;
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    snprintf(command, sizeof command, "record -o %s -- touch %s/touched", pipe, folder);
+    assert_int_equal(ebb(command), 125);
+    assert_said("no ordinary file");
+    snprintf(command, sizeof command, "%s/touched", folder);
+    assert_int_equal(access(command, F_OK), -1);
+    assert_int_equal(stat(pipe, &status), 0);
+    assert_true(S_ISFIFO(status.st_mode));
+    assert_int_equal(ebb("record -o '' -- true"), 2);
+    assert_said("without a name");
+    unlink(pipe);
+    assert_int_equal(files_left(), 0);
 }
 
 static void programs_that_close_all_files_are_recorded_on(void **state)
@@ -194,6 +218,25 @@ static void a_full_disk_leaves_no_half_trace(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// The trace that had the name, and its list, go with each other and are what they were.
+static void a_full_disk_leaves_the_older_trace(void **state)
+{
+    char command[2048], spools[512];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "record --keep --sites -o %s -- /usr/bin/python3 -c 'import json'", path);
+    assert_int_equal(ebb(command), 0);
+    find_spools(spools, sizeof spools);
+    snprintf(command, sizeof command,
+             "cd %s; sum out.*.gz >before; ulimit -f 4; %s record --recover %s --sites -o %s "
+             "2>said; [ $? = 1 ] && sum out.*.gz | cmp - before", folder, getenv("EBB_TOOL"), spools, path);
+    assert_int_equal(system(command), 0);
+    assert_said("cannot be written: File too large");
+    snprintf(command, sizeof command, "rm -r %s %s/out.*.gz %s/before", spools, folder, folder);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,7 +246,9 @@ int main(void)
         cmocka_unit_test(the_limit_stops_cleanly),
         cmocka_unit_test(a_full_disk_stops_the_recording_not_the_program),
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
+        cmocka_unit_test(what_is_no_file_keeps_its_name),
         cmocka_unit_test(a_full_disk_leaves_no_half_trace),
+        cmocka_unit_test(a_full_disk_leaves_the_older_trace),
         cmocka_unit_test(programs_that_close_all_files_are_recorded_on),
     };
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -118,6 +119,41 @@ static void places_stay_where_a_trace_is_written_over(void **state)
     unlink(sites);
 }
 
+// The trace that is read is the only one there is.
+static void a_full_disk_leaves_the_trace_that_was_read(void **state)
+{
+    char command[2048], path[256];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.only.trace.gz", scratch_path());
+    snprintf(command, sizeof command, "cp %s/transformer_train.full.trace.gz %s",
+             getenv("EBB_TRACES"), path);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command,
+             "ulimit -f 40; %s advise --search %s -o %s 2>&1 | grep -q 'cannot be written' && "
+             "cmp %s %s/transformer_train.full.trace.gz && [ ! -e %s.part ]",
+             getenv("EBB_TOOL"), path, path, path, getenv("EBB_TRACES"), path);
+    assert_int_equal(system(command), 0);
+    unlink(path);
+}
+
+static void what_is_no_file_is_not_written_over(void **state)
+{
+    char arguments[1024], path[256];
+    struct stat status;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.pipe", scratch_path());
+    assert_int_equal(mkfifo(path, 0600), 0);
+    snprintf(arguments, sizeof arguments,
+             "advise --search %s/mlp_digits.full.trace.gz -o %s", getenv("EBB_TRACES"), path);
+    assert_int_equal(run_program("EBB_TOOL", arguments), 1);
+    assert_said("no ordinary file");
+    assert_int_equal(stat(path, &status), 0);
+    assert_true(S_ISFIFO(status.st_mode));
+    unlink(path);
+}
+
 static void steps_of_the_program_are_not_written_again(void **state)
 {
     char path[256];
@@ -143,6 +179,7 @@ static void what_does_not_repeat_has_no_steps(void **state)
     assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
     assert_said("no steps, and no allocation that comes again");
     assert_int_equal(run_on_scratch("EBB_TOOL", "advise -o /tmp/never.trace.gz"), 1);
+    assert_said("ebb advise: /tmp/never.trace.gz is not written: no steps were found");
     assert_int_equal(access("/tmp/never.trace.gz", F_OK), -1);
 }
 
@@ -266,6 +303,8 @@ int main(void)
         cmocka_unit_test(steps_of_a_real_trace_are_found_again),
         cmocka_unit_test(steps_that_nobody_marked_are_found),
         cmocka_unit_test(places_stay_where_a_trace_is_written_over),
+        cmocka_unit_test(a_full_disk_leaves_the_trace_that_was_read),
+        cmocka_unit_test(what_is_no_file_is_not_written_over),
         cmocka_unit_test(steps_of_the_program_are_not_written_again),
         cmocka_unit_test(what_does_not_repeat_has_no_steps),
         cmocka_unit_test(replays_are_tables),

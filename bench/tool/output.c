@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * output.c - see output.h. What had the name before is whole until the new file is: on a full disk
+ * it stays, and it may be what the new file is made of.
+ */
+#include "output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "complain.h"
+
+bool output_allowed(const char *path) {
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return complain("%s: is there already, and no ordinary file", path);
+    return true;
+}
+
+bool output_begin(struct output *output, const char *path) {
+    output->file = NULL;
+    output->beside[0] = '\0';
+    if ((size_t)snprintf(output->path, sizeof output->path, "%s", path) >= sizeof output->path ||
+        (size_t)snprintf(output->beside, sizeof output->beside, "%s.part", path) >=
+            sizeof output->beside) {
+        output->beside[0] = '\0';
+        return complain("%s: too long a name", path);
+    }
+    output->file = gzopen(output->beside, "wb6");
+    if (output->file) {
+        gzbuffer(output->file, 1 << 18);
+        return true;
+    }
+    complain("%s: %s", output->beside, strerror(errno));
+    output->beside[0] = '\0';
+    return false;
+}
+
+bool output_close(struct output *output) {
+    int code = Z_OK;
+    errno = 0;
+    gzerror(output->file, &code);
+    int closed = gzclose(output->file);
+    output->file = NULL;
+    if (closed == Z_OK && code == Z_OK)
+        return true;
+    complain("%s: cannot be written: %s", output->path, strerror(errno ? errno : ENOSPC));
+    output_drop(output);
+    return false;
+}
+
+bool output_name(struct output *output) {
+    if (rename(output->beside, output->path) == 0) {
+        output->beside[0] = '\0';
+        return true;
+    }
+    complain("%s: %s", output->path, strerror(errno));
+    output_drop(output);
+    return false;
+}
+
+void output_drop(struct output *output) {
+    if (output->file)
+        gzclose(output->file);
+    output->file = NULL;
+    if (output->beside[0])
+        unlink(output->beside);
+    output->beside[0] = '\0';
+}
