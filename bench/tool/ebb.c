@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +18,7 @@
 
 #include "command.h"
 #include "complain.h"
+#include "launch.h"
 
 struct command {
     const char *name;
@@ -80,7 +80,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error with a name */
+    launch_spare_files();
     fill_streams();
     return end(run(argc, argv));
 }

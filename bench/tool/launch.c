@@ -32,7 +32,7 @@ struct watched {
     int ticks; /* file, or -1 */
 };
 
-enum { SIGNALS = 3 };
+enum { SIGNALS = 4 };
 
 /* As they were: what the tool does with signals is not the command's. */
 struct signals {
@@ -40,7 +40,9 @@ struct signals {
     struct sigaction action[SIGNALS];
 };
 
-static const int signals_of_tool[SIGNALS] = {SIGINT, SIGQUIT, SIGCHLD};
+static const int signals_of_tool[SIGNALS] = {SIGINT, SIGQUIT, SIGCHLD, SIGPIPE};
+
+static struct sigaction file_size; /* SIGXFSZ, as it was */
 
 struct watch {
     const struct launch *launch;
@@ -74,7 +76,13 @@ static void set_function(const char *name, bool within, const char *python) {
     }
 }
 
-/* SIGCHLD may have been ignored, and then no exit code is to be had. */
+void launch_spare_files(void) {
+    struct sigaction ignored = {.sa_handler = SIG_IGN};
+    sigaction(SIGXFSZ, &ignored, &file_size);
+}
+
+/* SIGCHLD may have been ignored, and then no exit code is to be had. Who closes the standard error
+ * before the end has a trace all the same, and no spool beside it. */
 static void take_signals(struct signals *before) {
     struct sigaction ignored = {.sa_handler = SIG_IGN}, usual = {.sa_handler = SIG_DFL};
     sigset_t child;
@@ -89,7 +97,7 @@ static void take_signals(struct signals *before) {
 static void give_signals(const struct signals *before) {
     for (int i = 0; i < SIGNALS; i++)
         sigaction(signals_of_tool[i], &before->action[i], NULL);
-    signal(SIGXFSZ, SIG_DFL);
+    sigaction(SIGXFSZ, &file_size, NULL);
     sigprocmask(SIG_SETMASK, &before->blocked, NULL);
 }
 

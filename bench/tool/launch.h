@@ -15,6 +15,10 @@ struct launch {
     long every_ms;        /* 0: no ticks */
 };
 
+/* A file that may not grow is an error with a name from now on, and no end of the tool. The command
+ * has the signal as it was. */
+void launch_spare_files(void);
+
 /*
  * Runs it to its end. *code: its exit code, 128 + N for signal N. Sequence numbers of ticks are
  * written to SPOOL.ticks. False after a message: it could not be started; *code is 126 or 127, or

@@ -162,6 +162,24 @@ static void a_trace_that_cannot_be_written_leaves_the_spool(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// The summary is what is said last, so the spool must not be what is left of it.
+static void nobody_need_listen_to_the_end(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    unlink(path);
+    snprintf(command, sizeof command, "{ %s record -o %s -- %s loop; echo $? >%s/said; } 2>&1 | :",
+             getenv("EBB_TOOL"), path, getenv("EBB_CLIENT"), folder);
+    assert_int_equal(system(command), 0);
+    for (int i = 0; i < 1000 && access(path, F_OK) != 0; i++)
+        usleep(10000);
+    for (int i = 0; i < 1000 && files_left() > 0; i++)
+        usleep(10000);
+    assert_int_equal(files_left(), 0);
+    trace_free(read_it());
+}
+
 // A device or a pipe that a trace took the name of would be gone.
 static void what_is_no_file_keeps_its_name(void **state)
 {
@@ -246,6 +264,7 @@ int main(void)
         cmocka_unit_test(the_limit_stops_cleanly),
         cmocka_unit_test(a_full_disk_stops_the_recording_not_the_program),
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
+        cmocka_unit_test(nobody_need_listen_to_the_end),
         cmocka_unit_test(what_is_no_file_keeps_its_name),
         cmocka_unit_test(a_full_disk_leaves_no_half_trace),
         cmocka_unit_test(a_full_disk_leaves_the_older_trace),

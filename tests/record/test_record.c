@@ -227,6 +227,10 @@ static void signals_that_were_ignored_stay_so(void **state)
     assert_int_equal(ebb_ignoring("CHLD", "exit 7"), 7);
     assert_int_equal(ebb_ignoring("INT", "kill -INT $$; exit 7"), 7);
     assert_int_equal(ebb_ignoring("QUIT", "kill -QUIT $$; exit 7"), 7);
+    assert_int_equal(ebb_ignoring("PIPE", "kill -PIPE $$; exit 7"), 7);
+    assert_int_equal(ebb_ignoring("XFSZ", "kill -XFSZ $$; exit 7"), 7);
+    assert_int_equal(ebb_ignoring("USR1", "kill -PIPE $$; exit 7"), 128 + SIGPIPE);
+    assert_int_equal(ebb_ignoring("USR1", "kill -XFSZ $$; exit 7"), 128 + SIGXFSZ);
     assert_int_equal(ebb_ignoring("USR1", "kill -INT $$; exit 7"), 128 + SIGINT);
 }
 
