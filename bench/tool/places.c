@@ -15,6 +15,7 @@
 #include "complain.h"
 #include "origin.h"
 #include "site_list.h"
+#include "words.h"
 
 /* "FILE+0x12 name" as people read it: the name if there is one, and the file without folders. */
 static void shorten(char *to, const char *module, const char *name) {
@@ -46,6 +47,7 @@ static bool take_lines(struct places *places, gzFile file, uint64_t objects) {
         return false;
     while (gzgets(file, line, sizeof line)) {
         line[strcspn(line, "\n")] = '\0';
+        words_plain(line);
         if (line[0] == 's') {
             if (!take_place(places, line))
                 return false;

@@ -11,6 +11,7 @@
 #include "complain.h"
 #include "origin.h"
 #include "symbols.h"
+#include "words.h"
 
 enum { NAME_BYTES = 400 };
 
@@ -38,17 +39,17 @@ bool site_list_path(const char *trace, char *path, size_t room) {
 
 static void put_site(struct site_list *list, const struct spool_file *spool, uint32_t number) {
     const struct spool_module *module = module_of(spool, number);
-    char name[NAME_BYTES] = "";
+    char name[NAME_BYTES] = "", path[SPOOL_MODULE_PATH] = "?";
     uint64_t address = spool->head->site[number].caller;
     if (module) {
         address -= module->base - 1;
         symbols_name(module->path, address - 1, name, sizeof name);
+        snprintf(path, sizeof path, "%s", module->path);
     }
-    for (char *at = name; *at; at++)
-        if (*at < ' ' || *at == 127)
-            *at = '?';
+    words_plain(name);
+    words_plain(path);
     gzprintf(list->output.file, "s %" PRIu32 " %c %s+0x%" PRIx64 " %s\n", number,
-             site_list_origin(spool, number, false), module ? module->path : "?", address, name);
+             site_list_origin(spool, number, false), path, address, name);
 }
 
 bool site_list_begin(struct site_list *list, const struct spool_file *spool, const char *trace) {

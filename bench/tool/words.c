@@ -41,3 +41,9 @@ struct words words_count(uint64_t count) {
     words.text[at] = '\0';
     return words;
 }
+
+void words_plain(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 127)
+            *text = '?';
+}

@@ -16,4 +16,7 @@ struct words words_bytes(double bytes);
 struct words words_count(uint64_t count);
 struct words words_us(double us);
 
+/* Names come from programs and files: what is no printable character becomes '?'. */
+void words_plain(char *text);
+
 #endif

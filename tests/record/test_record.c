@@ -410,6 +410,28 @@ static void sites_name_functions(void **state)
     trace_free(trace);
 }
 
+// Folders may have any name; a list has one line for each place, whatever that does to terminals.
+static void names_of_folders_are_plain_in_lists(void **state)
+{
+    char command[2048], place[512];
+
+    (void)state;
+    snprintf(place, sizeof place, "%s/a\nb \033[31m", folder);
+    snprintf(command, sizeof command, "mkdir '%s' && cp %s '%s/client'", place,
+             getenv("EBB_CLIENT"), place);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "record --sites -o %s -- '%s/client' loop", path, place);
+    assert_int_equal(ebb(command), 0);
+    snprintf(command, sizeof command, "advise %s", path);
+    assert_int_equal(ebb(command), 0);
+    assert_said("by loop (client)");
+    snprintf(command, sizeof command,
+             "gzip -dc %s/out.sites.gz | grep -c '/a?b ?.31m/client+0x' >%s/said", folder, folder);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "rm -r '%s' %s/out.*", place, folder);
+    assert_int_equal(system(command), 0);
+}
+
 static void python_with_numpy_is_exact(void **state)
 {
     struct ebb_trace *trace;
@@ -474,6 +496,7 @@ int main(void)
         cmocka_unit_test(calls_of_a_function_make_regions),
         cmocka_unit_test(calls_of_a_python_function_make_regions),
         cmocka_unit_test(sites_name_functions),
+        cmocka_unit_test(names_of_folders_are_plain_in_lists),
         cmocka_unit_test(python_with_numpy_is_exact),
         cmocka_unit_test(bad_arguments_are_named),
     };
