@@ -284,6 +284,15 @@ class View(unittest.TestCase):
                 time.sleep(0.5)
             self.assertIn("Address already in use", self.said)
             self.check_plain(self.ask())
+        self.path.unlink()
+        os.mkfifo(self.path)
+        link = self.folder / "link"
+        link.symlink_to(self.path)
+        for path in (self.path, link):
+            with self.runs(str(path)):
+                time.sleep(1.5)
+            self.assertIn(f"{path}: a device, pipe, directory or link, and no file", self.said)
+        self.assertTrue(self.path.is_fifo() and link.is_symlink())
 
     def test_files_of_the_program_are_its_own(self):
         """It closes all that it does not know, again and again, and counts on the lowest number."""
