@@ -6,7 +6,9 @@
 #include "output.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,9 +22,16 @@ bool output_allowed(const char *path) {
     return true;
 }
 
+/* Where a link leads, so that it goes on leading there. */
+static const char *end_of_links(const char *path, char whole[PATH_MAX]) {
+    return realpath(path, whole) ? whole : path;
+}
+
 bool output_begin(struct output *output, const char *path) {
+    char whole[PATH_MAX];
     output->file = NULL;
     output->beside[0] = '\0';
+    path = end_of_links(path, whole);
     if ((size_t)snprintf(output->path, sizeof output->path, "%s", path) >= sizeof output->path ||
         (size_t)snprintf(output->beside, sizeof output->beside, "%s.part", path) >=
             sizeof output->beside) {

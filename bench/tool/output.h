@@ -19,7 +19,7 @@ struct output {
  */
 bool output_allowed(const char *path);
 
-/* Begins a compressed file for `path`. False after a message. */
+/* Begins a compressed file for `path`, or for what links there lead to. False after a message. */
 bool output_begin(struct output *output, const char *path);
 
 /* All is written, nothing has its name yet. False after a message; then it is gone. */

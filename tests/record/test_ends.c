@@ -196,6 +196,14 @@ static void what_is_no_file_keeps_its_name(void **state)
     assert_int_equal(access(command, F_OK), -1);
     assert_int_equal(stat(pipe, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
+    snprintf(command, sizeof command, "ln -s %s %s/link && : >%s", path, folder, path);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "record -o %s/link -- %s loop", folder,
+             getenv("EBB_CLIENT"));
+    assert_int_equal(ebb(command), 0);
+    trace_free(read_it());
+    snprintf(command, sizeof command, "[ -h %s/link ] && rm %s/link", folder, folder);
+    assert_int_equal(system(command), 0);
     assert_int_equal(ebb("record -o '' -- true"), 2);
     assert_said("without a name");
     unlink(pipe);
@@ -248,7 +256,8 @@ static void a_full_disk_leaves_the_older_trace(void **state)
     find_spools(spools, sizeof spools);
     snprintf(command, sizeof command,
              "cd %s; sum out.*.gz >before; ulimit -f 4; %s record --recover %s --sites -o %s "
-             "2>said; [ $? = 1 ] && sum out.*.gz | cmp - before", folder, getenv("EBB_TOOL"), spools, path);
+             "2>said; [ $? = 1 ] && sum out.*.gz | cmp - before",
+             folder, getenv("EBB_TOOL"), spools, path);
     assert_int_equal(system(command), 0);
     assert_said("cannot be written: File too large");
     snprintf(command, sizeof command, "rm -r %s %s/out.*.gz %s/before", spools, folder, folder);
