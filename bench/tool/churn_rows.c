@@ -7,10 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +34,7 @@ _Noreturn static void become(const char *churn, const struct churn_wish *wish, c
     char rounds[16];
     const char *words[16];
     int count = 0, nowhere = open("/dev/null", O_WRONLY);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* a replay takes minutes, and nobody would wait for it */
     words[count++] = "churn";
     words[count++] = "--no-spike";
     words[count++] = "--traces";
@@ -113,7 +117,12 @@ bool churn_take_rounds(const char *text, int *rounds) {
 /* The rows pass through a file in memory, which churn opens by the number that it inherits. */
 int churn_run(const struct churn_wish *wish, struct churn_rows *rows) {
     char churn[PLACE_MAX], tsv[64];
+    struct stat status;
     rows->count = 0;
+    if (stat(wish->trace, &status) == 0 && S_ISDIR(status.st_mode)) { /* churn takes all of it */
+        complain("%s: a folder; name the traces in it", wish->trace);
+        return EXIT_BAD_INPUT;
+    }
     if (!place_find(PLACE_CHURN, churn))
         return EXIT_FAILED;
     int file = memfd_create("ebb-rows", 0);

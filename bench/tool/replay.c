@@ -15,7 +15,8 @@ static const char help_text[] =
     "time of a step and its spread, the same over ebb's, peak of resident memory above the start,\n"
     "pages held over bytes alive, page faults and system calls in the median step.\n\n"
     "  --allocators LIST   comma separated: ebb,ebb-unplanned,glibc,glibc-tuned,jemalloc,\n"
-    "                      jemalloc-tuned,mimalloc,tcmalloc (all that are installed)\n"
+    "                      jemalloc-tuned,mimalloc,tcmalloc (all that are installed but\n"
+    "                      ebb-unplanned)\n"
     "  --rounds N          timed processes for each allocator (3)\n"
     "  --quick             less of each trace\n"
     "  --help              this text\n";

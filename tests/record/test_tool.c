@@ -9,10 +9,13 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -194,6 +197,64 @@ static void replays_are_tables(void **state)
     assert_said("  glibc");
 }
 
+// One table has the figures of one trace.
+static void a_folder_is_no_trace(void **state)
+{
+    char arguments[512];
+
+    (void)state;
+    snprintf(arguments, sizeof arguments, "replay --quick --rounds 1 %s", getenv("EBB_TRACES"));
+    assert_int_equal(run_program("EBB_TOOL", arguments), 2);
+    assert_said("a folder; name the traces in it");
+}
+
+// The first child of a process; 0 where there is none.
+static int child_of(int process)
+{
+    char path[64];
+    int child = 0;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", process, process);
+    file = fopen(path, "r");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%d", &child) != 1)
+        child = 0;
+    fclose(file);
+    return child;
+}
+
+static void nothing_is_replayed_for_a_tool_that_is_gone(void **state)
+{
+    int child = 0, silent = open("/dev/null", O_WRONLY);
+    char trace[512];
+    pid_t tool;
+
+    (void)state;
+    if (access("/proc/thread-self/children", F_OK) != 0)
+        skip(); // the kernel does not tell
+    tool = fork();
+    snprintf(trace, sizeof trace, "%s/resnet18_train.full.trace.gz", getenv("EBB_TRACES"));
+    if (tool == 0) {
+        dup2(silent, STDOUT_FILENO);
+        dup2(silent, STDERR_FILENO);
+        execl(getenv("EBB_TOOL"), "ebb", "replay", "--rounds", "1000", trace, (char *)NULL);
+        _exit(127);
+    }
+    close(silent);
+    for (int i = 0; i < 1000 && !(child && child_of(child)); i++) {
+        child = child_of(tool);
+        usleep(10000);
+    }
+    assert_true(child > 0);
+    kill(tool, SIGKILL);
+    waitpid(tool, NULL, 0);
+    for (int i = 0; i < 1000 && child_of(child); i++)
+        usleep(10000);
+    assert_int_equal(child_of(child), 0); // churn is gone, or its children would be there
+}
+
 static void reports_say_gain_and_survivors(void **state)
 {
     (void)state;
@@ -308,6 +369,8 @@ int main(void)
         cmocka_unit_test(steps_of_the_program_are_not_written_again),
         cmocka_unit_test(what_does_not_repeat_has_no_steps),
         cmocka_unit_test(replays_are_tables),
+        cmocka_unit_test(a_folder_is_no_trace),
+        cmocka_unit_test(nothing_is_replayed_for_a_tool_that_is_gone),
         cmocka_unit_test(reports_say_gain_and_survivors),
         cmocka_unit_test(pages_are_whole),
         cmocka_unit_test(bad_input_is_named),
