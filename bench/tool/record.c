@@ -109,6 +109,9 @@ static bool check(const struct wish *wish) {
     if (wish->launch.limit && wish->launch.limit < SPOOL_HEAD + SPOOL_CHUNK)
         return complain("--limit: %" PRIu64 " bytes are too few, the least is %" PRIu64,
                         wish->launch.limit, SPOOL_HEAD + SPOOL_CHUNK);
+    if (wish->launch.limit > SPOOL_LIMIT_MOST)
+        return complain("--limit: %" PRIu64 " bytes are too many, the most is %" PRIu64,
+                        wish->launch.limit, SPOOL_LIMIT_MOST);
     return true;
 }
 

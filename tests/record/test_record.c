@@ -461,6 +461,8 @@ static void bad_arguments_are_named(void **state)
     assert_int_equal(ebb("record --limit 12Q -- true"), 2);
     assert_said("12Q");
     assert_int_equal(ebb("record --limit 100 -- true"), 2);
+    assert_int_equal(ebb("record --limit 33G -- true"), 2);
+    assert_said("35433480192 bytes are too many, the most is 34359738368");
     assert_int_equal(ebb("record --every 0 -- true"), 2);
     assert_int_equal(ebb("record --every 5 --function f -- true"), 2);
     assert_int_equal(ebb("record --recover /nowhere -o /tmp/x"), 1);
