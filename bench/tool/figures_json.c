@@ -6,7 +6,7 @@
  *       "left_bytes": 1, "sites": true, "outside": AMOUNT,
  *       "kinds": [ { "kind": "train", "steps": 27, "fate": FATE } ],
  *       "places": [ { "place": "at::empty (libtorch.so)", "fate": FATE } ],
- *       "steps": [ { "kind": "train", "born": 1, "survived": 1, "peak": 1 } ] }
+ *       "steps": [ { "number": 0, "born": 1, "survived": 1, "peak": 1 } ] }
  *
  * AMOUNT is [blocks, bytes]; FATE is { "born": AMOUNT, "died": ..., "next": ..., "later": ...,
  * "never": AMOUNT }. Of the steps at most STEPS_MOST are there, evenly taken, of the main kind.
