@@ -42,7 +42,8 @@ class step:
     What goes on after it has returned, a generator or a coroutine, is no function for the
     decorator: it has its `with` inside.
 
-    tag     what kind of step it is; kinds are planned apart (a padded length, say)
+    tag     what kind of step it is; kinds are planned apart (a padded length, say). Any integer:
+            its lowest 64 bits count
     parent  the region above; None: the current one, if there is one
     ring    so many ended steps stay readable, at most 64
     scope   what this thread mallocs during the step is the step's, too: torch's own tensors, say.

@@ -148,7 +148,9 @@ static PyObject *pool_trim(PyObject *object, PyObject *arguments) {
     ebb_pool *pool = pool_of(object);
     if (!pool || !PyArg_ParseTuple(arguments, "|n:trim", &target))
         return NULL;
-    return PyLong_FromSize_t(ebb_pool_trim(pool, target < 0 ? 0 : (size_t)target));
+    if (target < 0)
+        return PyErr_Format(PyExc_ValueError, "a target of %zd bytes is negative", target);
+    return PyLong_FromSize_t(ebb_pool_trim(pool, (size_t)target));
 }
 
 PyDoc_STRVAR(reclaim_doc,

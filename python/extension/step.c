@@ -3,6 +3,7 @@
 #include "module.h"
 
 #include <ebb/scope.h>
+#include <limits.h>
 #include <string.h>
 
 struct site {
@@ -15,10 +16,14 @@ static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     static char *words[] = {"name", "pool", "ring", "scope", NULL};
     struct ebb_site_options options = {.size = sizeof options};
     PyObject *pool = Py_None;
+    Py_ssize_t ring = 0;
     int scope = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|OIp:Site", words, &options.name,
-                                     &pool, &options.ring, &scope))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|Onp:Site", words, &options.name,
+                                     &pool, &ring, &scope))
         return NULL;
+    if (ring < 0 || (size_t)ring > UINT_MAX)
+        return PyErr_Format(PyExc_ValueError, "a ring of %zd steps, not of 0 to 64", ring);
+    options.ring = (unsigned)ring;
     options.scope = scope != 0;
     if (pool != Py_None && !(options.pool = pool_of(pool)))
         return NULL;

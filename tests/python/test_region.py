@@ -157,6 +157,14 @@ class Lifetimes(Refused):
         for wrong in (-1, (1 << 32) + 5):
             self.assertRaises(ValueError, ebb.Pool, "shared", slots=wrong)
 
+    def test_numbers_that_no_unsigned_holds(self):
+        for ring in (-1, 1 << 32, (1 << 32) + 1):
+            with self.assertRaisesRegex(ValueError, f"a ring of {ring} steps"):
+                ebb.step("ring", ring=ring).__enter__()
+        self.assertRefused("EBB_E_ARGUMENT", ebb.step("ring", ring=65).__enter__)
+        with self.assertRaisesRegex(ValueError, "a target of -1 bytes"):
+            ebb.Pool("host").trim(-1)
+
     def test_limits_are_errors_with_numbers(self):
         with ebb.Region(limit=100_000) as region:
             self.assertRefused("EBB_E_REGION_LIMIT", region.empty, (100_000,))
