@@ -296,18 +296,18 @@ struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_pl
     return NULL;
 }
 
-/* Elements between the first and the last one of a shape; false with an error. */
+/* Elements from the first to the last one of a shape, both included; false with an error. */
 static bool reach(int ndim, const int64_t *shape, const int64_t *strides, int64_t *elements) {
-    int64_t last = 0, step;
+    int64_t count = 1, step;
     for (int i = 0; i < ndim; i++) {
         if (strides[i] < 0 || __builtin_mul_overflow(shape[i] - 1, strides[i], &step) ||
-            __builtin_add_overflow(last, step, &last)) {
+            __builtin_add_overflow(count, step, &count)) {
             error_set(EBB_E_SHAPE, "dimension %d: size %lld, stride %lld", i,
                       (long long)shape[i], (long long)strides[i]);
             return false;
         }
     }
-    *elements = last + 1;
+    *elements = count;
     return true;
 }
 

@@ -60,6 +60,25 @@ static void indices_that_are_not_there_are_refused(void **state) {
                         "size 4, not 1");
 }
 
+/* Of the largest stride there is the last element is 2^63 behind the first, which no type holds. */
+static void elements_beyond_the_storage_are_refused(void **state) {
+    struct court *court = *state;
+    struct ebb_tensor *bytes = ebb_tensor_new(court->child, INT8, SHAPE(64));
+    struct ebb_tensor *tensor = exhibit(court);
+    static const int64_t strides[] = {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2, 63, 64};
+    for (size_t i = 0; i < 5; i++) {
+        struct ebb_tensor *view =
+            ebb_tensor_view(court->child, bytes, SHAPE(2), SIZES(strides[i]), 1);
+        court_refused_block(court, view, EBB_E_SHAPE, NULL);
+        if (strides[i] == 63)
+            continue;
+        view = ebb_tensor_view(court->child, bytes, SHAPE(2), SIZES(strides[i]), 0);
+        court_refused_block(court, view, EBB_E_SHAPE, NULL);
+        view = ebb_tensor_view(court->child, tensor, SHAPE(2), SIZES(strides[i]), 0);
+        court_refused_block(court, view, EBB_E_SHAPE, NULL);
+    }
+}
+
 static void permutations_that_are_none_are_refused(void **state) {
     struct court *court = *state;
     struct ebb_tensor *tensor = exhibit(court);
@@ -150,6 +169,7 @@ int main(void) {
         TRIAL(slices_that_leave_the_dimension_are_refused),
         TRIAL(dimensions_that_are_not_there_are_refused),
         TRIAL(indices_that_are_not_there_are_refused),
+        TRIAL(elements_beyond_the_storage_are_refused),
         TRIAL(permutations_that_are_none_are_refused),
         TRIAL(shapes_of_other_counts_are_refused),
         TRIAL(expansions_that_do_not_fit_are_refused),
