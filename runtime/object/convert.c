@@ -111,7 +111,7 @@ static bool convert(const struct conversion *conversion, char *to) {
     const char *from = source->data;
     if (!ebb_tensor_is_contiguous(source)) {
         row = source->shape[last];
-        stride = source->strides[last] * bytes;
+        stride = row > 1 ? source->strides[last] * bytes : 0; /* or it may be any number */
     }
     for (int64_t place = 0; place < count; place += row) {
         char *target = to ? to + (size_t)place * conversion->to_bytes : NULL;

@@ -30,6 +30,8 @@ int64_t row_step(const struct ebb_tensor *tensor, int dimension) {
 
 const int64_t *row_strides(const struct ebb_tensor *tensor, int lead) {
     int64_t expected = 1;
+    if (ebb_tensor_count(tensor) == 0) /* sizes beside a zero may be anything */
+        return NULL;
     for (int i = tensor->ndim - 1; i >= lead; i--) {
         if (tensor->shape[i] != 1 && tensor->strides[i] != expected)
             return tensor->strides + lead;

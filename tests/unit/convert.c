@@ -398,6 +398,19 @@ static void a_conversion_is_row_major_and_a_copy(void **state) {
     assert_ptr_not_equal(same->storage, base->storage);
 }
 
+/* Where there is one index a stride is never gone by. */
+static void strides_of_single_indices_may_be_any(void **state) {
+    struct stage *stage = *state;
+    struct ebb_tensor *base = counting(stage->root, SHAPE(4));
+    struct ebb_tensor *view = ebb_tensor_view(stage->root, base, SHAPE(1, 2, 1),
+                                              SIZES(INT64_MAX, 2, INT64_MAX - 1), 1);
+    assert_non_null(view);
+    struct ebb_tensor *wide = ebb_tensor_convert(stage->root, view, INT64);
+    assert_non_null(wide);
+    assert_int_equal(((int64_t *)wide->data)[0], 1);
+    assert_int_equal(((int64_t *)wide->data)[1], 3);
+}
+
 static void scalars_and_tensors_without_elements_are_converted(void **state) {
     struct stage *stage = *state;
     struct ebb_tensor *scalar = counting(stage->root, 0, NULL);
@@ -446,6 +459,7 @@ int main(void) {
         STAGED(lanes_are_converted_each_by_itself),
         STAGED(lanes_are_filled_each),
         STAGED(a_conversion_is_row_major_and_a_copy),
+        STAGED(strides_of_single_indices_may_be_any),
         STAGED(scalars_and_tensors_without_elements_are_converted),
         STAGED(a_bool_of_any_byte_is_one),
         STAGED(the_first_number_that_is_lost_is_named),

@@ -6,7 +6,7 @@
  * known where it belongs without a second implementation. Inputs have gaps, transposed rows and
  * padding on both sides, that of inputs full of rubbish.
  */
-#include "kit/test.h"
+#include "kit/tensors.h"
 #include "object/strand.h"
 
 #include <ebb/ebb.h>
@@ -429,6 +429,16 @@ static bool operate(ebb_region region, int operation, struct ebb_tensor *const *
     }
 }
 
+static void sizes_beside_a_zero_may_be_anything(void **state) {
+    struct stage *stage = *state;
+    const int64_t huge = (int64_t)1 << 40, lengths[] = {3, 1};
+    struct ebb_tensor *padded = counting(stage->root, SHAPE(3, 2, 0, huge, huge));
+    struct ebb_packed *packed = ebb_padded_pack(stage->root, padded, lengths, 2, NULL);
+    assert_non_null(packed);
+    assert_shape(packed->data, SHAPE(4, 0, huge, huge));
+    assert_shape(ebb_packed_pad(stage->root, packed, NULL), SHAPE(3, 2, 0, huge, huge));
+}
+
 static void limits_that_refuse_any_block_leave_no_trace(void **state) {
     struct stage *stage = *state;
     struct game game = {.random = 1, .ndim = 1, .shape = {30}, .row_bytes = 120, .count = LIMITED,
@@ -463,6 +473,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(sequences_go_from_every_form_to_every_form),
         STAGED(large_results_are_right_too),
+        STAGED(sizes_beside_a_zero_may_be_anything),
         STAGED(limits_that_refuse_any_block_leave_no_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
