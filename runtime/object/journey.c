@@ -174,8 +174,9 @@ static bool is_object(const struct luggage *luggage, size_t at) {
 
 /* ---- first round: where everything went ---- */
 
+/* What has no elements may lie at NULL. */
 static void *moved(void *pointer, const void *old, void *fresh) {
-    return (char *)fresh + ((char *)pointer - (const char *)old);
+    return pointer == old ? fresh : (char *)fresh + ((char *)pointer - (const char *)old);
 }
 
 /* Bytes of their own say where they are now to the storage of the copied head before them. */

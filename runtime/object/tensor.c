@@ -327,7 +327,7 @@ static bool lies_inside(const struct ebb_tensor *base, int ndim, const int64_t *
                   (long long)elements, (long long)offset, storage->bytes);
         return false;
     }
-    *at = (char *)storage->data + start;
+    *at = start ? (char *)storage->data + start : storage->data; /* which NULL may be */
     return true;
 }
 

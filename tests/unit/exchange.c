@@ -388,6 +388,26 @@ static void vectors_that_fill_their_bytes_are_shared(void **state) {
     assert_int_equal(ebb_tensor_bytes(tensor), 32);
 }
 
+/* They may lie at NULL, also where a view of them goes along. */
+static void imports_without_elements_have_views_and_are_promoted(void **state) {
+    struct stage *stage = *state;
+    static struct producer producer;
+    ebb_region child = ebb_region_open(EBB_REGION_OPTIONS(.parent = stage->root));
+    produce(&producer)->plain.dl_tensor.data = NULL;
+    producer.shape[0] = 0;
+    struct ebb_tensor *tensor = import_plain(child, &producer);
+    assert_int_equal(ebb_tensor_count(tensor), 0);
+    void *both[] = {tensor, ebb_tensor_transpose(child, tensor, 0, 1)};
+    assert_non_null(both[1]);
+    assert_int_equal(ebb_objects_promote(child, stage->root, both, 2, NULL, NULL), 0);
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_int_equal(producer.given_back, 0);
+    assert_null(((struct ebb_tensor *)both[1])->data);
+    assert_int_equal(ebb_object_end(both[0]), 0);
+    assert_int_equal(ebb_object_end(both[1]), 0);
+    assert_int_equal(producer.given_back, 1);
+}
+
 /* A complex number is two numbers to the processor. */
 static void complex_elements_are_aligned_to_their_parts(void **state) {
     struct stage *stage = *state;
@@ -515,6 +535,7 @@ int main(void) {
         STAGED(what_cannot_be_used_in_place_is_copied_if_asked),
         STAGED(packed_elements_get_a_byte_each),
         STAGED(vectors_that_fill_their_bytes_are_shared),
+        STAGED(imports_without_elements_have_views_and_are_promoted),
         STAGED(complex_elements_are_aligned_to_their_parts),
         STAGED(missing_strides_are_row_major_and_idle_ones_do_not_matter),
         STAGED(imports_are_promoted_without_touching_their_bytes),
