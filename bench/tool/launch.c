@@ -243,6 +243,10 @@ static pid_t start(const struct launch *launch, int *told) {
     if (!place_find(PLACE_RECORDER, recorder) ||
         (launch->function && !place_find(PLACE_PYTHON, python)))
         return -1;
+    if (strpbrk(recorder, " :")) {
+        complain("%s: LD_PRELOAD takes no path with a space or a colon", recorder);
+        return -1;
+    }
     take_signals(&before);
     pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child < 0) {

@@ -234,6 +234,21 @@ static void signals_that_were_ignored_stay_so(void **state)
     assert_int_equal(ebb_ignoring("USR1", "kill -INT $$; exit 7"), 128 + SIGINT);
 }
 
+// The linker would look for the parts of the path, and nothing would be recorded.
+static void a_recorder_that_cannot_be_preloaded_is_named(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "cd %s && mkdir -p 'a b/tool' 'a b/record' && cp %s 'a b/tool/ebb' && "
+             ": >'a b/record/libebb-record.so' && 'a b/tool/ebb' record -o x.gz -- touch ran "
+             "2>said; [ $? = 125 ] && [ ! -e ran ] && rm -r 'a b'", folder, getenv("EBB_TOOL"));
+    assert_int_equal(system(command), 0);
+    assert_said("LD_PRELOAD takes no path with a space or a colon");
+    assert_int_equal(files_left(), 0);
+}
+
 static void a_deep_folder_will_do(void **state)
 {
     char deep[1024], arguments[2048];
@@ -488,6 +503,7 @@ int main(void)
         cmocka_unit_test(the_exit_code_is_the_commands),
         cmocka_unit_test(a_command_may_end_as_if_it_could_not_be_run),
         cmocka_unit_test(signals_that_were_ignored_stay_so),
+        cmocka_unit_test(a_recorder_that_cannot_be_preloaded_is_named),
         cmocka_unit_test(a_deep_folder_will_do),
         cmocka_unit_test(places_of_an_older_trace_go),
         cmocka_unit_test(steps_are_marks_without_libebb),
