@@ -4,12 +4,13 @@
 
 Claims: each C snippet of the guides (guide, objects, handoff) stands, line by line, in a program of
 docs/examples that the tests run, each Python snippet of loader.md in one of docs/examples/python;
-each relative link leads to a file and, with a #part, to a heading of it; prose has at most 100
-columns; docs/figures.py writes between its markers, says where a peer is better, and changes
-nothing when a file is bad.
+each relative link leads to a file and, with a #part, to a heading of it; what is shown as a command
+can be run; prose has at most 100 columns; docs/figures.py writes between its markers, says where a
+peer is better, and changes nothing when a file is bad.
 """
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -93,6 +94,12 @@ class Pages(unittest.TestCase):
                 self.assertTrue(target.exists(), f"{page.name}: {link}")
                 if part:
                     self.assertIn(part, anchors_of(target.read_text(encoding="utf-8")), link)
+
+    def test_what_is_shown_as_a_command_can_be_run(self):
+        for page in PAGES:
+            text = page.read_text(encoding="utf-8")
+            for name in re.findall(r"(?:^    |`)((?:bench|tests)/[\w./-]+) ", text, re.MULTILINE):
+                self.assertTrue(os.access(ROOT / name, os.X_OK), f"{page.name}: {name}")
 
     def test_prose_has_at_most_100_columns(self):
         for page in PAGES:
