@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* command.h - the commands of the tool. Each gets its own name as argv[0] and returns an exit
+/* command.h - the commands of the tool. Each gets "ebb NAME" as argv[0] and returns an exit
  * code: 0; 1 something failed; 2 arguments or input are bad. Record: that of the command. */
 #ifndef EBB_BENCH_TOOL_COMMAND_H
 #define EBB_BENCH_TOOL_COMMAND_H

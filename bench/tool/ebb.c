@@ -62,6 +62,7 @@ static int end(int code) {
 }
 
 static int run(int argc, char **argv) {
+    static char name[32]; /* as getopt() is to say it */
     if (argc < 2)
         return help(stderr);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
@@ -73,6 +74,8 @@ static int run(int argc, char **argv) {
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0) {
             complain_as(commands[i].name);
+            snprintf(name, sizeof name, "ebb %s", commands[i].name);
+            argv[1] = name;
             return commands[i].run(argc - 1, argv + 1);
         }
     complain("no command '%s' (ebb --help lists the %d there are)", argv[1], (int)COMMANDS);

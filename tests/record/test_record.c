@@ -473,6 +473,8 @@ static void bad_arguments_are_named(void **state)
 {
     (void)state;
     assert_int_equal(ebb("record"), 2);
+    assert_int_equal(ebb("record --nothing -- true"), 2);
+    assert_said("ebb record: unrecognized option '--nothing'");
     assert_int_equal(ebb("record --limit 12Q -- true"), 2);
     assert_said("12Q");
     assert_int_equal(ebb("record --limit 100 -- true"), 2);
