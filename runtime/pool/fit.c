@@ -27,15 +27,8 @@ static bool comes_before(const struct ebb_piece *a, const struct ebb_piece *b) {
     return a->bytes < b->bytes || (a->bytes == b->bytes && a->addr < b->addr);
 }
 
-void fit_insert(struct fit *fit, struct ebb_piece *piece) {
-    struct bin bin = bin_of(piece->bytes);
-    if (!(fit->levels >> bin.level & 1))
-        fit->subs[bin.level] = 0;
-    fit->levels |= 1ull << bin.level;
-    struct ebb_piece **head = &fit->bins[bin.level][bin.sub];
-    if (!(fit->subs[bin.level] >> bin.sub & 1))
-        *head = NULL;
-    fit->subs[bin.level] |= (uint8_t)(1u << bin.sub);
+/* Into a bin that holds others. */
+static void insert_sorted(struct ebb_piece **head, struct ebb_piece *piece) {
     struct ebb_piece *last = NULL, *next = *head;
     for (unsigned look = 0; next && look < FIT_LOOK && comes_before(next, piece); look++) {
         last = next;
@@ -51,15 +44,36 @@ void fit_insert(struct fit *fit, struct ebb_piece *piece) {
         *head = piece;
 }
 
-void fit_remove(struct fit *fit, struct ebb_piece *piece) {
+void fit_insert(struct fit *fit, struct ebb_piece *piece) {
     struct bin bin = bin_of(piece->bytes);
     struct ebb_piece **head = &fit->bins[bin.level][bin.sub];
-    piece_unlink(head, piece);
-    if (*head)
+    unsigned subs = fit->levels >> bin.level & 1 ? fit->subs[bin.level] : 0;
+    piece->free.level = bin.level;
+    piece->free.sub = bin.sub;
+    if (subs >> bin.sub & 1) {
+        insert_sorted(head, piece);
         return;
-    fit->subs[bin.level] &= (uint8_t)~(1u << bin.sub);
-    if (!fit->subs[bin.level])
-        fit->levels &= ~(1ull << bin.level);
+    }
+    fit->levels |= 1ull << bin.level;
+    fit->subs[bin.level] = (uint8_t)(subs | 1u << bin.sub);
+    piece->prev = piece->next = NULL;
+    *head = piece;
+}
+
+void fit_remove(struct fit *fit, struct ebb_piece *piece) {
+    unsigned level = piece->free.level, sub = piece->free.sub;
+    struct ebb_piece *before = piece->prev, *after = piece->next;
+    if (after)
+        after->prev = before;
+    if (before) {
+        before->next = after;
+    } else if (after) {
+        fit->bins[level][sub] = after;
+    } else {
+        fit->subs[level] &= (uint8_t)~(1u << sub);
+        if (!fit->subs[level])
+            fit->levels &= ~(1ull << level);
+    }
 }
 
 static struct ebb_piece *find_in_bin(struct ebb_piece *piece, size_t bytes) {

@@ -89,6 +89,9 @@ struct ebb_piece {
             uint64_t ticket;
         } kept;
         struct {
+            uint32_t level, sub; /* of the bin that it is in */
+        } free;
+        struct {
             uint64_t serial;
             struct ebb_piece *window;
             uintptr_t cursor;
