@@ -163,9 +163,13 @@ static bool is_valid_request(const struct region *region, size_t bytes, size_t a
     return true;
 }
 
+static bool is_small(size_t bytes, size_t align) {
+    return bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
+}
+
 static void *allocate(struct region *region, size_t bytes, size_t align) {
-    bool small = bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
-    void *block = small ? small_alloc(region, bytes, align) : large_alloc(region, bytes, align);
+    void *block = is_small(bytes, align) ? small_alloc(region, bytes, align)
+                                         : large_alloc(region, bytes, align, false);
     if (track_watches(region->track))
         small_fold(region); /* at once: the track looks at the peaks of what it serves */
     return block;
@@ -279,12 +283,19 @@ static bool is_plain(const struct region *region, size_t bytes, size_t align) {
            region_is_live(region) && !region->track && !region->sealed && !region->sites;
 }
 
-static __attribute__((noinline)) void *allocate_plain(struct region *region, size_t bytes,
+static __attribute__((noinline)) void *allocate_small(struct region *region, size_t bytes,
                                                       size_t align) {
-    void *block = allocate(region, bytes, align);
+    void *block = small_alloc(region, bytes, align);
     if (!block)
         exhausted_report(region, bytes, align);
     return block;
+}
+
+/* Apart, so that what a plan serves has no more to do. */
+static __attribute__((noinline)) void *allocate_plain(struct region *region, size_t bytes,
+                                                      size_t align) {
+    return is_small(bytes, align) ? allocate_small(region, bytes, align)
+                                  : large_alloc(region, bytes, align, true);
 }
 
 /* A block from the plan or of the lanes, if that is simple: then the handle need not be looked at

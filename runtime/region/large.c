@@ -17,6 +17,7 @@
  */
 #include "base/check.h"
 #include "base/error.h"
+#include "region/exhausted.h"
 #include "region/small.h"
 
 #define LARGE_LEAST RANGE_SLOT /* smaller blocks would share an entry of block_at */
@@ -64,21 +65,27 @@ static void cut_rest(struct region *region, struct ebb_piece *piece, size_t byte
         fit_insert(&region->fit, rest);
 }
 
+/* The piece, without what lies before `start`, which stays free. */
+static __attribute__((noinline)) struct ebb_piece *cut_front(struct region *region,
+                                                             struct ebb_piece *piece,
+                                                             uintptr_t start) {
+    struct ebb_piece *place = piece_take(&region->store);
+    piece_split(piece, place, start);
+    if (piece == region->top)
+        region->top = place;
+    piece->state = PIECE_FREE;
+    fit_insert(&region->fit, piece);
+    return place;
+}
+
 /* Takes [aligned start, +bytes) of a free piece; two entries are prepared. */
 static struct ebb_piece *cut_place(struct region *region, struct ebb_piece *piece, size_t bytes,
                                    size_t align) {
     uintptr_t start = size_align(piece->addr, align);
     if (piece != region->top)
         fit_remove(&region->fit, piece);
-    if (start > piece->addr) {
-        struct ebb_piece *place = piece_take(&region->store);
-        piece_split(piece, place, start);
-        if (piece == region->top)
-            region->top = place;
-        piece->state = PIECE_FREE;
-        fit_insert(&region->fit, piece);
-        piece = place;
-    }
+    if (start > piece->addr)
+        piece = cut_front(region, piece, start);
     cut_rest(region, piece, bytes);
     return piece;
 }
@@ -113,15 +120,18 @@ static struct ebb_piece *take_loose(struct region *region, size_t bytes, size_t 
     return NULL;
 }
 
+/* A place where none is free: with pages that are free to have, if need be, else new ones. */
+static __attribute__((noinline)) struct ebb_piece *make_place(struct region *region, size_t bytes,
+                                                              size_t align) {
+    struct ebb_piece *piece = runs_claim(region) ? find_place(region, bytes, align) : NULL;
+    return piece ? piece : grow_top(region, bytes, align);
+}
+
 struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align) {
-    struct ebb_piece *piece = region->loose ? take_loose(region, bytes, align) : NULL;
-    bool has_claimed = false;
-    if (piece)
+    struct ebb_piece *piece;
+    if (region->loose && (piece = take_loose(region, bytes, align)) != NULL)
         return piece;
-    do /* with pages that are free to have, if need be */
-        piece = find_place(region, bytes, align);
-    while (!piece && !has_claimed && (has_claimed = runs_claim(region)));
-    if (!piece && !(piece = grow_top(region, bytes, align)))
+    if (!(piece = find_place(region, bytes, align)) && !(piece = make_place(region, bytes, align)))
         return NULL;
     if (!piece_prepare(&region->store, 2)) {
         error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'", region->name);
@@ -140,20 +150,19 @@ static void settle_loose(struct region *region) {
         large_free(region, loose);
 }
 
-void large_free(struct region *region, struct ebb_piece *piece) {
-    if (region->loose && (region->loose == piece->before || region->loose == piece->after))
-        settle_loose(region); /* both together may be a whole run */
+/* The same where the loose piece is no neighbour. */
+static inline void free_apart(struct region *region, struct ebb_piece *piece) {
     struct ebb_piece *before = piece->before, *after = piece->after;
-    if (before && before->state == PIECE_FREE) {
-        fit_remove(&region->fit, before);
-        piece_absorb_after(before, &region->store);
-        piece = before;
-    }
     bool top = after == region->top;
     if (after->state == PIECE_FREE)
         fit_remove(&region->fit, after);
     if (after->state == PIECE_FREE || top)
         piece_absorb_after(piece, &region->store);
+    if (before && before->state == PIECE_FREE) {
+        fit_remove(&region->fit, before);
+        piece_absorb_after(before, &region->store);
+        piece = before;
+    }
     piece->state = PIECE_FREE;
     if (top || (region->main_run && piece->after == region->main_run->run.end)) {
         piece->state = PIECE_TOP;
@@ -163,6 +172,12 @@ void large_free(struct region *region, struct ebb_piece *piece) {
     } else {
         fit_insert(&region->fit, piece);
     }
+}
+
+__attribute__((noinline)) void large_free(struct region *region, struct ebb_piece *piece) {
+    if (region->loose && (region->loose == piece->before || region->loose == piece->after))
+        settle_loose(region); /* both together may be a whole run */
+    free_apart(region, piece);
 }
 
 /* True if the block is the first of a run that may go back to the pool. */
@@ -176,7 +191,7 @@ static bool leads_a_run(const struct region *region, const struct ebb_piece *blo
 static void let_loose(struct region *region, struct ebb_piece *block) {
     settle_loose(region);
     if ((block->before && block->before->state == PIECE_FREE) || leads_a_run(region, block)) {
-        large_free(region, block);
+        free_apart(region, block);
         return;
     }
     block->state = PIECE_LOOSE;
@@ -185,19 +200,28 @@ static void let_loose(struct region *region, struct ebb_piece *block) {
 
 /* ---- blocks ---- */
 
-void *large_alloc(struct region *region, size_t bytes, size_t align) {
-    size_t used;
-    align = size_larger(align, EBB_UNIT);
-    if (!size_round_up(size_larger(bytes, LARGE_LEAST), EBB_UNIT, &used)) {
+/* The budget is charged, and the block has its place; or NULL with an error. */
+static struct ebb_piece *begin_block(struct region *region, size_t bytes, size_t align,
+                                     size_t *used) {
+    if (!size_round_up(size_larger(bytes, LARGE_LEAST), EBB_UNIT, used)) {
         error_set(EBB_E_SIZE, "%zu bytes are more than half the address space", bytes);
         return NULL;
     }
     remote_look(region); /* not later: nothing may end while a place is between two states */
-    if (region->metered && count_charge(region, used) != 0)
+    if (region->metered && count_charge(region, *used) != 0)
         return NULL;
-    struct ebb_piece *block = large_place(region, used, align);
+    struct ebb_piece *block = large_place(region, *used, size_larger(align, EBB_UNIT));
+    if (!block)
+        count_uncharge(region, *used);
+    return block;
+}
+
+void *large_alloc(struct region *region, size_t bytes, size_t align, bool reports) {
+    size_t used;
+    struct ebb_piece *block = begin_block(region, bytes, align, &used);
     if (!block) {
-        count_uncharge(region, used);
+        if (reports)
+            exhausted_report(region, bytes, align);
         return NULL;
     }
     small_fold(region);

@@ -78,12 +78,13 @@ static inline void small_fold_popped(struct region *region) {
 
 /* What was bumped goes into the counters; how many blocks. False: nothing was. */
 static inline bool small_count_in(struct region *region, size_t *count) {
-    uint64_t tally = region->lane.tally;
-    size_t blocks = tally & 0xffff, advance = region->lane.cursor - region->folded;
+    size_t advance = region->lane.cursor - region->folded;
     if (region->popped.blocks)
         small_fold_popped(region);
     if (!advance)
         return false; /* padding may be left of popped blocks, so the tally does not tell */
+    uint64_t tally = region->lane.tally;
+    size_t blocks = tally & 0xffff;
     region->counted.in += blocks;
     region->requested.in += tally >> 16;
     region->used.in += advance;
