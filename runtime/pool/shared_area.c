@@ -54,15 +54,14 @@ static bool measure(struct sizes *sizes, uint32_t slots, size_t slot_bytes) {
 
 static int choose_sizes(struct sizes *sizes, const struct ebb_pool_options *options) {
     size_t usual = size_smaller(SLOT_USUAL, size_align_down(range.bytes / 16, CHUNK_ALIGN));
-    size_t slot_bytes = options->slot_bytes ? options->slot_bytes : usual;
+    size_t asked = options->slot_bytes ? options->slot_bytes : usual, slot_bytes;
     uint32_t slots = options->slots ? options->slots : SLOTS_USUAL;
-    if (!size_round_up(slot_bytes, CHUNK_ALIGN, &slot_bytes) ||
-        !measure(sizes, slots, slot_bytes))
+    if (!size_round_up(asked, CHUNK_ALIGN, &slot_bytes) || !measure(sizes, slots, slot_bytes))
         return error_set(EBB_E_SIZE, "%u slots of %zu bytes: more than %u, or than a file has",
-                         slots, slot_bytes, SHARED_SLOTS_MOST);
+                         slots, asked, SHARED_SLOTS_MOST);
     if (slot_bytes > range.bytes)
         return error_set(EBB_E_SIZE, "slots of %zu bytes: %zu bytes of addresses are there",
-                         slot_bytes, range.bytes);
+                         asked, range.bytes);
     return 0;
 }
 
