@@ -62,7 +62,7 @@ static int report_no_block(const struct region *region, uintptr_t addr) {
         return error_set(EBB_E_FOREIGN, "%p was born in region '%s' for a step '%s' below it, and "
                          "was not promoted yet", (void *)addr, region->name, step->name);
     if (!range_holds(addr))
-        return error_set(EBB_E_FOREIGN, "%p is not memory of ebb, release asked in region '%s'",
+        return error_set(EBB_E_FOREIGN, "%p is not memory of ebb, asked in region '%s'",
                          (void *)addr, region->name);
     const struct ebb_piece *run = range_run_at(addr);
     if (!run)

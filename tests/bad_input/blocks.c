@@ -208,8 +208,10 @@ static void blocks_from_before_a_reset_are_never_taken_for_live_ones(void **stat
 static void releasing_nothing_is_nothing(void **state) {
     struct court *court = *state;
     assert_int_equal(ebb_region_release(court->child, NULL), 0);
-    court_refused(court, ebb_region_resize(court->child, NULL, 5), EBB_E_FOREIGN, NULL);
+    court_refused(court, ebb_region_resize(court->child, NULL, 5), EBB_E_FOREIGN,
+                  "not memory of ebb, asked in region 'child'", NULL);
     assert_int_equal(ebb_region_block_bytes(court->child, NULL), 0);
+    assert_text_names("not memory of ebb, asked in region 'child'");
     court_refused(court, ebb_region_release(court->closed, NULL), EBB_E_STALE, NULL);
 }
 
