@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define IDLE_MS 1000u
@@ -73,16 +72,6 @@ static void read_pairs(const char *text) {
     }
 }
 
-/* Statistics take the name of the file that was there before: a device would be gone. */
-static bool may_be_replaced(const char *path) {
-    struct stat status;
-    if (lstat(path, &status) != 0 || S_ISREG(status.st_mode))
-        return true;
-    complain("ebb-malloc: EBB_MALLOC_STATS: %s: a device, pipe, directory or link, and no file",
-             path);
-    return false;
-}
-
 /* The path with the number of the process in place of the first %p. */
 static void read_stats(const char *path) {
     options.is_socket = strncmp(path, "unix:", 5) == 0;
@@ -92,11 +81,10 @@ static void read_stats(const char *path) {
                                   (int)(place - path), path, (long)getpid(), place + 2)
                        : snprintf(options.stats, sizeof options.stats, "%s", path);
     options.is_per_process = place != NULL;
-    if (length < 0 || length >= (int)sizeof options.stats || !*options.stats)
-        complain("ebb-malloc: EBB_MALLOC_STATS: a path of %d bytes, expected 1 to %zu", length,
-                 sizeof options.stats - 1);
-    else if (options.is_socket || may_be_replaced(options.stats))
+    if (length > 0 && length < (int)sizeof options.stats)
         return;
+    complain("ebb-malloc: EBB_MALLOC_STATS: a path of %d bytes, expected 1 to %zu", length,
+             sizeof options.stats - 1);
     *options.stats = 0;
 }
 

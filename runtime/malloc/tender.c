@@ -95,8 +95,21 @@ static bool is_for_prometheus(const char *path) {
     return end && strcmp(end, ".prom") == 0;
 }
 
+/* Statistics take the name of the file that was there before: a device would be gone. */
+static bool may_be_replaced(const char *path) {
+    struct stat status;
+    if (lstat(path, &status) != 0 || S_ISREG(status.st_mode))
+        return true;
+    errno = EEXIST;
+    return false;
+}
+
 static void write_file(void) {
     char beside[OPTIONS_PATH_BYTES + 8];
+    if (!may_be_replaced(options.stats)) { /* it may have come since the last time */
+        complain("a device, pipe, directory or link, and no file");
+        return;
+    }
     size_t bytes = view_write(text, sizeof text, is_for_prometheus(options.stats));
     snprintf(beside, sizeof beside, "%s.new", options.stats);
     int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -294,6 +294,21 @@ class View(unittest.TestCase):
             self.assertIn(f"{path}: a device, pipe, directory or link, and no file", self.said)
         self.assertTrue(self.path.is_fifo() and link.is_symlink())
 
+    def test_what_comes_later_is_left_alone_as_well(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with self.runs(str(self.path)):
+            self.assertTrue(until(self.path.exists))
+            written = self.path.stat().st_mtime_ns
+            self.assertTrue(until(lambda: self.path.stat().st_mtime_ns != written))
+            pipe.rename(self.path)  # between two writes
+            time.sleep(2.5)
+            self.assertEqual(os.listdir(self.folder), ["stats"])
+            self.assertTrue(self.path.is_fifo())
+            self.path.unlink()
+            self.assertTrue(until(self.path.is_file))
+        self.assertRegex(self.said, f"^[^\n]*{self.path}: a device, pipe, [^\n]*\n$")
+
     def test_files_of_the_program_are_its_own(self):
         """It closes all that it does not know, again and again, and counts on the lowest number."""
         script = ("import os, socket, sys, time\n"
