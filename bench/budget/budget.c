@@ -8,8 +8,8 @@
  * sites tell which steps passed it. For continuous integration: record the program, check the
  * trace.
  *
- * Exit codes: 0 no step is over; 1 one is; 2 the arguments or a trace are bad, or there was no
- * memory; the other traces are still replayed.
+ * Exit codes: 0 no step is over; 1 one is; 2 the arguments or a trace are bad, there was no memory,
+ * or the output was lost; the other traces are still replayed.
  */
 #include <ebb/ebb.h>
 #include <inttypes.h>
@@ -20,6 +20,7 @@
 #include "../churn/compiler.h"
 #include "options.h"
 #include "play.h"
+#include "said.h"
 
 enum { EXIT_OVER = 1, EXIT_BAD_INPUT = 2, SHOWN_MOST = 10 };
 
@@ -125,7 +126,7 @@ static int check_file(const struct options *options, const char *path) {
     return code;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     struct options options;
     int worst = EXIT_SUCCESS;
     if (options_parse(&options, argc, argv) != 0)
@@ -137,4 +138,8 @@ int main(int argc, char **argv) {
         worst = code > worst ? code : worst;
     }
     return worst;
+}
+
+int main(int argc, char **argv) {
+    return said_end(run(argc, argv), EXIT_BAD_INPUT, "ebb-budget");
 }

@@ -20,6 +20,7 @@
 #include "folder.h"
 #include "json.h"
 #include "rounds.h"
+#include "said.h"
 #include "summary.h"
 #include "tsv.h"
 
@@ -124,7 +125,7 @@ static void free_bench(struct bench *bench) {
     samples_free(&bench->samples);
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     static struct bench bench;
     if (options_parse(&bench.options, argc, argv) != 0)
         return EXIT_BAD_INPUT;
@@ -140,4 +141,8 @@ int main(int argc, char **argv) {
     }
     free_bench(&bench);
     return code;
+}
+
+int main(int argc, char **argv) {
+    return said_end(run(argc, argv), EXIT_SOME_FAILED, "churn");
 }

@@ -8,7 +8,8 @@
 // For each steady step of each trace the tool plays the step's allocations and frees through two
 // lanes in one address space and counts the 4 KiB pages that its blocks touch. Sizes and lifetimes
 // only: it says nothing about time. One invariant: a printed number comes from all steps of its
-// trace. Refused: traces that trace_read() refuses (status 1), a call without traces (status 2).
+// trace. Refused: traces that trace_read() refuses (status 1), a call without traces (status 2). A
+// lost output is status 1.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include "buffers.h"
 #include "results.h"
+#include "said.h"
 #include "steps.h"
 #include "trace.h"
 
@@ -93,5 +95,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: lanes [--all] TRACE...\n");
         return 2;
     }
-    return compare(all, argv + first, (size_t)(argc - first));
+    return said_end(compare(all, argv + first, (size_t)(argc - first)), 1, "lanes");
 }

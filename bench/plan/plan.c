@@ -8,7 +8,8 @@
  * What the columns mean is in docs/benchmarking.md.
  *
  * Exit codes: 0 all is planned; 1 a plan is higher than the capacity, which is said with the
- * numbers; 2 the arguments or a file are bad, or a plan failed; the other files are still planned.
+ * numbers; 2 the arguments or a file are bad, a plan failed, or the output was lost. The other
+ * files are still planned.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "figures.h"
 #include "instance.h"
 #include "options.h"
+#include "said.h"
 
 enum { EXIT_TOO_HIGH = 1, EXIT_BAD_INPUT = 2 };
 
@@ -58,7 +60,7 @@ static int worse(int a, int b) {
     return a > b ? a : b;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     struct options options;
     if (options_parse(&options, argc, argv) != 0)
         return EXIT_BAD_INPUT;
@@ -74,4 +76,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < options.path_count; i++)
         code = worse(code, plan_file(&options, options.paths[i]));
     return code;
+}
+
+int main(int argc, char **argv) {
+    return said_end(run(argc, argv), EXIT_BAD_INPUT, "ebb-plan");
 }

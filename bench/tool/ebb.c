@@ -9,7 +9,6 @@
  *
  * The manual page is ebb.1, the guide docs/recording.md.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "command.h"
 #include "complain.h"
 #include "launch.h"
+#include "said.h"
 
 struct command {
     const char *name;
@@ -34,6 +34,8 @@ static const struct command commands[] = {
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static char name[32] = "ebb"; /* with the command, as getopt() is to say it */
 
 static int help(FILE *to) {
     fputs("usage: ebb COMMAND [OPTION...] [ARGUMENT...]\n\n", to);
@@ -51,18 +53,7 @@ static void fill_streams(void) {
             return;
 }
 
-/* What was said must have arrived, or the command has failed. */
-static int end(int code) {
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
-    complain("not all of it could be written to the standard output%s%s", errno ? ": " : "",
-             errno ? strerror(errno) : "");
-    return code ? code : EXIT_FAILED;
-}
-
 static int run(int argc, char **argv) {
-    static char name[32]; /* as getopt() is to say it */
     if (argc < 2)
         return help(stderr);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
@@ -85,5 +76,6 @@ static int run(int argc, char **argv) {
 int main(int argc, char **argv) {
     launch_spare_files();
     fill_streams();
-    return end(run(argc, argv));
+    int code = run(argc, argv);
+    return said_end(code, EXIT_FAILED, name);
 }

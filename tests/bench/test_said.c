@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_said.c - nobody may take what a program of the benchmarks printed for whole that is not.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "program.h"
+#include "trace_scratch.h"
+
+static void what_cannot_be_said_is_a_failure(void **state)
+{
+    static const struct {
+        const char *variable, *options, *message;
+        int code; // where all arrives it is 0
+    } runs[] = {
+        {"EBB_PLAN", "", "ebb-plan: not all", 2},
+        {"EBB_PLAN", "--help", "ebb-plan: not all", 2},
+        {"EBB_BUDGET", "--bytes 3000", "ebb-budget: not all", 2},
+        {"EBB_LANES", "", "lanes: not all", 1},
+        {"EBB_CHURN", "--help --traces", "churn: not all", 1},
+    };
+    const char *text = "#ebb-trace 1\n#warmup 1\nB k 0 0\na 2000 T\nE k 0\n"
+                       "B k 1 0\na 900 T\nE k 0\n";
+    char options[256];
+
+    (void)state;
+    write_bytes(text, strlen(text));
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        snprintf(options, sizeof options, "%s %s", runs[i].options, scratch_path());
+        assert_int_equal(run_program(runs[i].variable, options), 0);
+        snprintf(options, sizeof options, "%s %s 2>&1 >/dev/full #", runs[i].options,
+                 scratch_path());
+        assert_int_equal(run_program(runs[i].variable, options), runs[i].code);
+        assert_non_null(strstr(said, runs[i].message));
+        snprintf(options, sizeof options, "%s %s 2>&1 >&- #", runs[i].options, scratch_path());
+        assert_int_equal(run_program(runs[i].variable, options), runs[i].code);
+        assert_non_null(strstr(said, runs[i].message));
+    }
+}
+
+// A plan that is too high stays one.
+static void another_failure_keeps_its_code(void **state)
+{
+    const char *list = "0,0,2,100\n";
+    char options[256];
+
+    (void)state;
+    write_bytes(list, strlen(list));
+    snprintf(options, sizeof options, "--capacity 99 %s 2>&1 >/dev/full #", scratch_path());
+    assert_int_equal(run_program("EBB_PLAN", options), 1);
+    assert_non_null(strstr(said, "1 above the capacity of 99\n"));
+    assert_non_null(strstr(said, "standard output: No space left on device\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_said_is_a_failure),
+        cmocka_unit_test(another_failure_keeps_its_code),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
