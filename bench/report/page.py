@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """page.py - the whole page: what was measured, the verdicts, the pictures, every figure."""
 
+import contextlib
+import os
 import pathlib
 import statistics
 
@@ -226,3 +228,20 @@ def draw(results, title="ebb: what a step costs"):
                tag("script", trusted((HERE / "report.js").read_text(encoding="utf-8"))))
     return joined([trusted("<!DOCTYPE html>\n"), tag("html", head(title), body, lang="en"),
                    trusted("\n")])
+
+
+def write(text, path):
+    """A page that cannot be written whole leaves the one before; devices and pipes just get it."""
+    whole = text.encode("utf-8")
+    if os.path.exists(path) and not os.path.isfile(path):
+        pathlib.Path(path).write_bytes(whole)
+        return
+    path = os.path.realpath(path)  # a link goes on leading there
+    beside = path + ".part"
+    try:
+        pathlib.Path(beside).write_bytes(whole)
+        os.replace(beside, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise

@@ -256,8 +256,7 @@ def main():
         if given.json:
             results.add_json(read_text(given.json))
         text = draw(figures, results)
-        with open(given.out, "w", encoding="utf-8") as file:
-            file.write(text)
+        page.write(text, given.out)
     except (OSError, ValueError) as fault:
         print(f"ebb report: {fault}", file=sys.stderr)
         return 1

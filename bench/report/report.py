@@ -38,8 +38,7 @@ def main():
         for path in given.tsv:
             results.add_tsv(read_text(path))
         text = page.draw(results, given.title)
-        with open(given.out, "w", encoding="utf-8") as file:
-            file.write(text)
+        page.write(text, given.out)
     except (OSError, ValueError) as fault:
         print(f"report.py: {fault}", file=sys.stderr)
         return 1

@@ -7,8 +7,10 @@ did not make, and fetches nothing; what is missing is missing quietly; what is n
 an error with a message and no page.
 """
 
+import fcntl
 import html.parser
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -458,6 +460,48 @@ class CommandTest(unittest.TestCase):
             self.assertTrue(done.stderr.startswith("report.py: "))
             self.assertEqual(done.stderr.count("\n"), 1)
             self.assertIsNone(written)
+
+    def run_beside(self, folder, name, *limit):
+        """Both programs draw their page into the folder, under some limit."""
+        source = pathlib.Path(folder, "in.json")
+        source.write_text(json.dumps(full_data("t")), encoding="utf-8")
+        for script, option in (("report.py", "--json"), ("program.py", "--figures")):
+            yield subprocess.run([*limit, sys.executable, "-B", str(REPORT / script), option,
+                                  str(source), "--out", str(pathlib.Path(folder, name))],
+                                 capture_output=True, text=True, check=False)
+        source.unlink()
+
+    def test_a_page_that_cannot_be_written_leaves_the_one_before(self):
+        with tempfile.TemporaryDirectory() as folder:
+            target = pathlib.Path(folder, "out.html")
+            target.write_text("the page before", encoding="utf-8")
+            for done in self.run_beside(folder, "out.html", "/bin/sh", "-c",
+                                        'ulimit -f 1; exec "$0" "$@"'):
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("File too large", done.stderr)
+                self.assertEqual(target.read_text(encoding="utf-8"), "the page before")
+            self.assertEqual(os.listdir(folder), ["out.html"])
+
+    def test_a_page_takes_the_place_of_a_file_and_of_nothing_else(self):
+        with tempfile.TemporaryDirectory() as folder:
+            target, link = pathlib.Path(folder, "out.html"), pathlib.Path(folder, "link")
+            target.write_text("the page before", encoding="utf-8")
+            link.symlink_to("out.html")
+            for done in self.run_beside(folder, "link"):
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn("</html>", target.read_text(encoding="utf-8"))
+                target.write_text("the page before", encoding="utf-8")
+            self.assertTrue(link.is_symlink())
+            link.unlink()
+            os.mkfifo(link)
+            pipe = os.open(link, os.O_RDWR | os.O_NONBLOCK)
+            self.addCleanup(os.close, pipe)
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
+            for done in self.run_beside(folder, "link"):
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn(b"</html>", os.read(pipe, 1 << 20))
+            self.assertTrue(link.is_fifo())
+            self.assertEqual(sorted(os.listdir(folder)), ["link", "out.html"])
 
     def test_a_missing_file_is_named(self):
         done, written = self.run_report(b"{}", "--tsv", "/nonexistent.tsv")
