@@ -438,6 +438,7 @@ struct ebb_piece *pages_split(struct pages *pages, struct ebb_piece *run, uintpt
     become_run(rest);
     piece_set_owner(rest, run->owner);
     range_name_pages(rest, addr, rest->bytes);
+    atomic_thread_fence(memory_order_release); /* who sees `run` shorter sees the names, too */
     piece_split(run, rest, addr);
     return rest;
 }

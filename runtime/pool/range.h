@@ -28,6 +28,8 @@
 #include "base/size.h"
 #include "pool/piece.h"
 
+#include <stdatomic.h>
+
 #define RANGE_MOST ((size_t)1 << 40) /* of user addresses */
 #define RANGE_SLOT ((size_t)1024)
 #define RANGE_HUGE ((size_t)2 << 20)
@@ -91,13 +93,22 @@ static inline bool range_covers(const struct ebb_piece *run, uintptr_t addr) {
     return run->state == PIECE_RUN && addr - run->addr < run->bytes;
 }
 
-/* The run around an address of the range, or NULL. */
+/* The run around an address of the range, or NULL. Its region's thread may cut it in two meanwhile:
+ * then the entries are others than those that were followed, and name the half. */
 static inline struct ebb_piece *range_run_at(uintptr_t addr) {
-    struct ebb_piece *run = range_piece(range.run_at_huge[(addr - range.base) / RANGE_HUGE]);
-    if (range_covers(run, addr))
-        return run;
-    run = range_piece(range.run_at[(addr - range.base) / EBB_PAGE]);
-    return range_covers(run, addr) ? run : NULL;
+    const uint32_t *in_huge = &range.run_at_huge[(addr - range.base) / RANGE_HUGE];
+    const uint32_t *in_page = &range.run_at[(addr - range.base) / EBB_PAGE];
+    uint32_t huge, page;
+    do {
+        huge = *in_huge, page = *in_page;
+        struct ebb_piece *of_huge = range_piece(huge), *of_page = range_piece(page);
+        if (range_covers(of_huge, addr))
+            return of_huge;
+        if (range_covers(of_page, addr))
+            return of_page;
+        atomic_thread_fence(memory_order_acquire); /* pairs with the one in pages_split() */
+    } while (huge != *in_huge || page != *in_page);
+    return NULL;
 }
 
 static inline uintptr_t *range_site(uintptr_t addr) {
