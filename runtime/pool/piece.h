@@ -49,7 +49,8 @@ struct ebb_piece {
         struct {
             uint64_t owner : 48; /* epoch and slot of the owning region, see PIECE_OWNER */
             uint64_t state : 8;  /* enum piece_state */
-            uint64_t flag : 1;   /* windows: among the holes; runs: relinked; blocks: listed */
+            uint64_t flag : 1;   /* windows: among the holes; runs: relinked; blocks: listed;
+                                    free: seen by keeper.c, and not used since */
             uint64_t pins : 7;   /* windows: marks that point into it; blocks: 1 if held; runs: 1
                                     if a plan's arena fills it */
         };

@@ -8,7 +8,8 @@
  * A root's blocks outlive steps, and what outlived steps may have been much once: a step that was
  * exceptional leaves survivors, and when those are gone a root is long and empty. One small block
  * at its far end must not keep that. So the ends of steps look at the largest free piece now and
- * then. If it is half of what the root has, and was there before, its pages go.
+ * then. If it is half of what the root has, and nothing was put in since the look before, which has
+ * left a flag in it, its pages go. What steps use, and release before they end, stays.
  *
  * Not so where the root has asked for its pages (`hint_bytes`), and in shared memory, where others
  * may know the pages.
@@ -43,9 +44,13 @@ void keeper_step_ended_locked(struct region *keeper) {
     struct ebb_piece *piece = largest_free(keeper);
     bool is_much = piece && piece->bytes >= KEEPER_LEAST &&
                    piece->bytes >= keeper->reserved.current / KEEPER_SHARE;
-    bool is_idle = is_much && piece->addr == keeper->idle_at && piece->bytes == keeper->idle_bytes;
-    keeper->idle_at = is_much ? piece->addr : 0;
-    keeper->idle_bytes = is_much ? piece->bytes : 0;
+    bool is_idle = is_much && piece->flag && piece->addr == keeper->idle_at &&
+                   piece->bytes == keeper->idle_bytes;
+    if (!is_much)
+        return;
+    piece->flag = true;
+    keeper->idle_at = piece->addr;
+    keeper->idle_bytes = piece->bytes;
     if (is_idle)
         runs_give_part_locked(keeper, piece);
 }

@@ -74,6 +74,7 @@ static __attribute__((noinline)) struct ebb_piece *cut_front(struct region *regi
     if (piece == region->top)
         region->top = place;
     piece->state = PIECE_FREE;
+    piece->flag = false; /* it is as long again when the place is free */
     fit_insert(&region->fit, piece);
     return place;
 }

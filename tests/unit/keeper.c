@@ -117,6 +117,30 @@ static void what_is_used_between_steps_stays(void **state) {
     end_keeper(&keeper);
 }
 
+/* Steps put something in and release it before they end: nobody who looks then sees it. */
+static void what_steps_use_stays(void **state) {
+    static const size_t aligns[] = {64, PAGE};
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct keeper keeper = open_keeper(0, 1);
+        release_all(&keeper);
+        uint64_t total = stats_of(keeper.root).reserved.total;
+        for (unsigned j = 0; j < 40; j++) {
+            ebb_region step = OPEN(.pool = keeper.pool, .parent = keeper.root);
+            void *large = block_of(keeper.root, COUNT / 2 * BYTES, aligns[i]);
+            void *small = block_of(keeper.root, PINNED_BYTES, 64);
+            assert_int_equal(ebb_region_release(keeper.root, large), 0);
+            assert_int_equal(ebb_region_release(keeper.root, small), 0);
+            block_of(step, PINNED_BYTES, 64);
+            assert_int_equal(ebb_region_close(step), 0);
+        }
+        assert_int_equal(stats_of(keeper.root).reserved.total, total);
+        end_steps(&keeper, 8);
+        assert_true(reserved(&keeper) < COUNT * BYTES / 4);
+        end_keeper(&keeper);
+    }
+}
+
 static void what_was_asked_for_stays(void **state) {
     (void)state;
     struct keeper keeper = open_keeper(5 * MIB, 1);
@@ -248,6 +272,7 @@ int main(void) {
         cmocka_unit_test(pages_that_were_given_back_are_nobodys),
         cmocka_unit_test(less_than_half_stays),
         cmocka_unit_test(what_is_used_between_steps_stays),
+        cmocka_unit_test(what_steps_use_stays),
         cmocka_unit_test(what_was_asked_for_stays),
         cmocka_unit_test(at_random_every_block_stays_as_it_was),
         cmocka_unit_test(a_block_is_found_while_its_run_is_cut),
