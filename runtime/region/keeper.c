@@ -34,13 +34,14 @@ static struct ebb_piece *largest_free(const struct region *keeper) {
     return piece;
 }
 
-void keeper_step_ended_locked(struct region *keeper) {
+void keeper_step_ended(struct region *keeper) {
     if (keeper->reserved.current < KEEPER_LEAST || keeper->hinted || keeper->measuring ||
         keeper->shared)
         return;
     keeper->steps_below = (uint8_t)((keeper->steps_below + 1u) % KEEPER_STEPS);
     if (keeper->steps_below != 0)
         return;
+    large_settle(keeper); /* it may wait for ever for another of its size */
     struct ebb_piece *piece = largest_free(keeper);
     bool is_much = piece && piece->bytes >= KEEPER_LEAST &&
                    piece->bytes >= keeper->reserved.current / KEEPER_SHARE;
@@ -52,5 +53,5 @@ void keeper_step_ended_locked(struct region *keeper) {
     keeper->idle_at = piece->addr;
     keeper->idle_bytes = piece->bytes;
     if (is_idle)
-        runs_give_part_locked(keeper, piece);
+        runs_give_part(keeper, piece);
 }

@@ -143,8 +143,7 @@ struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align)
 
 /* ---- freeing ---- */
 
-/* The loose piece is free. */
-static void settle_loose(struct region *region) {
+void large_settle(struct region *region) {
     struct ebb_piece *loose = region->loose;
     region->loose = NULL;
     if (loose)
@@ -177,7 +176,7 @@ static inline void free_apart(struct region *region, struct ebb_piece *piece) {
 
 __attribute__((noinline)) void large_free(struct region *region, struct ebb_piece *piece) {
     if (region->loose && (region->loose == piece->before || region->loose == piece->after))
-        settle_loose(region); /* both together may be a whole run */
+        large_settle(region); /* both together may be a whole run */
     free_apart(region, piece);
 }
 
@@ -190,7 +189,7 @@ static bool leads_a_run(const struct region *region, const struct ebb_piece *blo
 /* A block that was released is loose. Where free pages are in front of it there is nothing to wait
  * for, and where there is nothing at all its run may be wholly free. */
 static void let_loose(struct region *region, struct ebb_piece *block) {
-    settle_loose(region);
+    large_settle(region);
     if ((block->before && block->before->state == PIECE_FREE) || leads_a_run(region, block)) {
         free_apart(region, block);
         return;
@@ -327,7 +326,7 @@ static size_t cut_block(struct region *region, struct ebb_piece *block, size_t u
 
 int large_resize(struct region *region, struct ebb_piece *block, size_t bytes) {
     size_t used, before = block->bytes;
-    settle_loose(region); /* it may be what lies behind */
+    large_settle(region); /* it may be what lies behind */
     small_fold(region);
     region->calm = 0; /* after the fold, which sets it: counters may grow below */
     if (!size_round_up(size_larger(bytes, LARGE_LEAST), EBB_UNIT, &used))

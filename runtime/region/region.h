@@ -276,6 +276,9 @@ struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align)
 /* The place is free again, merged with its neighbours. */
 void large_free(struct region *region, struct ebb_piece *piece);
 
+/* What was released last waits no longer: it is free. */
+void large_settle(struct region *region);
+
 /* ---- runs.c ---- */
 
 /* A run becomes the main run, wholly free. Two entries are prepared. */
@@ -285,9 +288,9 @@ void runs_add(struct region *region, struct ebb_piece *run);
 void runs_give(struct region *region, struct ebb_piece *run);
 void runs_give_empty(struct region *region, struct ebb_piece *piece);
 
-/* The whole pages of a free piece go back to the pool, whose lock is held; what lies before and
- * behind them are two runs from now on. Nothing happens if no entries are left. */
-void runs_give_part_locked(struct region *region, struct ebb_piece *piece);
+/* The whole pages of a free piece go back to the pool; what lies before and behind them are two
+ * runs from now on. Nothing happens if no entries are left. */
+void runs_give_part(struct region *region, struct ebb_piece *piece);
 
 /* The region's own run around `addr`, found without a look at what other threads may change. */
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
@@ -310,8 +313,8 @@ size_t runs_measured(const struct region *region);
 
 /* ---- keeper.c ---- */
 
-/* A step below the root has ended; the lock of its pool is held. */
-void keeper_step_ended_locked(struct region *keeper);
+/* A step below the root ends. */
+void keeper_step_ended(struct region *keeper);
 
 /* ---- block.c ---- */
 

@@ -213,13 +213,9 @@ static struct ebb_piece *unlink_run(struct region *region, struct ebb_piece *run
     return run;
 }
 
-void runs_give_part_locked(struct region *region, struct ebb_piece *piece) {
-    struct ebb_piece *run = runs_around(region, piece->addr);
-    uintptr_t from = size_align(piece->addr, EBB_PAGE);
-    uintptr_t to = size_align_down(piece_end(piece), EBB_PAGE);
-    if (from >= to || run->pins || !piece_prepare(&region->store, 2) ||
-        !pages_prepare_cut(&region->pool->pages))
-        return;
+/* The pages [from, to) of a free piece go. Entries are prepared. */
+static void give_part_locked(struct region *region, struct ebb_piece *run, struct ebb_piece *piece,
+                             uintptr_t from, uintptr_t to) {
     if (run == region->main_run)
         retire_top(region);
     fit_remove(&region->fit, piece);
@@ -235,6 +231,19 @@ void runs_give_part_locked(struct region *region, struct ebb_piece *piece) {
     meter_subtract(&region->reserved, given->bytes);
     given->next = NULL;
     pool_give_list_locked(region->pool, given);
+}
+
+void runs_give_part(struct region *region, struct ebb_piece *piece) {
+    struct ebb_pool *pool = region->pool;
+    struct ebb_piece *run = runs_around(region, piece->addr);
+    uintptr_t from = size_align(piece->addr, EBB_PAGE);
+    uintptr_t to = size_align_down(piece_end(piece), EBB_PAGE);
+    if (from >= to || run->pins || !piece_prepare(&region->store, 2))
+        return;
+    pthread_mutex_lock(&pool->lock);
+    if (pages_prepare_cut(&pool->pages))
+        give_part_locked(region, run, piece, from, to);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 /* ---- claiming and joining ---- */

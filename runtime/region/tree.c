@@ -302,14 +302,14 @@ static void give_pages(struct region *region) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
     size_t untouched = untouched_bytes(region);
+    if (region->depth == 1)
+        keeper_step_ended(region->parent);
     pthread_mutex_lock(&pool->lock);
     depart_locked(region);
     runs_forget(region, 0, &given);
     pool_give_list_locked(pool, given);
     fold_into_pool(region, pool);
     fold_kinds(region, pool);
-    if (region->depth == 1)
-        keeper_step_ended_locked(region->parent);
     if (region->depth <= 1)
         pool_step_ended_locked(pool, untouched);
     pthread_mutex_unlock(&pool->lock);

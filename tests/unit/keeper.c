@@ -117,6 +117,21 @@ static void what_is_used_between_steps_stays(void **state) {
     end_keeper(&keeper);
 }
 
+/* Nothing else happens in the root, which so far waits for another block of its size. */
+static void the_block_released_last_goes_back(void **state) {
+    (void)state;
+    struct keeper keeper = {.pool = POOL(.name = "keeper")};
+    keeper.root = OPEN(.pool = keeper.pool);
+    end_steps(&keeper, 1);
+    void *small = block_of(keeper.root, PINNED_BYTES, 64);
+    void *large = block_of(keeper.root, COUNT * BYTES, 64);
+    assert_int_equal(ebb_region_release(keeper.root, large), 0);
+    end_steps(&keeper, 8);
+    assert_true(reserved(&keeper) < COUNT * BYTES / 4);
+    assert_int_equal(ebb_region_release(keeper.root, small), 0);
+    end_keeper(&keeper);
+}
+
 /* Steps put something in and release it before they end: nobody who looks then sees it. */
 static void what_steps_use_stays(void **state) {
     static const size_t aligns[] = {64, PAGE};
@@ -272,6 +287,7 @@ int main(void) {
         cmocka_unit_test(pages_that_were_given_back_are_nobodys),
         cmocka_unit_test(less_than_half_stays),
         cmocka_unit_test(what_is_used_between_steps_stays),
+        cmocka_unit_test(the_block_released_last_goes_back),
         cmocka_unit_test(what_steps_use_stays),
         cmocka_unit_test(what_was_asked_for_stays),
         cmocka_unit_test(at_random_every_block_stays_as_it_was),
