@@ -103,6 +103,41 @@ static void less_than_half_stays(void **state) {
     end_keeper(&keeper);
 }
 
+/* One block comes and goes in a root of the pool; what goes with it in many steps. */
+static size_t given_by_root(ebb_pool *pool, bool measure, size_t bytes) {
+    struct keeper keeper = {.pool = pool};
+    keeper.root = OPEN(.pool = pool, .measure = measure);
+    void *small = ebb_region_alloc(keeper.root, PINNED_BYTES, 64);
+    void *block = ebb_region_alloc(keeper.root, bytes, 64);
+    assert_true(small && block);
+    size_t before = reserved(&keeper);
+    assert_int_equal(ebb_region_release(keeper.root, block), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        ebb_region step = OPEN(.parent = keeper.root);
+        assert_non_null(ebb_region_alloc(step, PINNED_BYTES, 64));
+        assert_int_equal(ebb_region_close(step), 0);
+    }
+    size_t after = reserved(&keeper);
+    assert_int_equal(ebb_region_close(keeper.root), 0);
+    return before - after;
+}
+
+static void little_stays(void **state) {
+    (void)state;
+    ebb_pool *pool = POOL(.name = "keeper");
+    assert_int_equal(given_by_root(pool, false, 240 * KIB), 0);
+    assert_true(given_by_root(pool, false, 300 * KIB) >= 256 * KIB);
+    pool_end(pool);
+}
+
+static void shared_pages_and_those_of_a_measuring_root_stay(void **state) {
+    (void)state;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 16 * MIB);
+    assert_int_equal(given_by_root(pool, false, 4 * MIB), 0);
+    pool_end(pool);
+    assert_int_equal(given_by_root(NULL, true, 4 * MIB), 0);
+}
+
 static void what_is_used_between_steps_stays(void **state) {
     (void)state;
     struct keeper keeper = open_keeper(0, 1);
@@ -286,6 +321,8 @@ int main(void) {
         cmocka_unit_test(what_is_free_around_a_block_goes_back),
         cmocka_unit_test(pages_that_were_given_back_are_nobodys),
         cmocka_unit_test(less_than_half_stays),
+        cmocka_unit_test(little_stays),
+        cmocka_unit_test(shared_pages_and_those_of_a_measuring_root_stay),
         cmocka_unit_test(what_is_used_between_steps_stays),
         cmocka_unit_test(the_block_released_last_goes_back),
         cmocka_unit_test(what_steps_use_stays),
