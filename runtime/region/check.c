@@ -85,6 +85,7 @@ static void check_run(const struct region *region, const struct ebb_piece *run) 
         return;
     }
     uintptr_t at = run->addr;
+    CHECK_ALWAYS(!run->run.first->before);
     for (const struct ebb_piece *piece = run->run.first; piece != run->run.end;
          piece = piece->after) {
         CHECK_ALWAYS(piece->addr == at);
