@@ -78,11 +78,13 @@ static void check_piece(const struct region *region, const struct ebb_piece *pie
     CHECK_ALWAYS(!after || !free || (after->state != PIECE_FREE && after->state != PIECE_TOP));
 }
 
-static void check_run(const struct region *region, const struct ebb_piece *run) {
+/* The result: its pieces that have to be in the region's bins. */
+static size_t check_run(const struct region *region, const struct ebb_piece *run) {
+    size_t binned = 0;
     CHECK_ALWAYS(run->state == PIECE_RUN && run->owner == region->owner);
     if (run->flag) {
         CHECK_ALWAYS(run->relinked.live_blocks > 0 && run->relinked.used <= run->bytes);
-        return;
+        return 0;
     }
     uintptr_t at = run->addr;
     CHECK_ALWAYS(!run->run.first->before);
@@ -90,20 +92,31 @@ static void check_run(const struct region *region, const struct ebb_piece *run) 
          piece = piece->after) {
         CHECK_ALWAYS(piece->addr == at);
         check_piece(region, piece);
+        binned += piece->state == PIECE_FREE;
         at = piece_end(piece);
     }
     CHECK_ALWAYS(at == piece_end(run) && run->run.end->addr == at && !run->run.end->after);
     CHECK_ALWAYS(run->run.end->end.run == run);
+    return binned;
+}
+
+static bool count_binned(void *context, struct ebb_piece *piece) {
+    size_t *count = context;
+    CHECK_ALWAYS(piece->state == PIECE_FREE);
+    ++*count;
+    return true;
 }
 
 static void check_runs(const struct region *region) {
-    size_t reserved = 0, pinned = 0, count = 0, lent = 0;
+    size_t reserved = 0, pinned = 0, count = 0, lent = 0, free = 0, binned = 0;
     for (const struct ebb_piece *run = region->runs; run; run = run->next) {
-        check_run(region, run);
+        free += check_run(region, run);
         reserved += run->bytes;
         pinned += run->flag ? run->bytes - run->relinked.used : 0;
         count++;
     }
+    fit_each(&region->fit, count_binned, &binned);
+    CHECK_ALWAYS(free == binned);
     for (const struct ebb_piece *block = region->departed; block; block = block->next)
         lent += block->bytes;
     CHECK_ALWAYS(reserved == region->reserved.current && pinned == region->pinned);
