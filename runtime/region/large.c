@@ -150,7 +150,7 @@ void large_settle(struct region *region) {
         large_free(region, loose);
 }
 
-/* The same where the loose piece is no neighbour. */
+/* Merges a place with its neighbours, none of which is the loose one. */
 static inline void free_apart(struct region *region, struct ebb_piece *piece) {
     struct ebb_piece *before = piece->before, *after = piece->after;
     bool top = after == region->top;
@@ -174,6 +174,7 @@ static inline void free_apart(struct region *region, struct ebb_piece *piece) {
     }
 }
 
+/* Not inlined where it is rare: what is always done needs fewer registers then. */
 __attribute__((noinline)) void large_free(struct region *region, struct ebb_piece *piece) {
     if (region->loose && (region->loose == piece->before || region->loose == piece->after))
         large_settle(region); /* both together may be a whole run */
