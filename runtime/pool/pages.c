@@ -394,8 +394,9 @@ size_t pages_claim_before(struct pages *pages, struct ebb_piece *run, size_t mos
     range_name_pages(run, piece_end(hot), bytes);
     pages->hot_bytes -= bytes;
     pages->run_bytes += bytes;
+    run->bytes += bytes; /* first, so that its last pages are its own all the time */
+    atomic_thread_fence(memory_order_release);
     run->addr -= bytes;
-    run->bytes += bytes;
     if (hot->bytes)
         fit_insert(&pages->hot, hot);
     else
@@ -404,9 +405,16 @@ size_t pages_claim_before(struct pages *pages, struct ebb_piece *run, size_t mos
 }
 
 void pages_join(struct pages *pages, struct ebb_piece *run) {
-    CHECK(is_state(run->after, PIECE_RUN) && run->after->owner == run->owner);
-    range_name_pages(run, run->after->addr, run->after->bytes);
-    piece_absorb_after(run, &pages->store);
+    struct ebb_piece *joined = run->after;
+    CHECK(is_state(joined, PIECE_RUN) && joined->owner == run->owner);
+    run->bytes += joined->bytes; /* both have the pages while they are named */
+    atomic_thread_fence(memory_order_release);
+    range_name_pages(run, joined->addr, joined->bytes);
+    atomic_thread_fence(memory_order_release);
+    run->after = joined->after;
+    if (run->after)
+        run->after->before = run;
+    piece_give(&pages->store, joined);
 }
 
 /* ---- cutting and giving ---- */

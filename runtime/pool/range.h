@@ -93,8 +93,8 @@ static inline bool range_covers(const struct ebb_piece *run, uintptr_t addr) {
     return run->state == PIECE_RUN && addr - run->addr < run->bytes;
 }
 
-/* The run around an address of the range, or NULL. Its region's thread may cut it in two meanwhile:
- * then the entries are others than those that were followed, and name the half. */
+/* The run around an address of the range, or NULL. Its region's thread may cut it or join it with
+ * another meanwhile: then the entries are others than those that were followed. */
 static inline struct ebb_piece *range_run_at(uintptr_t addr) {
     const uint32_t *in_huge = &range.run_at_huge[(addr - range.base) / RANGE_HUGE];
     const uint32_t *in_page = &range.run_at[(addr - range.base) / EBB_PAGE];
@@ -106,7 +106,7 @@ static inline struct ebb_piece *range_run_at(uintptr_t addr) {
             return of_huge;
         if (range_covers(of_page, addr))
             return of_page;
-        atomic_thread_fence(memory_order_acquire); /* pairs with the one in pages_split() */
+        atomic_thread_fence(memory_order_acquire); /* pairs with those of pages.c */
     } while (huge != *in_huge || page != *in_page);
     return NULL;
 }

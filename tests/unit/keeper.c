@@ -4,15 +4,11 @@
  */
 #include "kit/test.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-
 enum { COUNT = 24, BYTES = 100 * 1024, PINNED_BYTES = 3000 };
 
 struct keeper {
     ebb_pool *pool;
-    ebb_region root, other; /* which has the pages behind the root's */
+    ebb_region root;
     void *blocks[COUNT];
     void *pinned[COUNT]; /* between and behind them; NULL: none */
 };
@@ -237,85 +233,6 @@ static void at_random_every_block_stays_as_it_was(void **state) {
     end_keeper(&keeper);
 }
 
-/* ---- while another thread asks ---- */
-
-#if defined __has_feature
-#if __has_feature(thread_sanitizer)
-#define HINTS_ARE_RACES /* to ThreadSanitizer, see docs/testing.md */
-#endif
-#endif
-#ifdef __SANITIZE_THREAD__
-#define HINTS_ARE_RACES
-#endif
-
-struct asker {
-    _Atomic(char *) address; /* NULL: none */
-    ebb_region region;       /* that it lies in */
-    atomic_bool is_over, asks;
-    atomic_ulong right, wrong; /* answers */
-};
-
-static void *ask(void *context) {
-    struct asker *asker = context;
-    while (!atomic_load(&asker->is_over)) {
-        atomic_store(&asker->asks, true);
-        const char *address = atomic_load(&asker->address);
-        for (unsigned i = 0; address && i < 50; i++)
-            atomic_fetch_add(ebb_region_of(address).lane == asker->region.lane ? &asker->right
-                                                                               : &asker->wrong, 1);
-        atomic_store(&asker->asks, false);
-    }
-    return NULL;
-}
-
-/* The block behind what goes back is asked for all the time, and named last: see pages_split(). */
-static void cut_while_it_asks(struct asker *asker, ebb_pool *pool) {
-    struct keeper keeper = {.pool = pool};
-    keeper.root = asker->region = OPEN(.pool = pool);
-    void *large = ebb_region_alloc(keeper.root, 5 * BYTES, 64);
-    char *block = ebb_region_alloc(keeper.root, PINNED_BYTES, 64);
-    assert_true(large && block);
-    size_t before = reserved(&keeper);
-    assert_int_equal(ebb_region_release(keeper.root, large), 0);
-    atomic_store(&asker->address, block);
-    for (unsigned i = 0; i < 8; i++) {
-        ebb_region step = OPEN(.pool = pool, .parent = keeper.root);
-        assert_non_null(ebb_region_alloc(step, 100, 64));
-        assert_int_equal(ebb_region_close(step), 0);
-    }
-    assert_true(reserved(&keeper) < before / 2);
-    atomic_store(&asker->address, NULL);
-    while (atomic_load(&asker->asks))
-        sched_yield();
-    assert_int_equal(ebb_region_close(keeper.root), 0);
-}
-
-static void a_block_is_found_while_its_run_is_cut(void **state) {
-    enum { ROUNDS = 5000, PLACES = 12 }; /* of the run's entry in lines of the cache */
-    static struct asker asker;
-    pthread_t thread;
-    (void)state;
-#ifdef HINTS_ARE_RACES
-    skip();
-#endif
-    ebb_pool *pool = POOL(.name = "keeper");
-    assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
-    ebb_region others[PLACES];
-    for (unsigned i = 0; i < PLACES; i++) {
-        others[i] = OPEN(.pool = pool);
-        block_of(others[i], BYTES, 64);
-        for (unsigned j = 0; j < ROUNDS; j++)
-            cut_while_it_asks(&asker, pool);
-    }
-    atomic_store(&asker.is_over, true);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    for (unsigned i = 0; i < PLACES; i++)
-        assert_int_equal(ebb_region_close(others[i]), 0);
-    assert_true(asker.right > 0);
-    assert_int_equal(asker.wrong, 0);
-    pool_end(pool);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_free_around_a_block_goes_back),
@@ -328,7 +245,6 @@ int main(void) {
         cmocka_unit_test(what_steps_use_stays),
         cmocka_unit_test(what_was_asked_for_stays),
         cmocka_unit_test(at_random_every_block_stays_as_it_was),
-        cmocka_unit_test(a_block_is_found_while_its_run_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
