@@ -201,20 +201,20 @@ static void at_random_every_block_stays_as_it_was(void **state) {
     enum { SLOTS = 200, TURNS = 6000 };
     static void *blocks[SLOTS];
     static size_t sizes[SLOTS];
-    uint64_t random = 88172645463325252u;
+    uint64_t random = 1;
     (void)state;
     struct keeper keeper = {.pool = POOL(.name = "keeper")};
     keeper.root = OPEN(.pool = keeper.pool);
     size_t most = 0, least = SIZE_MAX;
     for (unsigned turn = 0; turn < TURNS; turn++) {
-        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-        unsigned slot = (unsigned)(random >> 20) % SLOTS, wave = turn / 500 % 2 ? 40 : 4;
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        unsigned slot = (unsigned)(random >> 50) % SLOTS, wave = turn / 500 % 2 ? 40 : 4;
         if (blocks[slot]) {
             assert_true(pattern_holds(blocks[slot], sizes[slot], slot));
             assert_int_equal(ebb_region_release(keeper.root, blocks[slot]), 0);
             blocks[slot] = NULL;
-        } else if (random % 64 < wave) {
-            sizes[slot] = (size_t)(random >> 40) % (random % 3 ? 4000 : 60000);
+        } else if ((random >> 33) % 64 < wave) {
+            sizes[slot] = (size_t)(random >> 24) % ((random >> 40) % 3 ? 4000 : 60000);
             blocks[slot] = ebb_region_alloc(keeper.root, sizes[slot], 64);
             assert_non_null(blocks[slot]);
             pattern_fill(blocks[slot], sizes[slot], slot);
