@@ -17,8 +17,8 @@
  * set when its counters are zero, and cleared under the pool's lock when they went to the sums.
  */
 static inline void kind_add(uint64_t *counter, uint64_t more) {
-    /* relaxed: readers want the number, not what was done before it */
-    __atomic_store_n(counter, *counter + more, __ATOMIC_RELAXED);
+    /* release: who reads that something left has read, or reads next, that it had come */
+    __atomic_store_n(counter, *counter + more, __ATOMIC_RELEASE);
 }
 
 static inline void kind_count(uint64_t *counter) {
@@ -48,10 +48,11 @@ static inline struct kind_counts *kind_of(struct region *region, uint32_t kind) 
     return counts;
 }
 
-/* How many the region has now. */
+/* How many the region has now. What left is read first: it never is more than what came. */
 static inline uint64_t kind_live(const struct kind_counts *counts) {
-    return kind_read(&counts->created) + kind_read(&counts->received) -
-           kind_read(&counts->ended) - kind_read(&counts->given);
+    uint64_t left = __atomic_load_n(&counts->ended, __ATOMIC_ACQUIRE);
+    left += __atomic_load_n(&counts->given, __ATOMIC_ACQUIRE);
+    return kind_read(&counts->created) + kind_read(&counts->received) - left;
 }
 
 static inline void kind_created(struct region *region, uint32_t kind) {
