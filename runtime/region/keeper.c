@@ -45,6 +45,7 @@ void keeper_step_ended(struct region *keeper) {
     struct ebb_piece *piece = largest_free(keeper);
     bool is_much = piece && piece->bytes >= KEEPER_LEAST &&
                    piece->bytes >= keeper->reserved.current / KEEPER_SHARE;
+    /* whoever uses the piece clears the flag; entries that are used again may have an old one */
     bool is_idle = is_much && piece->flag && piece->addr == keeper->idle_at &&
                    piece->bytes == keeper->idle_bytes;
     if (!is_much)

@@ -17,7 +17,7 @@
  * set when its counters are zero, and cleared under the pool's lock when they went to the sums.
  */
 static inline void kind_add(uint64_t *counter, uint64_t more) {
-    /* release: who reads that something left has read, or reads next, that it had come */
+    /* release: who reads that something left, and then what came, reads that it had come */
     __atomic_store_n(counter, *counter + more, __ATOMIC_RELEASE);
 }
 

@@ -265,7 +265,7 @@ void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed
 
 /* ---- large.c ---- */
 
-/* A block, or NULL with an error, which is reported to who has asked for that if `reports`. */
+/* A block, or NULL with an error; `reports`: the program's handler hears of it (exhausted.h). */
 void *large_alloc(struct region *region, size_t bytes, size_t align, bool reports);
 void large_release(struct region *region, struct ebb_piece *block);
 int large_resize(struct region *region, struct ebb_piece *block, size_t bytes);

@@ -189,7 +189,6 @@ static struct ebb_piece *split_before(struct region *region, struct ebb_piece *r
     piece->bytes = from - piece->addr;
     if (piece->bytes) {
         last = piece;
-        piece->state = PIECE_FREE;
         fit_insert(&region->fit, piece);
     } else {
         piece_give(&region->store, piece);
