@@ -8,7 +8,7 @@
  * processes:
  *
  *     shared pools > registry of pools > each pool > batches of pieces and of start maps > chunks
- *         > CUDA's loader
+ *         > the first use of the range > CUDA's loader
  *
  * Invariant: whoever takes two of them takes them in this order. Regions have no locks: in the
  * child, those that other threads were at work in are to be left alone.
@@ -17,6 +17,7 @@
 #include "pool/chunk.h"
 #include "pool/cuda.h"
 #include "pool/pool.h"
+#include "pool/range.h"
 #include "pool/shared.h"
 #include "pool/starts.h"
 
@@ -26,11 +27,13 @@ static void before(void) {
     piece_fork(true);
     starts_fork(true);
     chunk_fork(true);
+    range_fork(true);
     cuda_fork(true);
 }
 
 static void after(void) {
     cuda_fork(false);
+    range_fork(false);
     chunk_fork(false);
     starts_fork(false);
     piece_fork(false);

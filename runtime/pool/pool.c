@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "base/poison.h"
-#include "pool/fork.h"
 #include "pool/range.h"
 #include "pool/shared.h"
 #include "pool/starts.h"
@@ -72,7 +71,6 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
 struct ebb_pool *pool_make(const struct ebb_pool_options *options, const struct kind *kind) {
     if (range_prepare() != 0)
         return NULL;
-    fork_prepare();
     pthread_mutex_lock(&registry);
     struct ebb_pool *pool = take_record();
     if (pool) {

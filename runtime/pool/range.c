@@ -9,6 +9,7 @@
 #include "pool/range.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "pool/fork.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -87,12 +88,17 @@ int range_prepare(void) {
     /* acquire: pairs with the release below, so that the tables' addresses are seen */
     if (atomic_load_explicit(&ready, memory_order_acquire))
         return 0;
+    fork_prepare(); /* before anything of pools is locked */
     pthread_mutex_lock(&preparing);
     int result = atomic_load_explicit(&ready, memory_order_relaxed) ? 0 : reserve();
     if (result == 0)
         atomic_store_explicit(&ready, true, memory_order_release);
     pthread_mutex_unlock(&preparing);
     return result;
+}
+
+void range_fork(bool before) {
+    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&preparing);
 }
 
 /* Takes `bytes` of an array that ends at `limit`; SIZE_MAX if there are not that many left. */

@@ -62,6 +62,9 @@ extern struct range range;
 /* Reserves the range on first use. 0 or EBB_E_MEMORY. Any thread. */
 int range_prepare(void);
 
+/* Takes the lock of the first use before a fork, and gives it back after. */
+void range_fork(bool before);
+
 /* Next never used record of each kind; NULL when used up. Any thread. */
 struct ebb_piece *range_carve_pieces(void);
 void *range_carve_region(void);

@@ -14,7 +14,6 @@
 #include "base/os.h"
 #include "base/poison.h"
 #include "pool/chunk.h"
-#include "pool/fork.h"
 #include "pool/shared.h"
 
 #include <assert.h>

@@ -50,9 +50,8 @@ static void work(ebb_site *site) {
 }
 
 int main(void) {
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "locks", .scope = true));
     note_first_fork();
     notes = &at_work;
-    work(site);
+    work(ebb_site_create(EBB_SITE_OPTIONS(.name = "locks", .scope = true)));
     return judge_fork();
 }
