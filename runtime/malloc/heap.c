@@ -12,8 +12,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
-#include "pool/fork.h"
-#include "region/exhausted.h"
+#include "step/site.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -48,8 +47,8 @@ static void leave(void *own) {
 }
 
 /*
- * Locks of this layer come after those of pools, which are taken before (pool/fork.c), but for
- * those of sites, and all before jemalloc's. Handlers that were registered last run first.
+ * Locks of this layer come after those of sites and pools (step/sites.c, pool/fork.c), but for that
+ * of served sites, and all before jemalloc's. Handlers that were registered last run first.
  */
 static void before_fork_outside(void) {
     served_fork(true);
@@ -92,8 +91,7 @@ static void watch_forks(void) {
     je_free(je_malloc(1)); /* so that jemalloc's handlers are there before */
     /* without memory for it, forks do not wait */
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    fork_prepare();
-    exhausted_prepare();
+    sites_prepare();
     (void)pthread_atfork(before_fork_outside, after_fork_outside, after_fork_outside);
 }
 

@@ -422,15 +422,11 @@ static struct scope *take_record(struct heap *heap) {
     return scope;
 }
 
-static struct served *meet_site(ebb_site *site) {
+static struct served *find_served(ebb_site *site) {
     error_mute();
     struct served *served = served_of(site);
     error_unmute();
     return served;
-}
-
-static void meet(ebb_site *site) {
-    (void)meet_site(site);
 }
 
 static void *begin(ebb_site *site, uint64_t tag, void **place) {
@@ -445,7 +441,7 @@ static void *begin(ebb_site *site, uint64_t tag, void **place) {
     *scope = (struct scope){.heap = heap, .tag = tag, .place = place, .next = heap->open};
     scope->free = lists;
     scope->plain = atomic_load_explicit(&pins_too_much, memory_order_relaxed);
-    scope->served = meet_site(site);
+    scope->served = find_served(site);
     if (scope->served)
         atomic_fetch_add_explicit(&scope->served->open, 1, memory_order_relaxed);
     if (heap->open)
@@ -492,7 +488,6 @@ static void enter_again(void *scope) {
 }
 
 static const struct scope_server server = {
-    .meet = meet,
     .begin = begin,
     .is_own = is_own,
     .end = end,

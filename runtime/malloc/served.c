@@ -33,7 +33,7 @@ static struct served *make(ebb_site *site) {
     if (!served)
         return NULL;
     snprintf(served->name, sizeof served->name, "%s", site->name);
-    served->hidden = ebb_site_create(EBB_SITE_OPTIONS(
+    served->hidden = site_create_inner(EBB_SITE_OPTIONS(
         .name = served->name, .unplanned = site->options.unplanned,
         .tenure_none = site->options.tenure_none, .search_ns = site->options.search_ns));
     if (!served->hidden) {
@@ -95,16 +95,6 @@ void served_each(void (*visit)(void *context, const struct served *served), void
     pthread_mutex_unlock(&lock);
 }
 
-/* A thread that begins a step holds a site's lock while it takes those of pools; and, if malloc()
- * serves it then, that of a hidden site. */
 void served_fork(bool before) {
-    int (*turn)(pthread_mutex_t *) = before ? pthread_mutex_lock : pthread_mutex_unlock;
-    if (before)
-        pthread_mutex_lock(&lock);
-    for (struct served *served = all; served; served = served->next)
-        (void)turn(&served->site->lock);
-    for (struct served *served = all; served; served = served->next)
-        (void)turn(&served->hidden->lock);
-    if (!before)
-        pthread_mutex_unlock(&lock);
+    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&lock);
 }

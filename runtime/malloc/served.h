@@ -37,7 +37,7 @@ int served_forget(ebb_site *site);
 /* Calls back for each one. Any thread. */
 void served_each(void (*visit)(void *context, const struct served *served), void *context);
 
-/* The locks of all of it before a fork, and after. */
+/* Takes the lock before a fork, outside of those of sites, and gives it back after. */
 void served_fork(bool before);
 
 #endif

@@ -8,7 +8,6 @@
  * Where there is no memory for one of these there is no turn.
  */
 #include "malloc/turn.h"
-#include "malloc/served.h"
 
 #include "base/error.h"
 
@@ -102,8 +101,6 @@ static void leave(void *unused) {
 
 static void prepare(void) {
     site = ebb_site_create(EBB_SITE_OPTIONS(.name = "turn", .scope = true));
-    if (site && !served_of(site)) /* forks wait for the locks of those that are served */
-        site = NULL;
     has_key = pthread_key_create(&ending, leave) == 0;
 }
 

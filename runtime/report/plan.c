@@ -10,7 +10,6 @@
  */
 #include "base/error.h"
 #include "report/text.h"
-#include "step/scope.h"
 #include "step/site.h"
 
 #define NUMBER(x) ((unsigned long long)(x))
@@ -89,7 +88,6 @@ int ebb_report_plan(ebb_site *site, uint64_t tag, ebb_write_fn *write, void *con
     if (!site || !write)
         return error_set(EBB_E_ARGUMENT, "report: site %p, callback %s", (void *)site,
                          write ? "set" : "NULL");
-    scope_meet(site);
     pthread_mutex_lock(&site->lock);
     uint64_t open = site->open_steps;
     if (!open)

@@ -16,11 +16,6 @@ bool ebb_scope_is_served(void) {
     return scope_server != NULL;
 }
 
-void scope_meet(ebb_site *site) {
-    if (site->options.scope && scope_server && !site->served)
-        scope_server->meet(site);
-}
-
 /* Leaves or enters the scope of an open step. */
 static int change(ebb_step step, bool enter) {
     const struct lane *lane = step_find_open(step);

@@ -13,8 +13,6 @@
 #include <ebb/scope.h>
 
 struct scope_server {
-    /* The lock of a site is about to be taken for the first time: forks wait for it from now on. */
-    void (*meet)(ebb_site *site);
     /* A step begins on this thread. NULL: no memory; the step is then without a scope. `place` is
      * where the result goes, to be cleared should the scope end by itself, with its thread. */
     void *(*begin)(ebb_site *site, uint64_t tag, void **place);
@@ -32,8 +30,5 @@ struct scope_server {
 };
 
 extern const struct scope_server *scope_server;
-
-/* Before the lock of a site is taken that may not have begun a step yet. Not with it held. */
-void scope_meet(ebb_site *site);
 
 #endif

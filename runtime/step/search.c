@@ -150,3 +150,7 @@ void search_end(struct ebb_site *site) {
     plan_drop(searcher->plan); /* it was asked and did not begin, or NULL */
     pthread_cond_destroy(&searcher->asked);
 }
+
+void search_forget(struct ebb_site *site) {
+    site->searcher = NULL;
+}

@@ -42,11 +42,10 @@ static struct ebb_site *make_site(ebb_region memory, const struct ebb_site_optio
     return site;
 }
 
-struct ebb_site *ebb_site_create(const struct ebb_site_options *options) {
-    if (!options)
-        options = &defaults;
+static struct ebb_site *create(const struct ebb_site_options *options, bool is_inner) {
     if (check_options(options) != 0)
         return NULL;
+    sites_prepare();
     ebb_pool *pool = plan_pool();
     if (!pool)
         return NULL;
@@ -55,9 +54,21 @@ struct ebb_site *ebb_site_create(const struct ebb_site_options *options) {
     if (!ebb_region_is_open(memory))
         return NULL;
     struct ebb_site *site = make_site(memory, options);
-    if (!site)
+    if (!site) {
         ebb_region_close(memory);
+        return NULL;
+    }
+    site->is_inner = is_inner;
+    sites_add(site);
     return site;
+}
+
+struct ebb_site *ebb_site_create(const struct ebb_site_options *options) {
+    return create(options ? options : &defaults, false);
+}
+
+struct ebb_site *site_create_inner(const struct ebb_site_options *options) {
+    return create(options, true);
 }
 
 /* ---- end ---- */
@@ -78,6 +89,7 @@ int ebb_site_destroy(struct ebb_site *site) {
         ring_end(lane);
     for (unsigned i = 0; i < site->course_count; i++)
         course_end(&site->courses[i]);
+    sites_remove(site);
     pthread_mutex_destroy(&site->lock);
     ebb_region_close(site->memory);
     return 0;
@@ -143,7 +155,6 @@ int ebb_site_read_stats(struct ebb_site *site, struct ebb_site_stats *stats) {
     if (!site || !stats || stats->size != sizeof *stats)
         return error_set(EBB_E_ARGUMENT, "site stats: site %p, size field is %zu, expected %zu",
                          (void *)site, stats ? stats->size : 0, sizeof *stats);
-    scope_meet(site);
     pthread_mutex_lock(&site->lock);
     *stats = site->stats;
     stats->suspended = site->newest && site->newest->learning.suspended;

@@ -3,6 +3,7 @@
  * site.h - the body of a site, its lanes and courses.
  *
  *     site.c     create, destroy, counters
+ *     sites.c    all of them, for forks
  *     lane.c     which lane a step gets
  *     ring.c     ended steps that stay readable
  *     step.c     begin and end
@@ -84,6 +85,8 @@ struct lane {
 struct ebb_site {
     pthread_mutex_t lock;
     ebb_region memory; /* of the site and its lanes */
+    struct ebb_site *next, *prev; /* see sites.c */
+    bool is_inner;
     struct lane *lanes;
     uint64_t open_steps;
     struct course courses[SITE_COURSES];
@@ -97,6 +100,9 @@ struct ebb_site {
 };
 
 /* ---- site.c ---- */
+
+/* A site whose steps are begun by malloc(), in the midst of whatever. As ebb_site_create(). */
+struct ebb_site *site_create_inner(const struct ebb_site_options *options);
 
 /* What a step was, when it ends. */
 struct ended {
@@ -116,6 +122,15 @@ void site_count(struct lane *lane, const struct ended *ended, struct excess *exc
 
 /* A plan was made that steps will follow. Lock held. */
 void site_count_plan(struct ebb_site *site, const struct plan *plan);
+
+/* ---- sites.c ---- */
+
+/* From the first call on forks wait for the locks of sites and of what is below. Any thread. */
+void sites_prepare(void);
+
+/* The site was made, or is about to end. */
+void sites_add(struct ebb_site *site);
+void sites_remove(struct ebb_site *site);
 
 /* ---- step.c ---- */
 
@@ -190,5 +205,8 @@ bool search_is_for(const struct ebb_site *site, const struct course *course);
 
 /* Ends the thread, if there is one. No lock held. */
 void search_end(struct ebb_site *site);
+
+/* In the child of a fork, where there is no such thread. Lock held. */
+void search_forget(struct ebb_site *site);
 
 #endif

@@ -111,7 +111,6 @@ ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t tag) {
                   (unsigned long long)tag);
         return none;
     }
-    scope_meet(site);
     if (!lane_take(site, tag, &ticket))
         return none;
     ebb_region region = open_region(ticket.lane, parent);

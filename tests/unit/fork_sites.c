@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * fork_sites.c - a child of fork() takes steps of the sites that it had, whatever other threads
+ * were doing in them: it finds no lock taken, and nobody to wait for.
+ */
+#include "kit/test.h"
+#include "step/site.h"
+
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
+
+/* Steps of 400 blocks that no order packs well; false if one fails. */
+static bool take_steps(ebb_site *site, uint64_t tag, unsigned count) {
+    bool right = true;
+    for (unsigned i = 0; i < count; i++) {
+        void *live[64] = {NULL};
+        uint32_t chance = 3;
+        ebb_step step = ebb_step_begin(site, tag);
+        for (unsigned k = 0; k < 400; k++) {
+            chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+            void **at = &live[chance >> 26];
+            right = right && (!*at || ebb_region_release(step.region, *at) == 0);
+            chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+            *at = ebb_region_alloc(step.region, 4096 + (chance >> 14), 64);
+            right = right && *at;
+        }
+        right = right && ebb_step_end(step) == 0;
+    }
+    return right;
+}
+
+/* A child does it, in time. */
+static void expect_in_child(bool (*act)(void *context), void *context) {
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(20); /* if a lock were held, for ever */
+        _exit(act(context) ? 0 : 1);
+    }
+    int status;
+    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static bool steps_are_taken(void *site) {
+    return take_steps(site, 1, 4);
+}
+
+static bool site_ends(void *site) {
+    return take_steps(site, 1, 4) && ebb_site_destroy(site) == 0;
+}
+
+/* A thread is at work in the site: holds its lock, for a while. */
+struct worker {
+    ebb_site *site;
+    _Atomic bool works, ends;
+};
+
+static void *hold_lock(void *context) {
+    struct worker *worker = context;
+    while (!atomic_load(&worker->ends)) {
+        pthread_mutex_lock(&worker->site->lock);
+        atomic_store(&worker->works, true);
+        usleep(20000);
+        pthread_mutex_unlock(&worker->site->lock);
+        usleep(1000);
+        atomic_store(&worker->works, false);
+    }
+    return NULL;
+}
+
+static void a_fork_waits_until_nobody_is_at_work_in_a_site(void **state) {
+    const struct stage *stage = *state;
+    struct worker worker = {.site = SITE(.pool = stage->pool)};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hold_lock, &worker), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        while (!atomic_load(&worker.works))
+            usleep(100);
+        expect_in_child(steps_are_taken, worker.site);
+    }
+    atomic_store(&worker.ends, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(ebb_site_destroy(worker.site), 0);
+}
+
+static void *come_and_go(void *context) {
+    struct worker *worker = context;
+    bool right = true;
+    while (!atomic_load(&worker->ends)) {
+        ebb_site *own = SITE(.name = "own", .pool = worker->site->options.pool);
+        right = right && own && take_steps(worker->site, 1, 1) && take_steps(own, 1, 3) &&
+                ebb_site_destroy(own) == 0;
+    }
+    return right ? context : NULL;
+}
+
+/* Steps that other threads had open stay open in the child, so that the site cannot end there. */
+static void children_take_steps_while_sites_come_and_go(void **state) {
+    const struct stage *stage = *state;
+    struct worker worker = {.site = SITE(.pool = stage->pool)};
+    pthread_t threads[3];
+    void *result;
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &worker), 0);
+    for (unsigned i = 0; i < 60; i++)
+        expect_in_child(steps_are_taken, worker.site);
+    atomic_store(&worker.ends, true);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(pthread_join(threads[i], &result) == 0 && result);
+    assert_int_equal(ebb_site_destroy(worker.site), 0);
+}
+
+static uint64_t count_plans(ebb_site *site) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    return ebb_site_read_stats(site, &stats) == 0 ? stats.plans : 0;
+}
+
+/* A plan of another tag's, and one that is better: found by a thread of the child's. */
+static bool site_searches(void *context) {
+    ebb_site *site = context;
+    uint64_t before = count_plans(site);
+    site->options.search_ns = 20000000;
+    for (unsigned i = 0; i < 20000 && count_plans(site) < before + 2; i++)
+        if (!take_steps(site, 2, 1))
+            return false;
+    return count_plans(site) >= before + 2 && ebb_site_destroy(site) == 0;
+}
+
+/* In the child there is no thread that searches, nor is one waited for. */
+static void a_child_ends_a_site_that_is_searching(void **state) {
+    const struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .search_ns = UINT64_C(3600) * 1000000000);
+    assert_true(take_steps(site, 1, 5));
+    assert_non_null(site->searcher);
+    expect_in_child(site_ends, site);
+    expect_in_child(site_searches, site);
+    assert_true(take_steps(site, 1, 5));
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Whichever place they had among all. */
+static void sites_that_have_ended_are_not_waited_for(void **state) {
+    const struct stage *stage = *state;
+    ebb_site *sites[4];
+    for (unsigned first = 0; first < 4; first++)
+        for (unsigned second = 0; second < 4; second++) {
+            if (first == second)
+                continue;
+            for (unsigned i = 0; i < 4; i++)
+                sites[i] = SITE(.pool = stage->pool);
+            assert_int_equal(ebb_site_destroy(sites[first]), 0);
+            assert_int_equal(ebb_site_destroy(sites[second]), 0);
+            for (unsigned i = 0; i < 4; i++)
+                if (i != first && i != second) {
+                    expect_in_child(site_ends, sites[i]);
+                    assert_int_equal(ebb_site_destroy(sites[i]), 0);
+                }
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(a_fork_waits_until_nobody_is_at_work_in_a_site),
+        STAGED(children_take_steps_while_sites_come_and_go),
+        STAGED(a_child_ends_a_site_that_is_searching),
+        STAGED(sites_that_have_ended_are_not_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
