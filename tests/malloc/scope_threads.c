@@ -15,13 +15,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { THREADS = 4, ROUNDS = 300, PLACES = 64 };
 
 static atomic_uint wrong;
-static atomic_bool is_at_work;
 static ebb_site *site;
 
 struct parcel {
@@ -171,44 +169,6 @@ static void test_a_site_outlives_scopes_that_others_closed(void **state) {
     assert_int_equal(ebb_site_destroy(brief), 0);
 }
 
-/* As where the C library allocates for a thread that a site starts. */
-static void *allocate_at_work(void *context) {
-    ebb_site *outer = context;
-    ebb_step step = ebb_step_begin(site, 0);
-    pthread_mutex_lock(&outer->lock);
-    atomic_store(&is_at_work, true);
-    usleep(20000);
-    void *block = front_alloc(70000, NULL); /* the first in its scope: a hidden step begins */
-    pthread_mutex_unlock(&outer->lock);
-    front_free(block);
-    expect(block && ebb_step_end(step) == 0);
-    return NULL;
-}
-
-/* A fork takes the locks of sites in the order in which threads do. */
-static void test_a_fork_and_a_site_at_work_do_not_wait_for_each_other(void **state) {
-    pthread_t thread;
-    ebb_site *outer = ebb_site_create(EBB_SITE_OPTIONS(.name = "outer"));
-    ebb_site *later = ebb_site_create(EBB_SITE_OPTIONS(.name = "later", .scope = true));
-    assert_int_equal(ebb_step_end(ebb_step_begin(later, 0)), 0);
-    atomic_store(&is_at_work, false);
-    ebb_site *before = site;
-    site = later;
-    assert_int_equal(pthread_create(&thread, NULL, allocate_at_work, outer), 0);
-    while (!atomic_load(&is_at_work))
-        usleep(100);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(0);
-    int status;
-    assert_true(waitpid(child, &status, 0) == child && status == 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    site = before;
-    assert_int_equal(atomic_load(&wrong), 0);
-    assert_int_equal(ebb_site_destroy(later), 0);
-    assert_int_equal(ebb_site_destroy(outer), 0);
-}
-
 static void *look(void *context) {
     static char text[64 << 10];
     while (!atomic_load((atomic_bool *)context))
@@ -352,7 +312,6 @@ int main(void) {
         cmocka_unit_test(test_a_scope_of_a_thread_that_ended),
         cmocka_unit_test(test_a_parent_is_closed_by_another_thread),
         cmocka_unit_test(test_a_site_outlives_scopes_that_others_closed),
-        cmocka_unit_test(test_a_fork_and_a_site_at_work_do_not_wait_for_each_other),
         cmocka_unit_test(test_sites_go_while_statistics_are_read),
         cmocka_unit_test(test_frees_of_others_are_counted_once),
         cmocka_unit_test(test_the_last_free_comes_while_a_tray_is_sealed),
