@@ -24,7 +24,7 @@ static bool take_steps(ebb_site *site, uint64_t tag, unsigned count) {
             void **at = &live[chance >> 26];
             right = right && (!*at || ebb_region_release(step.region, *at) == 0);
             chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
-            *at = ebb_region_alloc(step.region, 4096 + (chance >> 14), 64);
+            *at = ebb_region_alloc(step.region, 1024 + (chance >> 18), 64);
             right = right && *at;
         }
         right = right && ebb_step_end(step) == 0;
@@ -106,7 +106,7 @@ static void children_take_steps_while_sites_come_and_go(void **state) {
     void *result;
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &worker), 0);
-    for (unsigned i = 0; i < 60; i++)
+    for (unsigned i = 0; i < 40; i++)
         expect_in_child(steps_are_taken, worker.site);
     atomic_store(&worker.ends, true);
     for (unsigned i = 0; i < 3; i++)
