@@ -17,11 +17,12 @@
 #include "site_list.h"
 #include "words.h"
 
-/* "FILE+0x12 name" as people read it: the name if there is one, and the file without folders. */
+/* "FILE+0x12" and a name as people read them: the name if there is one, no folders. */
 static void shorten(char *to, const char *module, const char *name) {
     const char *slash = strrchr(module, '/'), *file = slash ? slash + 1 : module;
+    const char *address = strstr(file, "+0x"), *end = address ? address : file + strlen(file);
     if (*name)
-        snprintf(to, PLACE_NAME_MAX, "%.180s (%.*s)", name, (int)strcspn(file, "+"), file);
+        snprintf(to, PLACE_NAME_MAX, "%.180s (%.*s)", name, (int)(end - file), file);
     else
         snprintf(to, PLACE_NAME_MAX, "%.250s", file);
 }

@@ -37,6 +37,12 @@ bool site_list_path(const char *trace, char *path, size_t room) {
     return (size_t)snprintf(path, room, "%.*s.sites.gz", (int)length, trace) < room;
 }
 
+/* In a list the address follows where the first "+0x" is. */
+static void mask_addresses(char *path) {
+    for (char *at = path; (at = strstr(at, "+0x"));)
+        *at = '?';
+}
+
 static void put_site(struct site_list *list, const struct spool_file *spool, uint32_t number) {
     const struct spool_module *module = module_of(spool, number);
     char name[NAME_BYTES] = "", path[SPOOL_MODULE_PATH] = "?";
@@ -48,6 +54,7 @@ static void put_site(struct site_list *list, const struct spool_file *spool, uin
     }
     words_plain(name);
     words_plain(path);
+    mask_addresses(path);
     gzprintf(list->output.file, "s %" PRIu32 " %c %s+0x%" PRIx64 " %s\n", number,
              site_list_origin(spool, number, false), path, address, name);
 }

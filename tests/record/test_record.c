@@ -431,17 +431,19 @@ static void names_of_folders_are_plain_in_lists(void **state)
     char command[2048], place[512];
 
     (void)state;
-    snprintf(place, sizeof place, "%s/a\nb \033[31m", folder);
-    snprintf(command, sizeof command, "mkdir '%s' && cp %s '%s/client'", place,
+    snprintf(place, sizeof place, "%s/a\nb+0x7 \033[31m", folder);
+    snprintf(command, sizeof command, "mkdir '%s' && cp %s '%s/client++'", place,
              getenv("EBB_CLIENT"), place);
     assert_int_equal(system(command), 0);
-    snprintf(command, sizeof command, "record --sites -o %s -- '%s/client' loop", path, place);
+    snprintf(command, sizeof command, "record --sites -o %s -- '%s/client++' loop", path,
+             place);
     assert_int_equal(ebb(command), 0);
     snprintf(command, sizeof command, "advise %s", path);
     assert_int_equal(ebb(command), 0);
-    assert_said("by loop (client)");
+    assert_said("by loop (client++)");
     snprintf(command, sizeof command,
-             "gzip -dc %s/out.sites.gz | grep -c '/a?b ?.31m/client+0x' >%s/said", folder, folder);
+             "gzip -dc %s/out.sites.gz | grep -c '/a?b?0x7 ?.31m/client+++0x' >%s/said", folder,
+             folder);
     assert_int_equal(system(command), 0);
     snprintf(command, sizeof command, "rm -r '%s' %s/out.*", place, folder);
     assert_int_equal(system(command), 0);
