@@ -82,6 +82,10 @@ static void advise_huge(void *addr, size_t bytes) {
     (void)madvise(addr, bytes, MADV_HUGEPAGE);
 }
 
+static void advise_small(void *addr, size_t bytes) {
+    (void)madvise(addr, bytes, MADV_NOHUGEPAGE);
+}
+
 static int lock(void *addr, size_t bytes) {
     return mlock(addr, bytes) == 0 ? 0 : errno;
 }
@@ -124,6 +128,7 @@ struct os_table os = {
     .cover = cover,
     .populate = populate,
     .advise_huge = advise_huge,
+    .advise_small = advise_small,
     .lock = lock,
     .unlock = unlock,
     .file_make = os_file_make,

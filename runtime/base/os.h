@@ -42,6 +42,7 @@ struct os_table {
     int (*cover)(void *addr, size_t bytes);        /* fresh reserved pages over whatever it is */
     int (*populate)(void *addr, size_t bytes);     /* touched, for writing, all at once */
     void (*advise_huge)(void *addr, size_t bytes); /* huge pages are welcome; no promise */
+    void (*advise_small)(void *addr, size_t bytes); /* not any more: a touch brings one page */
     int (*lock)(void *addr, size_t bytes);         /* touched, and never moved or written out */
     void (*unlock)(void *addr, size_t bytes);
 

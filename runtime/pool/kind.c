@@ -58,8 +58,40 @@ static bool give_back(struct pages *pages, uintptr_t addr, size_t bytes, size_t 
     return true;
 }
 
-const struct kind kind_host = {
-    .name = "host", .take = kind_take_chunk, .cool = give_back, .give = kind_give_chunk};
+/* ---- the host's ---- */
+
+/* Below, a run may have no huge page inside, and there are few small ones to look up. */
+#define HUGE_LEAST (2 * CHUNK_ALIGN)
+
+static void welcome_huge(struct pages *pages, uintptr_t addr, size_t bytes) {
+    uintptr_t from = size_align(addr, CHUNK_ALIGN), to = size_align_down(addr + bytes, CHUNK_ALIGN);
+    if (bytes < HUGE_LEAST)
+        return;
+    os.advise_huge((void *)from, to - from);
+    pages->welcomes_huge = true;
+}
+
+/* Else the first touch of a cold page, by whom it may be, would make many resident. */
+static bool cool_host(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
+    if (!give_back(pages, addr, bytes, given))
+        return false;
+    if (pages->welcomes_huge)
+        os.advise_small((void *)addr, bytes);
+    return true;
+}
+
+/* Fresh addresses have forgotten the advice. */
+static void give_host(struct pages *pages, uintptr_t addr, size_t bytes) {
+    if (pages->welcomes_huge)
+        os.cover((void *)addr, bytes);
+    kind_give_chunk(pages, addr, bytes);
+}
+
+const struct kind kind_host = {.name = "host",
+                               .take = kind_take_chunk,
+                               .settle = welcome_huge,
+                               .cool = cool_host,
+                               .give = give_host};
 
 /* ---- huge pages ---- */
 
@@ -71,7 +103,7 @@ static uintptr_t take_huge(struct pages *pages, size_t least, size_t *bytes) {
     return addr;
 }
 
-/* Fresh addresses have forgotten the advice. */
+/* As give_host(). */
 static void give_huge(struct pages *pages, uintptr_t addr, size_t bytes) {
     os.cover((void *)addr, bytes);
     kind_give_chunk(pages, addr, bytes);

@@ -45,6 +45,9 @@ struct kind {
      */
     int (*warm)(struct pages *pages, uintptr_t addr, size_t bytes);
 
+    /* A run was taken that will be filled, as a whole, again and again; NULL: nothing to do. */
+    void (*settle)(struct pages *pages, uintptr_t addr, size_t bytes);
+
     /* Gives hot pages back, adds to *given what was resident; false: they stay hot. */
     bool (*cool)(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given);
 

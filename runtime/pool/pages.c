@@ -20,6 +20,7 @@ void pages_init(struct pages *pages, const struct kind *kind) {
     fit_clear(&pages->cold);
     pages->slabs = pages->kept = NULL;
     pages->run_bytes = pages->hot_bytes = 0;
+    pages->welcomes_huge = false;
     pages->kind = kind;
     pages->source = NULL;
     pages->cuda = (struct cuda_hold){.context = NULL};
