@@ -8,7 +8,8 @@
  * the lock of a site of the program's may take that of an inner one, never the other way round: the
  * C library allocates for a thread that a site starts, and inner sites serve malloc().
  *
- * A child has no other thread: steps that these had open stay open, and who searched is gone.
+ * A child has no other thread: steps that these had open stay open, and who planned or searched is
+ * gone.
  */
 #include "step/site.h"
 
@@ -36,9 +37,16 @@ static void after_in_parent(void) {
     pthread_mutex_unlock(&lock);
 }
 
+/* A plan that one of them was making is nobody's any more: what it is made from is whole. */
+static void forget_threads(struct ebb_site *site) {
+    search_forget(site);
+    for (unsigned i = 0; i < site->course_count; i++)
+        site->courses[i].planning = false;
+}
+
 static void after_in_child(void) {
     for (struct ebb_site *site = all; site; site = site->next)
-        search_forget(site);
+        forget_threads(site);
     after_in_parent();
 }
 

@@ -130,6 +130,24 @@ static bool site_searches(void *context) {
     return count_plans(site) >= before + 2 && ebb_site_destroy(site) == 0;
 }
 
+static bool steps_are_planned(void *context) {
+    ebb_site *site = context;
+    return take_steps(site, 1, 4) && count_plans(site) == 1;
+}
+
+/* It has the drafts that they were to be made from. */
+static void a_child_makes_the_plans_that_others_were_making(void **state) {
+    const struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    assert_true(take_steps(site, 1, 1));
+    site->courses[0].planning = true; /* as while a thread is at work with them */
+    assert_true(take_steps(site, 1, 4) && count_plans(site) == 0);
+    expect_in_child(steps_are_planned, site);
+    site->courses[0].planning = false;
+    assert_true(steps_are_planned(site));
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* In the child there is no thread that searches, nor is one waited for. */
 static void a_child_ends_a_site_that_is_searching(void **state) {
     const struct stage *stage = *state;
@@ -166,6 +184,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_fork_waits_until_nobody_is_at_work_in_a_site),
         STAGED(children_take_steps_while_sites_come_and_go),
+        STAGED(a_child_makes_the_plans_that_others_were_making),
         STAGED(a_child_ends_a_site_that_is_searching),
         STAGED(sites_that_have_ended_are_not_waited_for),
     };
