@@ -85,9 +85,9 @@ struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t
     if (!run)
         run = pool_take_locked(pool, NULL, &wish, &gained);
     pool_note_growth_locked(pool);
-    if (run && !*same && pool->pages.kind->settle)
-        pool->pages.kind->settle(&pool->pages, run->addr, run->bytes);
     if (run) {
+        if (!*same && pool->pages.kind->settle)
+            pool->pages.kind->settle(&pool->pages, run->addr, run->bytes);
         piece_set_owner(run, owner);
         run->pins = 1; /* under the lock, as all that neighbours look at */
     }
