@@ -5,8 +5,7 @@
  */
 #include "base/os.h"
 #include "kit/test.h"
-#include "pool/pool.h"
-#include "region/track.h"
+#include "region/region.h"
 
 enum { HUGE = 2 * MIB, PAGES_MOST = 1 << 15 };
 
@@ -42,7 +41,12 @@ static int cover(void *addr, size_t bytes) {
     return real.cover(addr, bytes);
 }
 
-static void watch(void) {
+struct scene {
+    ebb_pool *pool;
+    ebb_site *site;
+};
+
+static struct scene begin(unsigned kind) {
     if (!real.advise_huge) /* a test that failed has not put it back */
         real = os;
     os.advise_huge = advise_huge;
@@ -51,6 +55,8 @@ static void watch(void) {
     memset(welcome, 0, sizeof welcome);
     slab = 0;
     calls = strange = 0;
+    ebb_pool *pool = POOL(.kind = kind);
+    return (struct scene){pool, ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
 }
 
 static size_t welcome_bytes(void) {
@@ -61,9 +67,9 @@ static size_t welcome_bytes(void) {
 }
 
 /* All blocks live to the end: an arena of as many bytes as they have. */
-static void take_steps(ebb_site *site, uint64_t tag, unsigned count, size_t bytes) {
+static void take_steps(ebb_site *site, unsigned count, size_t bytes) {
     for (unsigned i = 0; i < count; i++) {
-        ebb_step step = ebb_step_begin(site, tag);
+        ebb_step step = ebb_step_begin(site, 0);
         for (size_t have = 0; have < bytes; have += bytes / 8) {
             void *block = ebb_region_alloc(step.region, bytes / 8, 64);
             assert_non_null(block);
@@ -79,68 +85,59 @@ static uint64_t planned_steps(ebb_site *site) {
     return stats.planned_steps;
 }
 
+static void end(const struct scene *scene) {
+    assert_int_equal(ebb_site_destroy(scene->site), 0);
+    pool_end(scene->pool);
+    os = real;
+}
+
 static void a_long_arena_is_told_of_once(void **state) {
-    watch();
-    ebb_pool *pool = POOL(.name = "long");
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
-    take_steps(site, 1, 3, 9 * MIB);
-    assert_int_equal(planned_steps(site), 1);
+    struct scene scene = begin(EBB_KIND_HOST);
+    take_steps(scene.site, 3, 9 * MIB);
+    assert_int_equal(planned_steps(scene.site), 1);
     assert_int_equal(calls, 1);
     assert_in_range(welcome_bytes(), 7 * MIB, 9 * MIB);
-    take_steps(site, 1, 20, 9 * MIB);
-    assert_int_equal(planned_steps(site), 21);
+    take_steps(scene.site, 20, 9 * MIB);
+    assert_int_equal(planned_steps(scene.site), 21);
     assert_int_equal(calls, 1);
-    assert_int_equal(ebb_site_destroy(site), 0);
-    pool_end(pool);
-    os = real;
+    end(&scene);
     assert_int_equal(strange, 0);
     assert_int_equal(welcome_bytes(), 0);
 }
 
 static void nobody_is_told_of_short_arenas_nor_of_other_runs(void **state) {
-    watch();
-    ebb_pool *pool = POOL(.name = "short");
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
-    ebb_site *plain = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool, .unplanned = true));
-    take_steps(site, 1, 10, 4 * MIB - 8 * EBB_PAGE);
-    take_steps(plain, 1, 10, 16 * MIB);
-    assert_int_equal(planned_steps(site), 8);
+    struct scene scene = begin(EBB_KIND_HOST);
+    ebb_site *plain = ebb_site_create(EBB_SITE_OPTIONS(.pool = scene.pool, .unplanned = true));
+    take_steps(scene.site, 10, 4 * MIB - 8 * EBB_PAGE);
+    take_steps(plain, 10, 16 * MIB);
+    assert_int_equal(planned_steps(scene.site), 8);
     assert_int_equal(calls, 0);
-    assert_int_equal(ebb_site_destroy(site) | ebb_site_destroy(plain), 0);
-    pool_end(pool);
-    os = real;
+    assert_int_equal(ebb_site_destroy(plain), 0);
+    end(&scene);
 }
 
 /* A pool that is huge by itself is told of as a whole, when it gets its slab. */
 static void a_huge_pool_is_told_of_as_ever(void **state) {
-    watch();
-    ebb_pool *pool = POOL(.name = "huge", .kind = EBB_KIND_HUGE);
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
-    take_steps(site, 1, 10, 9 * MIB);
-    assert_int_equal(planned_steps(site), 8);
+    struct scene scene = begin(EBB_KIND_HUGE);
+    take_steps(scene.site, 10, 9 * MIB);
+    assert_int_equal(planned_steps(scene.site), 8);
     assert_int_equal(calls, 1);
-    assert_int_equal(ebb_site_destroy(site), 0);
-    pool_end(pool);
-    os = real;
+    end(&scene);
 }
 
 /* What was given back is small again, whoever takes it next; what was not stays as it is. */
 static void pages_that_were_given_back_are_small(void **state) {
-    watch();
-    ebb_pool *pool = POOL(.name = "given");
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
-    take_steps(site, 1, 3, 9 * MIB);
+    struct scene scene = begin(EBB_KIND_HOST);
+    take_steps(scene.site, 3, 9 * MIB);
     size_t before = welcome_bytes();
     assert_true(before >= 7 * MIB);
-    assert_true(ebb_pool_trim(pool, 3 * MIB) >= 6 * MIB);
+    assert_true(ebb_pool_trim(scene.pool, 3 * MIB) >= 6 * MIB);
     assert_in_range(welcome_bytes(), 1, 3 * MIB);
-    assert_true(ebb_pool_trim(pool, 0) > 0);
+    assert_true(ebb_pool_trim(scene.pool, 0) > 0);
     assert_int_equal(welcome_bytes(), 0);
-    take_steps(site, 1, 1, 9 * MIB); /* elsewhere or not: it is told of anew */
+    take_steps(scene.site, 1, 9 * MIB); /* elsewhere or not: it is told of anew */
     assert_int_equal(calls, 2);
-    assert_int_equal(ebb_site_destroy(site), 0);
-    pool_end(pool);
-    os = real;
+    end(&scene);
     assert_int_equal(strange, 0);
     assert_int_equal(welcome_bytes(), 0);
 }
