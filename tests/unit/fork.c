@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * fork.c - a child of fork() gives back what was exported before it, as does its parent, and no
- * lock of another thread stays with it.
- */
+/* fork.c - a child of fork() gives back what was exported before it, as does its parent. */
 #include "kit/dlpack.h"
 #include "pool/pool.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,57 +39,9 @@ static void a_forked_child_gives_back_its_own_copy(void **state) {
     assert_int_equal(held(stage), 0);
 }
 
-/* A thread is at work in the pool: holds its lock, for a while. */
-struct worker {
-    struct ebb_pool *pool;
-    _Atomic bool works, ends;
-};
-
-static void *work(void *context) {
-    struct worker *worker = context;
-    while (!atomic_load(&worker->ends)) {
-        pthread_mutex_lock(&worker->pool->lock);
-        atomic_store(&worker->works, true);
-        usleep(20000);
-        pthread_mutex_unlock(&worker->pool->lock);
-        usleep(1000);
-        atomic_store(&worker->works, false);
-    }
-    return NULL;
-}
-
-static void a_fork_waits_until_nobody_is_at_work_in_a_pool(void **state) {
-    struct stage *stage = *state;
-    struct worker worker = {.pool = stage->pool};
-    ebb_region step = OPEN(.name = "step", .parent = stage->root);
-    DLManagedTensor *late = share(tensor_of_bytes(step, 70000));
-    assert_int_equal(ebb_region_close(step), 0);
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, work, &worker), 0);
-    for (int i = 0; i < 3; i++) {
-        while (!atomic_load(&worker.works))
-            usleep(100);
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(20); /* if the lock were held, for ever */
-            give_back(late);
-            _exit(ebb_pool_trim(stage->pool, 0) == SIZE_MAX);
-        }
-        int status;
-        assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
-        assert_int_equal(WEXITSTATUS(status), 0);
-    }
-    atomic_store(&worker.ends, true);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_true(export_holds(late));
-    give_back(late);
-    assert_int_equal(held(stage), 0);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_forked_child_gives_back_its_own_copy),
-        STAGED(a_fork_waits_until_nobody_is_at_work_in_a_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

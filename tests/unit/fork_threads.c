@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fork_sites.c - a child of fork() takes steps of the sites that it had, whatever other threads
- * were doing in them: it finds no lock taken, and nobody to wait for.
+ * fork_threads.c - a child of fork() gives back what was exported before it, and takes steps of the
+ * sites that it had, whatever other threads were doing: it finds no lock taken, and nobody to wait
+ * for.
  */
-#include "kit/test.h"
+#include "kit/dlpack.h"
+#include "pool/pool.h"
 #include "step/site.h"
 
 #include <stdatomic.h>
@@ -53,46 +55,80 @@ static bool site_ends(void *site) {
     return take_steps(site, 1, 4) && ebb_site_destroy(site) == 0;
 }
 
-/* A thread is at work in the site: holds its lock, for a while. */
+/* A thread is at work: holds a lock, again and again for a while. */
 struct worker {
-    ebb_site *site;
+    pthread_mutex_t *lock;
     _Atomic bool works, ends;
 };
 
 static void *hold_lock(void *context) {
     struct worker *worker = context;
     while (!atomic_load(&worker->ends)) {
-        pthread_mutex_lock(&worker->site->lock);
+        pthread_mutex_lock(worker->lock);
         atomic_store(&worker->works, true);
         usleep(20000);
-        pthread_mutex_unlock(&worker->site->lock);
+        pthread_mutex_unlock(worker->lock);
         usleep(1000);
         atomic_store(&worker->works, false);
     }
     return NULL;
 }
 
-static void a_fork_waits_until_nobody_is_at_work_in_a_site(void **state) {
-    const struct stage *stage = *state;
-    struct worker worker = {.site = SITE(.pool = stage->pool)};
+static void fork_while_held(pthread_mutex_t *lock, bool (*act)(void *context), void *context) {
+    struct worker worker = {.lock = lock};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, hold_lock, &worker), 0);
     for (unsigned i = 0; i < 3; i++) {
         while (!atomic_load(&worker.works))
             usleep(100);
-        expect_in_child(steps_are_taken, worker.site);
+        expect_in_child(act, context);
     }
     atomic_store(&worker.ends, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(ebb_site_destroy(worker.site), 0);
 }
 
+struct late {
+    DLManagedTensor *export;
+    ebb_pool *pool;
+};
+
+static bool late_is_given_back(void *context) {
+    struct late *late = context;
+    give_back(late->export);
+    return ebb_pool_trim(late->pool, 0) != SIZE_MAX;
+}
+
+static void a_fork_waits_until_nobody_is_at_work_in_a_pool(void **state) {
+    const struct stage *stage = *state;
+    ebb_region step = OPEN(.name = "step", .parent = stage->root);
+    struct late late = {share(tensor_of_bytes(step, 70000)), stage->pool};
+    assert_int_equal(ebb_region_close(step), 0);
+    fork_while_held(&stage->pool->lock, late_is_given_back, &late);
+    assert_true(export_holds(late.export));
+    give_back(late.export);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(pool_stats_of(stage->pool).held, 0);
+}
+
+static void a_fork_waits_until_nobody_is_at_work_in_a_site(void **state) {
+    const struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    fork_while_held(&site->lock, steps_are_taken, site);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Threads that take steps of one site, and of their own, which come and go. */
+struct crowd {
+    ebb_site *site;
+    _Atomic bool ends;
+};
+
 static void *come_and_go(void *context) {
-    struct worker *worker = context;
+    struct crowd *crowd = context;
     bool right = true;
-    while (!atomic_load(&worker->ends)) {
-        ebb_site *own = SITE(.name = "own", .pool = worker->site->options.pool);
-        right = right && own && take_steps(worker->site, 1, 1) && take_steps(own, 1, 3) &&
+    while (!atomic_load(&crowd->ends)) {
+        ebb_site *own = SITE(.name = "own", .pool = crowd->site->options.pool);
+        right = right && own && take_steps(crowd->site, 1, 1) && take_steps(own, 1, 3) &&
                 ebb_site_destroy(own) == 0;
     }
     return right ? context : NULL;
@@ -101,17 +137,17 @@ static void *come_and_go(void *context) {
 /* Steps that other threads had open stay open in the child, so that the site cannot end there. */
 static void children_take_steps_while_sites_come_and_go(void **state) {
     const struct stage *stage = *state;
-    struct worker worker = {.site = SITE(.pool = stage->pool)};
+    struct crowd crowd = {.site = SITE(.pool = stage->pool)};
     pthread_t threads[3];
     void *result;
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &worker), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &crowd), 0);
     for (unsigned i = 0; i < 40; i++)
-        expect_in_child(steps_are_taken, worker.site);
-    atomic_store(&worker.ends, true);
+        expect_in_child(steps_are_taken, crowd.site);
+    atomic_store(&crowd.ends, true);
     for (unsigned i = 0; i < 3; i++)
         assert_true(pthread_join(threads[i], &result) == 0 && result);
-    assert_int_equal(ebb_site_destroy(worker.site), 0);
+    assert_int_equal(ebb_site_destroy(crowd.site), 0);
 }
 
 static uint64_t count_plans(ebb_site *site) {
@@ -182,6 +218,7 @@ static void sites_that_have_ended_are_not_waited_for(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        STAGED(a_fork_waits_until_nobody_is_at_work_in_a_pool),
         STAGED(a_fork_waits_until_nobody_is_at_work_in_a_site),
         STAGED(children_take_steps_while_sites_come_and_go),
         STAGED(a_child_makes_the_plans_that_others_were_making),
