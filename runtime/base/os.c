@@ -86,6 +86,10 @@ static void advise_small(void *addr, size_t bytes) {
     (void)madvise(addr, bytes, MADV_NOHUGEPAGE);
 }
 
+static void advise_dump(void *addr, size_t bytes, bool wanted) {
+    (void)madvise(addr, bytes, wanted ? MADV_DODUMP : MADV_DONTDUMP);
+}
+
 static int lock(void *addr, size_t bytes) {
     return mlock(addr, bytes) == 0 ? 0 : errno;
 }
@@ -129,6 +133,7 @@ struct os_table os = {
     .populate = populate,
     .advise_huge = advise_huge,
     .advise_small = advise_small,
+    .advise_dump = advise_dump,
     .lock = lock,
     .unlock = unlock,
     .file_make = os_file_make,

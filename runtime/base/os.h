@@ -43,6 +43,7 @@ struct os_table {
     int (*populate)(void *addr, size_t bytes);     /* touched, for writing, all at once */
     void (*advise_huge)(void *addr, size_t bytes); /* huge pages are welcome; no promise */
     void (*advise_small)(void *addr, size_t bytes); /* not any more: a touch brings one page */
+    void (*advise_dump)(void *addr, size_t bytes, bool wanted); /* are they part of core dumps? */
     int (*lock)(void *addr, size_t bytes);         /* touched, and never moved or written out */
     void (*unlock)(void *addr, size_t bytes);
 

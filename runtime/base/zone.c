@@ -22,6 +22,7 @@ static void *carve(extent_hooks_t *hooks, void *at, size_t bytes, size_t align, 
                                                     memory_order_relaxed));
     *zero = true;
     *commit = true;
+    os.advise_dump((void *)(zone->base + start), bytes, true);
     return (void *)(zone->base + start);
 }
 

@@ -24,7 +24,7 @@ struct zone {
 };
 
 /* Makes the arena of a zone whose base and bytes are set; it takes what it needs for itself from
- * there, too. False: none could be made. */
+ * there, too. What it has is part of core dumps. False: none could be made. */
 bool zone_open(struct zone *zone);
 
 #endif

@@ -33,15 +33,23 @@ static uintptr_t take_chunk(size_t usual, size_t least, size_t *bytes) {
     return addr;
 }
 
+/* The same for memory that core dumps have. */
+static uintptr_t take_dumped(size_t usual, size_t least, size_t *bytes) {
+    uintptr_t addr = take_chunk(usual, least, bytes);
+    if (addr)
+        range_dump(addr, *bytes);
+    return addr;
+}
+
 uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes) {
     (void)pages;
-    return take_chunk(SLAB_BYTES, least, bytes);
+    return take_dumped(SLAB_BYTES, least, bytes);
 }
 
 /* For kinds that are whole: they say themselves how long a slab is. */
 uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes) {
     (void)pages;
-    return take_chunk(0, least, bytes);
+    return take_dumped(0, least, bytes);
 }
 
 void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes) {

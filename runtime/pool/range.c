@@ -5,6 +5,10 @@
  * Invariant: what is carved stays carved for the life of the process; the free lists of the
  * owners reuse it. Refuses to go on without at least 1 GiB of addresses. Smaller
  * limits on address space (ulimit -v, strict overcommit) get a smaller range.
+ *
+ * For a core dump the system looks at each page of what may be in it, whether it is there or not:
+ * a TiB would take minutes. So the range is no part of dumps but for slabs, the tables that say
+ * whose their pages and blocks are, and the first records.
  */
 #include "pool/range.h"
 #include "base/error.h"
@@ -16,6 +20,7 @@
 
 #define SMALLEST ((size_t)1 << 30)
 #define POOLS 1024
+#define DUMPED_RECORDS ((size_t)16 << 20) /* of each kind: those that came first */
 
 /*
  * Processors guess by the lower bits of an address where in their cache it is. Arrays that all
@@ -69,11 +74,28 @@ static void lay_out(char *at, size_t user) {
     range.bytes = user;
 }
 
+/* Records are carved from the start of their tables. */
+static void dump_records(void) {
+    const struct {
+        char *at;
+        size_t bytes;
+    } tables[] = {{range.starts, range.starts_bytes},
+                  {range.pieces, range.pieces_bytes},
+                  {range.regions, range.regions_bytes},
+                  {range.pools, range.pool_count * RANGE_POOL_BYTES}};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        uintptr_t from = size_align_down((uintptr_t)tables[i].at, EBB_PAGE);
+        os.advise_dump((void *)from, size_smaller(tables[i].bytes, DUMPED_RECORDS), true);
+    }
+}
+
 static int reserve(void) {
     for (size_t user = RANGE_MOST; user >= SMALLEST; user /= 4) {
         char *at = os.allow(OS_RANGE) ? os.reserve(total_bytes(user)) : NULL;
         if (at) {
             lay_out(at, user);
+            os.advise_dump(at, total_bytes(user), false);
+            dump_records();
             /* the first entries are the names of nothing: they stay unused */
             atomic_store_explicit(&carved_starts, RANGE_STARTS_UNIT, memory_order_relaxed);
             atomic_store_explicit(&carved_pieces, PIECES_BATCH_BYTES, memory_order_relaxed);
@@ -162,6 +184,20 @@ static void forget(void *table, size_t share, const uintptr_t *part, const uintp
     uintptr_t to = size_smaller(size_align(part[1], stride), size_align_down(free[1], stride));
     if (from < to)
         os.give_back((char *)table + from / share, (to - from) / share);
+}
+
+static void dump_entries(void *table, size_t share, uintptr_t from, uintptr_t to) {
+    uintptr_t first = (uintptr_t)table + from / share, last = (uintptr_t)table + to / share;
+    uintptr_t start = size_align_down(first, EBB_PAGE);
+    os.advise_dump((void *)start, size_align(last, EBB_PAGE) - start, true);
+}
+
+void range_dump(uintptr_t addr, size_t bytes) {
+    uintptr_t from = addr - range.base, to = from + bytes;
+    os.advise_dump((void *)addr, bytes, true);
+    dump_entries(range.block_at, RANGE_SLOT / sizeof *range.block_at, from, to);
+    dump_entries(range.run_at, EBB_PAGE / sizeof *range.run_at, from, to);
+    dump_entries(range.run_at_huge, RANGE_HUGE / sizeof *range.run_at_huge, from, to);
 }
 
 void range_forget_notes(uintptr_t addr, size_t bytes) {

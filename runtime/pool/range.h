@@ -140,6 +140,9 @@ void range_forget(uintptr_t addr, size_t bytes, uintptr_t free_from, uintptr_t f
 /* The same of notes alone: of whole pages that describe nothing else. */
 void range_forget_notes(uintptr_t addr, size_t bytes);
 
+/* From now on core dumps have these user addresses, and what says whose they are. */
+void range_dump(uintptr_t addr, size_t bytes);
+
 void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes);
 
 #endif

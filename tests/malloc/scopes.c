@@ -5,6 +5,7 @@
  * This program keeps its own malloc(), so sanitizers and valgrind see every touch of a block, and
  * the names of the family are tested elsewhere, preloaded.
  */
+#include "kit/smaps.h"
 #include "malloc/scoped.h"
 
 #include "malloc/view.h"
@@ -180,6 +181,21 @@ static void test_resize(void **state) {
             }
 }
 
+/* The pages that it does not need any more are not kept for it. */
+static void test_a_survivor_that_shrinks_keeps_no_pages(void **state) {
+    ebb_step step = begin(*state);
+    void *block = make(8 * MIB, 1);
+    finish(step);
+    const struct region *keeper = (const struct region *)here.heap->keeper.lane;
+    uint64_t kept = keeper->reserved.current;
+    assert_ptr_equal(front_resize(block, 6 * MIB, NULL), block);
+    assert_int_equal(keeper->reserved.current, kept);
+    block = front_resize(block, 10000, NULL);
+    assert_true(pattern_holds(block, 10000, 1));
+    assert_int_equal(keeper->reserved.current, kept - 8 * MIB);
+    front_free(block);
+}
+
 static void test_nested_scopes(void **state) {
     ebb_step outer = begin(*state);
     void *first = make(100, 1), *large = make(20000, 2);
@@ -328,6 +344,34 @@ static void test_pinned_is_bounded(void **state) {
     }
 }
 
+/* Nor where each scope has much, and keeps a little of it. */
+static void test_what_large_scopes_pin_is_bounded(void **state) {
+    enum { ROUNDS = 30, MANY = 20000, KEPT = MANY / 100 };
+    static void *kept[ROUNDS][KEPT], *others[MANY];
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        ebb_step step = begin(*state);
+        for (unsigned i = 0; i < MANY; i++) /* callers and sizes that never come again */
+            others[i] = front_alloc(1000, (void *)(uintptr_t)((round * MANY + i) * 4096));
+        for (unsigned i = 0; i < MANY; i++)
+            if (i % 100)
+                front_free(others[i]);
+            else
+                kept[round][i / 100] = others[i];
+        finish(step);
+        struct tray_pinned pinned = tray_read_pinned();
+        size_t of_one = MANY * 1008 + 2 * TRAY_BYTES;
+        assert_true(pinned.bytes <= 4 * pinned.live + 4 * MIB + 64 * TRAY_BYTES + of_one);
+    }
+    for (unsigned round = 0; round < ROUNDS; round++)
+        for (unsigned i = 0; i < KEPT; i++)
+            front_free(kept[round][i]);
+    for (unsigned i = 0; i < 200; i++)
+        finish(begin(*state)); /* scopes are used again */
+    ebb_step step = begin(*state);
+    assert_false(here.scope->plain);
+    finish(step);
+}
+
 /* A long scope that keeps a little of everything. */
 static void test_a_long_scope_stays_dense(void **state) {
     enum { MANY = 6000 };
@@ -425,6 +469,23 @@ static void test_what_is_told_is_cut_behind_a_line(void **state) {
     }
 }
 
+/* The zone of trays is reserved, and that is no reason to look at it for minutes. */
+static void test_core_dumps_have_trays_and_not_their_zone(void **state) {
+    uintptr_t end_of_zone = tray_zone.base + tray_zone.bytes;
+    if (smaps_dumped(0, 1) == SIZE_MAX)
+        skip();
+    ebb_step step = begin(*state);
+    void *block = make(100, 1);
+    uintptr_t at = (uintptr_t)block;
+    assert_true(is_of_a_scope(block) && at >= tray_zone.base && at < end_of_zone);
+    assert_int_equal(smaps_dumped(at, at + 100), 100);
+    size_t carved = atomic_load(&tray_zone.carved);
+    assert_true(carved < tray_zone.bytes); /* under valgrind most of a small zone is in use */
+    assert_true(smaps_dumped(tray_zone.base, end_of_zone) < carved + EBB_PAGE);
+    end(block, 100, 1);
+    finish(step);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_without_a_scope_the_general_heap_serves),
@@ -436,6 +497,7 @@ int main(void) {
         SERVED(test_alignment),
         SERVED(test_zeroed),
         SERVED(test_resize),
+        SERVED(test_a_survivor_that_shrinks_keeps_no_pages),
         SERVED(test_nested_scopes),
         SERVED(test_scopes_end_in_any_order),
         SERVED(test_scopes_are_left_and_entered),
@@ -447,8 +509,10 @@ int main(void) {
         SERVED(test_names_of_sites_are_quoted),
         SERVED(test_sites_of_one_name_are_told_apart),
         SERVED(test_what_is_told_is_cut_behind_a_line),
+        SERVED(test_core_dumps_have_trays_and_not_their_zone),
         SERVED(test_what_leaks_is_allocated_elsewhere),
         SERVED(test_pinned_is_bounded),
+        SERVED(test_what_large_scopes_pin_is_bounded),
         SERVED(test_a_long_scope_stays_dense),
         cmocka_unit_test_setup(test_survivors_stay_where_they_are, serve),
     };
