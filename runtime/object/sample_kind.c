@@ -6,9 +6,9 @@
  * written before the number that covers it. Refuses names that are empty, taken or too long.
  */
 #include "base/error.h"
+#include "object/registry.h"
 #include "object/sample.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -16,7 +16,6 @@
 
 static const char *const own_names[] = {"unknown", "image", "video", "mask", "boxes", "points"};
 
-static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 static char names[EBB_SAMPLE_KINDS_MAX][NAME_BYTES];
 static atomic_int next = EBB_SAMPLE_USER;
 
@@ -59,9 +58,9 @@ int ebb_sample_register(const char *name) {
         return error_set(EBB_E_METADATA,
                          "kind '%.40s': a name of %zu bytes; 1 to %d that ebb has not may be",
                          name ? name : "", length, NAME_BYTES - 1);
-    pthread_mutex_lock(&registering);
+    registry_lock();
     int kind = number_of(name);
-    pthread_mutex_unlock(&registering);
+    registry_unlock();
     return kind;
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "object/batch.h"
 #include "object/object.h"
+#include "object/registry.h"
 #include "object/sample.h"
 
 #include <ebb/ragged.h>
@@ -19,7 +20,6 @@
 static_assert(EBB_OBJECT_KINDS_MAX == POOL_KINDS, "each kind has its counters");
 static_assert(sizeof(struct ebb_object) == 64, "the head of an object is a cache line");
 
-static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
 static const struct ebb_type *types[EBB_OBJECT_KINDS_MAX] = {
     &ebb_type_tensor, &ebb_type_sample, &ebb_type_node, &ebb_type_packed, &ebb_type_ragged};
 static atomic_uint count = 5; /* ebb's own */
@@ -96,7 +96,7 @@ int ebb_type_register(struct ebb_type *type) {
     int result = check_type(type);
     if (result)
         return result;
-    pthread_mutex_lock(&registering);
+    registry_lock();
     unsigned known = atomic_load_explicit(&count, memory_order_relaxed);
     if (!type_is_registered(type) && known == EBB_OBJECT_KINDS_MAX) {
         result = error_set(EBB_E_TYPE, "type '%s': %u kinds exist", type->name, known);
@@ -105,6 +105,6 @@ int ebb_type_register(struct ebb_type *type) {
         types[known] = type;
         atomic_store_explicit(&count, known + 1, memory_order_release);
     }
-    pthread_mutex_unlock(&registering);
+    registry_unlock();
     return result;
 }
