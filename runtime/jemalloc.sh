@@ -1,21 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# jemalloc.sh OUTPUT CC... - one object of Debian's libjemalloc_pic.a that defines a few names only,
-# prefixed ebb_jemalloc_, so that neither a program's malloc nor its own jemalloc is touched.
+# jemalloc.sh OUTPUT OBJCOPY CC... - one object of Debian's libjemalloc_pic.a that defines a few
+# names only, prefixed ebb_jemalloc_, so that neither a program's malloc nor its own jemalloc is
+# touched. Compiler and objcopy are those of the machine that is built for.
 
 set -eu
 
 names='malloc calloc realloc free malloc_usable_size mallocx dallocx mallctl malloc_conf'
-output=$1
-shift
+output=$1 objcopy=$2
+shift 2
 archive=$("$@" -print-file-name=libjemalloc_pic.a)
 if [ ! -e "$archive" ]; then
     echo "jemalloc.sh: libjemalloc_pic.a not found: install libjemalloc-dev" >&2
     exit 1
 fi
-ld -r $(printf ' -u %s' $names) -o "$output.all" "$archive"
-objcopy $(for name in $names; do printf ' --redefine-sym %s=ebb_jemalloc_%s' $name $name; done) \
+"$@" -r -nostdlib $(printf ' -Wl,-u,%s' $names) -o "$output.all" "$archive"
+"$objcopy" $(for name in $names; do printf ' --redefine-sym %s=ebb_jemalloc_%s' $name $name; done) \
     "$output.all"
-objcopy $(printf ' --keep-global-symbol=ebb_jemalloc_%s' $names) "$output.all" "$output"
+"$objcopy" $(printf ' --keep-global-symbol=ebb_jemalloc_%s' $names) "$output.all" "$output"
 rm -f "$output.all"
