@@ -152,6 +152,7 @@ struct ebb_site_stats {
     uint64_t planning_ns;     /* time spent on all plans */
     uint64_t used_peak;       /* of the step that needed most: bytes used at once */
     uint64_t reserved_peak;   /* and bytes of pages at once */
+    uint64_t given_back;      /* bytes that the pool gave to the system at the ends of its steps */
     uint64_t row_steps;       /* steps come in rows of so many (newest tag); 0: they do not */
     bool suspended;           /* steps do not repeat: unplanned until they do (newest tag) */
 };

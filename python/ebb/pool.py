@@ -27,7 +27,8 @@ class Pool(_ebb.Pool):
     descriptor  shared: attach to the pool behind this descriptor of another process
 
     A shared pool is inherited by a fork, and goes to processes that are spawned as an argument.
-    Pool.stats shows what it holds, and how many batches were sent, received, and went beside it.
+    Pool.stats shows how many batches this process sent, received, and got beside the pool, and
+    which pages it holds; of a shared pool, those that this process wrote to.
     """
 
     __slots__ = ("_key", "_wait", "_sites", "__weakref__")

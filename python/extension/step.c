@@ -114,12 +114,12 @@ static PyObject *site_stats(PyObject *object, void *Py_UNUSED(closure)) {
     struct ebb_site_stats stats = {.size = sizeof stats};
     if (ebb_site_read_stats(((struct site *)object)->site, &stats) != 0)
         return error_raise();
-    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsO}", "steps", stats.steps, "planned_steps",
+    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsKsO}", "steps", stats.steps, "planned_steps",
                          stats.planned_steps, "recorded_steps", stats.recorded_steps,
                          "allocations", stats.allocations, "hits", stats.hits, "missed",
                          stats.missed, "plan_height", stats.plan_height, "used_peak",
-                         stats.used_peak, "row_steps", stats.row_steps, "suspended",
-                         stats.suspended ? Py_True : Py_False);
+                         stats.used_peak, "given_back", stats.given_back, "row_steps",
+                         stats.row_steps, "suspended", stats.suspended ? Py_True : Py_False);
 }
 
 const char step_is_scope_served_doc[] =

@@ -146,8 +146,8 @@ void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs);
 bool pool_give_all_locked(struct ebb_pool *pool);
 
 /* A step has ended, which had `untouched` bytes that it never used: notes its peak and gives back
- * what recent steps did not need. Lock held. */
-void pool_step_ended_locked(struct ebb_pool *pool, size_t untouched);
+ * what recent steps did not need; returns the bytes. Lock held. */
+size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched);
 
 /* What the pool keeps for: the moving peak of recent steps. Lock held. */
 size_t pool_recent_peak_locked(const struct ebb_pool *pool);

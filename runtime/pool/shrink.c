@@ -97,9 +97,9 @@ static void shrink_locked(struct ebb_pool *pool) {
     }
 }
 
-void pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
+size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
     struct recent *recent = &pool->recent;
-    size_t owned = pool->pages.run_bytes;
+    size_t owned = pool->pages.run_bytes, given_before = pool->given_back;
     recent->now -= size_smaller(recent->now, untouched);
     note_peak(recent);
     if (pool->trim_ns)
@@ -108,6 +108,7 @@ void pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
         shrink_locked(pool);
     recent->now = owned;
     recent->new_bytes = 0;
+    return pool->given_back - given_before;
 }
 
 bool pool_give_all_locked(struct ebb_pool *pool) {

@@ -117,6 +117,7 @@ static void check_runs(const struct region *region) {
     }
     fit_each(&region->fit, count_binned, &binned);
     CHECK_ALWAYS(free == binned);
+    CHECK_ALWAYS(!region->main_run || region->main_run->run.end->before->state != PIECE_FREE);
     for (const struct ebb_piece *block = region->departed; block; block = block->next)
         lent += block->bytes;
     CHECK_ALWAYS(reserved == region->reserved.current && pinned == region->pinned);

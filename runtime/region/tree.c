@@ -301,7 +301,7 @@ static size_t untouched_bytes(const struct region *region) {
 static void give_pages(struct region *region) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
-    size_t untouched = untouched_bytes(region);
+    size_t untouched = untouched_bytes(region), back = 0;
     if (region->depth == 1)
         keeper_step_ended(region->parent);
     pthread_mutex_lock(&pool->lock);
@@ -311,8 +311,10 @@ static void give_pages(struct region *region) {
     fold_into_pool(region, pool);
     fold_kinds(region, pool);
     if (region->depth <= 1)
-        pool_step_ended_locked(pool, untouched);
+        back = pool_step_ended_locked(pool, untouched);
     pthread_mutex_unlock(&pool->lock);
+    if (back && region->given_back) /* relaxed: a sum that nothing depends on */
+        atomic_fetch_add_explicit(region->given_back, back, memory_order_relaxed);
     hold_sweep(region);
 }
 

@@ -21,9 +21,11 @@ static void print_text(struct text *text, const char *name, const struct ebb_sit
     if (stats->row_steps)
         text_print(text, ", in rows of %llu", NUMBER(stats->row_steps));
     text_print(text, "\n");
-    text_print(text, "  allocated %llu blocks, %llu bytes; at most %llu used, %llu reserved\n",
+    text_print(text,
+               "  allocated %llu blocks, %llu bytes; at most %llu used, %llu reserved; "
+               "%llu given back\n",
                NUMBER(stats->allocations), NUMBER(stats->allocated_bytes),
-               NUMBER(stats->used_peak), NUMBER(stats->reserved_peak));
+               NUMBER(stats->used_peak), NUMBER(stats->reserved_peak), NUMBER(stats->given_back));
     text_print(text,
                "  served from plans %llu blocks, %llu bytes; missed %llu blocks, %llu bytes "
                "(%.1f %% of bytes served)\n",
@@ -75,6 +77,7 @@ static void print_json(struct text *text, const char *name, const struct ebb_sit
         {"planning_ns", stats->planning_ns},
         {"used_peak", stats->used_peak},
         {"reserved_peak", stats->reserved_peak},
+        {"given_back", stats->given_back},
         {"row_steps", stats->row_steps},
     };
     text_print(text, "{\"site\":");

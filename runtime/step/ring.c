@@ -20,6 +20,7 @@ static unsigned berth_count(const struct lane *lane) {
 static void forget(struct step_hook *hook) {
     struct berth *berth = (struct berth *)hook;
     pthread_mutex_lock(&berth->lane->site->lock);
+    berth->region->given_back = NULL; /* the site may be gone when its pages go */
     berth->region = NULL;
     pthread_mutex_unlock(&berth->lane->site->lock);
 }

@@ -159,6 +159,8 @@ int ebb_site_read_stats(struct ebb_site *site, struct ebb_site_stats *stats) {
     *stats = site->stats;
     stats->suspended = site->newest && site->newest->learning.suspended;
     stats->row_steps = course_row(site);
+    /* relaxed: regions that close add to it */
+    stats->given_back = atomic_load_explicit(&site->given_back, memory_order_relaxed);
     pthread_mutex_unlock(&site->lock);
     return 0;
 }

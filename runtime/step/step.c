@@ -23,6 +23,7 @@
 /* The region was closed with its parent, or by mistake. */
 static void region_was_closed(struct step_hook *hook) {
     struct lane *lane = (struct lane *)hook;
+    lane->region->given_back = NULL; /* the site may be gone when its pages go */
     if (lane->scope)
         scope_server->abandon(lane->scope);
     lane_release(lane);
@@ -74,6 +75,7 @@ static void set_out(const struct ticket *ticket, struct region *region) {
     lane->mode = lane->track ? ticket->mode : LEARN_PLAIN;
     lane->hook.closed = region_was_closed;
     region->step = &lane->hook;
+    region->given_back = &lane->site->given_back;
     if (lane->track)
         track_tie(lane->track, region, lane->mode == LEARN_SERVE, lane->mode == LEARN_RECORD);
     lane->scope = NULL;
