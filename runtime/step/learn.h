@@ -4,7 +4,7 @@
  *
  *                 two records           serves badly, twice
  *     recording ---------------> serving -----------------> recording two more
- *         ^                        | fits structure, too small: a larger plan at once
+ *         ^                        | fits structure, too small: a larger plan
  *         |                        | hardly any hits, or pages for nothing
  *         | now and then           v
  *         +------------------- suspended
@@ -55,6 +55,12 @@
 /* A plan that is enlarged may be so much higher than the live bytes that recent steps had at their
  * peak: sizes of steps that never meet in one step add up to more than any step needs. */
 #define LEARN_HEIGHT_PPM 1250000u
+
+/* Where so many plans in a row were enlarged, one step after the other, sizes vary for themselves:
+ * in each step some are larger than ever. From then on the next has to wait, twice as long each
+ * time, and half as long after each step that nothing was too small for. */
+#define LEARN_GROWTHS 4u
+#define LEARN_GROWTH_WAIT_MOST 256u
 
 /* Steps that "recent" means for peaks. */
 #define LEARN_RECENT 16u
@@ -108,6 +114,8 @@ struct learning {
     uint32_t patience;  /* so many bad steps in a row before new records */
     uint32_t bad, bloated, wrong; /* in a row */
     uint32_t good;      /* in a row */
+    uint32_t growths;   /* in a row, up to LEARN_GROWTHS */
+    uint32_t growth_wait, growth_wait_next; /* steps until a plan is enlarged; the next time */
     uint32_t wait, wait_next; /* steps until a suspended course is recorded; next time */
     uint64_t plain_ppm, served_ppm; /* pages over live bytes, moving means without and with plan */
     uint64_t peak_now, peak_before; /* highest used peak in this stretch of LEARN_RECENT steps */
