@@ -30,6 +30,7 @@ struct work {
     bool is_coarse; /* the plan is made from it */
     uint64_t hash;  /* of the record */
     uint64_t height_most;
+    bool searches; /* a thread of the site's is to begin */
     struct draft *present; /* of the course's plan; NULL: it has none */
     struct draft *draft;   /* of the plan that is made, or to be noted; NULL: none */
     struct plan *plan;     /* the result */
@@ -193,7 +194,7 @@ static void put_plan(struct work *work) {
     draft_drop(course->noted);
     course->noted = NULL;
     if (work->lane->site->options.search_ns)
-        search_ask(work->lane->site, course);
+        work->searches = search_ask(work->lane->site, course);
 }
 
 static void put_note(struct work *work) {
@@ -214,6 +215,8 @@ static void publish(struct work *work, uint64_t began) {
     else
         learn_failed(&work->course->learning, work->verdict);
     pthread_mutex_unlock(&site->lock);
+    if (work->searches)
+        search_begin(site);
     plan_drop(work->plan);
     draft_drop(work->draft);
     draft_drop(work->present);

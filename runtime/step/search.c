@@ -6,8 +6,9 @@
  * so the site goes on. Its plan takes the place of the one that it was asked to beat, if that is
  * still there. Invariant: what the thread was given is its own until `plan` is NULL again.
  *
- * A site that cannot have a thread does without. At its end the search is broken off: the clock
- * that the search looks at says that time is up.
+ * A site that cannot have a thread does without. The thread begins with no lock held: what the C
+ * library allocates for it may be served by a scope, which locks another site. At the site's end
+ * the search is broken off: the clock that the search looks at says that time is up.
  */
 #include "step/site.h"
 
@@ -97,21 +98,15 @@ static int start(struct searcher *searcher) {
     return error;
 }
 
-static struct searcher *searcher_of(struct ebb_site *site) {
-    if (site->searcher)
-        return site->searcher;
+/* One that has no thread yet; NULL: no memory. */
+static struct searcher *make(struct ebb_site *site) {
     struct searcher *searcher =
         ebb_region_alloc_zeroed(site->memory, sizeof *searcher, EBB_UNIT);
     if (!searcher)
         return NULL;
     searcher->site = site;
     pthread_cond_init(&searcher->asked, NULL);
-    if (start(searcher) != 0) {
-        pthread_cond_destroy(&searcher->asked);
-        ebb_region_release(site->memory, searcher);
-        return NULL;
-    }
-    return site->searcher = searcher;
+    return searcher;
 }
 
 static bool is_worth_it(const struct plan *plan) {
@@ -119,16 +114,32 @@ static bool is_worth_it(const struct plan *plan) {
     return plan->height_bytes > plan->max_live_bytes + size_larger((size_t)slack, EBB_PAGE);
 }
 
-void search_ask(struct ebb_site *site, struct course *course) {
+bool search_ask(struct ebb_site *site, struct course *course) {
     if (!is_worth_it(course->plan))
-        return;
-    struct searcher *searcher = searcher_of(site);
+        return false;
+    bool is_first = !site->searcher;
+    if (is_first)
+        site->searcher = make(site);
+    struct searcher *searcher = site->searcher;
     if (!searcher || searcher->plan)
-        return;
+        return false;
     plan_share(course->plan);
     searcher->course = course;
     searcher->plan = course->plan;
     pthread_cond_signal(&searcher->asked);
+    return is_first;
+}
+
+void search_begin(struct ebb_site *site) {
+    struct searcher *searcher = site->searcher; /* nobody else ends it while a step is open */
+    if (start(searcher) == 0)
+        return;
+    pthread_mutex_lock(&site->lock);
+    site->searcher = NULL;
+    plan_drop(searcher->plan);
+    pthread_cond_destroy(&searcher->asked);
+    ebb_region_release(site->memory, searcher);
+    pthread_mutex_unlock(&site->lock);
 }
 
 bool search_is_for(const struct ebb_site *site, const struct course *course) {

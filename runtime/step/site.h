@@ -93,6 +93,7 @@ struct ebb_site {
     unsigned course_count, kind_count; /* the second: of the first */
     struct course *newest; /* the one that a step belonged to last */
     struct ebb_site_stats stats;
+    atomic_uint_fast64_t given_back; /* for the stats; no lock */
     struct ebb_site_options options;
     struct searcher *searcher; /* NULL: none yet */
     _Atomic(void *) served;    /* of scope_server; NULL: nothing yet */
@@ -197,8 +198,12 @@ void course_end(struct course *course);
 
 /* ---- search.c ---- */
 
-/* A thread looks for a better plan than the course's, if it is not busy. Lock held. */
-void search_ask(struct ebb_site *site, struct course *course);
+/* A thread looks for a better plan than the course's, if it is not busy. True: it is still to
+ * begin, by search_begin(). Lock held. */
+bool search_ask(struct ebb_site *site, struct course *course);
+
+/* The thread that was asked first begins. No lock held, and a step of the site is open. */
+void search_begin(struct ebb_site *site);
 
 /* True while it is looking for one for the course. Lock held. */
 bool search_is_for(const struct ebb_site *site, const struct course *course);

@@ -4,9 +4,9 @@
  *
  *     list of sites > sites of the program > inner ones > what is below
  *
- * Invariant: a site is on the list, under the lock, as long as its own lock is there. A thread with
- * the lock of a site of the program's may take that of an inner one, never the other way round: the
- * C library allocates for a thread that a site starts, and inner sites serve malloc().
+ * Invariant: a site is on the list, under the lock, as long as its own lock is there. No thread has
+ * the locks of two sites but for a fork; and while it has one, it does not call malloc(), which
+ * inner sites serve.
  *
  * A child has no other thread: steps that these had open stay open, and who planned or searched is
  * gone.

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * search.c - the thread that looks for better plans: it begins while nobody has the site's lock,
+ * since the C library allocates for it, and a site that cannot have one does without.
+ *
+ * This program's pthread_create() takes the place of the library's. Not where a sanitizer has one.
+ */
+#include "kit/hard.h"
+
+#include "step/site.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HAS_THREADS_OF_ITS_OWN 0
+#else
+#define HAS_THREADS_OF_ITS_OWN 1
+#endif
+
+static struct ebb_site *watched;
+static unsigned asked, refusals, found_locked;
+
+#if HAS_THREADS_OF_ITS_OWN
+typedef int create_fn(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*begin)(void *),
+                   void *context) {
+    asked++;
+    if (watched && pthread_mutex_trylock(&watched->lock) == 0)
+        pthread_mutex_unlock(&watched->lock);
+    else
+        found_locked++;
+    if (refusals) {
+        refusals--;
+        return EAGAIN;
+    }
+    create_fn *create;
+    void *found = dlsym(RTLD_NEXT, "pthread_create");
+    memcpy(&create, &found, sizeof create);
+    return create(thread, attributes, begin, context);
+}
+#endif
+
+static void hard_step(ebb_site *site, uint64_t tag) {
+    ebb_step step = ebb_step_begin(site, tag);
+    assert_true(hard_blocks(step));
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+static ebb_site *watch_site(const struct stage *stage) {
+    watched = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .search_ns = 1000000));
+    assert_non_null(watched);
+    asked = refusals = found_locked = 0;
+    return watched;
+}
+
+static void it_begins_while_nobody_has_the_lock(void **state) {
+    if (!HAS_THREADS_OF_ITS_OWN)
+        skip();
+    ebb_site *site = watch_site(*state);
+    for (unsigned i = 0; i < 5; i++)
+        hard_step(site, 1);
+    assert_int_equal(asked, 1);
+    assert_int_equal(found_locked, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
+static void a_site_without_it_goes_on_and_asks_again(void **state) {
+    if (!HAS_THREADS_OF_ITS_OWN)
+        skip();
+    ebb_site *site = watch_site(*state);
+    refusals = 1;
+    for (unsigned i = 0; i < 5; i++)
+        hard_step(site, 1);
+    assert_true(asked == 1 && refusals == 0 && !site->searcher);
+    for (unsigned i = 0; i < 5; i++)
+        hard_step(site, 2); /* a plan of another tag's */
+    assert_true(asked == 2 && found_locked == 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
+static void a_site_ends_that_never_had_it(void **state) {
+    if (!HAS_THREADS_OF_ITS_OWN)
+        skip();
+    ebb_site *site = watch_site(*state);
+    refusals = 100;
+    for (unsigned tag = 1; tag < 4; tag++)
+        for (unsigned i = 0; i < 5; i++)
+            hard_step(site, tag);
+    assert_true(asked >= 2 && !site->searcher);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(it_begins_while_nobody_has_the_lock),
+        STAGED(a_site_without_it_goes_on_and_asks_again),
+        STAGED(a_site_ends_that_never_had_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
