@@ -235,13 +235,15 @@ static bool resize_small(void *block, size_t bytes) {
     return true;
 }
 
+/* One that outlived its scope was relinked with its pages, which are not cut: as another thread's
+ * it stays as it is, while it needs half of them. */
 static bool resize_in_place(void *block, size_t bytes) {
     if (tray_holds((uintptr_t)block))
         return resize_small(block, bytes);
     struct large *large = large_of(block);
     if (bytes <= TRAY_MOST || bytes > RANGE_MOST)
         return false;
-    if (large->heap == here.heap)
+    if (large->heap == here.heap && large->scope)
         return scope_resize_large(large, size_align(bytes, large_unit(bytes)));
     return bytes <= large->bytes && bytes >= large->bytes / 2;
 }

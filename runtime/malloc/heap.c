@@ -118,7 +118,7 @@ static void span_all(void) {
     if (base >= end)
         return;
     atomic_store_explicit(&heap_span.base, base, memory_order_relaxed);
-    atomic_store_explicit(&heap_span.bytes, end - base, memory_order_relaxed);
+    atomic_store_explicit(&heap_span.bytes, end - base, memory_order_release);
 }
 
 static void prepare(void) {

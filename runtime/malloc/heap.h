@@ -48,6 +48,7 @@ struct scope {
     struct served *served;   /* of its site */
     uint64_t tag;
     unsigned trays;          /* that it has */
+    unsigned look_at;        /* with so many it is looked at whether they are mostly dead */
     uint64_t open_bytes;     /* pages that its site's `holding` has for it */
     ebb_step step;           /* where large blocks are; begun when the first one is */
     struct scope *outer;     /* entered before this one */
@@ -97,9 +98,10 @@ extern struct heap_span {
 } heap_span;
 
 static inline bool heap_may_hold(uintptr_t addr) {
-    /* relaxed: whoever has a block of a scope has it from who saw it made */
+    /* base, relaxed: whoever has a block of a scope has it from who saw it made.
+     * bytes, acquire: pairs with span_all(); who frees another block there looks at the zone */
     return addr - atomic_load_explicit(&heap_span.base, memory_order_relaxed) <
-           atomic_load_explicit(&heap_span.bytes, memory_order_relaxed);
+           atomic_load_explicit(&heap_span.bytes, memory_order_acquire);
 }
 
 /* ---- heap.c ---- */
@@ -180,7 +182,7 @@ void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align);
 /* A large block's place is free again, and its record unused. Only who has its heap. */
 void scope_release_large(struct large *large);
 
-/* A large block of this thread's heap has room for so many bytes where it is, from now on. */
+/* A large block of a scope of this thread has room for so many bytes where it is, from now on. */
 bool scope_resize_large(struct large *large, size_t bytes);
 
 /* From now on steps of sites with `scope` are scopes. */

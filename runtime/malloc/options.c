@@ -32,9 +32,10 @@ static void complain(const char *format, ...) {
 
 static void read_idle(const char *value, int length) {
     char *end;
+    bool has_digits = *value >= '0' && *value <= '9'; /* no space, no sign */
     errno = 0;
     unsigned long number = strtoul(value, &end, 10);
-    if (end != value + length || length == 0 || *value == '-' || errno || number > IDLE_MOST)
+    if (!has_digits || end != value + length || errno || number > IDLE_MOST)
         complain("ebb-malloc: EBB_MALLOC: idle_ms is '%.*s', expected 0 to %u", length, value,
                  IDLE_MOST);
     else

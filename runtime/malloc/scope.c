@@ -31,14 +31,15 @@
 #include <string.h>
 
 #define DENSE 4u             /* trays have at most so many times the bytes of their live blocks */
-#define TRAYS_LOOKED_AT 64u  /* after so many more trays the density is looked at */
+#define TRAYS_LOOKED_AT 64u  /* after so many more, and an eighth, the density is looked at */
 #define PINNED_SLACK ((size_t)4 << 20)
+#define PINNED_LOOK 64u /* after so many more pinned trays, or ends, all of them are looked at */
 #define KEYS_NOTED 64u
 
 struct scope_free scope_free_none;
 
 static _Atomic(bool) pins_too_much;
-static _Atomic(unsigned) ends_with_survivors;
+static _Atomic(uint64_t) pins, look_at; /* so far; at so many */
 static _Atomic(uint64_t) ended;
 
 /* ---- the chain of entered scopes ---- */
@@ -89,9 +90,18 @@ static void hold_pages(struct scope *scope) {
 
 /* ---- small blocks ---- */
 
-/* Too much of the scope's trays is dead. What others freed counts as alive here. */
+/* Bytes that other threads have freed, but for the tray in use. */
+static uint64_t freed_by_others(const struct scope *scope) {
+    uint64_t bytes = 0;
+    for (const struct tray *tray = scope->full; tray; tray = tray->next)
+        bytes += tray_balance_bytes(-atomic_load_explicit(&tray->balance, memory_order_relaxed));
+    return bytes;
+}
+
+/* Too much of the scope's trays is dead. */
 static bool is_sparse(const struct scope *scope) {
-    return scope->bytes - scope->freed_bytes < scope->trays * TRAY_BYTES / DENSE;
+    uint64_t freed = scope->freed_bytes + freed_by_others(scope);
+    return scope->bytes - freed < scope->trays * TRAY_BYTES / DENSE;
 }
 
 static void use_tray(struct scope *scope, struct tray *tray) {
@@ -122,8 +132,10 @@ static bool has_lists(struct scope *scope) {
 }
 
 static bool next_tray(struct scope *scope) {
-    if (!scope->plain && scope->trays % TRAYS_LOOKED_AT == TRAYS_LOOKED_AT - 1)
+    if (!scope->plain && scope->trays >= scope->look_at) {
         scope->plain = is_sparse(scope);
+        scope->look_at = scope->trays + TRAYS_LOOKED_AT + scope->trays / 8;
+    }
     bool serves = !scope->plain && has_lists(scope);
     struct tray *tray = serves ? heap_take_tray(scope->heap) : NULL;
     if (!tray)
@@ -211,14 +223,11 @@ void scope_release_large(struct large *large) {
 
 bool scope_resize_large(struct large *large, size_t bytes) {
     error_mute();
-    int result = ebb_region_resize(region_of(large), (void *)large->block, bytes);
+    int result = ebb_region_resize(large->scope->step.region, (void *)large->block, bytes);
     error_unmute();
     if (result)
         return false;
-    if (!large->scope) {
-        holding_pin(large->holding, bytes);
-        holding_unpin(large->holding, large->bytes);
-    } else if (large->is_tenured) {
+    if (large->is_tenured) {
         large->scope->tenured_bytes -= large->bytes;
         large->scope->tenured_bytes += bytes;
         hold_pages(large->scope);
@@ -246,8 +255,16 @@ static void note_survivors(const struct tray *tray, uint16_t noted[], unsigned *
     }
 }
 
-static void look_at_pinned(void) {
+/* A scope has ended that pinned so many trays, or none and is plain, which counts as one. The more
+ * are pinned, the longer a look takes, and the later it comes. */
+static void note_pinned(uint64_t trays) {
+    uint64_t more = trays ? trays : 1;
+    uint64_t now = atomic_fetch_add_explicit(&pins, more, memory_order_relaxed) + more;
+    if (now < atomic_load_explicit(&look_at, memory_order_relaxed))
+        return;
     struct tray_pinned pinned = tray_read_pinned();
+    atomic_store_explicit(&look_at, now + PINNED_LOOK + pinned.trays / PINNED_LOOK,
+                          memory_order_relaxed);
     atomic_store_explicit(&pins_too_much, pinned.bytes > DENSE * pinned.live + PINNED_SLACK,
                           memory_order_relaxed);
 }
@@ -279,8 +296,7 @@ static void end_trays(struct scope *scope) {
         return;
     if (scope->served)
         atomic_fetch_add_explicit(&scope->served->survived_trays, pinned, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&ends_with_survivors, 1, memory_order_relaxed) % 64 == 63)
-        look_at_pinned();
+    note_pinned(pinned);
 }
 
 /* What a plan served can be relinked from here on. False: no memory for it. */

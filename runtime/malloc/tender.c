@@ -104,6 +104,23 @@ static bool may_be_replaced(const char *path) {
     return false;
 }
 
+/* The file that is written beside it, empty. What else has that name stays as it is: nothing is
+ * written through a link or to a pipe. -1: errno says why. */
+static int open_beside(const char *path) {
+    struct stat status;
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+    if (file < 0)
+        return -1;
+    errno = EEXIST;
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+        ftruncate(file, 0) == 0)
+        return file;
+    int reason = errno;
+    close(file);
+    errno = reason;
+    return -1;
+}
+
 static void write_file(void) {
     char beside[OPTIONS_PATH_BYTES + 8];
     if (!may_be_replaced(options.stats)) { /* it may have come since the last time */
@@ -112,9 +129,9 @@ static void write_file(void) {
     }
     size_t bytes = view_write(text, sizeof text, is_for_prometheus(options.stats));
     snprintf(beside, sizeof beside, "%s.new", options.stats);
-    int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int file = open_beside(beside);
     if (file < 0) {
-        complain("cannot be opened");
+        complain("the file with .new behind its name cannot be opened");
         return;
     }
     bool written = write_all(file, text, bytes);

@@ -53,7 +53,7 @@ static void put_number(struct text *text, const struct number *number) {
 
 /* ---- sites ---- */
 
-enum { SITE_NUMBERS = 14 };
+enum { SITE_NUMBERS = 15 };
 
 static void read_site(const struct served *served, struct number numbers[SITE_NUMBERS]) {
     struct ebb_site_stats stats = {.size = sizeof stats};
@@ -82,6 +82,8 @@ static void read_site(const struct served *served, struct number numbers[SITE_NU
          open + pinned},
         {"scope_pinned_bytes", "of these: trays and large blocks that outlived scopes", false,
          pinned},
+        {"scope_given_back_bytes_total", "given back to the system as scopes ended", true,
+         stats.given_back},
         {"scope_plan_bytes", "of the newest plan for large blocks", false, stats.plan_height},
     };
     memcpy(numbers, read, sizeof read);

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { THREADS = 4, ROUNDS = 300, PLACES = 64 };
+enum { THREADS = 4, ROUNDS = 300, PLACES = 64, BATCHES = 200 };
 
 static atomic_uint wrong;
 static ebb_site *site;
@@ -268,6 +268,44 @@ struct race {
     atomic_bool over;
 };
 
+static void *free_batches(void *context) {
+    void *_Atomic *batch = context;
+    for (unsigned i = 0; i < BATCHES; i++) {
+        while (!atomic_load(batch))
+            sched_yield();
+        for (void *block = atomic_load(batch), *next; block; block = next) {
+            next = *(void **)block;
+            front_free(block);
+        }
+        atomic_store(batch, NULL);
+    }
+    return NULL;
+}
+
+/* One whose blocks others free leaves its trays, as if it had freed them itself. */
+static void test_a_scope_whose_blocks_others_free_stays_dense(void **state) {
+    static void *_Atomic batch;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, free_batches, (void *)&batch), 0);
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < BATCHES; i++) {
+        void *first = NULL;
+        for (unsigned k = 0; k < 100; k++) {
+            void **block = front_alloc(1000, NULL);
+            *block = first;
+            first = block;
+        }
+        atomic_store(&batch, first);
+        while (atomic_load(&batch))
+            sched_yield();
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(here.scope->plain);
+    assert_true(here.scope->trays <= 128);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(tray_read_pinned().trays, 0);
+}
+
 static void *free_what_comes(void *context) {
     struct race *race = context;
     for (unsigned i = 0; !atomic_load(&race->over); i = (i + 1) % HANDED)
@@ -300,6 +338,40 @@ static void test_frees_race_with_the_end(void **state) {
     assert_int_equal(tray_read_pinned().trays, 0);
 }
 
+static atomic_uint stage; /* relaxed: hands nothing over */
+
+static void reach(unsigned next) {
+    atomic_store_explicit(&stage, next, memory_order_relaxed);
+}
+
+static void await(unsigned next) {
+    while (atomic_load_explicit(&stage, memory_order_relaxed) != next)
+        sched_yield();
+}
+
+/* It lies between the range of ebb and the zone of trays, which is not there yet. */
+static void *free_a_block_of_no_scope(void *unused) {
+    void *block = front_alloc(4 * MIB, NULL);
+    expect(block != NULL);
+    reach(1);
+    await(2);
+    front_free(block);
+    return unused;
+}
+
+/* Before all other tests. */
+static void test_the_first_scope_begins_while_others_free(void **state) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, free_a_block_of_no_scope, NULL), 0);
+    await(1);
+    assert_false(tray_zone.bytes);
+    ebb_step step = ebb_step_begin(site, 0);
+    reach(2);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
 static int serve(void **state) {
     scope_serve();
     site = ebb_site_create(EBB_SITE_OPTIONS(.name = "request", .scope = true));
@@ -308,6 +380,7 @@ static int serve(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_first_scope_begins_while_others_free),
         cmocka_unit_test(test_another_threads_scope_is_refused),
         cmocka_unit_test(test_a_scope_of_a_thread_that_ended),
         cmocka_unit_test(test_a_parent_is_closed_by_another_thread),
@@ -316,6 +389,7 @@ int main(void) {
         cmocka_unit_test(test_frees_of_others_are_counted_once),
         cmocka_unit_test(test_the_last_free_comes_while_a_tray_is_sealed),
         cmocka_unit_test(test_frees_race_with_the_end),
+        cmocka_unit_test(test_a_scope_whose_blocks_others_free_stays_dense),
         cmocka_unit_test(test_threads_free_each_others_blocks),
     };
     return cmocka_run_group_tests(tests, serve, NULL);

@@ -160,6 +160,12 @@ class View(unittest.TestCase):
             program.stdin.flush()
             self.assertEqual(goes_on(program, b"4\n"), [0, 0, 0])
             self.assertIn(b"\npinned_trays                 0\n", self.ask())
+            program.stdin.write(b"\n")
+            program.stdin.flush()
+            self.assertEqual(goes_on(program, b"5\n"), [0, 0, 0])
+            given = re.findall(rb"given_back_bytes\w* +(\d+)\n", self.ask())
+            whole, own = map(int, given)  # the pool's, and its one site's
+            self.assertTrue(32 * mib <= own <= whole, given)
 
     def test_a_file_for_prometheus(self):
         path = self.folder / "stats.prom"
@@ -293,6 +299,24 @@ class View(unittest.TestCase):
                 time.sleep(1.5)
             self.assertIn(f"{path}: a device, pipe, directory or link, and no file", self.said)
         self.assertTrue(self.path.is_fifo() and link.is_symlink())
+
+    def test_nothing_is_written_through_what_has_the_name_beside(self):
+        """Statistics are written there first: in a folder that others may write to as well."""
+        beside, mine = self.folder / "stats.new", self.folder / "mine"
+        mine.write_text("mine")
+        for put in (lambda: beside.symlink_to(mine), lambda: os.link(mine, beside),
+                    lambda: os.mkfifo(beside)):
+            put()
+            kind = beside.lstat().st_mode
+            with self.runs(str(self.path)):
+                time.sleep(1.5)
+                self.assertEqual(beside.lstat().st_mode, kind)
+                self.assertFalse(self.path.exists())
+                beside.unlink()
+                self.assertTrue(until(self.path.exists))
+            self.assertRegex(self.said, "^[^\n]*stats: the file with .new [^\n]*\n$")
+            self.assertEqual(mine.read_text(), "mine")
+            self.path.unlink()
 
     def test_what_comes_later_is_left_alone_as_well(self):
         pipe = self.folder / "pipe"

@@ -8,6 +8,7 @@
  *     2  the scope has ended, the blocks are alive
  *     3  the site is gone, the blocks are alive; there is a new one with its name
  *     4  the blocks are freed
+ *     5  a scope had a block of 64 MiB, and some after it had 1 MiB each
  *
  * For test_view.py.
  */
@@ -15,6 +16,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static ebb_site *make_holder(void) {
     return ebb_site_create(EBB_SITE_OPTIONS(.name = "holder", .scope = true));
@@ -29,6 +31,15 @@ static void wait_for_line(const char *said) {
     while (byte != EOF && byte != '\n');
 }
 
+static void spend(ebb_site *site, size_t bytes) {
+    ebb_step step = ebb_step_begin(site, 0);
+    char *block = malloc(bytes);
+    memset(block, 1, bytes);
+    free(block);
+    if (ebb_step_end(step) != 0)
+        abort();
+}
+
 static int hold(void) {
     setvbuf(stdin, NULL, _IONBF, 0); /* its buffer would be had in the scope, and outlive it */
     ebb_site *site = make_holder();
@@ -39,12 +50,19 @@ static int hold(void) {
     if (ebb_step_end(step) != 0)
         return 1;
     wait_for_line("2");
-    if (ebb_site_destroy(site) != 0 || ebb_step_end(ebb_step_begin(make_holder(), 0)) != 0)
+    if (ebb_site_destroy(site) != 0)
+        return 1;
+    site = make_holder();
+    if (ebb_step_end(ebb_step_begin(site, 0)) != 0)
         return 1;
     wait_for_line("3");
     free(small);
     free(large);
     wait_for_line("4");
+    spend(site, 64 << 20);
+    for (int i = 0; i < 100; i++)
+        spend(site, 1 << 20);
+    wait_for_line("5");
     return 0;
 }
 
