@@ -3,8 +3,8 @@
  * batch.c - trees of objects in words, as text and as JSON (see ebb/batch.h).
  *
  * Nodes and samples are shown as what they mean, all other types by their field tables. Text is
- * one line for each object: indented, with the name under which its composite has it. Stops at
- * EBB_DEPTH_MAX, so that a struct that was never composed cannot lead in circles.
+ * one line for each object: indented, with the name under which its composite has it. What is in a
+ * field and no member, since nobody has composed it, is not followed: so this ends, too.
  */
 #include <ebb/batch.h>
 
@@ -24,7 +24,8 @@ struct page {
     unsigned depth;
 };
 
-static void show(struct page *page, const char *name, const struct ebb_object *object);
+static void show_member(struct page *page, struct ebb_object *whole, const char *name,
+                        void *member);
 
 /* ---- lines of text, values of JSON ---- */
 
@@ -44,12 +45,13 @@ static void end_line(struct page *page) {
 }
 
 /* Members [count], with names if there are any. */
-static void show_members(struct page *page, const struct ebb_node *node, bool named) {
+static void show_members(struct page *page, struct ebb_node *node, bool named) {
     page->depth++;
     for (size_t i = 0; i < node->count && page->text.result == 0; i++) {
         if (page->json && i)
             text_print(&page->text, ",");
-        show(page, named ? node_name_at(node, i + 1) : NULL, node->members[i]);
+        show_member(page, &node->object, named ? node_name_at(node, i + 1) : NULL,
+                    node->members[i]);
     }
     page->depth--;
 }
@@ -100,7 +102,7 @@ static void open_inner(struct page *page, const struct ebb_node *node, bool name
     end_line(page);
 }
 
-static void show_node(struct page *page, const struct ebb_node *node) {
+static void show_node(struct page *page, struct ebb_node *node) {
     if (!kind_has_members(node->kind)) {
         show_value(page, node);
         end_line(page);
@@ -162,8 +164,10 @@ static void show_info_text(struct page *page, const struct ebb_sample *sample) {
 
 /* ---- fields of any object ---- */
 
-static void show_objects(struct page *page, const struct ebb_field *field, void *const *objects,
-                         size_t count) {
+static void show_objects(struct page *page, struct ebb_object *object,
+                         const struct ebb_field *field) {
+    void **members;
+    size_t count = compose_members(object, field, &members);
     if (page->json) {
         text_json_string(&page->text, field->name);
         text_print(&page->text, ":[");
@@ -171,7 +175,7 @@ static void show_objects(struct page *page, const struct ebb_field *field, void 
     for (size_t i = 0; i < count && page->text.result == 0; i++) {
         if (page->json && i)
             text_print(&page->text, ",");
-        show(page, page->json ? NULL : field->name, objects[i]);
+        show_member(page, object, page->json ? NULL : field->name, members[i]);
     }
     if (page->json)
         text_print(&page->text, "]");
@@ -179,13 +183,12 @@ static void show_objects(struct page *page, const struct ebb_field *field, void 
 
 static void show_field(struct page *page, struct ebb_object *object,
                        const struct ebb_field *field) {
-    void *block = *field_place(object, field);
     if (page->json)
         text_print(&page->text, ",");
     if (field->kind == EBB_FIELD_OBJECT) {
-        show(page, field->name, block);
+        show_member(page, object, field->name, *field_place(object, field));
     } else if (field->kind == EBB_FIELD_OBJECTS) {
-        show_objects(page, field, block, block ? field_count(object, field) : 0);
+        show_objects(page, object, field);
     } else {
         show_name(page, field->name);
         text_print(&page->text, page->json ? "{\"bytes\":%zu}" : "%zu bytes\n",
@@ -221,18 +224,23 @@ static void show_composite(struct page *page, struct ebb_object *object) {
 
 /* ---- the tree ---- */
 
-static void show(struct page *page, const char *name, const struct ebb_object *object) {
-    show_name(page, name);
-    if (!object || page->depth > EBB_DEPTH_MAX) {
-        const char *what = object ? "deeper" : "ended";
-        text_print(&page->text, page->json ? "{\"%s\":true}" : "(%s)\n", what);
-    } else if (object_is_node(object)) {
-        show_node(page, (const struct ebb_node *)object);
-    } else if (object_is_tensor(object)) {
+static void show(struct page *page, struct ebb_object *object) {
+    if (object_is_node(object))
+        show_node(page, (struct ebb_node *)object);
+    else if (object_is_tensor(object))
         show_tensor(page, (const struct ebb_tensor *)object);
-    } else {
-        show_composite(page, (struct ebb_object *)object);
-    }
+    else
+        show_composite(page, object);
+}
+
+static void show_member(struct page *page, struct ebb_object *whole, const char *name,
+                        void *member) {
+    show_name(page, name);
+    if (compose_has(whole, member))
+        show(page, member);
+    else
+        text_print(&page->text, page->json ? "{\"%s\":true}" : "(%s)\n",
+                   member ? "no member" : "ended");
 }
 
 int ebb_report_batch(const void *object, enum ebb_report_format format, ebb_write_fn *write,
@@ -246,6 +254,6 @@ int ebb_report_batch(const void *object, enum ebb_report_format format, ebb_writ
     if (!write || (format != EBB_REPORT_TEXT && format != EBB_REPORT_JSON))
         return error_set(EBB_E_ARGUMENT, "report of a batch: format %d, callback %s", (int)format,
                          write ? "given" : "NULL");
-    show(&page, NULL, place.object);
+    show(&page, place.object);
     return page.text.result;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* batch.c - trees: structure, values, paths, comparison, reports; random ones of all kinds. */
+#include "kit/boxes.h"
 #include "kit/sight.h"
 #include "kit/text.h"
 #include "kit/trees.h"
@@ -266,6 +267,71 @@ static void odd_values_are_printed_as_json(void **state) {
     assert_int_equal(ebb_last_error(), EBB_E_RELEASED);
 }
 
+static void assert_printed(const void *object, enum ebb_report_format format, const char *text) {
+    static struct page page;
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_batch(object, format, page_write, &page), 0);
+    assert_true(format == EBB_REPORT_TEXT || page_is_json(&page));
+    assert_string_equal(page.text, text);
+}
+
+static void types_of_ones_own_are_printed_by_their_fields(void **state) {
+    struct stage *stage = *state;
+    struct box *box = box_in(stage->root);
+    struct ebb_sample_info info = {
+        .kind = ebb_sample_register("sound"), .bytes = "44.1", .byte_count = 4};
+    struct ebb_tensor *sound = tensor_of(stage->root, 2, (const int64_t[]){2, 9});
+    box->left = &floats_in(stage->root, 3)->object;
+    box->bytes = block_of(stage->root, 9, 8);
+    box->byte_count = 9;
+    box->parts = ebb_region_alloc_zeroed(stage->root, 3 * sizeof *box->parts, 8);
+    box->part_count = 3;
+    box->parts[0] = &box_in(stage->root)->object;
+    box->parts[2] = &ebb_sample_new(stage->root, sound, &info)->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    assert_printed(box, EBB_REPORT_TEXT, "box\n"
+                                         "  \"left\": float32 [3]\n"
+                                         "  \"right\": (ended)\n"
+                                         "  \"parts\": box\n"
+                                         "    \"left\": (ended)\n"
+                                         "    \"right\": (ended)\n"
+                                         "    \"bytes\": 0 bytes\n"
+                                         "  \"parts\": (ended)\n"
+                                         "  \"parts\": sound, 4 bytes of metadata\n"
+                                         "    \"data\": float32 [2, 9]\n"
+                                         "  \"bytes\": 9 bytes\n");
+    assert_printed(box, EBB_REPORT_JSON,
+                   "{\"object\":\"box\",\"left\":{\"tensor\":\"float32\",\"shape\":[3]},"
+                   "\"right\":{\"ended\":true},\"parts\":[{\"object\":\"box\","
+                   "\"left\":{\"ended\":true},\"right\":{\"ended\":true},\"parts\":[],"
+                   "\"bytes\":{\"bytes\":0}},{\"ended\":true},{\"sample\":\"sound\","
+                   "\"metadata\":4,\"data\":{\"tensor\":\"float32\",\"shape\":[2,9]}}],"
+                   "\"bytes\":{\"bytes\":9}}");
+}
+
+/* It may be anything: an address of nothing, or what leads back, twice at each step. */
+static void a_report_does_not_follow_what_is_no_member(void **state) {
+    struct stage *stage = *state;
+    struct box *box = box_in(stage->root);
+    box->left = box->right = &box->object;
+    assert_printed(box, EBB_REPORT_TEXT, "box\n"
+                                         "  \"left\": (no member)\n"
+                                         "  \"right\": (no member)\n"
+                                         "  \"bytes\": 0 bytes\n");
+    box->left = (void *)(uintptr_t)8;
+    box->parts = (void *)(uintptr_t)16;
+    box->part_count = 1000;
+    assert_printed(box, EBB_REPORT_JSON,
+                   "{\"object\":\"box\",\"left\":{\"no member\":true},"
+                   "\"right\":{\"no member\":true},\"parts\":[],\"bytes\":{\"bytes\":0}}");
+    box->parts = NULL;
+    assert_printed(box, EBB_REPORT_TEXT, "box\n"
+                                         "  \"left\": (no member)\n"
+                                         "  \"right\": (no member)\n"
+                                         "  \"bytes\": 0 bytes\n");
+    assert_int_equal(ebb_object_end(box), 0);
+}
+
 static void a_report_stops_when_it_is_told_to(void **state) {
     static struct page page;
     struct stage *stage = *state;
@@ -356,9 +422,11 @@ int main(void) {
         STAGED(a_tree_is_printed_line_by_line),
         STAGED(a_tree_is_printed_as_json),
         STAGED(odd_values_are_printed_as_json),
+        STAGED(types_of_ones_own_are_printed_by_their_fields),
+        STAGED(a_report_does_not_follow_what_is_no_member),
         STAGED(a_report_stops_when_it_is_told_to),
         STAGED(random_trees_are_built_compared_printed_and_ended),
         STAGED(random_trees_go_to_other_regions_as_they_are),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }

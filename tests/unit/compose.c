@@ -227,6 +227,39 @@ static void a_slot_is_filled_whatever_other_fields_say(void **state) {
     assert_int_equal(live_in(stage->root), 1);
 }
 
+static void a_slot_keeps_its_object_when_another_cannot_come(void **state) {
+    struct stage *stage = *state;
+    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 8 * KIB);
+    ebb_region other = OPEN(.pool = stage->pool);
+    struct box *box = box_in(limited);
+    struct ebb_tensor *old = floats_in(limited, 3), *large = floats_in(other, 5000);
+    box->left = &old->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    assert_refused(ebb_object_replace(box, BOX_LEFT, large), EBB_E_REGION_LIMIT);
+    assert_ptr_equal(box->left, old);
+    assert_ptr_equal(old->object.whole, box);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+    large = ebb_object_move(large, stage->root); /* it is as free as it was */
+    assert_true(large && floats_hold(large, 5000));
+    assert_int_equal(ebb_region_close(limited), 0);
+    assert_int_equal(ebb_region_close(other), 0);
+}
+
+static void no_slot_takes_what_it_is_part_of(void **state) {
+    struct stage *stage = *state;
+    struct box *boxes[4];
+    for (int i = 0; i < 4; i++) {
+        boxes[i] = box_in(stage->root);
+        boxes[i]->left = i ? &boxes[i - 1]->object : NULL;
+        assert_int_equal(ebb_object_compose(boxes[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_refused(ebb_object_replace(boxes[i], BOX_RIGHT, boxes[3]), EBB_E_CYCLE);
+        assert_null(boxes[i]->right);
+    }
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_member_in_two_fields_is_one_object),
@@ -242,6 +275,8 @@ int main(void) {
         STAGED(a_report_does_not_follow_what_is_no_member),
         STAGED(a_slot_of_a_lent_composite_stays_as_it_is),
         STAGED(a_slot_is_filled_whatever_other_fields_say),
+        STAGED(a_slot_keeps_its_object_when_another_cannot_come),
+        STAGED(no_slot_takes_what_it_is_part_of),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }

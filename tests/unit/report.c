@@ -175,6 +175,25 @@ static void a_deep_tree_keeps_one_line_a_region(void **state) {
 
 #define REPORT_TEST(test) cmocka_unit_test_setup_teardown(test, clear, stage_close)
 
+/* Roots of a shared pool lie in slots, each a heap of its own. */
+static void a_shared_pools_report_has_the_trees_of_its_slots(void **state) {
+    (void)state;
+    ebb_pool *pool = POOL(.name = "slots", .kind = EBB_KIND_SHARED, .slots = 3,
+                          .slot_bytes = MIB);
+    ebb_region one = OPEN(.name = "one", .pool = pool), two = OPEN(.name = "two", .pool = pool);
+    ebb_region below = OPEN(.name = "below", .parent = two);
+    block_of(below, 5000, 64);
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_pool(pool, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_true(page_is_json(&page));
+    assert_int_equal(page_count(&page, "\"name\":\"one\""), 1);
+    assert_int_equal(page_count(&page, "\"name\":\"two\""), 1);
+    assert_int_equal(page_count(&page, "\"name\":\"below\""), 1);
+    assert_int_equal(ebb_region_close(one), 0);
+    assert_int_equal(ebb_region_close(two), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         REPORT_TEST(a_region_is_one_line_of_text_with_its_numbers),
@@ -189,6 +208,7 @@ int main(void) {
         REPORT_TEST(no_pool_is_the_default_pool),
         REPORT_TEST(the_report_ends_when_the_callback_says_so),
         REPORT_TEST(a_deep_tree_keeps_one_line_a_region),
+        cmocka_unit_test(a_shared_pools_report_has_the_trees_of_its_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
