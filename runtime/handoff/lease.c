@@ -55,29 +55,15 @@ static void settle_one(struct ebb_lease *lease) {
     end(lease);
 }
 
-/* What waits for a device at a fork, waits in the parent: here nobody has it. */
-static void forget_pending(struct lease_table *table) {
-    struct shared *shared = table->shared;
-    for (uint32_t i = 0; i < shared->slot_count; i++) {
-        uint32_t pending = LEASE_PENDING;
-        if (atomic_compare_exchange_strong(&table->leases[i].count, &pending, 0))
-            atomic_fetch_sub(&shared->leases_out, 1);
-    }
-    atomic_store(&table->pending, 0);
-}
-
-/* Leases that wait for a device are asked about again. True if some go on waiting. */
+/* Leases that wait for a device are asked about again. True if some go on waiting. What waits at a
+ * fork, waits in the parent: in the child nobody has it. */
 static bool settle(struct shared *shared) {
     struct lease_table *table = shared->above;
     if (!table || !atomic_load(&table->pending))
         return false;
-    if (is_inherited(table)) {
-        forget_pending(table);
-        return false;
-    }
     for (uint32_t i = 0; i < shared->slot_count; i++)
         settle_one(&table->leases[i]);
-    return atomic_load(&table->pending) != 0;
+    return atomic_load(&table->pending) != 0 && !is_inherited(table);
 }
 
 /* ---- tables ---- */
@@ -111,8 +97,7 @@ static struct lease_table *make_table(struct shared *shared) {
     table->shared = shared;
     table->forks = atomic_load(&shared_forks);
     table->older = shared->above;
-    if (table->older) {
-        forget_pending(table->older);
+    if (table->older) { /* nothing waits there: settle() was first */
         table->check = table->older->check;
         table->context = table->older->context;
     }

@@ -151,6 +151,19 @@ static int end_pool(ebb_pool *pool, int out, const void *context) {
     return 0;
 }
 
+/* What the child opens is asked for as its parent's leases are. */
+static int wait_for_a_device(ebb_pool *pool, int out, const void *context) {
+    struct ebb_parcel parcel;
+    EXPECT(try_send(pool, 5000, 2, &parcel));
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    EXPECT(lease && lease_holds(lease, 5000, 2));
+    ebb_lease_drop(lease);
+    EXPECT(ebb_pool_destroy(pool) == EBB_E_BUSY);
+    *(bool *)context = true;
+    EXPECT(ebb_pool_destroy(pool) == 0);
+    return 0;
+}
+
 /* A device copies for the parent, not for the child. */
 static void what_waits_for_a_device_is_the_parents(void **state) {
     bool done = false;
@@ -159,6 +172,9 @@ static void what_waits_for_a_device_is_the_parents(void **state) {
     struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
     ebb_lease_drop(ebb_parcel_open(pool, &parcel));
     struct duo duo = duo_fork(pool, end_pool, NULL);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_states(pool, 0, 0, 1);
+    duo = duo_fork(pool, wait_for_a_device, &done);
     assert_int_equal(duo_end(&duo), 0);
     assert_states(pool, 0, 0, 1);
     assert_refused(ebb_pool_destroy(pool), EBB_E_BUSY);

@@ -347,6 +347,57 @@ static void other_files_are_not_attached(void **state) {
                     EBB_E_SIZE); /* more than all addresses of ebb */
 }
 
+/* ---- slots that are ours already ---- */
+
+/* What a parcel would be of the slot in this state, whose word says that it was sent. */
+static struct ebb_parcel lie(struct shared *shared, enum slot_state state, uint64_t *before) {
+    struct ebb_parcel parcel = {.pool = shared->identity, .root = UINT64_MAX};
+    while (word_state(atomic_load(&shared->control->records[parcel.slot].word)) != state)
+        assert_true(++parcel.slot < shared->slot_count);
+    _Atomic uint64_t *word = &shared->control->records[parcel.slot].word;
+    *before = atomic_load(word);
+    parcel.generation = word_generation(*before);
+    atomic_store(word, word_make(SLOT_SENT, parcel.generation, word_owner(*before)));
+    return parcel;
+}
+
+static void assert_stays_shut(ebb_pool *pool, enum slot_state state) {
+    uint64_t before;
+    struct ebb_parcel parcel = lie(pool->shared, state, &before);
+    assert_no_block(ebb_parcel_open(pool, &parcel), EBB_E_STALE);
+    atomic_store(&pool->shared->control->records[parcel.slot].word, before);
+}
+
+static void a_slot_that_is_ours_is_not_opened_whatever_its_word_says(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    block_of(region, 5000, 64);
+    assert_stays_shut(pool, SLOT_WRITING);
+    assert_int_equal(ebb_region_close(region), 0);
+    struct ebb_parcel parcel = send_pattern(pool, 70000, 3);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_stays_shut(pool, SLOT_HELD);
+    assert_true(lease_holds(lease, 70000, 3));
+    ebb_lease_drop(lease);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+static void a_parcel_without_root_has_no_bytes_of_one(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 3), forged = parcel;
+    forged.root = UINT64_MAX;
+    assert_no_block(ebb_parcel_open(pool, &forged), EBB_E_PARCEL);
+    forged.bytes = 0;
+    ebb_lease *lease = ebb_parcel_open(pool, &forged);
+    size_t bytes = 1;
+    assert_non_null(lease);
+    assert_null(ebb_lease_root(lease, &bytes));
+    assert_int_equal(bytes, 0);
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forged_parcels_open_nothing),
@@ -355,6 +406,8 @@ int main(void) {
         cmocka_unit_test(damage_in_the_middle_of_calls_is_survived),
         cmocka_unit_test(a_damaged_pool_heals),
         cmocka_unit_test(a_sign_of_life_is_mended),
+        cmocka_unit_test(a_slot_that_is_ours_is_not_opened_whatever_its_word_says),
+        cmocka_unit_test(a_parcel_without_root_has_no_bytes_of_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,41 @@ static void what_shared_bytes_shares_them_still(void **state) {
     close_post(&post);
 }
 
+/* Its head is not for others, its elements are. */
+static void a_view_that_goes_alone_takes_only_what_it_sees(void **state) {
+    struct ebb_own_options compact = {.size = sizeof compact, .compact = true};
+    static const int64_t rows[] = {1, 10, 5000};
+    for (unsigned i = 0; i < 3; i++) {
+        struct post post = open_post();
+        ebb_region inner = OPEN(.parent = post.from);
+        struct ebb_tensor *base = counting(inner, SHAPE(rows[i], 30));
+        struct ebb_tensor *other = counting(inner, SHAPE(rows[i], 30));
+        void *views[] = {ebb_tensor_view(inner, base, 1, SIZES(rows[i]), SIZES(30), 7),
+                         ebb_tensor_view(inner, other, 1, SIZES(rows[i]), SIZES(30), 0)};
+        struct ebb_promoted cost = {0};
+        assert_int_equal(ebb_objects_promote(inner, post.from, views, 2, &compact, &cost), 0);
+        struct ebb_tensor *column = views[0];
+        size_t bytes = (size_t)rows[i] * sizeof(int32_t);
+        assert_int_equal(cost.copied_blocks, 2);
+        assert_int_equal(cost.copied_bytes, 2 * bytes);
+        assert_int_equal(base->storage->tensors, 1);
+        assert_int_equal(column->storage->bytes, bytes);
+        assert_true(ebb_tensor_is_contiguous(column));
+        assert_true(ebb_region_owns(post.from, column));
+        assert_int_equal(ebb_region_close(inner), 0);
+        assert_int_equal(stats_of(post.from).requested.current, 2 * bytes);
+        assert_int_equal(ebb_object_end(views[1]), 0);
+        assert_int_equal(stats_of(post.from).requested.current, bytes);
+        assert_int_equal(ebb_check_pool(post.pool), 0);
+        size_t offset = ebb_region_offset(post.from, column->data);
+        struct ebb_tensor *made = deliver(&post, column);
+        assert_ptr_equal(made->data, ebb_lease_at(post.lease, offset, bytes));
+        for (int64_t row = 0; row < rows[i]; row++)
+            assert_int_equal(element_at(made, row), 30 * row + 7);
+        close_post(&post);
+    }
+}
+
 static void what_lies_elsewhere_is_copied(void **state) {
     struct post post = open_post();
     static float elements[100];
@@ -318,6 +353,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tensor_is_where_it_was_sent),
         cmocka_unit_test(what_shared_bytes_shares_them_still),
+        cmocka_unit_test(a_view_that_goes_alone_takes_only_what_it_sees),
         cmocka_unit_test(what_lies_elsewhere_is_copied),
         cmocka_unit_test(boxes_take_bytes_and_lists_along),
         cmocka_unit_test(what_cannot_be_sent_stays),

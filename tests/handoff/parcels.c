@@ -189,6 +189,22 @@ static void a_device_that_copies_keeps_the_slot(void **state) {
     pool_end(pool);
 }
 
+static void opening_asks_for_what_waits(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    int busy = 1;
+    assert_int_equal(ebb_pool_set_release_check(pool, device_is_done, &busy), 0);
+    struct ebb_parcel first = send_pattern(pool, 5000, 1), second = send_pattern(pool, 5000, 2);
+    ebb_lease_drop(ebb_parcel_open(pool, &first));
+    assert_states(pool, 0, 1, 1);
+    ebb_lease *lease = ebb_parcel_open(pool, &second);
+    assert_int_equal(busy, -1);
+    assert_states(pool, 0, 0, 1);
+    assert_true(lease_holds(lease, 5000, 2));
+    ebb_lease_drop(lease);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
 static void a_message_that_is_thrown_away_frees_the_slot(void **state) {
     ebb_pool *pool = shared_pool(1, SLOT_BYTES);
     struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
@@ -295,6 +311,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(a_lease_lives_as_long_as_anybody_holds_it),
         cmocka_unit_test(only_what_was_sent_is_exported),
         cmocka_unit_test(a_device_that_copies_keeps_the_slot),
+        cmocka_unit_test(opening_asks_for_what_waits),
         cmocka_unit_test(a_message_that_is_thrown_away_frees_the_slot),
         cmocka_unit_test(a_forked_worker_sends),
         cmocka_unit_test(a_worker_that_was_executed_attaches),
