@@ -60,8 +60,11 @@ static int take_allocators(struct options *options, const char *list) {
     for (const char *at = list;; at++) {
         int length = (int)strcspn(at, ",");
         int number = allocator_find(at, length);
-        if (number < 0)
-            return complain("--allocators: no such allocator", list);
+        if (number < 0) {
+            char name[64];
+            snprintf(name, sizeof name, "%.*s", length, at);
+            return complain("--allocators: no such allocator", name);
+        }
         if (is_listed(options, number))
             return complain("--allocators: named twice", allocators[number].name);
         insert(options, number);

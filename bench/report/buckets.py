@@ -9,6 +9,7 @@ import quantity
 from frame import Frame, nothing
 
 WIDTH, HEIGHT = 420, 142
+LABEL = 46  # width that the text below a bucket wants
 
 
 def trimmed(buckets):
@@ -47,11 +48,12 @@ def draw(buckets, label, in_bytes):
     halves = [(sum(bucket[i] for bucket in buckets), max(bucket[i] for bucket in buckets))
               for i in (1, 2)]
     slot = (frame.right - frame.left) / len(buckets)
-    every = max(1, -(-len(buckets) * 46 // (frame.right - frame.left)))
+    every = max(1, -(-len(buckets) * LABEL // (frame.right - frame.left)))
+    never = len(buckets) - 1 if buckets[-1][0] is None else len(buckets) + every
     for i, bucket in enumerate(buckets):
         x = frame.left + i * slot
         draw_bucket(frame, bucket, (x + slot * 0.08, slot * 0.84), halves, in_bytes)
-        if i % every == every // 2 or bucket[0] is None:
+        if i % every == every // 2 and i <= never - every or i == never:
             frame.text(x + slot / 2, frame.bottom + 13, edge_text(bucket[0], in_bytes),
                        class_="tick", text_anchor="middle")
     frame.line(frame.left, middle, frame.right, middle, class_="axis")

@@ -2,8 +2,10 @@
 """page.py - the whole page: what was measured, the verdicts, the pictures, every figure."""
 
 import contextlib
+import errno
 import os
 import pathlib
+import stat
 import statistics
 
 import cards
@@ -30,6 +32,8 @@ def machine_text(key, value):
     number = as_number(value)
     if number is not None and "bytes" in key:
         return quantity.bytes_text(number)
+    if isinstance(value, float):
+        return quantity.short(value)
     if isinstance(value, dict):
         return ", ".join(f"{name} {item}" for name, item in value.items())
     return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
@@ -230,6 +234,17 @@ def draw(results, title="ebb: what a step costs"):
                    trusted("\n")])
 
 
+def open_beside(path):
+    """Empty; what else has that name stays as it is: nothing goes through a link or into a pipe."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        os.close(file)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+    os.ftruncate(file, 0)
+    return os.fdopen(file, "wb")
+
+
 def write(text, path):
     """A page that cannot be written whole leaves the one before; devices and pipes just get it."""
     whole = text.encode("utf-8")
@@ -238,8 +253,10 @@ def write(text, path):
         return
     path = os.path.realpath(path)  # a link goes on leading there
     beside = path + ".part"
+    file = open_beside(beside)
     try:
-        pathlib.Path(beside).write_bytes(whole)
+        with file:
+            file.write(whole)
         os.replace(beside, path)
     except OSError:
         with contextlib.suppress(OSError):

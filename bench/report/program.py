@@ -26,7 +26,7 @@ from results import Results, as_dict, as_list, as_number
 WIDTH, HEIGHT, NAME_MOST = 1240, 260, 60
 FATES = (("died", "with its step"), ("next", "in the next step"), ("later", "later"),
          ("never", "not at all"))
-CHARTS = (("step_us", "time of a step"), ("peak_over_base_bytes", "peak of resident memory"),
+CHARTS = (("step_us", "time of a step"), ("peak_over_base_bytes", "peak of memory above the start"),
           ("footprint_bytes", "pages that held a step"), ("faults_per_step", "page faults"))
 
 
@@ -186,7 +186,7 @@ def places_section(figures):
                 for kind in as_list(figures.get("kinds"))) or 1
     head = [tag("th", name, scope="col")
             for name in ("place", "blocks a step", "bytes a step", "of its own blocks")]
-    head += [tag("th", f"ends {words}", scope="col") for _, words in FATES[1:]]
+    head += [tag("th", f"ends {words}, in all", scope="col") for _, words in FATES[1:]]
     rows = []
     for item in places:
         fate = item.get("fate")
@@ -257,7 +257,10 @@ def main():
             results.add_json(read_text(given.json))
         text = draw(figures, results)
         page.write(text, given.out)
-    except (OSError, ValueError) as fault:
+    except OSError as fault:
+        print(f"ebb report: {fault.filename or given.out}: {fault.strerror}", file=sys.stderr)
+        return 1
+    except ValueError as fault:
         print(f"ebb report: {fault}", file=sys.stderr)
         return 1
     return 0

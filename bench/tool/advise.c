@@ -12,10 +12,11 @@
 #include "command.h"
 #include "complain.h"
 #include "mark.h"
+#include "output.h"
 #include "period.h"
 #include "words.h"
 
-enum { PLACES_SHOWN = 12 };
+enum { PLACES_SHOWN = 12, PLACE_SHOWN = 64 };
 
 /* Below this share of bytes that die within, a region is not worth it. */
 static const double WORTH_IT = 0.6;
@@ -74,11 +75,12 @@ static void say_verdict(double died, double blocks) {
 
 static void say_anchor(const struct recorded_case *recorded, const struct anchor *anchor) {
     const char *name = recorded->places.name[anchor->place];
+    char brief[PLACE_SHOWN];
+    places_brief(brief, *name ? name : "unknown", sizeof brief);
     printf("A step begins with %s of %s bytes by %s,\n"
            "on thread %u, every %.0f events (+- %.0f %%), %u times.\n",
-           function_of(anchor->op), words_count(anchor->bytes).text, *name ? name : "unknown",
+           function_of(anchor->op), words_count(anchor->bytes).text, brief,
            anchor->thread, anchor->events, 100 * anchor->spread, anchor->count);
-    say_verdict(anchor->died, anchor->died_blocks);
     if (!recorded->places.sites)
         puts("  Recorded with --sites, the place would have a name.");
 }
@@ -97,6 +99,8 @@ static int search(const struct wish *wish, const struct recorded_case *recorded)
         const struct mark mark = {recorded->trace, &recorded->places, &anchor, wish->trace,
                                   wish->output};
         say_anchor(recorded, &anchor);
+        if (!wish->output) /* else it is said of the steps that are written, exactly */
+            say_verdict(anchor.died, anchor.died_blocks);
         if (wish->output && !mark_write(&mark))
             code = EXIT_FAILED;
         else if (wish->output)
@@ -147,6 +151,8 @@ int command_advise(int argc, char **argv) {
         fputs(help_text, stdout);
         return 0;
     }
+    if (wish.output && (!output_allowed(wish.output) || !output_possible(wish.output)))
+        return EXIT_FAILED;
     if (!case_read(&recorded, wish.trace))
         return EXIT_BAD_INPUT;
     if (recorded.figures.step_count && !wish.search) {

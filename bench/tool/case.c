@@ -9,7 +9,7 @@
 #include "complain.h"
 #include "words.h"
 
-enum { WORST_MOST = 64, NAME_SHOWN = 44 };
+enum { WORST_MOST = 64, NAME_SHOWN = 45 };
 
 bool case_read(struct recorded_case *recorded, const char *path) {
     struct trace_error error;
@@ -84,8 +84,10 @@ static void put_place(struct table *table, const struct recorded_case *recorded,
                       uint64_t steps) {
     const struct fate *fate = &recorded->figures.place[place];
     const char *name = recorded->places.name[place];
+    char brief[NAME_SHOWN];
+    places_brief(brief, *name ? name : "unknown", sizeof brief);
     table_row(table);
-    table_cell(table, "%.*s", NAME_SHOWN, *name ? name : "unknown");
+    table_cell(table, "%s", brief);
     table_cell(table, "%.1f", each(fate_survived(fate).blocks, steps));
     table_cell(table, "%s", words_bytes(each(fate_survived(fate).bytes, steps)).text);
     table_cell(table, "%.1f %%", percent(fate_survived(fate).blocks, fate->born.blocks));

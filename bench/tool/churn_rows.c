@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../churn/allocator.h"
 #include "../churn/table.h"
 #include "command.h"
 #include "complain.h"
@@ -105,6 +106,35 @@ static int wait_for(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
+bool churn_take_allocators(const char *text, const char **list) {
+    for (const char *at = text;; at++) {
+        int length = (int)strcspn(at, ",");
+        if (allocator_find(at, length) < 0)
+            return complain("--allocators: no such allocator: '%.*s'", length, at);
+        at += length;
+        if (*at == '\0')
+            break;
+    }
+    *list = text;
+    return true;
+}
+
+void churn_find_allocators(const char *list, char found[CHURN_LIST_MAX]) {
+    char path[ALLOCATOR_PATH_MAX];
+    size_t used = 0;
+    found[0] = '\0';
+    for (const char *at = list; *at; at += *at == ',') {
+        int length = (int)strcspn(at, ","), number = allocator_find(at, length);
+        const char *package = allocators[number].package;
+        if (package && !allocator_path(&allocators[number], path))
+            complain("%.*s is not installed (Debian package %s): left out", length, at, package);
+        else
+            used += (size_t)snprintf(found + used, CHURN_LIST_MAX - used, "%s%.*s",
+                                     used ? "," : "", length, at);
+        at += length;
+    }
+}
+
 bool churn_take_rounds(const char *text, int *rounds) {
     char *end = NULL;
     long number = strtol(text, &end, 10);
@@ -119,7 +149,11 @@ int churn_run(const struct churn_wish *wish, struct churn_rows *rows) {
     char churn[PLACE_MAX], tsv[64];
     struct stat status;
     rows->count = 0;
-    if (stat(wish->trace, &status) == 0 && S_ISDIR(status.st_mode)) { /* churn takes all of it */
+    if (stat(wish->trace, &status) != 0) {
+        complain("%s: %s", wish->trace, strerror(errno));
+        return EXIT_BAD_INPUT;
+    }
+    if (S_ISDIR(status.st_mode)) { /* churn takes all of it */
         complain("%s: a folder; name the traces in it", wish->trace);
         return EXIT_BAD_INPUT;
     }

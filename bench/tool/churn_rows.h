@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { CHURN_ALLOCATORS_MAX = 16, CHURN_NAME_MAX = 64, CHURN_METRICS = 7 };
+enum { CHURN_ALLOCATORS_MAX = 16, CHURN_NAME_MAX = 64, CHURN_LIST_MAX = 128, CHURN_METRICS = 7 };
 
 /* What is taken of a row of an allocator; the order of metrics in churn_row.value. */
 enum churn_metric {
@@ -35,6 +35,12 @@ struct churn_wish {
     bool quick;
     const char *json;       /* churn's JSON file goes there; NULL: nowhere */
 };
+
+/* A list of allocators from the command line, whose names must be known; false after a message. */
+bool churn_take_allocators(const char *text, const char **list);
+
+/* Those of `list` that this machine has, in `found`; the others are named on standard error. */
+void churn_find_allocators(const char *list, char found[CHURN_LIST_MAX]);
 
 /* A number of rounds from the command line; false after a message. */
 bool churn_take_rounds(const char *text, int *rounds);

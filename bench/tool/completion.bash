@@ -25,8 +25,8 @@ _ebb() {
     fi
     case $before in
         --allocators)
-            mapfile -t COMPREPLY < <(compgen -W 'ebb ebb-unplanned glibc glibc-tuned jemalloc
-                jemalloc-tuned mimalloc tcmalloc' -- "$word")
+            mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*,}"}" -W 'ebb ebb-unplanned glibc
+                glibc-tuned jemalloc jemalloc-tuned mimalloc tcmalloc' -- "${word##*,}")
             return ;;
         -o | --output | --recover | --html) return ;;
         --every | --function | --within | --limit | --rounds) COMPREPLY=(); return ;;

@@ -6,6 +6,7 @@
 #include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,45 @@ static const char *end_of_links(const char *path, char whole[PATH_MAX]) {
     return realpath(path, whole) ? whole : path;
 }
 
+/* The file beside, empty. What else has that name stays as it is: nothing is written through a link
+ * or to a pipe. */
+static gzFile open_beside(const char *path) {
+    struct stat status;
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (file < 0)
+        return NULL;
+    errno = EEXIST;
+    bool empty = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+                 ftruncate(file, 0) == 0;
+    gzFile opened = empty ? gzdopen(file, "wb6") : NULL;
+    int reason = errno;
+    if (!opened)
+        close(file);
+    errno = reason;
+    return opened;
+}
+
+/* The folder part of a path. */
+static void folder_of(const char *path, char folder[PATH_MAX]) {
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        strcpy(folder, ".");
+    else
+        snprintf(folder, PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+bool output_possible(const char *path) {
+    char whole[PATH_MAX], folder[PATH_MAX];
+    struct stat status;
+    bool there = stat(path, &status) == 0;
+    if (there && S_ISDIR(status.st_mode))
+        return complain("%s: %s", path, strerror(EISDIR));
+    folder_of(end_of_links(path, whole), folder);
+    if (access(there && !S_ISREG(status.st_mode) ? path : folder, W_OK) == 0)
+        return true;
+    return complain("%s: %s", path, strerror(errno));
+}
+
 bool output_begin(struct output *output, const char *path) {
     char whole[PATH_MAX];
     output->file = NULL;
@@ -38,7 +78,7 @@ bool output_begin(struct output *output, const char *path) {
         output->beside[0] = '\0';
         return complain("%s: too long a name", path);
     }
-    output->file = gzopen(output->beside, "wb6");
+    output->file = open_beside(output->beside);
     if (output->file) {
         gzbuffer(output->file, 1 << 18);
         return true;

@@ -19,6 +19,11 @@ struct output {
  */
 bool output_allowed(const char *path);
 
+/* True if it can be written to, as far as can be seen now, before what takes minutes is begun: an
+ * ordinary file in a folder that takes new ones, or what is there already and is no folder. False
+ * after a message. */
+bool output_possible(const char *path);
+
 /* Begins a compressed file for `path`, or for what links there lead to. False after a message. */
 bool output_begin(struct output *output, const char *path);
 

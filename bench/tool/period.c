@@ -24,7 +24,7 @@
 
 #include "complain.h"
 
-enum { CANDIDATES = 96, PER_COUNT = 4, REACH_LEAST = 10 }; /* a tenth of the events */
+enum { CANDIDATES = 96, PER_COUNT = 4, REACH_LEAST = 50 }; /* a fiftieth of the events */
 
 static const double GIVEN_AWAY = 0.04, WORTH_IT = 0.3, BURSTS = 3, EVEN[] = {0.05, 0.15, 0.4, 1.0};
 
@@ -237,20 +237,24 @@ static void lay_anchors(const struct search *search, const struct sort *sort) {
 }
 
 /* At anchors in the middle of a step as much is alive as at any time; where a step ends, much
- * less. What lives through most steps is not looked at: it would outlive any step. */
+ * less. What lives through most steps is not looked at: it would outlive any step. What never ends
+ * counts as born: steps that begin a program leave much of it. */
 static struct share measure(const struct search *search, const struct sort *sort) {
     double born = 0, died = 0, blocks = 0, died_blocks = 0, crossing = 0, living = 0;
     lay_anchors(search, sort);
     for (size_t i = 0; i < search->lives; i++) {
         const struct life *life = &search->life[i];
         uint32_t step = search->next[life->birth];
-        if (step == 0 || step >= sort->count || life->death == UINT32_MAX)
+        if (step == 0 || step >= sort->count)
             continue;
-        uint32_t crossed = search->next[life->death] - step;
+        bool ends = life->death != UINT32_MAX;
+        uint32_t crossed = ends ? search->next[life->death] - step : 0;
         if (2 * crossed > sort->count)
             continue;
         born += life->bytes;
         blocks++;
+        if (!ends)
+            continue;
         died += crossed ? 0 : life->bytes;
         died_blocks += crossed == 0;
         crossing += (double)life->bytes * crossed;

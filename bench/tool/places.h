@@ -4,6 +4,7 @@
 #define EBB_BENCH_TOOL_PLACES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "trace.h"
@@ -21,6 +22,9 @@ struct places {
  * the origins. False after a message: a list that does not fit the trace, or no memory.
  */
 bool places_read(struct places *places, const struct ebb_trace *trace, const char *path);
+
+/* A name as lines and tables have it: no arguments of C++, no `.so` and version, cut to `room`. */
+void places_brief(char *to, const char *name, size_t room);
 
 void places_free(struct places *places);
 

@@ -235,8 +235,8 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
     if (spool->head->stopped)
         fprintf(stderr, "; recording stopped early, see #stopped in it");
     if (others > 0)
-        fprintf(stderr, "; %d other process%s noted less and are left out", others,
-                others > 1 ? "es" : "");
+        fprintf(stderr, "; %d other process%s noted less and %s left out", others,
+                others > 1 ? "es" : "", others > 1 ? "are" : "is");
     fputc('\n', stderr);
     if (rendered->sites_path[0])
         fprintf(stderr, "ebb record: %s: the places that allocate\n", rendered->sites_path);

@@ -27,7 +27,10 @@ static bool parse(struct churn_wish *wish, bool *help, int argc, char **argv) {
         {"help", 0, NULL, 'h'},       {NULL, 0, NULL, 0}};
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (option) {
-        case 'a': wish->allocators = optarg; break;
+        case 'a':
+            if (!churn_take_allocators(optarg, &wish->allocators))
+                return false;
+            break;
         case 'r':
             if (!churn_take_rounds(optarg, &wish->rounds))
                 return false;

@@ -19,6 +19,7 @@
 #include "command.h"
 #include "complain.h"
 #include "figures_json.h"
+#include "output.h"
 #include "place.h"
 #include "words.h"
 
@@ -35,7 +36,8 @@ static const char help_text[] =
     "Says what the recorded program would gain: time of a step and memory with ebb and with other\n"
     "allocators, what outlives its step, and who asked for it.\n\n"
     "  --html FILE         a page, in one file that needs nothing else\n"
-    "  --allocators LIST   comma separated (ebb,glibc,jemalloc,mimalloc,tcmalloc)\n"
+    "  --allocators LIST   comma separated (ebb,glibc and, where they are installed,\n"
+    "                      jemalloc,mimalloc,tcmalloc)\n"
     "  --rounds N          timed processes for each allocator (3)\n"
     "  --quick             less of the trace\n"
     "  --no-replay         leave out time and memory\n"
@@ -44,7 +46,7 @@ static const char help_text[] =
 static bool take_option(struct wish *wish, int option, const char *value) {
     switch (option) {
     case 'w': wish->html = value; return true;
-    case 'a': wish->churn.allocators = value; return true;
+    case 'a': return churn_take_allocators(value, &wish->churn.allocators);
     case 'r': return churn_take_rounds(value, &wish->churn.rounds);
     case 'q': wish->churn.quick = true; return true;
     case 'n': wish->no_replay = true; return true;
@@ -175,14 +177,20 @@ static int draw(struct wish *wish, const struct recorded_case *recorded) {
 }
 
 int command_report(int argc, char **argv) {
-    struct wish wish = {.churn = {.rounds = 3,
-                                  .allocators = "ebb,glibc,jemalloc,mimalloc,tcmalloc"}};
+    struct wish wish = {.churn = {.rounds = 3}};
+    char found[CHURN_LIST_MAX];
     struct recorded_case recorded;
     if (!parse(&wish, argc, argv))
         return EXIT_BAD_INPUT;
     if (wish.help) {
         fputs(help_text, stdout);
         return 0;
+    }
+    if (wish.html && !output_possible(wish.html))
+        return EXIT_FAILED;
+    if (!wish.churn.allocators && !wish.no_replay) {
+        churn_find_allocators("ebb,glibc,jemalloc,mimalloc,tcmalloc", found);
+        wish.churn.allocators = found;
     }
     wish.churn.trace = wish.trace;
     if (!case_read(&recorded, wish.trace))

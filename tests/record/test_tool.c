@@ -95,10 +95,48 @@ static void steps_that_nobody_marked_are_found(void **state)
     assert_int_equal(run_program("EBB_TOOL", arguments), 0);
     assert_said(" 60 times");
     assert_said("every 101 events (+- 0 %)");
+    const char *verdict = strstr(said, "A region there would end"); // once, of what was written
+    assert_non_null(verdict);
+    assert_null(strstr(verdict + 1, "A region there would end"));
+    assert_true(strstr(said, "Steps `advised`") < verdict);
     snprintf(arguments, sizeof arguments, "advise %s", path); // of 50 blocks 50 die
     assert_int_equal(run_program("EBB_TOOL", arguments), 0);
     assert_said("Steps `advised`");
     unlink(path);
+}
+
+// A long start in five parts, each with blocks that stay; then 100 steps, 3 % of all events.
+static void steps_after_a_long_start_are_found(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    add(text, "#name started\n");
+    for (unsigned part = 0; part < 5; part++) {
+        add(text, "a 505 O\n");
+        for (unsigned i = 0; i < 3000; i++)
+            add(text, i % 6 ? "a %u O\nf 1\n" : "a %u O\n", 16 + (part * 31 + i * 7) % 1009);
+    }
+    for (unsigned step = 0; step < 100; step++)
+        add(text, "a 77 C\na 300 C\nf 1\na 400 C\nf 1\na 500 C\nf 1\nf 4\n");
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_said(" 100 times");
+}
+
+// What never ends would not end with a step: the share of it is no more than it is.
+static void blocks_that_stay_do_not_end_with_a_step(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    add(text, "#name kept\n");
+    for (unsigned step = 0; step < 100; step++)
+        add(text, "a 77 C\na 923 C\na 3000 C\nf 1\nf 3\n");
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_said(" 100 times");
+    assert_said("would end 76.9 % of the bytes and 66.7 % of the blocks");
 }
 
 static void places_stay_where_a_trace_is_written_over(void **state)
@@ -155,6 +193,27 @@ static void what_is_no_file_is_not_written_over(void **state)
     assert_int_equal(stat(path, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
     unlink(path);
+}
+
+// What is written has another name at first. Others may have that, where they may write as well.
+static void nothing_is_written_through_what_has_the_name_beside(void **state)
+{
+    char command[4096], path[256];
+    static const char *const ways[] = {"ln -s $p.mine $p.part", "ln $p.mine $p.part",
+                                       "mkfifo $p.part"};
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.beside", scratch_path());
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        snprintf(command, sizeof command,
+                 "p=%s; echo mine > $p.mine; %s; before=$(stat -c %%f $p.part); "
+                 "%s advise --search %s/mlp_digits.full.trace.gz -o $p >/dev/null 2>$p.said; "
+                 "[ $? = 1 ] && grep -q \"^ebb.*: $p.part: \" $p.said && [ ! -e $p ] && "
+                 "[ $(cat $p.mine) = mine ] && [ $(stat -c %%f $p.part) = $before ]; "
+                 "code=$?; cat $p.said; rm -f $p $p.*; exit $code",
+                 path, ways[i], getenv("EBB_TOOL"), getenv("EBB_TRACES"));
+        assert_int_equal(system(command), 0);
+    }
 }
 
 static void steps_of_the_program_are_not_written_again(void **state)
@@ -267,6 +326,28 @@ static void reports_say_gain_and_survivors(void **state)
     assert_null(strstr(said, "Against"));
 }
 
+// What the report does by itself must not want what few machines have.
+static void a_peer_that_is_not_installed_is_left_out(void **state)
+{
+    char arguments[512];
+
+    (void)state;
+    write_steps(200);
+    setenv("LD_PRELOAD", getenv("EBB_WITHOUT"), 1);
+    int code = run_on_scratch("EBB_TOOL", "report --quick --rounds 1");
+    snprintf(arguments, sizeof arguments, "replay --quick --rounds 1 --allocators ebb,mimalloc %s",
+             scratch_path());
+    unsetenv("LD_PRELOAD");
+    assert_int_equal(code, 0);
+    assert_said("ebb report: mimalloc is not installed (Debian package libmimalloc2.0): left out");
+    assert_said("Against glibc");
+    setenv("LD_PRELOAD", getenv("EBB_WITHOUT"), 1);
+    code = run_program("EBB_TOOL", arguments);
+    unsetenv("LD_PRELOAD");
+    assert_int_equal(code, 2); // who names it wants it
+    assert_said("libmimalloc.so.2.0 not found");
+}
+
 static void pages_are_whole(void **state)
 {
     static char page[1 << 20];
@@ -288,8 +369,19 @@ static void pages_are_whole(void **state)
     assert_non_null(strstr(page, "PyTorch tensor storage"));
     assert_non_null(strstr(page, "</html>"));
     assert_null(strstr(page, "http://"));
-    assert_int_equal(run_on_scratch("EBB_TOOL", "report --quick --no-replay --html /nowhere/x"), 1);
-    assert_said("/nowhere/x");
+}
+
+// A replay takes minutes: what cannot be written is named before it.
+static void a_page_that_cannot_be_is_named_at_once(void **state)
+{
+    (void)state;
+    write_steps(10);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --html /nowhere/x"), 1);
+    assert_string_equal(said, "ebb report: /nowhere/x: No such file or directory\n");
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --html /"), 1);
+    assert_string_equal(said, "ebb report: /: Is a directory\n");
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise --search -o /nowhere/x"), 1);
+    assert_string_equal(said, "ebb advise: /nowhere/x: No such file or directory\n");
 }
 
 static void bad_input_is_named(void **state)
@@ -305,7 +397,11 @@ static void bad_input_is_named(void **state)
     assert_int_equal(run_program("EBB_TOOL", "advise /nowhere"), 2);
     assert_said("/nowhere");
     assert_int_equal(run_program("EBB_TOOL", "replay --rounds x /nowhere"), 2);
+    assert_int_equal(run_program("EBB_TOOL", "replay /nowhere"), 2);
+    assert_string_equal(said, "ebb replay: /nowhere: No such file or directory\n");
     assert_int_equal(run_on_scratch("EBB_TOOL", "replay --allocators nobody"), 2);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --allocators ebb,nobody,glibc"), 2);
+    assert_string_equal(said, "ebb report: --allocators: no such allocator: 'nobody'\n");
 }
 
 // A list of places that belongs to another trace.
@@ -321,6 +417,33 @@ static void wrong_sites_are_refused(void **state)
     assert_int_equal(system(command), 0);
     assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 2);
     assert_said("of another trace");
+    snprintf(command, sizeof command, "rm %s.sites.gz", scratch_path());
+    assert_int_equal(system(command), 0);
+}
+
+static void names_of_places_are_brief(void **state)
+{
+    static const char *const names[][2] = {
+        {"/lib/libx.so.1+0x1 make", "  make (libx)  "},
+        {"/lib/libx.so.1+0x1 a::(anonymous namespace)::make(std::function<void (int)>, int) const",
+         "  a::(anonymous namespace)::make (libx)  "},
+        {"/bin/program+0x1 one::two<char>::operator()(one<int, void (*)()>)",
+         "  one::two<char>::operator() (program)  "},
+        {"/bin/program+0x1 a_name_that_would_take_more_than_the_room_there_is(int)",
+         "  a_name_that_would_take_more_tha... (program)  "},
+        {"/bin/program+0x1 ", "  program+0x1  "}};
+    char command[1024];
+
+    (void)state;
+    write_steps(10);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(command, sizeof command,
+                 "(printf '#ebb-sites 1\ns 5 O %s\n'; yes 5 | head -41) | gzip >%s.sites.gz",
+                 names[i][0], scratch_path());
+        assert_int_equal(system(command), 0);
+        assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay"), 0);
+        assert_said(names[i][1]);
+    }
     snprintf(command, sizeof command, "rm %s.sites.gz", scratch_path());
     assert_int_equal(system(command), 0);
 }
@@ -357,26 +480,53 @@ static void help_is_there(void **state)
     assert_int_equal(run_program("EBB_TOOL", ""), 2);
 }
 
+static void words_are_completed(void **state)
+{
+    static const char *const lines[][2] = {
+        {"ebb rep", "replay report"},
+        {"ebb report --al", "--allocators"},
+        {"ebb report --allocators jem", "jemalloc jemalloc-tuned"},
+        {"ebb report --allocators ebb,jem", "ebb,jemalloc ebb,jemalloc-tuned"},
+        {"ebb record --lim", "--limit"}};
+    char command[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        snprintf(command, sizeof command,
+                 "bash -c '. %s; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _ebb; "
+                 "[ \"${COMPREPLY[*]}\" = \"%s\" ]'",
+                 getenv("EBB_COMPLETION"), lines[i][0], lines[i][1]);
+        assert_int_equal(system(command), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fates_are_counted),
         cmocka_unit_test(steps_of_a_real_trace_are_found_again),
         cmocka_unit_test(steps_that_nobody_marked_are_found),
+        cmocka_unit_test(steps_after_a_long_start_are_found),
+        cmocka_unit_test(blocks_that_stay_do_not_end_with_a_step),
         cmocka_unit_test(places_stay_where_a_trace_is_written_over),
         cmocka_unit_test(a_full_disk_leaves_the_trace_that_was_read),
         cmocka_unit_test(what_is_no_file_is_not_written_over),
+        cmocka_unit_test(nothing_is_written_through_what_has_the_name_beside),
         cmocka_unit_test(steps_of_the_program_are_not_written_again),
         cmocka_unit_test(what_does_not_repeat_has_no_steps),
         cmocka_unit_test(replays_are_tables),
         cmocka_unit_test(a_folder_is_no_trace),
         cmocka_unit_test(nothing_is_replayed_for_a_tool_that_is_gone),
         cmocka_unit_test(reports_say_gain_and_survivors),
+        cmocka_unit_test(a_peer_that_is_not_installed_is_left_out),
         cmocka_unit_test(pages_are_whole),
+        cmocka_unit_test(a_page_that_cannot_be_is_named_at_once),
         cmocka_unit_test(bad_input_is_named),
         cmocka_unit_test(wrong_sites_are_refused),
+        cmocka_unit_test(names_of_places_are_brief),
         cmocka_unit_test(what_cannot_be_said_is_a_failure),
         cmocka_unit_test(help_is_there),
+        cmocka_unit_test(words_are_completed),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

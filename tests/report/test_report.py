@@ -12,6 +12,7 @@ import html.parser
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ sys.dont_write_bytecode = True
 REPORT = pathlib.Path(__file__).resolve().parents[2] / "bench" / "report"
 sys.path.insert(0, str(REPORT))
 
+import buckets  # noqa: E402
 import page  # noqa: E402
 import plan  # noqa: E402
 import program  # noqa: E402
@@ -99,6 +101,24 @@ def full_data(name, allocator="ebb"):
                            for kind in ("sizes", "lifetimes")],
             "targets": [{"case": f"{name}.full", "target": name, "limit": 1, "value": 2,
                          "met": False, "text": name}]}
+
+
+class MachineTest(unittest.TestCase):
+    def test_measured_numbers_have_three_digits(self):
+        self.assertEqual(page.machine_text("load", 6.8056640625), "6.81")
+        self.assertEqual(page.machine_text("quick", False), "False")
+
+
+class BucketsTest(unittest.TestCase):
+    def test_labels_below_buckets_leave_each_other_room(self):
+        for count in range(1, 40):
+            edges = [2 ** (i + 1) for i in range(count)] + [None]
+            drawn_text = str(buckets.draw([(edge, 1, 1) for edge in edges], "lifetime", False))
+            places = [float(x) for x in re.findall(
+                r'<text x="([0-9.]+)"[^>]*class="tick"[^>]*text-anchor="middle"', drawn_text)]
+            self.assertIn(">never<", drawn_text)
+            for left, right in zip(places, places[1:]):
+                self.assertGreaterEqual(right - left, buckets.LABEL, count)
 
 
 class PlanTest(unittest.TestCase):
@@ -502,6 +522,20 @@ class CommandTest(unittest.TestCase):
                 self.assertIn(b"</html>", os.read(pipe, 1 << 20))
             self.assertTrue(link.is_fifo())
             self.assertEqual(sorted(os.listdir(folder)), ["link", "out.html"])
+
+    def test_nothing_is_written_through_what_has_the_name_beside(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mine, beside = pathlib.Path(folder, "mine"), pathlib.Path(folder, "out.html.part")
+            mine.write_text("mine", encoding="utf-8")
+            for put in (lambda: beside.symlink_to(mine), lambda: os.link(mine, beside),
+                        lambda: os.mkfifo(beside)):
+                put()
+                for done in self.run_beside(folder, "out.html"):
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn("out.html.part", done.stderr)
+                self.assertEqual(sorted(os.listdir(folder)), ["mine", "out.html.part"])
+                self.assertEqual(mine.read_text(encoding="utf-8"), "mine")
+                beside.unlink()
 
     def test_a_missing_file_is_named(self):
         done, written = self.run_report(b"{}", "--tsv", "/nonexistent.tsv")
