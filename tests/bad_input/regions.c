@@ -192,6 +192,63 @@ static void reports_without_reader_or_format_are_refused(void **state) {
                   EBB_E_ARGUMENT, "7", NULL);
 }
 
+static int do_nothing(void *data) {
+    (void)data;
+    return 0;
+}
+
+static void cleanups_that_make_no_sense_are_refused(void **state) {
+    struct court *court = *state;
+    struct ebb_cleanup node = {.run = do_nothing}, empty = {.data = court};
+    court_refused(court, ebb_cleanup_add(court->closed, &node), EBB_E_STALE, NULL);
+    court_refused(court, ebb_cleanup_add(court->child, NULL), EBB_E_ARGUMENT, "'child'", NULL);
+    court_refused(court, ebb_cleanup_add(court->child, &empty), EBB_E_ARGUMENT, "'child'", NULL);
+    assert_int_equal(ebb_cleanup_add(court->child, &node), 0);
+    court_refused(court, ebb_cleanup_add(court->child, &node), EBB_E_DUPLICATE, NULL);
+    court_refused(court, ebb_cleanup_add(court->root, &node), EBB_E_DUPLICATE, NULL);
+    court_refused(court, ebb_cleanup_remove(NULL), EBB_E_ARGUMENT, NULL);
+    court_refused(court, ebb_cleanup_run(NULL), EBB_E_ARGUMENT, NULL);
+    assert_int_equal(ebb_cleanup_remove(&node), 0);
+    assert_int_equal(ebb_cleanup_remove(&node), 0);
+    assert_int_equal(ebb_cleanup_run(&node), 0);
+}
+
+/* What the cleanup of a region gets that asks for more than the end of it. */
+static int ask_for_more(void *data) {
+    const struct court *court = data;
+    ebb_region child = court->child, root = court->root;
+    assert_refused(ebb_region_close(child), EBB_E_BUSY);
+    assert_refused(ebb_region_reset(child, 0), EBB_E_BUSY);
+    assert_refused(ebb_close_keeping(child, root, NULL, 0, NULL, NULL), EBB_E_BUSY);
+    assert_refused(ebb_objects_close_keeping(child, root, NULL, 0, NULL, NULL, NULL), EBB_E_BUSY);
+    assert_text_names("'child'");
+    assert_refused(ebb_region_close(root), EBB_E_BUSY); /* the end of what is below it goes on */
+    assert_text_names("'root'");
+    return 7;
+}
+
+static void a_region_that_is_being_closed_is_not_closed_once_more(void **state) {
+    struct court *court = *state;
+    struct ebb_cleanup node = {.run = ask_for_more, .data = court};
+    assert_int_equal(ebb_cleanup_add(court->child, &node), 0);
+    assert_int_equal(ebb_region_close(court->child), EBB_E_CLEANUP);
+    assert_false(ebb_region_is_open(court->child));
+    assert_int_equal(ebb_check_pool(court->pool), 0);
+}
+
+static void what_is_no_block_is_not_released_from_afar(void **state) {
+    struct court *court = *state;
+    _Alignas(16) char here[16];
+    court_refused(court, ebb_region_release_remote(court->closed, court->small), EBB_E_STALE, NULL);
+    court_refused(court, ebb_region_release_remote(court->child, here), EBB_E_FOREIGN, "'child'",
+                  NULL);
+    court_refused(court, ebb_region_release_remote(court->child, court->small + 8), EBB_E_FOREIGN,
+                  NULL);
+    court_refused(court, ebb_region_release_remote(court->measuring, court->phantom),
+                  EBB_E_MEASURING, NULL);
+    assert_int_equal(ebb_region_release_remote(court->child, NULL), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         TRIAL(a_closed_regions_handle_is_stale_everywhere),
@@ -206,6 +263,9 @@ int main(void) {
         TRIAL(calls_without_a_pool_are_refused),
         TRIAL(stats_of_another_size_are_not_filled),
         TRIAL(reports_without_reader_or_format_are_refused),
+        TRIAL(cleanups_that_make_no_sense_are_refused),
+        TRIAL(a_region_that_is_being_closed_is_not_closed_once_more),
+        TRIAL(what_is_no_block_is_not_released_from_afar),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

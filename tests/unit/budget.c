@@ -116,6 +116,26 @@ static void every_release_gives_its_bytes_back(void **state) {
     block_of(limited, 64 * KIB, 64);
 }
 
+/* In each lane: what lies behind, or nothing, or room of its window. */
+static void a_block_that_shrinks_gives_its_bytes_back(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .limit_bytes = 8 * KIB);
+    void *large = block_of(region, 4096, 64), *small = block_of(region, 1024, 16);
+    void *last = block_of(region, 1024, 16);
+    assert_int_equal(ebb_region_resize(region, small, 100), 0);
+    assert_int_equal(stats_of(region).subtree_used, 4096 + 112 + 1024);
+    assert_int_equal(ebb_region_resize(region, last, 200), 0);
+    assert_int_equal(stats_of(region).subtree_used, 4096 + 112 + 208);
+    assert_int_equal(ebb_region_resize(region, large, 2000), 0);
+    assert_int_equal(stats_of(region).subtree_used, 2048 + 112 + 208);
+    assert_int_equal(stats_of(region).used.current, 2048 + 112 + 208);
+    assert_no_block(ebb_region_alloc(region, 8192 - 2048 - 112 - 208 + 1, 64),
+                    EBB_E_REGION_LIMIT);
+    block_of(region, 8192 - 2048 - 64 * 5, 64);
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_int_equal(stats_of(stage->root).subtree_used, 0);
+}
+
 static void padding_counts_and_comes_back(void **state) {
     struct stage *stage = *state;
     ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 160);
@@ -179,6 +199,7 @@ int main(void) {
         STAGED(a_wide_limit_that_refuses_charges_no_narrow_one),
         cmocka_unit_test(a_pool_limit_that_refuses_charges_no_region),
         STAGED(every_release_gives_its_bytes_back),
+        STAGED(a_block_that_shrinks_gives_its_bytes_back),
         STAGED(padding_counts_and_comes_back),
         STAGED(promoting_moves_a_charge_to_the_target),
         STAGED(a_copy_over_budget_is_refused_and_a_relink_is_not),

@@ -5,6 +5,7 @@
  * for.
  */
 #include "kit/dlpack.h"
+#include "kit/hard.h"
 #include "pool/pool.h"
 #include "step/site.h"
 
@@ -14,21 +15,12 @@
 
 #define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
 
-/* Steps of 400 blocks that no order packs well; false if one fails. */
+/* False if one fails. */
 static bool take_steps(ebb_site *site, uint64_t tag, unsigned count) {
     bool right = true;
     for (unsigned i = 0; i < count; i++) {
-        void *live[64] = {NULL};
-        uint32_t chance = 3;
         ebb_step step = ebb_step_begin(site, tag);
-        for (unsigned k = 0; k < 400; k++) {
-            chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
-            void **at = &live[chance >> 26];
-            right = right && (!*at || ebb_region_release(step.region, *at) == 0);
-            chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
-            *at = ebb_region_alloc(step.region, 1024 + (chance >> 18), 64);
-            right = right && *at;
-        }
+        right = hard_blocks(step) && right;
         right = right && ebb_step_end(step) == 0;
     }
     return right;
@@ -196,6 +188,36 @@ static void a_child_ends_a_site_that_is_searching(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* ---- what is registered ---- */
+
+static const struct ebb_field no_fields[1];
+static struct ebb_type a_type = {.name = "a type", .bytes = sizeof(struct ebb_object),
+                                 .fields = no_fields};
+
+static bool is_registered(void *context) {
+    (void)context;
+    return ebb_type_register(&a_type) == 0 && ebb_sample_register("a kind") >= EBB_SAMPLE_USER;
+}
+
+static void *register_on_and_on(void *context) {
+    bool right = true;
+    while (!atomic_load((_Atomic bool *)context))
+        right = right && is_registered(NULL);
+    return right ? context : NULL;
+}
+
+static void a_fork_waits_until_nobody_registers(void **state) {
+    (void)state;
+    _Atomic bool ends = false;
+    pthread_t thread;
+    void *result;
+    assert_int_equal(pthread_create(&thread, NULL, register_on_and_on, &ends), 0);
+    for (unsigned i = 0; i < 100; i++)
+        expect_in_child(is_registered, NULL);
+    atomic_store(&ends, true);
+    assert_true(pthread_join(thread, &result) == 0 && result);
+}
+
 /* Whichever place they had among all. */
 static void sites_that_have_ended_are_not_waited_for(void **state) {
     const struct stage *stage = *state;
@@ -223,6 +245,7 @@ int main(void) {
         STAGED(children_take_steps_while_sites_come_and_go),
         STAGED(a_child_makes_the_plans_that_others_were_making),
         STAGED(a_child_ends_a_site_that_is_searching),
+        STAGED(a_fork_waits_until_nobody_registers),
         STAGED(sites_that_have_ended_are_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,45 @@ static void what_was_asked_for_stays(void **state) {
     end_keeper(&keeper);
 }
 
+/* A step of eight blocks; the addresses are those of the last step's. */
+static void take_planned_step(ebb_site *site, void **blocks) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < 8; i++) {
+        void *before = blocks[i];
+        blocks[i] = block_of(step.region, BYTES, 64);
+        assert_true(!before || blocks[i] == before);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* A step without parent is a root to steps below it. One that has outgrown its plan has free
+ * memory in the arena, which is whole all the same when the next step comes. */
+static void the_arena_of_a_plan_that_was_outgrown_stays(void **state) {
+    void *blocks[8] = {NULL};
+    (void)state;
+    struct keeper keeper = {.pool = POOL(.name = "keeper")};
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = keeper.pool));
+    for (unsigned i = 0; i < 4; i++)
+        take_planned_step(site, blocks);
+    ebb_step step = ebb_step_begin(site, 0);
+    keeper.root = step.region;
+    assert_true(block_of(step.region, BYTES, 64) == blocks[0]);
+    void *grown = block_of(step.region, 2 * BYTES, 64);
+    assert_true((uintptr_t)grown - (uintptr_t)blocks[0] < 8 * BYTES);
+    assert_int_equal(ebb_region_release(step.region, grown), 0);
+    size_t before = reserved(&keeper);
+    assert_true(before < 16 * BYTES); /* the half is free, and much */
+    end_steps(&keeper, 40);
+    assert_int_equal(reserved(&keeper), before);
+    assert_int_equal(ebb_step_end(step), 0);
+    take_planned_step(site, blocks);
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    assert_int_equal(stats.takeovers, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(keeper.pool);
+}
+
 /* Blocks of all sizes come and go in the root and in steps, and pages with them. */
 static void at_random_every_block_stays_as_it_was(void **state) {
     enum { SLOTS = 200, TURNS = 6000 };
@@ -244,6 +283,7 @@ int main(void) {
         cmocka_unit_test(the_block_released_last_goes_back),
         cmocka_unit_test(what_steps_use_stays),
         cmocka_unit_test(what_was_asked_for_stays),
+        cmocka_unit_test(the_arena_of_a_plan_that_was_outgrown_stays),
         cmocka_unit_test(at_random_every_block_stays_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

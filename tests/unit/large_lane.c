@@ -51,6 +51,25 @@ static void alignments_beyond_2_mib_are_refused(void **state) {
     assert_non_null(ebb_region_alloc(stage->root, 16, EBB_ALIGN_MAX));
 }
 
+/* The pages begin anywhere, and another region lies where the run would grow. */
+static void a_wide_alignment_has_room_in_pages_that_others_left(void **state) {
+    struct stage *stage = *state;
+    for (size_t align = 2 * PAGE; align <= EBB_ALIGN_MAX; align *= 2) {
+        ebb_region before = OPEN(.pool = stage->pool);
+        block_of(before, 8 * MIB, 64);
+        assert_int_equal(ebb_region_close(before), 0);
+        ebb_region region = OPEN(.pool = stage->pool), other = OPEN(.pool = stage->pool);
+        char *first = block_of(region, 5000, 64), *behind = block_of(other, 5000, 64);
+        assert_true(behind > first && behind < first + 8 * MIB);
+        char *wide = block_of(region, 100 * KIB, align);
+        assert_true(wide > behind && (uintptr_t)wide % align == 0);
+        assert_int_equal(stats_of(region).runs, 2);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_region_close(region), 0);
+        assert_int_equal(ebb_region_close(other), 0);
+    }
+}
+
 static void the_place_of_a_released_block_is_used_at_once(void **state) {
     static const size_t sizes[] = {1025, 2048, 4096, 5000, 65536, 1000000};
     struct stage *stage = *state;
@@ -303,6 +322,7 @@ int main(void) {
         STAGED(sizes_round_up_to_64_and_at_least_1024),
         STAGED(every_alignment_up_to_2_mib_is_kept),
         STAGED(alignments_beyond_2_mib_are_refused),
+        STAGED(a_wide_alignment_has_room_in_pages_that_others_left),
         STAGED(the_place_of_a_released_block_is_used_at_once),
         STAGED(the_smallest_place_that_fits_is_taken),
         STAGED(the_rest_of_a_split_place_is_used_too),

@@ -193,6 +193,50 @@ static void what_a_step_bore_in_the_region_has_its_site(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* A block that is relinked keeps the site that made it, if its region knew it. */
+static void the_site_goes_with_a_relinked_block(void **state) {
+    struct stage *stage = *state;
+    for (int known = 0; known < 2; known++) {
+        ebb_region region = OPEN(.parent = stage->root, .sites = true);
+        ebb_region child = OPEN(.parent = region, .sites = known != 0);
+        void *blocks[2] = {NULL, NULL};
+        for (int i = 0; i < 2; i++)
+            blocks[i] = from_here(i ? child : region, 20000);
+        struct ebb_survivor survivor = survivor_of(blocks[1], EBB_PROMOTE_RELINK);
+        assert_int_equal(ebb_promote(child, region, &survivor, 1, NULL), 0);
+        assert_ptr_equal(survivor.block, blocks[1]);
+        leaks(region, EBB_REPORT_JSON);
+        assert_int_equal(groups(), known ? 1 : 2);
+        assert_int_equal(ebb_region_close(region), 0);
+    }
+}
+
+/* Of a step that follows a plan, blocks in the arena are among the others. */
+static void planned_blocks_are_counted(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (int i = 0; i < 6; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        void *first = block_of(step.region, 3000, 64), *second = block_of(step.region, 100, 16);
+        block_of(step.region, 5000, 64);
+        block_of(step.region, 20, 16);
+        leaks(step.region, EBB_REPORT_JSON);
+        assert_int_equal(groups(), 1);
+        assert_int_equal(sum("blocks", 1, 1), 4);
+        assert_int_equal(sum("bytes", 0, 1), 8120);
+        assert_int_equal(ebb_region_release(step.region, first), 0);
+        assert_int_equal(ebb_region_release(step.region, second), 0);
+        leaks(step.region, EBB_REPORT_JSON);
+        assert_int_equal(sum("blocks", 1, 1), 2);
+        assert_int_equal(sum("bytes", 0, 1), 5020);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    assert_true(stats.hits >= 12);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(every_site_is_a_group_with_its_blocks_and_bytes),
@@ -203,6 +247,8 @@ int main(void) {
         STAGED(sites_beyond_the_32nd_are_summed),
         STAGED(blocks_relinked_to_the_region_are_reported_wherever_they_lie),
         STAGED(the_report_stops_when_the_callback_says_so),
+        STAGED(the_site_goes_with_a_relinked_block),
+        STAGED(planned_blocks_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

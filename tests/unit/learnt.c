@@ -57,6 +57,21 @@ static bool is_resident(const void *at) {
     return resident & 1;
 }
 
+/* Records and planning need much, and seldom: hardly any of it stays cached. */
+static void what_learning_needed_goes_back_to_the_system(void **state) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "learnt"));
+    for (int i = 0; i < 4; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        fill(step, 2048);
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(ebb_pool_read_stats(plan_pool(), &stats), 0);
+        assert_true(stats.cached <= 64 * KIB);
+    }
+    assert_true(stats.given_back >= (uint64_t)BLOCKS * PER_BLOCK);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void notes_go_when_a_recorded_step_ends(void **state) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "notes"));
     ebb_step step = ebb_step_begin(site, 0);
@@ -128,6 +143,7 @@ static void a_site_that_does_not_repeat_holds_little(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_learnt_takes_what_it_needs),
+        cmocka_unit_test(what_learning_needed_goes_back_to_the_system),
         cmocka_unit_test(notes_go_when_a_recorded_step_ends),
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),

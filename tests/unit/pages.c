@@ -209,6 +209,80 @@ static void more_than_the_range_holds_is_refused(void **state) {
     expect(0, 0);
 }
 
+/* ---- which pages ---- */
+
+/* Runs of these lengths, one behind the other. */
+static void take_row(struct ebb_piece **runs, const size_t *counts, size_t length) {
+    size_t total = 0;
+    for (size_t i = 0; i < length; i++)
+        total += counts[i];
+    struct ebb_piece *rest = take(total * PAGE);
+    for (size_t i = 0; i < length; i++) {
+        assert_true(pages_prepare_cut(&pages));
+        runs[i] = pages_cut_out(&pages, rest, rest->addr, rest->addr + counts[i] * PAGE, &rest);
+    }
+    assert_null(rest);
+}
+
+static void keepers_take_the_smallest_hot_piece_and_steps_no_splinter(void **state) {
+    static const size_t counts[] = {3, 1, 8, 1, 64, 1, 5, 1, 63};
+    struct ebb_piece *runs[9];
+    take_row(runs, counts, 9);
+    for (size_t i = 0; i < 9; i += 2)
+        give(runs[i]);
+    expect(4 * PAGE, 143 * PAGE);
+    struct pages_wish wish = exactly(4 * PAGE);
+    wish.keeper = true;
+    struct ebb_piece *of_keeper = pages_take(&pages, &wish);
+    assert_true(of_keeper->addr == piece_end(runs[5])); /* of 5 pages */
+    wish = exactly(PAGE);
+    struct ebb_piece *of_step = pages_take(&pages, &wish);
+    assert_true(of_step->addr == piece_end(runs[1])); /* of 8; 3 are less than an eighth of 64 */
+    wish.keeper = true;
+    struct ebb_piece *last = pages_take(&pages, &wish);
+    assert_true(last->addr == piece_end(of_keeper)); /* what was left there */
+    pages_check(&pages);
+    for (size_t i = 1; i < 9; i += 2)
+        give(runs[i]);
+    give(of_keeper);
+    give(of_step);
+    give(last);
+}
+
+static void hot_pages_with_cold_ones_behind_them_stay_within_the_limit(void **state) {
+    give(take(4 * PAGE));
+    struct pages_wish wish = exactly(8 * PAGE);
+    wish.most_cold = 4 * PAGE - 1;
+    assert_null(pages_take(&pages, &wish));
+    assert_int_equal(ebb_last_error(), EBB_E_POOL_LIMIT);
+    expect(0, 4 * PAGE);
+    wish.most_cold = 4 * PAGE;
+    struct ebb_piece *run = pages_take(&pages, &wish);
+    assert_int_equal(run->bytes, 8 * PAGE);
+    expect(8 * PAGE, 0);
+    give(run);
+}
+
+/* It has what it needs, and is out of the way of those that grow. */
+static void a_run_that_will_not_grow_goes_to_the_end_of_the_smallest_gap(void **state) {
+    static const size_t counts[] = {4, 32, 4, 16, 4};
+    struct ebb_piece *runs[5];
+    take_row(runs, counts, 5);
+    uintptr_t end = piece_end(runs[3]);
+    give(runs[1]);
+    give(runs[3]);
+    assert_int_equal(pages_cool(&pages, 0, SIZE_MAX, 0), 48 * PAGE);
+    struct pages_wish wish = exactly(10 * PAGE);
+    wish.exact = true;
+    struct ebb_piece *exact = pages_take(&pages, &wish);
+    assert_true(piece_end(exact) == end);
+    assert_int_equal(exact->bytes, 10 * PAGE);
+    pages_check(&pages);
+    for (size_t i = 0; i < 5; i += 2)
+        give(runs[i]);
+    give(exact);
+}
+
 #define PAGES_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void) {
@@ -227,6 +301,9 @@ int main(void) {
         PAGES_TEST(the_highest_pages_cool_first),
         PAGES_TEST(a_run_larger_than_a_slab_gets_a_slab_of_its_own),
         PAGES_TEST(more_than_the_range_holds_is_refused),
+        PAGES_TEST(keepers_take_the_smallest_hot_piece_and_steps_no_splinter),
+        PAGES_TEST(hot_pages_with_cold_ones_behind_them_stay_within_the_limit),
+        PAGES_TEST(a_run_that_will_not_grow_goes_to_the_end_of_the_smallest_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

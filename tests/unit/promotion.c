@@ -37,16 +37,24 @@ static void a_copy_has_its_own_address_and_the_same_bytes(void **state) {
     assert_int_equal(stats_of(stage->root).blocks.current, sizeof sizes / sizeof *sizes);
 }
 
+/* What comes next does not lie right by chance. */
+static void leave_askew(ebb_region region) {
+    char *block = block_of(region, 16, 16);
+    while (((uintptr_t)block + 16) % 64 != 16)
+        block = block_of(region, 16, 16);
+}
+
 static void a_copy_keeps_the_alignment_of_its_address_or_the_one_asked(void **state) {
     struct stage *stage = *state;
     ebb_region child = OPEN(.parent = stage->root);
     for (size_t align = 1; align <= EBB_ALIGN_MAX; align *= 2) {
-        block_of(stage->root, 16, 16); /* so that the copy does not lie right by chance */
+        leave_askew(stage->root);
         struct ebb_survivor natural = survivor_of(block_of(child, 100, align), EBB_PROMOTE_COPY);
         assert_int_equal(promote_one(child, stage->root, &natural, NULL), 0);
         assert_int_equal((uintptr_t)natural.block % (align < 64 ? align : 64), 0);
         struct ebb_survivor asked = survivor_of(block_of(child, 100, 1), EBB_PROMOTE_COPY);
         asked.align = align;
+        leave_askew(stage->root);
         assert_int_equal(promote_one(child, stage->root, &asked, NULL), 0);
         assert_int_equal((uintptr_t)asked.block % align, 0);
         assert_true(pattern_holds(asked.block, 100, 100));
@@ -212,6 +220,26 @@ static void auto_weighs_neighbours_that_share_pages_as_one(void **state) {
     }
 }
 
+/* The first fills its page, the second begins the next one and would pin 94 percent; of both
+ * together that would be 48. */
+static void neighbours_in_pages_of_their_own_are_weighed_apart(void **state) {
+    struct stage *stage = *state;
+    for (size_t i = 0; i < 4; i++) {
+        size_t turn = i % 2;
+        ebb_region child = OPEN(.parent = stage->root);
+        assert_int_equal(ebb_region_release(child, block_of(child, 3 * PAGE, PAGE)), 0);
+        char *full = block_of(child, PAGE, PAGE), *sparse = block_of(child, 4224, 64);
+        assert_ptr_equal(sparse, full + PAGE);
+        struct ebb_survivor list[2];
+        list[turn] = survivor_of(full, EBB_PROMOTE_AUTO);
+        list[1 - turn] = survivor_of(sparse, EBB_PROMOTE_AUTO);
+        list[0].pin_percent = i < 2 ? 60 : 40;
+        assert_int_equal(ebb_close_keeping(child, stage->root, list, 2, NULL, NULL), 0);
+        assert_int_equal(list[turn].mode, EBB_PROMOTE_RELINK);
+        assert_int_equal(list[1 - turn].mode, EBB_PROMOTE_COPY);
+    }
+}
+
 static void neighbours_are_weighed_with_what_is_relinked_anyway_and_not_with_copies(void **state) {
     static const int others[] = {EBB_PROMOTE_COPY, EBB_PROMOTE_RELINK};
     struct stage *stage = *state;
@@ -318,6 +346,46 @@ static void a_second_heir_gets_copies(void **state) {
     assert_int_equal(stats_of(stage->root).blocks.current, 1);
 }
 
+static void when_all_guests_are_gone_there_may_be_another_heir(void **state) {
+    struct stage *stage = *state;
+    ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
+    void *first = block_of(child, 20000, 4096), *second = block_of(child, 20000, 4096);
+    struct ebb_survivor to_middle = survivor_of(first, EBB_PROMOTE_RELINK);
+    struct ebb_survivor to_root = survivor_of(second, EBB_PROMOTE_RELINK);
+    assert_int_equal(promote_one(child, middle, &to_middle, NULL), 0);
+    assert_int_equal(ebb_region_release(middle, first), 0);
+    assert_int_equal(promote_one(child, stage->root, &to_root, NULL), 0);
+    assert_int_equal(to_root.mode, EBB_PROMOTE_RELINK);
+    assert_ptr_equal(to_root.block, second);
+    ebb_region_close(middle);
+    assert_true(pattern_holds(second, 20000, 20000));
+    assert_int_equal(ebb_region_release(stage->root, second), 0);
+}
+
+/* Two blocks share pages, and a run: it goes with neither, until there is one. */
+static void survivors_that_share_a_run_go_further_by_copy(void **state) {
+    struct stage *stage = *state;
+    ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
+    char *first = block_of(child, 6000, 4096), *second = block_of(child, 6000, 64);
+    assert_ptr_equal(second, first + 6016);
+    struct ebb_survivor list[] = {survivor_of(first, EBB_PROMOTE_RELINK),
+                                  survivor_of(second, EBB_PROMOTE_RELINK)};
+    assert_int_equal(ebb_close_keeping(child, middle, list, 2, NULL, NULL), 0);
+    assert_int_equal(stats_of(middle).runs, 1);
+    list[0].mode = list[1].mode = EBB_PROMOTE_RELINK;
+    assert_int_equal(promote_one(middle, stage->root, &list[0], NULL), 0);
+    assert_int_equal(list[0].mode, EBB_PROMOTE_COPY);
+    assert_int_equal(ebb_region_release(middle, first), 0);
+    assert_int_equal(promote_one(middle, stage->root, &list[1], NULL), 0);
+    assert_int_equal(list[1].mode, EBB_PROMOTE_RELINK);
+    assert_ptr_equal(list[1].block, second);
+    assert_int_equal(stats_of(middle).runs, 0);
+    ebb_check_pool(stage->pool);
+    ebb_region_close(middle);
+    assert_true(pattern_holds(list[0].block, 6000, 6000));
+    assert_true(pattern_holds(second, 6000, 6000));
+}
+
 static void a_guest_is_promoted_further_by_copy_while_its_host_is_open(void **state) {
     struct stage *stage = *state;
     ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
@@ -367,6 +435,9 @@ static void what_the_target_owns_already_stays_as_it_is(void **state) {
     assert_memory_equal(&cost, &nothing, sizeof cost);
     assert_ptr_equal(list[0].block, large);
     assert_ptr_equal(list[1].block, small);
+    assert_int_equal(ebb_region_seal(stage->root), 0);
+    assert_refused(ebb_promote(child, stage->root, list, 2, &cost), EBB_E_SEALED);
+    assert_int_equal(ebb_promote(stage->root, stage->root, list, 2, &cost), 0); /* none comes */
 }
 
 static void an_empty_list_does_nothing(void **state) {
@@ -451,12 +522,15 @@ int main(void) {
         STAGED(of_a_list_the_least_that_may_be_pinned_counts),
         STAGED(small_neighbours_are_relinked_as_one),
         STAGED(auto_weighs_neighbours_that_share_pages_as_one),
+        STAGED(neighbours_in_pages_of_their_own_are_weighed_apart),
         STAGED(neighbours_are_weighed_with_what_is_relinked_anyway_and_not_with_copies),
         STAGED(a_list_that_fails_is_weighed_again_the_next_time),
         STAGED(any_ancestor_can_be_the_target),
         STAGED(a_relinked_block_released_early_gives_its_place_to_the_host),
         STAGED(the_host_goes_on_allocating_around_departed_blocks),
         STAGED(a_second_heir_gets_copies),
+        STAGED(when_all_guests_are_gone_there_may_be_another_heir),
+        STAGED(survivors_that_share_a_run_go_further_by_copy),
         STAGED(a_guest_is_promoted_further_by_copy_while_its_host_is_open),
         STAGED(a_survivor_with_a_run_of_its_own_takes_it_along_at_once),
         STAGED(what_the_target_owns_already_stays_as_it_is),

@@ -131,6 +131,37 @@ static void pages_kept_after_relinking_belong_to_the_region(void **state) {
     }
 }
 
+/* To the byte: a run that is as long as what may be kept is kept. */
+static void a_run_is_kept_if_all_of_it_may_be(void **state) {
+    struct stage *stage = *state;
+    block_of(stage->root, 300 * KIB, 64);
+    uint64_t reserved = stats_of(stage->root).reserved.current;
+    assert_int_equal(stats_of(stage->root).runs, 1);
+    assert_int_equal(ebb_region_reset(stage->root, reserved), 0);
+    assert_int_equal(stats_of(stage->root).reserved.current, reserved);
+    assert_int_equal(ebb_region_reset(stage->root, reserved - 1), 0);
+    assert_int_equal(stats_of(stage->root).reserved.current, 0);
+}
+
+/* They were a child's, and nothing is placed in them. */
+static void pages_of_survivors_go_whatever_is_kept(void **state) {
+    struct stage *stage = *state;
+    for (int round = 0; round < 3; round++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        block_of(stage->root, 5000, 64);
+        uint64_t reserved = stats_of(stage->root).reserved.current;
+        struct ebb_survivor survivor = survivor_of(block_of(child, 9000, 64), EBB_PROMOTE_RELINK);
+        assert_int_equal(ebb_close_keeping(child, stage->root, &survivor, 1, NULL, NULL), 0);
+        assert_int_equal(stats_of(stage->root).reserved.current, reserved + 3 * PAGE);
+        assert_int_equal(stats_of(stage->root).pinned, 3 * PAGE - 9024);
+        assert_int_equal(ebb_region_reset(stage->root, EBB_KEEP_ALL), 0);
+        assert_int_equal(stats_of(stage->root).reserved.current, reserved);
+        assert_int_equal(stats_of(stage->root).runs, 1);
+        assert_int_equal(stats_of(stage->root).pinned, 0);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(everything_ends_and_the_region_serves_again),
@@ -141,6 +172,8 @@ int main(void) {
         STAGED(peaks_and_totals_outlive_a_reset),
         STAGED(a_parents_budget_gets_everything_back),
         STAGED(pages_kept_after_relinking_belong_to_the_region),
+        STAGED(a_run_is_kept_if_all_of_it_may_be),
+        STAGED(pages_of_survivors_go_whatever_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

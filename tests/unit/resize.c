@@ -83,7 +83,7 @@ static void a_small_block_grows_to_the_end_of_its_window_and_not_beyond(void **s
     while (ebb_region_resize(stage->root, block, bytes + 16) == 0)
         bytes += 16;
     assert_refused(ebb_last_error(), EBB_E_NO_ROOM);
-    assert_in_range(bytes, 1024, 32 * KIB);
+    assert_int_equal(bytes, 4096); /* the first window, to its last byte */
     memset(block, 7, bytes);
     ebb_check_pool(stage->pool);
     assert_no_room(stage->root, block, bytes + 1);
@@ -92,6 +92,28 @@ static void a_small_block_grows_to_the_end_of_its_window_and_not_beyond(void **s
     assert_int_equal(((unsigned char *)block)[bytes - 1], 7);
     assert_int_equal(ebb_region_release(stage->root, block), 0);
     assert_int_equal(stats_of(stage->root).requested.current, 100);
+}
+
+/* Its size must fit an entry of the start map, beside the flag of what was released. */
+static void a_small_block_has_at_most_16352_bytes(void **state) {
+    struct stage *stage = *state;
+    for (size_t bytes = 0; bytes < 512 * KIB; bytes += 1024)
+        block_of(stage->root, 1024, 16);
+    void *block = block_of(stage->root, 1000, 16); /* windows have room for it now, most of them */
+    for (int i = 0; i < 1000 && ebb_region_resize(stage->root, block, 16 * KIB - 32) != 0; i++)
+        block = block_of(stage->root, 1000, 16);
+    assert_int_equal(ebb_region_block_bytes(stage->root, block), 16 * KIB - 32);
+    assert_no_room(stage->root, block, 16 * KIB - 31);
+    assert_text_names("16353");
+    pattern_fill(block, 16 * KIB - 32, 7);
+    ebb_check_pool(stage->pool);
+    void *behind = block_of(stage->root, 1000, 16);
+    assert_int_equal(ebb_region_resize(stage->root, block, 16 * KIB - 47), 0);
+    assert_true(pattern_holds(block, 16 * KIB - 47, 7));
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    assert_refused(ebb_region_release(stage->root, block), EBB_E_RELEASED);
+    assert_true(pattern_holds(behind, 1000, 1000));
+    ebb_check_pool(stage->pool);
 }
 
 static void a_large_block_grows_into_free_space_behind_it(void **state) {
@@ -214,6 +236,7 @@ int main(void) {
         STAGED(a_small_block_with_one_behind_it_only_shrinks),
         STAGED(the_end_of_a_shrunk_small_block_is_used_again),
         STAGED(a_small_block_grows_to_the_end_of_its_window_and_not_beyond),
+        STAGED(a_small_block_has_at_most_16352_bytes),
         STAGED(a_large_block_grows_into_free_space_behind_it),
         STAGED(the_last_large_block_grows_into_the_free_end),
         STAGED(a_large_block_shrinks_to_its_least_and_gives_the_rest),

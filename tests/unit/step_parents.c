@@ -364,6 +364,25 @@ static void a_block_that_two_release_is_counted_once_more(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+static void a_block_that_was_released_before_is_a_stray(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (int i = 0; i < 6; i++) {
+        ebb_step step = begin(site, stage->root);
+        void *large = block_of(step.region, 3000, 64), *small = block_of(step.region, 100, 16);
+        void *other = block_of(step.region, 3000, 64);
+        assert_int_equal(ebb_region_release(step.region, large), 0);
+        assert_int_equal(ebb_region_release(step.region, small), 0);
+        assert_int_equal(ebb_region_release_remote(step.region, small), 0);
+        assert_int_equal(ebb_region_release_remote(step.region, other), 0);
+        assert_int_equal(ebb_region_release_remote(step.region, large), 0);
+        assert_int_equal(stats_of(step.region).blocks.current, 0);
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(site_stats(site).strays, 2 * (i + 1));
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* A pool that ends before the site that used it. */
 static void a_site_outlives_its_pool(void **state) {
     (void)state;
@@ -470,6 +489,7 @@ int main(void) {
         STAGED(a_recorded_step_knows_what_was_born_in_it),
         STAGED(a_step_cannot_begin_below_the_one_whose_place_it_needs),
         STAGED(a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent),
+        STAGED(a_block_that_was_released_before_is_a_stray),
         STAGED(a_block_that_two_release_is_counted_once_more),
         cmocka_unit_test(a_site_outlives_its_pool),
         STAGED(kept_arenas_are_trimmed_like_other_pages),

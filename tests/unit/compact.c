@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * compact.c - views that travel alone get blocks of their own before anything else goes: a limit
+ * that is met in them, or in what goes along, leaves no trace of any.
+ */
+#include "kit/boxes.h"
+#include "kit/sight.h"
+#include "kit/tensors.h"
+
+/* Every third element, from the second on, of as many rows. */
+static struct ebb_tensor *column_of(ebb_region region, const struct ebb_tensor *base) {
+    struct ebb_tensor *column =
+        ebb_tensor_view(region, base, 1, SIZES(base->shape[0]), SIZES(3), 1);
+    assert_non_null(column);
+    return column;
+}
+
+static void assert_column(const struct ebb_tensor *column, int64_t rows) {
+    assert_true(ebb_tensor_is_contiguous(column));
+    for (int64_t row = 0; row < rows; row++)
+        assert_int_equal(element_at(column, row), 3 * row + 1);
+}
+
+/* A small view, a large one, and a tensor go; true if so much more than they have is enough. */
+static bool is_enough(struct stage *stage, size_t more) {
+    struct ebb_own_options compact = {.size = sizeof compact, .compact = true};
+    static size_t used;
+    ebb_region target = OPEN(.parent = stage->root, .limit_bytes = more ? used + more : MIB);
+    ebb_region inner = OPEN(.parent = target);
+    struct ebb_tensor *bases[] = {counting(inner, SHAPE(60, 3)), counting(inner, SHAPE(6000, 3))};
+    void *objects[] = {column_of(inner, bases[0]), column_of(inner, bases[1]),
+                       floats_in(inner, 100)};
+    used = stats_of(target).subtree_used;
+    struct sight below = sight_of(inner), above = sight_of(target);
+    int result = ebb_objects_promote(inner, target, objects, 3, &compact, NULL);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+    if (result) {
+        assert_refused(result, EBB_E_REGION_LIMIT);
+        assert_sight_same(inner, &below);
+        assert_sight_same(target, &above);
+        assert_int_equal(bases[0]->storage->tensors + bases[1]->storage->tensors, 4);
+    } else {
+        assert_column(objects[0], 60);
+        assert_column(objects[1], 6000);
+    }
+    assert_true(floats_hold(objects[2], 100));
+    assert_int_equal(ebb_region_close(target), 0);
+    return result == 0;
+}
+
+static void a_limit_refuses_compact_views_and_all_that_goes_along(void **state) {
+    struct stage *stage = *state;
+    assert_true(is_enough(stage, 0));
+    size_t more = 64;
+    while (!is_enough(stage, more))
+        more += 64;
+    assert_in_range(more, 60 * 4 + 6000 * 4 + 400, 60 * 4 + 6000 * 4 + 400 + 1024);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(a_limit_refuses_compact_views_and_all_that_goes_along),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

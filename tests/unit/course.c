@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * course.c - what a site makes of steps from which no ordinary plan follows: sizes that never come
+ * together, records that were broken off, steps in which nothing can be placed.
+ */
+#include "kit/passes.h"
+
+static void take_step(ebb_site *site, size_t first, size_t second) {
+    ebb_step step = ebb_step_begin(site, 0);
+    block_of(step.region, first, 64);
+    block_of(step.region, second, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+static void assert_one_plan(ebb_site *site, size_t height) {
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.plans, 1);
+    assert_int_equal(stats.plan_height, height);
+    assert_int_equal(stats.plan_max_live, height);
+}
+
+/* Two blocks that live to the end; which one is large alternates. */
+static void sizes_that_never_come_together_make_no_plan_for_both(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    take_step(site, 64 * KIB, 2 * MIB);
+    take_step(site, 2 * MIB, 64 * KIB);
+    assert_one_plan(site, 2 * MIB + 64 * KIB); /* not 4 MiB */
+    take_step(site, 2 * MIB, 64 * KIB);
+    assert_int_equal(site_stats(site).hits, 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* The same, but not much: one plan for both. */
+static void sizes_that_differ_a_little_share_a_plan(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    take_step(site, 60 * KIB, 64 * KIB);
+    take_step(site, 64 * KIB, 60 * KIB);
+    assert_one_plan(site, 128 * KIB);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* What came after a reset is not all that came: no plan is made of it. */
+static void a_record_that_was_broken_off_makes_no_plan(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 20; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        block_of(step.region, 5000, 64);
+        block_of(step.region, 3000, 64);
+        assert_int_equal(ebb_region_reset(step.region, 0), 0);
+        block_of(step.region, 2000, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).plans, 0);
+    assert_int_equal(site_stats(site).planned_steps, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* All blocks survive, so that there is nothing to place. Nobody records them each time for it. */
+static void a_plan_that_cannot_be_made_is_not_tried_each_time(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site =
+        ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .tenure_none = true));
+    for (unsigned i = 0; i < 64; i++) {
+        ebb_step step = begin(site, stage->root);
+        struct ebb_survivor survivor = survivor_of(block_of(step.region, 3000, 64),
+                                                   EBB_PROMOTE_COPY);
+        assert_int_equal(ebb_promote(step.region, stage->root, &survivor, 1, NULL), 0);
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+    }
+    assert_int_equal(site_stats(site).plans, 0);
+    assert_int_equal(site_stats(site).recorded_steps, 2 + 3); /* one each time */
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* A step goes on for longer than the plan that it follows. It has outgrown two slots, the plan that
+ * others have made meanwhile has forty: nothing follows for that one. */
+static void a_step_that_follows_an_older_plan_changes_no_newer_one(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 4; i++)
+        take_step(site, 3000, 5000);
+    assert_int_equal(site_stats(site).plan_slots, 2);
+    ebb_step old = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < 20; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned block = 0; block < 40; block++)
+            block_of(step.region, 2000, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats before = site_stats(site);
+    assert_int_equal(before.plan_slots, 40);
+    block_of(old.region, 3000, 64);
+    block_of(old.region, 9000, 64);
+    assert_int_equal(ebb_step_end(old), 0);
+    struct ebb_site_stats after = site_stats(site);
+    assert_int_equal(after.hits, before.hits + 1);
+    assert_int_equal(after.plans, before.plans);
+    assert_int_equal(after.plan_height, before.plan_height);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(sizes_that_never_come_together_make_no_plan_for_both),
+        STAGED(sizes_that_differ_a_little_share_a_plan),
+        STAGED(a_record_that_was_broken_off_makes_no_plan),
+        STAGED(a_plan_that_cannot_be_made_is_not_tried_each_time),
+        STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
