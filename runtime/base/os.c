@@ -2,8 +2,9 @@
 /*
  * os.c - the real table: Linux.
  *
- * Reservations are private, anonymous and not counted against overcommit; pages come into being
- * when first touched. Refuses nothing itself: failures are passed on.
+ * Reservations are private, anonymous and not counted against overcommit, but where the system
+ * counts strictly, and then what is open; pages come into being when first touched. Refuses nothing
+ * itself: failures are passed on.
  */
 #include "base/os.h"
 #include "base/os_file.h"
@@ -18,9 +19,12 @@
 #include <unistd.h>
 
 static void *reserve(size_t bytes) {
-    void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *addr = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return addr == MAP_FAILED ? NULL : addr;
+}
+
+static int open_pages(void *addr, size_t bytes) {
+    return mprotect(addr, bytes, PROT_READ | PROT_WRITE);
 }
 
 static int give_back(void *addr, size_t bytes) {
@@ -86,10 +90,6 @@ static void advise_small(void *addr, size_t bytes) {
     (void)madvise(addr, bytes, MADV_NOHUGEPAGE);
 }
 
-static void advise_dump(void *addr, size_t bytes, bool wanted) {
-    (void)madvise(addr, bytes, wanted ? MADV_DODUMP : MADV_DONTDUMP);
-}
-
 static int lock(void *addr, size_t bytes) {
     return mlock(addr, bytes) == 0 ? 0 : errno;
 }
@@ -123,6 +123,7 @@ static void pass(const char *step) {
 
 struct os_table os = {
     .reserve = reserve,
+    .open = open_pages,
     .give_back = give_back,
     .forbid = forbid,
     .resident = resident,
@@ -133,7 +134,6 @@ struct os_table os = {
     .populate = populate,
     .advise_huge = advise_huge,
     .advise_small = advise_small,
-    .advise_dump = advise_dump,
     .lock = lock,
     .unlock = unlock,
     .file_make = os_file_make,
@@ -152,3 +152,11 @@ struct os_table os = {
     .draw = draw,
     .pass = pass,
 };
+
+void *os_pages(size_t bytes) {
+    void *addr = os.reserve(bytes);
+    if (!addr || os.open(addr, bytes) == 0)
+        return addr;
+    os.release(addr, bytes);
+    return NULL;
+}

@@ -31,7 +31,8 @@ enum os_acquisition {
 
 /* Calls that give an `int` give 0, or -1 where that is said, else an errno code. */
 struct os_table {
-    void *(*reserve)(size_t bytes);             /* addresses without memory; NULL on failure */
+    void *(*reserve)(size_t bytes);             /* addresses, closed; NULL on failure */
+    int (*open)(void *addr, size_t bytes);      /* they may be touched: zero pages then; 0 or -1 */
     int (*give_back)(void *addr, size_t bytes); /* contents are lost, pages are zero; 0 or -1 */
     int (*forbid)(void *addr, size_t bytes);    /* touching becomes a fault; 0 or -1 */
     size_t (*resident)(void *addr, size_t bytes); /* bytes of the range in memory now */
@@ -39,11 +40,10 @@ struct os_table {
     bool (*allow)(enum os_acquisition what);    /* tests: false makes the acquisition fail */
 
     void (*release)(void *addr, size_t bytes);     /* what was reserved is gone */
-    int (*cover)(void *addr, size_t bytes);        /* fresh reserved pages over whatever it is */
+    int (*cover)(void *addr, size_t bytes);        /* fresh open pages over whatever it is */
     int (*populate)(void *addr, size_t bytes);     /* touched, for writing, all at once */
     void (*advise_huge)(void *addr, size_t bytes); /* huge pages are welcome; no promise */
     void (*advise_small)(void *addr, size_t bytes); /* not any more: a touch brings one page */
-    void (*advise_dump)(void *addr, size_t bytes, bool wanted); /* are they part of core dumps? */
     int (*lock)(void *addr, size_t bytes);         /* touched, and never moved or written out */
     void (*unlock)(void *addr, size_t bytes);
 
@@ -67,5 +67,8 @@ struct os_table {
 };
 
 extern struct os_table os;
+
+/* Open addresses of their own, for os.release(); NULL on failure. */
+void *os_pages(size_t bytes);
 
 #endif

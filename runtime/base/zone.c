@@ -22,8 +22,13 @@ static void *carve(extent_hooks_t *hooks, void *at, size_t bytes, size_t align, 
                                                     memory_order_relaxed));
     *zero = true;
     *commit = true;
-    os.advise_dump((void *)(zone->base + start), bytes, true);
-    return (void *)(zone->base + start);
+    void *carved = (void *)(zone->base + start);
+    if (os.open(carved, bytes) == 0)
+        return carved;
+    /* relaxed, as above; if another extent was carved meanwhile, these addresses are lost */
+    (void)atomic_compare_exchange_strong_explicit(&zone->carved, &end, old, memory_order_relaxed,
+                                                  memory_order_relaxed);
+    return NULL;
 }
 
 /* true: refused; jemalloc then keeps the addresses for reuse. */

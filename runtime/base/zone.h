@@ -23,8 +23,8 @@ struct zone {
     unsigned arena;       /* its number */
 };
 
-/* Makes the arena of a zone whose base and bytes are set; it takes what it needs for itself from
- * there, too. What it has is part of core dumps. False: none could be made. */
+/* Makes the arena of a zone whose base and bytes are set and that is closed; it takes what it needs
+ * for itself from there, too, and opens what it takes. False: none could be made. */
 bool zone_open(struct zone *zone);
 
 #endif

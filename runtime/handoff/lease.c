@@ -88,7 +88,7 @@ static const struct shared_hooks hooks = {settle, part, end_tables};
 
 static struct lease_table *make_table(struct shared *shared) {
     size_t bytes = sizeof(struct lease_table) + shared->slot_count * sizeof(struct ebb_lease);
-    struct lease_table *table = os.allow(OS_LEASES) ? os.reserve(bytes) : NULL;
+    struct lease_table *table = os.allow(OS_LEASES) ? os_pages(bytes) : NULL;
     if (!table) {
         error_set(EBB_E_MEMORY, "no memory for the leases of %u slots", shared->slot_count);
         return NULL;

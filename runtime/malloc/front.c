@@ -179,13 +179,13 @@ static __attribute__((noinline)) void free_large(void *block, size_t bytes) {
 
 static inline bool is_scoped(const void *block) {
     return !LIKELY(!heap_may_hold((uintptr_t)block)) &&
-           (tray_holds((uintptr_t)block) || range_holds((uintptr_t)block));
+           (tray_holds((uintptr_t)block) || range_reserves((uintptr_t)block));
 }
 
 static inline void free_spanned(void *block, size_t bytes) {
     if (LIKELY(tray_holds((uintptr_t)block)))
         free_small(block, bytes);
-    else if (range_holds((uintptr_t)block))
+    else if (range_reserves((uintptr_t)block))
         free_large(block, bytes);
     else
         je_free(block);

@@ -2,14 +2,14 @@
 /*
  * large.c - the records of large blocks (see large.h).
  *
- * Records and the table of pages are reserved once and cost memory where they are touched. Each
- * heap has its own list of unused records, so there is no lock. Fails where nothing can be
- * reserved, or no record is left.
+ * Records and the table of pages are reserved once and opened as they are used. Each heap has its
+ * own list of unused records, so there is no lock. Fails where nothing can be reserved or opened,
+ * or no record is left.
  */
 #include "malloc/large.h"
 #include "malloc/tray.h"
 
-#include "base/os.h"
+#include "base/reserved.h"
 #include "base/size.h"
 
 #include <pthread.h>
@@ -18,36 +18,40 @@
 #define BATCH 64u
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct reserved record_array, page_array;
 static struct large *records; /* number 0 is none */
 static uint32_t record_count;
-static _Atomic(uint32_t) *_Atomic(large_at);
 static _Atomic(uint32_t) carved = 1;
 
+/* Of a page that has one: NULL where no large block ever was so high. */
 static _Atomic(uint32_t) *page_entry(uintptr_t addr) {
-    /* acquire: pairs with prepare() */
-    _Atomic(uint32_t) *table = atomic_load_explicit(&large_at, memory_order_acquire);
-    return table ? &table[(addr - range.base) / EBB_PAGE] : NULL;
+    size_t offset = (addr - range.base) / EBB_PAGE * sizeof(_Atomic(uint32_t));
+    /* acquire: pairs with reserved_open(), and so with prepare() */
+    if (offset >= atomic_load_explicit(&page_array.open, memory_order_acquire))
+        return NULL;
+    return (_Atomic(uint32_t) *)(void *)(page_array.at + offset);
 }
 
 /* No more records than large blocks can lie in the range: where addresses are few, others need what
  * is left. */
 static void prepare(void) {
-    record_count = (uint32_t)size_smaller(RECORDS_MOST, range.bytes / TRAY_MOST);
-    records = os.reserve(record_count * sizeof *records);
-    _Atomic(uint32_t) *table = os.reserve(range.bytes / EBB_PAGE * sizeof *table);
-    if (records && table)
-        atomic_store_explicit(&large_at, table, memory_order_release);
+    uint32_t count = (uint32_t)size_smaller(RECORDS_MOST, range.bytes / TRAY_MOST);
+    if (reserved_make(&record_array, count * sizeof *records) &&
+        reserved_make(&page_array, range.bytes / EBB_PAGE * sizeof(_Atomic(uint32_t))))
+        record_count = count;
+    records = (struct large *)(void *)record_array.at;
 }
 
 /* A batch of records that were never used becomes unused ones of the list. */
 static void carve(struct large **unused) {
     pthread_once(&once, prepare);
-    if (!atomic_load_explicit(&large_at, memory_order_acquire) ||
-        atomic_load_explicit(&carved, memory_order_relaxed) > record_count - 2 * BATCH)
-        return;
-    uint32_t name = atomic_fetch_add_explicit(&carved, BATCH, memory_order_relaxed);
-    if (name > record_count - BATCH)
-        return;
+    uint32_t name = atomic_load_explicit(&carved, memory_order_relaxed);
+    do {
+        if (record_count < BATCH || name > record_count - BATCH ||
+            !reserved_open(&record_array, (name + BATCH) * sizeof *records))
+            return;
+    } while (!atomic_compare_exchange_weak_explicit(&carved, &name, name + BATCH,
+                                                    memory_order_relaxed, memory_order_relaxed));
     for (uint32_t last = name + BATCH; name < last; name++) {
         records[name].name = name;
         records[name].next = *unused;
@@ -55,11 +59,16 @@ static void carve(struct large **unused) {
     }
 }
 
+/* The table has an entry for each page below the end of the block. */
+static bool reaches(uintptr_t end) {
+    return reserved_open(&page_array, (end - range.base) / EBB_PAGE * sizeof(_Atomic(uint32_t)));
+}
+
 struct large *large_add(struct large **unused, void *block, size_t bytes) {
     if (!*unused)
         carve(unused);
     struct large *large = *unused;
-    if (!large)
+    if (!large || !reaches(size_align((uintptr_t)block + bytes, EBB_PAGE)))
         return NULL;
     *unused = large->next;
     large->block = (uintptr_t)block;

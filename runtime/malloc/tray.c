@@ -43,7 +43,6 @@ bool tray_prepare(void) {
     tray_zone.base = (uintptr_t)reserve(&tray_zone.bytes);
     if (!tray_zone.base)
         return false;
-    os.advise_dump((void *)tray_zone.base, tray_zone.bytes, false); /* but for what trays take */
     if (zone_open(&tray_zone))
         return true;
     os.release((void *)tray_zone.base, tray_zone.bytes);

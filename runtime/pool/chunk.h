@@ -16,7 +16,8 @@
 
 #define CHUNK_ALIGN RANGE_HUGE
 
-/* `bytes` (a multiple of the alignment) of readable and writable pages; 0 on failure. */
+/* `bytes` (a multiple of the alignment) of pages that are open, as is what describes them; 0 on
+ * failure. */
 uintptr_t chunk_take(size_t bytes);
 
 /* Returns a chunk as it was taken; its pages go back to the system at once. */

@@ -46,8 +46,12 @@ uintptr_t chunk_take(size_t bytes) {
     int flags = MALLOCX_ARENA(zone.arena) | MALLOCX_TCACHE_NONE | MALLOCX_ALIGN(CHUNK_ALIGN);
     void *chunk = je_mallocx(bytes, flags);
     /* a thread that is ending gets what it asks for from another arena */
-    if (chunk && !range_holds((uintptr_t)chunk)) {
+    if (chunk && !range_reserves((uintptr_t)chunk)) {
         je_dallocx(chunk, MALLOCX_TCACHE_NONE);
+        return 0;
+    }
+    if (chunk && !range_open((uintptr_t)chunk + bytes - range.base)) {
+        je_dallocx(chunk, flags);
         return 0;
     }
     return (uintptr_t)chunk;

@@ -52,12 +52,13 @@ uintptr_t chunk_take(size_t bytes) {
     size_t units = bytes / CHUNK_ALIGN;
     pthread_mutex_lock(&lock);
     size_t at = find_gap(units);
-    if (at != SIZE_MAX) {
+    bool has = at != SIZE_MAX && range_open((at + units) * CHUNK_ALIGN);
+    if (has) {
         turn(at, units);
         taken += units;
     }
     pthread_mutex_unlock(&lock);
-    return at == SIZE_MAX ? 0 : range.base + at * CHUNK_ALIGN;
+    return has ? range.base + at * CHUNK_ALIGN : 0;
 }
 
 void chunk_give(uintptr_t addr, size_t bytes) {

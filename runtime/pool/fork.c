@@ -8,7 +8,7 @@
  * processes:
  *
  *     shared pools > registry of pools > each pool > batches of pieces and of start maps > chunks
- *         > the first use of the range > CUDA's loader
+ *         > what is open of the range > CUDA's loader
  *
  * Invariant: whoever takes two of them takes them in this order. Regions have no locks: in the
  * child, those that other threads were at work in are to be left alone.

@@ -20,36 +20,31 @@
 
 /* ---- chunks of the range ---- */
 
+/* A chunk of the usual length, or much less where addresses are few or the system counts what is
+ * open (strict overcommit, RLIMIT_DATA). */
 static uintptr_t take_chunk(size_t usual, size_t least, size_t *bytes) {
-    *bytes = size_larger(size_smaller(usual, range.bytes / 16), size_align(least, CHUNK_ALIGN));
-    uintptr_t addr = chunk_take(*bytes);
-    if (!addr) {
-        *bytes = size_align(least, CHUNK_ALIGN);
-        addr = chunk_take(*bytes);
+    size_t shortest = size_align(least, CHUNK_ALIGN);
+    usual = size_align_down(size_smaller(usual, range.bytes / 16), CHUNK_ALIGN);
+    const size_t lengths[] = {usual, size_align_down(usual / 64, CHUNK_ALIGN), shortest};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        uintptr_t addr = lengths[i] >= shortest ? chunk_take(*bytes = lengths[i]) : 0;
+        if (addr)
+            return addr;
     }
-    if (!addr)
-        error_set(EBB_E_MEMORY, "no addresses left for %zu bytes (%zu of %zu in use)", least,
-                  chunk_bytes(), range.bytes);
-    return addr;
-}
-
-/* The same for memory that core dumps have. */
-static uintptr_t take_dumped(size_t usual, size_t least, size_t *bytes) {
-    uintptr_t addr = take_chunk(usual, least, bytes);
-    if (addr)
-        range_dump(addr, *bytes);
-    return addr;
+    error_set(EBB_E_MEMORY, "no chunk of %zu bytes: no addresses left (%zu of %zu in use), or no "
+              "memory to open them", least, chunk_bytes(), range.bytes);
+    return 0;
 }
 
 uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes) {
     (void)pages;
-    return take_dumped(SLAB_BYTES, least, bytes);
+    return take_chunk(SLAB_BYTES, least, bytes);
 }
 
 /* For kinds that are whole: they say themselves how long a slab is. */
 uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes) {
     (void)pages;
-    return take_dumped(0, least, bytes);
+    return take_chunk(0, least, bytes);
 }
 
 void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes) {

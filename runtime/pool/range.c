@@ -4,15 +4,12 @@
  *
  * Invariant: what is carved stays carved for the life of the process; the free lists of the
  * owners reuse it. Refuses to go on without at least 1 GiB of addresses. Smaller
- * limits on address space (ulimit -v, strict overcommit) get a smaller range.
- *
- * For a core dump the system looks at each page of what may be in it, whether it is there or not:
- * a TiB would take minutes. So the range is no part of dumps but for slabs, the tables that say
- * whose their pages and blocks are, and the first records.
+ * limits on address space (ulimit -v) get a smaller range.
  */
 #include "pool/range.h"
 #include "base/error.h"
 #include "base/os.h"
+#include "base/reserved.h"
 #include "pool/fork.h"
 
 #include <pthread.h>
@@ -20,7 +17,6 @@
 
 #define SMALLEST ((size_t)1 << 30)
 #define POOLS 1024
-#define DUMPED_RECORDS ((size_t)16 << 20) /* of each kind: those that came first */
 
 /*
  * Processors guess by the lower bits of an address where in their cache it is. Arrays that all
@@ -34,8 +30,15 @@
 
 struct range range;
 
-static pthread_mutex_t preparing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER; /* the range, or more of it */
 static atomic_bool ready;
+
+/* What grows: tables that describe user addresses, with them, and records, as they are carved. */
+static struct {
+    struct reserved block_at, run_at, run_at_huge, sites, notes, block_notes;
+    struct reserved starts, pieces, pools;
+} array;
+
 static atomic_size_t carved_starts, carved_pieces, carved_regions, carved_pools;
 
 static size_t pieces_bytes(size_t user) {
@@ -53,40 +56,47 @@ static size_t total_bytes(size_t user) {
            TABLES * STAGGER + REGIONS_SHIFT + RANGE_HUGE;
 }
 
-static void lay_out(char *at, size_t user) {
-    at = (char *)size_align((uintptr_t)at, RANGE_HUGE);
-    range.base = (uintptr_t)at;
-    range.block_at = (uint32_t *)(void *)(at += user + STAGGER);
-    range.run_at = (uint32_t *)(void *)(at += user / 256 + STAGGER);
-    range.run_at_huge = (uint32_t *)(void *)(at += user / 1024 + STAGGER);
-    range.starts = at += user / RANGE_HUGE * 4 + STAGGER;
-    range.starts_bytes = user / 8;
-    range.sites = (uintptr_t *)(void *)(at += user / 8 + STAGGER);
-    range.notes = (uint32_t *)(void *)(at += user / 2 + STAGGER);
-    range.block_notes = (uint32_t *)(void *)(at += user / 4 + STAGGER);
-    range.pieces = at += user / 256 + STAGGER;
-    range.pieces_bytes = pieces_bytes(user);
-    range.regions = at += range.pieces_bytes + STAGGER + REGIONS_SHIFT;
-    range.regions_bytes = regions_bytes(user);
-    range.region_count = range.regions_bytes / RANGE_REGION_BYTES;
-    range.pools = at + user / 256 + STAGGER;
-    range.pool_count = POOLS;
-    range.bytes = user;
+static char *lay(struct reserved *reserved, char *at, size_t bytes) {
+    reserved->at = at;
+    reserved->bytes = bytes;
+    atomic_store_explicit(&reserved->open, 0, memory_order_relaxed);
+    return at + bytes + STAGGER;
 }
 
-/* Records are carved from the start of their tables. */
-static void dump_records(void) {
-    const struct {
-        char *at;
-        size_t bytes;
-    } tables[] = {{range.starts, range.starts_bytes},
-                  {range.pieces, range.pieces_bytes},
-                  {range.regions, range.regions_bytes},
-                  {range.pools, range.pool_count * RANGE_POOL_BYTES}};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        uintptr_t from = size_align_down((uintptr_t)tables[i].at, EBB_PAGE);
-        os.advise_dump((void *)from, size_smaller(tables[i].bytes, DUMPED_RECORDS), true);
-    }
+static void lay_out(char *at, size_t user) {
+    at = lay(&range.user, (char *)size_align((uintptr_t)at, RANGE_HUGE), user);
+    at = lay(&array.block_at, at, user / RANGE_SLOT * sizeof *range.block_at);
+    at = lay(&array.run_at, at, user / EBB_PAGE * sizeof *range.run_at);
+    at = lay(&array.run_at_huge, at, user / RANGE_HUGE * sizeof *range.run_at_huge);
+    at = lay(&array.starts, at, user / 8);
+    at = lay(&array.sites, at, user / RANGE_GRANULE * sizeof *range.sites);
+    at = lay(&array.notes, at, user / RANGE_GRANULE * sizeof *range.notes);
+    at = lay(&array.block_notes, at, user / RANGE_SLOT * sizeof *range.block_notes);
+    at = lay(&array.pieces, at, pieces_bytes(user));
+    at = lay(&range.regions, at + REGIONS_SHIFT, regions_bytes(user));
+    (void)lay(&array.pools, at, POOLS * RANGE_POOL_BYTES);
+}
+
+static void publish(void) {
+    range.base = (uintptr_t)range.user.at;
+    range.block_at = (uint32_t *)(void *)array.block_at.at;
+    range.run_at = (uint32_t *)(void *)array.run_at.at;
+    range.run_at_huge = (uint32_t *)(void *)array.run_at_huge.at;
+    range.starts = array.starts.at;
+    range.sites = (uintptr_t *)(void *)array.sites.at;
+    range.notes = (uint32_t *)(void *)array.notes.at;
+    range.block_notes = (uint32_t *)(void *)array.block_notes.at;
+    range.pieces = array.pieces.at;
+    range.pieces_bytes = array.pieces.bytes;
+    range.region_count = range.regions.bytes / RANGE_REGION_BYTES;
+    range.pool_count = POOLS;
+    range.bytes = range.user.bytes;
+}
+
+/* What an entry that names nothing is followed to. */
+static bool open_nothing(void) {
+    return reserved_open(&array.pieces, PIECES_BATCH_BYTES) &&
+           reserved_open(&range.regions, RANGE_REGION_BYTES);
 }
 
 static int reserve(void) {
@@ -94,8 +104,11 @@ static int reserve(void) {
         char *at = os.allow(OS_RANGE) ? os.reserve(total_bytes(user)) : NULL;
         if (at) {
             lay_out(at, user);
-            os.advise_dump(at, total_bytes(user), false);
-            dump_records();
+            publish();
+            if (!open_nothing()) {
+                os.release(at, total_bytes(user));
+                break;
+            }
             /* the first entries are the names of nothing: they stay unused */
             atomic_store_explicit(&carved_starts, RANGE_STARTS_UNIT, memory_order_relaxed);
             atomic_store_explicit(&carved_pieces, PIECES_BATCH_BYTES, memory_order_relaxed);
@@ -111,23 +124,46 @@ int range_prepare(void) {
     if (atomic_load_explicit(&ready, memory_order_acquire))
         return 0;
     fork_prepare(); /* before anything of pools is locked */
-    pthread_mutex_lock(&preparing);
+    pthread_mutex_lock(&opening);
     int result = atomic_load_explicit(&ready, memory_order_relaxed) ? 0 : reserve();
     if (result == 0)
         atomic_store_explicit(&ready, true, memory_order_release);
-    pthread_mutex_unlock(&preparing);
+    pthread_mutex_unlock(&opening);
     return result;
 }
 
 void range_fork(bool before) {
-    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&preparing);
+    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&opening);
 }
 
-/* Takes `bytes` of an array that ends at `limit`; SIZE_MAX if there are not that many left. */
-static size_t carve_record(atomic_size_t *used, size_t bytes, size_t limit) {
+/* What describes the addresses below `end`, and they themselves. False: it is as it was. */
+static bool open_all(size_t end) {
+    struct reserved *tables[] = {&array.block_at, &array.run_at, &array.run_at_huge, &array.sites,
+                                 &array.notes, &array.block_notes, &range.user};
+    size_t count = sizeof tables / sizeof *tables, was[sizeof tables / sizeof *tables];
+    for (size_t i = 0; i < count; i++) { /* addresses come last: then they may be looked up */
+        was[i] = atomic_load_explicit(&tables[i]->open, memory_order_relaxed);
+        if (reserved_open(tables[i], end / (range.bytes / tables[i]->bytes)))
+            continue;
+        while (i-- > 0)
+            reserved_close(tables[i], was[i]);
+        return false;
+    }
+    return true;
+}
+
+bool range_open(size_t end) {
+    pthread_mutex_lock(&opening);
+    bool result = open_all(end);
+    pthread_mutex_unlock(&opening);
+    return result;
+}
+
+/* Takes `bytes` of an array of records; SIZE_MAX if there are not that many left, or no memory. */
+static size_t carve(struct reserved *records, atomic_size_t *used, size_t bytes) {
     size_t old = atomic_load_explicit(used, memory_order_relaxed);
     do {
-        if (limit - old < bytes)
+        if (records->bytes - old < bytes || !reserved_open(records, old + bytes))
             return SIZE_MAX;
     } while (!atomic_compare_exchange_weak_explicit(used, &old, old + bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -135,24 +171,23 @@ static size_t carve_record(atomic_size_t *used, size_t bytes, size_t limit) {
 }
 
 struct ebb_piece *range_carve_pieces(void) {
-    size_t at = carve_record(&carved_pieces, PIECES_BATCH_BYTES, range.pieces_bytes);
+    size_t at = carve(&array.pieces, &carved_pieces, PIECES_BATCH_BYTES);
     return at == SIZE_MAX ? NULL : (struct ebb_piece *)(void *)(range.pieces + at);
 }
 
 uint32_t range_carve_starts(uint32_t units) {
-    size_t at = carve_record(&carved_starts, units * RANGE_STARTS_UNIT, range.starts_bytes);
+    size_t at = carve(&array.starts, &carved_starts, units * RANGE_STARTS_UNIT);
     return at == SIZE_MAX ? 0 : (uint32_t)(at / RANGE_STARTS_UNIT);
 }
 
 void *range_carve_region(void) {
-    size_t at = carve_record(&carved_regions, RANGE_REGION_BYTES,
-                             range.regions_bytes);
-    return at == SIZE_MAX ? NULL : range.regions + at;
+    size_t at = carve(&range.regions, &carved_regions, RANGE_REGION_BYTES);
+    return at == SIZE_MAX ? NULL : range.regions.at + at;
 }
 
 void *range_carve_pool(void) {
-    size_t at = carve_record(&carved_pools, RANGE_POOL_BYTES, range.pool_count * RANGE_POOL_BYTES);
-    return at == SIZE_MAX ? NULL : range.pools + at;
+    size_t at = carve(&array.pools, &carved_pools, RANGE_POOL_BYTES);
+    return at == SIZE_MAX ? NULL : array.pools.at + at;
 }
 
 void range_name_window(const struct ebb_piece *piece) {
@@ -184,20 +219,6 @@ static void forget(void *table, size_t share, const uintptr_t *part, const uintp
     uintptr_t to = size_smaller(size_align(part[1], stride), size_align_down(free[1], stride));
     if (from < to)
         os.give_back((char *)table + from / share, (to - from) / share);
-}
-
-static void dump_entries(void *table, size_t share, uintptr_t from, uintptr_t to) {
-    uintptr_t first = (uintptr_t)table + from / share, last = (uintptr_t)table + to / share;
-    uintptr_t start = size_align_down(first, EBB_PAGE);
-    os.advise_dump((void *)start, size_align(last, EBB_PAGE) - start, true);
-}
-
-void range_dump(uintptr_t addr, size_t bytes) {
-    uintptr_t from = addr - range.base, to = from + bytes;
-    os.advise_dump((void *)addr, bytes, true);
-    dump_entries(range.block_at, RANGE_SLOT / sizeof *range.block_at, from, to);
-    dump_entries(range.run_at, EBB_PAGE / sizeof *range.run_at, from, to);
-    dump_entries(range.run_at_huge, RANGE_HUGE / sizeof *range.run_at_huge, from, to);
 }
 
 void range_forget_notes(uintptr_t addr, size_t bytes) {

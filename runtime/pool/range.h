@@ -15,9 +15,10 @@
  *      | block_notes 4 bytes a KiB: the same of a large block that starts there
  *      | pieces | region slots | pools                 records, never unmapped
  *
- * Everything is reserved at once and costs memory only where it is touched. Whether a pointer is
- * ebb's is one comparison, what it is one look-up. Entries are hints that are verified against
- * the piece they name: closing a region need not clear them.
+ * Everything is reserved at once, is open from its start as far as it was ever used, and costs
+ * memory where it is touched. Whether a pointer may be looked up is one comparison, what it is one
+ * look-up. Entries are hints that are verified against the piece they name: closing a region need
+ * not clear them.
  *
  * Invariant: two blocks of at least 1 KiB never start in the same KiB, and windows cover whole
  * KiB, so block_at has one entry for each.
@@ -25,6 +26,7 @@
 #ifndef EBB_POOL_RANGE_H
 #define EBB_POOL_RANGE_H
 
+#include "base/reserved.h"
 #include "base/size.h"
 #include "pool/piece.h"
 
@@ -41,20 +43,17 @@
 struct range {
     uintptr_t base;
     size_t bytes;
+    struct reserved user;    /* open: what was in a chunk, and what describes it */
+    struct reserved regions; /* open: slots that were in use, and some more */
     uint32_t *block_at;
     uint32_t *run_at;
     uint32_t *run_at_huge;
     char *starts;
-    size_t starts_bytes;
     uintptr_t *sites;
     uint32_t *notes;
     uint32_t *block_notes;
     char *pieces;
-    size_t pieces_bytes;
-    char *regions;
-    size_t region_count, regions_bytes;
-    char *pools;
-    size_t pool_count;
+    size_t pieces_bytes, region_count, pool_count;
 };
 
 extern struct range range;
@@ -62,7 +61,7 @@ extern struct range range;
 /* Reserves the range on first use. 0 or EBB_E_MEMORY. Any thread. */
 int range_prepare(void);
 
-/* Takes the lock of the first use before a fork, and gives it back after. */
+/* Takes the lock of all that is opened before a fork, and gives it back after. */
 void range_fork(bool before);
 
 /* Next never used record of each kind; NULL when used up. Any thread. */
@@ -71,7 +70,18 @@ void *range_carve_region(void);
 uint32_t range_carve_starts(uint32_t units); /* name of the first unit; 0 when used up */
 void *range_carve_pool(void);
 
+/* The addresses below `end` (an offset) and what describes them are open. False: no memory; nothing
+ * is changed. Any thread. */
+bool range_open(size_t end);
+
+/* It may be looked up: what ebb hands out may. relaxed: who has a block of ebb's has it from who
+ * saw its chunk opened. */
 static inline bool range_holds(uintptr_t addr) {
+    return addr - range.base < atomic_load_explicit(&range.user.open, memory_order_relaxed);
+}
+
+/* It is of the range, open or not: nobody else's. */
+static inline bool range_reserves(uintptr_t addr) {
     return addr - range.base < range.bytes;
 }
 
@@ -139,9 +149,6 @@ void range_forget(uintptr_t addr, size_t bytes, uintptr_t free_from, uintptr_t f
 
 /* The same of notes alone: of whole pages that describe nothing else. */
 void range_forget_notes(uintptr_t addr, size_t bytes);
-
-/* From now on core dumps have these user addresses, and what says whose they are. */
-void range_dump(uintptr_t addr, size_t bytes);
 
 void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes);
 

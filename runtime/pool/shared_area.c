@@ -69,7 +69,7 @@ static int choose_sizes(struct sizes *sizes, const struct ebb_pool_options *opti
 static struct shared *make_side(const struct sizes *sizes) {
     size_t slots = sizes->slots * sizeof(struct shared_slot);
     size_t bytes = sizeof(struct shared) + slots + sizes->slots * sizeof(uint32_t);
-    struct shared *shared = os.allow(OS_FILE) ? os.reserve(bytes) : NULL;
+    struct shared *shared = os.allow(OS_FILE) ? os_pages(bytes) : NULL;
     if (!shared) {
         error_set(EBB_E_MEMORY, "no memory for %u slots of a shared pool", sizes->slots);
         return NULL;

@@ -199,8 +199,9 @@ struct region *region_not_found(ebb_region handle);
 
 /* The open region behind a handle, or NULL. */
 static inline struct region *region_peek(ebb_region handle) {
-    size_t offset = (size_t)((char *)handle.lane - range.regions);
-    if (offset < range.regions_bytes &&
+    size_t offset = (size_t)((char *)handle.lane - range.regions.at);
+    /* relaxed: who has a handle has it from who opened the region */
+    if (offset < atomic_load_explicit(&range.regions.open, memory_order_relaxed) &&
         handle.lane->generation == handle.generation) /* handles are odd, closed slots even */
         return (struct region *)handle.lane;
     return NULL;
@@ -216,7 +217,7 @@ ebb_region region_handle(struct region *region);
 
 /* The region that owns a piece, or owned it when the piece was made. */
 static inline struct region *region_of_piece(const struct ebb_piece *piece) {
-    return (struct region *)(void *)(range.regions + piece_slot(piece) * RANGE_REGION_BYTES);
+    return (struct region *)(void *)(range.regions.at + piece_slot(piece) * RANGE_REGION_BYTES);
 }
 
 /* Others can write to the pages of the region, in this epoch. */

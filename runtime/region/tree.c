@@ -44,7 +44,7 @@ ebb_region region_handle(struct region *region) {
 }
 
 void region_new_epoch(struct region *region) {
-    size_t slot = (size_t)((char *)region - range.regions) / RANGE_REGION_BYTES;
+    size_t slot = (size_t)((char *)region - range.regions.at) / RANGE_REGION_BYTES;
     region->epoch = (region->epoch + 1) % ((uint32_t)1 << PIECE_EPOCH_BITS);
     if (region->epoch == 0)
         piece_wipe(&region->store);

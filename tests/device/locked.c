@@ -38,7 +38,7 @@ static size_t locked_bytes(ebb_pool *pool) {
 /* Sanitizers, or a limit of this machine. */
 static bool kernel_locks(void) {
     size_t before = kernel_locked();
-    void *pages = os.reserve(1 * MIB);
+    void *pages = os_pages(1 * MIB);
     assert_non_null(pages);
     bool locks = os.lock(pages, 1 * MIB) == 0 && kernel_locked() == before + 1 * MIB;
     os.unlock(pages, 1 * MIB);

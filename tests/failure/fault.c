@@ -24,6 +24,10 @@ static void *reserve(size_t bytes) {
     return refuses(FAULT_RESERVE) ? NULL : real.reserve(bytes);
 }
 
+static int open_pages(void *addr, size_t bytes) {
+    return refuses(FAULT_OPEN) ? -1 : real.open(addr, bytes);
+}
+
 static int give_back(void *addr, size_t bytes) {
     return refuses(FAULT_GIVE_BACK) ? -1 : real.give_back(addr, bytes);
 }
@@ -40,6 +44,7 @@ void fault_arm(unsigned nth, bool forever) {
     asked = refused = 0;
     os.allow = allow;
     os.reserve = reserve;
+    os.open = open_pages;
     os.give_back = give_back;
     os.forbid = forbid;
 }

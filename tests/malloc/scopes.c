@@ -5,7 +5,7 @@
  * This program keeps its own malloc(), so sanitizers and valgrind see every touch of a block, and
  * the names of the family are tested elsewhere, preloaded.
  */
-#include "kit/smaps.h"
+#include "kit/maps.h"
 #include "malloc/scoped.h"
 
 #include "malloc/view.h"
@@ -469,19 +469,16 @@ static void test_what_is_told_is_cut_behind_a_line(void **state) {
     }
 }
 
-/* The zone of trays is reserved, and that is no reason to look at it for minutes. */
-static void test_core_dumps_have_trays_and_not_their_zone(void **state) {
-    uintptr_t end_of_zone = tray_zone.base + tray_zone.bytes;
-    if (smaps_dumped(0, 1) == SIZE_MAX)
-        skip();
+/* The zone of trays is reserved: what was never a tray nobody can touch, or look at for minutes. */
+static void test_trays_are_open_and_not_their_zone(void **state) {
     ebb_step step = begin(*state);
     void *block = make(100, 1);
-    uintptr_t at = (uintptr_t)block;
+    uintptr_t at = (uintptr_t)block, end_of_zone = tray_zone.base + tray_zone.bytes;
     assert_true(is_of_a_scope(block) && at >= tray_zone.base && at < end_of_zone);
-    assert_int_equal(smaps_dumped(at, at + 100), 100);
+    assert_int_equal(maps_open(at, at + 100), 100);
     size_t carved = atomic_load(&tray_zone.carved);
     assert_true(carved < tray_zone.bytes); /* under valgrind most of a small zone is in use */
-    assert_true(smaps_dumped(tray_zone.base, end_of_zone) < carved + EBB_PAGE);
+    assert_true(maps_open(tray_zone.base, end_of_zone) < carved + EBB_PAGE);
     end(block, 100, 1);
     finish(step);
 }
@@ -509,7 +506,7 @@ int main(void) {
         SERVED(test_names_of_sites_are_quoted),
         SERVED(test_sites_of_one_name_are_told_apart),
         SERVED(test_what_is_told_is_cut_behind_a_line),
-        SERVED(test_core_dumps_have_trays_and_not_their_zone),
+        SERVED(test_trays_are_open_and_not_their_zone),
         SERVED(test_what_leaks_is_allocated_elsewhere),
         SERVED(test_pinned_is_bounded),
         SERVED(test_what_large_scopes_pin_is_bounded),

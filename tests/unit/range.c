@@ -21,12 +21,15 @@ static void preparing_again_keeps_the_range(void **state) {
 }
 
 static void the_edges_of_the_range_are_exact(void **state) {
-    assert_true(range_holds(range.base));
-    assert_true(range_holds(range.base + range.bytes - 1));
-    assert_false(range_holds(range.base - 1));
-    assert_false(range_holds(range.base + range.bytes));
-    assert_false(range_holds(0));
-    assert_false(range_holds(UINTPTR_MAX));
+    assert_true(range_open(CHUNK_ALIGN));
+    size_t open = atomic_load(&range.user.open);
+    assert_true(range_holds(range.base) && range_reserves(range.base));
+    assert_true(range_holds(range.base + open - 1));
+    assert_false(range_holds(range.base + open));
+    assert_true(range_reserves(range.base + range.bytes - 1));
+    const uintptr_t outside[] = {range.base - 1, range.base + range.bytes, 0, UINTPTR_MAX};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        assert_false(range_holds(outside[i]) || range_reserves(outside[i]));
 }
 
 static void the_name_of_a_piece_leads_back_to_it(void **state) {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * reserved.h - an array whose addresses are reserved at once and opened from its start on, as it
+ * grows.
+ *
+ * What is not open cannot be touched, and costs nothing anywhere: core dumps and leak checkers do
+ * not look at it, mlockall() locks none of it, and strict overcommit does not count it.
+ */
+#ifndef EBB_BASE_RESERVED_H
+#define EBB_BASE_RESERVED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct reserved {
+    char *at;
+    size_t bytes;
+    atomic_size_t open; /* so many from its start, in steps */
+};
+
+/* Addresses of its own for an array. False: there are none, or internal failure is asked for. */
+bool reserved_make(struct reserved *array, size_t bytes);
+
+/* The first `bytes`, not more than there are, may be touched. False: the system refuses. Any
+ * thread. */
+bool reserved_open(struct reserved *array, size_t bytes);
+
+/* All but the first `bytes`, which are whole steps, is closed as it was. Nobody else opens or uses
+ * it meanwhile. */
+void reserved_close(struct reserved *array, size_t bytes);
+
+#endif

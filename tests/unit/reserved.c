@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * reserved.c - of the addresses that are reserved those can be touched that were used, and what
+ * describes them: core dumps, leak checkers and mlockall() would look at all others page by page.
+ * Pointers into what is closed are named errors, and a system that refuses to open loses nothing.
+ */
+#include "kit/maps.h"
+#include "kit/test.h"
+
+#include "base/os.h"
+#include "base/reserved.h"
+#include "pool/chunk.h"
+
+#include <pthread.h>
+
+#define STEP ((size_t)2 << 20)
+#define MANY 16u
+
+static bool is_open(const void *at, size_t bytes) {
+    uintptr_t from = (uintptr_t)at;
+    return maps_open(from, from + bytes) == bytes;
+}
+
+static void blocks_and_what_describes_them_are_open(void **state) {
+    const struct stage *stage = *state;
+    for (size_t bytes = 16; bytes <= 64 * MIB; bytes *= 16) {
+        void *block = block_of(stage->root, bytes, 16);
+        uintptr_t addr = (uintptr_t)block, offset = addr - range.base;
+        assert_true(is_open(block, bytes));
+        assert_true(is_open(range_run_at(addr), sizeof(struct ebb_piece)));
+        assert_true(is_open(range_block_at(addr), sizeof(struct ebb_piece)));
+        assert_true(is_open(&range.block_at[offset / RANGE_SLOT], 4));
+        assert_true(is_open(&range.run_at[offset / EBB_PAGE], 4));
+        assert_true(is_open(&range.run_at_huge[offset / RANGE_HUGE], 4));
+        assert_true(is_open(range_site(addr), 8));
+        assert_true(is_open(range_note(addr), 4));
+        assert_true(is_open(range_block_note(addr), 4));
+    }
+    assert_true(is_open(stage->root.lane, sizeof *stage->root.lane));
+}
+
+/* Tables behind the user addresses are three times as long as those. */
+static void hardly_more_is_open(void **state) {
+    const struct stage *stage = *state;
+    block_of(stage->root, MIB, 16);
+    struct ebb_pool *other = POOL(.name = "other");
+    ebb_region region = OPEN(.pool = other);
+    block_of(region, MIB, 16);
+    assert_true(maps_open(range.base, range.base + range.bytes) <= (size_t)3 << 30); /* slabs */
+    assert_true(maps_open(range.base, range.base + 3 * range.bytes) <= (size_t)6 << 30);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(other);
+}
+
+/* A slab that ends and is taken again, for whatever kind, can be touched again. */
+static void what_is_taken_again_is_open(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        enum ebb_kind kind = i % 2 ? EBB_KIND_HUGE : EBB_KIND_HOST;
+        struct ebb_pool *pool = POOL(.name = "again", .kind = kind);
+        ebb_region region = OPEN(.pool = pool);
+        assert_true(is_open(block_of(region, 5 * MIB, 16), 5 * MIB));
+        assert_int_equal(ebb_region_close(region), 0);
+        pool_end(pool);
+    }
+}
+
+static void pointers_into_what_is_closed_are_named_errors(void **state) {
+    const struct stage *stage = *state;
+    block_of(stage->root, MIB, 16);
+    size_t open = atomic_load(&range.user.open);
+    char *last = (char *)range.base + range.bytes - 64;
+    char *first = (char *)range.base + open;
+    assert_true(open < range.bytes);
+    assert_false(is_open(last, 1)); /* first: jemalloc may have it for the next chunk */
+    assert_true(range_holds((uintptr_t)first - 1) && is_open(first - 1, 1));
+    char *wild[] = {first, first + 4096, last};
+    for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+        assert_false(range_holds((uintptr_t)wild[i]));
+        assert_true(range_reserves((uintptr_t)wild[i]));
+        assert_int_equal(ebb_region_release(stage->root, wild[i]), EBB_E_FOREIGN);
+        assert_int_equal(ebb_object_end(wild[i]), EBB_E_FOREIGN);
+        assert_false(ebb_region_is_open(ebb_region_of(wild[i])));
+    }
+    struct ebb_lane *slot = (struct ebb_lane *)(void *)(range.regions.at + range.regions.bytes -
+                                                        RANGE_REGION_BYTES);
+    ebb_region handle = {slot, 1};
+    assert_false(is_open(slot, 1));
+    assert_false(ebb_region_is_open(handle));
+    assert_int_equal(ebb_region_close(handle), EBB_E_STALE);
+}
+
+/* ---- the array ---- */
+
+static unsigned refusals;
+static struct os_table real;
+
+static int refuse(void *addr, size_t bytes) {
+    refusals++;
+    return -1;
+}
+
+static void an_array_is_opened_in_steps(void **state) {
+    struct reserved array;
+    (void)state;
+    memset(&array, 0, sizeof array);
+    assert_true(reserved_make(&array, 3 * STEP + 4096));
+    uintptr_t at = (uintptr_t)array.at, end = at + array.bytes;
+    const size_t asked[] = {0, 1, STEP, STEP + 1, 100, 3 * STEP + 1, 3 * STEP + 4096};
+    const size_t open[] = {0, STEP, STEP, 2 * STEP, 2 * STEP, 3 * STEP + 4096, 3 * STEP + 4096};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        assert_true(reserved_open(&array, asked[i]));
+        assert_int_equal(atomic_load(&array.open), open[i]);
+        assert_int_equal(maps_open(at, end), open[i]);
+    }
+    memset(array.at, 1, array.bytes);
+    os.release(array.at, array.bytes);
+}
+
+static void refused_it_stays_as_it_is(void **state) {
+    struct reserved array;
+    (void)state;
+    memset(&array, 0, sizeof array);
+    assert_true(reserved_make(&array, 4 * STEP));
+    assert_true(reserved_open(&array, 1));
+    array.at[STEP - 1] = 7;
+    real = os;
+    os.open = refuse;
+    assert_true(reserved_open(&array, STEP));
+    assert_int_equal(refusals, 0);
+    assert_false(reserved_open(&array, STEP + 1));
+    os = real;
+    assert_int_equal(atomic_load(&array.open), STEP);
+    assert_true(reserved_open(&array, STEP + 1));
+    assert_true(array.at[STEP - 1] == 7 && array.at[STEP] == 0);
+    os.release(array.at, array.bytes);
+}
+
+/* Chunks and regions that the system does not open are refused, and there later. */
+static void what_cannot_be_opened_is_exhausted_memory(void **state) {
+    const struct stage *stage = *state;
+    size_t beyond = size_align(atomic_load(&range.user.open) + 1, CHUNK_ALIGN);
+    size_t chunks = chunk_bytes();
+    real = os;
+    os.open = refuse;
+    assert_null(ebb_region_alloc(stage->root, beyond, 16));
+    os = real;
+    assert_int_equal(ebb_last_error(), EBB_E_MEMORY);
+    assert_int_equal(chunk_bytes(), chunks);
+    ebb_region regions[2000];
+    size_t count = 0;
+    os.open = refuse;
+    while (count < 2000 && ebb_region_is_open(regions[count] = OPEN(.name = "many")))
+        count++;
+    os = real;
+    assert_true(count > 0 && count < 2000);
+    assert_true(ebb_region_is_open(regions[count++] = OPEN(.name = "one more")));
+    while (count--)
+        assert_int_equal(ebb_region_close(regions[count]), 0);
+    void *block = ebb_region_alloc(stage->root, beyond, 16);
+    assert_non_null(block);
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+}
+
+/* All tables or none: one that stays open for nothing is counted where memory is counted. */
+static unsigned nth;
+
+static int refuse_nth(void *addr, size_t bytes) {
+    return --nth == 0 ? -1 : real.open(addr, bytes);
+}
+
+static void refused_the_range_opens_nothing(void **state) {
+    (void)state;
+    uintptr_t behind = range.base + 3 * range.bytes;
+    size_t end = size_align(atomic_load(&range.user.open) + 1, (size_t)1 << 30);
+    unsigned refused = 0;
+    bool opened = false;
+    real = os;
+    while (!opened) {
+        size_t open = maps_open(range.base, behind);
+        nth = refused + 1;
+        os.open = refuse_nth;
+        opened = range_open(end);
+        os = real;
+        refused += !opened;
+        assert_true(opened == range_holds(range.base + end - 1));
+        assert_true(opened || maps_open(range.base, behind) == open);
+    }
+    assert_true(refused >= 5); /* a step of entries of pages may have been enough already */
+    ((char *)range.base)[end - 1] = 1;
+}
+
+/* At once by many threads: what each was promised it can touch. */
+static struct reserved common;
+static pthread_barrier_t together;
+
+static void *open_and_touch(void *numbered) {
+    size_t number = (size_t)(uintptr_t)numbered;
+    pthread_barrier_wait(&together);
+    for (size_t bytes = 4096 * (number + 1); bytes <= common.bytes; bytes += 4096 * MANY) {
+        if (!reserved_open(&common, bytes))
+            return NULL;
+        common.at[bytes - 1] = 1;
+    }
+    return &common;
+}
+
+static void many_threads_open_at_once(void **state) {
+    pthread_t threads[MANY];
+    (void)state;
+    assert_true(reserved_make(&common, 32 * STEP));
+    pthread_barrier_init(&together, NULL, MANY);
+    for (uintptr_t i = 0; i < MANY; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, open_and_touch, (void *)i), 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        void *result;
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_ptr_equal(result, &common);
+    }
+    for (size_t at = 4095; at < common.bytes; at += 4096)
+        assert_int_equal(common.at[at], 1);
+    assert_int_equal(atomic_load(&common.open), common.bytes);
+    pthread_barrier_destroy(&together);
+    os.release(common.at, common.bytes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(blocks_and_what_describes_them_are_open),
+        STAGED(hardly_more_is_open),
+        STAGED(what_is_taken_again_is_open),
+        STAGED(pointers_into_what_is_closed_are_named_errors),
+        cmocka_unit_test(an_array_is_opened_in_steps),
+        cmocka_unit_test(refused_it_stays_as_it_is),
+        STAGED(what_cannot_be_opened_is_exhausted_memory),
+        STAGED(refused_the_range_opens_nothing),
+        cmocka_unit_test(many_threads_open_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
