@@ -32,7 +32,7 @@ enum os_acquisition {
 /* Calls that give an `int` give 0, or -1 where that is said, else an errno code. */
 struct os_table {
     void *(*reserve)(size_t bytes);             /* addresses, closed; NULL on failure */
-    int (*open)(void *addr, size_t bytes);      /* they may be touched: zero pages then; 0 or -1 */
+    int (*open)(void *addr, size_t bytes);      /* closed until now: zero pages when touched */
     int (*give_back)(void *addr, size_t bytes); /* contents are lost, pages are zero; 0 or -1 */
     int (*forbid)(void *addr, size_t bytes);    /* touching becomes a fault; 0 or -1 */
     size_t (*resident)(void *addr, size_t bytes); /* bytes of the range in memory now */

@@ -23,11 +23,14 @@ struct reserved {
 bool reserved_make(struct reserved *array, size_t bytes);
 
 /* The first `bytes`, not more than there are, may be touched. False: the system refuses. Any
- * thread. */
+ * thread; takes a lock, inside of all others, if that many are not open yet. */
 bool reserved_open(struct reserved *array, size_t bytes);
 
 /* All but the first `bytes`, which are whole steps, is closed as it was. Nobody else opens or uses
  * it meanwhile. */
 void reserved_close(struct reserved *array, size_t bytes);
+
+/* Takes the lock before a fork, and gives it back after. */
+void reserved_fork(bool before);
 
 #endif

@@ -8,12 +8,13 @@
  * processes:
  *
  *     shared pools > registry of pools > each pool > batches of pieces and of start maps > chunks
- *         > what is open of the range > CUDA's loader
+ *         > the range > what is open of anything > CUDA's loader
  *
  * Invariant: whoever takes two of them takes them in this order. Regions have no locks: in the
  * child, those that other threads were at work in are to be left alone.
  */
 #include "pool/fork.h"
+#include "base/reserved.h"
 #include "pool/chunk.h"
 #include "pool/cuda.h"
 #include "pool/pool.h"
@@ -28,11 +29,13 @@ static void before(void) {
     starts_fork(true);
     chunk_fork(true);
     range_fork(true);
+    reserved_fork(true);
     cuda_fork(true);
 }
 
 static void after(void) {
     cuda_fork(false);
+    reserved_fork(false);
     range_fork(false);
     chunk_fork(false);
     starts_fork(false);

@@ -3,6 +3,8 @@
 #include "failure/fault.h"
 #include "base/os.h"
 
+#include <errno.h>
+
 static struct os_table real;
 static unsigned first, asked, refused;
 static bool for_ever;
@@ -25,7 +27,7 @@ static void *reserve(size_t bytes) {
 }
 
 static int open_pages(void *addr, size_t bytes) {
-    return refuses(FAULT_OPEN) ? -1 : real.open(addr, bytes);
+    return refuses(FAULT_OPEN) ? ENOMEM : real.open(addr, bytes);
 }
 
 static int give_back(void *addr, size_t bytes) {
