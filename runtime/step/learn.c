@@ -17,8 +17,7 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 
 void learn_start(struct learning *learning) {
     *learning = (struct learning){.to_record = 2, .mean_ppm = LEARN_MILLION,
-                                  .patience = LEARN_IN_A_ROW, .wait_next = LEARN_WAIT,
-                                  .growth_wait_next = 1};
+                                  .patience = LEARN_IN_A_ROW, .wait_next = LEARN_WAIT};
 }
 
 void learn_inherit(struct learning *learning, uint64_t hash) {
@@ -130,37 +129,23 @@ static enum learn_verdict pardon(struct learning *learning) {
 }
 
 /* The step was larger than the plan. True: a larger one is to be made now. */
-static bool may_grow(struct learning *learning) {
-    if (learning->growth_wait) {
-        learning->growth_wait--;
+static bool may_grow(struct learning *learning, const struct learn_step *step, bool bad) {
+    uint64_t all = step->hit_bytes + step->missed_bytes;
+    learning->outgrown += step->missed_bytes;
+    if (learning->growths >= LEARN_GROWTHS &&
+        learning->outgrown / (bad ? 1 : LEARN_OUTGROWN) < all)
         return false;
-    }
-    if (learning->growths < LEARN_GROWTHS) {
+    learning->outgrown = 0;
+    if (learning->growths < LEARN_GROWTHS)
         learning->growths++;
-        return true;
-    }
-    learning->growth_wait = learning->growth_wait_next;
-    if (learning->growth_wait_next < LEARN_GROWTH_WAIT_MOST)
-        learning->growth_wait_next *= 2;
     return true;
-}
-
-/* Nothing was too small. */
-static void note_fit(struct learning *learning) {
-    if (learning->growth_wait_next > 1)
-        learning->growth_wait_next /= 2;
-    else
-        learning->growths = 0;
-    learning->growth_wait /= 2;
 }
 
 static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
     uint32_t share = share_ppm(step);
     bool larger_than_plan = step->complete && step->grown && !learning->no_growth;
-    bool grows = larger_than_plan && may_grow(learning);
     bool bad = share < LEARN_GOOD_PPM || step->taken_over;
-    if (!larger_than_plan)
-        note_fit(learning);
+    bool grows = larger_than_plan && may_grow(learning, step, bad);
     if (!grows) /* else there is a better plan already */
         learning->mean_ppm = (uint32_t)(part(learning->mean_ppm, LEARN_KEEP_PPM) +
                                         part(share, LEARN_MILLION - LEARN_KEEP_PPM));
@@ -276,10 +261,8 @@ void learn_adopted(struct learning *learning, uint64_t hash) {
         learning->fruitless = 0;
         learning->patience = LEARN_IN_A_ROW; /* this one has yet to prove itself */
     }
-    if (hash != learning->plan_hash) { /* what varied was another structure */
-        learning->growths = learning->growth_wait = 0;
-        learning->growth_wait_next = 1;
-    }
+    if (hash != learning->plan_hash) /* what varied was another structure */
+        learning->growths = 0, learning->outgrown = 0;
     learning->planned = true;
     learning->plan_coarse = learning->coarse;
     learning->plan_hash = hash;

@@ -56,11 +56,13 @@
  * peak: sizes of steps that never meet in one step add up to more than any step needs. */
 #define LEARN_HEIGHT_PPM 1250000u
 
-/* Where so many plans in a row were enlarged, one step after the other, sizes vary for themselves:
- * in each step some are larger than ever. From then on the next has to wait, twice as long each
- * time, and half as long after each step that nothing was too small for. */
+/* So many times a plan is enlarged at once. Where sizes vary for themselves, some are larger than
+ * ever in each step, and a larger plan serves hardly more: from then on it waits until what larger
+ * steps missed is as much as LEARN_OUTGROWN steps, about what a plan costs; as one step where that
+ * is bad. Of lengths that all blocks follow a new longest one misses everything, and waits for
+ * nothing. */
 #define LEARN_GROWTHS 4u
-#define LEARN_GROWTH_WAIT_MOST 256u
+#define LEARN_OUTGROWN 8u
 
 /* Steps that "recent" means for peaks. */
 #define LEARN_RECENT 16u
@@ -114,8 +116,8 @@ struct learning {
     uint32_t patience;  /* so many bad steps in a row before new records */
     uint32_t bad, bloated, wrong; /* in a row */
     uint32_t good;      /* in a row */
-    uint32_t growths;   /* in a row, up to LEARN_GROWTHS */
-    uint32_t growth_wait, growth_wait_next; /* steps until a plan is enlarged; the next time */
+    uint32_t growths;   /* of plans of this structure, up to LEARN_GROWTHS */
+    uint64_t outgrown;  /* bytes that steps missed which were larger than the plan, since it grew */
     uint32_t wait, wait_next; /* steps until a suspended course is recorded; next time */
     uint64_t plain_ppm, served_ppm; /* pages over live bytes, moving means without and with plan */
     uint64_t peak_now, peak_before; /* highest used peak in this stretch of LEARN_RECENT steps */

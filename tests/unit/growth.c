@@ -1,46 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-/* growth.c - when a plan is enlarged: at once where all blocks follow one length, ever more seldom
- * where each varies for itself. */
+/* growth.c - when a plan is enlarged: at once where all blocks follow one length, where each varies
+ * for itself when it is worth a plan. */
 #include "kit/policy.h"
 
 /* How many of the next steps enlarge the plan, each of which has some blocks larger than ever. */
-static unsigned count_growths(struct learning *learning, unsigned steps) {
+static unsigned count_growths(struct learning *learning, unsigned steps, uint64_t missed) {
     unsigned growths = 0;
-    struct learn_step step = served(990, 10);
+    struct learn_step step = served(1000 - missed, missed);
     step.grown = step.complete = true;
     for (unsigned i = 0; i < steps; i++)
         growths += pass(learning, step) == LEARN_GROW;
     return growths;
 }
 
-static void sizes_that_vary_for_themselves_enlarge_the_plan_ever_more_seldom(void **state) {
+static struct learning grown_course(void) {
     struct learning learning = planned_course();
-    assert_int_equal(count_growths(&learning, LEARN_GROWTHS), LEARN_GROWTHS);
-    assert_int_equal(count_growths(&learning, 1), 1); /* then after 1, 2, 4, 8 others */
-    assert_int_equal(count_growths(&learning, 2 + 3 + 5 + 9), 4);
-    assert_true(count_growths(&learning, 2000) <= 12);
-    assert_int_equal(learn_next(&learning), LEARN_SERVE);
-    assert_true(learning.growth_wait_next <= LEARN_GROWTH_WAIT_MOST);
+    assert_int_equal(count_growths(&learning, LEARN_GROWTHS, 10), LEARN_GROWTHS);
+    return learning;
 }
 
-/* As with padded lengths: a new longest one is rare after the first few. */
-static void steps_that_fit_between_let_the_next_growth_come_at_once(void **state) {
-    struct learning learning = planned_course();
-    for (unsigned i = 0; i < 50; i++) {
-        assert_int_equal(count_growths(&learning, 1), 1);
+static void plans_wait_until_steps_missed_what_they_cost(void **state) {
+    struct learning learning = grown_course();
+    (void)state;
+    assert_int_equal(count_growths(&learning, LEARN_OUTGROWN * 100 - 1, 10), 0);
+    assert_int_equal(count_growths(&learning, 1, 10), 1);
+    assert_int_equal(count_growths(&learning, LEARN_OUTGROWN * 200 - 1, 5), 0);
+    assert_int_equal(count_growths(&learning, 1, 5), 1);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+}
+
+static void steps_that_fit_are_not_counted(void **state) {
+    struct learning learning = grown_course();
+    (void)state;
+    for (unsigned i = 0; i < LEARN_OUTGROWN * 100; i++) {
         assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
+        assert_int_equal(count_growths(&learning, 1, 10), i + 1 == LEARN_OUTGROWN * 100);
     }
-    assert_true(count_growths(&learning, 40) < 12); /* and now it waits */
-    for (unsigned i = 0; i < 12; i++)
+}
+
+/* As with padded lengths: a new longest one, and nothing is in its place. */
+static void a_step_that_misses_everything_waits_for_nothing(void **state) {
+    struct learning learning = grown_course();
+    (void)state;
+    for (unsigned i = 0; i < 50; i++) {
         assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
-    assert_int_equal(count_growths(&learning, LEARN_GROWTHS), LEARN_GROWTHS);
+        assert_int_equal(count_growths(&learning, 1, 1000), 1);
+    }
+}
+
+static void where_steps_are_bad_one_that_was_missed_is_enough(void **state) {
+    struct learning learning = grown_course();
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(count_growths(&learning, 1, 500), 0);
+        assert_int_equal(count_growths(&learning, 1, 500), 1);
+    }
 }
 
 /* A course whose plan waits to be enlarged, and is dropped for new records meanwhile. */
 static struct learning course_that_records_again(void) {
-    struct learning learning = planned_course();
-    count_growths(&learning, 20);
-    struct learn_step step = served(100, 900);
+    struct learning learning = grown_course();
+    struct learn_step step = served(800, 200);
     step.grown = step.complete = true;
     for (unsigned i = 0; i < 16 && learn_next(&learning) == LEARN_SERVE; i++)
         pass(&learning, step);
@@ -56,17 +76,19 @@ static void a_plan_of_another_structure_grows_at_once_again(void **state) {
     struct learning learning = course_that_records_again();
     record(&learning, 8);
     assert_int_equal(record(&learning, 8), LEARN_ADOPT);
-    assert_int_equal(count_growths(&learning, LEARN_GROWTHS), LEARN_GROWTHS);
+    assert_int_equal(count_growths(&learning, LEARN_GROWTHS, 10), LEARN_GROWTHS);
     learning = course_that_records_again();
     record(&learning, 7);
     assert_int_equal(learn_next(&learning), LEARN_SERVE); /* like the plan: that goes on */
-    assert_true(count_growths(&learning, LEARN_GROWTHS) < LEARN_GROWTHS);
+    assert_int_equal(count_growths(&learning, LEARN_GROWTHS, 10), 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_that_vary_for_themselves_enlarge_the_plan_ever_more_seldom),
-        cmocka_unit_test(steps_that_fit_between_let_the_next_growth_come_at_once),
+        cmocka_unit_test(plans_wait_until_steps_missed_what_they_cost),
+        cmocka_unit_test(steps_that_fit_are_not_counted),
+        cmocka_unit_test(a_step_that_misses_everything_waits_for_nothing),
+        cmocka_unit_test(where_steps_are_bad_one_that_was_missed_is_enough),
         cmocka_unit_test(while_a_growth_waits_bad_steps_count),
         cmocka_unit_test(a_plan_of_another_structure_grows_at_once_again),
     };
