@@ -31,6 +31,7 @@ struct recent {
     unsigned wanted_left; /* steps for which `wanted` is still kept */
     size_t wanted;        /* peak of a step that wanted such pages, as far as they were; or 0 */
     size_t now;       /* highest owned bytes since the last boundary */
+    size_t before;    /* owned bytes at the last boundary */
     size_t new_bytes; /* pages made resident since the last boundary */
 };
 
@@ -148,6 +149,9 @@ bool pool_give_all_locked(struct ebb_pool *pool);
 /* A step has ended, which had `untouched` bytes that it never used: notes its peak and gives back
  * what recent steps did not need; returns the bytes. Lock held. */
 size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched);
+
+/* So many bytes that recent steps found owned are nobody's any more. Lock held. */
+void pool_needs_less_locked(struct ebb_pool *pool, size_t bytes);
 
 /* What the pool keeps for: the moving peak of recent steps. Lock held. */
 size_t pool_recent_peak_locked(const struct ebb_pool *pool);

@@ -8,6 +8,9 @@
  * costs; so it may give back as many at its own close, and no later step is slowed down. A pool
  * that has to shrink without such a step does so in small parts, a quarter of a step at a time.
  *
+ * Recent peaks know nothing of what the step leaves in its parent (survivors): the next one finds
+ * it there and needs as much as ever besides. So that is kept above them.
+ *
  * A pool that has a time for it (`trim_ns`) gives back as much as that allows instead. Where pages
  * are wanted again soon after, as with a long request among twenty short ones, it keeps as many as
  * the step had that wanted them, until none has wanted half of that for long. What is above that,
@@ -89,7 +92,8 @@ static void shrink_locked(struct ebb_pool *pool) {
     size_t owned = pool->pages.run_bytes;
     size_t peak = size_larger(pool_recent_peak_locked(pool), recent->wanted);
     size_t keep = peak + peak / 100 * pool->keep_margin_percent + SLACK;
-    keep = size_larger(keep, owned);
+    size_t left = owned - size_smaller(owned, recent->before);
+    keep = size_larger(keep + left, owned);
     if (pool->reserved.current > most_reserved(pool, keep)) {
         size_t most = size_larger(recent->new_bytes, recent->now / 4);
         note_giving(recent, pool->reserved.current);
@@ -106,9 +110,16 @@ size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
         note_wanted(recent);
     if (!pool->keep_all && pool->reserved.current > most_reserved(pool, size_larger(owned, SLACK)))
         shrink_locked(pool);
-    recent->now = owned;
+    recent->now = recent->before = owned;
     recent->new_bytes = 0;
     return pool->given_back - given_before;
+}
+
+void pool_needs_less_locked(struct ebb_pool *pool, size_t bytes) {
+    struct recent *recent = &pool->recent;
+    recent->now -= size_smaller(recent->now, bytes);
+    for (unsigned i = 0; i < recent->count; i++)
+        recent->peaks[i] -= size_smaller(recent->peaks[i], bytes);
 }
 
 bool pool_give_all_locked(struct ebb_pool *pool) {

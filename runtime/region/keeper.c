@@ -8,8 +8,10 @@
  * A root's blocks outlive steps, and what outlived steps may have been much once: a step that was
  * exceptional leaves survivors, and when those are gone a root is long and empty. One small block
  * at its far end must not keep that. So the ends of steps look at the largest free piece now and
- * then. If it is half of what the root has, and nothing was put in since the look before, which has
- * left a flag in it, its pages go. What steps use, and release before they end, stays.
+ * then, and leave a flag in it. Blocks are put in from its start, and the rest has the flag; where
+ * it joins a place before it that is free again, the piece keeps in mind where that began. What
+ * nothing was put in until the next look goes, if it is half of what the root has. What steps use,
+ * and release before they end, stays.
  *
  * Not so where the root has asked for its pages (`hint_bytes`), and in shared memory, where others
  * may know the pages.
@@ -34,6 +36,23 @@ static struct ebb_piece *largest_free(const struct region *keeper) {
     return piece;
 }
 
+void keeper_joins_idle(struct region *keeper, struct ebb_piece *piece,
+                       const struct ebb_piece *after) {
+    piece->flag = true;
+    keeper->idle_at = size_larger(keeper->idle_at, after->addr);
+}
+
+/* Where in the piece begins what nothing was put in since the last look; its end: nowhere. Entries
+ * that are used again may have an old flag: what it says is no worse than to look too early. */
+static uintptr_t find_idle(const struct region *keeper, const struct ebb_piece *piece) {
+    uintptr_t end = piece_end(piece);
+    return piece->flag && end == keeper->idle_end ? size_larger(piece->addr, keeper->idle_at) : end;
+}
+
+static bool is_much(const struct region *keeper, size_t bytes) {
+    return bytes >= KEEPER_LEAST && bytes >= keeper->reserved.current / KEEPER_SHARE;
+}
+
 void keeper_step_ended(struct region *keeper) {
     if (keeper->reserved.current < KEEPER_LEAST || keeper->hinted || keeper->measuring ||
         keeper->shared)
@@ -43,16 +62,12 @@ void keeper_step_ended(struct region *keeper) {
         return;
     large_settle(keeper); /* it may wait for ever for another of its size */
     struct ebb_piece *piece = largest_free(keeper);
-    bool is_much = piece && piece->bytes >= KEEPER_LEAST &&
-                   piece->bytes >= keeper->reserved.current / KEEPER_SHARE;
-    /* whoever uses the piece clears the flag; entries that are used again may have an old one */
-    bool is_idle = is_much && piece->flag && piece->addr == keeper->idle_at &&
-                   piece->bytes == keeper->idle_bytes;
-    if (!is_much)
+    if (!piece || !is_much(keeper, piece->bytes))
         return;
+    uintptr_t idle_at = find_idle(keeper, piece);
     piece->flag = true;
     keeper->idle_at = piece->addr;
-    keeper->idle_bytes = piece->bytes;
-    if (is_idle)
-        runs_give_part(keeper, piece);
+    keeper->idle_end = piece_end(piece);
+    if (is_much(keeper, keeper->idle_end - idle_at))
+        runs_give_part(keeper, piece, idle_at);
 }

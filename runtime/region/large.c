@@ -59,6 +59,7 @@ static void cut_rest(struct region *region, struct ebb_piece *piece, size_t byte
     struct ebb_piece *rest = piece_take(&region->store);
     piece_split(piece, rest, piece->addr + bytes);
     rest->state = was_top ? PIECE_TOP : PIECE_FREE;
+    rest->flag = piece->flag; /* still idle, see keeper.c */
     if (was_top)
         region->top = rest;
     else
@@ -156,10 +157,14 @@ static inline void free_apart(struct region *region, struct ebb_piece *piece) {
     bool top = after == region->top;
     if (after->state == PIECE_FREE)
         fit_remove(&region->fit, after);
-    if (after->state == PIECE_FREE || top)
+    if (after->state == PIECE_FREE || top) {
+        if (after->flag)
+            keeper_joins_idle(region, piece, after);
         piece_absorb_after(piece, &region->store);
+    }
     if (before && before->state == PIECE_FREE) {
         fit_remove(&region->fit, before);
+        before->flag = piece->flag;
         piece_absorb_after(before, &region->store);
         piece = before;
     }

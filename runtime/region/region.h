@@ -166,8 +166,7 @@ struct region {
     struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
 
     /* keeper.c */
-    uintptr_t idle_at; /* where its largest free piece was at the last look, and how large */
-    size_t idle_bytes;
+    uintptr_t idle_at, idle_end; /* its largest free piece at the last look, less what was used */
     uint8_t steps_below; /* that ended since that look */
     bool hinted;         /* it keeps the pages that it has asked for */
 
@@ -290,9 +289,10 @@ void runs_add(struct region *region, struct ebb_piece *run);
 void runs_give(struct region *region, struct ebb_piece *run);
 void runs_give_empty(struct region *region, struct ebb_piece *piece);
 
-/* The whole pages of a free piece go back to the pool; what lies before and behind them are two
- * runs from now on. Nothing happens if no entries are left. */
-void runs_give_part(struct region *region, struct ebb_piece *piece);
+/* The whole pages of a free piece behind `from` go back to the pool, for good: later steps are not
+ * expected to need them. What lies before and behind them are two runs from now on. Nothing happens
+ * if no entries are left. */
+void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from);
 
 /* The region's own run around `addr`, found without a look at what other threads may change. */
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
@@ -317,6 +317,10 @@ size_t runs_measured(const struct region *region);
 
 /* A step below the root ends. */
 void keeper_step_ended(struct region *keeper);
+
+/* A place joins the free piece behind it, in which nothing was put since the last look. */
+void keeper_joins_idle(struct region *keeper, struct ebb_piece *piece,
+                       const struct ebb_piece *after);
 
 /* ---- block.c ---- */
 

@@ -227,16 +227,18 @@ static void give_part_locked(struct region *region, struct ebb_piece *run, struc
                                          : unlink_run(region, run, piece);
     if (region->main_run)
         find_top(region);
-    meter_subtract(&region->reserved, given->bytes);
+    size_t bytes = given->bytes;
+    meter_subtract(&region->reserved, bytes);
     given->next = NULL;
     pool_give_list_locked(region->pool, given);
+    pool_needs_less_locked(region->pool, bytes);
 }
 
-void runs_give_part(struct region *region, struct ebb_piece *piece) {
+void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *run = runs_around(region, piece->addr);
-    uintptr_t from = size_align(piece->addr, EBB_PAGE);
     uintptr_t to = size_align_down(piece_end(piece), EBB_PAGE);
+    from = size_align(from, EBB_PAGE);
     if (from >= to || run->pins || !piece_prepare(&region->store, 2))
         return;
     pthread_mutex_lock(&pool->lock);

@@ -134,17 +134,49 @@ static void shared_pages_and_those_of_a_measuring_root_stay(void **state) {
     assert_int_equal(given_by_root(NULL, true, 4 * MIB), 0);
 }
 
+/* Somebody puts a block in whenever it is looked at; what is behind that is as idle as ever. */
 static void what_is_used_between_steps_stays(void **state) {
     (void)state;
     struct keeper keeper = open_keeper(0, 1);
     release_all(&keeper);
-    size_t before = reserved(&keeper);
-    for (unsigned i = 0; i < 40; i++) {
-        void *block = block_of(keeper.root, BYTES + i * 64, 64); /* whenever somebody looks */
+    for (unsigned i = 0; i < 8; i++) {
+        void *block = block_of(keeper.root, COUNT / 3 * BYTES, 64);
         end_steps(&keeper, 1);
         assert_int_equal(ebb_region_release(keeper.root, block), 0);
     }
-    assert_int_equal(reserved(&keeper), before);
+    size_t after = reserved(&keeper);
+    uint64_t total = stats_of(keeper.root).reserved.total;
+    assert_in_range(after, COUNT / 3 * BYTES, COUNT / 2 * BYTES);
+    for (unsigned i = 0; i < 40; i++) {
+        void *block = block_of(keeper.root, COUNT / 3 * BYTES, 64);
+        end_steps(&keeper, i % 3);
+        assert_int_equal(ebb_region_release(keeper.root, block), 0);
+    }
+    assert_int_equal(reserved(&keeper), after);
+    assert_int_equal(stats_of(keeper.root).reserved.total, total);
+    end_keeper(&keeper);
+}
+
+/* Survivors of each step at the start of what an exceptional one left, gone with the next. */
+static void what_small_survivors_leave_free_goes_back(void **state) {
+    (void)state;
+    struct keeper keeper = open_keeper(0, 1);
+    release_all(&keeper);
+    void *survivor = NULL;
+    for (unsigned i = 0; i < 12; i++) {
+        ebb_region step = OPEN(.pool = keeper.pool, .parent = keeper.root);
+        void *next = block_of(step, 20000 + i * 64, 64);
+        block_of(step, BYTES, 64);
+        if (survivor)
+            assert_int_equal(ebb_region_release(keeper.root, survivor), 0);
+        struct ebb_survivor list[] = {{.block = next, .mode = EBB_PROMOTE_COPY}};
+        assert_int_equal(ebb_promote(step, keeper.root, list, 1, NULL), 0);
+        survivor = list[0].block;
+        assert_int_equal(ebb_region_close(step), 0);
+        ebb_check_pool(keeper.pool);
+    }
+    assert_true(reserved(&keeper) < COUNT * BYTES / 4);
+    assert_int_equal(ebb_region_release(keeper.root, survivor), 0);
     end_keeper(&keeper);
 }
 
@@ -280,6 +312,7 @@ int main(void) {
         cmocka_unit_test(little_stays),
         cmocka_unit_test(shared_pages_and_those_of_a_measuring_root_stay),
         cmocka_unit_test(what_is_used_between_steps_stays),
+        cmocka_unit_test(what_small_survivors_leave_free_goes_back),
         cmocka_unit_test(the_block_released_last_goes_back),
         cmocka_unit_test(what_steps_use_stays),
         cmocka_unit_test(what_was_asked_for_stays),

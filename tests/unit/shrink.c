@@ -170,6 +170,55 @@ static void steps_inside_a_root_are_step_boundaries_too(void **state) {
     assert_true(pool_stats_of(stage->pool).cached <= 2 * MIB);
 }
 
+/* What a spike leaves in its parent is there when the next step comes, which needs more pages. */
+static void a_spike_that_leaves_survivors_takes_no_pages_from_the_next_step(void **state) {
+    (void)state;
+    ebb_pool *pool = POOL(.name = "spike");
+    ebb_region root = OPEN(.name = "root", .pool = pool);
+    for (unsigned i = 0; i < 40; i++) {
+        ebb_region step = OPEN(.parent = root);
+        block_of(step, i == 20 ? 100 * MIB : 4 * MIB, 64);
+        if (i == 20)
+            block_of(root, 6 * MIB, 64);
+        uint64_t reserved = pool_stats_of(pool).reserved.current;
+        assert_int_equal(ebb_region_close(step), 0);
+        if (i == 20) {
+            assert_true(pool_stats_of(pool).cached >= 4 * MIB);
+            assert_true(pool_stats_of(pool).reserved.current < 16 * MIB);
+        }
+        if (i > 21)
+            assert_int_equal(pool_stats_of(pool).reserved.current, reserved);
+    }
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
+/* What the root gives back of that no step needs: it does not stay for as long as a peak would. */
+static void what_a_root_gives_back_goes_at_once(void **state) {
+    (void)state;
+    ebb_pool *pool = POOL(.name = "root");
+    ebb_region root = OPEN(.name = "root", .pool = pool);
+    ebb_region first = OPEN(.parent = root);
+    assert_int_equal(ebb_region_close(first), 0);
+    block_of(root, 100, 64);
+    void *survivors = block_of(root, 6 * MIB, 64);
+    unsigned steps_until = 0;
+    for (unsigned i = 0; i < 20; i++) {
+        ebb_region step = OPEN(.parent = root);
+        block_of(step, 2 * MIB, 64);
+        assert_int_equal(ebb_region_close(step), 0);
+    }
+    assert_int_equal(ebb_region_release(root, survivors), 0);
+    while (pool_stats_of(pool).reserved.current > 4 * MIB && ++steps_until < 100) {
+        ebb_region step = OPEN(.parent = root);
+        block_of(step, 2 * MIB, 64);
+        assert_int_equal(ebb_region_close(step), 0);
+    }
+    assert_in_range(steps_until, 2, 20); /* two looks, then a quarter of a step at a time */
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 static void deeper_regions_are_no_step_boundaries(void **state) {
     struct stage *stage = *state;
     ebb_region request = OPEN(.parent = stage->root);
@@ -209,6 +258,8 @@ int main(void) {
         cmocka_unit_test(keep_all_never_gives_back),
         cmocka_unit_test(the_margin_is_kept_above_the_recent_peak),
         STAGED(steps_inside_a_root_are_step_boundaries_too),
+        cmocka_unit_test(a_spike_that_leaves_survivors_takes_no_pages_from_the_next_step),
+        cmocka_unit_test(what_a_root_gives_back_goes_at_once),
         STAGED(deeper_regions_are_no_step_boundaries),
         STAGED(shrinking_never_takes_pages_of_open_regions),
     };
