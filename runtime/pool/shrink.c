@@ -8,7 +8,7 @@
  * costs; so it may give back as many at its own close, and no later step is slowed down. A pool
  * that has to shrink without such a step does so in small parts, a quarter of a step at a time.
  *
- * Recent peaks know nothing of what the step leaves in its parent (survivors): the next one finds
+ * Recent peaks know nothing of what a spike leaves in its parent (survivors): the next step finds
  * it there and needs as much as ever besides. So that is kept above them.
  *
  * A pool that has a time for it (`trim_ns`) gives back as much as that allows instead. Where pages
@@ -92,7 +92,8 @@ static void shrink_locked(struct ebb_pool *pool) {
     size_t owned = pool->pages.run_bytes;
     size_t peak = size_larger(pool_recent_peak_locked(pool), recent->wanted);
     size_t keep = peak + peak / 100 * pool->keep_margin_percent + SLACK;
-    size_t left = owned - size_smaller(owned, recent->before);
+    bool is_spike = recent->count == POOL_RECENT && recent->now > 2 * peak; /* no start, either */
+    size_t left = is_spike ? owned - size_smaller(owned, recent->before) : 0;
     keep = size_larger(keep + left, owned);
     if (pool->reserved.current > most_reserved(pool, keep)) {
         size_t most = size_larger(recent->new_bytes, recent->now / 4);
