@@ -17,6 +17,7 @@ struct reserved {
     char *at;
     size_t bytes;
     atomic_size_t open; /* so many from its start, in steps */
+    bool counts;        /* only that: who takes some of it opens it himself */
 };
 
 /* Addresses of its own for an array. False: there are none, or internal failure is asked for. */
