@@ -38,6 +38,8 @@ static struct ebb_piece *largest_free(const struct region *keeper) {
 
 void keeper_joins_idle(struct region *keeper, struct ebb_piece *piece,
                        const struct ebb_piece *after) {
+    if (piece_end(after) != keeper->idle_end)
+        return; /* its flag is of an earlier look, at another piece */
     piece->flag = true;
     keeper->idle_at = size_larger(keeper->idle_at, after->addr);
 }

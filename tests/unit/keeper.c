@@ -157,6 +157,30 @@ static void what_is_used_between_steps_stays(void **state) {
     end_keeper(&keeper);
 }
 
+/* What was the largest piece once keeps its flag, which says nothing of the one that is now. */
+static void what_joins_another_piece_does_not_count(void **state) {
+    (void)state;
+    struct keeper keeper = open_keeper(0, 1u << 9);
+    for (unsigned i = 10; i < COUNT; i++)
+        assert_int_equal(ebb_region_release(keeper.root, keeper.blocks[i]), 0);
+    end_steps(&keeper, 4);
+    void *much = block_of(keeper.root, 10 * BYTES, 64);
+    void *pinned = block_of(keeper.root, PINNED_BYTES, 64);
+    void *next = block_of(keeper.root, BYTES / 2, 64);
+    assert_int_equal(ebb_region_release(keeper.root, keeper.pinned[9]), 0);
+    keeper.pinned[9] = NULL;
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(ebb_region_release(keeper.root, keeper.blocks[i]), 0);
+    assert_int_equal(ebb_region_release(keeper.root, much), 0);
+    end_steps(&keeper, 4);
+    assert_true(reserved(&keeper) >= COUNT * BYTES);
+    assert_int_equal(ebb_region_release(keeper.root, next), 0); /* what is behind it has a flag */
+    end_steps(&keeper, 4);
+    assert_true(reserved(&keeper) < COUNT * BYTES / 2);
+    assert_int_equal(ebb_region_release(keeper.root, pinned), 0);
+    end_keeper(&keeper);
+}
+
 /* Survivors of each step at the start of what an exceptional one left, gone with the next. */
 static void what_small_survivors_leave_free_goes_back(void **state) {
     (void)state;
@@ -312,6 +336,7 @@ int main(void) {
         cmocka_unit_test(little_stays),
         cmocka_unit_test(shared_pages_and_those_of_a_measuring_root_stay),
         cmocka_unit_test(what_is_used_between_steps_stays),
+        cmocka_unit_test(what_joins_another_piece_does_not_count),
         cmocka_unit_test(what_small_survivors_leave_free_goes_back),
         cmocka_unit_test(the_block_released_last_goes_back),
         cmocka_unit_test(what_steps_use_stays),
