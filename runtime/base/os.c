@@ -11,9 +11,11 @@
 #include "base/size.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,6 +65,33 @@ static int cover(void *addr, size_t bytes) {
     void *got = mmap(addr, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     return got == MAP_FAILED ? errno : 0;
+}
+
+/* Where this is not told, there is a limit. */
+static bool is_limited(void) {
+    struct rlimit data;
+    char overcommit = '2';
+    if (getrlimit(RLIMIT_DATA, &data) != 0 || data.rlim_cur != RLIM_INFINITY)
+        return true;
+    int file = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        if (read(file, &overcommit, 1) != 1)
+            overcommit = '2';
+        (void)close(file);
+    }
+    return overcommit == '2';
+}
+
+/*
+ * What takes the place of a mapping as long is not held against RLIMIT_DATA: the program would find
+ * nothing left. Where overcommit is strict, Linux before 6.12 refuses after it has unmapped what
+ * was there, and others get the addresses. mprotect() refuses first; but memcheck looks at each
+ * byte of what that opens.
+ */
+static int open_pages(void *addr, size_t bytes) {
+    if (!is_limited())
+        return cover(addr, bytes);
+    return mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
 }
 
 #ifndef MADV_POPULATE_WRITE
@@ -119,7 +148,7 @@ static void pass(const char *step) {
 
 struct os_table os = {
     .reserve = reserve,
-    .open = cover, /* not by mprotect(): memcheck looks at each byte then */
+    .open = open_pages,
     .give_back = give_back,
     .forbid = forbid,
     .resident = resident,

@@ -13,6 +13,10 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define STEP ((size_t)2 << 20)
 #define MANY 16u
@@ -164,6 +168,48 @@ static void what_cannot_be_opened_is_exhausted_memory(void **state) {
     chunk_give(chunk, beyond);
 }
 
+/* What Linux counts as data of this process, and its stack. */
+static size_t data_bytes(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%*s %*s %*s %*s %*s %zu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * 4096;
+}
+
+static bool can_map(size_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at != MAP_FAILED && munmap(at, bytes) == 0;
+}
+
+/* The exit status of a process with a GiB for more data, which half a GiB and one more is not. */
+static int use_some_data(void) {
+    const size_t gib = (size_t)1 << 30, most = data_bytes() + gib;
+    const struct rlimit limit = {most, most};
+    struct reserved array;
+    memset(&array, 0, sizeof array);
+    if (!reserved_make(&array, 2 * gib) || setrlimit(RLIMIT_DATA, &limit) != 0)
+        return 1;
+    if (can_map(most))
+        return 0; /* valgrind keeps that limit to itself */
+    if (!reserved_open(&array, gib / 2) || reserved_open(&array, gib / 2 + gib))
+        return 2;
+    return can_map(gib / 4) ? 0 : 3;
+}
+
+static void a_limit_on_data_is_kept(void **state) {
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(use_some_data());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* All tables or none: one that stays open for nothing is counted where memory is counted. */
 static unsigned nth;
 
@@ -235,6 +281,7 @@ int main(void) {
         cmocka_unit_test(an_array_is_opened_in_steps),
         cmocka_unit_test(refused_it_stays_as_it_is),
         STAGED(what_cannot_be_opened_is_exhausted_memory),
+        cmocka_unit_test(a_limit_on_data_is_kept),
         STAGED(refused_the_range_opens_nothing),
         cmocka_unit_test(many_threads_open_at_once),
     };
