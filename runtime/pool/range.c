@@ -107,6 +107,7 @@ static int reserve(void) {
             publish();
             if (!open_nothing()) {
                 os.release(at, total_bytes(user));
+                range.base = range.bytes = 0; /* others may have these addresses next */
                 break;
             }
             /* the first entries are the names of nothing: they stay unused */

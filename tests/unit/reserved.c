@@ -105,6 +105,12 @@ static int refuse(void *addr, size_t bytes) {
     return ENOMEM;
 }
 
+static unsigned nth;
+
+static int refuse_nth(void *addr, size_t bytes) {
+    return --nth == 0 ? ENOMEM : real.open(addr, bytes);
+}
+
 static void an_array_is_opened_in_steps(void **state) {
     struct reserved array;
     (void)state;
@@ -139,6 +145,22 @@ static void refused_it_stays_as_it_is(void **state) {
     assert_true(reserved_open(&array, STEP + 1));
     assert_true(array.at[STEP - 1] == 7 && array.at[STEP] == 0);
     os.release(array.at, array.bytes);
+}
+
+/* Before anything else: nothing is reserved yet. */
+static void a_range_that_cannot_be_opened_is_not_kept(void **state) {
+    (void)state;
+    real = os;
+    for (nth = 1; nth <= 2; nth++) {
+        unsigned chosen = nth;
+        os.open = refuse_nth;
+        assert_int_equal(range_prepare(), EBB_E_MEMORY);
+        os = real;
+        assert_false(range_reserves((uintptr_t)range.user.at));
+        nth = chosen;
+    }
+    assert_int_equal(range_prepare(), 0);
+    assert_true(range_reserves((uintptr_t)range.user.at));
 }
 
 /* Chunks and regions that the system does not open are refused, and there later. */
@@ -211,12 +233,6 @@ static void a_limit_on_data_is_kept(void **state) {
 }
 
 /* All tables or none: one that stays open for nothing is counted where memory is counted. */
-static unsigned nth;
-
-static int refuse_nth(void *addr, size_t bytes) {
-    return --nth == 0 ? ENOMEM : real.open(addr, bytes);
-}
-
 static void refused_the_range_opens_nothing(void **state) {
     (void)state;
     uintptr_t behind = range.base + 3 * range.bytes;
@@ -274,6 +290,7 @@ static void many_threads_open_at_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_range_that_cannot_be_opened_is_not_kept),
         STAGED(blocks_and_what_describes_them_are_open),
         STAGED(hardly_more_is_open),
         STAGED(what_is_taken_again_is_open),
