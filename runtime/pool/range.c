@@ -116,7 +116,7 @@ static int reserve(void) {
             return 0;
         }
     }
-    return error_set(EBB_E_MEMORY, "no address space: %zu bytes could not be reserved",
+    return error_set(EBB_E_MEMORY, "no address space: %zu bytes could not be reserved or opened",
                      total_bytes(SMALLEST));
 }
 

@@ -119,6 +119,7 @@ size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
 void pool_needs_less_locked(struct ebb_pool *pool, size_t bytes) {
     struct recent *recent = &pool->recent;
     recent->now -= size_smaller(recent->now, bytes);
+    recent->before -= size_smaller(recent->before, bytes);
     for (unsigned i = 0; i < recent->count; i++)
         recent->peaks[i] -= size_smaller(recent->peaks[i], bytes);
 }

@@ -232,7 +232,7 @@ static void a_limit_on_data_is_kept(void **state) {
     assert_int_equal(status, 0);
 }
 
-/* All tables or none: one that stays open for nothing is counted where memory is counted. */
+/* All tables or none. */
 static void refused_the_range_opens_nothing(void **state) {
     (void)state;
     uintptr_t behind = range.base + 3 * range.bytes;
