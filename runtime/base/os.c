@@ -67,17 +67,19 @@ static int cover(void *addr, size_t bytes) {
     return got == MAP_FAILED ? errno : 0;
 }
 
-/* Where this is not told, there is a limit. */
+/* Where this is not told, there is a limit. By plain system calls: others are points where a thread
+ * may be cancelled, with locks held. */
 static bool is_limited(void) {
     struct rlimit data;
     char overcommit = '2';
     if (getrlimit(RLIMIT_DATA, &data) != 0 || data.rlim_cur != RLIM_INFINITY)
         return true;
-    int file = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+    long file = syscall(SYS_openat, AT_FDCWD, "/proc/sys/vm/overcommit_memory",
+                        O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
-        if (read(file, &overcommit, 1) != 1)
+        if (syscall(SYS_read, file, &overcommit, 1) != 1)
             overcommit = '2';
-        (void)close(file);
+        (void)syscall(SYS_close, file);
     }
     return overcommit == '2';
 }
