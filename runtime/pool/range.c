@@ -146,8 +146,8 @@ static bool open_all(size_t end) {
         was[i] = atomic_load_explicit(&tables[i]->open, memory_order_relaxed);
         if (reserved_open(tables[i], end / (range.bytes / tables[i]->bytes)))
             continue;
-        while (i-- > 0)
-            reserved_close(tables[i], was[i]);
+        for (; i > 0; i--)
+            reserved_close(tables[i - 1], was[i - 1]);
         return false;
     }
     return true;
