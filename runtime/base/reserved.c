@@ -32,7 +32,7 @@ static bool open_more(struct reserved *array, size_t bytes) {
     uintptr_t end = size_align((uintptr_t)array->at + to, EBB_PAGE);
     if (!open) /* it may begin within a page */
         first = size_align_down((uintptr_t)array->at, EBB_PAGE);
-    if (!array->counts && os.open((void *)first, end - first) != 0)
+    if (!array->only_counts && os.open((void *)first, end - first) != 0)
         return false;
     /* release: who reads how much is open may touch it */
     atomic_store_explicit(&array->open, to, memory_order_release);

@@ -17,18 +17,18 @@ struct reserved {
     char *at;
     size_t bytes;
     atomic_size_t open; /* so many from its start, in steps */
-    bool counts;        /* only that: who takes some of it opens it himself */
+    bool only_counts;   /* so far it goes; who takes some of it opens it himself */
 };
 
-/* Addresses of its own for an array. False: there are none, or internal failure is asked for. */
+/* Addresses of its own for an array. False: there are none. Nobody else uses it meanwhile. */
 bool reserved_make(struct reserved *array, size_t bytes);
 
 /* The first `bytes`, not more than there are, may be touched. False: the system refuses. Any
  * thread; takes a lock, inside of all others, if that many are not open yet. */
 bool reserved_open(struct reserved *array, size_t bytes);
 
-/* All but the first `bytes`, which are whole steps, is closed as it was. Nobody else opens or uses
- * it meanwhile. */
+/* All but the first `bytes`, which are whole steps, is closed as it was; but where the system
+ * counts strictly it stays counted. Nobody else opens or uses it meanwhile. */
 void reserved_close(struct reserved *array, size_t bytes);
 
 /* Takes the lock before a fork, and gives it back after. */

@@ -28,7 +28,7 @@ static bool set_decay(const char *which) {
 static bool make_arena(void) {
     zone.base = range.base;
     zone.bytes = range.bytes;
-    range.user.counts = true; /* the zone opens what it carves: there is something in it already */
+    range.user.only_counts = true; /* the zone opens what it carves, and has something in it */
     return zone_open(&zone) && set_decay("dirty") && set_decay("muzzy");
 }
 
