@@ -329,37 +329,47 @@ static void the_host_goes_on_allocating_around_departed_blocks(void **state) {
     ebb_check_pool(stage->pool);
 }
 
+/* Two blocks of a step, the first of which its parent got by relinking. */
+struct pair {
+    ebb_region middle, child;
+    struct ebb_survivor to_middle, to_root;
+    void *first, *second;
+};
+
+static struct pair relink_first(const struct stage *stage) {
+    struct pair pair = {.middle = OPEN(.parent = stage->root)};
+    pair.child = OPEN(.parent = pair.middle);
+    pair.first = block_of(pair.child, 20000, 4096);
+    pair.second = block_of(pair.child, 20000, 4096);
+    pair.to_middle = survivor_of(pair.first, EBB_PROMOTE_RELINK);
+    pair.to_root = survivor_of(pair.second, EBB_PROMOTE_RELINK);
+    assert_int_equal(promote_one(pair.child, pair.middle, &pair.to_middle, NULL), 0);
+    return pair;
+}
+
 static void a_second_heir_gets_copies(void **state) {
     struct stage *stage = *state;
-    ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
-    void *first = block_of(child, 20000, 4096), *second = block_of(child, 20000, 4096);
-    struct ebb_survivor to_middle = survivor_of(first, EBB_PROMOTE_RELINK);
-    struct ebb_survivor to_root = survivor_of(second, EBB_PROMOTE_RELINK);
-    assert_int_equal(promote_one(child, middle, &to_middle, NULL), 0);
-    assert_int_equal(promote_one(child, stage->root, &to_root, NULL), 0);
-    assert_int_equal(to_middle.mode, EBB_PROMOTE_RELINK);
-    assert_int_equal(to_root.mode, EBB_PROMOTE_COPY);
-    ebb_region_close(child);
-    assert_true(pattern_holds(first, 20000, 20000));
-    ebb_region_close(middle);
-    assert_true(pattern_holds(to_root.block, 20000, 20000));
+    struct pair pair = relink_first(stage);
+    assert_int_equal(promote_one(pair.child, stage->root, &pair.to_root, NULL), 0);
+    assert_int_equal(pair.to_middle.mode, EBB_PROMOTE_RELINK);
+    assert_int_equal(pair.to_root.mode, EBB_PROMOTE_COPY);
+    ebb_region_close(pair.child);
+    assert_true(pattern_holds(pair.first, 20000, 20000));
+    ebb_region_close(pair.middle);
+    assert_true(pattern_holds(pair.to_root.block, 20000, 20000));
     assert_int_equal(stats_of(stage->root).blocks.current, 1);
 }
 
 static void when_all_guests_are_gone_there_may_be_another_heir(void **state) {
     struct stage *stage = *state;
-    ebb_region middle = OPEN(.parent = stage->root), child = OPEN(.parent = middle);
-    void *first = block_of(child, 20000, 4096), *second = block_of(child, 20000, 4096);
-    struct ebb_survivor to_middle = survivor_of(first, EBB_PROMOTE_RELINK);
-    struct ebb_survivor to_root = survivor_of(second, EBB_PROMOTE_RELINK);
-    assert_int_equal(promote_one(child, middle, &to_middle, NULL), 0);
-    assert_int_equal(ebb_region_release(middle, first), 0);
-    assert_int_equal(promote_one(child, stage->root, &to_root, NULL), 0);
-    assert_int_equal(to_root.mode, EBB_PROMOTE_RELINK);
-    assert_ptr_equal(to_root.block, second);
-    ebb_region_close(middle);
-    assert_true(pattern_holds(second, 20000, 20000));
-    assert_int_equal(ebb_region_release(stage->root, second), 0);
+    struct pair pair = relink_first(stage);
+    assert_int_equal(ebb_region_release(pair.middle, pair.first), 0);
+    assert_int_equal(promote_one(pair.child, stage->root, &pair.to_root, NULL), 0);
+    assert_int_equal(pair.to_root.mode, EBB_PROMOTE_RELINK);
+    assert_ptr_equal(pair.to_root.block, pair.second);
+    ebb_region_close(pair.middle);
+    assert_true(pattern_holds(pair.second, 20000, 20000));
+    assert_int_equal(ebb_region_release(stage->root, pair.second), 0);
 }
 
 /* Two blocks share pages, and a run: it goes with neither, until there is one. */
