@@ -8,19 +8,15 @@
 #include "pool/fit.h"
 #include "base/check.h"
 #include "base/size.h"
+#include "pool/range.h"
 
-struct bin {
-    unsigned level, sub;
-};
+_Static_assert(RANGE_MOST <= (size_t)EBB_UNIT << (FIT_BINS / FIT_SUBS - 1), "any has a bin");
 
-/* Sizes 64 << level up to (64 << level) * 15/8 fall into subs 0 to 7 of the level. */
-static struct bin bin_of(size_t bytes) {
+/* Sizes 64 << n up to (64 << n) * 15/8 fall into bins 8 * n to 8 * n + 7. */
+static inline unsigned bin_of(size_t bytes) {
     size_t units = bytes / EBB_UNIT;
-    unsigned level = 63 - (unsigned)__builtin_clzll(units);
-    size_t sub = units << 3 >> level;
-    if (level >= FIT_LEVELS)
-        return (struct bin){FIT_LEVELS - 1, FIT_SUBS - 1};
-    return (struct bin){level, (unsigned)sub & (FIT_SUBS - 1)};
+    unsigned log2 = 63 - (unsigned)__builtin_clzll(units);
+    return log2 * FIT_SUBS + ((unsigned)(units * FIT_SUBS >> log2) & (FIT_SUBS - 1));
 }
 
 static bool comes_before(const struct ebb_piece *a, const struct ebb_piece *b) {
@@ -45,35 +41,33 @@ static void insert_sorted(struct ebb_piece **head, struct ebb_piece *piece) {
 }
 
 void fit_insert(struct fit *fit, struct ebb_piece *piece) {
-    struct bin bin = bin_of(piece->bytes);
-    struct ebb_piece **head = &fit->bins[bin.level][bin.sub];
-    unsigned subs = fit->levels >> bin.level & 1 ? fit->subs[bin.level] : 0;
-    piece->free.level = bin.level;
-    piece->free.sub = bin.sub;
-    if (subs >> bin.sub & 1) {
+    unsigned bin = bin_of(piece->bytes);
+    uint64_t filled = fit->filled[bin / 64], bit = (uint64_t)1 << bin % 64;
+    struct ebb_piece **head = &fit->bins[bin];
+    CHECK(bin < FIT_BINS);
+    piece->free.bin = bin;
+    fit->count++;
+    if (filled & bit) {
         insert_sorted(head, piece);
         return;
     }
-    fit->levels |= 1ull << bin.level;
-    fit->subs[bin.level] = (uint8_t)(subs | 1u << bin.sub);
+    fit->filled[bin / 64] = filled | bit;
     piece->prev = piece->next = NULL;
     *head = piece;
 }
 
 void fit_remove(struct fit *fit, struct ebb_piece *piece) {
-    unsigned level = piece->free.level, sub = piece->free.sub;
     struct ebb_piece *before = piece->prev, *after = piece->next;
+    unsigned bin = piece->free.bin;
+    fit->count--;
     if (after)
         after->prev = before;
-    if (before) {
+    if (before)
         before->next = after;
-    } else if (after) {
-        fit->bins[level][sub] = after;
-    } else {
-        fit->subs[level] &= (uint8_t)~(1u << sub);
-        if (!fit->subs[level])
-            fit->levels &= ~(1ull << level);
-    }
+    else if (after)
+        fit->bins[bin] = after;
+    else
+        fit->filled[bin / 64] &= ~((uint64_t)1 << bin % 64);
 }
 
 static struct ebb_piece *find_in_bin(struct ebb_piece *piece, size_t bytes) {
@@ -84,31 +78,30 @@ static struct ebb_piece *find_in_bin(struct ebb_piece *piece, size_t bytes) {
 }
 
 struct ebb_piece *fit_find(const struct fit *fit, size_t bytes) {
-    struct bin bin = bin_of(bytes);
-    if (fit->levels >> bin.level & 1) {
-        unsigned subs = fit->subs[bin.level];
-        if (subs >> bin.sub & 1) {
-            struct ebb_piece *found = find_in_bin(fit->bins[bin.level][bin.sub], bytes);
-            if (found)
-                return found;
-        }
-        subs &= ~1u << bin.sub;
-        if (subs)
-            return fit->bins[bin.level][__builtin_ctz(subs)];
+    unsigned bin = bin_of(bytes), word = bin / 64;
+    uint64_t filled = fit->filled[word] >> bin % 64; /* this bin and those behind */
+    if (filled & 1) {
+        struct ebb_piece *found = find_in_bin(fit->bins[bin], bytes);
+        if (found)
+            return found;
     }
-    uint64_t levels = fit->levels & ~1ull << bin.level;
-    if (!levels)
-        return NULL;
-    unsigned level = (unsigned)__builtin_ctzll(levels);
-    return fit->bins[level][__builtin_ctz(fit->subs[level])];
+    filled &= ~(uint64_t)1;
+    if (filled)
+        return fit->bins[bin + (unsigned)__builtin_ctzll(filled)];
+    while (++word < FIT_WORDS)
+        if (fit->filled[word])
+            return fit->bins[word * 64 + (unsigned)__builtin_ctzll(fit->filled[word])];
+    return NULL;
 }
 
 struct ebb_piece *fit_largest(const struct fit *fit) {
-    if (!fit->levels)
+    unsigned word = FIT_WORDS - 1;
+    if (fit_is_empty(fit))
         return NULL;
-    unsigned level = 63 - (unsigned)__builtin_clzll(fit->levels);
-    unsigned sub = 31 - (unsigned)__builtin_clz(fit->subs[level]);
-    struct ebb_piece *largest = fit->bins[level][sub];
+    while (!fit->filled[word])
+        word--;
+    unsigned bit = 63 - (unsigned)__builtin_clzll(fit->filled[word]);
+    struct ebb_piece *largest = fit->bins[word * 64 + bit];
     struct ebb_piece *piece = largest;
     for (unsigned look = 0; piece && look < FIT_LOOK; look++, piece = piece->next)
         if (piece->bytes > largest->bytes)
@@ -117,14 +110,13 @@ struct ebb_piece *fit_largest(const struct fit *fit) {
 }
 
 void fit_each(const struct fit *fit, fit_visit *visit, void *context) {
-    for (unsigned level = 0; level < FIT_LEVELS; level++)
-        for (unsigned sub = 0; sub < FIT_SUBS; sub++) {
-            if (!(fit->levels >> level & 1) || !(fit->subs[level] >> sub & 1))
-                continue;
-            for (struct ebb_piece *piece = fit->bins[level][sub], *next; piece; piece = next) {
-                next = piece->next;
-                if (!visit(context, piece))
-                    return;
-            }
+    for (unsigned bin = 0; bin < FIT_BINS; bin++) {
+        if (!(fit->filled[bin / 64] >> bin % 64 & 1))
+            continue;
+        for (struct ebb_piece *piece = fit->bins[bin], *next; piece; piece = next) {
+            next = piece->next;
+            if (!visit(context, piece))
+                return;
         }
+    }
 }

@@ -3,7 +3,7 @@
  * fit.h - best fit: the free pieces of one owner, found by size.
  *
  * Pieces are binned by size, eight bins a doubling, and sorted inside a bin by size, then
- * address. Two levels of bitmaps find the next bin that is not empty. Finding is exact (smallest
+ * address. A bit for each finds the next bin that is not empty. Finding is exact (smallest
  * size that fits, lowest address among equals) as long as a bin holds few pieces; beyond
  * FIT_LOOK entries the look-up and the sorting give up, so that no operation depends on the
  * number of free pieces. docs/design.md has the measurements that chose this.
@@ -13,25 +13,29 @@
 
 #include "pool/piece.h"
 
-#define FIT_LEVELS 36 /* sizes of 64 B << level */
+#include <string.h>
+
 #define FIT_SUBS 8
+#define FIT_BINS (36 * FIT_SUBS) /* up to 64 B << 36: more than addresses are reserved */
+#define FIT_WORDS ((FIT_BINS + 63) / 64)
 #ifndef FIT_LOOK
 #define FIT_LOOK 48
 #endif
 
 struct fit {
-    uint64_t levels;                 /* bit l: subs[l] is valid and not 0 */
-    uint8_t subs[FIT_LEVELS];        /* bit s: bins[l][s] is valid and not NULL */
-    struct ebb_piece *bins[FIT_LEVELS][FIT_SUBS];
+    uint64_t filled[8]; /* bit b: bins[b] is valid. What is asked for has any size */
+    size_t count;       /* of pieces */
+    struct ebb_piece *bins[FIT_BINS];
 };
 
 /* Forgets all pieces. Constant time: bins are read only behind their bit. */
 static inline void fit_clear(struct fit *fit) {
-    fit->levels = 0;
+    memset(fit->filled, 0, sizeof fit->filled);
+    fit->count = 0;
 }
 
 static inline bool fit_is_empty(const struct fit *fit) {
-    return !fit->levels;
+    return !fit->count;
 }
 
 void fit_insert(struct fit *fit, struct ebb_piece *piece);

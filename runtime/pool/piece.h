@@ -90,7 +90,7 @@ struct ebb_piece {
             uint64_t ticket;
         } kept;
         struct {
-            uint32_t level, sub; /* of the bin that it is in */
+            uint32_t bin; /* that it is in */
         } free;
         struct {
             uint64_t serial;
@@ -222,7 +222,8 @@ static inline bool piece_covers(const struct ebb_piece *piece, uintptr_t addr) {
     return addr - piece->addr < piece->bytes;
 }
 
-/* Cuts `piece` at `addr`: `rest`, already taken from a store, becomes [addr, end). */
+/* Cuts `piece` at `addr`: `rest`, already taken from a store, becomes [addr, end), of the same
+ * owner and state. */
 static inline void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr) {
     rest->addr = addr;
     rest->bytes = piece_end(piece) - addr;
@@ -230,7 +231,7 @@ static inline void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, 
     rest->after = piece->after;
     if (rest->after)
         rest->after->before = rest;
-    rest->owner = piece->owner;
+    rest->word = piece_key(piece) >> 8;
     piece->after = rest;
     piece->bytes = addr - piece->addr;
 }

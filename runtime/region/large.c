@@ -20,6 +20,9 @@
 #include "region/exhausted.h"
 #include "region/small.h"
 
+/* What each allocation does is one body: calls in it cost as much as what they do. */
+#define ONE_BODY static inline __attribute__((always_inline))
+
 #define LARGE_LEAST RANGE_SLOT /* smaller blocks would share an entry of block_at */
 
 /* ---- placing ---- */
@@ -30,7 +33,7 @@ static bool fits_at(const struct ebb_piece *piece, size_t bytes, size_t align) {
 }
 
 /* The smallest free piece that fits, else the top if it does, else NULL. */
-static struct ebb_piece *find_place(const struct region *region, size_t bytes, size_t align) {
+ONE_BODY struct ebb_piece *find_place(const struct region *region, size_t bytes, size_t align) {
     struct ebb_piece *piece = NULL;
     if (!fit_is_empty(&region->fit)) /* where blocks come and go like a stack, it mostly is */
         piece = fit_find(&region->fit, bytes);
@@ -58,8 +61,7 @@ static void cut_rest(struct region *region, struct ebb_piece *piece, size_t byte
         return;
     struct ebb_piece *rest = piece_take(&region->store);
     piece_split(piece, rest, piece->addr + bytes);
-    rest->state = was_top ? PIECE_TOP : PIECE_FREE;
-    rest->flag = piece->flag; /* still idle, see keeper.c */
+    rest->word = piece->word; /* free, or the top; and still idle, see keeper.c */
     if (was_top)
         region->top = rest;
     else
@@ -81,8 +83,8 @@ static __attribute__((noinline)) struct ebb_piece *cut_front(struct region *regi
 }
 
 /* Takes [aligned start, +bytes) of a free piece; two entries are prepared. */
-static struct ebb_piece *cut_place(struct region *region, struct ebb_piece *piece, size_t bytes,
-                                   size_t align) {
+ONE_BODY struct ebb_piece *cut_place(struct region *region, struct ebb_piece *piece, size_t bytes,
+                                     size_t align) {
     uintptr_t start = size_align(piece->addr, align);
     if (piece != region->top)
         fit_remove(&region->fit, piece);
@@ -129,7 +131,7 @@ static __attribute__((noinline)) struct ebb_piece *make_place(struct region *reg
     return piece ? piece : grow_top(region, bytes, align);
 }
 
-struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align) {
+ONE_BODY struct ebb_piece *place(struct region *region, size_t bytes, size_t align) {
     struct ebb_piece *piece;
     if (region->loose && (piece = take_loose(region, bytes, align)) != NULL)
         return piece;
@@ -142,6 +144,10 @@ struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align)
     return cut_place(region, piece, bytes, align);
 }
 
+struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align) {
+    return place(region, bytes, align);
+}
+
 /* ---- freeing ---- */
 
 void large_settle(struct region *region) {
@@ -149,6 +155,19 @@ void large_settle(struct region *region) {
     region->loose = NULL;
     if (loose)
         large_free(region, loose);
+}
+
+/* Nothing lies behind the piece in its run. */
+static void free_last(struct region *region, struct ebb_piece *piece, bool top) {
+    const struct ebb_piece *main_run = region->main_run;
+    if (top || (main_run && piece->after == main_run->run.end)) {
+        piece->state = PIECE_TOP;
+        region->top = piece;
+    } else if (!piece->before && !piece->after->end.run->pins) {
+        runs_give_empty(region, piece);
+    } else {
+        fit_insert(&region->fit, piece);
+    }
 }
 
 /* Merges a place with its neighbours, none of which is the loose one. */
@@ -169,14 +188,10 @@ static inline void free_apart(struct region *region, struct ebb_piece *piece) {
         piece = before;
     }
     piece->state = PIECE_FREE;
-    if (top || (region->main_run && piece->after == region->main_run->run.end)) {
-        piece->state = PIECE_TOP;
-        region->top = piece;
-    } else if (!piece->before && piece->after->state == PIECE_END && !piece->after->end.run->pins) {
-        runs_give_empty(region, piece);
-    } else {
+    if (top || piece->after->state == PIECE_END)
+        free_last(region, piece, top);
+    else
         fit_insert(&region->fit, piece);
-    }
 }
 
 /* Not inlined where it is rare: what is always done needs fewer registers then. */
@@ -216,7 +231,7 @@ static struct ebb_piece *begin_block(struct region *region, size_t bytes, size_t
     remote_look(region); /* not later: nothing may end while a place is between two states */
     if (region->metered && count_charge(region, *used) != 0)
         return NULL;
-    struct ebb_piece *block = large_place(region, *used, size_larger(align, EBB_UNIT));
+    struct ebb_piece *block = place(region, *used, size_larger(align, EBB_UNIT));
     if (!block)
         count_uncharge(region, *used);
     return block;

@@ -47,6 +47,13 @@ void small_note_peaks(struct region *region) {
     note_peaks(region, is_watched(region));
 }
 
+void small_fold_tracked(struct region *region) {
+    track_gather(region->track);
+    small_fold_bumped(region);
+    if (region->track->coarse)
+        small_note_peaks(region); /* of both together: whatever leaves comes here first */
+}
+
 /* Padding that turned out to be free again. */
 static void drop_padding(struct region *region, struct ebb_piece *window, size_t bytes) {
     if (!bytes)

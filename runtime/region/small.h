@@ -97,6 +97,8 @@ static inline bool small_count_in(struct region *region, size_t *count) {
 
 static inline void small_fold_bumped(struct region *region) {
     size_t blocks;
+    if (!((region->lane.cursor - region->folded) | region->popped.blocks))
+        return; /* so it is where blocks are large */
     if (!small_count_in(region, &blocks))
         return;
     if (region->lane.cursor >= region->calm || blocks > region->calm_blocks)
@@ -105,13 +107,15 @@ static inline void small_fold_bumped(struct region *region) {
         region->calm_blocks = (uint16_t)(region->calm_blocks - blocks);
 }
 
+/* The same of a region that follows a plan, or is recorded. */
+void small_fold_tracked(struct region *region);
+
 /* Takes what was bumped and served inline since the last time into the counters. */
 static inline void small_fold(struct region *region) {
     if (region->track)
-        track_gather(region->track);
-    small_fold_bumped(region);
-    if (region->track && region->track->coarse)
-        small_note_peaks(region); /* of both together: whatever leaves comes here first */
+        small_fold_tracked(region);
+    else
+        small_fold_bumped(region);
 }
 
 /* True if a counter may have passed its peak since the tally was folded. */

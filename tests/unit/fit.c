@@ -7,6 +7,7 @@
 
 #include "base/size.h"
 #include "pool/fit.h"
+#include "pool/range.h"
 
 #include <stdlib.h>
 
@@ -131,12 +132,13 @@ static void each_piece_is_visited_once_or_until_stopped(void **state) {
     assert_int_equal(total, 7);
 }
 
-static void sizes_beyond_the_last_level_share_its_last_bin(void **state) {
-    size_t huge = EBB_UNIT << FIT_LEVELS;
-    struct ebb_piece *piece = put(0, huge), *larger = put(1, huge * 4);
-    assert_ptr_equal(fit_find(&fit, huge), piece);
-    assert_ptr_equal(fit_find(&fit, huge * 2), larger);
-    assert_null(fit_find(&fit, huge * 8));
+static void sizes_that_no_piece_can_have_are_not_found(void **state) {
+    struct ebb_piece *largest = put(0, RANGE_MOST);
+    put(1, EBB_UNIT);
+    assert_ptr_equal(fit_find(&fit, RANGE_MOST), largest);
+    for (size_t bytes = RANGE_MOST + EBB_UNIT; bytes < SIZE_MAX / 2; bytes *= 2)
+        assert_null(fit_find(&fit, bytes));
+    assert_null(fit_find(&fit, size_align_down(SIZE_MAX, EBB_UNIT)));
 }
 
 #define FIT_TEST(test) cmocka_unit_test_setup(test, clear)
@@ -150,7 +152,7 @@ int main(void) {
         FIT_TEST(random_sizes_match_a_search_over_all),
         FIT_TEST(a_crowded_bin_still_gives_a_piece_that_fits),
         FIT_TEST(each_piece_is_visited_once_or_until_stopped),
-        FIT_TEST(sizes_beyond_the_last_level_share_its_last_bin),
+        FIT_TEST(sizes_that_no_piece_can_have_are_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
