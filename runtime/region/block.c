@@ -298,13 +298,24 @@ static __attribute__((noinline)) void *allocate_plain(struct region *region, siz
                                   : large_alloc(region, bytes, align, true);
 }
 
+/* The next slot's block is born in the parent. */
+static __attribute__((noinline)) void *allocate_born(ebb_region handle, size_t bytes, size_t align,
+                                                     const void *site) {
+    const struct region *region = (const struct region *)handle.lane;
+    void *block = track_bear_next(region->track, bytes, align);
+    return block ? block : allocate_from(handle, bytes, align, site);
+}
+
 /* A block from the plan or of the lanes, if that is simple: then the handle need not be looked at
  * in full. */
 void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {
     struct region *region = (struct region *)handle.lane;
     if (region && region->lane.generation == handle.generation) {
-        if (region->track && track_fits(region->track, bytes, align))
+        const struct track *track = region->track;
+        if (track && track_fits(track, bytes, align))
             return track_serve(region->track, bytes);
+        if (track && track_bears(track, align))
+            return allocate_born(handle, bytes, align, __builtin_return_address(0));
         if (is_plain(region, bytes, align))
             return allocate_plain(region, bytes, align);
     }

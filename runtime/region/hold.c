@@ -154,21 +154,18 @@ int hold_check_rewind(struct region *region, uint64_t serial) {
                      region->name, count, bytes, (unsigned long long)serial);
 }
 
-int hold_check_block(const struct ebb_piece *piece, uintptr_t addr) {
+int hold_check_possible(const struct ebb_piece *piece, uintptr_t addr) {
     const struct region *region = region_of_piece(piece);
-    bool held = piece->state == PIECE_BLOCK && piece->pins;
-    size_t bytes = held ? piece->block.requested : 0;
+    size_t bytes = piece->block.requested;
     if (piece->state == PIECE_ARENA) {
         const struct track_slot *slot = track_find(region->track, addr);
-        held = slot->align & TRACK_HELD;
+        if (!(slot->align & TRACK_HELD))
+            return 0;
         bytes = slot->bytes;
     }
-    if (!held)
-        return 0;
     return error_set(EBB_E_BUSY, "block %p of region '%s', %zu bytes, is exported", (void *)addr,
                      region->name, bytes);
 }
-
 
 /* ---- the region ends ---- */
 

@@ -323,12 +323,17 @@ static inline void *track_serve(struct track *track, size_t bytes) {
     return (void *)slot->addr;
 }
 
-/* True if the next slot's block is to be born in the parent and nothing needs a closer look. */
+/* True if the next slot's block is to be born in the parent, and no path is shut. */
 static inline bool track_bears_next(const struct track *track) {
     return track->next->align & TRACK_TENURED;
 }
 
-/* The same of a block that is left to the ordinary lanes. */
+/* The same of a request with this alignment, which then is a valid one. */
+static inline bool track_bears(const struct track *track, size_t align) {
+    return track->next->align == (align | TRACK_TENURED);
+}
+
+/* Of a block that is left to the ordinary lanes. */
 static inline bool track_leaves_next(const struct track *track) {
     return track->next->align & TRACK_UNPLACED;
 }
