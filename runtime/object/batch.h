@@ -40,9 +40,6 @@ static inline const char *node_name_at(const struct ebb_node *node, size_t which
 /* What an error calls an object: the kind of a node, the name of its type otherwise. */
 const char *object_kind_name(const struct ebb_object *object);
 
-/* The live node at an address; NULL with an error. */
-const struct ebb_node *node_find(const void *address);
-
 /* Place of the member of this name, `length` bytes of it; SIZE_MAX if there is none. */
 size_t node_place(const struct ebb_node *node, const char *name, size_t length);
 

@@ -34,7 +34,8 @@ int ebb_node_kind(const void *address) {
     return ((const struct ebb_node *)place.object)->kind;
 }
 
-const struct ebb_node *node_find(const void *address) {
+/* The live node at an address; NULL with an error. */
+static const struct ebb_node *node_find(const void *address) {
     struct object_place place;
     if (object_find(address, &place) != 0)
         return NULL;

@@ -77,9 +77,6 @@ void lengths_arrange(const struct bundle *bundle, int64_t longest, int64_t *batc
 /* Two permutations of `count` are inverse to each other: 0 or EBB_E_PERMUTATION. */
 int permutations_check(const int64_t *sorted, const int64_t *unsorted, int64_t count);
 
-/* Fills the inverse of a permutation; EBB_E_PERMUTATION. */
-int permutation_invert(const int64_t *permutation, int64_t *inverse, int64_t count);
-
 /* ---- packed.c, ragged.c: live objects of these types, checked; 0 or the error ---- */
 
 int input_packed(struct input *input, const struct ebb_packed *packed);

@@ -31,8 +31,9 @@ const char *collate_path(const struct collation *collation, char *text) {
     return text;
 }
 
-int collate_differs(const struct collation *collation, size_t at, const char *what,
-                    const char *first) {
+/* EBB_E_STRUCTURE: sample `at` has `what`, the first has another. */
+static int differs(const struct collation *collation, size_t at, const char *what,
+                           const char *first) {
     char path[COLLATE_PATH_BYTES];
     return error_set(EBB_E_STRUCTURE, "sample %zu of %zu, '%s': %.60s, in the first %.60s", at,
                      collation->count, collate_path(collation, path), what, first);
@@ -114,7 +115,7 @@ static int check_kinds(const struct collation *collation, void *const *column) {
                              collation->count, collate_path(collation, path));
         if (object->type != first->type ||
             strcmp(object_kind_name(object), object_kind_name(first)) != 0)
-            return collate_differs(collation, i, object_kind_name(object),
+            return differs(collation, i, object_kind_name(object),
                                    object_kind_name(first));
     }
     return 0;
@@ -126,9 +127,9 @@ static int check_name(const struct collation *collation, const struct ebb_node *
     if (node->kind == EBB_NODE_DICT && name == 0)
         return 0;
     if (node->kind == EBB_NODE_DICT && place_in(node, first, name - 1) == SIZE_MAX)
-        return collate_differs(collation, at, "no such key", wanted);
+        return differs(collation, at, "no such key", wanted);
     if (node->kind == EBB_NODE_NAMED_TUPLE && strcmp(node_name_at(node, name), wanted) != 0)
-        return collate_differs(collation, at, node_name_at(node, name), wanted);
+        return differs(collation, at, node_name_at(node, name), wanted);
     return 0;
 }
 
@@ -141,7 +142,7 @@ static int check_members(const struct collation *collation, void *const *column)
         if (node->count != first->count) {
             snprintf(counts[0], sizeof counts[0], "%zu members", node->count);
             snprintf(counts[1], sizeof counts[1], "%zu members", first->count);
-            return collate_differs(collation, i, counts[0], counts[1]);
+            return differs(collation, i, counts[0], counts[1]);
         }
         for (size_t name = 0; kind_has_names(first->kind) && name <= first->count; name++) {
             int result = check_name(collation, node, first, i, name);

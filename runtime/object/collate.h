@@ -44,10 +44,6 @@ struct collation {
 /* "target/boxes" of where the collation is; returns `text`, which has COLLATE_PATH_BYTES. */
 const char *collate_path(const struct collation *collation, char *text);
 
-/* EBB_E_STRUCTURE: sample `at` has `what`, the first has another. */
-int collate_differs(const struct collation *collation, size_t at, const char *what,
-                    const char *first);
-
 /* ---- leaves: check gives 0 or the error, build an object in the region or NULL ---- */
 
 int collate_check_leaf(struct collation *collation, void *const *column);
@@ -61,9 +57,6 @@ struct ebb_tensor *collate_build_dense(struct collation *collation,
 int collate_check_rows(const struct collation *collation);
 void *collate_build_rows(struct collation *collation, const struct ebb_collate_rule *rule);
 struct ebb_sample *collate_build_ragged(struct collation *collation, void *const *column);
-
-/* All tensors have the data type of the first. 0 or EBB_E_DTYPE. */
-int collate_check_dtypes(const struct collation *collation);
 
 /* EBB_E_SHAPE: sample `at` is of another shape than the first. */
 int collate_misshapen(const struct collation *collation, size_t at);

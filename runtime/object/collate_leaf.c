@@ -40,7 +40,8 @@ static struct ebb_collate_rule rule_for(const struct collation *collation,
 
 /* ---- what all ways ask for ---- */
 
-int collate_check_dtypes(const struct collation *collation) {
+/* All tensors have the data type of the first. 0 or EBB_E_DTYPE. */
+static int check_dtypes(const struct collation *collation) {
     const struct ebb_tensor *first = collation->tensors[0];
     char dtypes[2][DTYPE_TEXT], path[COLLATE_PATH_BYTES];
     for (size_t i = 1; i < collation->count; i++) {
@@ -70,7 +71,7 @@ static bool is_by_rows(const struct ebb_collate_rule *rule) {
 }
 
 static int check_tensors(const struct collation *collation, const struct ebb_collate_rule *rule) {
-    int result = collate_check_dtypes(collation);
+    int result = check_dtypes(collation);
     if (result)
         return result;
     return is_by_rows(rule) ? collate_check_rows(collation) : collate_check_dense(collation, rule);

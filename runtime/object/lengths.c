@@ -137,7 +137,8 @@ int permutations_check(const int64_t *sorted, const int64_t *unsorted, int64_t c
     return 0;
 }
 
-int permutation_invert(const int64_t *permutation, int64_t *inverse, int64_t count) {
+/* Fills the inverse of a permutation; EBB_E_PERMUTATION. */
+static int invert(const int64_t *permutation, int64_t *inverse, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         inverse[i] = -1;
     for (int64_t i = 0; i < count; i++) {
@@ -162,7 +163,7 @@ struct ebb_tensor *ebb_permutation_invert(ebb_region region,
         return NULL;
     int64_t count = permutation->shape[0];
     struct ebb_tensor *inverse = integers_new(region, count);
-    if (inverse && permutation_invert(permutation->data, inverse->data, count) != 0) {
+    if (inverse && invert(permutation->data, inverse->data, count) != 0) {
         attempt_abandon(&attempt);
         return NULL;
     }

@@ -92,7 +92,8 @@ void object_renew(struct ebb_object *object) {
 
 /* ---- finding ---- */
 
-__attribute__((cold)) int object_not_found(const void *address) {
+/* Says why there is no live object: sets and returns the error. */
+static __attribute__((cold)) int not_found(const void *address) {
     if (!range_holds((uintptr_t)address))
         return error_set(EBB_E_FOREIGN, "%p is not memory of ebb", address);
     ebb_region around = ebb_region_of(address);
@@ -115,7 +116,7 @@ __attribute__((cold)) int object_not_found(const void *address) {
 }
 
 int object_find(const void *address, struct object_place *place) {
-    return object_peek(address, place) ? 0 : object_not_found(address);
+    return object_peek(address, place) ? 0 : not_found(address);
 }
 
 void *ebb_object_as(void *address, const struct ebb_type *type) {
@@ -201,7 +202,8 @@ static void finish_one(struct region *owner, struct ebb_object *object) {
     object_release(object);
 }
 
-void object_finish(struct region *owner, struct ebb_object *object) {
+/* Ends an object and its members; its blocks are released. It is in no list any more. */
+static void finish(struct region *owner, struct ebb_object *object) {
     struct ebb_object *next;
     if (object_is_tensor(object)) {
         finish_one(owner, object);
@@ -237,7 +239,7 @@ static __attribute__((noinline)) int end_other(void *address) {
         if (place.object->adoption)
             adoption_forget(place.object);
     }
-    object_finish(owner, place.object);
+    finish(owner, place.object);
     return 0;
 }
 

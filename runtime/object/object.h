@@ -94,18 +94,12 @@ void object_renew(struct ebb_object *object);
 /* The live object at `address`; 0 or the error. */
 int object_find(const void *address, struct object_place *place);
 
-/* Says why there is none: sets and returns the error. */
-int object_not_found(const void *address);
-
 /* The region whose block it is: of an object, or of another live block. */
 struct region *object_host(const void *block);
 
 /* The region that an object there, in pages of `place`, would name as its host. */
 struct region *object_host_at(struct region *place, uintptr_t addr);
 struct region *object_owner(const struct ebb_object *object);
-
-/* Ends an object and its members; its blocks are released. It is in no list any more. */
-void object_finish(struct region *owner, struct ebb_object *object);
 
 /* Releases a block that is known to be live. */
 void object_release(void *block);

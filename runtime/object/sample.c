@@ -52,7 +52,8 @@ static int check_canvas(const struct ebb_sample_info *info, bool ragged) {
     return 0;
 }
 
-int sample_check_info(const struct ebb_sample_info *info, bool ragged) {
+/* 0, or EBB_E_METADATA if kind and metadata make no sense, whatever the data. */
+static int check_info(const struct ebb_sample_info *info, bool ragged) {
     if (!sample_kind_is_known(info->kind))
         return error_set(EBB_E_METADATA, "kind %d of a sample is none", info->kind);
     int result = check_boxes(info);
@@ -158,7 +159,7 @@ static int check_sample(const struct ebb_object *object) {
     if (sample->byte_count > room - sizeof *sample)
         return error_set(EBB_E_METADATA, "sample %p: %zu bytes of metadata, room for %zu",
                          (const void *)object, sample->byte_count, room - sizeof *sample);
-    int result = sample_check_info(&info, sample->offsets != NULL);
+    int result = check_info(&info, sample->offsets != NULL);
     if (!result)
         result = check_data(&info, sample->data);
     return result ? result : check_ragged(sample);
@@ -281,7 +282,7 @@ static struct ebb_sample *check_and_make(ebb_region handle, struct ebb_tensor *t
         return NULL;
     if (info.kind == EBB_SAMPLE_BOXES && !info.clamping)
         info.clamping = EBB_CLAMP_SOFT;
-    if (sample_check_info(&info, ragged) != 0 || check_data(&info, found) != 0 ||
+    if (check_info(&info, ragged) != 0 || check_data(&info, found) != 0 ||
         (ragged && !has_rows_of(found, ragged)))
         return NULL;
     if (ragged || lacks_dimension(&info, found))
@@ -313,6 +314,11 @@ static struct ebb_sample_info changed(struct ebb_sample_info info,
     return info;
 }
 
+/* The live sample at an address; NULL with an error. */
+static const struct ebb_sample *sample_find(const void *address) {
+    return ebb_object_as((void *)address, &ebb_type_sample);
+}
+
 struct ebb_sample *ebb_sample_wrap(ebb_region region, struct ebb_tensor *tensor,
                                    const struct ebb_sample *like,
                                    const struct ebb_sample_info *changes) {
@@ -331,10 +337,6 @@ struct ebb_sample *ebb_sample_wrap(ebb_region region, struct ebb_tensor *tensor,
 }
 
 /* ---- reading ---- */
-
-const struct ebb_sample *sample_find(const void *address) {
-    return ebb_object_as((void *)address, &ebb_type_sample);
-}
 
 int ebb_sample_read(const struct ebb_sample *sample, struct ebb_sample_info *info) {
     const struct ebb_sample *found = sample_find(sample);

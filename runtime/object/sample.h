@@ -16,12 +16,6 @@ static inline void *sample_bytes(const struct ebb_sample *sample) {
 
 struct ebb_sample_info sample_info(const struct ebb_sample *sample);
 
-/* The live sample at an address; NULL with an error. */
-const struct ebb_sample *sample_find(const void *address);
-
-/* 0, or EBB_E_METADATA if kind and metadata make no sense, whatever the data. */
-int sample_check_info(const struct ebb_sample_info *info, bool ragged);
-
 /* A sample, in the region of its members, which are new and of no composite. NULL: no memory. */
 struct ebb_sample *sample_make(struct region *region, const struct ebb_sample_info *info,
                                struct ebb_tensor *data, struct ebb_tensor *offsets,

@@ -36,7 +36,7 @@ static uintptr_t take_chunk(size_t usual, size_t least, size_t *bytes) {
     return 0;
 }
 
-uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes) {
+static uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes) {
     (void)pages;
     return take_chunk(SLAB_BYTES, least, bytes);
 }
@@ -112,7 +112,8 @@ static void give_huge(struct pages *pages, uintptr_t addr, size_t bytes) {
     kind_give_chunk(pages, addr, bytes);
 }
 
-const struct kind kind_huge = {
+/* Huge pages where the system has them. */
+static const struct kind kind_huge = {
     .name = "huge", .take = take_huge, .cool = give_back, .give = give_huge};
 
 /* ---- addresses without memory ---- */

@@ -56,7 +56,6 @@ struct kind {
 };
 
 extern const struct kind kind_host;    /* pages of the range itself */
-extern const struct kind kind_huge;    /* the same, huge ones where the system has them */
 extern const struct kind kind_phantom; /* for measuring: addresses only */
 extern const struct kind kind_pinned, kind_pinned_huge; /* see pinned.c */
 extern const struct kind kind_device;                   /* see device.c */
@@ -69,7 +68,6 @@ const struct kind *kind_find(unsigned flags);
 
 /* For tables of kinds whose slabs are chunks of the range: kind_host's take and give. */
 uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes);
-uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes);
 void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes);
 
 #endif

@@ -282,9 +282,6 @@ void large_settle(struct region *region);
 
 /* ---- runs.c ---- */
 
-/* A run becomes the main run, wholly free. Two entries are prepared. */
-void runs_add(struct region *region, struct ebb_piece *run);
-
 /* A run goes back to the pool: any one, or the one that `piece`, which is free, fills. */
 void runs_give(struct region *region, struct ebb_piece *run);
 void runs_give_empty(struct region *region, struct ebb_piece *piece);

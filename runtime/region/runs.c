@@ -115,7 +115,8 @@ static void lengthen_before(struct region *region, struct ebb_piece *run, size_t
 
 /* ---- adding and giving ---- */
 
-void runs_add(struct region *region, struct ebb_piece *run) {
+/* A run becomes the main run, wholly free. Two entries are prepared. */
+static void add(struct region *region, struct ebb_piece *run) {
     retire_top(region);
     struct ebb_piece *top = new_piece(region, run->addr, run->bytes, PIECE_TOP);
     struct ebb_piece *end = new_piece(region, piece_end(run), 0, PIECE_END);
@@ -368,7 +369,7 @@ static int take_pages(struct region *region, const struct pages_wish *wish) {
     struct ebb_piece *run =
         pool_take(region->pool, region->main_run, region->owner, wish, &gained);
     if (run)
-        runs_add(region, run);
+        add(region, run);
     else if (gained)
         lengthen(region, region->main_run, gained);
     else
@@ -418,7 +419,7 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
                 poison_unused(runs->addr, runs->bytes);
             range_name_pages(runs, runs->addr, runs->bytes);
             piece_set_owner(runs, region->owner);
-            runs_add(region, runs);
+            add(region, runs);
         } else {
             runs->next = *given;
             *given = runs;
