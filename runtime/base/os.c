@@ -85,15 +85,31 @@ static bool is_limited(void) {
 }
 
 /*
+ * Fresh addresses are counted nowhere; what mprotect() closes may stay counted where overcommit is
+ * strict. It goes first all the same: a system that has no memory for the mapping may have unmapped
+ * what was there, and then others may have the addresses.
+ */
+static int close_pages(void *addr, size_t bytes) {
+    bool closed = mprotect(addr, bytes, PROT_NONE) == 0;
+    void *got = mmap(addr, bytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    return closed || got != MAP_FAILED ? 0 : errno;
+}
+
+/*
  * What takes the place of a mapping as long is not held against RLIMIT_DATA: the program would find
  * nothing left. Where overcommit is strict, Linux before 6.12 refuses after it has unmapped what
- * was there, and others get the addresses. mprotect() refuses first; but memcheck looks at each
- * byte of what that opens.
+ * was there, and others get the addresses. mprotect() refuses first, if not in the midst of several
+ * mappings: those before are closed again. But memcheck looks at each byte of what that opens.
  */
 static int open_pages(void *addr, size_t bytes) {
     if (!is_limited())
         return cover(addr, bytes);
-    return mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
+    if (mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0)
+        return 0;
+    int reason = errno;
+    (void)close_pages(addr, bytes);
+    return reason;
 }
 
 #ifndef MADV_POPULATE_WRITE
@@ -151,6 +167,7 @@ static void pass(const char *step) {
 struct os_table os = {
     .reserve = reserve,
     .open = open_pages,
+    .close = close_pages,
     .give_back = give_back,
     .forbid = forbid,
     .resident = resident,

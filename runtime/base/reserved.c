@@ -57,7 +57,8 @@ void reserved_close(struct reserved *array, size_t bytes) {
     atomic_store_explicit(&array->open, bytes, memory_order_relaxed);
     uintptr_t first = size_align((uintptr_t)array->at + bytes, EBB_PAGE);
     uintptr_t end = size_align((uintptr_t)array->at + open, EBB_PAGE);
-    (void)os.forbid((void *)first, end - first); /* else it is open, and counted as closed */
+    if (!array->only_counts)
+        (void)os.close((void *)first, end - first); /* else it is open, and counted as closed */
 }
 
 void reserved_fork(bool before) {

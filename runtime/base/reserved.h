@@ -27,8 +27,8 @@ bool reserved_make(struct reserved *array, size_t bytes);
  * thread; takes a lock, inside of all others, if that many are not open yet. */
 bool reserved_open(struct reserved *array, size_t bytes);
 
-/* All but the first `bytes`, which are whole steps, is closed as it was; but where the system
- * counts strictly it stays counted. Nobody else opens or uses it meanwhile. */
+/* All but the first `bytes`, which are whole steps, is closed as it was. Nobody else uses it
+ * meanwhile. */
 void reserved_close(struct reserved *array, size_t bytes);
 
 /* Takes the lock before a fork, and gives it back after. */

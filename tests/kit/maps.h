@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* maps.h - which addresses of this process may be touched, as Linux tells. */
+/* maps.h - which addresses of this process may be touched, and are counted, as Linux tells. */
 #ifndef EBB_TESTS_KIT_MAPS_H
 #define EBB_TESTS_KIT_MAPS_H
 
@@ -21,6 +21,25 @@ static inline size_t maps_open(uintptr_t from, uintptr_t to) {
         uintptr_t first = start > from ? start : from, last = end < to ? end : to;
         if (first < last && strncmp(access, "---", 3) != 0)
             bytes += last - first;
+    }
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+/* Bytes of [from, to) that are held against a strict limit on overcommit. */
+static inline size_t maps_counted(uintptr_t from, uintptr_t to) {
+    char line[1024];
+    uintptr_t start, end, first = 0, last = 0;
+    size_t bytes = 0;
+    FILE *file = fopen("/proc/self/smaps", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &start, &end) == 2) {
+            first = start > from ? start : from;
+            last = end < to ? end : to;
+        } else if (first < last && !strncmp(line, "VmFlags:", 8) && strstr(line, " ac")) {
+            bytes += last - first;
+        }
     }
     if (file)
         fclose(file);

@@ -222,14 +222,65 @@ static int use_some_data(void) {
     return can_map(gib / 4) ? 0 : 3;
 }
 
-static void a_limit_on_data_is_kept(void **state) {
+/* The same of one with half a GiB for more data: what is opened is of two kinds to Linux, and the
+ * first would be granted. */
+static int open_half_way(void) {
+    const size_t gib = (size_t)1 << 30, most = data_bytes() + gib / 2;
+    const struct rlimit limit = {most, most};
+    char *at = os.reserve(gib);
+    uintptr_t from = (uintptr_t)at;
+    if (!at || madvise(at + gib / 4, gib - gib / 4, MADV_DONTFORK) != 0 ||
+        setrlimit(RLIMIT_DATA, &limit) != 0)
+        return 1;
+    if (can_map(most))
+        return 0; /* valgrind, as above */
+    if (os.open(at, gib) != ENOMEM)
+        return 2;
+    return maps_open(from, from + gib) ? 3 : 0;
+}
+
+/* The same where what is open is counted, as by strict overcommit, in spite of os.reserve(). */
+static int close_what_is_counted(void) {
+    const size_t most = data_bytes() + ((size_t)1 << 30);
+    const struct rlimit limit = {most, most};
+    struct reserved array;
+    memset(&array, 0, sizeof array);
+    array.bytes = 4 * STEP;
+    array.at = mmap(NULL, array.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uintptr_t from = (uintptr_t)array.at, to = from + array.bytes;
+    if (array.at == MAP_FAILED || setrlimit(RLIMIT_DATA, &limit) != 0 ||
+        !reserved_open(&array, array.bytes))
+        return 1;
+    memset(array.at, 1, array.bytes);
+    if (maps_counted(from, to) == 0)
+        return 0; /* no such tale in /proc */
+    reserved_close(&array, STEP);
+    if (maps_open(from, to) != STEP || maps_counted(from, to) != STEP)
+        return 2;
+    if (!reserved_open(&array, array.bytes))
+        return 3;
+    return array.at[STEP - 1] == 1 && array.at[STEP] == 0 ? 0 : 4;
+}
+
+static void assert_child_passes(int (*body)(void)) {
     int status;
-    (void)state;
     pid_t child = fork();
     if (child == 0)
-        _exit(use_some_data());
+        _exit(body());
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
+}
+
+static void a_limit_on_data_is_kept(void **state) {
+    assert_child_passes(use_some_data);
+}
+
+static void refused_half_way_nothing_is_open(void **state) {
+    assert_child_passes(open_half_way);
+}
+
+static void what_is_closed_is_not_counted(void **state) {
+    assert_child_passes(close_what_is_counted);
 }
 
 /* All tables or none. */
@@ -299,6 +350,8 @@ int main(void) {
         cmocka_unit_test(refused_it_stays_as_it_is),
         STAGED(what_cannot_be_opened_is_exhausted_memory),
         cmocka_unit_test(a_limit_on_data_is_kept),
+        cmocka_unit_test(refused_half_way_nothing_is_open),
+        cmocka_unit_test(what_is_closed_is_not_counted),
         STAGED(refused_the_range_opens_nothing),
         cmocka_unit_test(many_threads_open_at_once),
     };
