@@ -24,12 +24,8 @@ static int begin(struct pages *pages, const struct ebb_pool_options *options) {
 }
 
 static uintptr_t take(struct pages *pages, size_t least, size_t *bytes) {
-    uintptr_t addr = kind_take_exactly(pages, least, bytes);
-    if (!addr || os.forbid((void *)addr, *bytes) == 0)
-        return addr;
-    chunk_give(addr, *bytes);
-    error_set(EBB_E_MEMORY, "%zu bytes of addresses cannot be closed for a device", *bytes);
-    return 0;
+    (void)pages;
+    return kind_take_closed(0, least, bytes);
 }
 
 /* Memory that has room for the slab at a multiple of its alignment. */
@@ -62,7 +58,7 @@ static bool cool(struct pages *pages, uintptr_t addr, size_t bytes, size_t *give
 }
 
 static void give(struct pages *pages, uintptr_t addr, size_t bytes) {
-    if (os.cover((void *)addr, bytes) == 0)
+    if (os.open((void *)addr, bytes) == 0)
         kind_give_chunk(pages, addr, bytes);
 }
 

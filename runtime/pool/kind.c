@@ -52,6 +52,16 @@ void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes) {
     chunk_give(addr, bytes);
 }
 
+uintptr_t kind_take_closed(size_t usual, size_t least, size_t *bytes) {
+    uintptr_t addr = take_chunk(usual, least, bytes);
+    if (!addr || os.close((void *)addr, *bytes) == 0)
+        return addr;
+    if (os.open((void *)addr, *bytes) == 0) /* some of it may be closed */
+        chunk_give(addr, *bytes);
+    error_set(EBB_E_MEMORY, "%zu bytes of addresses without memory cannot be closed", *bytes);
+    return 0;
+}
+
 static bool give_back(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
     (void)pages;
     size_t resident = os.resident((void *)addr, bytes);
@@ -121,12 +131,7 @@ static const struct kind kind_huge = {
 /* Measuring regions take a slab each, so that they never end. */
 static uintptr_t take_phantom(struct pages *pages, size_t least, size_t *bytes) {
     (void)pages;
-    uintptr_t addr = take_chunk(PHANTOM_BYTES, least, bytes);
-    if (!addr || os.forbid((void *)addr, *bytes) == 0)
-        return addr;
-    chunk_give(addr, *bytes);
-    error_set(EBB_E_MEMORY, "%zu bytes of addresses cannot be closed for measuring", *bytes);
-    return 0;
+    return kind_take_closed(PHANTOM_BYTES, least, bytes);
 }
 
 static bool cool_phantom(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {

@@ -34,8 +34,8 @@ static int give_back(void *addr, size_t bytes) {
     return refuses(FAULT_GIVE_BACK) ? -1 : real.give_back(addr, bytes);
 }
 
-static int forbid(void *addr, size_t bytes) {
-    return refuses(FAULT_FORBID) ? -1 : real.forbid(addr, bytes);
+static int close_pages(void *addr, size_t bytes) {
+    return refuses(FAULT_CLOSE) ? ENOMEM : real.close(addr, bytes);
 }
 
 void fault_arm(unsigned nth, bool forever) {
@@ -48,7 +48,7 @@ void fault_arm(unsigned nth, bool forever) {
     os.reserve = reserve;
     os.open = open_pages;
     os.give_back = give_back;
-    os.forbid = forbid;
+    os.close = close_pages;
 }
 
 unsigned fault_disarm(void) {

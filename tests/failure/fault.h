@@ -3,7 +3,7 @@
  * fault.h - makes the n-th acquisition fail, once or from then on.
  *
  * Acquisitions are everything that goes through the table of runtime/base/os.h and can be
- * refused: internal ones (os.allow), addresses (reserve), protection (open, forbid) and giving
+ * refused: internal ones (os.allow), addresses (reserve), protection (open, close) and giving
  * pages back (give_back). The machinery counts them from the moment it is armed.
  */
 #ifndef FAILURE_FAULT_H
@@ -18,7 +18,7 @@ void fault_arm(unsigned nth, bool forever);
 unsigned fault_disarm(void);
 
 /* Kinds of acquisition: those of enum os_acquisition, then the system's. */
-enum fault_kind { FAULT_RESERVE = 32, FAULT_OPEN, FAULT_FORBID, FAULT_GIVE_BACK, FAULT_KINDS };
+enum fault_kind { FAULT_RESERVE = 32, FAULT_OPEN, FAULT_CLOSE, FAULT_GIVE_BACK, FAULT_KINDS };
 
 /* Counts refusals by kind in `counts` (FAULT_KINDS of them), which children share. */
 void fault_count_into(unsigned *counts);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kinds.c - kinds of memory: which there are, and that each serves regions like any other. */
 #include "base/os.h"
+#include "kit/maps.h"
 #include "kit/test.h"
+#include "pool/chunk.h"
 
-#include <stdio.h>
+#include <errno.h>
 
 static void flags_that_are_no_kind_are_refused(void **state) {
     static const unsigned none[] = {EBB_KIND_DEVICE | EBB_KIND_HUGE,
@@ -50,10 +52,47 @@ static void a_huge_pool_serves_regions(void **state) {
     assert_int_equal(covered, 1);
 }
 
+static unsigned closed;
+
+static int refuse_half_way(void *addr, size_t bytes) {
+    closed++;
+    assert_int_equal(real.close(addr, bytes / 2), 0);
+    return ENOMEM;
+}
+
+static int close_pages(void *addr, size_t bytes) {
+    closed++;
+    return real.close(addr, bytes);
+}
+
+/* Closed as it was reserved, and so not counted; forbidden it would be. Refused, it is nobody's. */
+static void addresses_without_memory_are_closed(void **state) {
+    const size_t bytes = (size_t)4 << 30;
+    real = os;
+    os.close = refuse_half_way;
+    ebb_region region = OPEN(.measure = true);
+    assert_no_block(ebb_region_alloc(region, 5 * MIB, 64), EBB_E_MEMORY);
+    assert_text_names("closed");
+    os = real;
+    assert_int_equal(closed, 1);
+    uintptr_t chunk = chunk_take(bytes); /* the same */
+    assert_true(chunk);
+    assert_int_equal(maps_open(chunk, chunk + bytes), bytes);
+    chunk_give(chunk, bytes);
+    os.close = close_pages;
+    void *block = ebb_region_alloc(region, 5 * MIB, 64);
+    os = real;
+    assert_non_null(block);
+    assert_int_equal(closed, 2);
+    assert_int_equal(maps_open((uintptr_t)block, (uintptr_t)block + 5 * MIB), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_that_are_no_kind_are_refused),
         cmocka_unit_test(a_huge_pool_serves_regions),
+        cmocka_unit_test(addresses_without_memory_are_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
