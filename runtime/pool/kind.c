@@ -52,6 +52,13 @@ void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes) {
     chunk_give(addr, bytes);
 }
 
+/* By os.cover() they might be gone where it is refused, and others' next. */
+void kind_give_anew(struct pages *pages, uintptr_t addr, size_t bytes) {
+    (void)os.close((void *)addr, bytes); /* else the advice stays, which is no more than that */
+    if (os.open((void *)addr, bytes) == 0)
+        kind_give_chunk(pages, addr, bytes);
+}
+
 uintptr_t kind_take_closed(size_t usual, size_t least, size_t *bytes) {
     uintptr_t addr = take_chunk(usual, least, bytes);
     if (!addr || os.close((void *)addr, *bytes) == 0)
@@ -93,11 +100,8 @@ static bool cool_host(struct pages *pages, uintptr_t addr, size_t bytes, size_t 
     return true;
 }
 
-/* Fresh addresses have forgotten the advice. */
 static void give_host(struct pages *pages, uintptr_t addr, size_t bytes) {
-    if (pages->welcomes_huge)
-        os.cover((void *)addr, bytes);
-    kind_give_chunk(pages, addr, bytes);
+    (pages->welcomes_huge ? kind_give_anew : kind_give_chunk)(pages, addr, bytes);
 }
 
 const struct kind kind_host = {.name = "host",
@@ -116,15 +120,9 @@ static uintptr_t take_huge(struct pages *pages, size_t least, size_t *bytes) {
     return addr;
 }
 
-/* As give_host(). */
-static void give_huge(struct pages *pages, uintptr_t addr, size_t bytes) {
-    os.cover((void *)addr, bytes);
-    kind_give_chunk(pages, addr, bytes);
-}
-
 /* Huge pages where the system has them. */
 static const struct kind kind_huge = {
-    .name = "huge", .take = take_huge, .cool = give_back, .give = give_huge};
+    .name = "huge", .take = take_huge, .cool = give_back, .give = kind_give_anew};
 
 /* ---- addresses without memory ---- */
 

@@ -70,6 +70,10 @@ const struct kind *kind_find(unsigned flags);
 uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes);
 void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes);
 
+/* The same of fresh addresses, which have forgotten what the system was advised; where the system
+ * refuses to open them nobody gets them any more. */
+void kind_give_anew(struct pages *pages, uintptr_t addr, size_t bytes);
+
 /* A chunk of `usual` bytes, or fewer, that is closed: no memory is counted for it. */
 uintptr_t kind_take_closed(size_t usual, size_t least, size_t *bytes);
 

@@ -85,19 +85,13 @@ static uintptr_t take_huge(struct pages *pages, size_t least, size_t *bytes) {
     return addr;
 }
 
-/* Fresh addresses have forgotten the advice. */
-static void give_huge(struct pages *pages, uintptr_t addr, size_t bytes) {
-    (void)os.cover((void *)addr, bytes);
-    kind_give_chunk(pages, addr, bytes);
-}
-
 const struct kind kind_pinned_huge = {.name = "pinned, huge",
                                       .whole = true,
                                       .begin = begin,
                                       .take = take_huge,
                                       .warm = warm,
                                       .cool = cool,
-                                      .give = give_huge};
+                                      .give = kind_give_anew};
 
 /* Bytes that are pinned now, and how in *hold; false: the pool is not. Lock held. */
 static bool look(const struct ebb_pool *pool, size_t *bytes, const struct cuda_hold **hold) {

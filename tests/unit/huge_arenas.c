@@ -36,9 +36,9 @@ static void advise_small(void *addr, size_t bytes) {
     real.advise_small(addr, bytes);
 }
 
-static int cover(void *addr, size_t bytes) {
+static int close_pages(void *addr, size_t bytes) {
     mark(addr, bytes, 0);
-    return real.cover(addr, bytes);
+    return real.close(addr, bytes);
 }
 
 struct scene {
@@ -51,7 +51,7 @@ static struct scene begin(unsigned kind) {
         real = os;
     os.advise_huge = advise_huge;
     os.advise_small = advise_small;
-    os.cover = cover;
+    os.close = close_pages;
     memset(welcome, 0, sizeof welcome);
     slab = 0;
     calls = strange = 0;

@@ -19,7 +19,7 @@ static void flags_that_are_no_kind_are_refused(void **state) {
     }
 }
 
-static unsigned advised, covered;
+static unsigned advised, closed;
 static struct os_table real;
 
 static void advise(void *addr, size_t bytes) {
@@ -27,16 +27,16 @@ static void advise(void *addr, size_t bytes) {
     real.advise_huge(addr, bytes);
 }
 
-static int cover(void *addr, size_t bytes) {
-    covered++;
-    return real.cover(addr, bytes);
+static int close_pages(void *addr, size_t bytes) {
+    closed++;
+    return real.close(addr, bytes);
 }
 
 /* Huge pages are a wish: what the pool gives is memory in any case, and goes back like any. */
 static void a_huge_pool_serves_regions(void **state) {
     real = os;
     os.advise_huge = advise;
-    os.cover = cover;
+    os.close = close_pages;
     ebb_pool *pool = POOL(.kind = EBB_KIND_HUGE);
     assert_non_null(pool);
     for (int step = 0; step < 3; step++) {
@@ -49,10 +49,31 @@ static void a_huge_pool_serves_regions(void **state) {
     pool_end(pool);
     os = real;
     assert_int_equal(advised, 1);
-    assert_int_equal(covered, 1);
+    assert_int_equal(closed, 1);
 }
 
-static unsigned closed;
+static int refuse(void *addr, size_t bytes) {
+    return ENOMEM;
+}
+
+/* A slab that is not fresh is used again with its advice; one that is not open, by nobody. */
+static void a_huge_slab_that_is_not_opened_again_is_given_to_nobody(void **state) {
+    for (int round = 0; round < 2; round++) {
+        ebb_pool *pool = POOL(.kind = EBB_KIND_HUGE);
+        ebb_region region = OPEN(.pool = pool);
+        uintptr_t block = (uintptr_t)block_of(region, 5 * MIB, 64);
+        assert_int_equal(ebb_region_close(region), 0);
+        real = os;
+        *(round ? &os.open : &os.close) = refuse;
+        pool_end(pool);
+        os = real;
+        uintptr_t chunk = chunk_take(CHUNK_ALIGN);
+        assert_true(chunk);
+        assert_int_equal(maps_open(chunk, chunk + CHUNK_ALIGN), CHUNK_ALIGN);
+        assert_true(round == (block - chunk >= (size_t)1 << 30));
+        chunk_give(chunk, CHUNK_ALIGN);
+    }
+}
 
 static int refuse_half_way(void *addr, size_t bytes) {
     closed++;
@@ -60,15 +81,11 @@ static int refuse_half_way(void *addr, size_t bytes) {
     return ENOMEM;
 }
 
-static int close_pages(void *addr, size_t bytes) {
-    closed++;
-    return real.close(addr, bytes);
-}
-
 /* Closed as it was reserved, and so not counted; forbidden it would be. Refused, it is nobody's. */
 static void addresses_without_memory_are_closed(void **state) {
     const size_t bytes = (size_t)4 << 30;
     real = os;
+    closed = 0;
     os.close = refuse_half_way;
     ebb_region region = OPEN(.measure = true);
     assert_no_block(ebb_region_alloc(region, 5 * MIB, 64), EBB_E_MEMORY);
@@ -92,6 +109,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_that_are_no_kind_are_refused),
         cmocka_unit_test(a_huge_pool_serves_regions),
+        cmocka_unit_test(a_huge_slab_that_is_not_opened_again_is_given_to_nobody),
         cmocka_unit_test(addresses_without_memory_are_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
