@@ -5,7 +5,8 @@
 #include "base/os.h"
 #include "base/size.h"
 
-/* Next never used addresses, aligned; NULL when the zone is used up, or for a wished address. */
+/* Next never used addresses, aligned, and open, as are those that this skips; NULL when the zone is
+ * used up, or for a wished address. */
 static void *carve(extent_hooks_t *hooks, void *at, size_t bytes, size_t align, bool *zero,
                    bool *commit, unsigned arena) {
     struct zone *zone = (struct zone *)(void *)hooks;
@@ -23,7 +24,7 @@ static void *carve(extent_hooks_t *hooks, void *at, size_t bytes, size_t align, 
     *zero = true;
     *commit = true;
     void *carved = (void *)(zone->base + start);
-    if (os.open(carved, bytes) == 0)
+    if (os.open((void *)(zone->base + old), end - old) == 0)
         return carved;
     /* relaxed, as above; if another extent was carved meanwhile, these addresses are lost */
     (void)atomic_compare_exchange_strong_explicit(&zone->carved, &end, old, memory_order_relaxed,

@@ -3,9 +3,9 @@
  * zone.h - an arena of jemalloc that takes addresses from one reserved zone only.
  *
  * jemalloc splits, merges and reuses what it was given; it gives pages back to the system, never
- * addresses. So whether a pointer is of the zone is one comparison. Invariant: every address that
- * the arena hands out lies in the zone, but to a thread that is ending, which jemalloc may serve
- * from another arena: who takes looks.
+ * addresses. So whether a pointer is of the zone is one comparison. Invariants: what is carved, all
+ * from the zone's start on, can be touched; every address that the arena hands out lies there, but
+ * to a thread that is ending, which jemalloc may serve from another arena: who takes looks.
  */
 #ifndef EBB_BASE_ZONE_H
 #define EBB_BASE_ZONE_H
@@ -19,7 +19,7 @@ struct zone {
     extent_hooks_t hooks; /* first: jemalloc hands it to them */
     uintptr_t base;
     size_t bytes;
-    atomic_size_t carved; /* bytes that the arena has */
+    atomic_size_t carved; /* bytes that the arena has, and skipped */
     unsigned arena;       /* its number */
 };
 

@@ -177,9 +177,24 @@ static __attribute__((noinline)) void free_large(void *block, size_t bytes) {
     errno = before;
 }
 
+/* It is in no tray, and of no large block. */
+static inline void expect_general(const void *block) {
+    if (tray_reserves((uintptr_t)block))
+        misuse_of_small(block);
+}
+
 static inline bool is_scoped(const void *block) {
-    return !LIKELY(!heap_may_hold((uintptr_t)block)) &&
-           (tray_holds((uintptr_t)block) || range_reserves((uintptr_t)block));
+    if (LIKELY(!heap_may_hold((uintptr_t)block)))
+        return false;
+    if (tray_holds((uintptr_t)block) || range_reserves((uintptr_t)block))
+        return true;
+    expect_general(block);
+    return false;
+}
+
+static __attribute__((noinline)) void free_general(void *block) {
+    expect_general(block);
+    je_free(block);
 }
 
 static inline void free_spanned(void *block, size_t bytes) {
@@ -188,7 +203,7 @@ static inline void free_spanned(void *block, size_t bytes) {
     else if (range_reserves((uintptr_t)block))
         free_large(block, bytes);
     else
-        je_free(block);
+        free_general(block);
 }
 
 void front_free_spanned(void *block) {

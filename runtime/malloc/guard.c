@@ -75,11 +75,19 @@ static void write_tail(const void *block, size_t bytes, unsigned char tail[TAIL]
     memcpy(tail, words, TAIL);
 }
 
+/* Reserved for scopes, and closed, as none has needed it yet. */
+static bool is_closed(const void *block) {
+    uintptr_t addr = (uintptr_t)block;
+    return (tray_reserves(addr) && !tray_holds(addr)) ||
+           (range_reserves(addr) && !range_holds(addr));
+}
+
 /* The guard of a live block of the program's. Ends the process if it is none. */
 static struct guard *expect_live(const void *block) {
     struct guard *guard = guard_of(block);
     unsigned char tail[TAIL];
-    if ((uintptr_t)block % GUARD_ALIGN != 0 || (uintptr_t)block < EBB_PAGE)
+    if ((uintptr_t)block % GUARD_ALIGN != 0 || (uintptr_t)block < EBB_PAGE ||
+        is_closed(block))
         misuse_of_guarded(block, "no block begins there");
     uint64_t seal = guard->seal;
     if (seal == seal_of(block, guard, GUARD_FREED))

@@ -12,6 +12,7 @@
 
 struct large;
 
+/* Of the zone of trays: also of what no tray ever was. */
 void misuse_of_small(const void *block) __attribute__((cold, noreturn));
 /* What lies before the block, which is of a scope that ends, is no head. */
 void misuse_before(const void *block) __attribute__((cold, noreturn));

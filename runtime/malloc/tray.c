@@ -3,9 +3,9 @@
  * tray.c - where trays come from, and what becomes of those that outlive their scope.
  *
  * Trays are blocks of an arena of jemalloc that takes addresses from one reserved zone only, so
- * that a free recognises them by one comparison; jemalloc reuses them, lowest address first, and
- * gives the pages of free ones back in time. Fails, without effect, where the zone cannot be
- * reserved or is full.
+ * that a free recognises them by one comparison, with what of the zone is open; jemalloc reuses
+ * them, lowest address first, and gives the pages of free ones back in time. Fails, without effect,
+ * where the zone cannot be reserved or is full.
  */
 #include "malloc/tray.h"
 #include "malloc/general.h"
@@ -47,6 +47,7 @@ bool tray_prepare(void) {
         return true;
     os.release((void *)tray_zone.base, tray_zone.bytes);
     tray_zone.base = tray_zone.bytes = 0;
+    atomic_store_explicit(&tray_zone.carved, 0, memory_order_relaxed);
     return false;
 }
 

@@ -63,7 +63,14 @@ struct tray_head {
 /* The addresses of all trays; no bytes: there are none. Set once, by tray_prepare(). */
 extern struct zone tray_zone;
 
+/* Of a tray, or what jemalloc may make one of: it can be read. relaxed: who has a block of a tray
+ * has it from who saw the tray carved. */
 static inline bool tray_holds(uintptr_t addr) {
+    return addr - tray_zone.base < atomic_load_explicit(&tray_zone.carved, memory_order_relaxed);
+}
+
+/* Or it may be of one later: nobody else's. */
+static inline bool tray_reserves(uintptr_t addr) {
     return addr - tray_zone.base < tray_zone.bytes;
 }
 

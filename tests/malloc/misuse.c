@@ -50,6 +50,11 @@ static char *block_of(size_t bytes) {
     return block ? memset(block, 0x33, bytes) : NULL;
 }
 
+static bool freed(void *block) {
+    free(block);
+    return true;
+}
+
 static void end_scope(void) {
     if (ebb_step_end(step) != 0)
         _exit(9);
@@ -78,17 +83,13 @@ static void *free_it(void *block) {
 static bool small_twice(void) {
     char *block = block_of(100);
     (void)block_of(100);
-    free(block);
-    free(block);
-    return true;
+    return freed(block) && freed(block);
 }
 
 static bool survivor_twice(void) {
     char *block = block_of(100), *other = block_of(100);
     end_scope();
-    free(block);
-    free(block);
-    return other != NULL;
+    return freed(block) && freed(block) && other;
 }
 
 static bool small_twice_elsewhere(void) {
@@ -101,9 +102,7 @@ static bool small_twice_elsewhere(void) {
 
 static bool large_twice(void) {
     char *block = block_of(50000);
-    free(block);
-    free(block);
-    return true;
+    return freed(block) && freed(block);
 }
 
 static bool large_twice_elsewhere(void) {
@@ -116,29 +115,23 @@ static bool large_twice_elsewhere(void) {
 static bool large_survivor_twice(void) {
     char *block = block_of(50000);
     end_scope();
-    free(block);
-    free(block);
-    return true;
+    return freed(block) && freed(block);
 }
 
 static bool small_inside(void) {
-    free(block_of(200) + 16);
-    return true;
+    return freed(block_of(200) + 16);
 }
 
 static bool small_misaligned(void) {
-    free(block_of(200) + 1);
-    return true;
+    return freed(block_of(200) + 1);
 }
 
 static bool large_inside(void) {
-    free(block_of(50000) + 4096);
-    return true;
+    return freed(block_of(50000) + 4096);
 }
 
 static bool large_misaligned(void) {
-    free(block_of(50000) + 16);
-    return true;
+    return freed(block_of(50000) + 16);
 }
 
 static bool resize_freed_small(void) {
@@ -213,15 +206,21 @@ static bool used_late(void) {
 }
 
 static bool no_block_near_one(void) {
-    free(block_of(100) + ((size_t)512 << 20));
-    return true;
+    return freed(block_of(100) + ((size_t)512 << 20));
+}
+
+static bool no_block_is_resized(void) {
+    return realloc(block_of(100) + ((size_t)512 << 20), 10) != NULL;
 }
 
 /* ---- blocks of regions ---- */
 
 static bool region_block_is_freed(void) {
-    free(ebb_region_alloc(step.region, 1000, 64));
-    return true;
+    return freed(ebb_region_alloc(step.region, 1000, 64));
+}
+
+static bool far_above_is_freed(void) {
+    return freed((char *)ebb_region_alloc(step.region, 1000, 64) + ((size_t)64 << 30));
 }
 
 static bool region_block_is_resized(void) {
@@ -243,15 +242,12 @@ static bool large_is_released(void) {
 static bool general_twice(void) {
     leave_scope();
     char *block = block_of(100);
-    free(block);
-    free(block);
-    return is_whole();
+    return freed(block) && freed(block) && is_whole();
 }
 
 static bool general_inside(void) {
     leave_scope();
-    free(block_of(1000) + 16);
-    return is_whole();
+    return freed(block_of(1000) + 16) && is_whole();
 }
 
 static bool general_written_above(void) {
@@ -262,13 +258,11 @@ static bool general_written_above(void) {
 
 static bool foreign(void) {
     char array[256] __attribute__((aligned(16)));
-    free(array + 64);
-    return is_whole();
+    return freed(array + 64) && is_whole();
 }
 
 static bool wild(void) {
-    free((void *)(uintptr_t)0x10000);
-    return is_whole();
+    return freed((void *)(uintptr_t)0x10000) && is_whole();
 }
 
 static bool general_sized_wrongly(void) {
@@ -477,8 +471,10 @@ static const struct misuse table[] = {
      {ENDS, "begins no block"}, {ENDS, "behind it were overwritten"}},
     {"8 bytes written below a small block of a scope; it is freed", written_below, NO_BLOCK},
     {"freed block of a scope is used", used_late, BOTH(NOTHING)},
-    {"free of an address between blocks of scopes", no_block_near_one, BOTH(ENDS)},
+    {"free of an address between blocks of scopes", no_block_near_one, NO_BLOCK},
+    {"realloc() of an address between blocks of scopes", no_block_is_resized, NO_BLOCK},
     {"free() of a block of a region", region_block_is_freed, NO_BLOCK},
+    {"free() of an address far above blocks of regions", far_above_is_freed, NO_BLOCK},
     {"realloc() of a block of a region", region_block_is_resized, NO_BLOCK},
     {"ebb_region_release() of a small block of malloc()", small_is_released, BOTH(REFUSED)},
     {"ebb_region_release() of a large block of malloc()", large_is_released, BOTH(REFUSED)},
