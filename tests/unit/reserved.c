@@ -12,14 +12,12 @@
 #include "pool/chunk.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define STEP ((size_t)2 << 20)
-#define MANY 16u
 
 static bool is_open(const void *at, size_t bytes) {
     uintptr_t from = (uintptr_t)at;
@@ -305,40 +303,6 @@ static void refused_the_range_opens_nothing(void **state) {
     assert_true(is_open(range_site(range.base + end - 1), sizeof(uintptr_t)));
 }
 
-/* At once by many threads: what each was promised it can touch. */
-static struct reserved common;
-static pthread_barrier_t together;
-
-static void *open_and_touch(void *numbered) {
-    size_t number = (size_t)(uintptr_t)numbered;
-    pthread_barrier_wait(&together);
-    for (size_t bytes = 4096 * (number + 1); bytes <= common.bytes; bytes += 4096 * MANY) {
-        if (!reserved_open(&common, bytes))
-            return NULL;
-        common.at[bytes - 1] = 1;
-    }
-    return &common;
-}
-
-static void many_threads_open_at_once(void **state) {
-    pthread_t threads[MANY];
-    (void)state;
-    assert_true(reserved_make(&common, 32 * STEP));
-    pthread_barrier_init(&together, NULL, MANY);
-    for (uintptr_t i = 0; i < MANY; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, open_and_touch, (void *)i), 0);
-    for (unsigned i = 0; i < MANY; i++) {
-        void *result;
-        assert_int_equal(pthread_join(threads[i], &result), 0);
-        assert_ptr_equal(result, &common);
-    }
-    for (size_t at = 4095; at < common.bytes; at += 4096)
-        assert_int_equal(common.at[at], 1);
-    assert_int_equal(atomic_load(&common.open), common.bytes);
-    pthread_barrier_destroy(&together);
-    os.release(common.at, common.bytes);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_range_that_cannot_be_opened_is_not_kept),
@@ -353,7 +317,6 @@ int main(void) {
         cmocka_unit_test(refused_half_way_nothing_is_open),
         cmocka_unit_test(what_is_closed_is_not_counted),
         STAGED(refused_the_range_opens_nothing),
-        cmocka_unit_test(many_threads_open_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
