@@ -16,8 +16,10 @@ static void *carve(extent_hooks_t *hooks, void *at, size_t bytes, size_t align, 
     /* relaxed: only distinct addresses matter; contents are zero pages of the system */
     size_t old = atomic_load_explicit(&zone->carved, memory_order_relaxed), start, end;
     do {
-        if (!size_round_up(old, align, &start) || !size_add(start, bytes, &end) ||
-            end > zone->bytes)
+        if (!size_round_up(zone->base + old, align, &start))
+            return NULL;
+        start -= zone->base; /* which is a multiple of a page, and need not be one of more */
+        if (!size_add(start, bytes, &end) || end > zone->bytes)
             return NULL;
     } while (!atomic_compare_exchange_weak_explicit(&zone->carved, &old, end, memory_order_relaxed,
                                                     memory_order_relaxed));

@@ -8,6 +8,7 @@
 #include "kit/maps.h"
 #include "malloc/scoped.h"
 
+#include "base/os.h"
 #include "malloc/view.h"
 
 #include <errno.h>
@@ -492,6 +493,23 @@ static void test_trays_are_open_and_not_their_zone(void **state) {
     finish(step);
 }
 
+/* A tray is found by its alignment; what is reserved begins at any page. */
+static void test_a_zone_at_any_page_keeps_alignments(void **state) {
+    static struct zone odd; /* jemalloc keeps its arena */
+    bool zero = false, commit = false;
+    (void)state;
+    uintptr_t reserved = (uintptr_t)os.reserve(32 * MIB);
+    assert_true(reserved != 0);
+    odd.base = size_align(reserved, MIB) + EBB_PAGE;
+    odd.bytes = 16 * MIB;
+    assert_true(zone_open(&odd));
+    for (size_t align = EBB_PAGE; align <= 2 * MIB; align *= 2) {
+        void *at = odd.hooks.alloc(&odd.hooks, NULL, EBB_PAGE, align, &zero, &commit, odd.arena);
+        assert_non_null(at);
+        assert_int_equal((uintptr_t)at % align, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_without_a_scope_the_general_heap_serves),
@@ -516,6 +534,7 @@ int main(void) {
         SERVED(test_sites_of_one_name_are_told_apart),
         SERVED(test_what_is_told_is_cut_behind_a_line),
         SERVED(test_trays_are_open_and_not_their_zone),
+        SERVED(test_a_zone_at_any_page_keeps_alignments),
         SERVED(test_what_leaks_is_allocated_elsewhere),
         SERVED(test_pinned_is_bounded),
         SERVED(test_what_large_scopes_pin_is_bounded),
