@@ -26,6 +26,7 @@ static pthread_key_t ending;
 static bool has_key;
 static struct heap *heaps;
 static ebb_pool *_Atomic(pool);
+static _Atomic(uint64_t) cooled_bytes;
 
 /* A server's memory is to follow its load: it keeps less than usual, and gives back faster. */
 #define POOL_MARGIN 10   /* percent */
@@ -169,27 +170,45 @@ struct heap *heap_own(void) {
     return heap;
 }
 
-void heap_drain(struct heap *heap) {
+typedef _Atomic(struct large *) handed;
+
+static bool is_empty(const handed *list) {
     /* relaxed: who takes the list acquires it */
-    if (!atomic_load_explicit(&heap->handed_in, memory_order_relaxed))
-        return;
-    struct large *large =
-        atomic_exchange_explicit(&heap->handed_in, NULL, memory_order_acquire);
-    while (large) {
-        struct large *next = large->handed_next;
-        scope_release_large(large);
-        large = next;
-    }
+    return !atomic_load_explicit(list, memory_order_relaxed);
 }
 
-void heap_hand_in(struct large *large) {
-    struct heap *heap = large->heap;
-    struct large *first = atomic_load_explicit(&heap->handed_in, memory_order_relaxed);
+static struct large *take_all(handed *list) {
+    /* acquire: pairs with push(), so with all who pushed before */
+    return atomic_exchange_explicit(list, NULL, memory_order_acquire);
+}
+
+static void push(handed *list, struct large *large) {
+    struct large *first = atomic_load_explicit(list, memory_order_relaxed);
     do
         large->handed_next = first;
     /* release: what this thread did with the block comes before the owner's use of its place */
-    while (!atomic_compare_exchange_weak_explicit(&heap->handed_in, &first, large,
-                                                  memory_order_release, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(list, &first, large, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+static void release_all(handed *list) {
+    if (is_empty(list))
+        return;
+    for (struct large *large = take_all(list), *next; large; large = next) {
+        next = large->handed_next;
+        if (large->gone) /* before its pages can be counted as anything else */
+            atomic_fetch_sub_explicit(&cooled_bytes, large->gone, memory_order_relaxed);
+        scope_release_large(large);
+    }
+}
+
+void heap_drain(struct heap *heap) {
+    release_all(&heap->handed_in);
+    release_all(&heap->cooled);
+}
+
+void heap_hand_in(struct large *large) {
+    push(&large->heap->handed_in, large);
 }
 
 /* ---- empty trays ---- */
@@ -262,7 +281,7 @@ void heap_tidy_left(void) {
         pthread_mutex_lock(&lock);
         struct heap *heap = heaps;
         while (heap && (heap->is_taken || heap->is_lost ||
-                        !atomic_load_explicit(&heap->handed_in, memory_order_relaxed)))
+                        (is_empty(&heap->handed_in) && is_empty(&heap->cooled))))
             heap = heap->next;
         if (heap)
             heap->is_taken = true;
@@ -274,4 +293,62 @@ void heap_tidy_left(void) {
         heap->is_taken = false;
         pthread_mutex_unlock(&lock);
     }
+}
+
+/* ---- blocks that wait for a thread that rests ---- */
+
+#define COOL_PART ((size_t)1 << 20)
+
+uint64_t heap_cooled_bytes(void) {
+    return atomic_load_explicit(&cooled_bytes, memory_order_relaxed);
+}
+
+static bool is_late(uint64_t deadline_ns) {
+    return deadline_ns && os.now_ns() >= deadline_ns;
+}
+
+/* The block's pages go, but for those that it shares. False: it is late. */
+static bool cool_pages(struct large *large, uint64_t deadline_ns, size_t *given) {
+    uintptr_t first = size_align(large->block, EBB_PAGE);
+    uintptr_t end = size_align_down(large->block + large->bytes, EBB_PAGE);
+    while (first + large->gone < end) {
+        if (is_late(deadline_ns))
+            return false;
+        void *part = (void *)(first + large->gone);
+        size_t bytes = size_smaller(end - first - large->gone, COOL_PART);
+        size_t resident = os.resident(part, bytes);
+        if (resident && os.give_back(part, bytes) != 0)
+            return true; /* they stay till the owner comes */
+        large->gone += bytes;
+        *given += resident;
+        atomic_fetch_add_explicit(&cooled_bytes, bytes, memory_order_relaxed);
+    }
+    return true;
+}
+
+/* The owner, if it comes just now, finds these blocks the next time. True: some are left. */
+static bool cool_heap(struct heap *heap, struct heap_cooling *cooling, uint64_t deadline_ns) {
+    bool is_left = false;
+    struct large *large = is_empty(&heap->handed_in) ? NULL : take_all(&heap->handed_in);
+    for (struct large *next; large; large = next) {
+        next = large->handed_next;
+        bool is_done = large->waits_ms >= cooling->least_ms &&
+                       cool_pages(large, deadline_ns, &cooling->given);
+        large->waits_ms += cooling->passed_ms;
+        push(is_done ? &heap->cooled : &heap->handed_in, large);
+        is_left |= !is_done;
+    }
+    return is_left;
+}
+
+/* With the lock held, so that no fork comes while a block is in no list. Heaps that a fork has lost
+ * too: what is freed in the child need not stay. */
+bool heap_cool(struct heap_cooling *cooling) {
+    bool is_left = false;
+    pthread_mutex_lock(&lock);
+    uint64_t deadline = cooling->limit_ns ? os.now_ns() + cooling->limit_ns : 0;
+    for (struct heap *heap = heaps; heap; heap = heap->next)
+        is_left |= cool_heap(heap, cooling, deadline);
+    pthread_mutex_unlock(&lock);
+    return is_left;
 }

@@ -6,6 +6,7 @@
  *           `-> heap     keeper, a region: large blocks that outlived their scopes
  *                        stash: empty trays, hot
  *                        handed in: large blocks that other threads freed
+ *                        cooled: the same, whose pages have gone meanwhile
  *
  * A heap belongs to one thread at a time. When the thread ends its scopes end, and the heap waits
  * for the next thread that begins one: blocks in it stay where they are, and frees of others are
@@ -74,6 +75,7 @@ struct heap {
     struct large *kept;   /* large blocks that outlived their scopes */
     struct large *unused; /* records */
     _Atomic(struct large *) handed_in; /* that other threads freed */
+    _Atomic(struct large *) cooled;    /* of these: their pages have gone */
     _Atomic(bool) has_abandoned; /* some of its open scopes are to end (scope.c) */
     struct heap *next;    /* all heaps */
     bool is_taken, is_lost;
@@ -134,6 +136,24 @@ ebb_region heap_keeper(struct heap *heap);
 
 /* Heaps of ended threads give up what others freed and what they keep for later. */
 void heap_tidy_left(void);
+
+/* What heap_cool() has to do, and has done. */
+struct heap_cooling {
+    unsigned passed_ms;  /* since the last look */
+    unsigned least_ms;   /* blocks that were handed in so long ago go */
+    uint64_t limit_ns;   /* for so long at most, and a MiB more */
+    size_t given;        /* bytes that were resident */
+};
+
+/*
+ * Pages of blocks that were handed in to a thread that rests go back to the system; the blocks stay
+ * its own. A lock is held that forks and new threads wait for. True: some block's are left. Any
+ * thread.
+ */
+bool heap_cool(struct heap_cooling *cooling);
+
+/* Bytes of pages that regions of heaps have, but that have gone so. */
+uint64_t heap_cooled_bytes(void);
 
 /* ---- scope.c ---- */
 

@@ -10,7 +10,8 @@
  *
  * Blocks of a page or more never begin in the same page, so the page names the record. All of a
  * record but its `state` is its heap's, which one thread has at a time; who else frees the block
- * changes the state, and hands the record in.
+ * changes the state, and hands the record in. While it waits in that list its pages may go: whoever
+ * takes the list for a moment has the last three fields, too.
  */
 #ifndef EBB_MALLOC_LARGE_H
 #define EBB_MALLOC_LARGE_H
@@ -37,6 +38,8 @@ struct large {
     struct holding *holding; /* of its site, if it outlived its scope */
     struct large *next, *prev; /* of the scope or of what is kept; next: unused */
     struct large *handed_next; /* handed in */
+    unsigned waits_ms;         /* since then, as far as was looked */
+    size_t gone;               /* bytes from its first page on that went back meanwhile */
 };
 
 /* A record of a new block, LARGE_LIVE, in no list, from those in `unused`; NULL: no memory. */

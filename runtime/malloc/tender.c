@@ -44,6 +44,7 @@
 #include <unistd.h>
 
 #define TICK_MS 250u
+#define REST_MS 10000u /* between looks where nothing is left to do but what others may free */
 #define WRITE_TICKS 4u /* statistics are written every so many */
 #define ANSWERS 8u     /* at most in a tick */
 #define ANSWER_MS 50   /* who connects has so long to say that it speaks HTTP */
@@ -260,19 +261,17 @@ static void tell(unsigned tick) {
 
 /* ---- the thread ---- */
 
-/* Waits for a tick, or for a scope if there is nothing to do until then. */
+/* Waits for a tick, or for a scope if there is nothing to do until then: but a free() of a thread
+ * that has no scope wakes nobody, so it looks now and then. */
 static void pause_for(bool sleeps) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)TICK_MS * 1000000;
+    until.tv_nsec += (long)(sleeps ? REST_MS : TICK_MS) * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&lock);
     atomic_store_explicit(&tender_sleeps, sleeps, memory_order_relaxed);
-    if (sleeps)
-        pthread_cond_wait(&wake, &lock);
-    else
-        (void)pthread_cond_timedwait(&wake, &lock, &until);
+    (void)pthread_cond_timedwait(&wake, &lock, &until);
     atomic_store_explicit(&tender_sleeps, false, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
 }

@@ -5,7 +5,7 @@
  * It begins with the first scope, or at once where statistics are asked for. While scopes go on it
  * only writes the statistics; memory that nothing has touched for a while goes back to the system
  * in parts, so that a lock is held for a millisecond at most. With nothing to do it sleeps until
- * the next scope.
+ * the next scope, but for a look each ten seconds.
  */
 #ifndef EBB_MALLOC_TENDER_H
 #define EBB_MALLOC_TENDER_H

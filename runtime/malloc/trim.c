@@ -8,8 +8,36 @@
 #include "base/size.h"
 #include "pool/pool.h"
 
-#define AT_ONCE_NS 1000000u      /* a trim in idle time may take so long */
+#define AT_ONCE_NS 1000000u      /* a trim in idle time may take so long, or hold a lock */
 #define LEAST ((size_t)1 << 20)  /* so much goes at least in one part */
+
+/* They count as what the pool has given back. */
+static void note_given(size_t bytes) {
+    struct ebb_pool *pool = heap_pool();
+    if (!bytes)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->given_back += bytes;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* What others have freed of threads that rest; the bytes. */
+static size_t cool_all(void) {
+    struct heap_cooling cooling = {.limit_ns = AT_ONCE_NS};
+    while (heap_cool(&cooling))
+        continue;
+    note_given(cooling.given);
+    return cooling.given;
+}
+
+/* The same where it has waited long enough, a part. True: nothing is left. */
+static bool cool_part(unsigned tick_ms, unsigned least_ms) {
+    struct heap_cooling cooling = {
+        .passed_ms = tick_ms, .least_ms = least_ms, .limit_ns = AT_ONCE_NS};
+    bool is_left = heap_cool(&cooling);
+    note_given(cooling.given);
+    return !is_left;
+}
 
 int trim_all(void) {
     heap_tidy_left();
@@ -18,12 +46,12 @@ int trim_all(void) {
         heap_drop_stash(here.heap);
     }
     general_refresh();
-    size_t before = general_read("stats.resident"), given = 0;
+    size_t before = general_read("stats.resident"), given = cool_all();
     general_trim();
     general_refresh();
     error_mute();
     if (heap_pool())
-        given = ebb_pool_trim(heap_pool(), 0);
+        given += ebb_pool_trim(heap_pool(), 0);
     error_unmute();
     return given || general_read("stats.resident") < before;
 }
@@ -48,12 +76,13 @@ bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms)
     uint64_t scopes = scope_count();
     idle->idle_ms = scopes == idle->scopes ? idle->idle_ms + tick_ms : 0;
     idle->scopes = scopes;
-    general_decay();
     heap_tidy_left();
+    bool done = cool_part(tick_ms, least_ms);
+    general_decay();
     if (idle->idle_ms < least_ms)
         return false;
     error_mute();
-    bool done = !heap_pool() || trim_part();
+    done = (!heap_pool() || trim_part()) && done;
     error_unmute();
     /* what the general heap has freed ages for ten seconds */
     return done && idle->idle_ms > least_ms + GENERAL_AGES_MS;

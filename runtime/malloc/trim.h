@@ -17,7 +17,8 @@ struct trim_idle {
 };
 
 /*
- * One look, every `tick_ms`: free pages of the general heap go as they age. If no scope has ended
+ * One look, every `tick_ms`: free pages of the general heap go as they age; so do those of large
+ * blocks that others freed `least_ms` ago and whose own thread rests. If no scope has ended
  * for `least_ms`, a part of what the pool keeps for scopes goes, for a millisecond. True: nothing
  * is left to do until there is another scope. One thread.
  */

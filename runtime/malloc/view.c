@@ -162,9 +162,10 @@ static void put_pool(struct text *text) {
     if (!pool)
         return;
     pthread_mutex_lock(&pool->lock);
+    uint64_t pages = pool->reserved.current, cooled = heap_cooled_bytes();
     const struct number numbers[] = {
         {"large_resident_bytes", "pages of large blocks of scopes", false,
-         pool->reserved.current},
+         pages > cooled ? pages - cooled : 0},
         {"large_cached_bytes", "of these: free and hot", false, pool->pages.hot_bytes},
         {"large_given_back_bytes", "given back to the system so far", true, pool->given_back},
     };

@@ -10,6 +10,8 @@
 #include "malloc/trim.h"
 #include "malloc/view.h"
 
+#include "base/os.h"
+#include "pool/pool.h"
 #include "step/site.h"
 
 #include <pthread.h>
@@ -372,6 +374,87 @@ static void test_the_first_scope_begins_while_others_free(void **state) {
     assert_int_equal(atomic_load(&wrong), 0);
 }
 
+/* ---- threads that rest ---- */
+
+static void *rest_with_a_survivor(void *context) {
+    ebb_step step = ebb_step_begin(site, 0);
+    void *block = front_alloc(4 * MIB, NULL);
+    pattern_fill(block, 4 * MIB, 7);
+    atomic_store((void *_Atomic *)context, block);
+    expect(ebb_step_end(step) == 0);
+    reach(3);
+    await(4);
+    expect(ebb_step_end(ebb_step_begin(site, 0)) == 0); /* takes over what was freed */
+    reach(5);
+    await(6);
+    return NULL;
+}
+
+static uint64_t given_back(void) {
+    struct ebb_pool *pool = heap_pool();
+    pthread_mutex_lock(&pool->lock);
+    pool_check_locked(pool);
+    uint64_t bytes = pool->given_back;
+    pthread_mutex_unlock(&pool->lock);
+    return bytes;
+}
+
+/* Once, whoever gives them back, and however often. */
+static void test_pages_of_a_thread_that_rests_are_counted(void **state) {
+    void *_Atomic block = NULL;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, rest_with_a_survivor, (void *)&block), 0);
+    await(3);
+    trim_all();
+    uint64_t before = given_back();
+    front_free(block);
+    struct heap_cooling cooling = {.passed_ms = 60, .least_ms = 100};
+    assert_true(heap_cool(&cooling));
+    assert_true(heap_cool(&cooling));
+    assert_int_equal(cooling.given, 0);
+    assert_int_equal(os.resident(block, 4 * MIB), 4 * MIB);
+    assert_int_equal(trim_all(), 1);
+    assert_int_equal(os.resident(block, 4 * MIB), 0);
+    assert_int_equal(heap_cooled_bytes(), 4 * MIB);
+    assert_int_equal(given_back() - before, 4 * MIB);
+    assert_false(heap_cool(&cooling));
+    reach(4);
+    await(5);
+    assert_int_equal(heap_cooled_bytes(), 0);
+    trim_all();
+    assert_int_equal(given_back() - before, 4 * MIB);
+    reach(6);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
+static void *cool_all_the_time(void *over) {
+    while (!atomic_load((atomic_bool *)over)) {
+        struct heap_cooling cooling = {.limit_ns = 100000};
+        (void)heap_cool(&cooling);
+        usleep(20);
+    }
+    return NULL;
+}
+
+/* No byte of a live block goes, and nothing that was handed in is lost. */
+static void test_pages_go_while_threads_free_each_others_blocks(void **state) {
+    atomic_bool over = false;
+    pthread_t threads[THREADS], cooler;
+    assert_int_equal(pthread_create(&cooler, NULL, cool_all_the_time, &over), 0);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, play, (void *)(i + 100)), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (unsigned i = 0; i < PLACES; i++)
+        discard(atomic_exchange(&places[i], NULL));
+    atomic_store(&over, true);
+    assert_int_equal(pthread_join(cooler, NULL), 0);
+    trim_all();
+    assert_int_equal(heap_cooled_bytes(), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
 static int serve(void **state) {
     scope_serve();
     site = ebb_site_create(EBB_SITE_OPTIONS(.name = "request", .scope = true));
@@ -390,7 +473,9 @@ int main(void) {
         cmocka_unit_test(test_the_last_free_comes_while_a_tray_is_sealed),
         cmocka_unit_test(test_frees_race_with_the_end),
         cmocka_unit_test(test_a_scope_whose_blocks_others_free_stays_dense),
+        cmocka_unit_test(test_pages_of_a_thread_that_rests_are_counted),
         cmocka_unit_test(test_threads_free_each_others_blocks),
+        cmocka_unit_test(test_pages_go_while_threads_free_each_others_blocks),
     };
     return cmocka_run_group_tests(tests, serve, NULL);
 }

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * resting.c - large blocks of threads that rest: what others have freed goes back to the system.
+ *
+ * Run preloaded with libebb-malloc, with idle_ms:100, and once without it: the C library gives
+ * blocks of this size back at once. A thread rests in a wait that libebb-malloc does not see.
+ */
+#include <stdbool.h>
+
+#include "malloc/acts.h"
+
+#include <ebb/ebb.h>
+
+#include <malloc.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#define MIB ((size_t)1 << 20)
+#define BLOCK (16 * MIB)
+#define CALM_US 10000
+#define ASLEEP_S 12 /* after which the thread that gives memory back has nothing to do, and a bit */
+
+enum { THREADS = 4, ROUNDS = 3, SOON_MS = 5000, LATE_MS = 20000, FORKS = 200 };
+
+static ebb_site *site;
+
+struct rester {
+    pthread_t thread;
+    sem_t rests, wakes;
+    unsigned char *block;
+    unsigned rounds;
+    bool in_scope; /* it rests there */
+};
+
+static struct rester resters[THREADS];
+
+static size_t resident(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    EXPECT(file && fscanf(file, "%*s %zu", &pages) == 1);
+    fclose(file);
+    return pages * 4096;
+}
+
+static void await(sem_t *sem) {
+    while (sem_wait(sem) != 0)
+        continue;
+}
+
+static void *work_and_rest(void *context) {
+    struct rester *rester = context;
+    for (unsigned round = 0; round < rester->rounds; round++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        EXPECT((rester->block = malloc(BLOCK)) != NULL);
+        memset(rester->block, (int)round + 1, BLOCK);
+        if (!rester->in_scope)
+            EXPECT(ebb_step_end(step) == 0);
+        sem_post(&rester->rests);
+        await(&rester->wakes);
+        if (rester->in_scope)
+            EXPECT(ebb_step_end(step) == 0);
+    }
+    return NULL;
+}
+
+static void begin_resting(unsigned rounds, bool in_scope) {
+    if (!site)
+        site = ebb_site_create(EBB_SITE_OPTIONS(.name = "resting", .scope = true));
+    for (unsigned i = 0; i < THREADS; i++) {
+        resters[i] = (struct rester){.rounds = rounds, .in_scope = in_scope};
+        sem_init(&resters[i].rests, 0, 0);
+        sem_init(&resters[i].wakes, 0, 0);
+        EXPECT(pthread_create(&resters[i].thread, NULL, work_and_rest, &resters[i]) == 0);
+    }
+}
+
+static void await_rest(void) {
+    for (unsigned i = 0; i < THREADS; i++)
+        await(&resters[i].rests);
+}
+
+static void free_all(unsigned round) {
+    for (unsigned i = 0; i < THREADS; i++) {
+        const unsigned char *block = resters[i].block;
+        EXPECT(block[0] == round + 1 && block[BLOCK / 2] == round + 1);
+        EXPECT(block[BLOCK - 1] == round + 1);
+        free(resters[i].block);
+    }
+}
+
+static void wake_all(void) {
+    for (unsigned i = 0; i < THREADS; i++)
+        sem_post(&resters[i].wakes);
+}
+
+static void join_all(void) {
+    for (unsigned i = 0; i < THREADS; i++)
+        EXPECT(pthread_join(resters[i].thread, NULL) == 0);
+}
+
+/* What all of them had is gone, but for one's. */
+static void expect_gone(size_t before, unsigned within_ms) {
+    size_t now = resident();
+    for (unsigned ms = 0; now > before - (THREADS - 1) * BLOCK && ms < within_ms; ms += 10) {
+        usleep(CALM_US);
+        now = resident();
+    }
+    printf("# %zu MiB, then %zu\n", before / MIB, now / MIB);
+    EXPECT(now <= before - (THREADS - 1) * BLOCK);
+}
+
+/* They use it again, and it goes again. */
+static void go_round(bool in_scope) {
+    begin_resting(ROUNDS, in_scope);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        await_rest();
+        size_t before = resident();
+        free_all(round);
+        expect_gone(before, SOON_MS);
+        wake_all();
+    }
+    join_all();
+}
+
+static void what_outlived_scopes_goes(void) {
+    go_round(false);
+}
+
+static void what_open_scopes_had_goes(void) {
+    go_round(true);
+}
+
+static void *have_scopes(void *over) {
+    while (!atomic_load((atomic_bool *)over)) {
+        ebb_step step = ebb_step_begin(site, 1);
+        free(malloc(100000));
+        EXPECT(ebb_step_end(step) == 0);
+        usleep(100);
+    }
+    return NULL;
+}
+
+static void it_goes_while_others_have_scopes(void) {
+    atomic_bool over = false;
+    pthread_t thread;
+    begin_resting(1, false);
+    EXPECT(pthread_create(&thread, NULL, have_scopes, &over) == 0);
+    await_rest();
+    size_t before = resident();
+    free_all(0);
+    expect_gone(before, SOON_MS);
+    atomic_store(&over, true);
+    EXPECT(pthread_join(thread, NULL) == 0);
+    wake_all();
+    join_all();
+}
+
+static void a_trim_takes_it_at_once(void) {
+    begin_resting(1, false);
+    await_rest();
+    size_t before = resident();
+    free_all(0);
+    (void)malloc_trim(0);
+    expect_gone(before, 0);
+    wake_all();
+    join_all();
+}
+
+static void a_child_gives_back_what_it_frees(void) {
+    begin_resting(1, false);
+    await_rest();
+    pid_t child = fork();
+    if (child == 0) {
+        size_t before = resident();
+        free_all(0);
+        (void)malloc_trim(0);
+        expect_gone(before, 0);
+        _exit(0);
+    }
+    act_await(child);
+    free_all(0); /* as they were */
+    wake_all();
+    join_all();
+}
+
+/* At any moment; each child has its own thread's block, and goes on. */
+static void forks_while_it_goes(void) {
+    begin_resting(FORKS, false);
+    for (unsigned i = 0; i < FORKS; i++) {
+        await_rest();
+        for (unsigned k = 0; k < THREADS; k++)
+            free(resters[k].block);
+        pid_t child = fork();
+        if (child == 0) {
+            ebb_step step = ebb_step_begin(site, 2);
+            free(malloc(BLOCK));
+            EXPECT(ebb_step_end(step) == 0);
+            (void)malloc_trim(0);
+            _exit(0);
+        }
+        if (i % 2)
+            (void)malloc_trim(0);
+        wake_all();
+        act_await(child);
+    }
+    join_all();
+}
+
+/* Nobody has begun a scope for long. */
+static void it_goes_when_nothing_else_happens(void) {
+    begin_resting(1, false);
+    await_rest();
+    sleep(ASLEEP_S);
+    size_t before = resident();
+    free_all(0);
+    expect_gone(before, LATE_MS);
+    wake_all();
+    join_all();
+}
+
+int main(void) {
+    static const struct act acts[] = {
+        ACT(what_outlived_scopes_goes),
+        ACT(what_open_scopes_had_goes),
+        ACT(it_goes_while_others_have_scopes),
+        ACT(a_trim_takes_it_at_once),
+        ACT(a_child_gives_back_what_it_frees),
+        ACT(forks_while_it_goes),
+        ACT(it_goes_when_nothing_else_happens),
+    };
+    return act_all(acts, sizeof acts / sizeof *acts) != 0;
+}
