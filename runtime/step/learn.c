@@ -128,9 +128,12 @@ static enum learn_verdict pardon(struct learning *learning) {
     return LEARN_KEEP;
 }
 
-/* The step was larger than the plan. True: a larger one is to be made now. */
+/* The step was larger than the plan. True: a larger one is to be made now. Where nothing was missed
+ * a larger one would serve no more. */
 static bool may_grow(struct learning *learning, const struct learn_step *step, bool bad) {
     uint64_t all = step->hit_bytes + step->missed_bytes;
+    if (!step->missed_bytes)
+        return false;
     learning->outgrown += step->missed_bytes;
     if (learning->growths >= LEARN_GROWTHS &&
         learning->outgrown / (bad ? 1 : LEARN_OUTGROWN) < all)

@@ -57,6 +57,21 @@ static void where_steps_are_bad_one_that_was_missed_is_enough(void **state) {
     }
 }
 
+/* Not even while it may at once, nor when bytes of nothing are what it waits for. */
+static void a_step_that_missed_nothing_enlarges_no_plan(void **state) {
+    struct learning fresh = planned_course(), grown = grown_course();
+    struct learn_step empty = served(0, 0);
+    (void)state;
+    empty.grown = true;
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(pass(&fresh, empty), LEARN_KEEP);
+        assert_int_equal(pass(&grown, empty), LEARN_KEEP);
+    }
+    assert_int_equal(fresh.growths, 0);
+    assert_int_equal(count_growths(&fresh, 10, 0), 0);
+    assert_int_equal(count_growths(&fresh, LEARN_GROWTHS, 10), LEARN_GROWTHS);
+}
+
 /* A course whose plan waits to be enlarged, and is dropped for new records meanwhile. */
 static struct learning course_that_records_again(void) {
     struct learning learning = grown_course();
@@ -89,6 +104,7 @@ int main(void) {
         cmocka_unit_test(steps_that_fit_are_not_counted),
         cmocka_unit_test(a_step_that_misses_everything_waits_for_nothing),
         cmocka_unit_test(where_steps_are_bad_one_that_was_missed_is_enough),
+        cmocka_unit_test(a_step_that_missed_nothing_enlarges_no_plan),
         cmocka_unit_test(while_a_growth_waits_bad_steps_count),
         cmocka_unit_test(a_plan_of_another_structure_grows_at_once_again),
     };
