@@ -5,6 +5,9 @@
  * Both are walked together. What nodes, samples and tensors hold besides their members is compared
  * here; members and blocks of bytes are compared by the field table, so any type can be a leaf.
  * Changes nothing; elements are compared in place, whatever their strides.
+ *
+ * What is in a field and no member, since nobody has composed it, is not followed: so this goes as
+ * deep as composites do. Nor is a count that a block has no room for. Who compares is told.
  */
 #include "base/error.h"
 #include "object/batch.h"
@@ -65,19 +68,38 @@ static bool tensors_equal(const struct ebb_tensor *left, const struct ebb_tensor
 
 /* ---- heads: what an object holds besides its members ---- */
 
+/* The object has so many bytes behind its struct; else false with an error. */
+static bool has_behind(const struct ebb_object *object, size_t bytes) {
+    struct object_place place;
+    size_t room = object_block((uintptr_t)object, &place) - object->type->bytes;
+    if (bytes <= room)
+        return true;
+    error_set(EBB_E_SIZE, "%s %p: %zu bytes behind it, room for %zu", object->type->name,
+              (const void *)object, bytes, room);
+    return false;
+}
+
+/* What lies behind both, as many bytes as the first says. */
+static bool behind_equal(const struct ebb_object *left, const struct ebb_object *right,
+                         size_t bytes) {
+    return has_behind(left, bytes) && has_behind(right, bytes) &&
+           memcmp((const char *)left + left->type->bytes, (const char *)right + right->type->bytes,
+                  bytes) == 0;
+}
+
 static bool nodes_equal(const struct ebb_node *left, const struct ebb_node *right) {
     return left->kind == right->kind && left->truth == right->truth &&
            left->integer == right->integer &&
            memcmp(&left->real, &right->real, sizeof left->real) == 0 &&
            left->byte_count == right->byte_count &&
-           memcmp(node_bytes(left), node_bytes(right), left->byte_count) == 0;
+           behind_equal(&left->object, &right->object, left->byte_count);
 }
 
 static bool samples_equal(const struct ebb_sample *left, const struct ebb_sample *right) {
     return left->kind == right->kind && left->format == right->format &&
            left->clamping == right->clamping && left->canvas[0] == right->canvas[0] &&
            left->canvas[1] == right->canvas[1] && left->byte_count == right->byte_count &&
-           memcmp(sample_bytes(left), sample_bytes(right), left->byte_count) == 0;
+           behind_equal(&left->object, &right->object, left->byte_count);
 }
 
 static bool heads_equal(const struct ebb_object *left, const struct ebb_object *right) {
@@ -93,42 +115,61 @@ static bool heads_equal(const struct ebb_object *left, const struct ebb_object *
 
 /* ---- trees ---- */
 
-static bool trees_equal(const struct ebb_object *left, const struct ebb_object *right, int depth);
+static bool trees_equal(const struct ebb_object *left, const struct ebb_object *right);
 
-static bool blocks_equal(const struct ebb_field *field, void *const *left, void *const *right,
-                         size_t count, int depth) {
+/* True if `address` is a member or NULL; else false with an error. */
+static bool may_follow(const struct ebb_object *whole, const struct ebb_field *field,
+                       const void *address) {
+    if (!address || compose_has(whole, address))
+        return true;
+    error_set(EBB_E_NOT_OWNED, "field '%s' of %s %p: %p was not composed", field->name,
+              whole->type->name, (const void *)whole, address);
+    return false;
+}
+
+static bool members_equal(const struct ebb_object *left, void *a, const struct ebb_object *right,
+                          void *b, const struct ebb_field *field) {
+    return may_follow(left, field, a) && may_follow(right, field, b) && trees_equal(a, b);
+}
+
+/* Is the block of a counted field one of the object's, and as long as the count says? */
+static bool has_block(const struct ebb_object *object, const struct ebb_field *field) {
+    return compose_check_block(object, object_host(object), field) == 0;
+}
+
+static bool blocks_equal(struct ebb_object *left, struct ebb_object *right,
+                         const struct ebb_field *field) {
+    size_t count = field_count(left, field);
+    if (count != field_count(right, field))
+        return false;
+    if (count == 0)
+        return true;
+    if (!has_block(left, field) || !has_block(right, field))
+        return false;
+    void **a = *field_place(left, field), **b = *field_place(right, field);
     if (field->kind == EBB_FIELD_BYTES)
-        return count == 0 || memcmp(left, right, count) == 0;
+        return memcmp(a, b, count) == 0;
     for (size_t i = 0; i < count; i++)
-        if (!trees_equal(left[i], right[i], depth))
+        if (!members_equal(left, a[i], right, b[i], field))
             return false;
     return true;
 }
 
 static bool fields_equal(struct ebb_object *left, struct ebb_object *right,
-                         const struct ebb_field *field, int depth) {
-    void *a = *field_place(left, field), *b = *field_place(right, field);
-    if (field->kind == EBB_FIELD_OBJECT)
-        return trees_equal(a, b, depth);
-    size_t count = field_count(left, field);
-    return count == field_count(right, field) && blocks_equal(field, a, b, count, depth);
+                         const struct ebb_field *field) {
+    if (field->kind != EBB_FIELD_OBJECT)
+        return blocks_equal(left, right, field);
+    return members_equal(left, *field_place(left, field), right, *field_place(right, field), field);
 }
 
-static bool trees_equal(const struct ebb_object *left, const struct ebb_object *right, int depth) {
+static bool trees_equal(const struct ebb_object *left, const struct ebb_object *right) {
     if (left == right)
         return true;
-    if (!left || !right)
-        return false;
-    if (depth > EBB_DEPTH_MAX) {
-        error_set(EBB_E_DEPTH, "%s %p is more than %d deep in a tree", left->type->name,
-                  (const void *)left, EBB_DEPTH_MAX);
-        return false;
-    }
-    if (!heads_equal(left, right))
+    if (!left || !right || !heads_equal(left, right))
         return false;
     for (size_t i = 0; i < left->type->field_count; i++)
         if (!fields_equal((struct ebb_object *)left, (struct ebb_object *)right,
-                          &left->type->fields[i], depth + 1))
+                          &left->type->fields[i]))
             return false;
     return true;
 }
@@ -136,5 +177,5 @@ static bool trees_equal(const struct ebb_object *left, const struct ebb_object *
 bool ebb_batch_equal(const void *left, const void *right) {
     struct object_place a, b;
     return object_find(left, &a) == 0 && object_find(right, &b) == 0 &&
-           trees_equal(a.object, b.object, 0);
+           trees_equal(a.object, b.object);
 }

@@ -208,6 +208,28 @@ static void nodes_made_by_hand_are_checked_when_they_are_composed(void **state) 
                          "room for 8", NULL);
 }
 
+/* Neither is read beyond its block, whichever says what is not so. */
+static void what_does_not_lie_behind_objects_is_not_compared(void **state) {
+    struct court *court = *state;
+    struct ebb_node *nodes[2];
+    struct ebb_sample *samples[2];
+    for (int i = 0; i < 2; i++) {
+        nodes[i] = ebb_object_new(court->child, &ebb_type_node, i ? 8 : 4000);
+        samples[i] = ebb_object_new(court->child, &ebb_type_sample, i ? 8 : 4000);
+        nodes[i]->kind = EBB_NODE_BYTES;
+        nodes[i]->byte_count = samples[i]->byte_count = 4000;
+    }
+    struct sight before = sight_of(court->child);
+    for (int i = 0; i < 2; i++) {
+        assert_false(ebb_batch_equal(nodes[i], nodes[!i]));
+        assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_SIZE, "4000 bytes",
+                             "room for 8", NULL);
+        assert_false(ebb_batch_equal(samples[i], samples[!i]));
+        assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_SIZE, "4000 bytes",
+                             "room for 8", NULL);
+    }
+}
+
 static void reports_of_nothing_are_refused(void **state) {
     static struct page page;
     struct court *court = *state;
@@ -236,6 +258,7 @@ int main(void) {
         TRIAL(nodes_are_not_read_as_what_they_are_not),
         TRIAL(paths_that_lead_nowhere_say_where_they_end),
         TRIAL(nodes_made_by_hand_are_checked_when_they_are_composed),
+        TRIAL(what_does_not_lie_behind_objects_is_not_compared),
         TRIAL(reports_of_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

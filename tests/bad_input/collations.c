@@ -308,7 +308,8 @@ static void circles_are_not_followed(void **state) {
     assert_null(ebb_batch_collate(court->child, (void *const *)circles, 2, NULL, NULL));
     assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_DEPTH, "64", NULL);
     assert_false(ebb_batch_equal(circles[0], circles[1]));
-    assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_DEPTH, "64", NULL);
+    assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_NOT_OWNED, "members",
+                         NULL);
     assert_int_equal(ebb_report_batch(circles[0], EBB_REPORT_JSON, page_write, &page), 0);
     assert_string_equal(page.text, "{\"list\":[{\"no member\":true}]}");
     circles[0]->count = circles[1]->count = 0;

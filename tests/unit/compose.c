@@ -193,6 +193,67 @@ static void a_report_does_not_follow_what_is_no_member(void **state) {
     assert_int_equal(ebb_object_end(box), 0);
 }
 
+/* Two empty ones, of which the second has `address` in a field, both ways round. */
+static void assert_not_followed(struct box *boxes[2], struct ebb_object **field, void *address,
+                                int code) {
+    *field = address;
+    for (int i = 0; i < 2; i++) {
+        assert_false(ebb_batch_equal(boxes[i], boxes[!i]));
+        assert_refused(ebb_last_error(), code);
+    }
+    *field = NULL;
+    assert_true(ebb_batch_equal(boxes[0], boxes[1]));
+}
+
+static void a_comparison_does_not_follow_what_is_no_member(void **state) {
+    struct stage *stage = *state;
+    struct box *boxes[2] = {box_in(stage->root), box_in(stage->root)};
+    static char outside[64];
+    void *others[] = {(void *)(uintptr_t)8, outside, boxes[0], boxes[1], box_in(stage->root),
+                      floats_in(stage->root, 3), ebb_region_alloc_zeroed(stage->root, 99, 16)};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_not_followed(boxes, &boxes[1]->left, others[i], EBB_E_NOT_OWNED);
+        boxes[0]->right = others[5];
+        boxes[1]->right = others[i];
+        assert_false(ebb_batch_equal(boxes[0], boxes[1]));
+        assert_refused(ebb_last_error(), EBB_E_NOT_OWNED);
+        boxes[0]->right = boxes[1]->right = NULL;
+    }
+    assert_true(ebb_batch_equal(boxes[1], boxes[1]));
+}
+
+static void a_comparison_reads_no_block_beyond_its_end(void **state) {
+    struct stage *stage = *state;
+    struct box *boxes[2] = {box_in(stage->root), box_in(stage->root)};
+    static char outside[64];
+    for (int i = 0; i < 2; i++) {
+        boxes[i]->parts = ebb_region_alloc_zeroed(stage->root, 16, 16);
+        boxes[i]->bytes = ebb_region_alloc_zeroed(stage->root, 16, 16);
+        boxes[i]->part_count = 2;
+        boxes[i]->byte_count = 16;
+    }
+    assert_true(ebb_batch_equal(boxes[0], boxes[1]));
+    boxes[0]->byte_count = boxes[1]->byte_count = 17;
+    assert_false(ebb_batch_equal(boxes[0], boxes[1]));
+    assert_refused(ebb_last_error(), EBB_E_SIZE);
+    boxes[0]->byte_count = boxes[1]->byte_count = 16;
+    boxes[0]->part_count = boxes[1]->part_count = SIZE_MAX / 8 + 2;
+    assert_false(ebb_batch_equal(boxes[0], boxes[1]));
+    assert_refused(ebb_last_error(), EBB_E_SIZE);
+    boxes[0]->part_count = boxes[1]->part_count = 2;
+    void *bytes = boxes[0]->bytes;
+    void *none[] = {NULL, (void *)(uintptr_t)8, outside};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        boxes[0]->bytes = none[i];
+        for (int k = 0; k < 2; k++) {
+            assert_false(ebb_batch_equal(boxes[k], boxes[!k]));
+            assert_refused(ebb_last_error(), EBB_E_FOREIGN);
+        }
+    }
+    boxes[0]->bytes = bytes;
+    assert_true(ebb_batch_equal(boxes[0], boxes[1]));
+}
+
 /* ---- slots ---- */
 
 static void a_slot_of_a_lent_composite_stays_as_it_is(void **state) {
@@ -273,6 +334,8 @@ int main(void) {
         STAGED(fields_may_share_a_count),
         STAGED(a_tensor_is_not_made_as_other_objects_are),
         STAGED(a_report_does_not_follow_what_is_no_member),
+        STAGED(a_comparison_does_not_follow_what_is_no_member),
+        STAGED(a_comparison_reads_no_block_beyond_its_end),
         STAGED(a_slot_of_a_lent_composite_stays_as_it_is),
         STAGED(a_slot_is_filled_whatever_other_fields_say),
         STAGED(a_slot_keeps_its_object_when_another_cannot_come),
