@@ -122,9 +122,10 @@ EBB_API const void *ebb_node_bytes(const void *node, size_t *count);
 
 /*
  * True if both objects are built alike and hold the same: kinds, order, names, values, kinds and
- * metadata of samples, dtypes, shapes and elements of tensors, whatever their strides. Reals and
- * elements are compared byte by byte, so NaN equals itself and 0.0 is not -0.0. Of types of your
- * own members and bytes are compared. False with an error if one is no live object, has in a field
+ * metadata of samples, dtypes, shapes and elements of tensors, whatever their strides, how many
+ * sequences are packed or ragged, and how long padding makes them. Reals and elements are compared
+ * byte by byte, so NaN equals itself and 0.0 is not -0.0. Of types of your own members and bytes
+ * are compared. False with an error if one is no live object, has in a field
  * what was not composed (EBB_E_NOT_OWNED), or no room for what it counts (EBB_E_SIZE).
  */
 EBB_API bool ebb_batch_equal(const void *left, const void *right);

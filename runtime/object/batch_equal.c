@@ -13,6 +13,8 @@
 #include "object/batch.h"
 #include "object/sample.h"
 
+#include <ebb/ragged.h>
+
 #include <string.h>
 
 /* ---- tensors ---- */
@@ -102,6 +104,15 @@ static bool samples_equal(const struct ebb_sample *left, const struct ebb_sample
            behind_equal(&left->object, &right->object, left->byte_count);
 }
 
+/* Sequences that are empty, and what padding gives, are in no member. */
+static bool packed_equal(const struct ebb_packed *left, const struct ebb_packed *right) {
+    return left->count == right->count && left->padded_length == right->padded_length;
+}
+
+static bool ragged_equal(const struct ebb_ragged *left, const struct ebb_ragged *right) {
+    return left->count == right->count && left->padded_length == right->padded_length;
+}
+
 static bool heads_equal(const struct ebb_object *left, const struct ebb_object *right) {
     const void *a = left, *b = right;
     if (left->type != right->type)
@@ -110,7 +121,11 @@ static bool heads_equal(const struct ebb_object *left, const struct ebb_object *
         return tensors_equal(a, b);
     if (object_is_node(left))
         return nodes_equal(a, b);
-    return left->type != &ebb_type_sample || samples_equal(a, b);
+    if (left->type == &ebb_type_sample)
+        return samples_equal(a, b);
+    if (left->type == &ebb_type_packed)
+        return packed_equal(a, b);
+    return left->type != &ebb_type_ragged || ragged_equal(a, b);
 }
 
 /* ---- trees ---- */

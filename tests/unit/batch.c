@@ -208,6 +208,35 @@ static void reals_are_compared_byte_by_byte(void **state) {
                                  ebb_node_new_real(stage->root, -0.0)));
 }
 
+/* Nothing of an empty sequence at the end is in the members of a packed one. */
+static void sequences_are_as_many_and_padded_as_long(void **state) {
+    struct stage *stage = *state;
+    static const int64_t lengths[] = {2, 1, 0};
+    struct ebb_pack_options options = {.size = sizeof options, .enforce_sorted = true};
+    struct ebb_packed *packed[3];
+    struct ebb_ragged *ragged[3];
+    for (int i = 0; i < 3; i++) { /* of 2, 3 and 3 sequences, padded to 2, 2 and 4 steps */
+        struct ebb_tensor *padded =
+            tensor_of(stage->root, 2, (const int64_t[]){i < 2 ? 2 : 4, 3});
+        size_t count = i ? 3 : 2;
+        if (!i)
+            padded = ebb_tensor_view(stage->root, padded, 2, (const int64_t[]){2, 2},
+                                     (const int64_t[]){3, 1}, 0);
+        packed[i] = ebb_padded_pack(stage->root, padded, lengths, count, &options);
+        ragged[i] = ebb_padded_join(stage->root, padded, lengths, count, NULL);
+        struct ebb_packed *twin =
+            ebb_padded_pack(stage->root, padded, lengths, count, &options);
+        assert_true(packed[i] && ragged[i] && twin && ebb_batch_equal(packed[i], twin));
+        assert_true(ebb_batch_equal(packed[i]->data, packed[0]->data));
+        assert_true(ebb_batch_equal(packed[i]->batch_sizes, packed[0]->batch_sizes));
+        assert_true(ebb_batch_equal(ragged[i]->data, ragged[0]->data));
+        for (int k = 0; k < i; k++) {
+            assert_false(ebb_batch_equal(packed[i], packed[k]));
+            assert_false(ebb_batch_equal(ragged[i], ragged[k]));
+        }
+    }
+}
+
 static void a_tree_is_printed_line_by_line(void **state) {
     static struct page page;
     struct stage *stage = *state;
@@ -419,6 +448,7 @@ int main(void) {
         STAGED(order_and_names_are_part_of_a_tree),
         STAGED(elements_are_compared_whatever_their_strides),
         STAGED(reals_are_compared_byte_by_byte),
+        STAGED(sequences_are_as_many_and_padded_as_long),
         STAGED(a_tree_is_printed_line_by_line),
         STAGED(a_tree_is_printed_as_json),
         STAGED(odd_values_are_printed_as_json),
