@@ -23,9 +23,10 @@ class Error(RuntimeError):
     name: str
 
 class Pool:
-    def __init__(self, kind: str = "host", limit: int = 0, *, name: str | None = None,
-                 limit_used: int = 0, keep_all: bool = False, slot_bytes: int = 0, slots: int = 0,
-                 wait: float = 0.0, device: int = 0, descriptor: int = -1) -> None: ...
+    def __init__(self, kind: str = "host", limit: int | None = None, *, name: str | None = None,
+                 limit_used: int | None = None, keep_all: bool = False,
+                 slot_bytes: int | None = None, slots: int | None = None, wait: float = 0.0,
+                 device: int | None = None, descriptor: int | None = None) -> None: ...
     @property
     def kind(self) -> str: ...
     @property
@@ -38,7 +39,8 @@ class Pool:
 
 class Region:
     def __init__(self, pool: Pool | None = None, *, parent: Region | None = None,
-                 name: str | None = None, hint: int = 0, limit: int = 0) -> None: ...
+                 name: str | None = None, hint: int = 0,
+                 limit: int | None = None) -> None: ...
     def __enter__(self) -> Region: ...
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  traceback: TracebackType | None) -> None: ...

@@ -11,20 +11,22 @@ _shared = []  # weak references, the newest first
 
 
 class Pool(_ebb.Pool):
-    """Pool(kind='host', limit=0, *, name=None, limit_used=0, keep_all=False, slot_bytes=0,
-         slots=0, wait=0.0, device=0, descriptor=-1)
+    """Pool(kind='host', limit=None, *, name=None, limit_used=None, keep_all=False,
+         slot_bytes=None, slots=None, wait=0.0, device=None, descriptor=None)
 
     Where regions get their pages from, and where the pages stay, hot, between steps.
 
     kind        'host', 'huge', 'pinned', 'shared' or 'device'; some may be joined: 'shared+pinned'
-    limit       most bytes of pages, owned and cached; 0: none
-    limit_used  most bytes in live blocks; 0: none
+    limit       most bytes of pages, owned and cached; None: no limit
+    limit_used  most bytes in live blocks; None: no limit
     keep_all    never give pages back by itself
-    slot_bytes  shared: most bytes of one region (address space only); 0: 1 GiB
-    slots       shared: most regions at once, those included that others hold; 0: 256
+    slot_bytes  shared: most bytes of one region (address space only); None: 1 GiB
+    slots       shared: most regions at once, those included that others hold; None: 256
     wait        shared: seconds that opening a region waits when all slots are taken
-    device      device: its number
+    device      device, pinned: its number; None: 0
     descriptor  shared: attach to the pool behind this descriptor of another process
+
+    ValueError: a number is out of its bounds (a limit of 0, say), or the kind has no use for it.
 
     A shared pool is inherited by a fork, and goes to processes that are spawned as an argument.
     Pool.stats shows how many batches this process sent, received, and got beside the pool, and
@@ -33,7 +35,7 @@ class Pool(_ebb.Pool):
 
     __slots__ = ("_key", "_wait", "_sites", "__weakref__")
 
-    def __init__(self, kind="host", limit=0, *, wait=0.0, **others):
+    def __init__(self, kind="host", limit=None, *, wait=0.0, **others):
         self._key = os.urandom(8)
         self._wait = wait
         self._sites = {}  # of steps; they end with the pool

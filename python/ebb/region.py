@@ -6,7 +6,7 @@ from .current import enter, entered, leave
 
 
 class Region(_ebb.Region):
-    """Region(pool=None, *, parent=None, name=None, hint=0, limit=0)
+    """Region(pool=None, *, parent=None, name=None, hint=0, limit=None)
 
     Memory that lives as long as one step: tensors are made in it, and closing it ends them all at
     once. A region has at most one parent; closing that closes it, too. As a context manager it is
@@ -17,8 +17,8 @@ class Region(_ebb.Region):
             step.promote(loss)          # becomes the run's; everything else ends here
 
     pool    where pages come from; None: the parent's pool, or the default one
-    hint    bytes to reserve at once
-    limit   most bytes in live tensors of it and all regions below it; 0: none
+    hint    bytes to reserve at once; 0: none yet
+    limit   most bytes in live tensors of it and all regions below it; None: no limit
 
     One thread at a time may use a region and those below it.
     """
@@ -49,8 +49,7 @@ class Region(_ebb.Region):
         The padding must be a value that the dtype holds exactly. As
         torch.nn.utils.rnn.pad_sequence().
         """
-        return self._pad(sequences, padding, batch_first, left,
-                         -1 if total_length is None else total_length)
+        return self._pad(sequences, padding, batch_first, left, total_length)
 
     def pack(self, sequences, *, enforce_sorted=False):
         """(data, batch_sizes, sorted_indices, unsorted_indices) of sequences [length, ...].

@@ -34,6 +34,19 @@ PyObject *error_raise_as(int code, const char *text);
 /* Raises BufferError with the text of the last error of libebb; NULL. */
 PyObject *error_raise_buffer(void);
 
+/* ---- number.c ---- */
+
+/* An argument that may be None: then `value` stays 0, which libebb takes for its default. */
+struct number {
+    const char *name;
+    Py_ssize_t least, most;
+    Py_ssize_t value;
+    bool given;
+};
+
+/* For "O&" of PyArg_Parse functions. ValueError with the numbers. */
+int number_parse(PyObject *object, void *number);
+
 /* ---- dtype.c ---- */
 
 /* Anything that names a data type: "float32", torch.float32, numpy.float32, float. */

@@ -7,6 +7,7 @@
  */
 #include "module.h"
 
+#include <limits.h>
 #include <string.h>
 
 PyObject *pool_type;
@@ -73,35 +74,76 @@ static PyObject *pool_wrap(PyTypeObject *type, ebb_pool *pool, unsigned kind) {
     return (PyObject *)self;
 }
 
+/* What a pool is made of beside its kind. */
+struct wishes {
+    struct number limit, limit_used, slot_bytes, slots, device, descriptor;
+    double wait;
+};
+
+/* An argument that this kind of pool has no use for is refused: it would be ignored. */
+static int check_use(const char *kind, const char *name, bool given, const char *wanted) {
+    if (!given)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%s is for pools of kind %s, this one is '%s'", name, wanted,
+                 kind);
+    return -1;
+}
+
+static int check_wishes(const struct wishes *wishes, const char *kind, unsigned flags) {
+    const struct {
+        const char *name;
+        bool given;
+    } rows[] = {{"slot_bytes", wishes->slot_bytes.given},
+                {"slots", wishes->slots.given},
+                {"wait", wishes->wait > 0},
+                {"descriptor", wishes->descriptor.given}};
+    if (!(wishes->wait >= 0 && wishes->wait < 1e9)) {
+        char *text = PyOS_double_to_string(wishes->wait, 'g', 6, 0, NULL);
+        if (text)
+            PyErr_Format(PyExc_ValueError, "wait is %s: 0 to below 1e9 seconds", text);
+        PyMem_Free(text);
+        return -1;
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!(flags & EBB_KIND_SHARED) &&
+            check_use(kind, rows[i].name, rows[i].given, "'shared'") != 0)
+            return -1;
+    return flags & (EBB_KIND_PINNED | EBB_KIND_DEVICE)
+               ? 0
+               : check_use(kind, "device", wishes->device.given, "'device' or 'pinned'");
+}
+
 static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"kind", "limit", "name", "limit_used", "keep_all", "slot_bytes",
                             "slots", "wait", "device", "descriptor", NULL};
     struct ebb_pool_options options = {.size = sizeof options};
+    struct wishes wishes = {.limit = {"limit", 1, PY_SSIZE_T_MAX, 0, false},
+                            .limit_used = {"limit_used", 1, PY_SSIZE_T_MAX, 0, false},
+                            .slot_bytes = {"slot_bytes", 1, PY_SSIZE_T_MAX, 0, false},
+                            .slots = {"slots", 1, UINT32_MAX, 0, false},
+                            .device = {"device", 0, INT_MAX, 0, false},
+                            .descriptor = {"descriptor", 0, INT_MAX, 0, false}};
     const char *kind = "host";
-    Py_ssize_t limit = 0, limit_used = 0, slot_bytes = 0, slots = 0;
-    double wait = 0;
-    int keep_all = 0, descriptor = -1;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|s$nznpnndii:Pool", words, &kind, &limit,
-                                     &options.name, &limit_used, &keep_all, &slot_bytes,
-                                     &slots, &wait, &options.device, &descriptor))
+    int keep_all = 0;
+    if (!PyArg_ParseTupleAndKeywords(
+            arguments, keywords, "|sO&$zO&pO&O&dO&O&:Pool", words, &kind, number_parse,
+            &wishes.limit, &options.name, number_parse, &wishes.limit_used, &keep_all, number_parse,
+            &wishes.slot_bytes, number_parse, &wishes.slots, &wishes.wait, number_parse,
+            &wishes.device, number_parse, &wishes.descriptor))
         return NULL;
-    if (parse_kind(kind, &options.kind) != 0)
+    if (parse_kind(kind, &options.kind) != 0 || check_wishes(&wishes, kind, options.kind) != 0)
         return NULL;
-    if (limit < 0 || limit_used < 0 || slot_bytes < 0 || slots < 0 || slots > UINT32_MAX ||
-        !(wait >= 0 && wait < 1e9)) {
-        PyErr_SetString(PyExc_ValueError,
-                        "limits, slot_bytes, slots and wait are not negative, nor beyond bounds");
-        return NULL;
-    }
-    options.limit_reserved_bytes = (size_t)limit;
-    options.limit_used_bytes = (size_t)limit_used;
+    options.limit_reserved_bytes = (size_t)wishes.limit.value;
+    options.limit_used_bytes = (size_t)wishes.limit_used.value;
     options.keep_all = keep_all != 0;
-    options.slot_bytes = (size_t)slot_bytes;
-    options.slots = (uint32_t)slots;
-    options.wait_ns = (uint64_t)(wait * 1e9);
+    options.slot_bytes = (size_t)wishes.slot_bytes.value;
+    options.slots = (uint32_t)wishes.slots.value;
+    options.wait_ns = (uint64_t)(wishes.wait * 1e9);
+    options.device = (int)wishes.device.value;
     try_waiting();
-    ebb_pool *pool = descriptor >= 0 ? ebb_pool_attach(descriptor, &options)
-                                     : ebb_pool_create(&options);
+    ebb_pool *pool = wishes.descriptor.given
+                         ? ebb_pool_attach((int)wishes.descriptor.value, &options)
+                         : ebb_pool_create(&options);
     return pool ? pool_wrap(type, pool, options.kind) : error_raise();
 }
 
@@ -236,17 +278,17 @@ static PyObject *pool_count_fallback(PyObject *object, PyObject *Py_UNUSED(none)
 }
 
 PyDoc_STRVAR(pool_doc,
-"Pool(kind='host', limit=0, *, name=None, limit_used=0, keep_all=False, slot_bytes=0, slots=0,\n"
-"     wait=0.0, device=0, descriptor=-1)\n--\n\n"
+"Pool(kind='host', limit=None, *, name=None, limit_used=None, keep_all=False, slot_bytes=None,\n"
+"     slots=None, wait=0.0, device=None, descriptor=None)\n--\n\n"
 "Where regions get their pages from, and where the pages stay, hot, between steps.\n\n"
 "kind        'host', 'huge', 'pinned', 'shared' or 'device'; some may be joined: 'shared+pinned'\n"
-"limit       most bytes of pages, owned and cached; 0: none\n"
-"limit_used  most bytes in live blocks; 0: none\n"
+"limit       most bytes of pages, owned and cached; None: no limit\n"
+"limit_used  most bytes in live blocks; None: no limit\n"
 "keep_all    never give pages back by itself\n"
-"slot_bytes  shared: most bytes of one region (address space only); 0: 1 GiB\n"
-"slots       shared: most regions at once, those included that others hold; 0: 256\n"
+"slot_bytes  shared: most bytes of one region (address space only); None: 1 GiB\n"
+"slots       shared: most regions at once, those included that others hold; None: 256\n"
 "wait        shared: seconds that opening a region waits when all slots are taken\n"
-"device      device: its number\n"
+"device      device, pinned: its number; None: 0\n"
 "descriptor  shared: attach to the pool behind this descriptor of another process\n");
 
 static PyMethodDef pool_methods[] = {

@@ -28,16 +28,13 @@ static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     static char *words[] = {"pool", "parent", "name", "hint", "limit", NULL};
     struct ebb_region_options options = {.size = sizeof options};
     PyObject *pool = Py_None, *parent = Py_None;
-    Py_ssize_t hint = 0, limit = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$Oznn:Region", words, &pool, &parent,
-                                     &options.name, &hint, &limit))
+    struct number hint = {"hint", 0, PY_SSIZE_T_MAX, 0, false};
+    struct number limit = {"limit", 1, PY_SSIZE_T_MAX, 0, false};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$OzO&O&:Region", words, &pool, &parent,
+                                     &options.name, number_parse, &hint, number_parse, &limit))
         return NULL;
-    if (hint < 0 || limit < 0) {
-        PyErr_SetString(PyExc_ValueError, "hint and limit are not negative");
-        return NULL;
-    }
-    options.hint_bytes = (size_t)hint;
-    options.limit_bytes = (size_t)limit;
+    options.hint_bytes = (size_t)hint.value;
+    options.limit_bytes = (size_t)limit.value;
     if (pool != Py_None && !(options.pool = pool_of(pool)))
         return NULL;
     if (parent != Py_None) {
@@ -257,7 +254,7 @@ static PyObject *region_exports(PyObject *object, void *Py_UNUSED(closure)) {
 }
 
 PyDoc_STRVAR(region_doc,
-"Region(pool=None, *, parent=None, name=None, hint=0, limit=0)\n--\n\n"
+"Region(pool=None, *, parent=None, name=None, hint=0, limit=None)\n--\n\n"
 "Memory that lives as long as one step. `hint` bytes are reserved at once; `limit` bounds the\n"
 "live bytes of it and all regions below it.");
 

@@ -144,17 +144,18 @@ PyObject *sequence_pad(PyObject *self, PyObject *arguments, PyObject *keywords) 
     static char *words[] = {"sequences", "padding", "batch_first", "left", "total_length", NULL};
     PyObject *sequence, *padding;
     int batch_first, left;
-    long long total;
+    struct number total = {"total_length", 0, PY_SSIZE_T_MAX, 0, false};
     struct inputs inputs;
     struct ebb_pad_options options = {.size = sizeof options};
     struct region *region = region_of(self);
-    if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "OOppL:_pad", words, &sequence,
-                                                &padding, &batch_first, &left, &total))
+    if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "OOppO&:_pad", words,
+                                                &sequence, &padding, &batch_first, &left,
+                                                number_parse, &total))
         return NULL;
     options.batch_first = batch_first != 0;
     options.side = left ? EBB_SIDE_LEFT : EBB_SIDE_RIGHT;
-    options.has_total_length = total >= 0;
-    options.total_length = total >= 0 ? total : 0;
+    options.has_total_length = total.given;
+    options.total_length = total.value;
     if (parse_value(padding, &options.padding) != 0 || borrow(region, sequence, &inputs) != 0)
         return NULL;
     struct ebb_tensor *padded = ebb_sequences_pad(region->handle, inputs.tensors, inputs.count,

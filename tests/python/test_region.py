@@ -3,6 +3,7 @@
 
 import asyncio
 import contextvars
+import functools
 import gc
 import inspect
 import io
@@ -164,6 +165,41 @@ class Lifetimes(Refused):
         self.assertRefused("EBB_E_ARGUMENT", ebb.step("ring", ring=65).__enter__)
         with self.assertRaisesRegex(ValueError, "a target of -1 bytes"):
             ebb.Pool("host").trim(-1)
+
+    def test_numbers_that_would_be_taken_for_the_default(self):
+        shared = functools.partial(ebb.Pool, "shared")
+        for make, name in [(ebb.Pool, "limit"), (ebb.Pool, "limit_used"), (shared, "limit"),
+                           (shared, "slots"), (shared, "slot_bytes"), (ebb.Region, "limit")]:
+            for wrong in (0, -1, -(1 << 40)):
+                with self.assertRaisesRegex(ValueError, f"^{name} is {wrong}: .*1.*, or None$"):
+                    make(**{name: wrong})
+            make(**{name: None}).close()
+            make(**{name: 4 if name == "slots" else 1 << 20}).close()
+        with self.assertRaisesRegex(ValueError, "^slots is 4294967301: 1 to 4294967295, or None$"):
+            shared(slots=(1 << 32) + 5)
+        for make, name in [(ebb.Region, "hint"), (shared, "descriptor"),
+                           (functools.partial(ebb.Pool, "pinned"), "device")]:
+            with self.assertRaisesRegex(ValueError, f"^{name} is -1: "):
+                make(**{name: -1})
+        ebb.Region(hint=0).close()
+        for wrong in (-0.5, 1e9, float("inf"), float("nan")):
+            with self.assertRaisesRegex(ValueError, "^wait is (-0.5|1e\\+09|inf|nan): "):
+                shared(wait=wrong)
+        with self.assertRaisesRegex(TypeError, "float"):
+            shared(slots=1.5)
+        with ebb.Region() as region, self.assertRaisesRegex(ValueError, "^total_length is -1: "):
+            region.pad([numpy.ones(2)], total_length=-1)
+
+    def test_numbers_that_a_kind_has_no_use_for(self):
+        for name, value in [("slots", 3), ("slot_bytes", 4096), ("wait", 0.5), ("descriptor", 0)]:
+            for kind in ("host", "huge"):
+                with self.assertRaisesRegex(ValueError, f"^{name} is for pools of kind 'shared', "
+                                                        f"this one is '{kind}'$"):
+                    ebb.Pool(kind, **{name: value})
+        for kind in ("host", "shared"):
+            with self.assertRaisesRegex(ValueError, "^device is for pools of kind 'device' or"):
+                ebb.Pool(kind, device=1)
+        ebb.Pool(slots=None, slot_bytes=None, wait=0, device=None, descriptor=None).close()
 
     def test_limits_are_errors_with_numbers(self):
         with ebb.Region(limit=100_000) as region:
