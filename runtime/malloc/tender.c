@@ -65,15 +65,28 @@ static bool has_files; /* a table of its own, so that statistics can be told */
 static int listener = -1;
 static char text[TEXT_BYTES];
 
-static void complain(const char *what) {
+static void complain_because(const char *what, const char *reason) {
     char line[256];
     if (has_complained)
         return;
     has_complained = true;
     int length = snprintf(line, sizeof line, "ebb-malloc: EBB_MALLOC_STATS: %s: %s: %s\n",
-                          options.stats, what, strerror(errno));
+                          options.stats, what, reason);
     if (length > 0)
         (void)!write(STDERR_FILENO, line, (size_t)length);
+}
+
+static void complain(const char *what) {
+    complain_because(what, strerror(errno));
+}
+
+static const char *kind_name(mode_t mode) {
+    return S_ISREG(mode)    ? "a file"
+           : S_ISDIR(mode)  ? "a directory"
+           : S_ISLNK(mode)  ? "a link"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
 }
 
 /* ---- statistics ---- */
@@ -101,22 +114,22 @@ static bool may_be_replaced(const char *path) {
     struct stat status;
     if (lstat(path, &status) != 0 || S_ISREG(status.st_mode))
         return true;
-    errno = EEXIST;
+    complain_because("is there, and is no file to be replaced", kind_name(status.st_mode));
     return false;
 }
 
 /* The file that is written beside it, empty. What else has that name stays as it is: nothing is
- * written through a link or to a pipe. -1: errno says why. */
+ * written through a link or to a pipe. -1: errno says why; 0: it is not ours alone. */
 static int open_beside(const char *path) {
     struct stat status;
     int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
     if (file < 0)
         return -1;
-    errno = EEXIST;
-    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
-        ftruncate(file, 0) == 0)
+    bool is_seen = fstat(file, &status) == 0;
+    bool is_ours = is_seen && S_ISREG(status.st_mode) && status.st_nlink == 1;
+    if (is_ours && ftruncate(file, 0) == 0)
         return file;
-    int reason = errno;
+    int reason = is_seen && !is_ours ? 0 : errno;
     close(file);
     errno = reason;
     return -1;
@@ -124,15 +137,14 @@ static int open_beside(const char *path) {
 
 static void write_file(void) {
     char beside[OPTIONS_PATH_BYTES + 8];
-    if (!may_be_replaced(options.stats)) { /* it may have come since the last time */
-        complain("a device, pipe, directory or link, and no file");
+    if (!may_be_replaced(options.stats)) /* it may have come since the last time */
         return;
-    }
     size_t bytes = view_write(text, sizeof text, is_for_prometheus(options.stats));
     snprintf(beside, sizeof beside, "%s.new", options.stats);
     int file = open_beside(beside);
     if (file < 0) {
-        complain("the file with .new behind its name cannot be opened");
+        complain_because("the file with .new behind its name cannot be opened",
+                         errno ? strerror(errno) : "it is no file, or has other names");
         return;
     }
     bool written = write_all(file, text, bytes);
@@ -202,6 +214,16 @@ static bool bind_at(const struct sockaddr_un *address, int reason) {
     return is_free && bind(listener, (const struct sockaddr *)address, sizeof *address) == 0;
 }
 
+/* Of what is there and no socket the system says that the address is in use. */
+static void complain_of_socket(const char *path) {
+    struct stat status;
+    int reason = errno;
+    if (reason == EADDRINUSE && lstat(path, &status) == 0 && !S_ISSOCK(status.st_mode))
+        complain_because("is there, and is no socket", kind_name(status.st_mode));
+    else
+        complain_because("no socket", strerror(reason));
+}
+
 static void listen_at(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, options.stats, sizeof options.stats);
@@ -213,7 +235,7 @@ static void listen_at(void) {
     listener = new_socket();
     bool is_had = listener >= 0 && bind_at(&address, reason) && listen(listener, ANSWERS) == 0;
     if (!is_had)
-        complain("no socket");
+        complain_of_socket(address.sun_path);
     if (!is_had && listener >= 0) {
         close(listener);
         listener = -1;

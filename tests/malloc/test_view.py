@@ -281,7 +281,7 @@ class View(unittest.TestCase):
         self.path.write_text("mine")
         with self.runs(f"unix:{self.path}"):
             time.sleep(0.5)
-        self.assertIn("Address already in use", self.said)
+        self.assertIn(f"{self.path}: is there, and is no socket: a file\n", self.said)
         self.assertEqual(self.path.read_text(), "mine")
         self.path.unlink()
         with self.runs(f"unix:{self.path}"):
@@ -297,7 +297,8 @@ class View(unittest.TestCase):
         for path in (self.path, link):
             with self.runs(str(path)):
                 time.sleep(1.5)
-            self.assertIn(f"{path}: a device, pipe, directory or link, and no file", self.said)
+            self.assertIn(f"{path}: is there, and is no file to be replaced: a "
+                          f"{'pipe' if path == self.path else 'link'}\n", self.said)
         self.assertTrue(self.path.is_fifo() and link.is_symlink())
 
     def test_nothing_is_written_through_what_has_the_name_beside(self):
@@ -315,6 +316,7 @@ class View(unittest.TestCase):
                 beside.unlink()
                 self.assertTrue(until(self.path.exists))
             self.assertRegex(self.said, "^[^\n]*stats: the file with .new [^\n]*\n$")
+            self.assertNotIn("File exists", self.said)
             self.assertEqual(mine.read_text(), "mine")
             self.path.unlink()
 
@@ -331,7 +333,7 @@ class View(unittest.TestCase):
             self.assertTrue(self.path.is_fifo())
             self.path.unlink()
             self.assertTrue(until(self.path.is_file))
-        self.assertRegex(self.said, f"^[^\n]*{self.path}: a device, pipe, [^\n]*\n$")
+        self.assertRegex(self.said, f"^[^\n]*{self.path}: is there, [^\n]*: a pipe\n$")
 
     def test_files_of_the_program_are_its_own(self):
         """It closes all that it does not know, again and again, and counts on the lowest number."""
@@ -385,7 +387,8 @@ class View(unittest.TestCase):
     def test_what_cannot_be_had_is_named_once(self):
         for stats, reason in ((f"{self.folder}/no/file", "No such file"),
                               (f"unix:{self.folder}/no/socket", "No such file"),
-                              (str(self.folder), "directory"),
+                              (str(self.folder), "no file to be replaced: a directory"),
+                              (f"unix:{self.folder}", "is no socket: a directory"),
                               ("", "a path of 0 bytes"),
                               ("unix:", "a path of 0 bytes"),
                               (str(self.path) + "x" * 200, "expected 1 to 107"),
