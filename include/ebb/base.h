@@ -38,6 +38,8 @@ extern "C" {
 #define EBB_API __attribute__((visibility("default")))
 /* The result tells whether the call failed: dropping it is a mistake. */
 #define EBB_NODISCARD __attribute__((warn_unused_result))
+/* Without optimization, too: or whatever such a function allocates has one site. */
+#define EBB_INLINE __attribute__((always_inline)) inline
 
 /* What went wrong. Codes are stable; new ones are added at the end. */
 enum ebb_error {

@@ -120,12 +120,12 @@ EBB_API void *ebb_region_alloc_slow(ebb_region region, size_t bytes, size_t alig
  * A block of `bytes` bytes at a multiple of `align` (a power of two up to EBB_ALIGN_MAX).
  * Zero bytes are legal: the block has an address of its own. Contents are undefined.
  * Valid until: ebb_region_release() of it, a rewind or reset that covers it, or the close of the
- * region. One thread at a time. Constant time in the small lane; in the large lane constant but
- * for the length of one short bin.
+ * region. One thread at a time. Constant time; in the large lane but for one short bin's length.
  * NULL on failure: EBB_E_ALIGNMENT, EBB_E_SIZE, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
  * EBB_E_REGION_LIMIT, EBB_E_SEALED, EBB_E_STALE; shared: EBB_E_NO_SPACE; device: EBB_E_DEVICE.
  */
-EBB_API EBB_NODISCARD inline void *ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
+EBB_API EBB_NODISCARD EBB_INLINE void *
+ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
     struct ebb_lane *lane = region.lane;
     if (bytes <= EBB_SMALL_MAX_BYTES && align != 0 && align <= EBB_SMALL_MAX_ALIGN &&
         (align & (align - 1)) == 0) {
