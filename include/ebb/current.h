@@ -55,7 +55,8 @@ EBB_API ebb_current_scopes ebb_current_save(void);
  * saved scopes are then left here. A region belongs to one thread at a time: it moves along.
  * EBB_E_ORDER, too: a copy of what has been restored before, on whichever thread. The process
  * remembers 4096 scopes, by their number modulo that: where another has been restored in that place
- * since, a copy passes, and two threads may then have one region.
+ * since, a copy passes, and two threads may then have one region. So does one that is just 65536
+ * saves of its scope old, or a multiple.
  */
 EBB_API int ebb_current_restore(ebb_current_scopes scopes);
 
