@@ -236,11 +236,16 @@ static struct ebb_tensor *build_tensor(struct reader *reader, const struct outli
     const int64_t *strides = (const int64_t *)take(reader, (size_t)ndim);
     struct store *store = &reader->storages[head[1]];
     struct ebb_dtype dtype = manifest_dtype(head[0]);
-    size_t bytes;
-    if (lease_measure(dtype, ndim, shape, strides, &bytes) != 0)
+    size_t bytes, all;
+    if (lease_measure(dtype, ndim, shape, strides, &bytes) != 0 ||
+        !tensor_measure(dtype, ndim, shape, &all))
         return NULL;
     if (head[2] > store->bytes || bytes > store->bytes - head[2]) {
         refuse(reader, "tensor not in its storage, at", head[2]);
+        return NULL;
+    }
+    if (outline->copied && all > bytes) { /* a few bytes, copied as often as the sender says */
+        refuse(reader, "elements to copy that lie on each other, bytes:", all);
         return NULL;
     }
     size_t offset = store->offset + head[2];

@@ -7,6 +7,8 @@
 #include "kit/trees.h"
 #include "pool/shared.h"
 
+#include <ebb/sequence.h>
+
 #define SLOT_BYTES (16 * MIB)
 
 /* Pools and regions of a test: what is sent, and where it is made again. */
@@ -315,6 +317,56 @@ static void single_lies_are_named(void **state) {
     close_post(&post);
 }
 
+/* ---- lies about sequences ---- */
+
+/* Where a packed sequence of two members has what, behind the head and two storages. */
+enum packed_word {
+    PACKED_STRUCT = 12,
+    PACKED_HAS_INDICES = PACKED_STRUCT + 4,
+    PACKED_COUNT = PACKED_STRUCT + 5,
+    PACKED_PRESENT = PACKED_STRUCT + 7,
+    PACKED_SIZES = PACKED_PRESENT + 4 + 8, /* behind the data, of two dimensions */
+    PACKED_SIZES_SHAPE = PACKED_SIZES + 4,
+    PACKED_SIZES_STRIDE
+};
+
+/* Sequences of 3, 2 and 2 steps, in this order: no indices are needed. */
+static struct post send_packed(uint64_t **words) {
+    struct post post = open_post();
+    struct ebb_pack_options sorted = {.size = sizeof sorted, .enforce_sorted = true};
+    struct ebb_tensor *sequences[] = {counting(post.from, SHAPE(3, 4)),
+                                      counting(post.from, SHAPE(2, 4)),
+                                      counting(post.from, SHAPE(2, 4))};
+    void *packed = ebb_sequences_pack(post.from, sequences, 3, &sorted);
+    struct ebb_parcel parcel;
+    size_t bytes;
+    assert_non_null(packed);
+    assert_int_equal(ebb_region_send_object(post.from, packed, &parcel), 0);
+    post.lease = ebb_parcel_open(post.pool, &parcel);
+    *words = ebb_lease_root(post.lease, &bytes);
+    assert_int_equal((*words)[PACKED_STRUCT - 2], 7 * sizeof(uint64_t));
+    assert_int_equal((*words)[PACKED_COUNT], 3);
+    assert_int_equal((*words)[PACKED_SIZES_SHAPE], 3);
+    assert_int_equal((*words)[PACKED_SIZES_STRIDE], 1);
+    assert_int_equal(bytes, (PACKED_SIZES_STRIDE + 1) * sizeof(uint64_t));
+    return post;
+}
+
+/* A stride of 0 makes any number of integers of one: that would be taken from this process. */
+static void what_is_copied_is_no_more_than_was_sent(void **state) {
+    uint64_t *words;
+    struct post post = send_packed(&words);
+    ebb_region into = OPEN(.parent = post.to, .limit_bytes = MIB);
+    words[PACKED_SIZES_SHAPE] = (uint64_t)1 << 40;
+    words[PACKED_SIZES_STRIDE] = 0;
+    assert_no_block(ebb_lease_object(post.lease, into), EBB_E_PARCEL);
+    assert_text_names("lie on each other");
+    words[PACKED_SIZES_SHAPE] = 3;
+    words[PACKED_SIZES_STRIDE] = 1;
+    assert_non_null(ebb_lease_object(post.lease, into));
+    close_post(&post);
+}
+
 static int send_trees(ebb_pool *pool, int out, const void *context) {
     for (uint64_t seed = 1; seed <= 30; seed++) {
         ebb_region region = OPEN(.pool = pool);
@@ -361,6 +413,7 @@ int main(void) {
         cmocka_unit_test(trees_arrive_as_they_were),
         cmocka_unit_test(trees_come_from_another_process),
         cmocka_unit_test(single_lies_are_named),
+        cmocka_unit_test(what_is_copied_is_no_more_than_was_sent),
         cmocka_unit_test(damaged_descriptions_are_survived),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
