@@ -248,9 +248,11 @@ static struct ebb_tensor *build_tensor(struct reader *reader, const struct outli
         refuse(reader, "elements to copy that lie on each other, bytes:", all);
         return NULL;
     }
+    if (!bytes) /* of any type: there is nothing to exchange */
+        return ebb_tensor_new(reader->into, dtype, ndim, shape);
     size_t offset = store->offset + head[2];
     bool plain = exchange_knows(dtype);
-    if (outline->copied || (store->users == 1 && plain) || !bytes)
+    if (outline->copied || (store->users == 1 && plain))
         return import(reader, offset, dtype, ndim, shape, strides,
                       outline->copied ? EBB_EXCHANGE_COPY : EBB_EXCHANGE_SHARE);
     if (lease_check_align(dtype, offset) != 0)

@@ -135,6 +135,29 @@ static void a_view_that_goes_alone_takes_only_what_it_sees(void **state) {
     }
 }
 
+/* Without elements, or several views of them: what the type is matters to nobody. */
+static void elements_of_any_type_arrive(void **state) {
+    static const struct ebb_dtype types[] = {
+        {EBB_FLOAT, 8, 1}, {EBB_INT, 4, 1}, {EBB_INT, 24, 1}, {EBB_FLOAT, 32, 4}, {EBB_BOOL, 8, 2}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (int64_t rows = 0; rows < 4; rows++) {
+            struct post post = open_post();
+            struct box *box = box_in(post.from);
+            struct ebb_tensor *base = ebb_tensor_new(post.from, types[i], SHAPE(rows, 5));
+            int64_t stride = base->strides[0];
+            box->left = &base->object;
+            box->right = &ebb_tensor_view(post.from, base, SHAPE(rows), &stride, 0)->object;
+            assert_int_equal(ebb_object_compose(box), 0);
+            struct box *made = deliver(&post, box);
+            struct ebb_tensor *left = (struct ebb_tensor *)made->left;
+            assert_true(ebb_dtype_equal(left->dtype, types[i]));
+            assert_shape(left, SHAPE(rows, 5));
+            assert_shape((struct ebb_tensor *)made->right, SHAPE(rows));
+            assert_int_equal(ebb_object_end(made), 0);
+            close_post(&post);
+        }
+}
+
 static void what_lies_elsewhere_is_copied(void **state) {
     struct post post = open_post();
     static float elements[100];
@@ -406,6 +429,7 @@ int main(void) {
         cmocka_unit_test(a_tensor_is_where_it_was_sent),
         cmocka_unit_test(what_shared_bytes_shares_them_still),
         cmocka_unit_test(a_view_that_goes_alone_takes_only_what_it_sees),
+        cmocka_unit_test(elements_of_any_type_arrive),
         cmocka_unit_test(what_lies_elsewhere_is_copied),
         cmocka_unit_test(boxes_take_bytes_and_lists_along),
         cmocka_unit_test(what_cannot_be_sent_stays),
