@@ -10,6 +10,8 @@
 #include "object/bundle.h"
 #include "base/error.h"
 
+#include <string.h>
+
 /* ---- the type ---- */
 
 static int check_member(const struct ebb_tensor *member, const char *name) {
@@ -49,12 +51,21 @@ static int check_batch_sizes(const struct ebb_packed *packed) {
     return 0;
 }
 
+/* The byte of a bool that another process wrote may be anything: it is none before it is checked. */
+static int read_bool(const bool *place, unsigned char *byte) {
+    memcpy(byte, place, 1);
+    return *byte <= 1 ? 0
+                      : error_set(EBB_E_TYPE, "has_indices is %d, neither false nor true", *byte);
+}
+
 static int check_indices(const struct ebb_packed *packed) {
     const struct ebb_tensor *sorted = packed->sorted_indices;
     const struct ebb_tensor *unsorted = packed->unsorted_indices;
-    if (!packed->has_indices && !sorted && !unsorted)
-        return 0;
-    int result = check_integers(sorted, "sorted_indices");
+    unsigned char indices;
+    int result = read_bool(&packed->has_indices, &indices);
+    if (result || (!indices && !sorted && !unsorted))
+        return result;
+    result = check_integers(sorted, "sorted_indices");
     if (!result)
         result = check_integers(unsorted, "unsorted_indices");
     if (result)

@@ -390,6 +390,20 @@ static void what_is_copied_is_no_more_than_was_sent(void **state) {
     close_post(&post);
 }
 
+/* Any byte may come; only two are a bool. */
+static void a_bool_is_false_or_true(void **state) {
+    uint64_t *words;
+    struct post post = send_packed(&words);
+    for (uint64_t byte = 1; byte < 256; byte++) {
+        words[PACKED_HAS_INDICES] = byte;
+        assert_no_block(ebb_lease_object(post.lease, post.to),
+                        byte == 1 ? EBB_E_RELEASED : EBB_E_TYPE);
+    }
+    words[PACKED_HAS_INDICES] = 0;
+    assert_non_null(ebb_lease_object(post.lease, post.to));
+    close_post(&post);
+}
+
 static int send_trees(ebb_pool *pool, int out, const void *context) {
     for (uint64_t seed = 1; seed <= 30; seed++) {
         ebb_region region = OPEN(.pool = pool);
@@ -438,6 +452,7 @@ int main(void) {
         cmocka_unit_test(trees_come_from_another_process),
         cmocka_unit_test(single_lies_are_named),
         cmocka_unit_test(what_is_copied_is_no_more_than_was_sent),
+        cmocka_unit_test(a_bool_is_false_or_true),
         cmocka_unit_test(damaged_descriptions_are_survived),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
