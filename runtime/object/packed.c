@@ -12,6 +12,9 @@
 
 #include <string.h>
 
+/* Empty ones take no bytes, so nothing else bounds them: offsets of all have a size. */
+#define SEQUENCES_MOST (INT64_MAX / (int64_t)sizeof(int64_t) - 1)
+
 /* ---- the type ---- */
 
 static int check_member(const struct ebb_tensor *member, const char *name) {
@@ -51,7 +54,7 @@ static int check_batch_sizes(const struct ebb_packed *packed) {
     return 0;
 }
 
-/* The byte of a bool that another process wrote may be anything: it is none before it is checked. */
+/* The byte of a bool that another process wrote may be anything. */
 static int read_bool(const bool *place, unsigned char *byte) {
     memcpy(byte, place, 1);
     return *byte <= 1 ? 0
@@ -88,6 +91,9 @@ static int check(const struct ebb_object *object) {
         result = error_set(EBB_E_LENGTH_COUNT, "%lld sequences", (long long)packed->count);
     if (!result)
         result = check_batch_sizes(packed);
+    if (!result && packed->count > SEQUENCES_MOST)
+        result = error_set(EBB_E_LENGTH_COUNT, "%lld sequences, %lld may be",
+                           (long long)packed->count, (long long)SEQUENCES_MOST);
     return result ? result : check_indices(packed);
 }
 

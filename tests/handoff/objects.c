@@ -7,6 +7,7 @@
 #include "kit/trees.h"
 #include "pool/shared.h"
 
+#include <ebb/ragged.h>
 #include <ebb/sequence.h>
 
 #define SLOT_BYTES (16 * MIB)
@@ -404,6 +405,21 @@ static void a_bool_is_false_or_true(void **state) {
     close_post(&post);
 }
 
+static void a_count_that_no_array_has_is_refused(void **state) {
+    static const uint64_t refused[] = {INT64_MAX, INT64_MAX / 8, UINT64_MAX, (uint64_t)1 << 63};
+    uint64_t *words;
+    struct post post = send_packed(&words);
+    for (unsigned i = 0; i < sizeof refused / sizeof *refused; i++) {
+        words[PACKED_COUNT] = refused[i];
+        assert_no_block(ebb_lease_object(post.lease, post.to), EBB_E_LENGTH_COUNT);
+    }
+    words[PACKED_COUNT] = INT64_MAX / 8 - 1;
+    struct ebb_packed *packed = ebb_lease_object(post.lease, post.to);
+    assert_non_null(packed);
+    assert_no_block(ebb_packed_join(post.to, packed), EBB_E_SIZE);
+    close_post(&post);
+}
+
 static int send_trees(ebb_pool *pool, int out, const void *context) {
     for (uint64_t seed = 1; seed <= 30; seed++) {
         ebb_region region = OPEN(.pool = pool);
@@ -453,6 +469,7 @@ int main(void) {
         cmocka_unit_test(single_lies_are_named),
         cmocka_unit_test(what_is_copied_is_no_more_than_was_sent),
         cmocka_unit_test(a_bool_is_false_or_true),
+        cmocka_unit_test(a_count_that_no_array_has_is_refused),
         cmocka_unit_test(damaged_descriptions_are_survived),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
