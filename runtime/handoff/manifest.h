@@ -28,6 +28,7 @@
 #define MANIFEST_STORAGE 2u
 #define MANIFEST_TENSOR 4u         /* without shape and strides */
 #define MANIFEST_COMPOSITE 4u      /* without what follows */
+#define MANIFEST_OBJECT_LEAST 4u   /* of either kind */
 
 enum manifest_kind { MANIFEST_IS_TENSOR = 1, MANIFEST_IS_COMPOSITE = 2 };
 

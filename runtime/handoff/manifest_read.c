@@ -335,6 +335,13 @@ static bool build_all(struct reader *reader) {
 
 /* ---- the whole ---- */
 
+/* What is noted is bounded by what was sent: there are words for so many, at the least. */
+static bool has_words_for(const struct reader *reader, uint64_t objects, uint64_t stores) {
+    size_t left = reader->count - MANIFEST_HEAD;
+    return objects <= left / MANIFEST_OBJECT_LEAST &&
+           stores <= (left - objects * MANIFEST_OBJECT_LEAST) / MANIFEST_STORAGE;
+}
+
 /* The words, and what is noted about them, in one block; false: error set. */
 static bool begin(struct reader *reader, struct scratch *scratch, struct region *region) {
     size_t bytes, objects, stores;
@@ -348,8 +355,7 @@ static bool begin(struct reader *reader, struct scratch *scratch, struct region 
     }
     uint64_t head[MANIFEST_HEAD];
     memcpy(head, root, sizeof head);
-    if (head[0] != MANIFEST_MAGIC || head[1] == 0 || head[1] > reader->count ||
-        head[2] > reader->count) {
+    if (head[0] != MANIFEST_MAGIC || head[1] == 0 || !has_words_for(reader, head[1], head[2])) {
         refuse(reader, "no manifest, or too many objects:", head[1]);
         return false;
     }

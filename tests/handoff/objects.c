@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* objects.c - whole objects cross, and what somebody wrote into their description does not. */
 #include "handoff/duo.h"
+#include "handoff/manifest.h"
 #include "kit/boxes.h"
 #include "kit/dlpack.h"
 #include "kit/tensors.h"
@@ -376,6 +377,30 @@ static struct post send_packed(uint64_t **words) {
     return post;
 }
 
+/* Notes about objects take memory of this process: no more than their words would. */
+static void no_more_objects_are_noted_than_words_hold(void **state) {
+    enum { WORDS = 100000 };
+    struct post post = open_post();
+    uint64_t *words = ebb_region_alloc_zeroed(post.from, WORDS * sizeof *words, 64);
+    struct ebb_parcel parcel;
+    memcpy(words, (uint64_t[]){MANIFEST_MAGIC, 1, 1}, 3 * sizeof *words);
+    assert_int_equal(ebb_region_send(post.from, words, &parcel), 0);
+    post.lease = ebb_parcel_open(post.pool, &parcel);
+    words = ebb_lease_root(post.lease, NULL);
+    ebb_region into = OPEN(.parent = post.to, .limit_bytes = 3 * WORDS * sizeof *words);
+    for (unsigned at = 1; at < 3; at++) {
+        words[at] = WORDS;
+        assert_no_block(ebb_lease_object(post.lease, into), EBB_E_PARCEL);
+        assert_text_names("too many objects");
+        words[at] = 1;
+    }
+    words[1] = (WORDS - 3) / 4; /* as many as there can be: looked at one by one */
+    words[2] = 0;
+    assert_no_block(ebb_lease_object(post.lease, into), EBB_E_PARCEL);
+    assert_text_names("kind of object 0");
+    close_post(&post);
+}
+
 /* A stride of 0 makes any number of integers of one: that would be taken from this process. */
 static void what_is_copied_is_no_more_than_was_sent(void **state) {
     uint64_t *words;
@@ -467,6 +492,7 @@ int main(void) {
         cmocka_unit_test(trees_arrive_as_they_were),
         cmocka_unit_test(trees_come_from_another_process),
         cmocka_unit_test(single_lies_are_named),
+        cmocka_unit_test(no_more_objects_are_noted_than_words_hold),
         cmocka_unit_test(what_is_copied_is_no_more_than_was_sent),
         cmocka_unit_test(a_bool_is_false_or_true),
         cmocka_unit_test(a_count_that_no_array_has_is_refused),
