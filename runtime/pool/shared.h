@@ -97,7 +97,8 @@ enum slot_use {
     SLOT_IDLE,
     SLOT_OPEN,    /* a region of this process is in it */
     SLOT_LINGERS, /* that closed, but exports are out: its pages are held */
-    SLOT_LOST     /* a region of the process that this one was forked from is */
+    SLOT_LOST,    /* a region of the process that this one was forked from is */
+    SLOT_LOST_LINGERS /* the same, closed here or there, but exports are out here */
 };
 
 struct shared_slot {

@@ -307,15 +307,21 @@ void shared_end(struct shared *shared) {
 
 /* ---- fork ---- */
 
+/* What waits for exports goes on waiting: they are in the child, too. */
 static void be_child(struct shared *shared) {
+    static const enum slot_use inherited[] = {[SLOT_IDLE] = SLOT_IDLE,
+                                              [SLOT_OPEN] = SLOT_LOST,
+                                              [SLOT_LINGERS] = SLOT_LOST_LINGERS,
+                                              [SLOT_LOST] = SLOT_LOST,
+                                              [SLOT_LOST_LINGERS] = SLOT_LOST_LINGERS};
     shared_forget_owner(shared);
     for (uint32_t i = 0; i < shared->slot_count; i++) {
         struct shared_slot *slot = &shared->slots[i];
-        slot->use = slot->use == SLOT_IDLE ? SLOT_IDLE : SLOT_LOST;
+        slot->use = inherited[slot->use];
         slot->populated = 0; /* page tables of shared mappings are not inherited */
         atomic_store(&slot->leased, 0);
     }
-    shared->lingering = shared->mine_count = 0;
+    shared->mine_count = 0;
     shared_forget_pins(shared);
 }
 

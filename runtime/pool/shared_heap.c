@@ -170,17 +170,25 @@ static void give_up(struct shared_slot *slot) {
     slot->use = SLOT_IDLE;
 }
 
+/* Exports of a region that was in the slot are out. */
+static bool is_held(const struct shared_slot *slot) {
+    pthread_mutex_lock(&slot->pool->lock);
+    bool held = slot->pool->held_bytes != 0;
+    pthread_mutex_unlock(&slot->pool->lock);
+    return held;
+}
+
 /* Regions that closed while exports were out: their slots are free once these are given back. */
 static void settle_lingering(struct shared *shared) {
     for (uint32_t i = 0; shared->lingering && i < shared->slot_count; i++) {
         struct shared_slot *slot = &shared->slots[i];
-        if (slot->use != SLOT_LINGERS)
+        bool lost = slot->use == SLOT_LOST_LINGERS;
+        if ((slot->use != SLOT_LINGERS && !lost) || is_held(slot))
             continue;
-        pthread_mutex_lock(&slot->pool->lock);
-        bool held = slot->pool->held_bytes != 0;
-        pthread_mutex_unlock(&slot->pool->lock);
-        shared->lingering -= !held;
-        if (!held)
+        shared->lingering--;
+        if (lost)
+            slot->use = SLOT_IDLE; /* its word is the parent's still */
+        else
             give_up(slot);
     }
 }
@@ -246,14 +254,12 @@ void shared_leave(struct ebb_pool *inner) {
     if (slot->sending)
         return;
     pthread_mutex_lock(&shared->lock);
-    pthread_mutex_lock(&inner->lock);
-    bool held = inner->held_bytes != 0;
-    pthread_mutex_unlock(&inner->lock);
-    if (slot->use == SLOT_LOST && !held) {
-        slot->use = SLOT_IDLE; /* its word is the parent's still */
-    } else if (slot->use == SLOT_OPEN && held) {
-        slot->use = SLOT_LINGERS;
+    bool lost = slot->use == SLOT_LOST;
+    if ((lost || slot->use == SLOT_OPEN) && is_held(slot)) {
+        slot->use = lost ? SLOT_LOST_LINGERS : SLOT_LINGERS;
         shared->lingering++;
+    } else if (lost) {
+        slot->use = SLOT_IDLE; /* its word is the parent's still */
     } else if (slot->use == SLOT_OPEN) {
         give_up(slot);
     }

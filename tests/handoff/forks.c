@@ -256,6 +256,51 @@ static void a_slot_of_the_parent_serves_the_child(void **state) {
     pool_end(pool);
 }
 
+/* ---- exports that were out at the fork ---- */
+
+struct exported {
+    ebb_region region;
+    DLManagedTensor *tensor;
+    bool close; /* the child has it open, and closes it first */
+};
+
+static int give_back_and_open(ebb_pool *pool, int out, const void *context) {
+    const struct exported *exported = context;
+    if (exported->close)
+        EXPECT(ebb_region_close(exported->region) == 0);
+    give_back(exported->tensor);
+    for (unsigned left = 5000; left; left--) {
+        ebb_region region = OPEN(.pool = pool);
+        if (ebb_region_is_open(region)) {
+            EXPECT(ebb_region_alloc(region, 500000, 64));
+            EXPECT(ebb_region_close(region) == 0);
+            EXPECT(ebb_pool_destroy(pool) == 0);
+            return 0;
+        }
+        usleep(1000);
+    }
+    return 1;
+}
+
+/* What the child inherited under an export keeps its slot from the child until that is back. */
+static void a_slot_that_was_exported_serves_the_child(void **state) {
+    for (int close = 0; close < 2; close++) {
+        ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+        struct exported exported = {.region = OPEN(.pool = pool), .close = close};
+        exported.tensor = share(tensor_of_bytes(exported.region, 100000));
+        if (!close)
+            assert_int_equal(ebb_region_close(exported.region), 0);
+        struct duo duo = duo_fork(pool, give_back_and_open, &exported);
+        if (close)
+            assert_int_equal(ebb_region_close(exported.region), 0);
+        give_back(exported.tensor);
+        assert_int_equal(ebb_pool_reclaim(pool, false), 0); /* sees what came back */
+        assert_int_equal(duo_end(&duo), 0);
+        assert_states(pool, 0, 0, 0);
+        pool_end(pool);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_leaves_its_parent_alone),
@@ -264,6 +309,7 @@ int main(void) {
         cmocka_unit_test(what_waits_for_a_device_is_the_parents),
         cmocka_unit_test(a_child_does_not_write_into_its_parents_region),
         cmocka_unit_test(a_slot_of_the_parent_serves_the_child),
+        cmocka_unit_test(a_slot_that_was_exported_serves_the_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
