@@ -55,10 +55,16 @@ static void settle_one(struct ebb_lease *lease) {
     end(lease);
 }
 
+/* The newest table of the pool; NULL: there is none. Any thread: some look for a lease. */
+static struct lease_table *newest(const struct shared *shared) {
+    /* acquire: pairs with make_table(), the table is seen complete */
+    return atomic_load_explicit(&shared->above, memory_order_acquire);
+}
+
 /* Leases that wait for a device are asked about again. True if some go on waiting. What waits at a
  * fork, waits in the parent: in the child nobody has it. */
 static bool settle(struct shared *shared) {
-    struct lease_table *table = shared->above;
+    struct lease_table *table = newest(shared);
     if (!table || !atomic_load(&table->pending))
         return false;
     for (uint32_t i = 0; i < shared->slot_count; i++)
@@ -69,8 +75,8 @@ static bool settle(struct shared *shared) {
 /* ---- tables ---- */
 
 static void end_tables(struct shared *shared) {
-    struct lease_table *table = shared->above, *older;
-    shared->above = NULL;
+    struct lease_table *table = newest(shared), *older;
+    atomic_store(&shared->above, NULL);
     for (; table; table = older) {
         older = table->older;
         os.release(table, table->bytes);
@@ -79,7 +85,7 @@ static void end_tables(struct shared *shared) {
 
 static bool part(struct shared *shared) {
     bool all = true;
-    for (struct lease_table *table = shared->above; table; table = table->older)
+    for (struct lease_table *table = newest(shared); table; table = table->older)
         all = guard_end(table) && all;
     return all;
 }
@@ -96,7 +102,7 @@ static struct lease_table *make_table(struct shared *shared) {
     table->bytes = bytes;
     table->shared = shared;
     table->forks = atomic_load(&shared_forks);
-    table->older = shared->above;
+    table->older = newest(shared);
     if (table->older) { /* nothing waits there: settle() was first */
         table->check = table->older->check;
         table->context = table->older->context;
@@ -105,14 +111,14 @@ static struct lease_table *make_table(struct shared *shared) {
         table->leases[i].table = table;
         table->leases[i].slot = i;
     }
-    shared->above = table;
+    atomic_store_explicit(&shared->above, table, memory_order_release);
     atomic_store(&shared->hooks, &hooks);
     return table;
 }
 
 /* The table of this process. Lock held. NULL: error set. */
 static struct lease_table *table_of(struct shared *shared) {
-    struct lease_table *table = shared->above;
+    struct lease_table *table = newest(shared);
     return table && !is_inherited(table) ? table : make_table(shared);
 }
 
@@ -299,7 +305,8 @@ static bool join(struct ebb_lease *lease) {
 struct ebb_lease *ebb_lease_of(const void *address) {
     const struct shared_slot *slot = shared_slot_at(address);
     /* older tables: a forked child looks at what its parent opened */
-    for (struct lease_table *table = slot ? slot->shared->above : NULL; table; table = table->older)
+    for (struct lease_table *table = slot ? newest(slot->shared) : NULL; table;
+         table = table->older)
         if (join(&table->leases[slot->index]))
             return &table->leases[slot->index];
     error_set(EBB_E_FOREIGN, "%p lies in nothing that this process holds a lease of", address);

@@ -144,7 +144,7 @@ struct shared {
     struct cuda_hold cuda;   /* by this device, or locked */
     atomic_size_t leases_out; /* of this process, inherited ones too */
     const struct shared_hooks *_Atomic hooks;
-    void *above;         /* of the layer above */
+    _Atomic(void *) above; /* of the layer above; changes under the lock */
     struct shared *next; /* all of the process */
     struct shared_slot slots[];
 };

@@ -161,6 +161,44 @@ static void threads_share_a_lease(void **state) {
     pool_end(crowd.pool);
 }
 
+struct look_up {
+    const char *own, *got; /* in a region of this process; in what was sent */
+    atomic_bool stop;
+    unsigned found;
+};
+
+/* Who asks has nothing to do with who opens, and may be at it before there is any lease. */
+static void *look_up(void *context) {
+    struct look_up *asked = context;
+    do {
+        ebb_lease *lease = ebb_lease_of(asked->got);
+        asked->found += lease != NULL;
+        ebb_lease_drop(lease);
+        asked->found += ebb_lease_of(asked->own) != NULL;
+    } while (!atomic_load(&asked->stop));
+    return NULL;
+}
+
+static void addresses_are_looked_up_while_the_first_parcel_is_opened(void **state) {
+    for (unsigned turn = 0; turn < 20; turn++) {
+        ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+        ebb_region region = OPEN(.pool = pool);
+        struct look_up asked = {.own = block_of(region, 5000, 64)};
+        struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+        pthread_t thread;
+        asked.got = (char *)atomic_load(&pool->shared->slots[parcel.slot].addr) + parcel.root;
+        assert_int_equal(pthread_create(&thread, NULL, look_up, &asked), 0);
+        ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+        assert_true(lease_holds(lease, 5000, 1));
+        atomic_store(&asked.stop, true);
+        pthread_join(thread, NULL);
+        ebb_lease_drop(lease);
+        assert_int_equal(ebb_region_close(region), 0);
+        assert_states(pool, 0, 0, 0);
+        pool_end(pool);
+    }
+}
+
 /* Each sends, and opens what it sent or leaves that to others: one queue of one place. */
 static _Atomic(struct ebb_parcel *) queue;
 
@@ -206,6 +244,7 @@ int main(void) {
         STAGED(what_leads_outside_is_not_handed_over),
         cmocka_unit_test(a_child_stays_in_its_slot),
         cmocka_unit_test(threads_share_a_lease),
+        cmocka_unit_test(addresses_are_looked_up_while_the_first_parcel_is_opened),
         cmocka_unit_test(threads_send_to_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
