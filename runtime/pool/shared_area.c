@@ -295,13 +295,13 @@ void shared_end(struct shared *shared) {
     if (hooks)
         hooks->end(shared);
     pthread_mutex_lock(&registry);
+    shared_forget_owner(shared); /* while a fork waits: a copy would keep this process alive */
     while (*link != shared)
         link = &(*link)->next;
     *link = shared->next;
     pthread_mutex_unlock(&registry);
     for (uint32_t i = 0; i < shared->slot_count; i++)
         unmap(&shared->slots[i]);
-    shared_forget_owner(shared);
     drop_side(shared);
 }
 

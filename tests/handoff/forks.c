@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* forks.c - a forked child: what was its parent's stays its parent's. */
+#include "base/os.h"
 #include "handoff/duo.h"
 #include "kit/dlpack.h"
 #include "pool/shared.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -301,6 +303,40 @@ static void a_slot_that_was_exported_serves_the_child(void **state) {
     }
 }
 
+/* ---- a fork while a pool ends ---- */
+
+static int (*real_cover)(void *addr, size_t bytes);
+static pid_t forked;
+
+static int fork_and_cover(void *addr, size_t bytes) {
+    forked = forked ? forked : fork();
+    if (!forked) {
+        alarm(20);
+        for (;;)
+            pause();
+    }
+    return real_cover(addr, bytes);
+}
+
+/* The child knows nothing of the pool, and has nothing that says that its parent is at it. */
+static void a_pool_that_ends_at_a_fork_has_ended(void **state) {
+    ebb_pool *here = shared_pool(2, SLOT_BYTES);
+    ebb_pool *there = ebb_pool_attach(ebb_pool_descriptor(here), NULL);
+    (void)send_pattern(there, 5000, 1);
+    assert_int_equal(ebb_pool_reclaim(here, true), 0);
+    real_cover = os.cover;
+    os.cover = fork_and_cover;
+    int result = ebb_pool_destroy(there);
+    os.cover = real_cover;
+    assert_true(forked > 0);
+    size_t reclaimed = ebb_pool_reclaim(here, true);
+    kill(forked, SIGKILL);
+    waitpid(forked, NULL, 0);
+    assert_int_equal(result, 0);
+    assert_int_equal(reclaimed, 1);
+    pool_end(here);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_leaves_its_parent_alone),
@@ -310,6 +346,7 @@ int main(void) {
         cmocka_unit_test(a_child_does_not_write_into_its_parents_region),
         cmocka_unit_test(a_slot_of_the_parent_serves_the_child),
         cmocka_unit_test(a_slot_that_was_exported_serves_the_child),
+        cmocka_unit_test(a_pool_that_ends_at_a_fork_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
