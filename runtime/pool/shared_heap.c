@@ -367,10 +367,14 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
     return given;
 }
 
-void shared_settle(struct shared *shared) {
+size_t shared_settle(struct shared *shared) {
+    size_t open = 0;
     pthread_mutex_lock(&shared->lock);
     (void)settle(shared);
+    for (uint32_t i = 0; i < shared->slot_count; i++)
+        open += shared->slots[i].use == SLOT_OPEN;
     pthread_mutex_unlock(&shared->lock);
+    return open;
 }
 
 void shared_each(const struct shared *shared, void (*visit)(void *context, struct ebb_pool *pool),

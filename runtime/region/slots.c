@@ -121,8 +121,9 @@ int ebb_pool_destroy(struct ebb_pool *pool) {
     struct use use = {0};
     look(&use, pool);
     if (pool->shared) {
-        shared_settle(pool->shared);
+        size_t open = shared_settle(pool->shared);
         shared_each(pool->shared, look, &use);
+        use.open = size_larger(use.open, open);
         use.leases = atomic_load(&pool->shared->leases_out);
     }
     if (refuse_use(pool, &use) != 0)

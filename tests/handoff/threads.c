@@ -121,6 +121,17 @@ static void a_child_stays_in_its_slot(void **state) {
     pool_end(pool);
 }
 
+/* Who closes or sends a region has still to do with its slot when that is not open any more. */
+static void a_pool_stays_until_its_slots_are_left(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    ebb_pool *inner = shared_enter(pool);
+    assert_non_null(inner);
+    assert_refused(ebb_pool_destroy(pool), EBB_E_BUSY);
+    assert_text_names("1 open regions");
+    shared_leave(inner);
+    pool_end(pool);
+}
+
 /* ---- leases ---- */
 
 struct crowd {
@@ -243,6 +254,7 @@ int main(void) {
         STAGED(a_child_is_cut_off),
         STAGED(what_leads_outside_is_not_handed_over),
         cmocka_unit_test(a_child_stays_in_its_slot),
+        cmocka_unit_test(a_pool_stays_until_its_slots_are_left),
         cmocka_unit_test(threads_share_a_lease),
         cmocka_unit_test(addresses_are_looked_up_while_the_first_parcel_is_opened),
         cmocka_unit_test(threads_send_to_each_other),
