@@ -6,6 +6,9 @@
  * behind, however its users end. Sealed, its size is what it was made with: a mapping of it never
  * loses the file under it. Locks are those of open file descriptions: the kernel drops them when
  * the last descriptor of an opening is closed, at the latest when the process is gone.
+ *
+ * Whoever calls here holds locks. So what the C library makes a point where a thread may be
+ * cancelled is a plain system call.
  */
 #include "base/os_file.h"
 
@@ -15,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -35,7 +39,7 @@ int os_file_make(const char *name, size_t bytes, int *fd) {
     if (ftruncate(*fd, (off_t)bytes) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS) == 0)
         return 0;
     int reason = errno;
-    close(*fd);
+    os_file_close(*fd);
     return reason;
 }
 
@@ -60,14 +64,14 @@ int os_file_copy(int fd, int *copy) {
 int os_file_again(int fd, int *other) {
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    *other = open(path, O_RDWR | O_CLOEXEC);
+    *other = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
     return *other < 0 ? errno : 0;
 }
 
 int os_file_read(int fd, void *to, size_t bytes) {
-    ssize_t got;
+    long got;
     do
-        got = pread(fd, to, bytes, 0);
+        got = syscall(SYS_pread64, fd, to, bytes, (off_t)0);
     while (got < 0 && errno == EINTR);
     return got < 0 ? errno : (size_t)got == bytes ? 0 : EINVAL;
 }
@@ -79,9 +83,9 @@ int os_file_map(int fd, size_t offset, void *addr, size_t bytes) {
 }
 
 static int allocate(int fd, int mode, size_t offset, size_t bytes) {
-    int result;
+    long result;
     do
-        result = fallocate(fd, mode, (off_t)offset, (off_t)bytes);
+        result = syscall(SYS_fallocate, fd, mode, (off_t)offset, (off_t)bytes);
     while (result != 0 && errno == EINTR);
     return result == 0 ? 0 : errno;
 }
@@ -115,5 +119,5 @@ int os_file_is_locked(int fd, size_t byte, bool *locked) {
 }
 
 void os_file_close(int fd) {
-    (void)close(fd);
+    (void)syscall(SYS_close, fd);
 }

@@ -140,6 +140,38 @@ struct crowd {
     atomic_uint turns, wrong;
 };
 
+/* Everything that calls the system with locks held: making, entering, growing, opening, trimming,
+ * ending. It has been told to go before it begins. */
+static void *work_though_cancelled(void *context) {
+    struct crowd *crowd = context;
+    struct ebb_parcel parcel;
+    pthread_cancel(pthread_self());
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 2, .slot_bytes = SLOT_BYTES);
+    ebb_pool *again = pool ? ebb_pool_attach(ebb_pool_descriptor(pool), NULL) : NULL;
+    if (again && try_send(crowd->pool, 5000, 1, &parcel) &&
+        ebb_parcel_discard(crowd->pool, &parcel) == 0 && try_send(pool, 5000, 1, &parcel)) {
+        ebb_lease_drop(ebb_parcel_open(again, &parcel));
+        crowd->turns = ebb_pool_trim(again, 0) != 0;
+        crowd->wrong += ebb_pool_destroy(again) != 0;
+        crowd->wrong += ebb_pool_destroy(pool) != 0;
+    }
+    crowd->turns++;
+    pthread_testcancel();
+    return NULL;
+}
+
+static void nobody_is_cancelled_with_locks_held(void **state) {
+    struct crowd crowd = {.pool = shared_pool(2, SLOT_BYTES)};
+    pthread_t thread;
+    void *result;
+    assert_int_equal(pthread_create(&thread, NULL, work_though_cancelled, &crowd), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_int_equal(crowd.turns, 2);
+    assert_int_equal(crowd.wrong, 0);
+    pool_end(crowd.pool);
+}
+
 static void *hold_and_drop(void *context) {
     struct crowd *crowd = context;
     DLManagedTensor *tensors[20];
@@ -255,6 +287,7 @@ int main(void) {
         STAGED(what_leads_outside_is_not_handed_over),
         cmocka_unit_test(a_child_stays_in_its_slot),
         cmocka_unit_test(a_pool_stays_until_its_slots_are_left),
+        cmocka_unit_test(nobody_is_cancelled_with_locks_held),
         cmocka_unit_test(threads_share_a_lease),
         cmocka_unit_test(addresses_are_looked_up_while_the_first_parcel_is_opened),
         cmocka_unit_test(threads_send_to_each_other),
