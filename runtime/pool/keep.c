@@ -15,7 +15,7 @@
  */
 #include "base/poison.h"
 #include "base/size.h"
-#include "pool/pool.h"
+#include "pool/shared.h"
 
 static atomic_uint_fast64_t last_ticket;
 
@@ -23,7 +23,8 @@ void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) 
     /* relaxed: only that it is never the same number twice matters */
     uint64_t number = atomic_fetch_add_explicit(&last_ticket, 1, memory_order_relaxed) + 1;
     pthread_mutex_lock(&pool->lock);
-    poison_unused(run->addr, run->bytes);
+    if (!pool_is_leased(pool))
+        poison_unused(run->addr, run->bytes);
     pages_keep(&pool->pages, run, number);
     pthread_mutex_unlock(&pool->lock);
     *kept = (struct kept){pool, run, number};

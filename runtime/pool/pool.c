@@ -282,7 +282,7 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
 
 /* What was in the run has ended: to ASan nobody may touch it until it is a block again. */
 static void give_locked(struct ebb_pool *pool, struct ebb_piece *run) {
-    if (!pool->pages.kind->phantom)
+    if (!pool->pages.kind->phantom && !pool_is_leased(pool))
         poison_unused(run->addr, run->bytes);
     pages_give(&pool->pages, run);
 }

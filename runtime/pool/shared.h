@@ -167,6 +167,12 @@ static inline bool pool_is_lost(const struct ebb_pool *pool) {
     return pool->slot && pool->slot->use == SLOT_LOST;
 }
 
+/* True in a forked child that has opened what was sent from the slot in the meantime: whatever it
+ * ends of what it inherited there, the pages are in use. Any thread. */
+static inline bool pool_is_leased(const struct ebb_pool *pool) {
+    return pool->slot && atomic_load_explicit(&pool->slot->leased, memory_order_relaxed);
+}
+
 /* The pool that users know of the one that a region is in. */
 static inline struct ebb_pool *pool_outside(struct ebb_pool *pool) {
     return pool->slot ? pool->shared->pool : pool;

@@ -9,6 +9,7 @@
  * entries for a cut the whole run goes, which pins more.
  */
 #include "base/check.h"
+#include "pool/shared.h"
 #include "region/hold.h"
 
 /* Merges two lists that are sorted by address. */
@@ -159,7 +160,8 @@ static struct ebb_piece *settle_first(struct region *region, struct region *heir
     struct group group = find_group(item, run, !pages_prepare_cut(&region->pool->pages));
     while (next && next->addr < group.to)
         next = next->next;
-    poison_rest(&group);
+    if (!pool_is_leased(region->pool))
+        poison_rest(&group);
     struct ebb_piece *kept = group.departs ? NULL : keep_holds(region, &group);
     if (group.departs)
         give_to_heir(heir, cut_group(region, run, &group, right), &group);

@@ -303,6 +303,55 @@ static void a_slot_that_was_exported_serves_the_child(void **state) {
     }
 }
 
+/* ---- what was sent from a region that the child has, too ---- */
+
+struct sent_later {
+    ebb_region region, step;
+    DLManagedTensor *tensor;
+    int parcels[2];
+};
+
+/* Ends all that it inherited of the slot while it reads what came from there. */
+static int read_and_close(ebb_pool *pool, int out, const void *context) {
+    const struct sent_later *later = context;
+    struct ebb_parcel parcel;
+    EXPECT(read_all(later->parcels[0], &parcel, sizeof parcel));
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    EXPECT(lease && lease_holds(lease, 90000, 3));
+    EXPECT(ebb_region_close(later->step) == 0);
+    EXPECT(lease_holds(lease, 90000, 3));
+    EXPECT(ebb_region_close(later->region) == 0);
+    EXPECT(lease_holds(lease, 90000, 3));
+    give_back(later->tensor);
+    EXPECT(ebb_pool_reclaim(pool, false) == 0);
+    EXPECT(lease_holds(lease, 90000, 3));
+    ebb_lease_drop(lease);
+    EXPECT(ebb_pool_destroy(pool) == 0);
+    return 0;
+}
+
+static void a_child_reads_what_was_sent_and_closes_what_it_inherited(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    struct sent_later later = {.region = OPEN(.pool = pool)};
+    assert_int_equal(pipe(later.parcels), 0);
+    later.tensor = share(tensor_of_bytes(later.region, 100000));
+    void *block = ebb_region_alloc(later.region, 90000, 64);
+    pattern_fill(block, 90000, 3);
+    later.step = OPEN(.parent = later.region);
+    block_of(later.step, 70000, 64);
+    block_of(later.step, 70, 8);
+    struct duo duo = duo_fork(pool, read_and_close, &later);
+    struct ebb_parcel parcel;
+    give_back(later.tensor);
+    assert_int_equal(ebb_region_send(later.region, block, &parcel), 0);
+    assert_true(write_all(later.parcels[1], &parcel, sizeof parcel));
+    assert_int_equal(duo_end(&duo), 0);
+    assert_states(pool, 0, 0, 0);
+    close(later.parcels[0]);
+    close(later.parcels[1]);
+    pool_end(pool);
+}
+
 /* ---- a fork while a pool ends ---- */
 
 static int (*real_cover)(void *addr, size_t bytes);
@@ -346,6 +395,7 @@ int main(void) {
         cmocka_unit_test(a_child_does_not_write_into_its_parents_region),
         cmocka_unit_test(a_slot_of_the_parent_serves_the_child),
         cmocka_unit_test(a_slot_that_was_exported_serves_the_child),
+        cmocka_unit_test(a_child_reads_what_was_sent_and_closes_what_it_inherited),
         cmocka_unit_test(a_pool_that_ends_at_a_fork_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
