@@ -246,7 +246,7 @@ struct ebb_lease *ebb_parcel_open(struct ebb_pool *pool, const struct ebb_parcel
     if (!shared)
         return NULL;
     pthread_mutex_lock(&shared->lock);
-    (void)settle(shared);
+    (void)shared_settle_locked(shared);
     struct ebb_lease *lease = open_locked(shared, &copy);
     pthread_mutex_unlock(&shared->lock);
     return lease;

@@ -246,8 +246,12 @@ bool shared_send(struct shared_slot *slot, size_t bytes);
 /* The first bytes of a mapped slot are in the page table, and backed. 0, or EBB_E_NO_SPACE. */
 int shared_populate(struct shared_slot *slot, size_t bytes);
 
-/* What waited for devices and exports, and need not any more, is given back. How many slots this
- * process has regions in, those included that another thread has closed and is about to leave. */
+/* What waited for devices and exports, and need not any more, is given back. Lock held. True if
+ * something goes on waiting for a device. */
+bool shared_settle_locked(struct shared *shared);
+
+/* The same; takes the lock. How many slots this process has regions in, those included that another
+ * thread has closed and is about to leave. */
 size_t shared_settle(struct shared *shared);
 
 size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, size_t *left);

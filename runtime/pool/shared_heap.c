@@ -193,8 +193,7 @@ static void settle_lingering(struct shared *shared) {
     }
 }
 
-/* Everything that may be free by now, is. Lock held. True if something waits for a device. */
-static bool settle(struct shared *shared) {
+bool shared_settle_locked(struct shared *shared) {
     const struct shared_hooks *hooks = atomic_load(&shared->hooks);
     settle_lingering(shared);
     return hooks && hooks->settle(shared);
@@ -212,7 +211,7 @@ static struct shared_slot *find_or_wait(struct shared *shared) {
     uint64_t began = shared->wait_ns ? os.now_ns() : 0;
     for (;;) {
         uint32_t seen = atomic_load(&shared->control->frees);
-        uint64_t most = settle(shared) ? WAIT_DEVICE : WAIT_MOST;
+        uint64_t most = shared_settle_locked(shared) ? WAIT_DEVICE : WAIT_MOST;
         struct shared_slot *slot = shared_find(shared);
         uint64_t waited = slot || !shared->wait_ns ? shared->wait_ns : os.now_ns() - began;
         if (waited >= shared->wait_ns)
@@ -358,7 +357,7 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
     pthread_mutex_lock(&shared->lock);
     size_t cached = count_cached(shared);
     if (shared_identify(shared) == 0) {
-        (void)settle(shared);
+        (void)shared_settle_locked(shared);
         given = trim_locked(shared, target, deadline_ns, &cached);
     }
     pool->given_back += given;
@@ -370,7 +369,7 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
 size_t shared_settle(struct shared *shared) {
     size_t open = 0;
     pthread_mutex_lock(&shared->lock);
-    (void)settle(shared);
+    (void)shared_settle_locked(shared);
     for (uint32_t i = 0; i < shared->slot_count; i++)
         open += shared->slots[i].use == SLOT_OPEN;
     pthread_mutex_unlock(&shared->lock);
@@ -394,7 +393,7 @@ size_t ebb_pool_reclaim(struct ebb_pool *pool, bool sent_too) {
     struct shared *shared = pool->shared;
     pthread_mutex_lock(&shared->lock);
     if (shared_identify(shared) == 0) {
-        (void)settle(shared);
+        (void)shared_settle_locked(shared);
         count = shared_reclaim(shared, sent_too);
     }
     pthread_mutex_unlock(&shared->lock);

@@ -299,6 +299,23 @@ static void what_the_dead_sent_goes_last(void **state) {
     pool_end(pool);
 }
 
+/* A process that has opened its regions goes on with parcels only. */
+static void what_was_exported_is_free_when_a_parcel_is_opened(void **state) {
+    ebb_pool *pool = shared_pool(3, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    DLManagedTensor *tensor = share(tensor_of_bytes(region, 100000));
+    struct ebb_parcel first = send_pattern(pool, 5000, 1), second = send_pattern(pool, 5000, 2);
+    assert_int_equal(ebb_region_close(region), 0);
+    ebb_lease_drop(ebb_parcel_open(pool, &first));
+    assert_states(pool, 1, 1, 0);
+    give_back(tensor);
+    assert_states(pool, 1, 1, 0);
+    ebb_lease *lease = ebb_parcel_open(pool, &second);
+    assert_states(pool, 0, 0, 1);
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
 int main(int count, char **arguments) {
     if (count == 4 && strcmp(arguments[1], "--worker") == 0)
         return duo_executed(arguments[2], arguments[3], work);
@@ -312,6 +329,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(only_what_was_sent_is_exported),
         cmocka_unit_test(a_device_that_copies_keeps_the_slot),
         cmocka_unit_test(opening_asks_for_what_waits),
+        cmocka_unit_test(what_was_exported_is_free_when_a_parcel_is_opened),
         cmocka_unit_test(a_message_that_is_thrown_away_frees_the_slot),
         cmocka_unit_test(a_forked_worker_sends),
         cmocka_unit_test(a_worker_that_was_executed_attaches),
