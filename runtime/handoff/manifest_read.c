@@ -17,6 +17,7 @@
 #include "handoff/lease.h"
 #include "handoff/manifest.h"
 #include "object/attempt.h"
+#include "object/copy.h"
 #include "object/exchange.h"
 #include "region/scratch.h"
 
@@ -208,12 +209,26 @@ static int outline_all(struct reader *reader) {
 /* An import of bytes in the lease, all of them checked there. */
 static struct ebb_tensor *import(const struct reader *reader, size_t offset,
                                  struct ebb_dtype dtype, int ndim, const int64_t *shape,
-                                 const int64_t *strides, enum ebb_exchange_mode mode) {
+                                 const int64_t *strides) {
     struct DLManagedTensor *managed =
         ebb_lease_export(reader->lease, offset, dtype, ndim, shape, strides);
-    struct ebb_tensor *tensor = managed ? ebb_tensor_import(reader->into, managed, mode) : NULL;
+    struct ebb_tensor *tensor =
+        managed ? ebb_tensor_import(reader->into, managed, EBB_EXCHANGE_SHARE) : NULL;
     if (managed && !tensor)
         lease_export_end(managed);
+    return tensor;
+}
+
+/* Elements that are checked later, where no other process writes, even if the region is shared. */
+static struct ebb_tensor *copy(const struct reader *reader, size_t offset,
+                               struct ebb_dtype dtype, int ndim, const int64_t *shape,
+                               const int64_t *strides) {
+    if (lease_check_align(dtype, offset) != 0)
+        return NULL;
+    struct ebb_tensor *tensor = tensor_new_private(reader->into, dtype, ndim, shape);
+    if (tensor)
+        copy_elements(tensor->data, NULL, ebb_lease_at(reader->lease, offset, 0), strides, shape,
+                      ndim, ebb_dtype_bytes(dtype));
     return tensor;
 }
 
@@ -223,7 +238,7 @@ static struct ebb_tensor *see(struct reader *reader, struct store *store,
     const struct ebb_dtype byte = {EBB_UINT, 8, 1};
     const int64_t bytes = (int64_t)store->bytes;
     if (!store->base)
-        store->base = import(reader, store->offset, byte, 1, &bytes, NULL, EBB_EXCHANGE_SHARE);
+        store->base = import(reader, store->offset, byte, 1, &bytes, NULL);
     if (!store->base)
         return NULL;
     return tensor_see(object_host_for(reader->into), store->base, form);
@@ -251,10 +266,10 @@ static struct ebb_tensor *build_tensor(struct reader *reader, const struct outli
     if (!bytes) /* of any type: there is nothing to exchange */
         return ebb_tensor_new(reader->into, dtype, ndim, shape);
     size_t offset = store->offset + head[2];
-    bool plain = exchange_knows(dtype);
-    if (outline->copied || (store->users == 1 && plain))
-        return import(reader, offset, dtype, ndim, shape, strides,
-                      outline->copied ? EBB_EXCHANGE_COPY : EBB_EXCHANGE_SHARE);
+    if (outline->copied)
+        return copy(reader, offset, dtype, ndim, shape, strides);
+    if (store->users == 1 && exchange_knows(dtype))
+        return import(reader, offset, dtype, ndim, shape, strides);
     if (lease_check_align(dtype, offset) != 0)
         return NULL;
     const struct ebb_tensor form = {.data = (char *)ebb_lease_at(reader->lease, offset, bytes),

@@ -445,6 +445,28 @@ static void a_count_that_no_array_has_is_refused(void **state) {
     close_post(&post);
 }
 
+/* Whoever passes on what he got makes it in shared memory: not what ebb goes by there. */
+static void integers_are_copied_where_nobody_else_writes(void **state) {
+    uint64_t *words;
+    struct post post = send_packed(&words);
+    ebb_region on = OPEN(.name = "on", .pool = post.pool);
+    struct ebb_packed *packed = ebb_lease_object(post.lease, on);
+    assert_non_null(packed);
+    assert_null(shared_slot_at(packed->batch_sizes->data));
+    assert_null(shared_slot_at(packed->batch_sizes));
+    assert_non_null(shared_slot_at(packed->data->data));
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_region_send_object(on, packed, &parcel), 0);
+    ebb_lease *lease = ebb_parcel_open(post.pool, &parcel);
+    packed = ebb_lease_object(lease, post.to);
+    assert_non_null(packed);
+    assert_int_equal(packed->count, 3);
+    assert_int_equal(*(int64_t *)packed->batch_sizes->data, 3);
+    assert_int_equal(element_at(packed->data, 27), 11);
+    ebb_lease_drop(lease);
+    close_post(&post);
+}
+
 static int send_trees(ebb_pool *pool, int out, const void *context) {
     for (uint64_t seed = 1; seed <= 30; seed++) {
         ebb_region region = OPEN(.pool = pool);
@@ -495,6 +517,7 @@ int main(void) {
         cmocka_unit_test(no_more_objects_are_noted_than_words_hold),
         cmocka_unit_test(what_is_copied_is_no_more_than_was_sent),
         cmocka_unit_test(a_bool_is_false_or_true),
+        cmocka_unit_test(integers_are_copied_where_nobody_else_writes),
         cmocka_unit_test(a_count_that_no_array_has_is_refused),
         cmocka_unit_test(damaged_descriptions_are_survived),
     };
