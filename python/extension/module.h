@@ -70,6 +70,7 @@ struct pool {
     uint64_t batches;    /* sent */
     uint64_t fallbacks;  /* batches that went another way than through the pool */
     uint64_t opened;     /* batches received */
+    unsigned opening;    /* regions that threads open now, without the interpreter's lock */
 };
 
 int pool_add(PyObject *module);

@@ -171,10 +171,12 @@ ebb_pool *pool_of(PyObject *object) {
 PyDoc_STRVAR(close_doc,
 "close()\n--\n\n"
 "Ends the pool; its pages go back to the system. ebb.Error EBB_E_BUSY while a region is open or\n"
-"something that was exported holds pages. Again: nothing.");
+"another thread opens one, or something that was exported holds pages. Again: nothing.");
 
 static PyObject *pool_close(PyObject *object, PyObject *Py_UNUSED(none)) {
     struct pool *self = (struct pool *)object;
+    if (self->opening)
+        return error_raise_as(EBB_E_BUSY, "another thread opens a region of the pool");
     if (self->pool && ebb_pool_destroy(self->pool) != 0)
         return error_raise();
     self->pool = NULL;

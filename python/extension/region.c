@@ -24,6 +24,20 @@ PyObject *region_wrap(PyTypeObject *type, ebb_region handle, PyObject *pool, PyO
     return (PyObject *)self;
 }
 
+/* It may wait for a slot that another thread gives back. The pool is not closed meanwhile. */
+static ebb_region open_unlocked(const struct ebb_region_options *options, PyObject *pool) {
+    struct pool *asked = pool == Py_None ? NULL : (struct pool *)pool;
+    ebb_region handle;
+    if (asked)
+        asked->opening++;
+    Py_BEGIN_ALLOW_THREADS
+    handle = ebb_region_open(options);
+    Py_END_ALLOW_THREADS
+    if (asked)
+        asked->opening--;
+    return handle;
+}
+
 static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"pool", "parent", "name", "hint", "limit", NULL};
     struct ebb_region_options options = {.size = sizeof options};
@@ -44,13 +58,10 @@ static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         options.parent = above->handle;
     }
     ebb_region handle;
-    if (options.parent.lane) { /* whose tensors any thread may end meanwhile, without the lock */
+    if (options.parent.lane) /* whose tensors any thread may end meanwhile, without the lock */
         handle = ebb_region_open(&options);
-    } else {
-        Py_BEGIN_ALLOW_THREADS /* it may wait for a slot that another thread gives back */
-        handle = ebb_region_open(&options);
-        Py_END_ALLOW_THREADS
-    }
+    else
+        handle = open_unlocked(&options, pool);
     return ebb_region_is_open(handle) ? region_wrap(type, handle, pool, parent) : error_raise();
 }
 

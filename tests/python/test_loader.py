@@ -465,6 +465,28 @@ class Bounds(Refused, Regions):
                 self.assertRefused("EBB_E_SLOTS", pool.send, [3])
                 self.assertGreaterEqual(time.monotonic() - start, 0.29)
 
+    def test_a_pool_that_a_thread_waits_for_is_not_closed(self):
+        pool = ebb.Pool("shared", slots=1, wait=60)
+        sent, opened, begun = [pool.send([1])], [], threading.Event()
+
+        def wait():
+            begun.set()
+            opened.append(ebb.Region(pool))
+
+        thread = threading.Thread(target=wait)
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1000)  # it goes on until it gives the interpreter away by itself
+        try:
+            thread.start()
+            begun.wait()
+            self.assertRefused("EBB_E_BUSY", pool.close)
+        finally:
+            sys.setswitchinterval(interval)
+        sent.clear()
+        thread.join()
+        opened.pop().close()
+        pool.close()
+
     def test_kept_without_a_bound(self):
         pool = ebb.Pool("shared")
         batches = list(loader("d", pool, 2, length=40 * cases.BATCH))
