@@ -154,10 +154,14 @@ static void copy_bytes(void *to, const void *from, size_t bytes) {
 
 /* Where the elements are from now on; NULL with an exception. May make them row-major. */
 static char *settle(struct writer *self, struct description *what) {
-    size_t bytes = (size_t)what->count * what->item_bytes;
+    size_t bytes;
     if (is_born_here(self, what)) {
-        self->born_bytes += bytes;
+        self->born_bytes += span_of(what);
         return what->data;
+    }
+    if (__builtin_mul_overflow((size_t)what->count, what->item_bytes, &bytes)) {
+        error_raise_as(EBB_E_SIZE, "a tensor of the batch has more bytes than there are addresses");
+        return NULL;
     }
     char *block = allocate(self, bytes);
     if (!block)

@@ -441,6 +441,13 @@ class Bounds(Refused, Regions):
             del batch, batches
             self.assertAllFree(pool)
 
+    def test_repeated_elements_beyond_all_addresses(self):
+        pool = ebb.Pool("shared")
+        wide = torch.zeros(1).expand(1 << 31, 1 << 31)
+        self.assertRefused("EBB_E_SIZE", pool.send, [wide])
+        self.assertIs(ebb.Collate(pool, lambda _: wide)([]), wide)
+        self.assertEqual(pool.stats["fallbacks"], 1)
+
     def test_all_batches_kept_and_none_stalls(self):
         pool = ebb.Pool("shared", slots=4)
         batches = list(loader("d", pool, 2, length=40 * cases.BATCH))
