@@ -307,7 +307,10 @@ static PyObject *discard_parcel(PyObject *Py_UNUSED(module), PyObject *arguments
     struct ebb_parcel parcel;
     if (!PyArg_ParseTuple(arguments, "OO:discard_parcel", &object, &bytes))
         return NULL;
-    if (parcel_from_bytes(bytes, &parcel) != 0)
+    int is_pool = PyObject_IsInstance(object, pool_type);
+    if (is_pool == 0)
+        PyErr_Format(PyExc_TypeError, "%R is no ebb.Pool", object);
+    if (is_pool != 1 || parcel_from_bytes(bytes, &parcel) != 0)
         return NULL;
     if (((struct pool *)object)->pool)
         (void)ebb_parcel_discard(((struct pool *)object)->pool, &parcel);

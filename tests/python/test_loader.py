@@ -12,6 +12,7 @@ import unittest
 
 import ebb
 import numpy
+from ebb import _ebb
 
 try:
     import torch
@@ -154,6 +155,10 @@ class Messages(Regions):
                 number = shift = 0
         self.assertEqual(count, 114)
         self.assertLess(numbers[3], 1024 + 64 * count)
+
+    def test_a_parcel_of_no_pool(self):
+        self.assertRaises(TypeError, ebb.Parcel(None, bytes(12)).open)
+        self.assertRaises(TypeError, _ebb.discard_parcel, None, bytes(12))  # as its drop does
 
     def test_a_pool_that_was_closed_is_not_asked(self):
         pool, closed = ebb.Pool("shared"), ebb.Pool("shared")
