@@ -7,6 +7,7 @@
 """
 
 import gc
+import os
 import sys
 
 from . import structure
@@ -35,13 +36,13 @@ class Parcel:
     """A batch that was sent: pickle it once, to whom it is for, or open() it here, once.
 
     In the process that unpickles it the batch itself arrives. One that is dropped gives its
-    region back.
+    region back, but for the copy that a forked child has.
     """
 
-    __slots__ = ("_pool", "_bytes")
+    __slots__ = ("_pool", "_process", "_bytes")
 
     def __init__(self, pool, parcel):
-        self._pool, self._bytes = pool, parcel
+        self._pool, self._process, self._bytes = pool, os.getpid(), parcel
 
     def open(self):
         """The batch. Its tensors hold the region; it is used again when the last is dropped."""
@@ -58,7 +59,7 @@ class Parcel:
 
     def __del__(self):
         parcel = getattr(self, "_bytes", None)  # a signal may have come before there was one
-        if parcel is not None:
+        if parcel is not None and self._process == os.getpid():
             discard_parcel(self._pool, parcel)
 
 

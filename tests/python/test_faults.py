@@ -264,6 +264,18 @@ class Ends(unittest.TestCase):
         gc.collect()
         self.assertEqual(pool.stats["held"], 0)
 
+    def test_a_forked_child_drops_a_parcel_that_the_parent_opens(self):
+        pool = ebb.Pool("shared")
+        parcels = [pool.send(batch_of(number)) for number in range(5)]
+        child = os.fork()
+        if child == 0:
+            parcels.clear()
+            gc.collect()
+            os._exit(0)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        while parcels:
+            check(parcels.pop().open())
+
     def test_the_pool_may_go_before_the_batch(self):
         pool = ebb.Pool("shared")
         batch = pool.send(batch_of(5)).open()
