@@ -100,9 +100,10 @@ PyObject *exchange_export(PyObject *self, PyObject *arguments, PyObject *keyword
     int wanted = wants_version(version);
     if (wanted < 0 || check_device(device) != 0 || parse_copy(copy, &mode) != 0)
         return NULL;
-    if (stream != Py_None && !(PyLong_Check(stream) && PyLong_AsLong(stream) == -1)) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_BufferError, "the host's memory has no streams");
+    int beyond = 0; /* of long: then the result is -1, too */
+    if (stream != Py_None && !(PyLong_Check(stream) &&
+                               PyLong_AsLongAndOverflow(stream, &beyond) == -1 && !beyond)) {
+        PyErr_SetString(PyExc_BufferError, "the host's memory has no streams");
         return NULL;
     }
     struct ebb_tensor *tensor = tensor_of(self);

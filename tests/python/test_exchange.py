@@ -165,7 +165,8 @@ class Exports(Refused):
             for version in ((1, 0), (1, 5), (2, 0)):
                 self.assertTrue(python.PyCapsule_IsValid(tensor.__dlpack__(max_version=version),
                                                          b"dltensor_versioned"))
-            for words in (dict(stream=1), dict(dl_device=(2, 0))):
+            for words in (dict(stream=1), dict(stream=1 << 64), dict(stream=-1 << 64),
+                          dict(stream=1.5), dict(dl_device=(2, 0))):
                 self.assertRaises(BufferError, tensor.__dlpack__, **words)
             self.assertRaises(TypeError, tensor.__dlpack__, max_version=1)
             self.assertEqual(region.exports, 0)
