@@ -319,8 +319,12 @@ PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keyword
         return NULL;
     if (parse_copy(copy, &mode) != 0)
         return NULL;
+    uint64_t epoch = region->epoch;
     struct ebb_tensor *tensor = import(region, object, mode);
-    return tensor ? tensor_wrap(region, tensor_settle(region->handle, tensor)) : NULL;
+    if (!tensor || !region_stays(region, epoch))
+        return NULL;
+    tensor = tensor_settle(region->handle, tensor);
+    return region_stays(region, epoch) ? tensor_wrap(region, tensor) : NULL;
 }
 
 struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object) {

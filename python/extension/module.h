@@ -94,6 +94,9 @@ struct region {
 int region_add(PyObject *module);
 /* The open region behind the object, NULL with an exception. */
 struct region *region_of(PyObject *object);
+/* False with an exception if the region was closed or reset since that epoch. Objects that are
+ * asked for their elements, or let go, may do anything. */
+bool region_stays(const struct region *region, uint64_t epoch);
 /* A new object of class `type` for an open region; closes the region if that fails. */
 PyObject *region_wrap(PyTypeObject *type, ebb_region handle, PyObject *pool, PyObject *parent);
 

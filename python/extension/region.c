@@ -97,6 +97,14 @@ struct region *region_of(PyObject *object) {
     return NULL;
 }
 
+bool region_stays(const struct region *region, uint64_t epoch) {
+    if (region->epoch == epoch && ebb_region_is_open(region->handle))
+        return true;
+    if (!PyErr_Occurred())
+        error_raise_as(EBB_E_STALE, "the region was closed or reset by what was put into it");
+    return false;
+}
+
 PyDoc_STRVAR(close_doc,
 "close()\n--\n\n"
 "Ends the region, its children and all their tensors at once. What was handed on to other\n"

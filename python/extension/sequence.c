@@ -7,26 +7,27 @@
 #include "module.h"
 
 struct inputs {
+    const struct region *region;
+    uint64_t epoch; /* of the region: in another one they have ended */
     struct ebb_tensor **tensors;
     size_t count;
 };
 
+/* What was lent is let go, and may end the region, and the other heads with it. */
 static void give_back(struct inputs *inputs) {
+    const struct region *region = inputs->region;
     for (size_t i = 0; i < inputs->count; i++)
-        ebb_object_end(inputs->tensors[i]);
+        if (region->epoch == inputs->epoch && ebb_region_is_open(region->handle))
+            ebb_object_end(inputs->tensors[i]);
     PyMem_Free(inputs->tensors);
-}
-
-/* Objects are asked for their elements, and may do anything then, such as close the region. */
-static bool is_as_it_was(const struct region *region, uint64_t epoch) {
-    return region->epoch == epoch && ebb_region_is_open(region->handle);
 }
 
 static int borrow(struct region *region, PyObject *sequence, struct inputs *inputs) {
     uint64_t epoch = region->epoch;
     PyObject *list = PySequence_List(sequence);
     Py_ssize_t count = list ? PyList_Size(list) : 0;
-    *inputs = (struct inputs){PyMem_Malloc((size_t)(count + 1) * sizeof *inputs->tensors), 0};
+    *inputs = (struct inputs){region, epoch,
+                              PyMem_Malloc((size_t)(count + 1) * sizeof *inputs->tensors), 0};
     for (Py_ssize_t i = 0; inputs->tensors && i < count; i++) {
         struct ebb_tensor *tensor = exchange_borrow(region, PyList_GetItem(list, i));
         if (!tensor)
@@ -34,13 +35,8 @@ static int borrow(struct region *region, PyObject *sequence, struct inputs *inpu
         inputs->tensors[inputs->count++] = tensor;
     }
     Py_XDECREF(list);
-    if (!is_as_it_was(region, epoch)) { /* and the heads with it */
-        inputs->count = 0;
-        if (!PyErr_Occurred())
-            error_raise_as(EBB_E_STALE, "the region was closed or reset by what was put into it");
-    } else if (list && inputs->tensors && inputs->count == (size_t)count) {
+    if (region_stays(region, epoch) && list && inputs->tensors && inputs->count == (size_t)count)
         return 0;
-    }
     give_back(inputs);
     if (!PyErr_Occurred())
         PyErr_NoMemory();
@@ -217,6 +213,7 @@ PyObject *sequence_pack(PyObject *self, PyObject *arguments, PyObject *keywords)
         return NULL;
     struct ebb_packed *packed = ebb_sequences_pack(region->handle, inputs.tensors, inputs.count,
                                                    &options);
+    PyObject *result = packed ? take_apart(region, packed) : error_raise();
     give_back(&inputs);
-    return packed ? take_apart(region, packed) : error_raise();
+    return result;
 }

@@ -54,7 +54,7 @@ class Producer:
         self.elements = (ctypes.c_float * 64)(*range(64))
         self.shape = (ctypes.c_int64 * max(1, len(shape)))(*shape)
         self.strides = strides and (ctypes.c_int64 * len(strides))(*strides)
-        self.deleted = 0
+        self.deleted, self.act = 0, None
         self.struct = kind(deleter=DELETER(self.delete))
         if kind is Versioned:
             self.struct.major = 1
@@ -69,6 +69,7 @@ class Producer:
 
     def delete(self, _):
         self.deleted += 1
+        self.act and self.act()
 
     def is_taken(self):
         return not python.PyCapsule_IsValid(self.capsule, type(self.struct).name)
@@ -152,6 +153,21 @@ class Hostile(Refused):
             del tensor, region
             gc.collect()
             self.assertEqual(producer.deleted, 1)
+
+
+    def test_a_deleter_that_ends_the_region(self):
+        for act in ("reset", "close"):
+            for fields in (dict(), dict(shape=(4,), byte_offset=2)):  # copied: deleted at once
+                region, producer = ebb.Region(), Producer(**fields)
+                producer.act = getattr(region, act)
+                self.assertRefused("EBB_E_STALE", region.tensor, producer.capsule,
+                                   copy=None if fields else True)
+                self.assertEqual(producer.deleted, 1)
+            region, producers = ebb.Region(), [Producer() for _ in range(20)]
+            producers[5].act = getattr(region, act)
+            with self.assertRaises(ebb.Error):
+                region.stack([producer.capsule for producer in producers]).shape
+            self.assertEqual([producer.deleted for producer in producers], [1] * 20)
 
 
 class Exports(Refused):
