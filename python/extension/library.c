@@ -176,7 +176,12 @@ struct array_interface {
     PyObject *description;
 };
 
-enum { ARRAY_C_CONTIGUOUS = 1, ARRAY_NOT_SWAPPED = 0x200, ARRAY_WRITEABLE = 0x400 };
+enum {
+    ARRAY_C_CONTIGUOUS = 1,
+    ARRAY_NOT_SWAPPED = 0x200,
+    ARRAY_WRITEABLE = 0x400,
+    ARRAY_HAS_DESCRIPTION = 0x800
+};
 
 /* A dtype without lanes, {0, 0, 0}, if the elements are none of DLPack's: dates, structs, text. */
 static struct ebb_dtype array_dtype(const struct array_interface *array) {
@@ -208,6 +213,18 @@ static int array_shape(const struct array_interface *array, struct description *
     return 1;
 }
 
+/* numpy loses all other flags of arrays whose elements have fields. 1, 0, or -1. */
+static int is_read_only(PyObject *object, const struct array_interface *array) {
+    if (array->flags & ~ARRAY_HAS_DESCRIPTION)
+        return !(array->flags & ARRAY_WRITEABLE);
+    PyObject *flags = PyObject_GetAttrString(object, "flags");
+    PyObject *writeable = flags ? PyObject_GetAttrString(flags, "writeable") : NULL;
+    int truth = writeable ? PyObject_IsTrue(writeable) : -1;
+    Py_XDECREF(writeable);
+    Py_XDECREF(flags);
+    return truth < 0 ? -1 : !truth;
+}
+
 int library_describe_numpy(PyObject *object, struct description *to) {
     PyObject *capsule = PyObject_GetAttr(object, names.array_struct);
     const struct array_interface *array = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
@@ -217,9 +234,11 @@ int library_describe_numpy(PyObject *object, struct description *to) {
         to->data = array->data;
         to->dtype = array_dtype(array);
         to->item_bytes = (size_t)array->item_bytes;
-        to->read_only = !(array->flags & ARRAY_WRITEABLE);
         to->contiguous = (array->flags & ARRAY_C_CONTIGUOUS) != 0;
         good = array_shape(array, to);
+        int read_only = is_read_only(object, array);
+        to->read_only = read_only != 0;
+        good = read_only < 0 ? -1 : good;
     }
     Py_XDECREF(capsule);
     return good;

@@ -299,6 +299,15 @@ class Structure(Regions):
             got = ebb.Pool("shared").send(cases.Buffered(array)).open()
             self.assertEqual(bytes(got), array.tobytes("A"))
 
+    def test_arrays_with_fields_can_be_written_as_before(self):
+        pool, frozen = ebb.Pool("shared"), numpy.zeros(4, "i4,f8")
+        frozen.flags.writeable = False
+        for array in (numpy.zeros(4, "i4,f8"), numpy.zeros((4, 4), "i4,f8")[:, ::2], frozen,
+                      numpy.zeros(4, "i4,f8").newbyteorder()):
+            back = pool.send(array).open()
+            same(back, array)
+            self.assertEqual(back.flags.writeable, array.flags.writeable)
+
     def test_elements_that_are_not_aligned_are_copied_to_where_they_are(self):
         def inner(samples):
             bytes_there = ebb.empty((9001,), numpy.uint8)
