@@ -117,7 +117,8 @@ def _stack_numpy(arrays):
     first = arrays[0]
     plain = all(type(array) is numpy.ndarray and array.dtype == first.dtype
                 and array.shape == first.shape for array in arrays)
-    if not plain or first.dtype.kind not in "fiubc" or len(arrays) * first.nbytes <= SMALL:
+    plain = plain and first.dtype.kind in "fiubc" and first.dtype.isnative
+    if not plain or len(arrays) * first.nbytes <= SMALL:
         return numpy.stack(arrays)
     return numpy.stack(arrays, out=empty((len(arrays), *first.shape), first.dtype))
 

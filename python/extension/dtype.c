@@ -59,6 +59,14 @@ static PyObject *name_of(PyObject *object) {
     return PyObject_Str(object); /* "torch.float32" */
 }
 
+/* numpy's data types of the other byte order have the same names. */
+static bool is_swapped(PyObject *object) {
+    PyObject *native = PyUnicode_Check(object) ? NULL : PyObject_GetAttrString(object, "isnative");
+    PyErr_Clear();
+    Py_XDECREF(native);
+    return native == Py_False;
+}
+
 int dtype_parse(PyObject *object, struct ebb_dtype *dtype) {
     PyObject *name = name_of(object);
     const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
@@ -66,9 +74,11 @@ int dtype_parse(PyObject *object, struct ebb_dtype *dtype) {
         Py_XDECREF(name);
         return -1;
     }
-    if (strncmp(text, "torch.", 6) == 0)
-        text += 6;
+    bool is_of_torch = strncmp(text, "torch.", 6) == 0;
+    text += is_of_torch ? 6 : 0;
     const struct dtype_row *row = find(strcmp(text, "bool_") == 0 ? "bool" : text);
+    if (!is_of_torch && is_swapped(object))
+        row = NULL;
     if (row)
         *dtype = row->dtype;
     else

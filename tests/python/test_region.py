@@ -228,7 +228,8 @@ class Lifetimes(Refused):
             self.assertRaises(ValueError, region.empty, (1,) * 33)
             self.assertRaises(OverflowError, region.empty, (1 << 64,))
             self.assertRaises(TypeError, region.empty, ("3",))
-            for dtype in ("float8", numpy.dtype("M8[s]"), object, 3):
+            for dtype in ("float8", numpy.dtype("M8[s]"), object, 3,
+                          numpy.dtype("f4").newbyteorder()):
                 self.assertRaises(TypeError, region.empty, (3,), dtype)
             region.empty((1,) * 32)
 
@@ -437,6 +438,15 @@ class Current(Refused):
             stacked = ebb.stack([numpy.ones(2000), numpy.zeros(2000)])
             self.assertEqual(region.exports, 2)
         self.assertEqual(stacked.sum(), 2000)
+
+    def test_arrays_of_the_other_byte_order(self):
+        swapped = numpy.dtype("f4").newbyteorder()
+        arrays = [numpy.arange(2000, dtype=swapped)] * 2
+        with ebb.Region() as region:
+            self.assertRaises(TypeError, ebb.empty, 3, swapped)
+            self.assertTrue((ebb.stack(arrays) == numpy.stack(arrays)).all())
+            region._keeps = True  # a batch is made: what ebb has no name for is made beside it
+            self.assertEqual(ebb.zeros(3, swapped).dtype, swapped)
 
     def test_regions_are_left_in_any_order(self):
         with ebb.Region() as outer:
