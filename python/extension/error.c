@@ -2,6 +2,8 @@
 /* error.c - errors of libebb become exceptions of class ebb.Error. */
 #include "module.h"
 
+#include <string.h>
+
 PyObject *error_class;
 
 PyDoc_STRVAR(error_doc,
@@ -22,12 +24,19 @@ static int set_attribute(PyObject *exception, const char *name, PyObject *value)
     return result;
 }
 
+/* libebb cuts long names at a byte, which may be in the middle of a character. */
+static PyObject *decode(const char *text) {
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
 PyObject *error_raise_as(int code, const char *text) {
-    PyObject *exception = PyObject_CallFunction(error_class, "s", text);
+    PyObject *words = text ? decode(text) : NULL;
+    PyObject *exception = words ? PyObject_CallFunctionObjArgs(error_class, words, NULL) : NULL;
     if (exception && set_attribute(exception, "code", PyLong_FromLong(code)) == 0 &&
         set_attribute(exception, "name", PyUnicode_FromString(ebb_error_name(code))) == 0)
         PyErr_SetObject(error_class, exception);
     Py_XDECREF(exception);
+    Py_XDECREF(words);
     return NULL;
 }
 
@@ -38,7 +47,9 @@ PyObject *error_raise(void) {
 }
 
 PyObject *error_raise_buffer(void) {
-    if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_BufferError, ebb_last_error_text());
+    PyObject *words = PyErr_Occurred() ? NULL : decode(ebb_last_error_text());
+    if (words)
+        PyErr_SetObject(PyExc_BufferError, words);
+    Py_XDECREF(words);
     return NULL;
 }

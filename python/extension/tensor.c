@@ -185,10 +185,12 @@ static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
         managed = ebb_tensor_export(tensor, EBB_EXCHANGE_COPY);
     struct buffer *buffer = managed ? PyMem_Malloc(sizeof *buffer) : NULL;
     if (!buffer) {
-        if (!managed)
-            return refuse_view(view, ebb_last_error_text());
-        managed->deleter(managed);
-        PyErr_NoMemory();
+        if (managed) {
+            managed->deleter(managed);
+            PyErr_NoMemory();
+        } else {
+            error_raise_buffer();
+        }
         return refuse_view(view, NULL);
     }
     buffer->managed = managed;

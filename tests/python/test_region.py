@@ -209,6 +209,15 @@ class Lifetimes(Refused):
         with ebb.Region(pool) as region:
             self.assertRefused("EBB_E_POOL_LIMIT", region.empty, (1 << 20,))
 
+    def test_long_names_are_cut_between_letters_or_in_them(self):
+        for before in range(4):
+            name = "n" * before + "\N{EURO SIGN}" * 100
+            with ebb.Region(ebb.Pool(name=name, limit=1 << 20), name=name, limit=1 << 21) as region:
+                self.assertRefused("EBB_E_REGION_LIMIT", region.empty, (1 << 20,))
+                self.assertRefused("EBB_E_POOL_LIMIT", region.empty, (1 << 18,))
+                tensor = region.empty((1 << 17,))
+                self.assertRaises(BufferError, tensor.__dlpack__, copy=True)
+
     def test_a_pool_that_is_used_is_not_closed(self):
         pool = ebb.Pool()
         region = ebb.Region(pool)
