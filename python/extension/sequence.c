@@ -126,13 +126,29 @@ PyObject *sequence_stack(PyObject *self, PyObject *sequence) {
 
 /* ---- pad and pack ---- */
 
+static int parse_whole(PyObject *number, struct ebb_value *value) {
+    int beyond = 0;
+    long long whole = PyLong_AsLongLongAndOverflow(number, &beyond);
+    *value = beyond > 0 ? ebb_value_uint(PyLong_AsUnsignedLongLong(number)) : ebb_value_int(whole);
+    if (beyond < 0)
+        PyErr_SetString(PyExc_OverflowError, "the padding is below all integers of 64 bits");
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Whole numbers of numpy and torch, too, are no floats: those hold 53 bits. */
 static int parse_value(PyObject *object, struct ebb_value *value) {
-    if (PyBool_Check(object))
+    if (PyBool_Check(object)) {
         *value = ebb_value_bool(object == Py_True);
-    else if (PyLong_Check(object))
-        *value = ebb_value_int(PyLong_AsLongLong(object));
-    else
-        *value = ebb_value_float(PyFloat_AsDouble(object));
+        return 0;
+    }
+    PyObject *number = PyIndex_Check(object) ? PyNumber_Index(object) : NULL;
+    if (number) {
+        int result = parse_whole(number, value);
+        Py_DECREF(number);
+        return result;
+    }
+    PyErr_Clear(); /* an array or a tensor that is not whole */
+    *value = ebb_value_float(PyFloat_AsDouble(object));
     return PyErr_Occurred() ? -1 : 0;
 }
 

@@ -335,6 +335,23 @@ class Sequences(Refused):
             self.assertRefused("EBB_E_VALUE", region.pad, sequences, padding=0.5)
             self.assertRefused("EBB_E_TOTAL_LENGTH", region.pad, sequences, total_length=3)
 
+    def test_paddings_are_what_they_are(self):
+        odd, most = (1 << 53) + 1, (1 << 64) - 1
+        whole = [numpy.arange(n, dtype="i8") for n in (2, 4)]
+        with ebb.Region() as region:
+            for value in (odd, numpy.int64(odd), numpy.array(odd), numpy.uint64(odd)):
+                self.assertEqual(region.pad(whole, padding=value).numpy()[3, 0], odd)
+            for value in (numpy.float32(-2), numpy.array(-2.0)):
+                self.assertEqual(region.pad(whole, padding=value).numpy()[3, 0], -2)
+            widest = [part.astype("u8") for part in whole]
+            for value in (most, numpy.uint64(most)):
+                self.assertEqual(region.pad(widest, padding=value).numpy()[3, 0], most)
+            for value in (most, -1.5):
+                self.assertRefused("EBB_E_VALUE", region.pad, whole, padding=value)
+            for value in (1 << 64, -1 << 64):
+                self.assertRaises(OverflowError, region.pad, whole, padding=value)
+            self.assertRaises(TypeError, region.pad, whole, padding="0")
+
 
 class Steps(Refused):
     def test_steps_learn_and_nest(self):
