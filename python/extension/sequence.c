@@ -154,20 +154,20 @@ static int parse_value(PyObject *object, struct ebb_value *value) {
 
 PyObject *sequence_pad(PyObject *self, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"sequences", "padding", "batch_first", "left", "total_length", NULL};
-    PyObject *sequence, *padding;
+    PyObject *sequence, *padding, *total;
     int batch_first, left;
-    struct number total = {"total_length", 0, PY_SSIZE_T_MAX, 0, false};
     struct inputs inputs;
     struct ebb_pad_options options = {.size = sizeof options};
     struct region *region = region_of(self);
-    if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "OOppO&:_pad", words,
-                                                &sequence, &padding, &batch_first, &left,
-                                                number_parse, &total))
+    if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "OOppO:_pad", words, &sequence,
+                                                &padding, &batch_first, &left, &total))
         return NULL;
     options.batch_first = batch_first != 0;
     options.side = left ? EBB_SIDE_LEFT : EBB_SIDE_RIGHT;
-    options.has_total_length = total.given;
-    options.total_length = total.value;
+    options.has_total_length = total != Py_None;
+    options.total_length = total != Py_None ? PyLong_AsLongLong(total) : 0;
+    if (PyErr_Occurred())
+        return NULL;
     if (parse_value(padding, &options.padding) != 0 || borrow(region, sequence, &inputs) != 0)
         return NULL;
     struct ebb_tensor *padded = ebb_sequences_pad(region->handle, inputs.tensors, inputs.count,

@@ -333,7 +333,10 @@ class Sequences(Refused):
             self.assertEqual(region.pack(sequences[1:], enforce_sorted=True)[2:], (None, None))
             self.assertRefused("EBB_E_UNSORTED", region.pack, sequences, enforce_sorted=True)
             self.assertRefused("EBB_E_VALUE", region.pad, sequences, padding=0.5)
-            self.assertRefused("EBB_E_TOTAL_LENGTH", region.pad, sequences, total_length=3)
+            for length in (3, -1, -1 << 63):
+                self.assertRefused("EBB_E_TOTAL_LENGTH", region.pad, sequences,
+                                   total_length=length)
+            self.assertRaises(TypeError, region.pad, sequences, total_length=5.0)
 
     def test_paddings_are_what_they_are(self):
         odd, most = (1 << 53) + 1, (1 << 64) - 1
