@@ -3,6 +3,7 @@
 
 import functools
 import inspect
+import operator
 
 from . import _ebb
 from .current import current, enter, entered, leave
@@ -54,7 +55,7 @@ class step:
     """
 
     def __init__(self, name, tag=0, *, pool=None, parent=None, ring=0, scope=False):
-        self._name, self._tag, self._pool = name, tag, pool
+        self._name, self._tag, self._pool = name, operator.index(tag), pool
         self._parent, self._ring, self._scope, self._open = parent, ring, scope, []
 
     @property

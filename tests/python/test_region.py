@@ -369,6 +369,13 @@ class Steps(Refused):
         self.assertEqual((stats["steps"], stats["planned_steps"], stats["missed"]), (10, 8, 0))
         self.assertIsNone(ebb.current())
 
+    def test_tags_are_integers_of_any_kind(self):
+        for tag in (numpy.int64(3), numpy.uint8(3), True, -3, 3 << 64):
+            with ebb.step("tests.tags", tag) as region:
+                region.zeros(3)
+        for tag in (3.0, "3", None):
+            self.assertRaises(TypeError, ebb.step, "tests.tags", tag)
+
     def test_a_decorated_function_is_a_step_each_time_also_in_itself(self):
         @ebb.step("tests.recursive")
         def recursive(depth):
