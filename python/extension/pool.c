@@ -187,10 +187,11 @@ PyDoc_STRVAR(trim_doc,
 "trim(target=0)\n--\n\nGives cached pages back to the system until at most `target` bytes are\n"
 "cached. Returns how many bytes were resident and are not any more.");
 
-static PyObject *pool_trim(PyObject *object, PyObject *arguments) {
+static PyObject *pool_trim(PyObject *object, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"target", NULL};
     Py_ssize_t target = 0;
     ebb_pool *pool = pool_of(object);
-    if (!pool || !PyArg_ParseTuple(arguments, "|n:trim", &target))
+    if (!pool || !PyArg_ParseTupleAndKeywords(arguments, keywords, "|n:trim", words, &target))
         return NULL;
     if (target < 0)
         return PyErr_Format(PyExc_ValueError, "a target of %zd bytes is negative", target);
@@ -202,10 +203,11 @@ PyDoc_STRVAR(reclaim_doc,
 "Frees regions of a shared pool whose processes are dead; returns how many. `sent_too`: also\n"
 "those that were sent and nobody opened.");
 
-static PyObject *pool_reclaim(PyObject *object, PyObject *arguments) {
+static PyObject *pool_reclaim(PyObject *object, PyObject *arguments, PyObject *keywords) {
+    static char *words[] = {"sent_too", NULL};
     int sent_too = 0;
     ebb_pool *pool = pool_of(object);
-    if (!pool || !PyArg_ParseTuple(arguments, "|p:reclaim", &sent_too))
+    if (!pool || !PyArg_ParseTupleAndKeywords(arguments, keywords, "|p:reclaim", words, &sent_too))
         return NULL;
     return PyLong_FromSize_t(ebb_pool_reclaim(pool, sent_too != 0));
 }
@@ -295,8 +297,8 @@ PyDoc_STRVAR(pool_doc,
 
 static PyMethodDef pool_methods[] = {
     {"close", pool_close, METH_NOARGS, close_doc},
-    {"trim", pool_trim, METH_VARARGS, trim_doc},
-    {"reclaim", pool_reclaim, METH_VARARGS, reclaim_doc},
+    {"trim", METHOD(pool_trim), METH_VARARGS | METH_KEYWORDS, trim_doc},
+    {"reclaim", METHOD(pool_reclaim), METH_VARARGS | METH_KEYWORDS, reclaim_doc},
     {"fileno", pool_fileno, METH_NOARGS, fileno_doc},
     {"_count_fallback", pool_count_fallback, METH_NOARGS, count_doc},
     {NULL, NULL, 0, NULL}};

@@ -260,7 +260,7 @@ static PyObject *tensor_capsule(PyObject *object, PyObject *Py_UNUSED(none)) {
 }
 
 PyDoc_STRVAR(copy_doc,
-"copy_(source)\n--\n\n"
+"copy_(source, /)\n--\n\n"
 "Writes the elements of `source`, of the same shape and dtype, and returns self.");
 
 static PyObject *tensor_copy(PyObject *object, PyObject *source) {

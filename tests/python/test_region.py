@@ -549,6 +549,33 @@ class Help(unittest.TestCase):
                 self.assertEqual(public, {item for item in stubbed if not item.startswith("_")},
                                  name)
 
+    def test_stubs_and_signatures_agree(self):
+        """The same parameters, of the same kinds; and what is no positional one can be named."""
+        import ast
+        import pathlib
+        stub = ast.parse((pathlib.Path(ebb.__file__).parent / "__init__.pyi").read_text())
+        compared = 0
+        for node in stub.body:
+            thing = getattr(ebb, getattr(node, "name", ""), ebb)
+            items = [node] if isinstance(node, ast.FunctionDef) else getattr(node, "body", [])
+            for item in items:
+                function = thing if item is node else getattr(thing, getattr(item, "name", ""), 0)
+                if not callable(function) or item.name.startswith("__"):
+                    continue
+                kinds = {**dict.fromkeys((a.arg for a in item.args.posonlyargs), 0),
+                         **dict.fromkeys((a.arg for a in item.args.args), 1),
+                         **dict.fromkeys((a.arg for a in item.args.kwonlyargs), 3)}
+                kinds.pop("self", None)
+                real = inspect.signature(function).parameters.values()
+                self.assertEqual({p.name: p.kind for p in real if p.name != "self"}, kinds,
+                                 item.name)
+                compared += 1
+        self.assertGreater(compared, 25)
+        self.assertEqual(ebb.Pool().trim(target=0), 0)
+        self.assertEqual(ebb.Pool("shared").reclaim(sent_too=True), 0)
+        with ebb.Region() as region:
+            self.assertRaises(TypeError, region.zeros(3).copy_, source=numpy.zeros(3, "f4"))
+
 
 if __name__ == "__main__":
     unittest.main()
