@@ -2,6 +2,7 @@
 """guard(): a batch whose region waits for a device that copies from it."""
 
 import collections.abc
+import copyreg
 import sys
 
 from ._ebb import guard_at
@@ -26,7 +27,8 @@ def _children(value):
         return value.values()
     if isinstance(value, (list, tuple, set, frozenset)):
         return value
-    return getattr(value, "__dict__", {}).values()
+    slots = [getattr(value, name, None) for name in copyreg._slotnames(type(value))]
+    return [*getattr(value, "__dict__", {}).values(), *slots]
 
 
 def _addresses(batch):

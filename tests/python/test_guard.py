@@ -2,6 +2,7 @@
 """Batches that a device still copies from, by a driver in host memory (tests/fake_cuda)."""
 
 import ctypes
+import dataclasses
 import os
 import threading
 import types
@@ -26,6 +27,11 @@ driver = ctypes.CDLL(os.environ["EBB_CUDA_LIBRARY"])
 def call(name, *arguments):
     code = getattr(driver, name)(*arguments)
     assert code == 0, (name, code)
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    image: object
 
 
 class Device:
@@ -91,7 +97,8 @@ class Guard(Refused):
         pool = ebb.Pool("shared+pinned", slots=1)
         for part in (lambda got: got, lambda got: got["label"], lambda got: got["image"][5:9],
                      lambda got: types.SimpleNamespace(inside=(1, "x", None, {2: got["image"]})),
-                     lambda got: [got, got, [got["label"]]]):
+                     lambda got: [got, got, [got["label"]]],
+                     lambda got: Slotted(got["image"])):
             got = batch(pool, 7)
             self.assertEqual(ebb.guard(part(got), 0), 1)
             del got
