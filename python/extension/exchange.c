@@ -215,9 +215,15 @@ static struct ebb_tensor *import_speaker(struct region *region, PyObject *object
 
 /* ---- in: the buffer protocol, by way of a memoryview, which keeps the buffer ---- */
 
-/* The data type of a buffer's elements. 'l' is 'q' or 'i', as the size says. */
+/*
+ * The data type of a buffer's elements. 'l' is 'q' or 'i', as the size says. In front there may be
+ * a byte order that is the machine's, as in the arrays of ctypes.
+ */
 static bool find_dtype(const char *format, Py_ssize_t item_bytes, struct ebb_dtype *dtype) {
     static const uint8_t codes[] = {EBB_FLOAT, EBB_INT, EBB_UINT, EBB_BOOL};
+    static const char own_order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
+    if (*format == '@' || *format == '=' || *format == own_order)
+        format++;
     for (size_t i = 0; i < sizeof codes && item_bytes <= 16; i++) {
         *dtype = (struct ebb_dtype){codes[i], (uint8_t)(8 * item_bytes), 1};
         const char *ours = dtype_format(*dtype);

@@ -291,6 +291,18 @@ class Buffers(Refused):
             for wrong in (3, "text", [1, 2], None, numpy.array(["a"]), numpy.array([None])):
                 self.assertRaises((TypeError, BufferError), region.tensor, wrong)
 
+    def test_arrays_of_ctypes_come_in(self):
+        import ctypes
+        with ebb.Region() as region:
+            for kind, dtype in ((ctypes.c_float, "float32"), (ctypes.c_double, "float64"),
+                                (ctypes.c_int8, "int8"), (ctypes.c_uint16, "uint16"),
+                                (ctypes.c_int, "int32"), (ctypes.c_long, "int64"),
+                                (ctypes.c_ulonglong, "uint64"), (ctypes.c_bool, "bool")):
+                tensor = region.tensor((kind * 2 * 2)((0, 1), (1, 0)))
+                self.assertEqual((tensor.dtype, tensor.numpy().tolist()), (dtype, [[0, 1], [1, 0]]))
+            for wrong in (ctypes.c_float.__ctype_be__, ctypes.c_char_p):
+                self.assertRaises(TypeError, region.tensor, (wrong * 3)())
+
     def test_borrowed_buffers_are_given_back(self):
         source = bytearray(100)
         region = ebb.Region()
