@@ -87,8 +87,11 @@ static PyObject *site_begin(PyObject *object, PyObject *arguments) {
     if (!ebb_region_is_open(step.region))
         return error_raise();
     PyObject *region = region_wrap((PyTypeObject *)class, step.region, self->pool, parent);
-    PyObject *token = PyBytes_FromStringAndSize((const char *)&step, sizeof step);
-    return region && token ? Py_BuildValue("(NN)", region, token) : NULL;
+    PyObject *token = region ? PyBytes_FromStringAndSize((const char *)&step, sizeof step) : NULL;
+    PyObject *both = token ? PyTuple_Pack(2, region, token) : NULL;
+    Py_XDECREF(token);
+    Py_XDECREF(region);
+    return both;
 }
 
 PyDoc_STRVAR(end_doc,

@@ -15,6 +15,10 @@ import ebb
 import numpy
 
 try:
+    import _testcapi
+except ImportError:
+    _testcapi = None
+try:
     import torch
 except ImportError:
     torch = None
@@ -387,6 +391,24 @@ class Steps(Refused):
                 region.zeros(3)
         for tag in (3.0, "3", None):
             self.assertRaises(TypeError, ebb.step, "tests.tags", tag)
+
+    @unittest.skipUnless(_testcapi, "_testcapi is missing")
+    def test_a_step_that_there_is_no_memory_for_does_not_stay_open(self):
+        pool, refused = ebb.Pool(), 0
+        site = ebb.step("tests.memory", pool=pool).site
+        for allocations in range(1, 10):
+            begun = None
+            _testcapi.set_nomemory(allocations, allocations + 1)
+            try:
+                begun = site.begin(ebb.Region, None, 1)
+            except MemoryError:
+                refused += 1
+            finally:
+                _testcapi.remove_mem_hooks()
+            if begun:
+                site.end(begun[1])
+            self.assertEqual(pool.stats["open_regions"], 0)
+        self.assertGreater(refused, 0)
 
     def test_a_decorated_function_is_a_step_each_time_also_in_itself(self):
         @ebb.step("tests.recursive")
