@@ -262,8 +262,9 @@ static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
     PyObject *memory = PyMemoryView_FromObject(object);
     if (!memory || PyObject_GetBuffer(memory, &view, PyBUF_FULL_RO) != 0) {
         Py_XDECREF(memory);
-        PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%R speaks neither DLPack nor the buffer protocol", object);
+        if (PyErr_ExceptionMatches(PyExc_TypeError)) /* others know better what is wrong */
+            PyErr_Format(PyExc_TypeError, "%R speaks neither DLPack nor the buffer protocol",
+                         object);
         return NULL;
     }
     int good = describe_buffer(&view, &what);

@@ -295,6 +295,13 @@ class Buffers(Refused):
             for wrong in (3, "text", [1, 2], None, numpy.array(["a"]), numpy.array([None])):
                 self.assertRaises((TypeError, BufferError), region.tensor, wrong)
 
+    def test_a_buffer_that_is_not_given_says_why(self):
+        view = memoryview(b"abc")
+        view.release()
+        with ebb.Region() as region:
+            with self.assertRaisesRegex(ValueError, "released"):
+                region.tensor(view)
+
     def test_arrays_of_ctypes_come_in(self):
         import ctypes
         with ebb.Region() as region:
