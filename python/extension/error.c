@@ -9,10 +9,15 @@ PyObject *error_class;
 PyDoc_STRVAR(error_doc,
 "What libebb refused, with its numbers.\n\n"
 "code    the number of the error, negative, such as -7\n"
-"name    its name, such as 'EBB_E_STALE'; include/ebb/base.h explains each\n");
+"name    its name, such as 'EBB_E_STALE'; include/ebb/base.h explains each\n\n"
+"0 and '' if all that is left is the text, as of a worker's error that torch raises again.\n");
 
 int error_add(PyObject *module) {
-    error_class = PyErr_NewExceptionWithDoc("ebb.Error", error_doc, PyExc_RuntimeError, NULL);
+    PyObject *defaults = Py_BuildValue("{siss}", "code", 0, "name", "");
+    if (defaults)
+        error_class = PyErr_NewExceptionWithDoc("ebb.Error", error_doc, PyExc_RuntimeError,
+                                                defaults);
+    Py_XDECREF(defaults);
     if (!error_class)
         return -1;
     return PyModule_AddObjectRef(module, "Error", error_class);

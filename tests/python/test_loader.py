@@ -44,6 +44,12 @@ def enlarged(samples):
     return [ebb.empty((4, 1 << 20), torch.float32).fill_(samples[0]), [torch.ones(1 << 20)] * 4]
 
 
+def refused(samples):
+    region = ebb.Region()
+    region.close()
+    region.empty(3)
+
+
 class Regions(unittest.TestCase):
     def assertAllFree(self, pool):
         gc.collect()
@@ -525,6 +531,14 @@ class Bounds(Refused, Regions):
         self.assertRaises(KeyError, ebb.Collate(pool, inner), [1])
         for batch, wanted in zip(loader("d", pool, 1), expected("d")):
             same(batch, wanted)
+
+    def test_an_error_of_ebbs_in_a_worker_has_all_attributes(self):
+        batches = torch.utils.data.DataLoader(range(4), num_workers=1, collate_fn=ebb.Collate(
+            ebb.Pool("shared"), refused))
+        with self.assertRaises(ebb.Error) as caught:
+            list(batches)
+        self.assertIn("the region is closed", str(caught.exception))
+        self.assertEqual((caught.exception.code, caught.exception.name), (0, ""))
 
     def test_leaving_the_loop_gives_regions_back(self):
         pool = ebb.Pool("shared")
