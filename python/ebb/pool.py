@@ -8,6 +8,7 @@ from multiprocessing import reduction
 from . import _ebb
 
 _shared = []  # weak references, the newest first
+_GO = "name", "limit_used", "keep_all", "wait"  # options that go with it to other processes
 
 
 class Pool(_ebb.Pool):
@@ -29,15 +30,16 @@ class Pool(_ebb.Pool):
     ValueError: a number is out of its bounds (a limit of 0, say), or the kind has no use for it.
 
     A shared pool is inherited by a fork, and goes to processes that are spawned as an argument.
+    Limits hold for the pages of each process.
     Pool.stats shows how many batches this process sent, received, and got beside the pool, and
     which pages it holds; of a shared pool, those that this process wrote to.
     """
 
-    __slots__ = ("_key", "_wait", "_sites", "__weakref__")
+    __slots__ = ("_key", "_options", "_sites", "__weakref__")
 
-    def __init__(self, kind="host", limit=None, *, wait=0.0, **others):
+    def __init__(self, kind="host", limit=None, **others):
         self._key = os.urandom(8)
-        self._wait = wait
+        self._options = {"limit": limit, **{name: others[name] for name in _GO if name in others}}
         self._sites = {}  # of steps; they end with the pool
         if "shared" in self.kind:
             _shared.insert(0, weakref.ref(self, _shared.remove))
@@ -45,7 +47,7 @@ class Pool(_ebb.Pool):
     def __reduce__(self):
         if "shared" not in self.kind:
             raise TypeError(f"a pool of kind {self.kind!r} stays in its process; 'shared' ones go")
-        return _attach, (reduction.DupFd(self.fileno()), self._wait, self._key)
+        return _attach, (reduction.DupFd(self.fileno()), self._options, self._key)
 
     def send(self, batch):
         """Puts a batch into a region of this shared pool: a Parcel, to be pickled or opened.
@@ -57,10 +59,10 @@ class Pool(_ebb.Pool):
         return send(self, batch)
 
 
-def _attach(duplicate, wait, key):
+def _attach(duplicate, options, key):
     descriptor = duplicate.detach()
     try:
-        pool = Pool("shared", wait=wait, descriptor=descriptor)
+        pool = Pool("shared", descriptor=descriptor, **options)
     finally:
         os.close(descriptor)
     pool._key = key

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stock DataLoader with ebb.Collate: the same batches, and what becomes of the regions."""
 
+import copy
 import gc
 import os
 import pickle
@@ -555,6 +556,14 @@ class Bounds(Refused, Regions):
         self.assertRaises(TypeError, pickle.dumps, ebb.Pool())
         self.assertRefused("EBB_E_KIND", ebb.Pool().fileno)
         self.assertRefused("EBB_E_KIND", ebb.Pool().send, [1])
+
+    def test_limits_go_to_other_processes_with_the_pool(self):
+        for options in ({"limit": 2 << 20}, {"limit_used": 2 << 20}):
+            pool = ebb.Pool("shared", name="mine", **options)
+            there = copy.copy(pool)  # by the same message as to a process that is spawned
+            for end in (pool, there, copy.copy(there)):
+                self.assertEqual(end.send([3]).open(), [3])
+                self.assertRefused("EBB_E_POOL_LIMIT", end.send, numpy.zeros(1 << 19))
 
 
 class Views(Regions):
