@@ -588,6 +588,20 @@ class Help(unittest.TestCase):
                 self.assertEqual(public, {item for item in stubbed if not item.startswith("_")},
                                  name)
 
+    def test_annotations_of_a_class_do_not_name_its_methods(self):
+        """A type checker looks in the class first: torch.Tensor is nothing in Tensor.torch."""
+        import ast
+        import pathlib
+        stub = ast.parse((pathlib.Path(ebb.__file__).parent / "__init__.pyi").read_text())
+        for node in (node for node in stub.body if isinstance(node, ast.ClassDef)):
+            methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+            for item in methods.values():
+                notes = [item.returns, *(a.annotation for a in ast.walk(item.args)
+                                         if isinstance(a, ast.arg) and a.annotation)]
+                named = {name.id for note in notes for name in ast.walk(note)
+                         if isinstance(name, ast.Name)}
+                self.assertFalse(named & set(methods), (node.name, item.name))
+
     def test_stubs_and_signatures_agree(self):
         """The same parameters, of the same kinds; and what is no positional one can be named."""
         import ast
