@@ -110,7 +110,9 @@ def _ship(pool, writer, region):
 
 def _rescue(writer, region):
     """The batch that nothing is left of but what was written: from a pool for itself alone."""
-    spare = Pool("shared", slots=1)
+    stats = writer.stats  # views of one block were there once, and go one by one
+    room = sum(stats.values()) + (stats["leaves"] << 13)
+    spare = Pool("shared", slots=1, slot_bytes=2 * room + (1 << 24))
     with _open_region(spare) as other:
         writer.move(other)
         region.close()

@@ -448,9 +448,10 @@ static void writer_dealloc(PyObject *object) {
 
 static PyObject *writer_stats(PyObject *object, void *Py_UNUSED(closure)) {
     const struct writer *self = (struct writer *)object;
-    return Py_BuildValue("{sKsKsK}", "leaves", (unsigned long long)self->leaf_count,
+    return Py_BuildValue("{sKsKsKsK}", "leaves", (unsigned long long)self->leaf_count,
                          "copied_bytes", (unsigned long long)self->copied_bytes, "born_bytes",
-                         (unsigned long long)self->born_bytes);
+                         (unsigned long long)self->born_bytes, "root_bytes",
+                         (unsigned long long)self->root_bytes);
 }
 
 static PyMethodDef writer_methods[] = {{"reduce", writer_reduce, METH_O, reduce_doc},
@@ -461,8 +462,8 @@ static PyMethodDef writer_methods[] = {{"reduce", writer_reduce, METH_O, reduce_
                                        {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef writer_getters[] = {
-    {"stats", writer_stats, NULL, "Leaves, bytes that were copied, bytes that were born here.",
-     NULL},
+    {"stats", writer_stats, NULL,
+     "Leaves, bytes that were copied, that were born here, of the root block.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
 PyDoc_STRVAR(writer_doc,

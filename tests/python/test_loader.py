@@ -10,10 +10,11 @@ import sys
 import threading
 import time
 import unittest
+from unittest import mock
 
 import ebb
 import numpy
-from ebb import _ebb
+from ebb import _ebb, loader as ebb_loader
 
 try:
     import torch
@@ -435,6 +436,20 @@ class Structure(Regions):
         del batches, made, small
         kept.clear()
         self.assertAllFree(pool)
+
+    def test_what_was_kept_is_rescued_however_much_it_is(self):
+        def small(kind, **options):
+            return ebb.Pool(kind, **{"slot_bytes": 1 << 22, **options})
+
+        def inner(samples):
+            kept.append(ebb.empty((1 << 18,), torch.float32).fill_(5))
+            return [kept[0][i:] for i in range(64)]
+
+        kept, pool = [], small("shared", slots=1)
+        with mock.patch.object(ebb_loader, "Pool", small):
+            batch = ebb.Collate(pool, inner)([None])
+        self.assertEqual(pool.stats["fallbacks"], 1)
+        self.assertEqual([part.sum() for part in batch], [part.sum() for part in inner(None)])
 
     def test_a_cycle_that_keeps_what_was_made_is_collected(self):
         def inner(samples):
