@@ -94,8 +94,9 @@ class step:
     def __call__(self, function):
         if (inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
                 or inspect.isasyncgenfunction(function)):
-            raise TypeError(f"{function.__name__}() goes on after it has returned: write `with "
-                            "ebb.step(...)` inside of it")
+            name = getattr(function, "__name__", repr(function))  # functools.partial has none
+            raise TypeError(f"{name}() goes on after it has returned: write `with ebb.step(...)` "
+                            "inside of it")
 
         @functools.wraps(function)
         def stepped(*arguments, **keywords):

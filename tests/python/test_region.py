@@ -493,6 +493,8 @@ class Steps(Refused):
             with self.assertRaises(TypeError) as caught:
                 ebb.step("later")(function)
             self.assertIn(function.__name__, str(caught.exception))
+            with self.assertRaisesRegex(TypeError, "goes on"):
+                ebb.step("later")(functools.partial(function))
 
     def test_threads_have_currents_of_their_own(self):
         seen = []
