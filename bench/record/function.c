@@ -6,8 +6,9 @@
  * (of the procedure linkage table, or a pointer that the linker fills in) is set to a few
  * instructions that note the call and jump on to the function. Registers are kept, so any signature
  * will do. Not seen: calls inside of the library that has the function where it binds them itself,
- * calls through pointers that were fetched by dlsym(), functions that are not exported, and calls
- * from a library that was loaded less than a chunk of records ago.
+ * calls through pointers that were fetched by dlsym(), functions that are not exported, calls from
+ * a library that was loaded less than a chunk of records ago, and the recorder's own, which make
+ * room for the very record of a call.
  *
  * Only x86-64; elsewhere nothing is watched and a line on standard error says so.
  */
@@ -128,10 +129,11 @@ static int watch_object(struct dl_phdr_info *object, size_t size, void *ignored)
     loaded = object->dlpi_adds;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(object->dlpi_addr + part->p_vaddr);
         struct tables tables = {0};
-        if (part->p_type != PT_DYNAMIC)
+        if (part->p_type != PT_DYNAMIC || entry == _DYNAMIC)
             continue;
-        read_tables(object, (const ElfW(Dyn) *)(object->dlpi_addr + part->p_vaddr), &tables);
+        read_tables(object, entry, &tables);
         if (!tables.symbols || !tables.names)
             continue;
         watch_slots(object, &tables, tables.jumps, tables.jump_bytes);

@@ -373,6 +373,23 @@ static void calls_of_a_function_make_regions(void **state)
     trace_free(trace);
 }
 
+// What makes room for the record of a call must not note a call itself.
+static void calls_of_the_recorder_are_not_the_programs(void **state)
+{
+    static const char *const its_own[] = {"--function pthread_sigmask",
+                                          "--function posix_fallocate",
+                                          "--function dl_iterate_phdr"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof its_own / sizeof *its_own; i++) {
+        struct ebb_trace *trace = recorded(its_own[i], "calls");
+
+        assert_int_equal(count(trace, TRACE_BEGIN, 0), 0);
+        assert_true(count(trace, TRACE_ALLOC, CLIENT_MALLOC) >= CLIENT_MANY);
+        trace_free(trace);
+    }
+}
+
 static struct ebb_trace *recorded_python(const char *option)
 {
     char command[1024];
@@ -520,6 +537,7 @@ int main(void)
         cmocka_unit_test(regions_that_are_too_deep_are_left_out),
         cmocka_unit_test(ticks_make_regions),
         cmocka_unit_test(calls_of_a_function_make_regions),
+        cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
         cmocka_unit_test(calls_of_a_python_function_make_regions),
         cmocka_unit_test(sites_name_functions),
         cmocka_unit_test(names_of_folders_are_plain_in_lists),
