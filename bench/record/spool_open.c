@@ -96,17 +96,26 @@ static void complain(const char *what) {
     (void)ignored;
 }
 
+/* The same file, under a number that the program does not look for: what it writes to a standard
+ * stream that it has closed must not be written to the spool. */
+static int out_of_the_way(int file) {
+    int moved = fcntl(file, F_DUPFD_CLOEXEC, 200);
+    if (moved < 0) /* so few are allowed */
+        moved = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(file);
+    return moved;
+}
+
 static bool make_file(void) {
     for (int i = 0; i < TRIES; i++) {
         snprintf(path, sizeof path, "%s/%ld.%d", wishes[WISH_SPOOL].value, (long)getpid(), i);
         int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (file >= 0) {
-            descriptor = fcntl(file, F_DUPFD_CLOEXEC, 200); /* out of the way of the program */
-            if (descriptor < 0)
-                descriptor = file;
-            else
-                close(file);
-            return true;
+            descriptor = out_of_the_way(file);
+            if (descriptor >= 0)
+                return true;
+            unlink(path);
+            break;
         }
         if (errno != EEXIST)
             break;
@@ -190,8 +199,8 @@ int spool_descriptor(void) {
             close(file);
         return -1;
     }
-    descriptor = file;
-    return file;
+    descriptor = out_of_the_way(file);
+    return descriptor;
 }
 
 void spool_stop(enum spool_stop why) {

@@ -257,6 +257,20 @@ static void closes(void)
     unlink(name);
 }
 
+// Goes on writing to the standard streams that it has closed.
+static void mute(void)
+{
+    for (int i = 0; i < 1024; i++)
+        close(i);
+    begin("mute", 0);
+    for (int i = 0; i < 9; i++) {
+        many(MANY / 9);
+        for (int j = 0; j < 3; j++)
+            DEMAND(write(j, "what nobody is to see", 21) < 0 && errno == EBADF);
+    }
+    end();
+}
+
 // ---- steps
 
 static void steps(void)
@@ -328,7 +342,7 @@ static const struct {
     {"family", family}, {"giant", giant}, {"threads", threads}, {"crowd", crowd},
     {"forks", forks},   {"killed", killed}, {"waits", waits},   {"much", much},
     {"full", full},     {"closes", closes}, {"steps", steps},   {"deep", deep},
-    {"calls", calls},   {"loop", loop},
+    {"calls", calls},   {"loop", loop},     {"mute", mute},
 };
 
 static void no_mark(const char *kind, uint64_t argument)

@@ -219,6 +219,24 @@ static void programs_that_close_all_files_are_recorded_on(void **state)
     trace_free(trace);
 }
 
+// Opened again, the spool must not be a standard stream of the program's.
+static void what_a_program_writes_to_closed_streams_is_not_in_the_spool(void **state)
+{
+    char command[1024];
+    struct ebb_trace *trace = recorded("", "mute");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY / 9 * 9);
+    trace_free(trace);
+    unlink(path); // numbers that are out of the way are not to be had
+    snprintf(command, sizeof command, "ulimit -n 20; exec %s record -o %s -- %s mute 2>%s/said",
+             getenv("EBB_TOOL"), path, getenv("EBB_CLIENT"), folder);
+    assert_int_equal(WEXITSTATUS(system(command)), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY / 9 * 9);
+    trace_free(trace);
+}
+
 // The spool stays what it was, and can be read where there is room.
 static void a_full_disk_leaves_no_half_trace(void **state)
 {
@@ -278,6 +296,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_leaves_no_half_trace),
         cmocka_unit_test(a_full_disk_leaves_the_older_trace),
         cmocka_unit_test(programs_that_close_all_files_are_recorded_on),
+        cmocka_unit_test(what_a_program_writes_to_closed_streams_is_not_in_the_spool),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
