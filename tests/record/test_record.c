@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // test_record.c - ebb record, on programs that know what they allocate: each test knows what must
-// be in the trace. How recordings end early is in test_ends.c.
+// be in the trace. How recordings end early is in test_ends.c, --function in test_marks.c.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -363,62 +363,6 @@ static void ticks_make_regions(void **state)
     trace_free(trace);
 }
 
-static void calls_of_a_function_make_regions(void **state)
-{
-    struct ebb_trace *trace = recorded("--function strtold", "calls");
-
-    (void)state;
-    assert_int_equal(count(trace, TRACE_BEGIN, 0), CLIENT_STEPS - 1); // the last call ends one
-    assert_string_equal(trace->kinds.word[0], "strtold");
-    trace_free(trace);
-}
-
-// What makes room for the record of a call must not note a call itself.
-static void calls_of_the_recorder_are_not_the_programs(void **state)
-{
-    static const char *const its_own[] = {"--function pthread_sigmask",
-                                          "--function posix_fallocate",
-                                          "--function dl_iterate_phdr"};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof its_own / sizeof *its_own; i++) {
-        struct ebb_trace *trace = recorded(its_own[i], "calls");
-
-        assert_int_equal(count(trace, TRACE_BEGIN, 0), 0);
-        assert_true(count(trace, TRACE_ALLOC, CLIENT_MALLOC) >= CLIENT_MANY);
-        trace_free(trace);
-    }
-}
-
-static struct ebb_trace *recorded_python(const char *option)
-{
-    char command[1024];
-
-    snprintf(command, sizeof command,
-             "record %s json.JSONEncoder.encode -o %s -- /usr/bin/python3 -c 'import json\n"
-             "for i in range(9): json.dumps([0] * 5000, indent=i); bytearray(77777)'", option,
-             path);
-    assert_int_equal(ebb(command), 0);
-    return read_it();
-}
-
-// Regions last to the next call, and have what lies between; or they are the calls.
-static void calls_of_a_python_function_make_regions(void **state)
-{
-    struct ebb_trace *trace = recorded_python("--function");
-
-    (void)state;
-    assert_int_equal(count(trace, TRACE_BEGIN, 0), 8);
-    assert_string_equal(trace->kinds.word[0], "encode");
-    assert_int_equal(count(trace, TRACE_ALLOC, 77778) + count(trace, TRACE_CALLOC, 77778), 8);
-    trace_free(trace);
-    trace = recorded_python("--within");
-    assert_int_equal(count(trace, TRACE_BEGIN, 0), 9);
-    assert_int_equal(count(trace, TRACE_END, 0), 9);
-    trace_free(trace);
-    assert_int_equal(ebb("record --within strtold -- true"), 2);
-}
-
 // ---- places
 
 static void sites_name_functions(void **state)
@@ -536,9 +480,6 @@ int main(void)
         cmocka_unit_test(steps_of_python_are_marks),
         cmocka_unit_test(regions_that_are_too_deep_are_left_out),
         cmocka_unit_test(ticks_make_regions),
-        cmocka_unit_test(calls_of_a_function_make_regions),
-        cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
-        cmocka_unit_test(calls_of_a_python_function_make_regions),
         cmocka_unit_test(sites_name_functions),
         cmocka_unit_test(names_of_folders_are_plain_in_lists),
         cmocka_unit_test(python_with_numpy_is_exact),

@@ -5,7 +5,8 @@ Python imports this module at its start, since `ebb record` puts its folder firs
 EBB_RECORD_PYTHON_FUNCTION names a function whose calls begin regions, each up to the next one;
 EBB_RECORD_PYTHON_WITHIN one whose calls are regions: `module.function`, or a method,
 `module.Class.method`. The function is replaced when its module has been imported. One that is
-defined in the script itself is in no module that is imported, and is not found.
+defined in the script itself is in no module that is imported, and is not found. What cannot be
+replaced stays as it is, and is told at the end: a program runs on as it would without this.
 """
 
 import atexit
@@ -54,18 +55,29 @@ def marked(function, marks):
     return within if WITHIN else beginning
 
 
+def as_written(owner, name):
+    """What a module or class has under a name: a static or class method is still one."""
+    for place in getattr(owner, "__mro__", (owner,)):
+        found = getattr(place, "__dict__", {}).get(name)
+        if found is not None:
+            return found
+    return getattr(owner, name, None)
+
+
 class Watcher(importlib.abc.MetaPathFinder):
     """Finds nothing itself; looks at each module that may have the function, once it is there."""
 
     def __init__(self, marks):
         self.marks, self.found = marks, False
+        self.why_not = "was not found in a module that is imported"
         self.modules = {".".join(WANTED[:length]) for length in range(1, len(WANTED))}
 
     def find_spec(self, name, path, target=None):
         if self.found or name not in self.modules:
             return None
         for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(name, path, target)
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find else None
             if spec is not None:
                 self.follow(spec.loader)
                 return spec
@@ -88,15 +100,27 @@ class Watcher(importlib.abc.MetaPathFinder):
         names = WANTED[len(module.__name__.split(".")):]
         for name in names[:-1]:
             owner = getattr(owner, name, None)
-        function = getattr(owner, names[-1], None) if owner is not None else None
-        if callable(function) and not self.found:
-            setattr(owner, names[-1], marked(function, self.marks))
+        function = as_written(owner, names[-1]) if owner is not None else None
+        if function is not None and not self.found:
+            self.replace(owner, names[-1], function)
+
+    def replace(self, owner, name, function):
+        if isinstance(function, (staticmethod, classmethod)):
+            other = type(function)(marked(function.__func__, self.marks))
+        elif isinstance(function, type) or not callable(function):
+            self.why_not = f"is no function: its type is {type(function).__name__}"
+            return
+        else:
+            other = marked(function, self.marks)
+        try:
+            setattr(owner, name, other)
             self.found = True
+        except (AttributeError, TypeError) as fault:
+            self.why_not = f"cannot be replaced: {fault}"
 
     def tell(self):
         if not self.found:
-            print(f"ebb record: {'.'.join(WANTED)} was not found in a module that is imported",
-                  file=sys.stderr)
+            print(f"ebb record: {'.'.join(WANTED)} {self.why_not}", file=sys.stderr)
 
 
 def start():

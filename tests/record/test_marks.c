@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_marks.c - steps that the program does not have itself: --function and --within.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client.h"
+#include "recording.h"
+
+static void calls_of_a_function_make_regions(void **state)
+{
+    struct ebb_trace *trace = recorded("--function strtold", "calls");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), CLIENT_STEPS - 1); // the last call ends one
+    assert_string_equal(trace->kinds.word[0], "strtold");
+    trace_free(trace);
+}
+
+// What makes room for the record of a call must not note a call itself.
+static void calls_of_the_recorder_are_not_the_programs(void **state)
+{
+    static const char *const its_own[] = {"--function pthread_sigmask",
+                                          "--function posix_fallocate",
+                                          "--function dl_iterate_phdr"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof its_own / sizeof *its_own; i++) {
+        struct ebb_trace *trace = recorded(its_own[i], "calls");
+
+        assert_int_equal(count(trace, TRACE_BEGIN, 0), 0);
+        assert_true(count(trace, TRACE_ALLOC, CLIENT_MALLOC) >= CLIENT_MANY);
+        trace_free(trace);
+    }
+}
+
+static struct ebb_trace *recorded_python(const char *option)
+{
+    char command[1024];
+
+    snprintf(command, sizeof command,
+             "record %s json.JSONEncoder.encode -o %s -- /usr/bin/python3 -c 'import json\n"
+             "for i in range(9): json.dumps([0] * 5000, indent=i); bytearray(77777)'", option,
+             path);
+    assert_int_equal(ebb(command), 0);
+    return read_it();
+}
+
+// Regions last to the next call, and have what lies between; or they are the calls.
+static void calls_of_a_python_function_make_regions(void **state)
+{
+    struct ebb_trace *trace = recorded_python("--function");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 8);
+    assert_string_equal(trace->kinds.word[0], "encode");
+    assert_int_equal(count(trace, TRACE_ALLOC, 77778) + count(trace, TRACE_CALLOC, 77778), 8);
+    trace_free(trace);
+    trace = recorded_python("--within");
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 9);
+    assert_int_equal(count(trace, TRACE_END, 0), 9);
+    trace_free(trace);
+    assert_int_equal(ebb("record --within strtold -- true"), 2);
+}
+
+// Methods of every sort are marked, and what cannot be is left alone: the program ends as ever.
+static void python_programs_run_on_whatever_is_marked(void **state)
+{
+    static const char *const cases[][2] = {
+        {"kinds.Kind.plain", " 4 regions"}, {"kinds.Kind.static", " 6 regions"},
+        {"kinds.Kind.cls", " 6 regions"}, {"kinds.Heir.cls", " 2 regions"},
+        {"kinds.Kind.value", "kinds.Kind.value is no function: its type is property"},
+        {"kinds.Kind", "kinds.Kind is no function: its type is type"},
+        {"datetime.datetime.now", "datetime.datetime.now cannot be replaced: "},
+        {"kinds.Kind.nothing", "kinds.Kind.nothing was not found in a module that is imported"}};
+    char command[1024];
+
+    (void)state;
+    snprintf(command, sizeof command, "cat >%s/kinds.py <<'EOF'\n"
+             "class Kind:\n"
+             "    def plain(self): return self\n"
+             "    @staticmethod\n    def static(word): return word\n"
+             "    @classmethod\n    def cls(cls): return cls\n"
+             "    value = property(lambda self: 7)\n"
+             "class Heir(Kind): pass\nEOF\n", folder);
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(command, sizeof command,
+                 "record --within %s -o %s -- /usr/bin/python3 -c 'import sys\n"
+                 "sys.path.append(\"%s\")\n"
+                 "old = type(\"\", (), {\"find_module\": lambda *names: None})\n"
+                 "sys.meta_path.insert(0, old())\n"
+                 "import datetime, kinds\nkind, heir = kinds.Kind(), kinds.Heir()\n"
+                 "for i in range(2):\n"
+                 "    datetime.datetime.now()\n"
+                 "    assert isinstance(kind.plain(), kinds.Kind) and heir.plain() is heir\n"
+                 "    assert kind.static(7) == kinds.Kind.static(7) == heir.static(kind.value)\n"
+                 "    assert kind.cls() is kinds.Kind.cls() and heir.cls() is kinds.Heir\n'",
+                 cases[i][0], path, folder);
+        assert_int_equal(ebb(command), 0);
+        assert_said(cases[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_of_a_function_make_regions),
+        cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
+        cmocka_unit_test(calls_of_a_python_function_make_regions),
+        cmocka_unit_test(python_programs_run_on_whatever_is_marked),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
