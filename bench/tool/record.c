@@ -79,7 +79,10 @@ static bool take_option(struct wish *wish, int option, const char *value) {
     switch (option) {
     case 'o': wish->output = value; return true;
     case 'e': return take_ms(value, &wish->launch.every_ms);
-    case 'f': wish->launch.function = value; return true;
+    case 'f':
+        wish->launch.function = value;
+        wish->launch.within = false;
+        return true;
     case 'w':
         wish->launch.function = value;
         wish->launch.within = true;

@@ -68,6 +68,9 @@ static void calls_of_a_python_function_make_regions(void **state)
     assert_int_equal(count(trace, TRACE_BEGIN, 0), 9);
     assert_int_equal(count(trace, TRACE_END, 0), 9);
     trace_free(trace);
+    trace = recorded_python("--within json.dumps --function"); // the last one counts
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 8);
+    trace_free(trace);
     assert_int_equal(ebb("record --within strtold -- true"), 2);
 }
 
