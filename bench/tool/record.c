@@ -230,6 +230,7 @@ static uint32_t *read_ticks(const char *spool, size_t *count) {
 
 static void summarize(const struct wish *wish, const struct spool_file *spool,
                       const struct rendered *rendered, int others) {
+    const char *function = wish->launch.function;
     if (wish->quiet)
         return;
     fprintf(stderr, "ebb record: %s: %" PRIu64 " events, %" PRIu64 " objects, %" PRIu64
@@ -243,9 +244,14 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
     fputc('\n', stderr);
     if (rendered->sites_path[0])
         fprintf(stderr, "ebb record: %s: the places that allocate\n", rendered->sites_path);
-    if (!rendered->regions && wish->launch.function)
-        fprintf(stderr, "ebb record: no call of %s was seen\n", wish->launch.function);
-    else if (!rendered->regions)
+    if (rendered->regions)
+        return;
+    if (function && rendered->calls)
+        fprintf(stderr, "ebb record: no thread called %s twice, and a region lasts from one call "
+                        "to the next\n", function);
+    else if (function)
+        fprintf(stderr, "ebb record: no call of %s was seen\n", function);
+    else
         fprintf(stderr, "ebb record: no steps in it: --every or --function make some, and `ebb "
                         "advise` looks for them\n");
 }

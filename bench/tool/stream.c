@@ -144,6 +144,7 @@ static void end_region(struct decoder *decoder, uint16_t lane, uint64_t identity
 
 static void called(struct decoder *decoder, uint16_t lane, uint32_t kind) {
     struct lane_state *state = &decoder->lane[lane];
+    decoder->stream->calls++;
     for (uint32_t i = state->depth; i-- > 0;)
         if (state->open[i].kind == kind)
             end_down_to(decoder, lane, i);

@@ -333,6 +333,7 @@ static void calls(void)
         sink = malloc(CLIENT_FRESH);
         DEMAND(strtold("1.5", NULL) == 1.5L);
     }
+    DEMAND(strtof("1.5", NULL) == 1.5f);
 }
 
 static const struct {

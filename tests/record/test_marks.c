@@ -25,6 +25,19 @@ static void calls_of_a_function_make_regions(void **state)
     trace_free(trace);
 }
 
+// One call begins a region that no other ends: it was seen, but there is none.
+static void a_function_that_is_called_once_makes_no_region(void **state)
+{
+    struct ebb_trace *trace = recorded("--function strtof", "calls");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 0);
+    assert_said("no thread called strtof twice, and a region lasts from one call to the next");
+    trace_free(trace);
+    trace_free(recorded("--function strtod", "calls"));
+    assert_said("no call of strtod was seen");
+}
+
 // What makes room for the record of a call must not note a call itself.
 static void calls_of_the_recorder_are_not_the_programs(void **state)
 {
@@ -117,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_a_function_make_regions),
+        cmocka_unit_test(a_function_that_is_called_once_makes_no_region),
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
         cmocka_unit_test(calls_of_a_python_function_make_regions),
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
