@@ -22,7 +22,7 @@
 
 #include "recorder.h"
 
-static char watched[SPOOL_KIND_NAME * 2];
+static char watched[SPOOL_FUNCTION];
 static uint32_t kind;
 static unsigned long long loaded; /* number of libraries loaded so far, when they were looked at */
 static atomic_flag looking = ATOMIC_FLAG_INIT;

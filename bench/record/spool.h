@@ -33,6 +33,7 @@ enum {
     SPOOL_KINDS = 256,
     SPOOL_KIND_NAME = 64,
     SPOOL_LANES = 4096,
+    SPOOL_FUNCTION = 4096, /* of the name of a watched function: those of C++ are long */
 };
 
 #define SPOOL_MAGIC "ebbspl1\n"

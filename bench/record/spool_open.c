@@ -23,7 +23,7 @@
 
 #include "recorder.h"
 
-enum { VALUE_MAX = 4096, TRIES = 1000 }; /* of a path, and of C++'s names */
+enum { VALUE_MAX = SPOOL_FUNCTION, TRIES = 1000 }; /* as long as a path, too */
 
 static const bool off;
 

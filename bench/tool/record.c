@@ -109,6 +109,11 @@ static bool check(const struct wish *wish) {
         return complain("no command (ebb record --help tells more)");
     if (wish->launch.every_ms && wish->launch.function)
         return complain("--every excludes --function and --within");
+    if (wish->launch.function && !*wish->launch.function)
+        return complain("--function: a function without a name");
+    if (wish->launch.function && strlen(wish->launch.function) >= SPOOL_FUNCTION)
+        return complain("--function: a name of %zu bytes is too long, the most is %d",
+                        strlen(wish->launch.function), SPOOL_FUNCTION - 1);
     if (wish->launch.limit && wish->launch.limit < SPOOL_HEAD + SPOOL_CHUNK)
         return complain("--limit: %" PRIu64 " bytes are too few, the least is %" PRIu64,
                         wish->launch.limit, SPOOL_HEAD + SPOOL_CHUNK);

@@ -332,6 +332,7 @@ static void calls(void)
     for (int i = 0; i < CLIENT_STEPS; i++) {
         sink = malloc(CLIENT_FRESH);
         DEMAND(strtold("1.5", NULL) == 1.5L);
+        client_long_name();
     }
     DEMAND(strtof("1.5", NULL) == 1.5f);
 }

@@ -25,4 +25,9 @@ enum {
     CLIENT_FILE_LIMIT = 1 << 20, // the head of a spool is most of it
 };
 
+#define CLIENT_LONG "a_function_whose_name_says_what_it_does_in_as_many_words_as_there_are_"
+#define CLIENT_LONG_NAME CLIENT_LONG CLIENT_LONG CLIENT_LONG
+
+void client_long_name(void) __asm__(CLIENT_LONG_NAME);
+
 #endif

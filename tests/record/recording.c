@@ -28,7 +28,7 @@ char path[256]; // of the trace
 // What it says goes to FOLDER/said.
 int ebb(const char *arguments)
 {
-    char command[4096];
+    char command[8192];
     int status;
 
     snprintf(command, sizeof command, "exec %s %s >%s/said 2>&1", getenv("EBB_TOOL"), arguments,

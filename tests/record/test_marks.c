@@ -25,6 +25,22 @@ static void calls_of_a_function_make_regions(void **state)
     trace_free(trace);
 }
 
+static void names_are_as_long_as_those_of_templates(void **state)
+{
+    struct ebb_trace *trace = recorded("--function " CLIENT_LONG_NAME, "calls");
+    char command[5000];
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), CLIENT_STEPS - 1);
+    assert_memory_equal(trace->kinds.word[0], CLIENT_LONG_NAME, TRACE_WORD_MAX);
+    trace_free(trace);
+    snprintf(command, sizeof command, "record --function %04096d -- true", 0);
+    assert_int_equal(ebb(command), 2);
+    assert_said("a name of 4096 bytes is too long, the most is 4095");
+    assert_int_equal(ebb("record --function '' -- true"), 2);
+    assert_said("without a name");
+}
+
 // One call begins a region that no other ends: it was seen, but there is none.
 static void a_function_that_is_called_once_makes_no_region(void **state)
 {
@@ -130,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_a_function_make_regions),
+        cmocka_unit_test(names_are_as_long_as_those_of_templates),
         cmocka_unit_test(a_function_that_is_called_once_makes_no_region),
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
         cmocka_unit_test(calls_of_a_python_function_make_regions),
