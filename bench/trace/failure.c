@@ -4,7 +4,8 @@
 //
 // One invariant: every code has a name here (the array is as long as the enum). The text of an
 // error always begins with the line, where there is one, and says the numbers that were wrong; it
-// does not say the path, which the caller knows.
+// does not say the path, which the caller knows. What it cites is plain: a file that is no trace is
+// none of a terminal's commands either.
 
 #include "failure.h"
 
@@ -70,5 +71,8 @@ bool trace_fail(struct trace_error *error, enum trace_error_code code, uint64_t 
     va_start(list, format);
     vsnprintf(error->text + used, sizeof error->text - (size_t)used, format, list);
     va_end(list);
+    for (char *at = error->text; *at; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
     return false;
 }

@@ -53,6 +53,15 @@ static void nul_byte_is_refused(void **state)
     expect_refused(TRACE_ERROR_NUL, 3, "column 4");
 }
 
+// A terminal does as it is told.
+static void what_is_cited_is_plain(void **state)
+{
+    (void)state;
+    write_bytes("\033]0;title\a\177\377\n", 13);
+    expect_refused(TRACE_ERROR_MAGIC, 1, "'?]0;title\?\?\?' is not '#ebb-trace 1'");
+    refuse_text(MAGIC "a \033[31m T\n", TRACE_ERROR_FIELDS, 2, "malformed: '?[31m'");
+}
+
 static void last_line_without_newline_is_refused(void **state)
 {
     (void)state;
@@ -395,6 +404,7 @@ int main(void)
         cmocka_unit_test(line_at_the_limit_is_read_and_one_byte_more_is_refused),
         cmocka_unit_test(line_without_end_is_refused_without_reading_on),
         cmocka_unit_test(nul_byte_is_refused),
+        cmocka_unit_test(what_is_cited_is_plain),
         cmocka_unit_test(last_line_without_newline_is_refused),
         cmocka_unit_test(wrong_magic_is_refused),
         cmocka_unit_test(header_line_behind_the_header_is_refused),
