@@ -41,6 +41,7 @@ struct reader {
     size_t event_capacity, object_capacity;
     uint64_t *object; // bytes, and DEAD
     uint64_t live, live_bytes;
+    uint64_t born_bytes; // of all objects, so that nobody's sums of them wrap around
     uint32_t thread; // the current one
     struct thread threads[TRACE_THREADS_MAX];
 };
@@ -94,6 +95,10 @@ static bool check_size(struct reader *reader, uint64_t bytes)
         return trace_fail(reader->error, TRACE_ERROR_SIZE_TOO_LARGE, reader->source.line,
                           "%" PRIu64 " bytes more, with %" PRIu64 " bytes alive", bytes,
                           reader->live_bytes);
+    if (bytes > UINT64_MAX - reader->born_bytes)
+        return trace_fail(reader->error, TRACE_ERROR_SIZE_TOO_LARGE, reader->source.line,
+                          "%" PRIu64 " bytes more than the %" PRIu64 " before, above 2^64 - 1",
+                          bytes, reader->born_bytes);
     return true;
 }
 
@@ -120,6 +125,7 @@ static void count_birth(struct reader *reader, uint64_t bytes)
     totals->objects++;
     reader->live++;
     reader->live_bytes += bytes;
+    reader->born_bytes += bytes;
     totals->max_live = larger(totals->max_live, reader->live);
     totals->max_live_bytes = larger(totals->max_live_bytes, reader->live_bytes);
 }

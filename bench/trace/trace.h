@@ -118,7 +118,8 @@ enum trace_error_code {
     TRACE_ERROR_UNKNOWN_LINE,         // the first byte is no letter of the format
     TRACE_ERROR_FIELDS,               // missing, superfluous or malformed field
     TRACE_ERROR_NUMBER_TOO_LARGE,     // does not fit its type
-    TRACE_ERROR_SIZE_TOO_LARGE,       // above PTRDIFF_MAX, alone or all live objects together
+    TRACE_ERROR_SIZE_TOO_LARGE,       // above PTRDIFF_MAX, alone or all live objects together;
+                                      // above 2^64 - 1, all that there ever were
     TRACE_ERROR_ALIGNMENT_NOT_POWER,  // no power of two
     TRACE_ERROR_ALIGNMENT_TOO_LARGE,  // above TRACE_ALIGN_MAX
     TRACE_ERROR_PREEXISTING_LATE,     // 'p' after the first event

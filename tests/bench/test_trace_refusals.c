@@ -184,6 +184,16 @@ static void live_sizes_that_add_up_above_ptrdiff_max_are_refused(void **state)
                 "alive");
 }
 
+static void sizes_that_add_up_above_64_bits_are_refused(void **state)
+{
+#define MOST "a 9223372036854775807 T\nf 1\n"
+    (void)state;
+    accept_text(MAGIC MOST MOST "a 1 T\n");
+    refuse_text(MAGIC MOST MOST "a 1 T\nr 1 1 T\n", TRACE_ERROR_SIZE_TOO_LARGE, 7,
+                "1 bytes more than the 18446744073709551615 before");
+#undef MOST
+}
+
 static void alignment_that_is_no_power_of_two_is_refused(void **state)
 {
     (void)state;
@@ -417,6 +427,7 @@ int main(void)
         cmocka_unit_test(number_that_overflows_is_refused),
         cmocka_unit_test(size_above_ptrdiff_max_is_refused),
         cmocka_unit_test(live_sizes_that_add_up_above_ptrdiff_max_are_refused),
+        cmocka_unit_test(sizes_that_add_up_above_64_bits_are_refused),
         cmocka_unit_test(alignment_that_is_no_power_of_two_is_refused),
         cmocka_unit_test(alignment_above_the_limit_is_refused),
         cmocka_unit_test(preexisting_after_the_first_event_is_refused),
