@@ -65,6 +65,8 @@ static bool parse(struct wish *wish, int argc, char **argv) {
             return false;
     if (wish->help)
         return true;
+    if (wish->html && !*wish->html)
+        return complain("--html: a file without a name");
     if (optind + 1 != argc)
         return complain("exactly one trace is wanted, not %d", argc - optind);
     wish->trace = argv[optind];
@@ -138,20 +140,24 @@ static int memory_file(char name[FILE_NAME]) {
 static int run_python(const char *script, const char *figures, const char *json,
                       const char *html) {
     int status = 0;
+    char *out; /* in one word, or the name "-x" would be an option */
+    if (asprintf(&out, "--out=%s", html) < 0)
+        return 127;
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
         if (json)
-            execl("/usr/bin/python3", "python3", "-B", script, "--figures", figures, "--out", html,
-                  "--json", json, (char *)NULL);
+            execl("/usr/bin/python3", "python3", "-B", script, "--figures", figures, out, "--json",
+                  json, (char *)NULL);
         else
-            execl("/usr/bin/python3", "python3", "-B", script, "--figures", figures, "--out", html,
+            execl("/usr/bin/python3", "python3", "-B", script, "--figures", figures, out,
                   (char *)NULL);
         complain("/usr/bin/python3: %s", strerror(errno));
         _exit(127);
     }
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
+    free(out);
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 

@@ -371,6 +371,22 @@ static void pages_are_whole(void **state)
     assert_null(strstr(page, "http://"));
 }
 
+// No name of a file is an option on the way to what writes it.
+static void a_page_has_the_name_that_was_given(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    write_steps(10);
+    snprintf(command, sizeof command,
+             "mkdir %s.d && cd %s.d && { %s report --no-replay --html -page %s; "
+             "grep -q '</html>' ./-page; code=$?; rm -r %s.d; exit $code; }",
+             scratch_path(), scratch_path(), getenv("EBB_TOOL"), scratch_path(), scratch_path());
+    assert_int_equal(system(command), 0);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay --html ''"), 2);
+    assert_string_equal(said, "ebb report: --html: a file without a name\n");
+}
+
 // A replay takes minutes: what cannot be written is named before it.
 static void a_page_that_cannot_be_is_named_at_once(void **state)
 {
@@ -520,6 +536,7 @@ int main(void)
         cmocka_unit_test(reports_say_gain_and_survivors),
         cmocka_unit_test(a_peer_that_is_not_installed_is_left_out),
         cmocka_unit_test(pages_are_whole),
+        cmocka_unit_test(a_page_has_the_name_that_was_given),
         cmocka_unit_test(a_page_that_cannot_be_is_named_at_once),
         cmocka_unit_test(bad_input_is_named),
         cmocka_unit_test(wrong_sites_are_refused),
