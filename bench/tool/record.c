@@ -243,6 +243,8 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
             rendered->regions);
     if (spool->head->stopped)
         fprintf(stderr, "; recording stopped early, see #stopped in it");
+    else if (rendered->cut)
+        fprintf(stderr, "; there was more than a trace takes, see #stopped in it");
     if (others > 0)
         fprintf(stderr, "; %d other process%s noted less and %s left out", others,
                 others > 1 ? "es" : "", others > 1 ? "are" : "is");

@@ -326,6 +326,7 @@ static bool write_all(struct writer *writer, struct rendered *rendered) {
     rendered->events = writer->totals.events;
     rendered->objects = writer->totals.objects;
     rendered->regions = writer->totals.regions;
+    rendered->cut = writer->stream->cut;
     rendered->calls = writer->stream->calls;
     rendered->untouched = writer->totals.untouched;
     rendered->untouched_bytes = writer->totals.untouched_bytes;

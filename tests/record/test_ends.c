@@ -136,6 +136,25 @@ static void the_limit_stops_cleanly(void **state)
     trace_free(trace);
 }
 
+// The spool may hold more than a trace: the rest is left out, and who asked for it is told.
+static void a_trace_that_is_full_says_so(void **state)
+{
+    char command[2048], spools[512];
+    struct ebb_trace *trace;
+
+    (void)state;
+    assert_int_equal(record("--keep", "EBB_CLIENT", "much"), CLIENT_CODE);
+    find_spools(spools, sizeof spools);
+    snprintf(command, sizeof command, "%s record --recover %s -o %s 2>%s/said; rm -r %s",
+             getenv("EBB_SHORT"), spools, path, folder, spools);
+    assert_int_equal(system(command), 0);
+    assert_said("; there was more than a trace takes, see #stopped in it");
+    assert_non_null(strstr(header_line("#stopped"), "length: more than 40000"));
+    trace = read_it();
+    assert_true(trace->totals.allocs > 39000 && trace->totals.allocs <= 40000);
+    trace_free(trace);
+}
+
 static void a_full_disk_stops_the_recording_not_the_program(void **state)
 {
     struct ebb_trace *trace = recorded("", "full");
@@ -289,6 +308,7 @@ int main(void)
         cmocka_unit_test(a_killed_recorder_leaves_a_spool_that_can_be_read),
         cmocka_unit_test(damaged_spools_are_read_as_far_as_they_go),
         cmocka_unit_test(the_limit_stops_cleanly),
+        cmocka_unit_test(a_trace_that_is_full_says_so),
         cmocka_unit_test(a_full_disk_stops_the_recording_not_the_program),
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
         cmocka_unit_test(nobody_need_listen_to_the_end),
