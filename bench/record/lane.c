@@ -6,7 +6,8 @@
  * with one instruction, so that a signal handler that allocates gets the next one. When a chunk is
  * full the next one is mapped: into the other half of the lane's range of addresses, so that what a
  * handler interrupted may still write where it was about to. A thread that ends leaves its lane,
- * with the rest of its chunk, to a later one.
+ * with the rest of its chunk, to a later one; what others, and the C library, clean up after it has
+ * left goes to a lane that it has for that one record.
  *
  * Invariant: room in the file exists before it is mapped, so no store meets a full
  * disk. Where there is none, or the limit is reached, recording stops for good.
@@ -38,6 +39,7 @@ static atomic_flag lock = ATOMIC_FLAG_INIT; /* for the three above */
 static pthread_key_t key;
 static bool has_key;
 THREAD_OWN struct lane *mine;
+THREAD_OWN bool left; /* nobody tells any more when this thread ends */
 
 static void take_lock(void) {
     while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire))
@@ -54,18 +56,25 @@ static void block_signals(sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
-static void leave(void *lane) {
+static void give_lane(void) {
     sigset_t before;
-    if (!*recording)
-        return;
-    lane_note(SPOOL_THREAD_END, 0, 0, 0, 0);
     block_signals(&before);
+    struct lane *lane = mine;
     mine = NULL;
     take_lock();
-    ((struct lane *)lane)->free = free_lanes;
-    free_lanes = lane;
+    if (lane) { /* else a signal handler was here first */
+        lane->free = free_lanes;
+        free_lanes = lane;
+    }
     give_lock();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void leave(void *lane) {
+    (void)lane;
+    left = true;
+    if (*recording)
+        lane_note(SPOOL_THREAD_END, 0, 0, 0, 0);
 }
 
 /* A lane for this thread. NULL: there is none any more. Signals are blocked. */
@@ -86,7 +95,7 @@ static struct lane *enter(void) {
         return NULL;
     }
     mine = lane;
-    if (has_key)
+    if (has_key && !left)
         pthread_setspecific(key, lane);
     return lane;
 }
@@ -175,4 +184,8 @@ void lane_note(enum spool_op op, uint32_t site, uint64_t address, uint64_t size,
     atomic_store_explicit(&slot->when, spool_when(number, size), memory_order_relaxed);
     atomic_store_explicit(&slot->what, spool_what(op, site, address),
                           memory_order_release);
+    if (unlikely(left) && op == SPOOL_THREAD_END)
+        give_lane();
+    else if (unlikely(left))
+        lane_note(SPOOL_THREAD_END, 0, 0, 0, 0);
 }

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -153,8 +154,21 @@ static void threads(void)
     end();
 }
 
+static pthread_key_t late;
+
+// As late as destructors come, and the C library's own come later still.
+static void clean_up(void *rounds)
+{
+    sink = malloc(CLIENT_FRESH);
+    free(sink);
+    if ((uintptr_t)rounds > 1)
+        pthread_setspecific(late, (void *)((uintptr_t)rounds - 1));
+}
+
 static void *one_block(void *argument)
 {
+    pthread_setspecific(late, (void *)(uintptr_t)PTHREAD_DESTRUCTOR_ITERATIONS);
+    sink = strerror(123456);
     begin("brief", 0); // and never ended
     *(void **)argument = malloc(CLIENT_MALLOC);
     return NULL;
@@ -163,6 +177,7 @@ static void *one_block(void *argument)
 // Many threads that come and go.
 static void crowd(void)
 {
+    DEMAND(pthread_key_create(&late, clean_up) == 0);
     for (int i = 0; i < CLIENT_CROWD; i++) {
         pthread_t thread;
         void *block = NULL;
