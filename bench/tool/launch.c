@@ -135,12 +135,35 @@ static const struct spool_head *map_head(const char *path) {
     return head == MAP_FAILED ? NULL : head;
 }
 
+static void forget(const struct watched *spool) {
+    munmap((void *)(uintptr_t)spool->head, SPOOL_HEAD);
+    if (spool->ticks >= 0)
+        close(spool->ticks);
+}
+
+/* A spool is called PID.N. */
+static bool is_of_the_dead(const char *name) {
+    return kill((pid_t)strtol(name, NULL, 10), 0) != 0 && errno == ESRCH;
+}
+
+/* True if there is room for another one. */
+static bool forget_the_dead(struct watch *watch) {
+    int kept = 0;
+    for (int i = 0; i < watch->count; i++)
+        if (is_of_the_dead(watch->spool[i].name))
+            forget(&watch->spool[i]);
+        else
+            watch->spool[kept++] = watch->spool[i];
+    watch->count = kept;
+    return kept < WATCHED_MAX;
+}
+
 static void watch_spool(struct watch *watch, const char *name) {
     char path[PLACE_MAX + NAME_MAX + 16];
     for (int i = 0; i < watch->count; i++)
         if (strcmp(watch->spool[i].name, name) == 0)
             return;
-    if (watch->count == WATCHED_MAX)
+    if (watch->count == WATCHED_MAX && (is_of_the_dead(name) || !forget_the_dead(watch)))
         return;
     struct watched *spool = &watch->spool[watch->count];
     snprintf(path, sizeof path, "%s/%s", watch->launch->folder, name);
@@ -208,11 +231,8 @@ static void look(struct watch *watch) {
 static void end_watch(struct watch *watch) {
     if (watch->terminal)
         fputs("\r\033[K", stderr);
-    for (int i = 0; i < watch->count; i++) {
-        munmap((void *)(uintptr_t)watch->spool[i].head, SPOOL_HEAD);
-        if (watch->spool[i].ticks >= 0)
-            close(watch->spool[i].ticks);
-    }
+    for (int i = 0; i < watch->count; i++)
+        forget(&watch->spool[i]);
 }
 
 /* ---- both */

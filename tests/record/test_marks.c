@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_marks.c - steps that the program does not have itself: --function and --within.
+// test_marks.c - steps that the program does not have itself: --function, --within and --every.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,6 +142,27 @@ static void python_programs_run_on_whatever_is_marked(void **state)
     }
 }
 
+// More processes come and go than the tool watches at once, and then the one that counts.
+static void ticks_reach_the_last_of_many_processes(void **state)
+{
+    struct ebb_trace *trace;
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "cat >%s/script <<'EOF'\n"
+             "for i in $(seq 300); do /bin/true; done\n"
+             "/usr/bin/python3 -c 'import time\n"
+             "for i in range(20): [str(j) * 600 for j in range(100)]; time.sleep(0.02)'\nEOF\n",
+             folder);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "record --every 10 -o %s -- sh %s/script", path, folder);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_true(count(trace, TRACE_BEGIN, 0) >= 5);
+    trace_free(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +172,7 @@ int main(void)
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
         cmocka_unit_test(calls_of_a_python_function_make_regions),
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
+        cmocka_unit_test(ticks_reach_the_last_of_many_processes),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
