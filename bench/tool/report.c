@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,6 +183,14 @@ static int draw(struct wish *wish, const struct recorded_case *recorded) {
     return code;
 }
 
+/* What comes through a pipe comes once, and whoever opened it again would wait for ever. */
+static bool can_be_read_again(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISFIFO(status.st_mode))
+        return true;
+    return complain("%s: a pipe, and a replay reads the trace again (--no-replay does not)", path);
+}
+
 int command_report(int argc, char **argv) {
     struct wish wish = {.churn = {.rounds = 3}};
     char found[CHURN_LIST_MAX];
@@ -192,6 +201,8 @@ int command_report(int argc, char **argv) {
         fputs(help_text, stdout);
         return 0;
     }
+    if (!wish.no_replay && !can_be_read_again(wish.trace))
+        return EXIT_BAD_INPUT;
     if (wish.html && !output_possible(wish.html))
         return EXIT_FAILED;
     if (!wish.churn.allocators && !wish.no_replay) {

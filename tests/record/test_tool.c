@@ -400,6 +400,20 @@ static void a_page_that_cannot_be_is_named_at_once(void **state)
     assert_string_equal(said, "ebb advise: /nowhere/x: No such file or directory\n");
 }
 
+// A replay cannot read it again, and would wait for another writer for ever.
+static void a_pipe_is_not_replayed_for_a_report(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "--help >/dev/null; mkfifo %s.pipe; timeout 10 %s report %s.pipe 2>&1; code=$?; "
+             "rm %s.pipe; exit $code",
+             scratch_path(), getenv("EBB_TOOL"), scratch_path(), scratch_path());
+    assert_int_equal(run_program("EBB_TOOL", command), 2);
+    assert_said(".pipe: a pipe, and a replay reads the trace again (--no-replay does not)");
+}
+
 static void bad_input_is_named(void **state)
 {
     (void)state;
@@ -538,6 +552,7 @@ int main(void)
         cmocka_unit_test(pages_are_whole),
         cmocka_unit_test(a_page_has_the_name_that_was_given),
         cmocka_unit_test(a_page_that_cannot_be_is_named_at_once),
+        cmocka_unit_test(a_pipe_is_not_replayed_for_a_report),
         cmocka_unit_test(bad_input_is_named),
         cmocka_unit_test(wrong_sites_are_refused),
         cmocka_unit_test(names_of_places_are_brief),
