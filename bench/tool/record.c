@@ -206,15 +206,18 @@ static bool find_heaviest(const char *place, char *path, int *others) {
 }
 
 /* The same, or the file itself that `place` is. False after a message. */
-static bool choose_spool(const char *place, char *path, int *others) {
+static bool choose_spool(const struct wish *wish, const char *place, char *path, int *others) {
     struct stat status;
     *others = 0;
     if (stat(place, &status) != 0)
         return complain("%s: %s", place, strerror(errno));
     if (!S_ISDIR(status.st_mode))
         return snprintf(path, PLACE_MAX, "%s", place) < PLACE_MAX;
-    return find_heaviest(place, path, others) ||
-           complain("nothing was recorded: the command is static or setuid, ended before it began, "
+    if (find_heaviest(place, path, others))
+        return true;
+    if (wish->recover)
+        return complain("%s: no spool in it", place);
+    return complain("nothing was recorded: the command is static or setuid, ended before it began, "
                     "or there was no room at %s", place);
 }
 
@@ -270,7 +273,7 @@ static bool convert(const struct wish *wish, const char *place) {
     struct rendered rendered;
     size_t tick_count;
     int others;
-    if (!choose_spool(place, path, &others) || !spool_file_open(&spool, path))
+    if (!choose_spool(wish, place, path, &others) || !spool_file_open(&spool, path))
         return false;
     uint32_t *ticks = read_ticks(path, &tick_count);
     bool good = stream_decode(&stream, &spool, ticks, tick_count);

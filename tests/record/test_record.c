@@ -438,6 +438,8 @@ static void python_with_numpy_is_exact(void **state)
 
 static void bad_arguments_are_named(void **state)
 {
+    char arguments[1024];
+
     (void)state;
     assert_int_equal(ebb("record"), 2);
     assert_int_equal(ebb("record --nothing -- true"), 2);
@@ -451,6 +453,9 @@ static void bad_arguments_are_named(void **state)
     assert_int_equal(ebb("record --every 5 --function f -- true"), 2);
     assert_int_equal(ebb("record --recover /nowhere -o /tmp/x"), 1);
     assert_said("/nowhere");
+    snprintf(arguments, sizeof arguments, "record --recover %s -o %s", folder, path);
+    assert_int_equal(ebb(arguments), 1);
+    assert_said(": no spool in it");
     assert_int_equal(ebb("nonsense"), 2);
     assert_said("nonsense");
     assert_int_equal(ebb("--version"), 0);
