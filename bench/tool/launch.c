@@ -104,7 +104,12 @@ static void give_signals(const struct signals *before) {
 /* Where it cannot, `told` gets errno; where it can, the end of the file. */
 _Noreturn static void become(const struct launch *launch, const char *recorder,
                              const char *python, int told) {
+    static const char *const settings[] = {"EBB_RECORD_LIMIT", "EBB_RECORD_FUNCTION",
+                                           "EBB_RECORD_PYTHON_FUNCTION",
+                                           "EBB_RECORD_PYTHON_WITHIN"};
     char limit[32];
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        unsetenv(settings[i]); /* those of another recording, which this one is in */
     set_path("LD_PRELOAD", recorder);
     setenv("EBB_RECORD_SPOOL", launch->folder, 1);
     snprintf(limit, sizeof limit, "%llu", (unsigned long long)launch->limit);

@@ -54,6 +54,39 @@ static void a_function_that_is_called_once_makes_no_region(void **state)
     assert_said("no call of strtod was seen");
 }
 
+static struct ebb_trace *recorded_python(const char *option)
+{
+    char command[1024];
+
+    snprintf(command, sizeof command,
+             "record %s json.JSONEncoder.encode -o %s -- /usr/bin/python3 -c 'import json\n"
+             "for i in range(9): json.dumps([0] * 5000, indent=i); bytearray(77777)'", option,
+             path);
+    assert_int_equal(ebb(command), 0);
+    return read_it();
+}
+
+// A recording inside of another has only what it was asked for itself.
+static void settings_of_another_recording_do_not_count(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    setenv("EBB_RECORD_FUNCTION", "strtold", 1);
+    setenv("EBB_RECORD_LIMIT", "1000000", 1);
+    setenv("EBB_RECORD_PYTHON_WITHIN", "json.dumps", 1);
+    trace = recorded("", "calls");
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 0);
+    assert_true(count(trace, TRACE_ALLOC, CLIENT_MALLOC) >= CLIENT_MANY);
+    trace_free(trace);
+    trace = recorded_python("--function");
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 8);
+    trace_free(trace);
+    unsetenv("EBB_RECORD_FUNCTION");
+    unsetenv("EBB_RECORD_LIMIT");
+    unsetenv("EBB_RECORD_PYTHON_WITHIN");
+}
+
 // What makes room for the record of a call must not note a call itself.
 static void calls_of_the_recorder_are_not_the_programs(void **state)
 {
@@ -69,18 +102,6 @@ static void calls_of_the_recorder_are_not_the_programs(void **state)
         assert_true(count(trace, TRACE_ALLOC, CLIENT_MALLOC) >= CLIENT_MANY);
         trace_free(trace);
     }
-}
-
-static struct ebb_trace *recorded_python(const char *option)
-{
-    char command[1024];
-
-    snprintf(command, sizeof command,
-             "record %s json.JSONEncoder.encode -o %s -- /usr/bin/python3 -c 'import json\n"
-             "for i in range(9): json.dumps([0] * 5000, indent=i); bytearray(77777)'", option,
-             path);
-    assert_int_equal(ebb(command), 0);
-    return read_it();
 }
 
 // Regions last to the next call, and have what lies between; or they are the calls.
@@ -169,6 +190,7 @@ int main(void)
         cmocka_unit_test(calls_of_a_function_make_regions),
         cmocka_unit_test(names_are_as_long_as_those_of_templates),
         cmocka_unit_test(a_function_that_is_called_once_makes_no_region),
+        cmocka_unit_test(settings_of_another_recording_do_not_count),
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
         cmocka_unit_test(calls_of_a_python_function_make_regions),
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
