@@ -5,6 +5,11 @@ _ebb() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     local command=${COMP_WORDS[1]} options='' i
     COMPREPLY=()
+    if [ "$word" = = ]; then # bash makes three words of --option=value
+        word=''
+    elif [ "$before" = = ]; then
+        before=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
     if [ "$COMP_CWORD" = 1 ]; then
         options='record replay report advise help --help --version'
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
@@ -13,7 +18,9 @@ _ebb() {
     if [ "$command" = record ]; then # behind the command's own words files are completed
         for ((i = 2; i < COMP_CWORD; i++)); do
             case ${COMP_WORDS[i]} in
-                -o | --output | --every | --function | --within | --limit | --recover) i=$((i + 1)) ;;
+                -o | --output | --every | --function | --within | --limit | --recover)
+                    i=$((i + 1))
+                    [ "${COMP_WORDS[i]}" != = ] || i=$((i + 1)) ;;
                 --)
                     [ "$COMP_CWORD" != $((i + 1)) ] ||
                         mapfile -t COMPREPLY < <(compgen -c -- "$word")

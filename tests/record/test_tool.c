@@ -517,6 +517,10 @@ static void words_are_completed(void **state)
         {"ebb report --al", "--allocators"},
         {"ebb report --allocators jem", "jemalloc jemalloc-tuned"},
         {"ebb report --allocators ebb,jem", "ebb,jemalloc ebb,jemalloc-tuned"},
+        {"ebb report --allocators = jem", "jemalloc jemalloc-tuned"}, // as bash divides it
+        {"ebb report --allocators =", "ebb ebb-unplanned glibc glibc-tuned jemalloc "
+                                      "jemalloc-tuned mimalloc tcmalloc"},
+        {"ebb record --output = x --lim", "--limit"},
         {"ebb record --lim", "--limit"}};
     char command[1024];
 
