@@ -41,6 +41,15 @@ static inline void act_await(pid_t child) {
     EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* Bytes of this process that are in memory now. */
+static inline size_t act_resident(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    EXPECT(file && fscanf(file, "%*s %zu", &pages) == 1);
+    fclose(file);
+    return pages * 4096;
+}
+
 /* TAP; how many failed. */
 static inline int act_all(const struct act *acts, unsigned count) {
     int failed = 0;

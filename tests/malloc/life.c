@@ -59,14 +59,6 @@ static void *short_life(void *context) {
     return first;
 }
 
-static size_t resident(void) {
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    EXPECT(file && fscanf(file, "%*s %zu", &pages) == 1);
-    fclose(file);
-    return pages * 4096;
-}
-
 static void a_thousand_short_threads(void) {
     size_t early = 0;
     for (unsigned i = 0; i < 1000; i++) {
@@ -79,9 +71,9 @@ static void a_thousand_short_threads(void) {
             end(first, i + k);
         }
         if (i == 300)
-            early = resident();
+            early = act_resident();
     }
-    EXPECT(resident() < early + ((size_t)16 << 20));
+    EXPECT(act_resident() < early + ((size_t)16 << 20));
 }
 
 static pthread_key_t keys[4];
@@ -557,10 +549,10 @@ static void what_is_freed_goes(void) {
 static void zeroed_memory_comes_when_it_is_touched(void) {
     ebb_step step = begin();
     for (unsigned i = 0; i < 2; i++) {
-        size_t bytes = (size_t)1 << 30, before = resident();
+        size_t bytes = (size_t)1 << 30, before = act_resident();
         unsigned char *block = calloc(1, bytes);
         EXPECT(block && !block[0] && !block[bytes / 2] && !block[bytes - 1]);
-        EXPECT(resident() < before + bytes / 4);
+        EXPECT(act_resident() < before + bytes / 4);
         free(block);
         if (i == 0)
             finish(step); /* and once without a scope */

@@ -35,14 +35,6 @@ struct rester {
 
 static struct rester resters[THREADS];
 
-static size_t resident(void) {
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    EXPECT(file && fscanf(file, "%*s %zu", &pages) == 1);
-    fclose(file);
-    return pages * 4096;
-}
-
 static void await(sem_t *sem) {
     while (sem_wait(sem) != 0)
         continue;
@@ -101,10 +93,10 @@ static void join_all(void) {
 
 /* What all of them had is gone, but for one's. */
 static void expect_gone(size_t before, unsigned within_ms) {
-    size_t now = resident();
+    size_t now = act_resident();
     for (unsigned ms = 0; now > before - (THREADS - 1) * BLOCK && ms < within_ms; ms += 10) {
         usleep(CALM_US);
-        now = resident();
+        now = act_resident();
     }
     printf("# %zu MiB, then %zu\n", before / MIB, now / MIB);
     EXPECT(now <= before - (THREADS - 1) * BLOCK);
@@ -115,7 +107,7 @@ static void go_round(bool in_scope) {
     begin_resting(ROUNDS, in_scope);
     for (unsigned round = 0; round < ROUNDS; round++) {
         await_rest();
-        size_t before = resident();
+        size_t before = act_resident();
         free_all(round);
         expect_gone(before, SOON_MS);
         wake_all();
@@ -147,7 +139,7 @@ static void it_goes_while_others_have_scopes(void) {
     begin_resting(1, false);
     EXPECT(pthread_create(&thread, NULL, have_scopes, &over) == 0);
     await_rest();
-    size_t before = resident();
+    size_t before = act_resident();
     free_all(0);
     expect_gone(before, SOON_MS);
     atomic_store(&over, true);
@@ -159,7 +151,7 @@ static void it_goes_while_others_have_scopes(void) {
 static void a_trim_takes_it_at_once(void) {
     begin_resting(1, false);
     await_rest();
-    size_t before = resident();
+    size_t before = act_resident();
     free_all(0);
     (void)malloc_trim(0);
     expect_gone(before, 0);
@@ -172,7 +164,7 @@ static void a_child_gives_back_what_it_frees(void) {
     await_rest();
     pid_t child = fork();
     if (child == 0) {
-        size_t before = resident();
+        size_t before = act_resident();
         free_all(0);
         (void)malloc_trim(0);
         expect_gone(before, 0);
@@ -212,7 +204,7 @@ static void it_goes_when_nothing_else_happens(void) {
     begin_resting(1, false);
     await_rest();
     sleep(ASLEEP_S);
-    size_t before = resident();
+    size_t before = act_resident();
     free_all(0);
     expect_gone(before, LATE_MS);
     wake_all();
