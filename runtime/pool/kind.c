@@ -36,7 +36,7 @@ static uintptr_t take_chunk(size_t usual, size_t least, size_t *bytes) {
     return 0;
 }
 
-static uintptr_t kind_take_chunk(struct pages *pages, size_t least, size_t *bytes) {
+static uintptr_t take_host(struct pages *pages, size_t least, size_t *bytes) {
     (void)pages;
     return take_chunk(SLAB_BYTES, least, bytes);
 }
@@ -105,7 +105,7 @@ static void give_host(struct pages *pages, uintptr_t addr, size_t bytes) {
 }
 
 const struct kind kind_host = {.name = "host",
-                               .take = kind_take_chunk,
+                               .take = take_host,
                                .settle = welcome_huge,
                                .cool = cool_host,
                                .give = give_host};
@@ -114,7 +114,7 @@ const struct kind kind_host = {.name = "host",
 
 /* A system without huge pages, or one that does not want them, gives small ones. */
 static uintptr_t take_huge(struct pages *pages, size_t least, size_t *bytes) {
-    uintptr_t addr = kind_take_chunk(pages, least, bytes);
+    uintptr_t addr = take_host(pages, least, bytes);
     if (addr)
         os.advise_huge((void *)addr, *bytes);
     return addr;

@@ -66,7 +66,8 @@ extern const struct kind kind_device;                   /* see device.c */
  */
 const struct kind *kind_find(unsigned flags);
 
-/* For tables of kinds whose slabs are chunks of the range: kind_host's take and give. */
+/* For tables of kinds whose slabs are chunks of the range: one of just `least` bytes, and how it is
+ * given. */
 uintptr_t kind_take_exactly(struct pages *pages, size_t least, size_t *bytes);
 void kind_give_chunk(struct pages *pages, uintptr_t addr, size_t bytes);
 
