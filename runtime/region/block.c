@@ -198,7 +198,7 @@ static void *place_planned(struct track *track, const struct request *request) {
         track_pass_next(track, 0);
         return NULL;
     }
-    if (simple && request->tenure && track_bears_next(track))
+    if (simple && request->tenure && track_bears_next(track, request->align))
         block = track_bear_next(track, request->bytes, request->align);
     return block ? block
                  : track_place(track, request->bytes, request->align, request->key,
@@ -314,7 +314,7 @@ void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {
         const struct track *track = region->track;
         if (track && track_fits(track, bytes, align))
             return track_serve(region->track, bytes);
-        if (track && track_bears(track, align))
+        if (track && track_bears_next(track, align))
             return allocate_born(handle, bytes, align, __builtin_return_address(0));
         if (is_plain(region, bytes, align))
             return allocate_plain(region, bytes, align);

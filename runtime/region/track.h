@@ -323,13 +323,9 @@ static inline void *track_serve(struct track *track, size_t bytes) {
     return (void *)slot->addr;
 }
 
-/* True if the next slot's block is to be born in the parent, and no path is shut. */
-static inline bool track_bears_next(const struct track *track) {
-    return track->next->align & TRACK_TENURED;
-}
-
-/* The same of a request with this alignment, which then is a valid one. */
-static inline bool track_bears(const struct track *track, size_t align) {
+/* True if the next slot's block is to be born in the parent, no path is shut, and a request has the
+ * slot's alignment, which is a valid one. */
+static inline bool track_bears_next(const struct track *track, size_t align) {
     return track->next->align == (align | TRACK_TENURED);
 }
 
