@@ -12,6 +12,9 @@
  *
  * Only x86-64; elsewhere nothing is watched and a line on standard error says so.
  */
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -27,6 +30,11 @@ static uint32_t kind;
 static unsigned long long loaded; /* number of libraries loaded so far, when they were looked at */
 static atomic_flag looking = ATOMIC_FLAG_INIT;
 
+static void say(const char *text) {
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
 #if defined __x86_64__
 
 void *function_target; /* the function itself */
@@ -38,26 +46,50 @@ __attribute__((used)) void function_called(void) {
         lane_note(SPOOL_CALL, kind, 0, 0, 0);
 }
 
-/* All that a call may pass is saved: six registers, the number of vector registers, and these. */
+/* The vector registers that a call may use: SSE, AVX, the masks and the rest of AVX-512. XSAVE
+ * keeps them whole; the C library, which a full chunk calls, may clear their upper parts. */
+#define VECTORS 0xe6
+#define STRING_OF(x) #x
+#define STRING(x) STRING_OF(x)
+
+uint64_t function_area; /* of XSAVE, in bytes; a multiple of 64 */
+
+/* Makers of processors place the parts of VECTORS differently. False: there is no XSAVE. */
+static bool find_area(void) {
+    uint32_t a, b, c, d, end = 512 + 64; /* the part of SSE and the header */
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return false;
+    for (uint32_t part = 2; VECTORS >> part; part++)
+        if (VECTORS >> part & 1 && __get_cpuid_count(0xd, part, &a, &b, &c, &d) && b + a > end)
+            end = b + a;
+    function_area = (end + 63u) & ~63u;
+    return true;
+}
+
+/* All that a call may pass is saved: six registers, the number of vectors, r10, the vectors. */
 __asm__(".text\n"
         ".hidden function_target\n"
         ".hidden function_called\n"
         ".hidden function_entry\n"
+        ".hidden function_area\n"
         ".globl function_entry\n"
         ".type function_entry, @function\n"
         "function_entry:\n"
         "    push %rbp\n"
         "    mov %rsp, %rbp\n"
         "    push %rax; push %rdi; push %rsi; push %rdx; push %rcx; push %r8; push %r9; push %r10\n"
-        "    sub $128, %rsp\n"
-        "    movups %xmm0, (%rsp); movups %xmm1, 16(%rsp); movups %xmm2, 32(%rsp)\n"
-        "    movups %xmm3, 48(%rsp); movups %xmm4, 64(%rsp); movups %xmm5, 80(%rsp)\n"
-        "    movups %xmm6, 96(%rsp); movups %xmm7, 112(%rsp)\n"
+        "    sub function_area(%rip), %rsp\n"
+        "    and $-64, %rsp\n"
+        "    xor %edx, %edx\n" /* the header has to be zeros */
+        "    mov %rdx, 512(%rsp); mov %rdx, 520(%rsp); mov %rdx, 528(%rsp); mov %rdx, 536(%rsp)\n"
+        "    mov %rdx, 544(%rsp); mov %rdx, 552(%rsp); mov %rdx, 560(%rsp); mov %rdx, 568(%rsp)\n"
+        "    mov $" STRING(VECTORS) ", %eax\n"
+        "    xsave (%rsp)\n"
         "    call function_called\n"
-        "    movups (%rsp), %xmm0; movups 16(%rsp), %xmm1; movups 32(%rsp), %xmm2\n"
-        "    movups 48(%rsp), %xmm3; movups 64(%rsp), %xmm4; movups 80(%rsp), %xmm5\n"
-        "    movups 96(%rsp), %xmm6; movups 112(%rsp), %xmm7\n"
-        "    add $128, %rsp\n"
+        "    xor %edx, %edx\n"
+        "    mov $" STRING(VECTORS) ", %eax\n"
+        "    xrstor (%rsp)\n"
+        "    lea -64(%rbp), %rsp\n"
         "    pop %r10; pop %r9; pop %r8; pop %rcx; pop %rdx; pop %rsi; pop %rdi; pop %rax\n"
         "    pop %rbp\n"
         "    jmp *function_target(%rip)\n"
@@ -163,6 +195,10 @@ void function_look_again(void) {
 }
 
 void function_watch(const char *name) {
+    if (!find_area()) {
+        say("libebb-record: no function is watched, for this processor has no XSAVE\n");
+        return;
+    }
     if (strlen(name) >= sizeof watched)
         return;
     kind = spool_kind(name);
@@ -174,9 +210,8 @@ void function_watch(const char *name) {
 void function_look_again(void) {}
 
 void function_watch(const char *name) {
-    static const char text[] = "libebb-record: functions are watched on x86-64 only\n";
-    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
-    (void)ignored, (void)name, (void)watched, (void)kind, (void)loaded, (void)looking;
+    say("libebb-record: functions are watched on x86-64 only\n");
+    (void)name, (void)watched, (void)kind, (void)loaded, (void)looking;
 }
 
 #endif

@@ -18,8 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -352,6 +354,43 @@ static void calls(void)
     DEMAND(strtof("1.5", NULL) == 1.5f);
 }
 
+#if defined __x86_64__
+static int cleared;
+
+// What the C library may do anywhere, done where the recorder calls it.
+__attribute__((target("avx"))) int madvise(void *at, size_t bytes, int advice)
+{
+    if (__builtin_cpu_supports("avx")) {
+        __asm__ volatile("vzeroall" : : : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
+                         "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
+                         "xmm14", "xmm15");
+        cleared++;
+    }
+    return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+__attribute__((target("avx"))) static void add_wide(void)
+{
+    client_wide first = {1, 2, 3, 4}, second = {10, 20, 30, 40};
+
+    for (int i = 0; i < MANY; i++)
+        DEMAND(client_sum(first, second) == 110);
+}
+
+static void wide(void)
+{
+    for (int i = 0; i < MANY; i++)
+        sink = malloc(CLIENT_MALLOC);
+    if (__builtin_cpu_supports("avx"))
+        add_wide();
+    DEMAND(cleared || !getenv("EBB_RECORD_SPOOL") || !__builtin_cpu_supports("avx"));
+}
+#else
+static void wide(void)
+{
+}
+#endif
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -360,6 +399,7 @@ static const struct {
     {"forks", forks},   {"killed", killed}, {"waits", waits},   {"much", much},
     {"full", full},     {"closes", closes}, {"steps", steps},   {"deep", deep},
     {"calls", calls},   {"loop", loop},     {"mute", mute},
+    {"wide", wide},
 };
 
 static void no_mark(const char *kind, uint64_t argument)

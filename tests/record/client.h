@@ -30,4 +30,11 @@ enum {
 
 void client_long_name(void) __asm__(CLIENT_LONG_NAME);
 
+#if defined __x86_64__
+// Its arguments fill whole registers of AVX.
+typedef double client_wide __attribute__((vector_size(32)));
+
+double client_sum(client_wide first, client_wide second) __attribute__((target("avx")));
+#endif
+
 #endif
