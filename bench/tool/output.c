@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,22 +29,56 @@ static const char *end_of_links(const char *path, char whole[PATH_MAX]) {
     return realpath(path, whole) ? whole : path;
 }
 
-/* The file beside, empty. What else has that name stays as it is: nothing is written through a link
- * or to a pipe. */
-static gzFile open_beside(const char *path) {
+static int refuse(int file, int reason) {
+    close(file);
+    errno = reason;
+    return -1;
+}
+
+/* Whether the name still leads to the file: another writer may have renamed it since. */
+static bool is_named(int file, const char *path, struct stat *status) {
+    struct stat named;
+    return fstat(file, status) == 0 && lstat(path, &named) == 0 && named.st_ino == status->st_ino &&
+           named.st_dev == status->st_dev;
+}
+
+/* The file beside, empty, and locked for this process; -1 with errno, EWOULDBLOCK where another
+ * writes it. What else has that name stays as it is: nothing is written through a link or to a
+ * pipe. */
+static int open_beside(const char *path) {
     struct stat status;
     int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (file < 0)
-        return NULL;
-    errno = EEXIST;
-    bool empty = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
-                 ftruncate(file, 0) == 0;
-    gzFile opened = empty ? gzdopen(file, "wb6") : NULL;
-    int reason = errno;
-    if (!opened)
+        return -1;
+    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return refuse(file, EWOULDBLOCK); /* else this file system has no locks */
+    if (!is_named(file, path, &status))
+        return refuse(file, EWOULDBLOCK);
+    if (!S_ISREG(status.st_mode) || status.st_nlink != 1)
+        return refuse(file, EEXIST);
+    return ftruncate(file, 0) == 0 ? file : refuse(file, errno);
+}
+
+/* Opens what is compressed; `lock` holds the file until it has its name. */
+static bool open_both(struct output *output) {
+    int file = open_beside(output->beside);
+    output->lock = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, 0);
+    output->file = output->lock < 0 ? NULL : gzdopen(file, "wb6");
+    if (output->file)
+        return true;
+    complain("%s: %s", output->beside,
+             errno == EWOULDBLOCK ? "another process is writing it" : strerror(errno));
+    if (output->lock >= 0)
+        close(output->lock);
+    if (file >= 0)
         close(file);
-    errno = reason;
-    return opened;
+    return false;
+}
+
+/* The file has its name, or is gone: the next writer may begin. */
+static void unlock(struct output *output) {
+    output->beside[0] = '\0';
+    close(output->lock);
 }
 
 /* The folder part of a path. */
@@ -78,14 +113,12 @@ bool output_begin(struct output *output, const char *path) {
         output->beside[0] = '\0';
         return complain("%s: too long a name", path);
     }
-    output->file = open_beside(output->beside);
-    if (output->file) {
-        gzbuffer(output->file, 1 << 18);
-        return true;
+    if (!open_both(output)) {
+        output->beside[0] = '\0';
+        return false;
     }
-    complain("%s: %s", output->beside, strerror(errno));
-    output->beside[0] = '\0';
-    return false;
+    gzbuffer(output->file, 1 << 18);
+    return true;
 }
 
 bool output_close(struct output *output) {
@@ -103,7 +136,7 @@ bool output_close(struct output *output) {
 
 bool output_name(struct output *output) {
     if (rename(output->beside, output->path) == 0) {
-        output->beside[0] = '\0';
+        unlock(output);
         return true;
     }
     complain("%s: %s", output->path, strerror(errno));
@@ -115,7 +148,8 @@ void output_drop(struct output *output) {
     if (output->file)
         gzclose(output->file);
     output->file = NULL;
-    if (output->beside[0])
+    if (output->beside[0]) {
         unlink(output->beside);
-    output->beside[0] = '\0';
+        unlock(output);
+    }
 }

@@ -11,6 +11,7 @@ enum { OUTPUT_PATH_MAX = 4200 };
 struct output {
     gzFile file;
     char path[OUTPUT_PATH_MAX], beside[OUTPUT_PATH_MAX]; /* written there, then renamed */
+    int lock; /* keeps others from `beside`, where that is not empty */
 };
 
 /*
