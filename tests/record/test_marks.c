@@ -143,6 +143,7 @@ static void python_programs_run_on_whatever_is_marked(void **state)
     static const char *const cases[][2] = {
         {"kinds.Kind.plain", " 4 regions"}, {"kinds.Kind.static", " 6 regions"},
         {"kinds.Kind.cls", " 6 regions"}, {"kinds.Heir.cls", " 2 regions"},
+        {"kinds.Kind.cached", " 4 regions"}, {"kinds.Kind.root", " 2 regions"},
         {"kinds.Kind.value", "kinds.Kind.value is no function: its type is property"},
         {"kinds.Kind", "kinds.Kind is no function: its type is type"},
         {"datetime.datetime.now", "datetime.datetime.now cannot be replaced: "},
@@ -151,11 +152,13 @@ static void python_programs_run_on_whatever_is_marked(void **state)
 
     (void)state;
     snprintf(command, sizeof command, "cat >%s/kinds.py <<'EOF'\n"
-             "class Kind:\n"
+             "import functools, math\nclass Kind:\n"
              "    def plain(self): return self\n"
              "    @staticmethod\n    def static(word): return word\n"
              "    @classmethod\n    def cls(cls): return cls\n"
              "    value = property(lambda self: 7)\n"
+             "    @functools.cache\n    def cached(self): return self\n"
+             "    root = math.sqrt\n"
              "class Heir(Kind): pass\nEOF\n", folder);
     assert_int_equal(system(command), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -169,7 +172,9 @@ static void python_programs_run_on_whatever_is_marked(void **state)
                  "    datetime.datetime.now()\n"
                  "    assert isinstance(kind.plain(), kinds.Kind) and heir.plain() is heir\n"
                  "    assert kind.static(7) == kinds.Kind.static(7) == heir.static(kind.value)\n"
-                 "    assert kind.cls() is kinds.Kind.cls() and heir.cls() is kinds.Heir\n'",
+                 "    assert kind.cls() is kinds.Kind.cls() and heir.cls() is kinds.Heir\n"
+                 "    assert kind.cached() is kind.cached() and kind.root(4) == 2\n"
+                 "assert kinds.Kind.cached.cache_info().hits == 3\n'",
                  cases[i][0], path, folder);
         assert_int_equal(ebb(command), 0);
         assert_said(cases[i][1]);

@@ -52,7 +52,10 @@ def marked(function, marks):
         finally:
             marks.end()
 
-    return within if WITHIN else beginning
+    other = within if WITHIN else beginning
+    for name in set(dir(function)) - set(dir(other)):  # cache_clear() of functools.cache
+        setattr(other, name, getattr(function, name))
+    return other
 
 
 def as_written(owner, name):
@@ -112,6 +115,8 @@ class Watcher(importlib.abc.MetaPathFinder):
             return
         else:
             other = marked(function, self.marks)
+            if isinstance(owner, type) and not hasattr(function, "__get__"):
+                other = staticmethod(other)  # built in, perhaps: it is not given the object
         try:
             setattr(owner, name, other)
             self.found = True
