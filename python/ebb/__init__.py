@@ -18,11 +18,11 @@ ebb.stack(), ebb.pack_sequence() and ebb.pad_sequence(); ebb.Collate(pool, inner
 What is refused raises ebb.Error, with the numbers. help(ebb.Region), help(ebb.Collate) tell more.
 """
 
-from ._ebb import Error, is_scope_served, version as __version__
+from ._ebb import Error, Parcel, _open, is_scope_served, version as __version__
 from .current import current, empty, pack_sequence, pad_sequence, stack, zeros
 from .default_collate import default_collate
 from .guard import guard
-from .loader import Collate, Parcel, _beside, _open
+from .loader import Collate, _beside
 from .pool import Pool
 from .region import Region
 from .step import step

@@ -4,66 +4,20 @@
     worker   inner(samples), in a region of a shared pool -> Writer -> Parcel
     queue    torch's own: the Parcel pickles to a call of ebb._open with some 20 bytes
     trainer  ebb._open() -> the batch, whose tensors hold the region
+
+A handler of signals may raise between any two bytecodes. So what is claimed has an owner at each of
+them that gives it back when it goes: see parcel.c.
 """
 
 import gc
-import os
 import sys
 
 from . import structure
-from ._ebb import Error, discard_parcel, open_parcel
+from ._ebb import Error
 from .current import enter, leave
 from .default_collate import default_collate
 from .pool import Pool, shared_pools
 from .region import Region
-
-
-def _open(parcel):
-    """Opens a batch that another process sent. Pickles of Parcel call this."""
-    refused = LookupError("a batch came, but this process has no shared pool: it must be made "
-                          "before the workers")
-    for pool in shared_pools():
-        try:
-            return open_parcel(pool, parcel, structure.read)
-        except Error as error:
-            if error.name != "EBB_E_PARCEL":
-                raise
-            refused = error
-    raise refused
-
-
-class Parcel:
-    """A batch that was sent: pickle it once, to whom it is for, or open() it here, once.
-
-    In the process that unpickles it the batch itself arrives. One that is dropped gives its
-    region back, but for the copy that a forked child has.
-    """
-
-    __slots__ = ("_pool", "_process", "_bytes")
-
-    def __init__(self, pool, parcel):
-        self._pool, self._process, self._bytes = pool, os.getpid(), parcel
-
-    def open(self):
-        """The batch. Its tensors hold the region; it is used again when the last is dropped."""
-        parcel, self._bytes = self._bytes, None
-        if parcel is None:
-            raise ValueError("the parcel was opened or sent before")
-        return open_parcel(self._pool, parcel, structure.read)
-
-    def __reduce__(self):
-        parcel, self._bytes = self._bytes, None
-        if parcel is None:
-            raise ValueError("the parcel was opened or sent before")
-        return _open, (parcel,)
-
-    def __del__(self):
-        parcel = getattr(self, "_bytes", None)  # a signal may have come before there was one
-        if parcel is not None and self._process == os.getpid():
-            discard_parcel(self._pool, parcel)
-
-
-Parcel.__module__ = _open.__module__ = "ebb"
 
 
 class _Beside:
@@ -94,40 +48,44 @@ def _open_region(pool):
     return region
 
 
-def _ship(pool, writer, region):
+def _ship(writer, region):
     """Sends what was written; the batch that it was written from is gone by now."""
     parcel = writer.send()
     if parcel is None:  # somebody kept a tensor that was made in the region, or a cycle does
         gc.collect()
         parcel = writer.send()
-    if parcel is None:
-        with _open_region(pool) as other:
-            writer.move(other)
-            region.close()  # what is kept outlives it
-            parcel = writer.send()
-    return Parcel(pool, parcel)
+    if parcel is not None:
+        return parcel
+    other = _open_region(region.pool)
+    try:
+        writer.move(other)
+        region.close()  # what is kept outlives it
+        return writer.send()
+    finally:
+        other.close()
 
 
 def _rescue(writer, region):
     """The batch that nothing is left of but what was written: from a pool for itself alone."""
     stats = writer.stats  # views of one block were there once, and go one by one
     room = sum(stats.values()) + (stats["leaves"] << 13)
-    spare = Pool("shared", slots=1, slot_bytes=2 * room + (1 << 24))
-    with _open_region(spare) as other:
+    other = _open_region(Pool("shared", slots=1, slot_bytes=2 * room + (1 << 24)))
+    try:
         writer.move(other)
         region.close()
-        return Parcel(spare, writer.send()).open()
+        return writer.send().open()
+    finally:
+        other.close()
 
 
 def send(pool, batch):
     region = _open_region(pool)
     try:
         writer = structure.write(region, batch)
-    except BaseException:
-        region.close()
-        raise
-    del batch
-    return _ship(pool, writer, region)
+        del batch
+        return _ship(writer, region)
+    finally:
+        region.close()  # nothing, once it is sent
 
 
 def _is_in_worker():
@@ -211,22 +169,17 @@ class Collate:
             return self._beside(self.inner(samples))
         try:
             batch = self._make(samples, region)
-        except BaseException:
+            try:
+                writer = structure.write(region, batch)
+            except Error:
+                return self._beside(batch)
+            del batch
+            try:
+                parcel = _ship(writer, region)
+            except Error:
+                return self._beside(_rescue(writer, region))
+        finally:
             region.close()
-            raise
-        try:
-            writer = structure.write(region, batch)
-        except Error:
-            region.close()
-            return self._beside(batch)
-        except BaseException:
-            region.close()
-            raise
-        del batch
-        try:
-            parcel = _ship(self.pool, writer, region)
-        except Error:
-            return self._beside(_rescue(writer, region))
         return parcel if _is_in_worker() else parcel.open()
 
 

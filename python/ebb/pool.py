@@ -7,7 +7,7 @@ from multiprocessing import reduction
 
 from . import _ebb
 
-_shared = []  # weak references, the newest first
+_shared = _ebb.shared_pools  # weak references, the newest first: ebb._open() asks them, too
 _GO = "name", "limit_used", "keep_all", "wait"  # options that go with it to other processes
 
 

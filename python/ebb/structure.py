@@ -91,6 +91,3 @@ def write(region, batch):
     pickler.dump(batch)
     writer.finish(stream.getbuffer())
     return writer
-
-
-read = pickle.loads

@@ -41,10 +41,19 @@ PyObject *batch_number(uint64_t value);
 /* The functions that the stream calls. */
 extern PyObject *batch_tensor_at, *batch_array_at;
 
-/* A parcel as few bytes, so that the message which carries it is short; and back. */
-PyObject *parcel_to_bytes(const struct ebb_parcel *parcel);
-int parcel_from_bytes(PyObject *bytes, struct ebb_parcel *parcel);
+/* ---- parcel.c ---- */
 
+/* A Parcel of that pool, an ebb.Pool, which owns nothing yet; and what it owns from then on. */
+PyObject *parcel_new(PyObject *pool);
+void parcel_own(PyObject *object, const struct ebb_parcel *parcel);
+
+/* ---- lease.c ---- */
+
+/* The batch that was opened from that pool, which counts it; drops the caller's reference to the
+ * lease. NULL with an exception. */
+PyObject *lease_read(struct pool *pool, ebb_lease *lease);
+
+int parcel_add(PyObject *module);
 int writer_add(PyObject *module);
 int lease_add(PyObject *module);
 

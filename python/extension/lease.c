@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lease.c - opens a batch that was sent: the stream is read, its calls make tensors and arrays.
+ * lease.c - reads a batch that was sent: the stream is read, its calls make tensors and arrays.
  *
  * While a stream is read, the reader is the thread's current one; the functions that the stream
  * calls find the leaves by it. Tensors hold the lease by the deleter of their DLPack struct, which
@@ -249,8 +249,10 @@ static PyObject *list_buffers(const struct reader *reader) {
     return list;
 }
 
+static PyObject *loads; /* pickle.loads */
+
 /* loads(stream, buffers=...) with the reader as the thread's current one. */
-static PyObject *read_stream(struct reader *reader, PyObject *loads) {
+static PyObject *read_stream(struct reader *reader) {
     PyObject *buffers = list_buffers(reader);
     PyObject *words = buffers ? Py_BuildValue("{sN}", "buffers", buffers) : NULL;
     PyObject *stream = PyMemoryView_FromMemory((char *)(uintptr_t)reader->stream,
@@ -270,51 +272,19 @@ static PyObject *read_stream(struct reader *reader, PyObject *loads) {
     return batch;
 }
 
-PyDoc_STRVAR(open_doc,
-"open_parcel(pool, parcel, loads)\n--\n\nOpens a batch that was sent. `loads` is pickle.loads.");
-
-static PyObject *open_parcel(PyObject *Py_UNUSED(module), PyObject *arguments) {
-    PyObject *object, *bytes, *loads;
-    struct ebb_parcel parcel;
-    struct reader reader;
-    if (!PyArg_ParseTuple(arguments, "OOO:open_parcel", &object, &bytes, &loads))
-        return NULL;
-    ebb_pool *pool = pool_of(object);
-    if (!pool || parcel_from_bytes(bytes, &parcel) != 0)
-        return NULL;
-    reader.lease = ebb_parcel_open(pool, &parcel);
-    if (!reader.lease)
-        return error_raise();
+PyObject *lease_read(struct pool *pool, ebb_lease *lease) {
+    struct reader reader = {.lease = lease};
     size_t root_bytes = 0;
-    const char *root = ebb_lease_root(reader.lease, &root_bytes);
+    const char *root = ebb_lease_root(lease, &root_bytes);
     PyObject *batch = NULL;
     if (root && read_header(&reader, root, root_bytes) == 0) {
-        batch = read_stream(&reader, loads);
-        ((struct pool *)object)->opened++;
+        pool->opened++;
+        batch = read_stream(&reader);
     } else {
         error_raise_as(EBB_E_PARCEL, "what was sent is no batch of Python's");
     }
-    ebb_lease_drop(reader.lease);
+    ebb_lease_drop(lease);
     return batch;
-}
-
-PyDoc_STRVAR(discard_doc,
-"discard_parcel(pool, parcel)\n--\n\nGives back what nobody will open. What was opened before, or\n"
-"belongs to a pool that is closed, is no error here.");
-
-static PyObject *discard_parcel(PyObject *Py_UNUSED(module), PyObject *arguments) {
-    PyObject *object, *bytes;
-    struct ebb_parcel parcel;
-    if (!PyArg_ParseTuple(arguments, "OO:discard_parcel", &object, &bytes))
-        return NULL;
-    int is_pool = PyObject_IsInstance(object, pool_type);
-    if (is_pool == 0)
-        PyErr_Format(PyExc_TypeError, "%R is no ebb.Pool", object);
-    if (is_pool != 1 || parcel_from_bytes(bytes, &parcel) != 0)
-        return NULL;
-    if (((struct pool *)object)->pool)
-        (void)ebb_parcel_discard(((struct pool *)object)->pool, &parcel);
-    Py_RETURN_NONE;
 }
 
 PyDoc_STRVAR(guard_doc,
@@ -348,14 +318,19 @@ static PyObject *guard_at(PyObject *Py_UNUSED(module), PyObject *arguments) {
 static PyMethodDef functions[] = {
     {"_tensor_at", tensor_at, METH_O, "_tensor_at(number)\n--\n\nA tensor of the batch."},
     {"_array_at", array_at, METH_VARARGS, "_array_at(number, dtype)\n--\n\nAn array of the batch."},
-    {"open_parcel", open_parcel, METH_VARARGS, open_doc},
-    {"discard_parcel", discard_parcel, METH_VARARGS, discard_doc},
     {"guard_at", guard_at, METH_VARARGS, guard_doc},
     {NULL, NULL, 0, NULL}};
 
+static int find_loads(void) {
+    PyObject *pickle = PyImport_ImportModule("pickle");
+    loads = pickle ? PyObject_GetAttrString(pickle, "loads") : NULL;
+    Py_XDECREF(pickle);
+    return loads ? 0 : -1;
+}
+
 int lease_add(PyObject *module) {
     slice_type = PyType_FromModuleAndSpec(module, &slice_spec, NULL);
-    if (!slice_type || PyModule_AddFunctions(module, functions) != 0)
+    if (!slice_type || PyModule_AddFunctions(module, functions) != 0 || find_loads() != 0)
         return -1;
     batch_tensor_at = PyObject_GetAttrString(module, "_tensor_at");
     batch_array_at = PyObject_GetAttrString(module, "_array_at");

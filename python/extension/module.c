@@ -6,7 +6,14 @@
  */
 #include "batch.h"
 
+#include <pthread.h>
+
 struct names names;
+unsigned module_forks;
+
+static void count_fork(void) {
+    module_forks++;
+}
 
 static int find_names(void) {
     const struct {
@@ -38,12 +45,14 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__ebb(void);
 
 PyMODINIT_FUNC PyInit__ebb(void) {
+    if (pthread_atfork(NULL, NULL, count_fork) != 0)
+        return PyErr_NoMemory();
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;
     if (find_names() != 0 || error_add(module) != 0 || pool_add(module) != 0 ||
         region_add(module) != 0 || tensor_add(module) != 0 || step_add(module) != 0 ||
-        writer_add(module) != 0 || lease_add(module) != 0 ||
+        writer_add(module) != 0 || lease_add(module) != 0 || parcel_add(module) != 0 ||
         PyModule_AddStringConstant(module, "version", ebb_version()) != 0) {
         Py_DECREF(module);
         return NULL;

@@ -22,6 +22,12 @@
 /* Methods that take keywords or fast arguments have other signatures than PyCFunction. */
 #define METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
+/* ---- module.c ---- */
+
+/* Forks that led to this process since the module was loaded: what another number stands at was
+ * made in a process that this one was forked from. */
+extern unsigned module_forks;
+
 /* ---- error.c ---- */
 
 extern PyObject *error_class; /* ebb.Error */
@@ -62,6 +68,7 @@ PyObject *shape_tuple(const int64_t *shape, int ndim);
 /* ---- pool.c ---- */
 
 extern PyObject *pool_type;
+extern PyObject *pool_shared; /* list of weak references to those of kind shared, newest first */
 
 struct pool {
     PyObject_HEAD

@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * parcel.c - a parcel as few bytes: 8 of the pool, then four numbers, 7 bits to the byte.
+ * parcel.c - class Parcel: what was sent and is not on its way yet, and how it becomes a batch.
+ *
+ * Invariant: a slot that is claimed belongs to an object: the region that is written, then the
+ * Parcel, then the tensors of the batch. Each goes over to the next in one call of C, and handlers
+ * of signals run between bytecodes only, so an exception of theirs finds an owner that is dropped
+ * with its last reference. What was pickled is the message's: nobody here owns it.
+ *
+ * A message has 8 bytes of the pool, then four numbers, 7 bits to the byte.
  */
 #include "batch.h"
 
 #include <string.h>
+
+struct parcel {
+    PyObject_HEAD
+    PyObject *pool;
+    struct ebb_parcel parcel;
+    unsigned forks; /* that led to the process that sent it: a child's copy gives nothing back */
+    bool is_here;   /* neither opened nor pickled so far */
+};
+
+static PyObject *parcel_type;
+
+/* ---- as bytes ---- */
 
 enum { PARCEL_MOST = 8 + 4 * 10 };
 
@@ -29,7 +48,7 @@ static uint64_t take(const unsigned char **at, const unsigned char *end) {
     return 0;
 }
 
-PyObject *parcel_to_bytes(const struct ebb_parcel *parcel) {
+static PyObject *to_bytes(const struct ebb_parcel *parcel) {
     unsigned char bytes[PARCEL_MOST];
     size_t count = sizeof parcel->pool;
     memcpy(bytes, &parcel->pool, count);
@@ -40,7 +59,7 @@ PyObject *parcel_to_bytes(const struct ebb_parcel *parcel) {
     return PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)count);
 }
 
-int parcel_from_bytes(PyObject *object, struct ebb_parcel *parcel) {
+static int from_bytes(PyObject *object, struct ebb_parcel *parcel) {
     char *text;
     Py_ssize_t size;
     if (PyBytes_AsStringAndSize(object, &text, &size) != 0)
@@ -61,4 +80,179 @@ int parcel_from_bytes(PyObject *object, struct ebb_parcel *parcel) {
         return 0;
     error_raise_as(EBB_E_PARCEL, "the bytes of the parcel are none that ebb made");
     return -1;
+}
+
+/* ---- the object ---- */
+
+PyObject *parcel_new(PyObject *pool) {
+    PyTypeObject *type = (PyTypeObject *)parcel_type;
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct parcel *self = (struct parcel *)make(type, 0);
+    if (!self)
+        return NULL;
+    self->pool = Py_NewRef(pool);
+    self->forks = module_forks;
+    return (PyObject *)self;
+}
+
+void parcel_own(PyObject *object, const struct ebb_parcel *parcel) {
+    struct parcel *self = (struct parcel *)object;
+    self->parcel = *parcel;
+    self->is_here = true;
+}
+
+static int parcel_traverse(PyObject *object, visitproc visit, void *arg) {
+    const struct parcel *self = (struct parcel *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->pool);
+    return 0;
+}
+
+/* What somebody else opened by a forged message, or lies in a pool that is closed: nothing. */
+static void parcel_dealloc(PyObject *object) {
+    struct parcel *self = (struct parcel *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    PyObject_GC_UnTrack(object);
+    if (self->is_here && self->forks == module_forks && ((struct pool *)self->pool)->pool)
+        (void)ebb_parcel_discard(((struct pool *)self->pool)->pool, &self->parcel);
+    Py_XDECREF(self->pool);
+    release(object);
+    Py_DECREF(type);
+}
+
+PyDoc_STRVAR(open_doc,
+"open()\n--\n\n"
+"The batch. Its tensors hold the region; it is used again when the last is dropped.");
+
+static PyObject *gone(void) {
+    PyErr_SetString(PyExc_ValueError, "the parcel was opened or sent before");
+    return NULL;
+}
+
+static PyObject *parcel_open(PyObject *object, PyObject *Py_UNUSED(none)) {
+    struct parcel *self = (struct parcel *)object;
+    if (!self->is_here)
+        return gone();
+    ebb_pool *pool = pool_of(self->pool);
+    ebb_lease *lease = pool ? ebb_parcel_open(pool, &self->parcel) : NULL;
+    if (!lease)
+        return error_raise(); /* and the parcel is as good as it was */
+    self->is_here = false;
+    return lease_read((struct pool *)self->pool, lease);
+}
+
+PyDoc_STRVAR(reduce_doc,
+"__reduce__()\n--\n\n"
+"The message; from here on the batch belongs to whoever reads it.");
+
+static PyObject *open_function; /* ebb._open */
+
+static PyObject *parcel_reduce(PyObject *object, PyObject *Py_UNUSED(none)) {
+    struct parcel *self = (struct parcel *)object;
+    PyObject *message = to_bytes(&self->parcel);
+    PyObject *call = message ? Py_BuildValue("O(O)", open_function, message) : NULL;
+    Py_XDECREF(message);
+    if (call && !self->is_here) { /* asked last: what is made may have the collector run */
+        Py_DECREF(call);
+        return gone();
+    }
+    if (call)
+        self->is_here = false;
+    return call;
+}
+
+PyDoc_STRVAR(copy_doc,
+"TypeError: a batch has one owner.");
+
+static PyObject *parcel_copy(PyObject *Py_UNUSED(object), PyObject *Py_UNUSED(memo)) {
+    PyErr_SetString(PyExc_TypeError, "a parcel cannot be copied: it is good for one opening; "
+                                     "pickle it for who is to have the batch, or open() it here");
+    return NULL;
+}
+
+PyDoc_STRVAR(parcel_doc,
+"A batch that was sent: pickle it once, to whom it is for, or open() it here, once.\n\n"
+"In the process that unpickles it the batch itself arrives. One that is dropped gives its\n"
+"region back, but for the copy that a forked child has.");
+
+static PyMethodDef parcel_methods[] = {
+    {"open", parcel_open, METH_NOARGS, open_doc},
+    {"__reduce__", parcel_reduce, METH_NOARGS, reduce_doc},
+    {"__copy__", parcel_copy, METH_NOARGS, copy_doc},
+    {"__deepcopy__", parcel_copy, METH_O, copy_doc},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot parcel_slots[] = {{Py_tp_dealloc, parcel_dealloc},
+                                     {Py_tp_traverse, parcel_traverse},
+                                     {Py_tp_doc, (void *)parcel_doc},
+                                     {Py_tp_methods, parcel_methods},
+                                     {0, NULL}};
+
+static PyType_Spec parcel_spec = {"ebb.Parcel", sizeof(struct parcel), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                      Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  parcel_slots};
+
+/* ---- messages ---- */
+
+static PyObject *no_pool(void) {
+    PyErr_SetString(PyExc_LookupError, "a batch came, but this process has no shared pool: it must "
+                                       "be made before the workers");
+    return NULL;
+}
+
+/* The batch, if it is of that pool; else NULL, and *is_others if there is no exception. */
+static PyObject *open_in(PyObject *pool, const struct ebb_parcel *parcel, bool *is_others) {
+    ebb_lease *lease = ebb_parcel_open(((struct pool *)pool)->pool, parcel);
+    if (lease)
+        return lease_read((struct pool *)pool, lease);
+    *is_others = ebb_last_error() == EBB_E_PARCEL;
+    return *is_others ? NULL : error_raise();
+}
+
+PyDoc_STRVAR(open_any_doc,
+"_open(parcel)\n--\n\n"
+"Opens a batch that another process sent. Pickles of Parcel call this.");
+
+/* The pools are those that are alive now: asking them runs nothing of Python's. */
+static PyObject *open_any(PyObject *Py_UNUSED(module), PyObject *message) {
+    struct ebb_parcel parcel;
+    PyObject *pools = from_bytes(message, &parcel) == 0 ? PyList_AsTuple(pool_shared) : NULL;
+    PyObject *batch = NULL;
+    bool goes_on = pools != NULL, is_others = false;
+    for (Py_ssize_t i = 0; goes_on && i < PyTuple_Size(pools); i++) {
+        PyObject *pool = PyObject_CallNoArgs(PyTuple_GetItem(pools, i));
+        if (pool && pool != Py_None && ((struct pool *)pool)->pool) {
+            batch = open_in(pool, &parcel, &is_others);
+            goes_on = !batch && is_others;
+        }
+        goes_on = goes_on && pool;
+        Py_XDECREF(pool);
+    }
+    Py_XDECREF(pools);
+    if (goes_on)
+        return is_others ? error_raise() : no_pool();
+    return batch;
+}
+
+static PyMethodDef functions[] = {{"_open", open_any, METH_O, open_any_doc}, {NULL, NULL, 0, NULL}};
+
+/* Pickles name the function by the package, where it is found whatever module it is in. */
+static int name_function(PyObject *module) {
+    open_function = PyObject_GetAttrString(module, "_open");
+    PyObject *package = PyUnicode_FromString("ebb");
+    int result = open_function && package
+                     ? PyObject_SetAttrString(open_function, "__module__", package)
+                     : -1;
+    Py_XDECREF(package);
+    return result;
+}
+
+int parcel_add(PyObject *module) {
+    parcel_type = PyType_FromModuleAndSpec(module, &parcel_spec, NULL);
+    if (!parcel_type || PyModule_AddObjectRef(module, "Parcel", parcel_type) != 0 ||
+        PyModule_AddFunctions(module, functions) != 0)
+        return -1;
+    return name_function(module);
 }

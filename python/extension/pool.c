@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-PyObject *pool_type;
+PyObject *pool_type, *pool_shared;
 
 /* ---- pools that could not be destroyed yet ---- */
 
@@ -323,5 +323,8 @@ static PyType_Spec pool_spec = {"ebb._ebb.Pool", sizeof(struct pool), 0,
 
 int pool_add(PyObject *module) {
     pool_type = PyType_FromModuleAndSpec(module, &pool_spec, NULL);
-    return pool_type ? PyModule_AddObjectRef(module, "Pool", pool_type) : -1;
+    pool_shared = PyList_New(0);
+    if (!pool_type || !pool_shared || PyModule_AddObjectRef(module, "Pool", pool_type) != 0)
+        return -1;
+    return PyModule_AddObjectRef(module, "shared_pools", pool_shared);
 }

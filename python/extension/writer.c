@@ -353,8 +353,8 @@ static PyObject *writer_finish(PyObject *object, PyObject *stream) {
 
 PyDoc_STRVAR(send_doc,
 "send()\n--\n\n"
-"Closes the region and returns its parcel as bytes. None if tensors that were made in the region\n"
-"are still in use: then the region stays open.");
+"Closes the region and returns its Parcel. None if tensors that were made in the region are still\n"
+"in use: then the region stays open.");
 
 static PyObject *writer_send(PyObject *object, PyObject *Py_UNUSED(none)) {
     struct writer *self = (struct writer *)object;
@@ -363,12 +363,20 @@ static PyObject *writer_send(PyObject *object, PyObject *Py_UNUSED(none)) {
         return error_raise_as(EBB_E_ORDER, "send() comes after finish()");
     if (ebb_region_count_exports(self->region->handle) != 0)
         Py_RETURN_NONE;
-    if (ebb_region_send(self->region->handle, self->root, &parcel) != 0)
-        return error_raise();
+    PyObject *sent = pool_of(self->region->pool) ? parcel_new(self->region->pool) : NULL;
+    if (!sent)
+        return NULL;
+    int result = ebb_region_send(self->region->handle, self->root, &parcel);
+    if (result == 0 || result == EBB_E_CLEANUP) /* sent all the same */
+        parcel_own(sent, &parcel);
+    if (result != 0) {
+        error_raise();
+        Py_DECREF(sent);
+        return NULL;
+    }
     self->root = NULL;
-    if (self->region->pool != Py_None)
-        ((struct pool *)self->region->pool)->batches++;
-    return parcel_to_bytes(&parcel);
+    ((struct pool *)self->region->pool)->batches++;
+    return sent;
 }
 
 PyDoc_STRVAR(move_doc,
@@ -393,8 +401,10 @@ static PyObject *writer_move(PyObject *object, PyObject *target) {
     struct writer *self = (struct writer *)object;
     struct region *region = region_of(target);
     char *from = self->slot, *root = self->root;
-    if (!region || !root)
-        return region ? error_raise_as(EBB_E_ORDER, "move() comes after finish()") : NULL;
+    if (!region || (root && !region_of((PyObject *)self->region)))
+        return NULL;
+    if (!root)
+        return error_raise_as(EBB_E_ORDER, "move() comes after finish()");
     struct region *before = self->region;
     size_t head = root_bytes(self);
     void *moved = NULL;

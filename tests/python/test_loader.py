@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import random
+import resource
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ from unittest import mock
 
 import ebb
 import numpy
-from ebb import _ebb, loader as ebb_loader
+from ebb import loader as ebb_loader, structure
 
 try:
     import torch
@@ -50,6 +51,11 @@ def refused(samples):
     region = ebb.Region()
     region.close()
     region.empty(3)
+
+
+def message_of(parcel):
+    """What crosses, taken out of it."""
+    return parcel.__reduce__()[1][0]
 
 
 class Regions(unittest.TestCase):
@@ -153,9 +159,8 @@ class Messages(Regions):
         data = Data("b2")
         batch = cases.masked([data[i] for i in range(16)])
         count = 2 + 16 * len(cases.TARGETS)
-        parcel = pool.send(batch)
         numbers, number, shift = [], 0, 0
-        for byte in parcel._bytes[8:]:
+        for byte in message_of(pool.send(batch))[8:]:
             number |= (byte & 127) << shift
             shift += 7
             if byte < 128:
@@ -164,9 +169,41 @@ class Messages(Regions):
         self.assertEqual(count, 114)
         self.assertLess(numbers[3], 1024 + 64 * count)
 
-    def test_a_parcel_of_no_pool(self):
-        self.assertRaises(TypeError, ebb.Parcel(None, bytes(12)).open)
-        self.assertRaises(TypeError, _ebb.discard_parcel, None, bytes(12))  # as its drop does
+    def test_a_parcel_has_one_owner(self):
+        """A copy would open it, and leave two that believe it theirs."""
+        pool = ebb.Pool("shared")
+        parcel = pool.send([1])
+        for make in (copy.copy, copy.deepcopy, lambda parcel: copy.deepcopy([parcel])):
+            with self.assertRaisesRegex(TypeError, "cannot be copied"):
+                make(parcel)
+        self.assertRaises(TypeError, ebb.Parcel)
+        self.assertRaises(TypeError, ebb.Parcel, pool, bytes(12))
+        self.assertEqual(parcel.open(), [1])
+
+    def test_a_parcel_that_cannot_be_opened_is_as_good_as_it_was(self):
+        pool = ebb.Pool("shared")
+        parcel = pool.send([1])
+        child = os.fork()
+        if child == 0:  # it needs a descriptor of its own to open anything
+            good, limits = False, resource.getrlimit(resource.RLIMIT_NOFILE)
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+                with self.assertRaises(ebb.Error) as caught:
+                    parcel.open()
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+                good = caught.exception.name == "EBB_E_MEMORY" and parcel.open() == [1]
+            finally:
+                os._exit(not good)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_what_was_written_is_not_read_from_a_region_that_closed(self):
+        pool = ebb.Pool("shared")
+        region, other = ebb_loader._open_region(pool), ebb_loader._open_region(pool)
+        writer = structure.write(region, [torch.zeros(5000)])
+        region.close()
+        with self.assertRaises(ebb.Error) as caught:
+            writer.move(other)
+        self.assertEqual(caught.exception.name, "EBB_E_STALE")
 
     def test_a_pool_that_was_closed_is_not_asked(self):
         pool, closed = ebb.Pool("shared"), ebb.Pool("shared")
@@ -177,7 +214,7 @@ class Messages(Regions):
     def test_forged_messages_are_refused(self):
         pool = ebb.Pool("shared")
         parcel = pool.send([torch.zeros(3)])
-        good = parcel._bytes
+        good = message_of(parcel)
         for forged in (b"", b"12345678", good[:-1], good + b"\1", bytes(len(good)),
                        b"x" * 60, good[:8] + b"\xff" * 40, good[:8] + b"\0\0\0\0"):
             with self.assertRaises((ebb.Error, LookupError)):
