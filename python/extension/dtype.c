@@ -54,17 +54,17 @@ static PyObject *name_of(PyObject *object) {
         if (name && PyUnicode_Check(name))
             return name;
         Py_XDECREF(name);
-        PyErr_Clear();
+        if (!error_forgive())
+            return NULL;
     }
     return PyObject_Str(object); /* "torch.float32" */
 }
 
-/* numpy's data types of the other byte order have the same names. */
-static bool is_swapped(PyObject *object) {
+/* 1: numpy's data types of the other byte order have the same names. -1: exception. */
+static int is_swapped(PyObject *object) {
     PyObject *native = PyUnicode_Check(object) ? NULL : PyObject_GetAttrString(object, "isnative");
-    PyErr_Clear();
     Py_XDECREF(native);
-    return native == Py_False;
+    return error_forgive() ? native == Py_False : -1;
 }
 
 int dtype_parse(PyObject *object, struct ebb_dtype *dtype) {
@@ -77,11 +77,12 @@ int dtype_parse(PyObject *object, struct ebb_dtype *dtype) {
     bool is_of_torch = strncmp(text, "torch.", 6) == 0;
     text += is_of_torch ? 6 : 0;
     const struct dtype_row *row = find(strcmp(text, "bool_") == 0 ? "bool" : text);
-    if (!is_of_torch && is_swapped(object))
+    int swapped = is_of_torch ? 0 : is_swapped(object);
+    if (swapped)
         row = NULL;
     if (row)
         *dtype = row->dtype;
-    else
+    else if (swapped >= 0)
         PyErr_Format(PyExc_TypeError, "%R is no data type that ebb knows", object);
     Py_DECREF(name);
     return row ? 0 : -1;

@@ -51,6 +51,13 @@ PyObject *error_raise(void) {
     return error_raise_as(ebb_last_error(), ebb_last_error_text());
 }
 
+bool error_forgive(void) {
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return false;
+    PyErr_Clear();
+    return true;
+}
+
 PyObject *error_raise_buffer(void) {
     PyObject *words = PyErr_Occurred() ? NULL : decode(ebb_last_error_text());
     if (words)

@@ -37,6 +37,9 @@ int error_add(PyObject *module);
 PyObject *error_raise(void);
 /* The same for an error that libebb did not see; `text` is the whole sentence. */
 PyObject *error_raise_as(int code, const char *text);
+/* Forgets an exception by which an object said no. False: one that nobody may forget is set, as
+ * the KeyboardInterrupt of a handler that ran in the object's code. */
+bool error_forgive(void);
 /* Raises BufferError with the text of the last error of libebb; NULL. */
 PyObject *error_raise_buffer(void);
 

@@ -147,7 +147,8 @@ static int parse_value(PyObject *object, struct ebb_value *value) {
         Py_DECREF(number);
         return result;
     }
-    PyErr_Clear(); /* an array or a tensor that is not whole */
+    if (!error_forgive()) /* an array or a tensor that is not whole */
+        return -1;
     *value = ebb_value_float(PyFloat_AsDouble(object));
     return PyErr_Occurred() ? -1 : 0;
 }

@@ -245,6 +245,20 @@ class Lifetimes(Refused):
             region.empty((1,) * 32)
 
 
+    def test_an_interrupt_is_no_answer(self):
+        """Whoever is asked what it is may be interrupted, which is not to say no."""
+        def interrupt(self, *arguments):
+            raise KeyboardInterrupt
+
+        named = type("Named", (), {"name": property(interrupt)})
+        swapped = type("Swapped", (), {"name": "float32", "isnative": property(interrupt)})
+        whole = type("Whole", (), {"__index__": interrupt, "__float__": lambda self: 1.0})
+        with ebb.Region() as region:
+            for dtype in (named(), swapped()):
+                self.assertRaises(KeyboardInterrupt, region.empty, 3, dtype)
+            self.assertRaises(KeyboardInterrupt, region.pad, [numpy.ones(3)], padding=whole())
+
+
 class Buffers(Refused):
     def test_every_dtype_is_numpys(self):
         with ebb.Region() as region:
