@@ -5,46 +5,11 @@ The functions here are for code that cannot pass a region along, above all funct
 Without a current region they make ordinary tensors, so such code works anywhere.
 """
 
-import contextvars
 import sys
 
-from ._ebb import Error
-
-_current = contextvars.ContextVar("ebb.current", default=None)
+from ._ebb import Error, current
 
 SMALL = 4096  # bytes up to which a copy is cheaper than to be born in the region
-
-
-def current():
-    """The region that was entered last and not left, in this thread or task; None if there is none.
-
-    A region is entered by `with region`, `with ebb.step(...)`, and by ebb.Collate.
-    """
-    region = _current.get()
-    return region if region is not None and region.is_open else None
-
-
-def enter(region):
-    region._outer = _current.get()
-    _current.set(region)
-
-
-def entered():
-    """All regions that were entered here and not left, the last one first, closed ones too."""
-    region = _current.get()
-    while region is not None:
-        yield region
-        region = region._outer
-
-
-def leave(region):
-    """Regions may be left in any order. One that was entered elsewhere is left there."""
-    outer, region._outer = region._outer, None
-    if _current.get() is region:
-        _current.set(outer)
-    for inner in entered():
-        if inner._outer is region:
-            inner._outer = outer
 
 
 def is_of_torch(dtype):

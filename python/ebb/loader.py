@@ -14,7 +14,6 @@ import sys
 
 from . import structure
 from ._ebb import Error
-from .current import enter, leave
 from .default_collate import default_collate
 from .pool import Pool, shared_pools
 from .region import Region
@@ -147,17 +146,6 @@ class Collate:
         if allocate:
             _hook()
 
-    def _make(self, samples, region):
-        """inner(samples), with the region as the current one."""
-        enter(region)
-        before = _hook().enter(region._handle) if self.allocate else None
-        try:
-            return self.inner(samples)
-        finally:
-            if before is not None:
-                _hook().enter(before)
-            leave(region)
-
     def _beside(self, batch):
         self.pool._count_fallback()
         return _Beside(self.pool._key, batch) if _is_in_worker() else batch
@@ -168,7 +156,7 @@ class Collate:
         except Error:
             return self._beside(self.inner(samples))
         try:
-            batch = self._make(samples, region)
+            batch = region._run(self.inner, samples, _hook().enter if self.allocate else None)
             try:
                 writer = structure.write(region, batch)
             except Error:

@@ -2,7 +2,6 @@
 """Class Region."""
 
 from . import _ebb
-from .current import enter, entered, leave
 
 
 class Region(_ebb.Region):
@@ -23,18 +22,7 @@ class Region(_ebb.Region):
     One thread at a time may use a region and those below it.
     """
 
-    __slots__ = ("_outer", "__weakref__")
-
-    def __enter__(self):
-        self._handle  # a region that is closed says so
-        if any(region is self for region in entered()):
-            raise RuntimeError("the region was entered and is not left yet")
-        enter(self)
-        return self
-
-    def __exit__(self, *exception):
-        leave(self)
-        self.close()
+    __slots__ = ("__weakref__",)
 
     def stack(self, tensors):
         """Tensors of one shape and dtype become one with a new first dimension.

@@ -6,28 +6,12 @@ import inspect
 import operator
 
 from . import _ebb
-from .current import current, enter, entered, leave
 from .region import Region
 
 _sites = {}  # (name, ring, scope): a place of the program that is passed again and again
 
 
-class _StepRegion(Region):
-    """The region of a step. It ends with the step."""
-
-    __slots__ = ("_end", "_step")
-
-    def close(self):
-        end, self._end = getattr(self, "_end", None), None
-        if end:
-            end()
-
-
-_StepRegion.__name__ = "Region"
-_StepRegion.__module__ = "ebb"
-
-
-class step:
+class step(_ebb.Step):
     """step(name, tag=0, *, pool=None, parent=None, ring=0, scope=False)
 
     A region whose placement is learnt: steps of one name and tag are expected to be alike, and
@@ -54,6 +38,8 @@ class step:
             counts as the step's
     """
 
+    _region = Region
+
     def __init__(self, name, tag=0, *, pool=None, parent=None, ring=0, scope=False):
         self._name, self._tag, self._pool = name, operator.index(tag), pool
         self._parent, self._ring, self._scope, self._open = parent, ring, scope, []
@@ -66,30 +52,6 @@ class step:
         if key not in sites:
             sites[key] = _ebb.Site(self._name, self._pool, self._ring, self._scope)
         return sites[key]
-
-    def __enter__(self):
-        site = self.site
-        parent = self._parent
-        if parent is None and self._pool is None:
-            parent = current()
-        region, token = site.begin(_StepRegion, parent, self._tag)
-        region._end = functools.partial(site.end, token)
-        region._step = self
-        self._open.append(region)
-        enter(region)
-        return region
-
-    def __exit__(self, *exception):
-        # One step may be open in several threads and tasks: it is this one's that ends.
-        region = self._open[-1]
-        for here in entered():
-            if getattr(here, "_step", None) is self:
-                region = here
-                break
-        self._open.remove(region)
-        leave(region)
-        if region.is_open:
-            region.close()
 
     def __call__(self, function):
         if (inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)

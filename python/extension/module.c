@@ -25,7 +25,8 @@ static int find_names(void) {
                 {&names.is_cpu, "is_cpu"},
                 {&names.requires_grad, "requires_grad"},
                 {&names.array_struct, "__array_struct__"},
-                {&names.hasobject, "hasobject"}};
+                {&names.hasobject, "hasobject"},
+                {&names.close, "close"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!(*rows[i].to = PyUnicode_InternFromString(rows[i].text)))
             return -1;
@@ -33,6 +34,7 @@ static int find_names(void) {
 }
 
 static PyMethodDef functions[] = {
+    {"current", current_get, METH_NOARGS, current_doc},
     {"set_tensor_class", tensor_set_class, METH_O,
      "set_tensor_class(cls)\n--\n\nThe class that tensors get from now on."},
     {"is_scope_served", step_is_scope_served, METH_NOARGS, step_is_scope_served_doc},
@@ -50,9 +52,10 @@ PyMODINIT_FUNC PyInit__ebb(void) {
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;
-    if (find_names() != 0 || error_add(module) != 0 || pool_add(module) != 0 ||
-        region_add(module) != 0 || tensor_add(module) != 0 || step_add(module) != 0 ||
-        writer_add(module) != 0 || lease_add(module) != 0 || parcel_add(module) != 0 ||
+    if (find_names() != 0 || current_add() != 0 || error_add(module) != 0 ||
+        pool_add(module) != 0 || region_add(module) != 0 || tensor_add(module) != 0 ||
+        step_add(module) != 0 || writer_add(module) != 0 || lease_add(module) != 0 ||
+        parcel_add(module) != 0 ||
         PyModule_AddStringConstant(module, "version", ebb_version()) != 0) {
         Py_DECREF(module);
         return NULL;

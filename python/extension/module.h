@@ -95,8 +95,12 @@ struct region {
     PyObject_HEAD
     PyObject *pool;   /* None: the default pool; kept alive */
     PyObject *parent; /* or None; kept alive */
+    PyObject *outer;  /* that was entered before this one, or None; NULL: not entered */
+    PyObject *site;   /* of the step that the region is, until that ends; or NULL */
     ebb_region handle;
+    ebb_step step;
     uint64_t epoch;   /* grows when all tensors end at once */
+    char has_ended;   /* the step: its region is the ring's from then on */
     char keeps;       /* tensors stay to the region's end though nobody refers to them: it is
                        * sent, and what a description names must be there then */
 };
@@ -109,6 +113,20 @@ struct region *region_of(PyObject *object);
 bool region_stays(const struct region *region, uint64_t epoch);
 /* A new object of class `type` for an open region; closes the region if that fails. */
 PyObject *region_wrap(PyTypeObject *type, ebb_region handle, PyObject *pool, PyObject *parent);
+/* Closes the region or ends its step, if it is open. 0, or -1 with an exception. */
+int region_end(PyObject *object);
+
+/* ---- current.c ---- */
+
+/* The region becomes the current one; and the one before that again, if it is the current one. Any
+ * other one is taken out of the chain. -1 with an exception: nothing has changed. */
+int current_enter(PyObject *region);
+int current_leave(PyObject *region);
+/* The one of the list that was entered last here, else the last of the list. New reference. */
+PyObject *current_find(PyObject *list);
+PyObject *current_get(PyObject *module, PyObject *none);
+extern const char current_doc[];
+int current_add(void);
 
 /* ---- tensor.c ---- */
 
@@ -194,7 +212,8 @@ int library_describe_numpy(PyObject *array, struct description *to);
 /* ---- names that are looked up often ---- */
 
 extern struct names {
-    PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *array_struct, *hasobject;
+    PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *array_struct, *hasobject,
+        *close;
 } names;
 
 #endif

@@ -70,6 +70,8 @@ static int region_traverse(PyObject *object, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->pool);
     Py_VISIT(self->parent);
+    Py_VISIT(self->outer);
+    Py_VISIT(self->site);
     return 0;
 }
 
@@ -80,6 +82,8 @@ static void region_dealloc(PyObject *object) {
     PyObject_GC_UnTrack(object);
     if (self->handle.lane && ebb_region_is_open(self->handle))
         ebb_region_close(self->handle);
+    Py_XDECREF(self->outer);
+    Py_XDECREF(self->site);
     Py_XDECREF(self->parent);
     Py_XDECREF(self->pool);
     release(object);
@@ -110,11 +114,89 @@ PyDoc_STRVAR(close_doc,
 "Ends the region, its children and all their tensors at once. What was handed on to other\n"
 "libraries stays valid until they drop it. Closing again: nothing.");
 
+int region_end(PyObject *object) {
+    struct region *self = (struct region *)object;
+    if (self->has_ended || !ebb_region_is_open(self->handle))
+        return 0;
+    if ((self->site ? ebb_step_end(self->step) : ebb_region_close(self->handle)) != 0) {
+        error_raise();
+        return -1;
+    }
+    self->has_ended = self->site != NULL;
+    Py_CLEAR(self->site);
+    return 0;
+}
+
 static PyObject *region_close(PyObject *object, PyObject *Py_UNUSED(none)) {
-    const struct region *self = (struct region *)object;
-    if (ebb_region_is_open(self->handle) && ebb_region_close(self->handle) != 0)
-        return error_raise();
-    Py_RETURN_NONE;
+    return region_end(object) == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+PyDoc_STRVAR(enter_doc,
+"__enter__()\n--\n\nThe region becomes the current one of this thread or task.");
+
+static PyObject *region_enter(PyObject *object, PyObject *Py_UNUSED(none)) {
+    return current_enter(object) == 0 ? Py_NewRef(object) : NULL;
+}
+
+PyDoc_STRVAR(exit_doc,
+"__exit__(*exception)\n--\n\nLeaves the region and closes it.");
+
+static PyObject *region_exit(PyObject *object, PyObject *Py_UNUSED(arguments)) {
+    PyObject *closed = current_leave(object) == 0
+                           ? PyObject_CallMethodObjArgs(object, names.close, NULL)
+                           : NULL;
+    Py_XDECREF(closed);
+    return closed ? Py_NewRef(Py_None) : NULL;
+}
+
+PyDoc_STRVAR(run_doc,
+"_run(function, argument, hook)\n--\n\n"
+"function(argument), with the region as the current one. hook(handle), if it is not None, says\n"
+"where torch allocates, and returns what it said before.");
+
+/* hook(handle); NULL with an exception. The handle is dropped. */
+static PyObject *call_hook(PyObject *hook, PyObject *handle) {
+    PyObject *before = handle ? PyObject_CallFunctionObjArgs(hook, handle, NULL) : NULL;
+    Py_XDECREF(handle);
+    return before;
+}
+
+static PyObject *handle_of(const struct region *region) {
+    return PyBytes_FromStringAndSize((const char *)&region->handle, sizeof region->handle);
+}
+
+static PyObject *run_hooked(PyObject *object, PyObject *function, PyObject *argument,
+                            PyObject *hook) {
+    if (hook == Py_None)
+        return PyObject_CallFunctionObjArgs(function, argument, NULL);
+    PyObject *before = call_hook(hook, handle_of((struct region *)object));
+    if (!before)
+        return NULL;
+    PyObject *result = PyObject_CallFunctionObjArgs(function, argument, NULL);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *ours = call_hook(hook, before);
+    if (!ours)
+        Py_CLEAR(result);
+    Py_XDECREF(ours);
+    if (type)
+        PyErr_Restore(type, value, trace);
+    return result;
+}
+
+static PyObject *region_run(PyObject *object, PyObject *arguments) {
+    PyObject *function, *argument, *hook;
+    if (!PyArg_ParseTuple(arguments, "OOO:_run", &function, &argument, &hook) ||
+        current_enter(object) != 0)
+        return NULL;
+    PyObject *result = run_hooked(object, function, argument, hook);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (current_leave(object) != 0)
+        Py_CLEAR(result);
+    if (type)
+        PyErr_Restore(type, value, trace);
+    return result;
 }
 
 PyDoc_STRVAR(reset_doc,
@@ -250,8 +332,7 @@ static PyObject *region_is_open(PyObject *object, void *Py_UNUSED(closure)) {
 /* For the module _torch_hook, which shares no memory with this one but libebb's. */
 static PyObject *region_handle(PyObject *object, void *Py_UNUSED(closure)) {
     const struct region *self = region_of(object);
-    return self ? PyBytes_FromStringAndSize((const char *)&self->handle, sizeof self->handle)
-                : NULL;
+    return self ? handle_of(self) : NULL;
 }
 
 static PyObject *region_stats(PyObject *object, void *Py_UNUSED(closure)) {
@@ -292,6 +373,9 @@ PyDoc_STRVAR(pack_doc,
 
 static PyMethodDef region_methods[] = {
     {"close", region_close, METH_NOARGS, close_doc},
+    {"__enter__", region_enter, METH_NOARGS, enter_doc},
+    {"__exit__", region_exit, METH_VARARGS, exit_doc},
+    {"_run", region_run, METH_VARARGS, run_doc},
     {"reset", region_reset, METH_NOARGS, reset_doc},
     {"empty", METHOD(region_empty), METH_VARARGS | METH_KEYWORDS, empty_doc},
     {"zeros", METHOD(region_zeros), METH_VARARGS | METH_KEYWORDS, zeros_doc},

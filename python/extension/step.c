@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* step.c - class Site: steps that learn. ebb.step() is made of it. */
+/*
+ * step.c - class Site: steps that learn, and class Step, what is C of ebb.step().
+ *
+ * Invariant: a step that has begun belongs to the object of its region: it ends when that is
+ * closed, and without learning if it is dropped. Entering and leaving are one call each, which no
+ * handler of a signal interrupts.
+ */
 #include "module.h"
 
 #include <ebb/scope.h>
 #include <limits.h>
-#include <string.h>
 
 struct site {
     PyObject_HEAD
@@ -60,16 +65,12 @@ static void site_dealloc(PyObject *object) {
     Py_DECREF(type);
 }
 
-PyDoc_STRVAR(begin_doc,
-"begin(cls, parent, tag)\n--\n\nBegins a step: (its region as a `cls`, a token for end()).");
+static PyObject *site_type;
 
-static PyObject *site_begin(PyObject *object, PyObject *arguments) {
-    struct site *self = (struct site *)object;
-    PyObject *class, *parent;
-    unsigned long long tag;
+/* A new step's region as an object of that class, which ends the step when it is closed. */
+static PyObject *begin(PyObject *object, PyObject *class, PyObject *parent, uint64_t tag) {
+    const struct site *self = (struct site *)object;
     ebb_region above = {NULL, 0};
-    if (!PyArg_ParseTuple(arguments, "OOK:begin", &class, &parent, &tag))
-        return NULL;
     if (!PyType_Check(class) ||
         !PyType_IsSubtype((PyTypeObject *)class, (PyTypeObject *)region_type)) {
         PyErr_SetString(PyExc_TypeError, "no class of regions");
@@ -86,31 +87,23 @@ static PyObject *site_begin(PyObject *object, PyObject *arguments) {
     ebb_step step = ebb_step_begin_under(self->site, above, tag);
     if (!ebb_region_is_open(step.region))
         return error_raise();
-    PyObject *region = region_wrap((PyTypeObject *)class, step.region, self->pool, parent);
-    PyObject *token = region ? PyBytes_FromStringAndSize((const char *)&step, sizeof step) : NULL;
-    PyObject *both = token ? PyTuple_Pack(2, region, token) : NULL;
-    Py_XDECREF(token);
-    Py_XDECREF(region);
-    return both;
+    PyObject *made = region_wrap((PyTypeObject *)class, step.region, self->pool, parent);
+    if (made) {
+        ((struct region *)made)->step = step;
+        ((struct region *)made)->site = Py_NewRef(object);
+    }
+    return made;
 }
 
-PyDoc_STRVAR(end_doc,
-"end(token)\n--\n\nEnds the step: what was not promoted ends with it.");
+PyDoc_STRVAR(begin_doc,
+"begin(cls, parent, tag)\n--\n\nBegins a step: its region as a `cls`, which is closed to end it.");
 
-static PyObject *site_end(PyObject *Py_UNUSED(object), PyObject *token) {
-    char *bytes;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(token, &bytes, &size) != 0)
+static PyObject *site_begin(PyObject *object, PyObject *arguments) {
+    PyObject *class, *parent;
+    unsigned long long tag;
+    if (!PyArg_ParseTuple(arguments, "OOK:begin", &class, &parent, &tag))
         return NULL;
-    if (size != sizeof(ebb_step)) {
-        PyErr_SetString(PyExc_ValueError, "no token of begin()");
-        return NULL;
-    }
-    ebb_step step;
-    memcpy(&step, bytes, sizeof step);
-    if (ebb_step_end(step) != 0)
-        return error_raise();
-    Py_RETURN_NONE;
+    return begin(object, class, parent, tag);
 }
 
 static PyObject *site_stats(PyObject *object, void *Py_UNUSED(closure)) {
@@ -134,7 +127,6 @@ PyObject *step_is_scope_served(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
 }
 
 static PyMethodDef site_methods[] = {{"begin", site_begin, METH_VARARGS, begin_doc},
-                                     {"end", site_end, METH_O, end_doc},
                                      {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef site_getters[] = {
@@ -156,9 +148,110 @@ static PyType_Slot site_slots[] = {{Py_tp_new, site_new},
 static PyType_Spec site_spec = {"ebb._ebb.Site", sizeof(struct site), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, site_slots};
 
+/* ---- class Step: how a step is entered and left ---- */
+
+/* What a subclass has: of an ebb.step() the arguments, the site, and `_open`, a list. */
+struct parts {
+    PyObject *site, *pool, *parent, *tag, *class, *open;
+};
+
+static void drop_parts(struct parts *parts) {
+    Py_XDECREF(parts->site);
+    Py_XDECREF(parts->pool);
+    Py_XDECREF(parts->parent);
+    Py_XDECREF(parts->tag);
+    Py_XDECREF(parts->class);
+    Py_XDECREF(parts->open);
+}
+
+static PyObject *open_list(PyObject *object) {
+    PyObject *list = PyObject_GetAttrString(object, "_open");
+    if (list && !PyList_Check(list)) {
+        PyErr_SetString(PyExc_TypeError, "_open of a step is no list");
+        Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* The parent is the current region, unless there is another one or a pool. */
+static int find_parts(PyObject *object, struct parts *parts) {
+    if (!(parts->site = PyObject_GetAttrString(object, "site")) ||
+        !(parts->pool = PyObject_GetAttrString(object, "_pool")) ||
+        !(parts->parent = PyObject_GetAttrString(object, "_parent")) ||
+        !(parts->tag = PyObject_GetAttrString(object, "_tag")) ||
+        !(parts->class = PyObject_GetAttrString(object, "_region")) ||
+        !(parts->open = open_list(object)))
+        return -1;
+    if (!PyObject_TypeCheck(parts->site, (PyTypeObject *)site_type)) {
+        PyErr_SetString(PyExc_TypeError, "no site of steps");
+        return -1;
+    }
+    if (parts->parent == Py_None && parts->pool == Py_None) {
+        Py_DECREF(parts->parent);
+        parts->parent = current_get(NULL, NULL);
+    }
+    return parts->parent ? 0 : -1;
+}
+
+/* Takes the region out of the list. */
+static int unlist(PyObject *list, PyObject *region) {
+    for (Py_ssize_t i = PyList_Size(list); i > 0; i--)
+        if (PyList_GetItem(list, i - 1) == region)
+            return PyList_SetSlice(list, i - 1, i, NULL);
+    return 0;
+}
+
+static PyObject *enter_step(const struct parts *parts) {
+    uint64_t tag = PyLong_AsUnsignedLongLongMask(parts->tag);
+    PyObject *region = PyErr_Occurred() ? NULL
+                                        : begin(parts->site, parts->class, parts->parent, tag);
+    if (region && PyList_Append(parts->open, region) != 0)
+        Py_CLEAR(region);
+    if (region && current_enter(region) != 0) {
+        unlist(parts->open, region);
+        Py_CLEAR(region);
+    }
+    return region;
+}
+
+static PyObject *step_enter(PyObject *object, PyObject *Py_UNUSED(none)) {
+    struct parts parts = {.site = NULL};
+    PyObject *region = find_parts(object, &parts) == 0 ? enter_step(&parts) : NULL;
+    drop_parts(&parts);
+    return region;
+}
+
+/* One step may be open in several threads and tasks: it is this one's that ends. */
+static PyObject *step_exit(PyObject *object, PyObject *Py_UNUSED(arguments)) {
+    PyObject *list = open_list(object), *region = list ? current_find(list) : NULL;
+    int result = region && unlist(list, region) == 0 && current_leave(region) == 0
+                     ? region_end(region)
+                     : -1;
+    Py_XDECREF(region);
+    Py_XDECREF(list);
+    return result == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyMethodDef step_methods[] = {
+    {"__enter__", step_enter, METH_NOARGS,
+     "__enter__()\n--\n\nBegins a step; its region becomes the current one."},
+    {"__exit__", step_exit, METH_VARARGS,
+     "__exit__(*exception)\n--\n\nEnds the step that was begun last here."},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot step_slots[] = {{Py_tp_doc, "What is C of ebb.step()."},
+                                   {Py_tp_methods, step_methods},
+                                   {0, NULL}};
+
+static PyType_Spec step_spec = {"ebb._ebb.Step", sizeof(PyObject), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, step_slots};
+
 int step_add(PyObject *module) {
-    PyObject *type = PyType_FromModuleAndSpec(module, &site_spec, NULL);
-    int result = type ? PyModule_AddObjectRef(module, "Site", type) : -1;
+    PyObject *type = PyType_FromModuleAndSpec(module, &step_spec, NULL);
+    site_type = PyType_FromModuleAndSpec(module, &site_spec, NULL);
+    int result = type && site_type ? PyModule_AddObjectRef(module, "Site", site_type) : -1;
+    if (result == 0)
+        result = PyModule_AddObjectRef(module, "Step", type);
     Py_XDECREF(type);
     return result;
 }

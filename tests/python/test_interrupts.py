@@ -71,16 +71,17 @@ def stacked(samples):
 class Interrupts(unittest.TestCase):
     def setUp(self):
         self.pool = ebb.Pool("shared", slots=SLOTS)
+        self.outer = None  # the current region
 
     def assertWhole(self, at):
-        """All slots of the pool can be had at once, and no region is the current one."""
+        """All slots of the pool can be had at once, and the current region is what it was."""
         try:
             parcels = [self.pool.send(number) for number in range(SLOTS)]
         except ebb.Error:
             gc.collect()
             parcels = [self.pool.send(number) for number in range(SLOTS)]
         self.assertEqual([parcel.open() for parcel in parcels], list(range(SLOTS)), at)
-        self.assertIsNone(ebb.current(), at)
+        self.assertIs(ebb.current(), self.outer, at)
         self.assertEqual(self.pool.stats["open_regions"], 0, at)
 
     def interrupt_everywhere(self, case, least, step=1):
@@ -166,10 +167,39 @@ class Interrupts(unittest.TestCase):
         collate = ebb.Collate(self.pool, stacked)
         self.interrupt_everywhere(lambda: collate([sample(), sample()]), 300)
 
+    def test_collating_inside_of_a_region(self):
+        collate = ebb.Collate(self.pool, stacked)
+        with ebb.Region() as self.outer:
+            self.interrupt_everywhere(lambda: collate([sample(), sample()]), 300, 3)
+
+    def test_regions(self):
+        def case():
+            with ebb.Region(self.pool) as region, ebb.Region(parent=region):
+                ebb.zeros(3, numpy.dtype("f4"))
+
+        with ebb.Region() as self.outer:
+            self.interrupt_everywhere(case, 50)
+
+    def test_steps(self):
+        """Of one object that stays."""
+        step = ebb.step("interrupted", pool=self.pool)
+
+        def case():
+            with step as region:
+                ebb.zeros(3, numpy.dtype("f4"))
+                with step:
+                    region.close()
+                    region.close()
+
+        with ebb.Region() as self.outer:
+            self.interrupt_everywhere(case, 50)
+        self.assertEqual(step._open, [])
+
     def test_signals_of_a_timer(self):
         """The same by real ones, at random: they are looked at where Python looks."""
         collate, chance = ebb.Collate(self.pool, stacked), random.Random(7)
-        armed, interrupted = [], 0
+        armed, interrupted, step = [], 0, ebb.step("timer", pool=self.pool)
+        send = step(lambda: self.pool.send(sample()))
 
         def handler(number, frame):
             if armed:
@@ -180,7 +210,8 @@ class Interrupts(unittest.TestCase):
             signal.setitimer(signal.ITIMER_REAL, 1e-6 + 0.0006 * chance.random())
             while armed:  # an exception that comes inside of a finalizer is Python's to report
                 collate([sample(), sample()])
-                self.pool.send(sample()).open()
+                with ebb.Region(self.pool):
+                    send().open()
 
         before = signal.signal(signal.SIGALRM, handler)
         until = time.monotonic() + 2

@@ -419,14 +419,16 @@ class Structure(Regions):
 
     def test_what_was_made_in_the_region_stays_until_it_is_sent(self):
         """The batch is dropped before its region is sent: nothing may take its place meanwhile."""
-        from ebb.current import enter, leave
-        from ebb.loader import _open_region
+        def make(lengths):
+            self.assertIs(ebb.current(), region)
+            return [ebb.empty((5000,), torch.float32), ebb.zeros((3,), numpy.float64),
+                    ebb.pack_sequence([torch.ones(length) for length in lengths])]
+
         pool = ebb.Pool("shared")
-        region = _open_region(pool)
-        enter(region)
-        batch = [ebb.empty((5000,), torch.float32), ebb.zeros((3,), numpy.float64),
-                 ebb.pack_sequence([torch.ones(2000), torch.ones(300)])]
-        leave(region)
+        region = ebb_loader._open_region(pool)
+        batch = region._run(make, (2000, 300), None)
+        self.assertRaises(TypeError, region._run, make, None, None)
+        self.assertIsNone(ebb.current())
         before = region.stats["blocks"]
         batch.clear()
         self.assertEqual(region.exports, 0)

@@ -3,10 +3,12 @@
 
 import asyncio
 import contextvars
+import copy
 import functools
 import gc
 import inspect
 import io
+import pickle
 import threading
 import unittest
 import weakref
@@ -425,7 +427,7 @@ class Steps(Refused):
             finally:
                 _testcapi.remove_mem_hooks()
             if begun:
-                site.end(begun[1])
+                begun.close()
             self.assertEqual(pool.stats["open_regions"], 0)
         self.assertGreater(refused, 0)
 
@@ -441,6 +443,26 @@ class Steps(Refused):
         self.assertEqual(len(set(map(id, regions))), 4)
         self.assertFalse(any(region.is_open for region in regions))
         self.assertEqual(recursive.__name__, "recursive")
+
+    def test_steps_are_copied_and_pickled_with_what_has_them(self):
+        step = ebb.step("tests.copied", 7)
+        for made in (copy.deepcopy([step])[0], pickle.loads(pickle.dumps(step))):
+            with step as outer, made as region:
+                self.assertIs(region.parent, outer)
+        self.assertEqual(made.site.stats["steps"], 4)
+
+    def test_a_ring_keeps_what_has_ended(self):
+        step = ebb.step("tests.ring", ring=2)
+        with step as region:
+            tensor = region.zeros(3)
+        self.assertTrue(region.is_open)
+        region.close()  # nothing: it has ended
+        self.assertEqual(tensor.numpy().tolist(), [0, 0, 0])
+        for _ in range(3):
+            with step:
+                pass
+        self.assertFalse(region.is_open)
+        self.assertFalse(tensor.is_live)
 
     def test_a_step_that_is_closed_or_fails_ends_once(self):
         with ebb.step("tests.closed") as region:

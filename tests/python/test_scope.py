@@ -112,6 +112,25 @@ class Scopes(unittest.TestCase):
         for made, value in handed:
             self.assertTrue(is_filled(made, value))
 
+    def test_another_thread_cannot_end_it_and_its_own_can_afterwards(self):
+        refused = []
+
+        def close():
+            try:
+                region.close()
+            except ebb.Error as error:
+                refused.append(error.name)
+
+        step = ebb.step("scope.other", scope=True)
+        with step as region:
+            thread = threading.Thread(target=close)
+            thread.start()
+            thread.join()
+            self.assertIs(region.is_open, ebb.is_scope_served())
+        self.assertFalse(region.is_open)
+        self.assertEqual(refused, ["EBB_E_THREAD"] * ebb.is_scope_served())
+        self.assertEqual(step.site.stats["steps"], 1)
+
     def test_what_is_no_flag_is_refused(self):
         class Neither:
             def __bool__(self):
