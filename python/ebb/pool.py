@@ -8,7 +8,7 @@ from multiprocessing import reduction
 from . import _ebb
 
 _shared = _ebb.shared_pools  # weak references, the newest first: ebb._open() asks them, too
-_GO = "name", "limit_used", "keep_all", "wait"  # options that go with it to other processes
+_GO = "name", "limit_used", "keep_all", "wait", "device"  # options that go with it elsewhere
 
 
 class Pool(_ebb.Pool):
@@ -39,7 +39,8 @@ class Pool(_ebb.Pool):
 
     def __init__(self, kind="host", limit=None, **others):
         self._key = os.urandom(8)
-        self._options = {"limit": limit, **{name: others[name] for name in _GO if name in others}}
+        self._options = {"kind": kind, "limit": limit,
+                         **{name: others[name] for name in _GO if name in others}}
         self._sites = {}  # of steps; they end with the pool
         if "shared" in self.kind:
             _shared.insert(0, weakref.ref(self, _shared.remove))
@@ -62,7 +63,7 @@ class Pool(_ebb.Pool):
 def _attach(duplicate, options, key):
     descriptor = duplicate.detach()
     try:
-        pool = Pool("shared", descriptor=descriptor, **options)
+        pool = Pool(descriptor=descriptor, **options)
     finally:
         os.close(descriptor)
     pool._key = key

@@ -3,7 +3,9 @@
 
 import ctypes
 import dataclasses
+import multiprocessing
 import os
+import sys
 import threading
 import types
 import unittest
@@ -64,6 +66,29 @@ class Device:
 
 def batch(pool, number):
     return pool.send({"image": numpy.full(BYTES, number, "u1"), "label": [numpy.ones(3)]}).open()
+
+
+class State(ctypes.Structure):
+    """The first fields of struct fake_cuda_state."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in
+                ("allocations", "allocated_bytes", "registered", "registered_bytes",
+                 "registrations", "events", "contexts", "stuck", "waiting", "copies")]
+    _fields_.append(("rest", ctypes.c_char * 256))
+
+
+def registered():
+    """Stretches of pages that the driver has pinned in this process."""
+    state = State()
+    driver.fake_cuda_look(ctypes.byref(state))
+    return state.registered
+
+
+def consume(pool, queue):
+    """A process that is spawned, which gets batches and copies from them."""
+    before, got = registered(), queue.get()
+    good = "pinned" in pool.kind and (before, registered()) == (0, 1)
+    sys.exit(not good or ebb.guard(got, 0) != 1)
 
 
 class Guard(Refused):
@@ -148,6 +173,16 @@ class Guard(Refused):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+
+    def test_a_process_that_is_spawned_pins_what_it_opens(self):
+        pool, spawning = ebb.Pool("shared+pinned", device=1), multiprocessing.get_context("spawn")
+        queue = spawning.SimpleQueue()
+        child = spawning.Process(target=consume, args=(pool, queue))
+        child.start()
+        queue.put(pool.send(numpy.ones(BYTES, "u1")))
+        child.join()
+        self.assertEqual(child.exitcode, 0)
+        self.assertEqual(registered(), 0, "who sends pins nothing")
 
     @unittest.skipUnless(torch, "torch is missing")
     def test_tensors_and_streams_of_torch(self):
