@@ -80,7 +80,6 @@ struct pool {
     uint64_t batches;    /* sent */
     uint64_t fallbacks;  /* batches that went another way than through the pool */
     uint64_t opened;     /* batches received */
-    unsigned opening;    /* regions that threads open now, without the interpreter's lock */
 };
 
 int pool_add(PyObject *module);
@@ -99,6 +98,7 @@ struct region {
     PyObject *site;   /* of the step that the region is, until that ends; or NULL */
     ebb_region handle;
     ebb_step step;
+    struct region *opening_next; /* while a thread opens it without the interpreter's lock */
     uint64_t epoch;   /* grows when all tensors end at once */
     char has_ended;   /* the step: its region is the ring's from then on */
     char keeps;       /* tensors stay to the region's end though nobody refers to them: it is
@@ -113,6 +113,10 @@ struct region *region_of(PyObject *object);
 bool region_stays(const struct region *region, uint64_t epoch);
 /* A new object of class `type` for an open region; closes the region if that fails. */
 PyObject *region_wrap(PyTypeObject *type, ebb_region handle, PyObject *pool, PyObject *parent);
+/* Whether a thread of this process opens a region of that pool now. */
+bool region_is_opening(const PyObject *pool);
+/* In a forked child, which has one thread: what others were opening is nobody's, and is closed. */
+void region_settle_fork(void);
 /* Closes the region or ends its step, if it is open. 0, or -1 with an exception. */
 int region_end(PyObject *object);
 

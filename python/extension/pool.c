@@ -157,6 +157,7 @@ static void pool_dealloc(PyObject *object) {
 
 ebb_pool *pool_of(PyObject *object) {
     int is_pool = PyObject_IsInstance(object, pool_type);
+    region_settle_fork();
     if (is_pool == 1 && ((struct pool *)object)->pool)
         return ((struct pool *)object)->pool;
     if (is_pool == 1)
@@ -175,7 +176,7 @@ PyDoc_STRVAR(close_doc,
 
 static PyObject *pool_close(PyObject *object, PyObject *Py_UNUSED(none)) {
     struct pool *self = (struct pool *)object;
-    if (self->opening)
+    if (region_is_opening(object))
         return error_raise_as(EBB_E_BUSY, "another thread opens a region of the pool");
     if (self->pool && ebb_pool_destroy(self->pool) != 0)
         return error_raise();

@@ -9,33 +9,82 @@
 
 PyObject *region_type;
 
-/* ---- making and ending ---- */
+/* An object for a region that is not open yet. */
+static struct region *make(PyTypeObject *type, PyObject *pool, PyObject *parent) {
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct region *self = (struct region *)allocate(type, 0);
+    if (self) {
+        self->pool = Py_NewRef(pool);
+        self->parent = Py_NewRef(parent);
+    }
+    return self;
+}
 
 PyObject *region_wrap(PyTypeObject *type, ebb_region handle, PyObject *pool, PyObject *parent) {
-    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    struct region *self = (struct region *)make(type, 0);
-    if (!self) {
+    struct region *self = make(type, pool, parent);
+    if (self)
+        self->handle = handle;
+    else
         ebb_region_close(handle);
-        return NULL;
-    }
-    self->handle = handle;
-    self->pool = Py_NewRef(pool);
-    self->parent = Py_NewRef(parent);
     return (PyObject *)self;
 }
 
+/* ---- while threads open them ---- */
+
+static struct region *opening; /* objects whose regions threads open now, the newest first */
+
+void region_settle_fork(void) {
+    static unsigned forks;
+    if (forks == module_forks)
+        return;
+    forks = module_forks;
+    for (const struct region *region = opening; region; region = region->opening_next)
+        if (region->handle.lane && ebb_region_is_open(region->handle))
+            (void)ebb_region_close(region->handle);
+    opening = NULL;
+}
+
+bool region_is_opening(const PyObject *pool) {
+    region_settle_fork();
+    const struct region *region = opening;
+    while (region && region->pool != pool)
+        region = region->opening_next;
+    return region != NULL;
+}
+
 /* It may wait for a slot that another thread gives back. The pool is not closed meanwhile. */
-static ebb_region open_unlocked(const struct ebb_region_options *options, PyObject *pool) {
-    struct pool *asked = pool == Py_None ? NULL : (struct pool *)pool;
-    ebb_region handle;
-    if (asked)
-        asked->opening++;
+static void open_unlocked(struct region *self, const struct ebb_region_options *options) {
+    struct region **link = &opening;
+    region_settle_fork();
+    self->opening_next = opening;
+    opening = self;
     Py_BEGIN_ALLOW_THREADS
-    handle = ebb_region_open(options);
+    self->handle = ebb_region_open(options);
     Py_END_ALLOW_THREADS
-    if (asked)
-        asked->opening--;
-    return handle;
+    while (*link != self)
+        link = &(*link)->opening_next;
+    *link = self->opening_next;
+}
+
+/* ---- making and ending ---- */
+
+static int open_checked(struct region *self, struct ebb_region_options *options) {
+    if (self->pool != Py_None && !(options->pool = pool_of(self->pool)))
+        return -1;
+    if (self->parent != Py_None) {
+        const struct region *above = region_of(self->parent);
+        if (!above)
+            return -1;
+        options->parent = above->handle;
+    }
+    if (options->parent.lane) /* whose tensors any thread may end meanwhile, without the lock */
+        self->handle = ebb_region_open(options);
+    else
+        open_unlocked(self, options);
+    if (ebb_region_is_open(self->handle))
+        return 0;
+    error_raise();
+    return -1;
 }
 
 static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -49,20 +98,11 @@ static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         return NULL;
     options.hint_bytes = (size_t)hint.value;
     options.limit_bytes = (size_t)limit.value;
-    if (pool != Py_None && !(options.pool = pool_of(pool)))
-        return NULL;
-    if (parent != Py_None) {
-        struct region *above = region_of(parent);
-        if (!above)
-            return NULL;
-        options.parent = above->handle;
-    }
-    ebb_region handle;
-    if (options.parent.lane) /* whose tensors any thread may end meanwhile, without the lock */
-        handle = ebb_region_open(&options);
-    else
-        handle = open_unlocked(&options, pool);
-    return ebb_region_is_open(handle) ? region_wrap(type, handle, pool, parent) : error_raise();
+    struct region *self = make(type, pool, parent); /* first: it may have the collector run */
+    if (self && open_checked(self, &options) == 0)
+        return (PyObject *)self;
+    Py_XDECREF((PyObject *)self);
+    return NULL;
 }
 
 static int region_traverse(PyObject *object, visitproc visit, void *arg) {

@@ -276,6 +276,70 @@ class Ends(unittest.TestCase):
         while parcels:
             check(parcels.pop().open())
 
+    def closes_in_a_child(self, pool):
+        """Whether a forked child finds no region of the pool, and can end it."""
+        child = os.fork()
+        if child == 0:
+            good = False
+            try:
+                good = pool.stats["open_regions"] == 0
+                pool.close()
+            except BaseException as error:
+                os.write(2, f"# {error}\n".encode())
+                good = False
+            finally:
+                os._exit(not good)
+        return os.waitpid(child, 0)[1] == 0
+
+    def test_a_fork_while_a_thread_waits_for_a_slot(self):
+        """The child has no such thread: nobody waits there."""
+        pool, opened = ebb.Pool("shared", slots=1, wait=60), []
+        parcel, interval = pool.send([1]), sys.getswitchinterval()
+        thread = threading.Thread(target=lambda: opened.append(ebb.Region(pool)))
+        sys.setswitchinterval(1000)  # it goes on until it gives the interpreter away by itself
+        try:
+            thread.start()
+            with self.assertRaises(ebb.Error) as caught:
+                pool.close()
+            good = self.closes_in_a_child(pool)
+        finally:
+            sys.setswitchinterval(interval)
+        self.assertIn("another thread opens", str(caught.exception))
+        self.assertTrue(good)
+        del parcel
+        thread.join()
+        opened.pop().close()
+        pool.close()
+
+    def opened_without_the_interpreter(self, pool, opened):
+        """A thread that has opened a region of the pool, and waits for the interpreter to say so;
+        or was faster than this one."""
+        thread = threading.Thread(target=lambda: opened.append(ebb.Region(pool)))
+        thread.start()  # returns when that one gives the interpreter away, in Region()
+        until = time.monotonic() + 20
+        while pool.stats["open_regions"] == 0 and time.monotonic() < until:
+            pass
+        until = time.monotonic() + 0.05
+        while time.monotonic() < until:
+            pass
+        return thread
+
+    def test_a_fork_when_a_thread_has_opened_and_waits_for_the_interpreter(self):
+        interval = sys.getswitchinterval()
+        for pool in (ebb.Pool("shared"), ebb.Pool()):
+            good = None
+            while good is None:
+                opened = []
+                sys.setswitchinterval(60)
+                thread = self.opened_without_the_interpreter(pool, opened)
+                if not opened:
+                    good = self.closes_in_a_child(pool)
+                sys.setswitchinterval(interval)
+                thread.join()
+                opened.pop().close()
+            self.assertTrue(good)
+            pool.close()
+
     def test_the_pool_may_go_before_the_batch(self):
         pool = ebb.Pool("shared")
         batch = pool.send(batch_of(5)).open()
