@@ -110,9 +110,9 @@ EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_from(ebb_region region, stru
 /*
  * Another view of the storage of `base`, in `region`, which is that of the storage or below it:
  * `shape` and `strides` [ndim], its first element `offset` elements behind that of `base`. Every
- * element must lie in the storage. NULL on failure: EBB_E_SHAPE (negative stride, or outside of
- * the storage, with the numbers), EBB_E_NOT_ANCESTOR, and as ebb_tensor_new(). All other views
- * (ebb/view.h) are made with this one.
+ * element must lie in the storage. NULL on failure: EBB_E_SHAPE (strides that are NULL or negative,
+ * also where there are no elements, or outside of the storage, with the numbers),
+ * EBB_E_NOT_ANCESTOR, and as ebb_tensor_new(). All other views (ebb/view.h) are made with this one.
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_view(ebb_region region,
                                                          const struct ebb_tensor *base, int ndim,

@@ -296,18 +296,25 @@ struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_pl
     return NULL;
 }
 
-/* Elements from the first to the last one of a shape, both included; false with an error. */
+/* Elements from the first to the last one of a shape, both included, 0 if there are none; false
+ * with an error. Strides are never negative: consumers look at them even where nothing is. */
 static bool reach(int ndim, const int64_t *shape, const int64_t *strides, int64_t *elements) {
     int64_t count = 1, step;
+    bool empty = is_empty(ndim, shape);
+    if (ndim && !strides) {
+        error_set(EBB_E_SHAPE, "%d dimensions, no strides", ndim);
+        return false;
+    }
     for (int i = 0; i < ndim; i++) {
-        if (strides[i] < 0 || __builtin_mul_overflow(shape[i] - 1, strides[i], &step) ||
-            __builtin_add_overflow(count, step, &count)) {
+        if (strides[i] < 0 ||
+            (!empty && (__builtin_mul_overflow(shape[i] - 1, strides[i], &step) ||
+                        __builtin_add_overflow(count, step, &count)))) {
             error_set(EBB_E_SHAPE, "dimension %d: size %lld, stride %lld", i,
                       (long long)shape[i], (long long)strides[i]);
             return false;
         }
     }
-    *elements = count;
+    *elements = empty ? 0 : count;
     return true;
 }
 
@@ -315,9 +322,9 @@ static bool reach(int ndim, const int64_t *shape, const int64_t *strides, int64_
 static bool lies_inside(const struct ebb_tensor *base, int ndim, const int64_t *shape,
                         const int64_t *strides, int64_t offset, char **at) {
     const struct ebb_storage *storage = base->storage;
-    int64_t bytes = (int64_t)ebb_dtype_bytes(base->dtype), elements = 0, end;
+    int64_t bytes = (int64_t)ebb_dtype_bytes(base->dtype), elements, end;
     int64_t before = (char *)base->data - (char *)storage->data, start;
-    if (!is_empty(ndim, shape) && !reach(ndim, shape, strides, &elements))
+    if (!reach(ndim, shape, strides, &elements))
         return false;
     if (__builtin_mul_overflow(offset, bytes, &start) ||
         __builtin_add_overflow(start, before, &start) || start < 0 ||

@@ -60,6 +60,21 @@ static void indices_that_are_not_there_are_refused(void **state) {
                         "size 4, not 1");
 }
 
+/* Nor if there are no elements: consumers of an export read the strides all the same. */
+static void strides_are_there_and_not_negative(void **state) {
+    struct court *court = *state;
+    struct ebb_tensor *tensor = exhibit(court);
+    for (int64_t size = 0; size < 3; size++)
+        court_refused_block(court, ebb_tensor_view(court->child, tensor, SHAPE(2, size),
+                                                   SIZES(1, -1), 0),
+                            EBB_E_SHAPE, "stride -1");
+    court_refused_block(court, ebb_tensor_view(court->child, tensor, SHAPE(0, 2),
+                                               SIZES(INT64_MIN, 1), 0),
+                        EBB_E_SHAPE, "dimension 0");
+    court_refused_block(court, ebb_tensor_view(court->child, tensor, SHAPE(2, 2), NULL, 0),
+                        EBB_E_SHAPE, "2 dimensions, no strides");
+}
+
 /* Of the largest stride there is the last element is 2^63 behind the first, which no type holds. */
 static void elements_beyond_the_storage_are_refused(void **state) {
     struct court *court = *state;
@@ -169,6 +184,7 @@ int main(void) {
         TRIAL(slices_that_leave_the_dimension_are_refused),
         TRIAL(dimensions_that_are_not_there_are_refused),
         TRIAL(indices_that_are_not_there_are_refused),
+        TRIAL(strides_are_there_and_not_negative),
         TRIAL(elements_beyond_the_storage_are_refused),
         TRIAL(permutations_that_are_none_are_refused),
         TRIAL(shapes_of_other_counts_are_refused),
