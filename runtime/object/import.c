@@ -225,8 +225,8 @@ static size_t natural_align(struct ebb_dtype dtype) {
 static int choose(struct offer *offer) {
     size_t align = natural_align(offer->dtype);
     bool aligned = (uintptr_t)offer->first % align == 0;
-    offer->copy = offer->bytes && (offer->mode == EBB_EXCHANGE_COPY || offer->packed ||
-                                   offer->before || !aligned);
+    offer->copy = offer->mode == EBB_EXCHANGE_COPY ||
+                  (offer->bytes && (offer->packed || offer->before || !aligned));
     if (!offer->copy || offer->mode != EBB_EXCHANGE_SHARE)
         return 0;
     if (offer->before)

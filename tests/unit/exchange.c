@@ -408,6 +408,23 @@ static void imports_without_elements_have_views_and_are_promoted(void **state) {
     assert_int_equal(producer.given_back, 1);
 }
 
+/* Nothing to copy is a copy, too: the producer has it back at once, and forbids no writes. */
+static void a_copy_of_nothing_is_no_loan(void **state) {
+    struct stage *stage = *state;
+    static struct producer producer;
+    produce(&producer)->versioned.flags = DLPACK_READ_ONLY;
+    producer.shape[1] = 0;
+    producer.versioned.dl_tensor.data = NULL;
+    struct ebb_tensor *copy = ebb_tensor_import_versioned(stage->root, &producer.versioned,
+                                                          EBB_EXCHANGE_COPY);
+    assert_non_null(copy);
+    assert_int_equal(producer.given_back, 1);
+    assert_false(ebb_tensor_is_read_only(copy));
+    assert_memory_equal(copy->shape, ((int64_t[]){8, 0}), 16);
+    assert_int_equal(ebb_object_end(copy), 0);
+    assert_int_equal(producer.given_back, 1);
+}
+
 /* A complex number is two numbers to the processor. */
 static void complex_elements_are_aligned_to_their_parts(void **state) {
     struct stage *stage = *state;
@@ -536,6 +553,7 @@ int main(void) {
         STAGED(packed_elements_get_a_byte_each),
         STAGED(vectors_that_fill_their_bytes_are_shared),
         STAGED(imports_without_elements_have_views_and_are_promoted),
+        STAGED(a_copy_of_nothing_is_no_loan),
         STAGED(complex_elements_are_aligned_to_their_parts),
         STAGED(missing_strides_are_row_major_and_idle_ones_do_not_matter),
         STAGED(imports_are_promoted_without_touching_their_bytes),
