@@ -102,7 +102,8 @@ EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_new(ebb_region region, struc
 EBB_API EBB_NODISCARD struct ebb_tensor *
 ebb_tensor_new_zeroed(ebb_region region, struct ebb_dtype dtype, int ndim, const int64_t *shape);
 
-/* The same with a copy of the row-major elements at `elements`. */
+/* The same with a copy of the row-major elements at `elements`; where there are none, that may be
+ * NULL. Else EBB_E_ARGUMENT. */
 EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_from(ebb_region region, struct ebb_dtype dtype,
                                                          int ndim, const int64_t *shape,
                                                          const void *elements);

@@ -278,6 +278,11 @@ struct ebb_tensor *ebb_tensor_new_zeroed(ebb_region region, struct ebb_dtype dty
 
 struct ebb_tensor *ebb_tensor_from(ebb_region region, struct ebb_dtype dtype, int ndim,
                                    const int64_t *shape, const void *elements) {
+    size_t bytes = 0;
+    if (!elements && tensor_measure(dtype, ndim, shape, &bytes) && bytes) {
+        error_set(EBB_E_ARGUMENT, "%zu bytes of elements at NULL", bytes);
+        return NULL;
+    }
     struct ebb_tensor *tensor = ebb_tensor_new(region, dtype, ndim, shape);
     if (tensor && tensor->storage->bytes)
         memcpy(tensor->data, elements, tensor->storage->bytes);

@@ -160,6 +160,16 @@ static void regions_that_take_nothing_are_refused(void **state) {
     }
 }
 
+static void elements_at_null_are_none(void **state) {
+    struct court *court = *state;
+    court_note(court);
+    court_refused_block(court, ebb_tensor_from(court->child, INT32, SHAPE(2, 3), NULL),
+                        EBB_E_ARGUMENT, "24 bytes");
+    court_refused_block(court, ebb_tensor_from(court->child, INT32, 1, NULL, NULL), EBB_E_SHAPE,
+                        NULL);
+    assert_non_null(ebb_tensor_from(court->child, INT32, SHAPE(2, 0), NULL));
+}
+
 static void what_is_no_tensor_is_not_copied(void **state) {
     struct court *court = *state;
     struct ebb_tensor *good = counting(court->child, SHAPE(4));
@@ -189,6 +199,7 @@ int main(void) {
         TRIAL(a_lane_that_loses_a_number_is_named),
         TRIAL(a_conversion_that_loses_a_number_leaves_nothing),
         TRIAL(regions_that_take_nothing_are_refused),
+        TRIAL(elements_at_null_are_none),
         TRIAL(what_is_no_tensor_is_not_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
