@@ -344,7 +344,7 @@ static void leave_storage(const struct journey *journey, const struct luggage *l
 /* A storage whose last view took what it saw along. */
 static void leave_lone(const struct journey *journey, struct ebb_storage *storage) {
     if (!journey->closes)
-        storage_release(storage);
+        storage_end(storage);
 }
 
 /* The block goes when its storage does. */

@@ -173,6 +173,9 @@ static inline void *storage_bytes_block(const struct ebb_storage *storage) {
 /* Releases the blocks of a storage that nobody sees. */
 void storage_release(struct ebb_storage *storage);
 
+/* The same, and a producer has his bytes back. */
+void storage_end(struct ebb_storage *storage);
+
 /* All have gone but exports: what begins the block is no object any more. */
 void storage_leave_to_exports(void *block);
 

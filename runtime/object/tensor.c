@@ -449,8 +449,7 @@ void storage_release(struct ebb_storage *storage) {
     object_release(storage->block);
 }
 
-/* The same where bytes are not in the block of the head. */
-static __attribute__((noinline, cold)) void end_elsewhere(struct ebb_storage *storage) {
+__attribute__((noinline, cold)) void storage_end(struct ebb_storage *storage) {
     if (storage->flags & STORAGE_FOREIGN)
         import_end(storage);
     storage_release(storage);
@@ -460,7 +459,7 @@ void storage_leave(struct ebb_storage *storage) {
     if (--storage->tensors)
         return;
     if (storage->flags & (STORAGE_FOREIGN | STORAGE_APART))
-        end_elsewhere(storage);
+        storage_end(storage);
     else
         object_release(storage->block);
 }

@@ -479,6 +479,25 @@ static void imports_are_promoted_without_touching_their_bytes(void **state) {
     assert_int_equal(producer.given_back, 1);
 }
 
+/* The last view of imported bytes takes a copy of what it sees along: nobody sees them any more. */
+static void a_compact_view_leaves_the_bytes_to_their_producer(void **state) {
+    struct stage *stage = *state;
+    static struct producer producer;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_tensor *tensor = import_plain(child, produce(&producer));
+    void *view = ebb_tensor_view(child, tensor, 1, (int64_t[]){4}, (int64_t[]){1}, 8);
+    struct ebb_own_options compact = {
+        .size = sizeof compact, .mode = EBB_PROMOTE_COPY, .compact = true};
+    assert_int_equal(ebb_object_end(tensor), 0);
+    assert_int_equal(ebb_objects_promote(child, stage->root, &view, 1, &compact, NULL), 0);
+    assert_int_equal(producer.given_back, 1);
+    assert_true(*(float *)((struct ebb_tensor *)view)->data == 8);
+    for (int i = 0; i < 20; i++) /* where the import was, whose cleanup is gone */
+        block_of(child, 256, 16);
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_int_equal(producer.given_back, 1);
+}
+
 static void imports_move_to_another_tree_and_end_there(void **state) {
     struct stage *stage = *state;
     static struct producer producer;
@@ -557,6 +576,7 @@ int main(void) {
         STAGED(complex_elements_are_aligned_to_their_parts),
         STAGED(missing_strides_are_row_major_and_idle_ones_do_not_matter),
         STAGED(imports_are_promoted_without_touching_their_bytes),
+        STAGED(a_compact_view_leaves_the_bytes_to_their_producer),
         STAGED(imports_move_to_another_tree_and_end_there),
         STAGED(taken_imports_are_given_back_once),
         STAGED(imports_are_exported_by_copy_only),
