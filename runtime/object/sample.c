@@ -263,12 +263,13 @@ static struct ebb_sample *make_with_views(struct region *region, struct ebb_tens
     return sample;
 }
 
-static bool has_rows_of(const struct ebb_tensor *tensor, const struct ebb_sample *ragged) {
-    int64_t rows = ragged->data ? ragged->data->shape[0] : 0;
-    if (ragged->data && ragged->canvases && tensor->shape[0] == rows)
+static bool has_rows_of(const struct ebb_tensor *tensor, bool is_row,
+                        const struct ebb_sample *ragged) {
+    int64_t rows = is_row ? 1 : tensor->shape[0], wanted = 0;
+    if (ragged->data && ragged->canvases && (wanted = ragged->data->shape[0]) == rows)
         return true;
     error_set(EBB_E_METADATA, "%lld rows, the ragged sample that it is to be like has %lld",
-              (long long)tensor->shape[0], (long long)rows);
+              (long long)rows, (long long)wanted);
     return false;
 }
 
@@ -283,7 +284,7 @@ static struct ebb_sample *check_and_make(ebb_region handle, struct ebb_tensor *t
     if (info.kind == EBB_SAMPLE_BOXES && !info.clamping)
         info.clamping = EBB_CLAMP_SOFT;
     if (check_info(&info, ragged) != 0 || check_data(&info, found) != 0 ||
-        (ragged && !has_rows_of(found, ragged)))
+        (ragged && !has_rows_of(found, lacks_dimension(&info, found), ragged)))
         return NULL;
     if (ragged || lacks_dimension(&info, found))
         return make_with_views(region, found, &info, ragged);

@@ -243,6 +243,22 @@ static void wrapping_like_a_ragged_sample_is_ragged(void **state) {
                          NULL);
 }
 
+static void one_box_is_a_row_of_a_ragged_sample_of_one(void **state) {
+    struct stage *stage = *state;
+    void *one = ebb_sample_new(stage->root, tensor_2d(stage->root, f32, 1, 4),
+                               &(struct ebb_sample_info){.kind = EBB_SAMPLE_BOXES,
+                                                         .format = EBB_BOX_XYXY,
+                                                         .canvas = {10, 20}});
+    struct ebb_sample *ragged = ebb_batch_collate(stage->root, &one, 1, NULL, NULL);
+    struct ebb_tensor *box = ebb_tensor_new(stage->root, f32, 1, (const int64_t[]){4});
+    assert_non_null(ragged);
+    struct ebb_sample *wrapped = ebb_sample_wrap(stage->root, box, ragged, NULL);
+    assert_non_null(wrapped);
+    assert_int_equal(wrapped->data->shape[0], 1);
+    assert_int_equal(wrapped->data->shape[1], 4);
+    assert_int_equal(((int64_t *)wrapped->offsets->data)[1], 1);
+}
+
 static void ragged_samples_that_do_not_fit_are_not_composed(void **state) {
     struct stage *stage = *state;
     for (int what = 0; what < 6; what++) {
@@ -287,6 +303,7 @@ int main(void) {
         STAGED(a_sample_can_be_of_a_view_of_a_storage_further_up),
         STAGED(rows_of_a_ragged_sample_are_samples_of_each_image),
         STAGED(wrapping_like_a_ragged_sample_is_ragged),
+        STAGED(one_box_is_a_row_of_a_ragged_sample_of_one),
         STAGED(ragged_samples_that_do_not_fit_are_not_composed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
