@@ -12,6 +12,8 @@
 #include "object/number.h"
 #include "object/shape_text.h"
 
+#include <ebb/view.h>
+
 #include <string.h>
 
 /* ---- metadata ---- */
@@ -122,23 +124,58 @@ static bool lacks_dimension(const struct ebb_sample_info *info, const struct ebb
 
 /* ---- what is ragged ---- */
 
-static int check_ragged(const struct ebb_sample *sample) {
+/* The tensors of a ragged sample have the form that such have. What is in them, nobody knows. */
+static bool has_ragged_form(const struct ebb_sample *sample) {
     const struct ebb_tensor *offsets = sample->offsets, *canvases = sample->canvases;
     const struct ebb_dtype wanted = {EBB_INT, 64, 1};
-    if (!offsets && !canvases)
+    return offsets && canvases && ebb_dtype_equal(offsets->dtype, wanted) &&
+           ebb_dtype_equal(canvases->dtype, wanted) && offsets->ndim == 1 &&
+           canvases->ndim == 2 && canvases->shape[1] == 2 &&
+           offsets->shape[0] == canvases->shape[0] + 1 && sample->data->ndim >= 1 &&
+           ebb_tensor_is_contiguous(offsets) && ebb_tensor_is_contiguous(canvases);
+}
+
+static int check_ragged(const struct ebb_sample *sample) {
+    if (!sample->offsets && !sample->canvases)
         return 0;
-    bool fits = offsets && canvases && ebb_dtype_equal(offsets->dtype, wanted) &&
-                ebb_dtype_equal(canvases->dtype, wanted) && offsets->ndim == 1 &&
-                canvases->ndim == 2 && canvases->shape[1] == 2 &&
-                offsets->shape[0] == canvases->shape[0] + 1 && sample->data->ndim >= 1 &&
-                ebb_tensor_is_contiguous(offsets) && ebb_tensor_is_contiguous(canvases);
-    const int64_t *row = fits ? offsets->data : NULL;
-    for (int64_t i = 1; fits && i < offsets->shape[0]; i++)
+    bool fits = has_ragged_form(sample);
+    int64_t last = fits ? sample->canvases->shape[0] : 0;
+    const int64_t *row = fits ? sample->offsets->data : NULL;
+    for (int64_t i = 1; fits && i <= last; i++)
         fits = row[i] >= row[i - 1];
-    if (!fits || row[0] != 0 || row[offsets->shape[0] - 1] != sample->data->shape[0])
+    if (!fits || row[0] != 0 || row[last] != sample->data->shape[0])
         return error_set(EBB_E_METADATA, "ragged %s: offsets and canvases do not fit",
                          ebb_sample_kind_name(sample->kind));
     return 0;
+}
+
+/* ---- what was written since, or never composed ---- */
+
+/* 0, or EBB_E_METADATA: there is no room for as many bytes as the sample says. */
+static int check_bytes(const struct ebb_sample *sample) {
+    const struct ebb_object *object = &sample->object;
+    size_t room = ebb_region_block_bytes(region_handle(object_host(object)), object);
+    room -= sizeof *sample;
+    if (sample->byte_count <= room)
+        return 0;
+    return error_set(EBB_E_METADATA, "sample %p: %zu bytes of metadata, room for %zu",
+                     (const void *)sample, sample->byte_count, room);
+}
+
+/* The live sample at an address; NULL with an error. */
+static const struct ebb_sample *sample_find(const void *address) {
+    const struct ebb_sample *found = ebb_object_as((void *)address, &ebb_type_sample);
+    return found && (!found->byte_count || check_bytes(found) == 0) ? found : NULL;
+}
+
+static bool has_tensor(const struct ebb_sample *sample, const struct ebb_tensor *tensor) {
+    return compose_has(&sample->object, tensor) && object_is_tensor(&tensor->object);
+}
+
+/* True if the sample is ragged and has all its members. */
+static bool is_ragged(const struct ebb_sample *sample) {
+    return has_tensor(sample, sample->offsets) && has_tensor(sample, sample->canvases) &&
+           has_tensor(sample, sample->data) && has_ragged_form(sample);
 }
 
 /* ---- making ---- */
@@ -151,15 +188,13 @@ static bool is_tensor_or_none(const struct ebb_tensor *tensor) {
 static int check_sample(const struct ebb_object *object) {
     const struct ebb_sample *sample = (const struct ebb_sample *)object;
     struct ebb_sample_info info = sample_info(sample);
-    size_t room = ebb_region_block_bytes(region_handle(object_host(object)), object);
     if (!sample->data || !object_is_tensor(&sample->data->object) ||
         !is_tensor_or_none(sample->offsets) || !is_tensor_or_none(sample->canvases))
         return error_set(EBB_E_TYPE, "sample %p: data %p is no tensor", (const void *)object,
                          (void *)sample->data);
-    if (sample->byte_count > room - sizeof *sample)
-        return error_set(EBB_E_METADATA, "sample %p: %zu bytes of metadata, room for %zu",
-                         (const void *)object, sample->byte_count, room - sizeof *sample);
-    int result = check_info(&info, sample->offsets != NULL);
+    int result = check_bytes(sample);
+    if (!result)
+        result = check_info(&info, sample->offsets != NULL);
     if (!result)
         result = check_data(&info, sample->data);
     return result ? result : check_ragged(sample);
@@ -265,11 +300,12 @@ static struct ebb_sample *make_with_views(struct region *region, struct ebb_tens
 
 static bool has_rows_of(const struct ebb_tensor *tensor, bool is_row,
                         const struct ebb_sample *ragged) {
-    int64_t rows = is_row ? 1 : tensor->shape[0], wanted = 0;
-    if (ragged->data && ragged->canvases && (wanted = ragged->data->shape[0]) == rows)
+    int64_t rows = is_row ? 1 : tensor->shape[0];
+    bool is_whole = is_ragged(ragged);
+    if (is_whole && rows == ragged->data->shape[0])
         return true;
     error_set(EBB_E_METADATA, "%lld rows, the ragged sample that it is to be like has %lld",
-              (long long)rows, (long long)wanted);
+              (long long)rows, is_whole ? (long long)ragged->data->shape[0] : 0);
     return false;
 }
 
@@ -315,11 +351,6 @@ static struct ebb_sample_info changed(struct ebb_sample_info info,
     return info;
 }
 
-/* The live sample at an address; NULL with an error. */
-static const struct ebb_sample *sample_find(const void *address) {
-    return ebb_object_as((void *)address, &ebb_type_sample);
-}
-
 struct ebb_sample *ebb_sample_wrap(ebb_region region, struct ebb_tensor *tensor,
                                    const struct ebb_sample *like,
                                    const struct ebb_sample_info *changes) {
@@ -349,24 +380,13 @@ int ebb_sample_read(const struct ebb_sample *sample, struct ebb_sample_info *inf
     return 0;
 }
 
-static struct ebb_tensor *view_rows(ebb_region region, const struct ebb_tensor *data,
-                                    int64_t first, int64_t count) {
-    int64_t shape[EBB_DIMENSIONS_MAX];
-    memcpy(shape, data->shape, sizeof *shape * (size_t)data->ndim);
-    shape[0] = count;
-    return ebb_tensor_view(region, data, data->ndim, shape, data->strides,
-                           count ? first * data->strides[0] : 0);
-}
-
 struct ebb_sample *ebb_sample_row(ebb_region handle, const struct ebb_sample *sample,
                                   size_t index) {
     const struct ebb_sample *found = sample_find(sample);
     struct region *region = found ? object_host_for(handle) : NULL;
     if (!region)
         return NULL;
-    size_t images = found->offsets && found->canvases && found->data
-                        ? (size_t)found->canvases->shape[0]
-                        : 0;
+    size_t images = is_ragged(found) ? (size_t)found->canvases->shape[0] : 0;
     if (index >= images) {
         error_set(EBB_E_ARGUMENT, "image %zu of a sample that has %zu", index, images);
         return NULL;
@@ -378,7 +398,8 @@ struct ebb_sample *ebb_sample_row(ebb_region handle, const struct ebb_sample *sa
     struct attempt attempt;
     if (!attempt_begin(&attempt, handle))
         return NULL;
-    struct ebb_tensor *data = view_rows(handle, found->data, row[0], row[1] - row[0]);
+    struct ebb_tensor *data =
+        ebb_tensor_slice(handle, found->data, (struct ebb_slice){0, row[0], row[1], 1});
     struct ebb_sample *made = data ? sample_make(region, &info, data, NULL, NULL) : NULL;
     if (!made)
         attempt_abandon(&attempt);

@@ -243,6 +243,47 @@ static void wrapping_like_a_ragged_sample_is_ragged(void **state) {
                          NULL);
 }
 
+/* What says where others are may be written since it was looked at. */
+static void rows_that_are_not_there_are_refused(void **state) {
+    struct stage *stage = *state;
+    static const int64_t wrong[][2] = {{-1, 2}, {2, 1}, {0, 6}, {6, 6}, {INT64_MIN, INT64_MAX}};
+    struct ebb_sample *ragged = ragged_of(stage->root);
+    assert_int_equal(ebb_object_compose(ragged), 0);
+    struct ebb_tensor *base = tensor_2d(stage->root, f32, 9, 5); /* more rows than are seen */
+    struct ebb_sample *part = ebb_sample_wrap(
+        stage->root, ebb_tensor_slice(stage->root, base, (struct ebb_slice){0, 0, 5, 1}), ragged,
+        &(struct ebb_sample_info){.format = EBB_BOX_XYWHR});
+    assert_non_null(part);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        memcpy(part->offsets->data, wrong[i], sizeof wrong[i]);
+        struct sight before = sight_of(stage->root);
+        assert_null(ebb_sample_row(stage->root, part, 0));
+        assert_sight_refused(stage->root, &before, ebb_last_error(), EBB_E_SHAPE, NULL);
+    }
+}
+
+static void samples_made_by_hand_are_not_believed(void **state) {
+    struct stage *stage = *state;
+    struct ebb_sample *sample = ragged_of(stage->root);
+    struct ebb_tensor *tensor = tensor_2d(stage->root, f32, 5, 4);
+    sample->offsets = (struct ebb_tensor *)(void *)&stage;
+    struct sight before = sight_of(stage->root);
+    assert_null(ebb_sample_row(stage->root, sample, 0));
+    assert_sight_refused(stage->root, &before, ebb_last_error(), EBB_E_ARGUMENT, "has 0", NULL);
+    assert_null(ebb_sample_wrap(stage->root, tensor, sample, NULL));
+    assert_sight_refused(stage->root, &before, ebb_last_error(), EBB_E_METADATA, NULL);
+    struct ebb_sample *liar = ebb_object_new(stage->root, &ebb_type_sample, 8);
+    struct ebb_sample_info info = {0};
+    liar->kind = ebb_sample_register("liar");
+    liar->byte_count = MIB;
+    before = sight_of(stage->root);
+    assert_null(ebb_sample_wrap(stage->root, tensor, liar, NULL));
+    assert_sight_refused(stage->root, &before, ebb_last_error(), EBB_E_METADATA, "room for 8",
+                         NULL);
+    assert_refused(ebb_sample_read(liar, &info), EBB_E_METADATA);
+    assert_null(info.bytes);
+}
+
 static void one_box_is_a_row_of_a_ragged_sample_of_one(void **state) {
     struct stage *stage = *state;
     void *one = ebb_sample_new(stage->root, tensor_2d(stage->root, f32, 1, 4),
@@ -303,6 +344,8 @@ int main(void) {
         STAGED(a_sample_can_be_of_a_view_of_a_storage_further_up),
         STAGED(rows_of_a_ragged_sample_are_samples_of_each_image),
         STAGED(wrapping_like_a_ragged_sample_is_ragged),
+        STAGED(rows_that_are_not_there_are_refused),
+        STAGED(samples_made_by_hand_are_not_believed),
         STAGED(one_box_is_a_row_of_a_ragged_sample_of_one),
         STAGED(ragged_samples_that_do_not_fit_are_not_composed),
     };
