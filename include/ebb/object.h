@@ -108,7 +108,8 @@ EBB_API int ebb_object_compose(void *object);
 /*
  * Ends the object, its members and its blocks of bytes now; their places are reused. Errors:
  * EBB_E_RELEASED (ended before: nothing happens), EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_TYPE (a
- * block that is no object). A member may be ended: its field in the composite becomes NULL.
+ * block that is no object), EBB_E_BUSY (it is about to end, in the call that this one is inside of:
+ * a deleter of ebb/exchange.h). A member may be ended: its field in the composite becomes NULL.
  */
 EBB_API int ebb_object_end(void *object);
 

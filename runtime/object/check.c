@@ -62,7 +62,8 @@ void object_check_all(struct region *region) {
         CHECK_ALWAYS(at->prev == last && !at->whole);
         CHECK_ALWAYS(at->adoption || !newer || newer->serial >= at->serial);
         newer = at->adoption ? newer : at;
-        check_object(&walk, at);
+        if (!region->closing || !(at->state & OBJECT_GATHERED)) /* else it is ending with others */
+            check_object(&walk, at);
     }
     for (uint32_t kind = 0; kind < POOL_KINDS; kind++)
         if (region->kinds >> kind & 1)

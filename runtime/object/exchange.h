@@ -34,8 +34,17 @@ bool storage_is_exported(struct ebb_storage *storage);
 /* 0, or EBB_E_EXCHANGE: the producer of the elements forbids to write to them. */
 int tensor_check_writable(const struct ebb_tensor *tensor);
 
-/* Nobody sees a foreign storage any more, or its region ends: the producer has it back. */
-void import_end(struct ebb_storage *storage);
+/* What a producer lent, which he gets back once. */
+struct loan {
+    void *managed; /* his struct; NULL: he has it back */
+    bool versioned;
+};
+
+/* Nobody sees a foreign storage any more. Once it is gone what it was a loan of is returned. */
+struct loan import_end(struct ebb_storage *storage);
+
+/* Calls the producer, who may do anything: end objects, too. So this comes last. */
+void loan_return(struct loan loan);
 
 /*
  * `fresh`, a copy of a foreign storage byte by byte in a block of another region, has the

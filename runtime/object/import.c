@@ -7,7 +7,7 @@
  *
  * Everything is read from the producer's struct once, into an offer on the stack, and checked
  * there; the producer is called when that has succeeded and nothing can fail any more. Invariant:
- * `managed` of an import is set until the producer has it back, which happens once: when the
+ * the loan of an import is set until the producer has it back, which happens once: when the
  * storage ends, or in the cleanup when the region does.
  *
  * Refuses what it cannot read rightly, and what a program could not use as it stands.
@@ -22,14 +22,12 @@
 /* The producer's side of a foreign storage, which it follows. */
 struct import {
     struct ebb_cleanup region_ends;
-    void *managed; /* the producer's struct; NULL: it has it back */
-    bool versioned;
+    struct loan loan;
 };
 
 /* What a producer offers. */
 struct offer {
-    void *managed;
-    bool versioned;
+    struct loan loan;
     DLTensor tensor; /* as it was read; shape and strides are not used any more */
     uint64_t flags;
     enum ebb_exchange_mode mode;
@@ -45,12 +43,12 @@ struct offer {
 
 /* ---- giving back ---- */
 
-static void return_managed(void *managed, bool versioned) {
-    DLManagedTensorVersioned *new = managed;
-    DLManagedTensor *old = managed;
-    if (versioned && new->deleter)
+void loan_return(struct loan loan) {
+    DLManagedTensorVersioned *new = loan.managed;
+    DLManagedTensor *old = loan.managed;
+    if (new && loan.versioned && new->deleter)
         new->deleter(new);
-    else if (!versioned && old->deleter)
+    else if (old && !loan.versioned && old->deleter)
         old->deleter(old);
 }
 
@@ -58,16 +56,15 @@ static struct import *import_of(struct ebb_storage *storage) {
     return (struct import *)(void *)(storage + 1);
 }
 
-static void give_back(struct import *import) {
-    void *managed = import->managed;
-    import->managed = NULL;
-    if (managed)
-        return_managed(managed, import->versioned);
+static struct loan take_loan(struct import *import) {
+    struct loan loan = import->loan;
+    import->loan.managed = NULL;
+    return loan;
 }
 
 static int region_ends(void *data) {
     struct ebb_storage *storage = data;
-    give_back(import_of(storage));
+    loan_return(take_loan(import_of(storage)));
     return 0;
 }
 
@@ -77,9 +74,9 @@ static void watch(struct ebb_storage *storage, struct region *host) {
     cleanup_enlist(host, &import_of(storage)->region_ends);
 }
 
-void import_end(struct ebb_storage *storage) {
+struct loan import_end(struct ebb_storage *storage) {
     cleanup_delist(&import_of(storage)->region_ends);
-    give_back(import_of(storage));
+    return take_loan(import_of(storage));
 }
 
 void import_follow(struct ebb_storage *old, struct ebb_storage *fresh) {
@@ -294,7 +291,7 @@ static struct ebb_tensor *copy_offer(ebb_region region, const struct offer *offe
         take_apart(offer, tensor->data);
     else
         copy_turned(tensor, offer, 0, tensor->data, offer->first);
-    return_managed(offer->managed, offer->versioned);
+    loan_return(offer->loan);
     return tensor;
 }
 
@@ -318,8 +315,7 @@ static struct ebb_tensor *share_offer(struct region *host, const struct offer *o
                                             .flags = STORAGE_FOREIGN};
     if (offer->flags & DLPACK_READ_ONLY)
         tensor->storage->flags |= STORAGE_READ_ONLY;
-    *import_of(tensor->storage) =
-        (struct import){.managed = offer->managed, .versioned = offer->versioned};
+    *import_of(tensor->storage) = (struct import){.loan = offer->loan};
     watch(tensor->storage, host);
     return tensor;
 }
@@ -340,7 +336,8 @@ struct ebb_tensor *ebb_tensor_import(ebb_region region, DLManagedTensor *managed
                                      enum ebb_exchange_mode mode) {
     if (!managed)
         return refuse_nothing();
-    struct offer offer = {.managed = managed, .tensor = managed->dl_tensor, .mode = mode};
+    struct offer offer = {
+        .loan = {managed, false}, .tensor = managed->dl_tensor, .mode = mode};
     return import(region, &offer, __builtin_return_address(0));
 }
 
@@ -352,8 +349,7 @@ struct ebb_tensor *ebb_tensor_import_versioned(ebb_region region,
     DLPackVersion version = managed->version;
     if (check_version(version) != 0)
         return NULL;
-    struct offer offer = {.managed = managed,
-                          .versioned = true,
+    struct offer offer = {.loan = {managed, true},
                           .tensor = managed->dl_tensor,
                           .flags = managed->flags,
                           .mode = mode};

@@ -25,9 +25,11 @@ static struct ebb_object *newest_own(const struct region *region) {
 
 static void end_newer(struct region *region, uint64_t serial) {
     struct ebb_object *object;
+    region_begin_work(region);
     tensor_rewind_views(region, serial);
     while ((object = newest_own(region)) != NULL && object->serial >= serial)
         ebb_object_end(object);
+    region_end_work(region);
 }
 
 const struct object_hooks object_hooks = {end_newer, storage_leave_to_exports, object_check_all};
@@ -202,17 +204,23 @@ static void finish_one(struct region *owner, struct ebb_object *object) {
     object_release(object);
 }
 
-/* Ends an object and its members; its blocks are released. It is in no list any more. */
-static void finish(struct region *owner, struct ebb_object *object) {
+/*
+ * Ends an object and its members; its blocks are released. It is in no list any more. Producers
+ * have their bytes back meanwhile, and may do anything but end what is chained here, or its region;
+ * a tensor is over when that happens.
+ */
+static void finish(struct object_place place, struct region *owner) {
     struct ebb_object *next;
-    if (object_is_tensor(object)) {
-        finish_one(owner, object);
+    if (object_is_tensor(place.object)) {
+        finish_one(owner, place.object);
         return;
     }
-    for (struct ebb_object *at = compose_chain(object); at; at = next) {
+    region_begin_work(place.host);
+    for (struct ebb_object *at = compose_chain(place.object); at; at = next) {
         next = at->forward;
         finish_one(owner, at);
     }
+    region_end_work(place.host);
 }
 
 /* The field of its composite that refers to a member becomes empty. */
@@ -231,6 +239,9 @@ static __attribute__((noinline)) int end_other(void *address) {
     int result = object_find(address, &place);
     if (result)
         return result;
+    if (place.object->state & OBJECT_GATHERED)
+        return error_set(EBB_E_BUSY, "%s %p is ending with others", place.object->type->name,
+                         address);
     struct region *owner = object_owner(place.object);
     if (place.object->whole) {
         leave_whole(place.object);
@@ -239,7 +250,7 @@ static __attribute__((noinline)) int end_other(void *address) {
         if (place.object->adoption)
             adoption_forget(place.object);
     }
-    finish(owner, place.object);
+    finish(place, owner);
     return 0;
 }
 

@@ -192,6 +192,31 @@ static void unmark(void *const *keep, size_t count) {
         ((struct ebb_object *)keep[i])->state &= ~OBJECT_GATHERED;
 }
 
+/* Chains the objects of a region that are not marked, and marks them. */
+static struct ebb_object *chain_unmarked(const struct region *region) {
+    struct ebb_object *first = NULL, **end = &first;
+    for (struct ebb_object *at = region->objects; at; at = at->next) {
+        if (at->state & OBJECT_GATHERED)
+            continue;
+        at->state |= OBJECT_GATHERED;
+        *end = at;
+        end = &at->forward;
+    }
+    return first;
+}
+
+/* Ends them one by one. A producer who has bytes back meanwhile cannot end those that come next. */
+static void end_chain(struct region *region, struct ebb_object *first) {
+    region_begin_work(region);
+    for (struct ebb_object *at = first, *next; at; at = next) {
+        next = at->forward;
+        at->forward = NULL;
+        at->state &= ~OBJECT_GATHERED;
+        ebb_object_end(at);
+    }
+    region_end_work(region);
+}
+
 int ebb_objects_end_but(ebb_region handle, void *const *keep, size_t count) {
     struct region *region = region_find(handle);
     struct object_place place;
@@ -210,12 +235,9 @@ int ebb_objects_end_but(ebb_region handle, void *const *keep, size_t count) {
         return result;
     for (size_t i = 0; i < count; i++)
         ((struct ebb_object *)keep[i])->state |= OBJECT_GATHERED;
-    for (struct ebb_object *at = region->objects, *next; at; at = next) {
-        next = at->next;
-        if (!(at->state & OBJECT_GATHERED))
-            ebb_object_end(at);
-    }
+    struct ebb_object *others = chain_unmarked(region);
     unmark(keep, count);
+    end_chain(region, others);
     return 0;
 }
 

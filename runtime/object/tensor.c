@@ -382,9 +382,12 @@ static struct ebb_tensor *find_blinded(const struct region *below, const struct 
 
 void tensor_rewind_views(struct region *region, uint64_t serial) {
     struct ebb_tensor *view;
-    for (struct region *at = region; at; at = region_next_below(at, region))
+    for (struct region *at = region; at; at = region_next_below(at, region)) {
+        region_begin_work(at);
         while (at != region && (view = find_blinded(at, region, serial)) != NULL)
             ebb_object_end(view);
+        region_end_work(at);
+    }
 }
 
 struct region *storage_host(const struct ebb_storage *storage) {
@@ -450,9 +453,11 @@ void storage_release(struct ebb_storage *storage) {
 }
 
 __attribute__((noinline, cold)) void storage_end(struct ebb_storage *storage) {
+    struct loan loan = {.managed = NULL};
     if (storage->flags & STORAGE_FOREIGN)
-        import_end(storage);
+        loan = import_end(storage);
     storage_release(storage);
+    loan_return(loan);
 }
 
 void storage_leave(struct ebb_storage *storage) {

@@ -87,12 +87,12 @@ int ebb_cleanup_run(struct ebb_cleanup *node) {
     return is_registered(node) ? run(node) : 0;
 }
 
-static void begin_closing(struct region *region) {
+void region_begin_work(struct region *region) {
     for (; region; region = region->parent)
         region->closing++;
 }
 
-static void end_closing(struct region *region) {
+void region_end_work(struct region *region) {
     for (; region; region = region->parent)
         region->closing--;
 }
@@ -105,13 +105,13 @@ void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed
     }
     if (!region->cleanups || region->cleanups->serial < serial)
         return;
-    begin_closing(region);
+    region_begin_work(region);
     while (region->cleanups && region->cleanups->serial >= serial) {
         int result = run(region->cleanups);
         if (result && !closed->failed++)
             closed->first_error = result;
     }
-    end_closing(region);
+    region_end_work(region);
 }
 
 int region_closed(const struct ebb_closed *closed) {

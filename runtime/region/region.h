@@ -135,7 +135,7 @@ struct region {
     struct ebb_cleanup *cleanups;     /* newest first */
     struct ebb_object *objects;       /* that it owns, newest first */
     const struct object_hooks *hooks; /* NULL: never had an object */
-    unsigned closing;                 /* cleanups at work, here and below */
+    unsigned closing;                 /* callbacks at work, here and below */
     struct region *safe;              /* of a shared one that has private things; or NULL */
     struct region *safe_of;           /* this is the safe of that region; or NULL */
     uint64_t ending;                  /* while a rewind is at work: to this mark; else 0 */
@@ -246,6 +246,11 @@ void region_close_children(struct region *region, struct ebb_closed *closed);
 
 /* Says that a cleanup must not end the region: the error EBB_E_BUSY. */
 int region_is_closing(const struct region *region);
+
+/* Between the two neither the region nor one above it is closed, reset or rewound, whatever the
+ * callbacks do that are called meanwhile: cleanups, deleters of producers. */
+void region_begin_work(struct region *region);
+void region_end_work(struct region *region);
 
 /* 0, or EBB_E_CLEANUP with a text if a cleanup has failed. */
 int region_closed(const struct ebb_closed *closed);
