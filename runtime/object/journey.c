@@ -341,10 +341,22 @@ static void leave_storage(const struct journey *journey, const struct luggage *l
     leave_block(journey, storage->block);
 }
 
-/* A storage whose last view took what it saw along. */
-static void leave_lone(const struct journey *journey, struct ebb_storage *storage) {
-    if (!journey->closes)
-        storage_end(storage);
+/*
+ * Compact views, which come last. One may have been the last to see its storage, of which a
+ * producer hears who may do anything but end the host.
+ */
+static void leave_views(const struct journey *journey, const struct luggage *luggage) {
+    region_begin_work(journey->gathering.host);
+    for (size_t i = luggage->count - luggage->views; i < luggage->count; i++) {
+        struct ebb_tensor *old = luggage->old[i];
+        struct ebb_storage *storage = old->storage;
+        old->object.forward = NULL;
+        old->object.state = 0;
+        leave_block(journey, old);
+        if (!--storage->tensors && !journey->closes)
+            storage_end(storage);
+    }
+    region_end_work(journey->gathering.host);
 }
 
 /* The block goes when its storage does. */
@@ -355,21 +367,20 @@ static bool has_storage(const struct luggage *luggage, size_t at) {
 
 /* Views before what they see. */
 static void leave_all(const struct journey *journey, const struct luggage *luggage) {
-    for (size_t i = 0; i < luggage->count; i++) {
+    for (size_t i = 0; i < luggage->count - luggage->views; i++) {
         struct ebb_object *old = luggage->old[i];
         bool stays = luggage->survivors[i].block == old;
         if (is_object(luggage, i)) {
             old->forward = NULL;
             old->state = stays ? old->state : 0;
         }
-        if (luggage->parcels[i] == PARCEL_VIEW && !--((struct ebb_tensor *)old)->storage->tensors)
-            leave_lone(journey, ((struct ebb_tensor *)old)->storage);
         if (!stays && !has_storage(luggage, i))
             leave_block(journey, old);
     }
     for (size_t i = 0; i < luggage->count; i++)
         if (luggage->parcels[i] == PARCEL_TENSOR || luggage->parcels[i] == PARCEL_STORAGE)
             leave_storage(journey, luggage, i);
+    leave_views(journey, luggage);
 }
 
 static void travel(struct journey *journey, const struct luggage *luggage) {

@@ -96,11 +96,33 @@ static void a_rewind_is_not_left_by_the_region(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+/* Two views go as copies; each was the last of its storage. */
+static void a_promotion_is_over_when_a_producer_hears_of_it(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root);
+    struct ebb_own_options compact = {
+        .size = sizeof compact, .mode = EBB_PROMOTE_COPY, .compact = true};
+    struct ebb_tensor *tensor = borrow_bytes(region), *base = floats_in(region, 100);
+    void *views[] = {ebb_tensor_view(region, tensor, 1, (int64_t[]){2}, (int64_t[]){1}, 0),
+                     floats_of(region, base, 5, 3)};
+    assert_int_equal(ebb_object_end(tensor), 0);
+    assert_int_equal(ebb_object_end(base), 0);
+    act.ends = views[1];
+    assert_int_equal(ebb_objects_promote(region, stage->root, views, 2, &compact, NULL), 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(act.ended, EBB_E_BUSY);
+    assert_int_equal(act.closed, EBB_E_BUSY);
+    assert_int_equal(live_in(region), 0);
+    assert_int_equal(live_in(stage->root), 2);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_region_may_close_when_its_import_is_over),
         STAGED(members_end_with_their_composite_and_once),
         STAGED(what_ends_with_others_ends_once),
+        STAGED(a_promotion_is_over_when_a_producer_hears_of_it),
         STAGED(a_rewind_is_not_left_by_the_region),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
