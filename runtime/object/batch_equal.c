@@ -8,6 +8,11 @@
  *
  * What is in a field and no member, since nobody has composed it, is not followed: so this goes as
  * deep as composites do. Nor is a count that a block has no room for. Who compares is told.
+ *
+ * Fields of a composite may share a member, on each level, so there may be many more ways to an
+ * object than objects. What was compared once counts as equal from then on, or the answer is known.
+ * So do those that are equal to the same: `forward` leads from each to one for all of them, itself
+ * if that is so. Each comparison takes one of them away; there are no more than objects.
  */
 #include "base/error.h"
 #include "object/batch.h"
@@ -130,7 +135,7 @@ static bool heads_equal(const struct ebb_object *left, const struct ebb_object *
 
 /* ---- trees ---- */
 
-static bool trees_equal(const struct ebb_object *left, const struct ebb_object *right);
+static bool trees_equal(struct ebb_object *left, struct ebb_object *right);
 
 /* True if `address` is a member or NULL; else false with an error. */
 static bool may_follow(const struct ebb_object *whole, const struct ebb_field *field,
@@ -177,20 +182,65 @@ static bool fields_equal(struct ebb_object *left, struct ebb_object *right,
     return members_equal(left, *field_place(left, field), right, *field_place(right, field), field);
 }
 
-static bool trees_equal(const struct ebb_object *left, const struct ebb_object *right) {
+/* The one for all that count as equal to the object. */
+static struct ebb_object *one_for(struct ebb_object *object) {
+    struct ebb_object *one = object, *next;
+    while (one->forward && one->forward != one)
+        one = one->forward;
+    for (; object != one; object = next) {
+        next = object->forward;
+        object->forward = one;
+    }
+    one->forward = one;
+    return one;
+}
+
+/* From here on they count as equal; false if they did before. */
+static bool join(struct ebb_object *left, struct ebb_object *right) {
+    struct ebb_object *one = one_for(left), *other = one_for(right);
+    one->forward = other;
+    return one != other;
+}
+
+static bool trees_equal(struct ebb_object *left, struct ebb_object *right) {
     if (left == right)
         return true;
-    if (!left || !right || !heads_equal(left, right))
+    if (!left || !right)
+        return false;
+    if (!join(left, right))
+        return true;
+    if (!heads_equal(left, right))
         return false;
     for (size_t i = 0; i < left->type->field_count; i++)
-        if (!fields_equal((struct ebb_object *)left, (struct ebb_object *)right,
-                          &left->type->fields[i]))
+        if (!fields_equal(left, right, &left->type->fields[i]))
             return false;
     return true;
 }
 
+/* What is marked was reached through what is marked. */
+static void unmark(struct ebb_object *object) {
+    void **members;
+    if (!object->forward)
+        return;
+    object->forward = NULL;
+    for (size_t i = 0; i < object->type->field_count; i++) {
+        size_t count = compose_members(object, &object->type->fields[i], &members);
+        for (size_t at = 0; at < count; at++)
+            if (compose_has(object, members[at]))
+                unmark(members[at]);
+    }
+}
+
 bool ebb_batch_equal(const void *left, const void *right) {
     struct object_place a, b;
-    return object_find(left, &a) == 0 && object_find(right, &b) == 0 &&
-           trees_equal(a.object, b.object);
+    if (object_find(left, &a) != 0 || object_find(right, &b) != 0)
+        return false;
+    if ((a.object->state | b.object->state) & OBJECT_GATHERED) {
+        error_set(EBB_E_BUSY, "%p or %p is ending", left, right);
+        return false;
+    }
+    bool equal = trees_equal(a.object, b.object);
+    unmark(a.object);
+    unmark(b.object);
+    return equal;
 }

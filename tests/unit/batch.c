@@ -237,6 +237,45 @@ static void sequences_are_as_many_and_padded_as_long(void **state) {
     }
 }
 
+/* Each of 60 boxes has the next one twice: as many ways lead to the last as there are numbers. */
+static struct box *shared_boxes(ebb_region region, float value) {
+    struct ebb_tensor *last = ebb_tensor_from(region, f32, 1, (const int64_t[]){1}, &value);
+    struct ebb_object *below = &last->object;
+    struct box *box = NULL;
+    for (int depth = 0; depth < 60; depth++) {
+        box = box_in(region);
+        box->left = box->right = below;
+        assert_int_equal(ebb_object_compose(box), 0);
+        below = &box->object;
+    }
+    return box;
+}
+
+static void members_that_are_shared_are_compared_once(void **state) {
+    struct stage *stage = *state;
+    struct box *boxes[] = {shared_boxes(stage->root, 1), shared_boxes(stage->root, 1),
+                           shared_boxes(stage->root, 2)};
+    assert_true(ebb_batch_equal(boxes[0], boxes[1]));
+    assert_false(ebb_batch_equal(boxes[0], boxes[2]));
+    assert_false(ebb_batch_equal(boxes[2], boxes[1]));
+    assert_false(ebb_batch_equal(boxes[1], boxes[0]->left));
+    assert_true(ebb_batch_equal(boxes[2], boxes[2]));
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+    ebb_region child = OPEN(.parent = stage->root);
+    struct box *pair = box_in(child);
+    struct ebb_tensor *floats[] = {floats_in(child, 3), floats_in(child, 3)};
+    struct box *other = box_in(child);
+    struct ebb_tensor *one = floats_in(child, 3);
+    pair->left = &floats[0]->object, pair->right = &floats[1]->object;
+    other->left = other->right = &one->object;
+    assert_int_equal(ebb_object_compose(pair) | ebb_object_compose(other), 0);
+    assert_true(ebb_batch_equal(pair, other)); /* who shares what is not looked at */
+    ((char *)floats[1]->data)[11] ^= 1;
+    assert_false(ebb_batch_equal(pair, other));
+    assert_false(ebb_batch_equal(other, pair));
+    assert_int_equal(ebb_region_close(child), 0);
+}
+
 static void a_tree_is_printed_line_by_line(void **state) {
     static struct page page;
     struct stage *stage = *state;
@@ -449,6 +488,7 @@ int main(void) {
         STAGED(elements_are_compared_whatever_their_strides),
         STAGED(reals_are_compared_byte_by_byte),
         STAGED(sequences_are_as_many_and_padded_as_long),
+        STAGED(members_that_are_shared_are_compared_once),
         STAGED(a_tree_is_printed_line_by_line),
         STAGED(a_tree_is_printed_as_json),
         STAGED(odd_values_are_printed_as_json),
