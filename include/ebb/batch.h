@@ -15,7 +15,8 @@
  * to it from then on.
  *
  * Functions that read take any object and say EBB_E_TYPE, with both kinds, if it is not what they
- * read. One thread at a time for the regions concerned.
+ * read; also of a node made by hand whose block has not what it says. One thread at a time for the
+ * regions concerned.
  */
 #ifndef EBB_BATCH_H
 #define EBB_BATCH_H
@@ -99,8 +100,8 @@ EBB_API size_t ebb_node_count(const void *node);
  * A member: by place, by key or field name, by path. A path is keys, field names and places with
  * '/' between them, such as "target/boxes" or "0/image"; "" is the object itself. Iterate with
  * places: they are constant time, keys take time linear in the members. NULL on failure:
- * EBB_E_ARGUMENT (no such place or key), EBB_E_RELEASED (that member was ended), EBB_E_TYPE (a leaf
- * has no members).
+ * EBB_E_ARGUMENT (no such place or key), EBB_E_RELEASED (that member was ended), EBB_E_NOT_OWNED
+ * (it was not composed), EBB_E_TYPE (a leaf has no members).
  */
 EBB_API void *ebb_node_at(const void *node, size_t place);
 EBB_API void *ebb_node_find(const void *node, const char *key);

@@ -75,7 +75,8 @@ struct ebb_collated {
  *   EBB_E_DTYPE        data types differ
  *   EBB_E_METADATA     metadata of samples differs, or they have none that the rule could keep
  *   EBB_E_VALUE        the data type cannot hold the padding
- *   EBB_E_TYPE         a leaf of a type that collate does not know
+ *   EBB_E_TYPE         a leaf of a type that collate does not know, or a node that is damaged
+ *   EBB_E_NOT_OWNED    what is in a field of a sample was not composed
  *   EBB_E_RELEASED     a member of a sample was ended
  *   EBB_E_DEPTH        the batch would be too deep
  *   EBB_E_ARGUMENT     options: size, a rule that covers nothing, an unknown `how`

@@ -14,41 +14,56 @@
 
 /* ---- the type ---- */
 
-/* Are there names behind the node, each with an end, one for the node and each member? */
-static bool has_names(const struct ebb_node *node) {
-    const uint32_t *at = (const uint32_t *)(const void *)node_bytes(node);
-    size_t table = node->count < UINT32_MAX / 8 ? (node->count + 1) * sizeof *at : SIZE_MAX;
-    if (node->byte_count <= table || node_bytes(node)[node->byte_count - 1] != '\0')
-        return false;
-    for (size_t i = 0; i <= node->count; i++)
-        if (at[i] < table || at[i] >= node->byte_count)
-            return false;
-    return true;
+static const struct ebb_field fields[] = {
+    EBB_FIELD_COUNTED(struct ebb_node, EBB_FIELD_OBJECTS, members, count),
+};
+
+/* Bytes of the table that says where the names begin, one for the node and each member. */
+static size_t table_bytes(const struct ebb_node *node) {
+    return node->count < UINT32_MAX / 8 ? (node->count + 1) * sizeof(uint32_t) : SIZE_MAX;
 }
 
-/* Is what is behind the node, in `room` bytes, what its kind asks for? */
-static bool fits(const struct ebb_node *node, size_t room) {
-    bool string = node->kind == EBB_NODE_STRING;
-    if (node->byte_count > room || (string && node->byte_count == room) ||
-        (string && node_bytes(node)[node->byte_count] != '\0'))
+/* Is there an end behind `bytes` bytes behind the node? */
+static bool ends_at(const struct ebb_node *node, size_t bytes) {
+    return node_bytes(node)[bytes] == '\0';
+}
+
+bool node_is_sound(const struct ebb_node *node) {
+    struct object_place place;
+    if (node->kind >= EBB_NODE_NONE && node->kind <= EBB_NODE_REAL)
+        return true;
+    size_t room = object_block((uintptr_t)node, &place) - sizeof *node;
+    if (node->kind < EBB_NODE_NONE || node->kind > EBB_NODE_DICT || node->byte_count > room)
         return false;
-    return !kind_has_names(node->kind) || has_names(node);
+    if (node->kind == EBB_NODE_STRING)
+        return node->byte_count < room && ends_at(node, node->byte_count);
+    if (kind_has_names(node->kind) &&
+        (node->byte_count <= table_bytes(node) || !ends_at(node, node->byte_count - 1)))
+        return false;
+    return !kind_has_members(node->kind) || !node->count ||
+           compose_has_room(place.host, node->members, node->count);
+}
+
+/* Does each name begin behind the table? */
+static bool has_names(const struct ebb_node *node) {
+    const uint32_t *at = (const uint32_t *)(const void *)node_bytes(node);
+    for (size_t i = 0; kind_has_names(node->kind) && i <= node->count; i++)
+        if (at[i] < table_bytes(node) || at[i] >= node->byte_count)
+            return false;
+    return true;
 }
 
 /* Of every node that is composed, however it was made. */
 static int check_node(const struct ebb_object *object) {
     const struct ebb_node *node = (const struct ebb_node *)object;
-    size_t room = ebb_region_block_bytes(region_handle(object_host(object)), object);
-    room -= sizeof *node;
-    if (node->kind >= EBB_NODE_NONE && node->kind <= EBB_NODE_DICT && fits(node, room))
+    struct object_place place;
+    if (node_is_sound(node) && has_names(node))
         return 0;
     return error_set(EBB_E_TYPE, "node %p: kind %d, %zu members, %zu bytes, room for %zu",
-                     (const void *)object, node->kind, node->count, node->byte_count, room);
+                     (const void *)object, node->kind, node->count, node->byte_count,
+                     object_block((uintptr_t)object, &place) - sizeof *node);
 }
 
-static const struct ebb_field fields[] = {
-    EBB_FIELD_COUNTED(struct ebb_node, EBB_FIELD_OBJECTS, members, count),
-};
 
 struct ebb_type ebb_type_node = {.name = "node",
                                  .bytes = sizeof(struct ebb_node),

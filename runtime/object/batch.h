@@ -32,10 +32,16 @@ static inline bool kind_has_members(int kind) {
     return kind >= EBB_NODE_LIST && kind <= EBB_NODE_DICT;
 }
 
-/* Name 0 is that of the node, name i + 1 that of member i. */
+/* Name 0 is that of the node, name i + 1 that of member i. "" if there is none behind the node, of
+ * which nobody who made it by hand was told. */
 static inline const char *node_name_at(const struct ebb_node *node, size_t which) {
-    return node_bytes(node) + ((const uint32_t *)(const void *)node_bytes(node))[which];
+    uint32_t at = ((const uint32_t *)(const void *)node_bytes(node))[which];
+    return at < node->byte_count ? node_bytes(node) + at : "";
 }
+
+/* True if the node has as many members and bytes as it says, and all that is said to end does: then
+ * it can be read, although nobody may have composed it. Constant time. */
+bool node_is_sound(const struct ebb_node *node);
 
 /* What an error calls an object: the kind of a node, the name of its type otherwise. */
 const char *object_kind_name(const struct ebb_object *object);

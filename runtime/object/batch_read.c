@@ -39,9 +39,14 @@ static const struct ebb_node *node_find(const void *address) {
     struct object_place place;
     if (object_find(address, &place) != 0)
         return NULL;
-    if (object_is_node(place.object))
-        return (const struct ebb_node *)place.object;
-    error_set(EBB_E_TYPE, "%s %p is no node", object_kind_name(place.object), address);
+    const struct ebb_node *node = (const struct ebb_node *)place.object;
+    if (!object_is_node(place.object))
+        error_set(EBB_E_TYPE, "%s %p is no node", object_kind_name(place.object), address);
+    else if (!node_is_sound(node))
+        error_set(EBB_E_TYPE, "node %p, kind %d: %zu members and %zu bytes are not there", address,
+                  node->kind, node->count, node->byte_count);
+    else
+        return node;
     return NULL;
 }
 
@@ -69,6 +74,9 @@ static void *member_at(const struct ebb_node *node, size_t place) {
     else if (!node->members[place])
         error_set(EBB_E_RELEASED, "%s of %zu members: member %zu was ended",
                   ebb_node_kind_name(node->kind), node->count, place);
+    else if (!compose_has(&node->object, node->members[place]))
+        error_set(EBB_E_NOT_OWNED, "%s of %zu members: member %zu, %p, was not composed",
+                  ebb_node_kind_name(node->kind), node->count, place, node->members[place]);
     else
         return node->members[place];
     return NULL;

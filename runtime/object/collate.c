@@ -45,17 +45,6 @@ static bool is_inner(const struct ebb_object *object) {
     return object_is_node(object) && kind_has_members(((const struct ebb_node *)object)->kind);
 }
 
-/* How many levels of members there are below an object; stops beyond the bound. */
-static size_t levels_below(const struct ebb_object *object, size_t depth) {
-    const struct ebb_node *node = (const struct ebb_node *)object;
-    size_t deepest = depth;
-    if (!object || !is_inner(object) || depth > EBB_DEPTH_MAX)
-        return depth;
-    for (size_t i = 0; i < node->count; i++)
-        deepest = size_larger(deepest, levels_below(node->members[i], depth + 1));
-    return size_larger(deepest, depth + 1);
-}
-
 static size_t rule_count(const struct collation *collation) {
     return collation->options ? collation->options->rule_count : 0;
 }
@@ -63,9 +52,6 @@ static size_t rule_count(const struct collation *collation) {
 /* One block has everything: a column for each level, the tensors of one, the rules' targets. */
 static int take_scratch(struct collation *collation, struct region *region, size_t levels) {
     size_t pointers, bytes;
-    if (levels > EBB_DEPTH_MAX)
-        return error_set(EBB_E_DEPTH, "samples are nested %zu deep, %d may be", levels,
-                         EBB_DEPTH_MAX);
     if (!size_multiply(levels + 1, collation->count, &pointers) ||
         !size_add(pointers, rule_count(collation), &pointers) ||
         !size_multiply(pointers, sizeof(void *), &bytes))
@@ -106,6 +92,13 @@ static void **descend(struct collation *collation, void *const *column, size_t p
 
 static int check(struct collation *collation, void *const *column);
 
+/* Of a node or sample; of all other types 0. */
+static int kind_number(const struct ebb_object *object) {
+    if (object_is_node(object))
+        return ((const struct ebb_node *)object)->kind;
+    return object->type == &ebb_type_sample ? ((const struct ebb_sample *)object)->kind : 0;
+}
+
 static int check_kinds(const struct collation *collation, void *const *column) {
     char path[COLLATE_PATH_BYTES];
     for (size_t i = 0; i < collation->count; i++) {
@@ -113,10 +106,13 @@ static int check_kinds(const struct collation *collation, void *const *column) {
         if (!object)
             return error_set(EBB_E_RELEASED, "sample %zu of %zu, '%s' was ended", i,
                              collation->count, collate_path(collation, path));
-        if (object->type != first->type ||
-            strcmp(object_kind_name(object), object_kind_name(first)) != 0)
+        if (object->type != first->type || kind_number(object) != kind_number(first))
             return differs(collation, i, object_kind_name(object),
                                    object_kind_name(first));
+        if (object_is_node(object) && !node_is_sound((const struct ebb_node *)object))
+            return error_set(EBB_E_TYPE, "sample %zu of %zu, '%s': not all members or bytes that "
+                             "it has are there", i, collation->count,
+                             collate_path(collation, path));
     }
     return 0;
 }
@@ -133,6 +129,12 @@ static int check_name(const struct collation *collation, const struct ebb_node *
     return 0;
 }
 
+/* The usual case: the same names in the same order, so the same bytes. */
+static bool has_names_of(const struct ebb_node *node, const struct ebb_node *first) {
+    return node->byte_count == first->byte_count &&
+           memcmp(node_bytes(node), node_bytes(first), first->byte_count) == 0;
+}
+
 /* Inner nodes have as many members, and the same names. */
 static int check_members(const struct collation *collation, void *const *column) {
     const struct ebb_node *first = column[0];
@@ -144,7 +146,9 @@ static int check_members(const struct collation *collation, void *const *column)
             snprintf(counts[1], sizeof counts[1], "%zu members", first->count);
             return differs(collation, i, counts[0], counts[1]);
         }
-        for (size_t name = 0; kind_has_names(first->kind) && name <= first->count; name++) {
+        if (!kind_has_names(first->kind) || has_names_of(node, first))
+            continue;
+        for (size_t name = 0; name <= first->count; name++) {
             int result = check_name(collation, node, first, i, name);
             if (result)
                 return result;
@@ -153,11 +157,25 @@ static int check_members(const struct collation *collation, void *const *column)
     return 0;
 }
 
+/* What is below a column are members of it, or were ended. */
+static int check_composed(const struct collation *collation, void *const *column,
+                          void *const *below) {
+    char path[COLLATE_PATH_BYTES];
+    for (size_t i = 0; i < collation->count; i++)
+        if (below[i] && !compose_has(column[i], below[i]))
+            return error_set(EBB_E_NOT_OWNED, "sample %zu of %zu, '%s': %p was not composed", i,
+                             collation->count, collate_path(collation, path), below[i]);
+    return 0;
+}
+
 static int check_inner(struct collation *collation, void *const *column) {
     const struct ebb_node *first = column[0];
     int result = check_members(collation, column);
     for (size_t i = 0; !result && i < first->count; i++) {
-        result = check(collation, descend(collation, column, i));
+        void **below = descend(collation, column, i);
+        result = check_composed(collation, column, below);
+        if (!result)
+            result = check(collation, below);
         collation->depth--;
     }
     return result;
@@ -238,7 +256,8 @@ static int check_all(struct collation *collation, void *const *samples) {
 
 /* Checks and builds. What was taken meanwhile is given back whatever comes out of it. */
 static void *collate(struct collation *collation, struct region *region, void *const *samples) {
-    if (take_scratch(collation, region, levels_below(samples[0], 0)) != 0)
+    /* one level more, for what is in fields and no member: it is looked at and refused */
+    if (take_scratch(collation, region, (size_t)compose_depth(samples[0]) + 1) != 0)
         return NULL;
     void *batch = check_all(collation, samples) == 0 ? build(collation, samples) : NULL;
     scratch_give(&collation->scratch);

@@ -129,14 +129,19 @@ static int check_metadata(const struct collation *collation, void *const *column
     return 0;
 }
 
-/* Notes the tensors of a column of samples; one may have been ended alone. */
+/* Notes the tensors of a column of samples; one may have been ended alone, or never composed. */
 static int note_data(struct collation *collation, void *const *column) {
     char path[COLLATE_PATH_BYTES];
     for (size_t i = 0; i < collation->count; i++) {
-        collation->tensors[i] = ((const struct ebb_sample *)column[i])->data;
-        if (!collation->tensors[i])
-            return error_set(EBB_E_RELEASED, "sample %zu of %zu, '%s': its data was ended", i,
-                             collation->count, collate_path(collation, path));
+        const struct ebb_sample *sample = column[i];
+        collation->tensors[i] = sample->data;
+        if (!sample_has(sample, sample->data))
+            return error_set(sample->data ? EBB_E_NOT_OWNED : EBB_E_RELEASED,
+                             "sample %zu of %zu, '%s': its data %s", i, collation->count,
+                             collate_path(collation, path),
+                             sample->data ? "was not composed" : "was ended");
+        if (sample_check_bytes(sample) != 0)
+            return EBB_E_METADATA;
     }
     return 0;
 }

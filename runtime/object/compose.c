@@ -19,22 +19,25 @@
 
 bool compose_has(const struct ebb_object *whole, const void *address) {
     struct object_place place;
-    return address && object_peek(address, &place) && place.object->whole == whole;
+    const struct ebb_object *member = address;
+    return address && object_begins_at(address, &place) && member->whole == whole;
+}
+
+bool compose_has_room(const struct region *host, void *const *members, size_t count) {
+    uintptr_t addr = (uintptr_t)members;
+    struct object_place block;
+    return range_holds(addr) && count <= object_block(addr, &block) / sizeof(void *) &&
+           (block.host == host || region_of_piece(block.piece) == host);
 }
 
 size_t compose_members(struct ebb_object *object, const struct ebb_field *field,
                        void ***members) {
     void **place = field_place(object, field);
     size_t count = field_count_of(object, field);
-    struct object_place block;
     *members = field->kind == EBB_FIELD_OBJECT ? place : *place;
     if (field->kind != EBB_FIELD_OBJECTS || !count)
         return count;
-    uintptr_t addr = (uintptr_t)*place;
-    const struct region *host = object_host(object);
-    bool holds = range_holds(addr) && count <= object_block(addr, &block) / sizeof(void *) &&
-                 (block.host == host || region_of_piece(block.piece) == host);
-    return holds ? count : 0;
+    return compose_has_room(object_host(object), *place, count) ? count : 0;
 }
 
 static void chain_last(struct ebb_object **last, struct ebb_object *object) {
@@ -82,20 +85,19 @@ static unsigned depth_above(const struct ebb_object *object) {
     return depth;
 }
 
-/* How deep the members under an object that is no member are nested. */
-static unsigned depth_below(struct ebb_object *object) {
-    struct ebb_object *first = compose_chain(object);
+unsigned compose_depth(struct ebb_object *whole) {
+    struct ebb_object *first = compose_chain(whole);
     unsigned deepest = 0;
     for (const struct ebb_object *at = first; at; at = at->forward) {
         unsigned depth = depth_above(at);
         deepest = depth > deepest ? depth : deepest;
     }
     compose_unchain(first);
-    return deepest;
+    return deepest - depth_above(whole);
 }
 
 static int check_depth(const struct ebb_object *whole, struct ebb_object *fresh) {
-    unsigned depth = depth_above(whole) + 1 + depth_below(fresh);
+    unsigned depth = depth_above(whole) + 1 + compose_depth(fresh);
     if (depth > EBB_DEPTH_MAX)
         return error_set(EBB_E_DEPTH, "%s %p: objects nested %u deep, %d may be",
                          whole->type->name, (const void *)whole, depth, EBB_DEPTH_MAX);

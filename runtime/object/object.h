@@ -114,6 +114,9 @@ void object_release(void *block);
 /* True if `address` is a member of `whole`. */
 bool compose_has(const struct ebb_object *whole, const void *address);
 
+/* True if there is a live block of the region that has room for so many pointers. */
+bool compose_has_room(const struct region *host, void *const *members, size_t count);
+
 /* Count of the pointers of a field to objects, which begin at *members; 0 of a field of bytes. */
 size_t compose_members(struct ebb_object *object, const struct ebb_field *field,
                        void ***members);
@@ -128,6 +131,9 @@ int compose_check_block(const struct ebb_object *object, const struct region *ho
  */
 struct ebb_object *compose_chain(struct ebb_object *whole);
 void compose_unchain(struct ebb_object *first);
+
+/* How deep the members under an object are nested; 0 if it has none. */
+unsigned compose_depth(struct ebb_object *whole);
 
 /* What the type says of its fields as they are, and how deep `fresh` would be; 0 or the error. */
 int compose_check_fresh(const struct ebb_object *whole, struct ebb_object *fresh);
@@ -299,14 +305,20 @@ static inline size_t object_block(uintptr_t addr, struct object_place *place) {
     return block_peek(host, piece, addr);
 }
 
-/* True if there is a live object at `address`. */
-static inline bool object_peek(const void *address, struct object_place *place) {
+/* True if a live block begins at `address` and names its host as the head of an object does. No
+ * block that is none does so by chance. */
+static inline bool object_begins_at(const void *address, struct object_place *place) {
     struct ebb_object *object = (struct ebb_object *)address;
     place->object = object;
     return range_holds((uintptr_t)address) &&
            object_block((uintptr_t)address, place) >= sizeof *object &&
-           (object->state & (OBJECT_OWNER | OBJECT_LIVE)) == (OBJECT_LIVE | place->host->owner) &&
-           (object->type == &ebb_type_tensor || type_is_registered(object->type));
+           (object->state & (OBJECT_OWNER | OBJECT_LIVE)) == (OBJECT_LIVE | place->host->owner);
+}
+
+/* True if there is a live object at `address`. */
+static inline bool object_peek(const void *address, struct object_place *place) {
+    return object_begins_at(address, place) &&
+           (place->object->type == &ebb_type_tensor || type_is_registered(place->object->type));
 }
 
 #endif

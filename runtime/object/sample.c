@@ -151,11 +151,11 @@ static int check_ragged(const struct ebb_sample *sample) {
 
 /* ---- what was written since, or never composed ---- */
 
-/* 0, or EBB_E_METADATA: there is no room for as many bytes as the sample says. */
-static int check_bytes(const struct ebb_sample *sample) {
-    const struct ebb_object *object = &sample->object;
-    size_t room = ebb_region_block_bytes(region_handle(object_host(object)), object);
-    room -= sizeof *sample;
+int sample_check_bytes(const struct ebb_sample *sample) {
+    struct object_place place;
+    if (!sample->byte_count)
+        return 0;
+    size_t room = object_block((uintptr_t)sample, &place) - sizeof *sample;
     if (sample->byte_count <= room)
         return 0;
     return error_set(EBB_E_METADATA, "sample %p: %zu bytes of metadata, room for %zu",
@@ -165,17 +165,17 @@ static int check_bytes(const struct ebb_sample *sample) {
 /* The live sample at an address; NULL with an error. */
 static const struct ebb_sample *sample_find(const void *address) {
     const struct ebb_sample *found = ebb_object_as((void *)address, &ebb_type_sample);
-    return found && (!found->byte_count || check_bytes(found) == 0) ? found : NULL;
+    return found && sample_check_bytes(found) == 0 ? found : NULL;
 }
 
-static bool has_tensor(const struct ebb_sample *sample, const struct ebb_tensor *tensor) {
+bool sample_has(const struct ebb_sample *sample, const struct ebb_tensor *tensor) {
     return compose_has(&sample->object, tensor) && object_is_tensor(&tensor->object);
 }
 
 /* True if the sample is ragged and has all its members. */
 static bool is_ragged(const struct ebb_sample *sample) {
-    return has_tensor(sample, sample->offsets) && has_tensor(sample, sample->canvases) &&
-           has_tensor(sample, sample->data) && has_ragged_form(sample);
+    return sample_has(sample, sample->offsets) && sample_has(sample, sample->canvases) &&
+           sample_has(sample, sample->data) && has_ragged_form(sample);
 }
 
 /* ---- making ---- */
@@ -192,7 +192,7 @@ static int check_sample(const struct ebb_object *object) {
         !is_tensor_or_none(sample->offsets) || !is_tensor_or_none(sample->canvases))
         return error_set(EBB_E_TYPE, "sample %p: data %p is no tensor", (const void *)object,
                          (void *)sample->data);
-    int result = check_bytes(sample);
+    int result = sample_check_bytes(sample);
     if (!result)
         result = check_info(&info, sample->offsets != NULL);
     if (!result)

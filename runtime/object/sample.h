@@ -14,6 +14,12 @@ static inline void *sample_bytes(const struct ebb_sample *sample) {
     return (void *)(sample + 1);
 }
 
+/* 0, or EBB_E_METADATA: there is no room for as many bytes as the sample says. */
+int sample_check_bytes(const struct ebb_sample *sample);
+
+/* True if the tensor is a member of the sample, and live. */
+bool sample_has(const struct ebb_sample *sample, const struct ebb_tensor *tensor);
+
 struct ebb_sample_info sample_info(const struct ebb_sample *sample);
 
 /* A sample, in the region of its members, which are new and of no composite. NULL: no memory. */

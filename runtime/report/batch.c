@@ -2,7 +2,8 @@
 /*
  * batch.c - trees of objects in words, as text and as JSON (see ebb/batch.h).
  *
- * Nodes and samples are shown as what they mean, all other types by their field tables. Text is
+ * Nodes and samples are shown as what they mean, all other types by their field tables, and nodes
+ * made by hand that say what is not so. Text is
  * one line for each object: indented, with the name under which its composite has it. What is in a
  * field and no member, since nobody has composed it, is not followed: so this ends, too.
  */
@@ -225,7 +226,7 @@ static void show_composite(struct page *page, struct ebb_object *object) {
 /* ---- the tree ---- */
 
 static void show(struct page *page, struct ebb_object *object) {
-    if (object_is_node(object))
+    if (object_is_node(object) && node_is_sound((const struct ebb_node *)object))
         show_node(page, (struct ebb_node *)object);
     else if (object_is_tensor(object))
         show_tensor(page, (const struct ebb_tensor *)object);

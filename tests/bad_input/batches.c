@@ -208,6 +208,48 @@ static void nodes_made_by_hand_are_checked_when_they_are_composed(void **state) 
                          "room for 8", NULL);
 }
 
+static void nodes_made_by_hand_are_read_as_far_as_they_are_there(void **state) {
+    static struct page page;
+    struct court *court = *state;
+    struct ebb_node *node = ebb_object_new(court->child, &ebb_type_node, 16);
+    size_t count = 7;
+    node->kind = EBB_NODE_DICT;
+    node->count = 100000;
+    node->byte_count = MIB;
+    node->members = ebb_region_alloc_zeroed(court->child, 16, 16);
+    node->members[1] = (void *)&court;
+    struct sight before = sight_of(court->child);
+    assert_int_equal(ebb_node_count(node), 0);
+    assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_TYPE, "100000 members",
+                         NULL);
+    const void *const reads[] = {ebb_node_at(node, 90000), ebb_node_find(node, "key"),
+                                 ebb_node_get(node, "key"), ebb_node_key(node, 90000)};
+    for (size_t i = 0; i < 4; i++)
+        assert_null(reads[i]);
+    assert_int_equal(ebb_report_batch(node, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_string_equal(page.text, "{\"object\":\"node\",\"members\":[]}");
+    node->count = 2;
+    node->byte_count = 16;
+    memset(node + 1, 0xEE, 15); /* names that begin where there is nothing */
+    ((char *)(node + 1))[15] = '\0';
+    before = sight_of(court->child);
+    assert_string_equal(ebb_node_key(node, 1), "");
+    assert_null(ebb_node_find(node, "key"));
+    assert_null(ebb_node_at(node, 0));
+    assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_RELEASED, NULL);
+    assert_null(ebb_node_at(node, 1));
+    assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_NOT_OWNED, "member 1",
+                         NULL);
+    node->kind = EBB_NODE_STRING;
+    assert_null(ebb_node_string(node));
+    assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_TYPE, "16 bytes", NULL);
+    node->kind = EBB_NODE_BYTES;
+    node->byte_count = 17;
+    assert_null(ebb_node_bytes(node, &count));
+    assert_int_equal(count, 7);
+    node->kind = EBB_NODE_NONE;
+}
+
 /* Neither is read beyond its block, whichever says what is not so. */
 static void what_does_not_lie_behind_objects_is_not_compared(void **state) {
     struct court *court = *state;
@@ -258,6 +300,7 @@ int main(void) {
         TRIAL(nodes_are_not_read_as_what_they_are_not),
         TRIAL(paths_that_lead_nowhere_say_where_they_end),
         TRIAL(nodes_made_by_hand_are_checked_when_they_are_composed),
+        TRIAL(nodes_made_by_hand_are_read_as_far_as_they_are_there),
         TRIAL(what_does_not_lie_behind_objects_is_not_compared),
         TRIAL(reports_of_nothing_are_refused),
     };

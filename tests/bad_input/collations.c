@@ -306,13 +306,56 @@ static void circles_are_not_followed(void **state) {
     }
     struct sight before = sight_of(court->child);
     assert_null(ebb_batch_collate(court->child, (void *const *)circles, 2, NULL, NULL));
-    assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_DEPTH, "64", NULL);
+    assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_NOT_OWNED, "sample 0 of 2",
+                         "'0'", "was not composed", NULL);
     assert_false(ebb_batch_equal(circles[0], circles[1]));
     assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_NOT_OWNED, "members",
                          NULL);
     assert_int_equal(ebb_report_batch(circles[0], EBB_REPORT_JSON, page_write, &page), 0);
     assert_string_equal(page.text, "{\"list\":[{\"no member\":true}]}");
     circles[0]->count = circles[1]->count = 0;
+}
+
+static struct ebb_node *node_by_hand(ebb_region region, int kind, size_t count, size_t bytes) {
+    struct ebb_node *node = ebb_object_new(region, &ebb_type_node, 16);
+    assert_non_null(node);
+    node->kind = kind;
+    node->members = ebb_region_alloc_zeroed(region, 16, 16);
+    node->count = count;
+    node->byte_count = bytes;
+    return node;
+}
+
+/* Neither counts nor bytes nor members of what nobody composed are believed. */
+static void samples_made_by_hand_are_refused(void **state) {
+    struct court *court = *state;
+    struct ebb_node *strange = node_by_hand(court->child, EBB_NODE_TUPLE, 2, 0);
+    strange->members[0] = strange->members[1] = (void *)&court;
+    struct ebb_sample *data = ebb_object_new(court->child, &ebb_type_sample, 0);
+    struct ebb_sample *bytes = sample(court->child, tensor(court->child, f32, 1, 2, 0),
+                                      (struct ebb_sample_info){.kind = EBB_SAMPLE_MASK});
+    data->kind = EBB_SAMPLE_MASK;
+    data->data = (struct ebb_tensor *)(void *)&court;
+    bytes->byte_count = MIB;
+    const struct {
+        void *sample;
+        int code;
+    } cases[] = {
+        {node_by_hand(court->child, EBB_NODE_LIST, 100000, 0), EBB_E_TYPE},
+        {node_by_hand(court->child, EBB_NODE_DICT, 1, 0), EBB_E_TYPE},
+        {node_by_hand(court->child, EBB_NODE_NAMED_TUPLE, 2, MIB), EBB_E_TYPE},
+        {node_by_hand(court->child, EBB_NODE_BYTES, 0, MIB), EBB_E_TYPE},
+        {node_by_hand(court->child, EBB_NODE_STRING, 0, 16), EBB_E_TYPE},
+        {strange, EBB_E_NOT_OWNED},
+        {data, EBB_E_NOT_OWNED},
+        {bytes, EBB_E_METADATA},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        void *two[] = {cases[i].sample, cases[i].sample};
+        struct sight before = sight_of(court->child);
+        assert_null(ebb_batch_collate(court->child, two, 2, NULL, NULL));
+        assert_sight_refused(court->child, &before, ebb_last_error(), cases[i].code, NULL);
+    }
 }
 
 /* At every limit either the whole batch fits, or nothing happened. How often not. */
@@ -356,6 +399,7 @@ int main(void) {
         TRIAL(options_that_make_no_sense_are_refused),
         TRIAL(batches_that_would_be_too_deep_are_refused),
         TRIAL(circles_are_not_followed),
+        TRIAL(samples_made_by_hand_are_refused),
         TRIAL(a_batch_that_does_not_fit_the_limit_leaves_no_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
