@@ -48,7 +48,8 @@ static bool refuse_shape(struct ebb_dtype dtype, int ndim, const int64_t *shape)
     if (!ebb_dtype_bytes(dtype))
         return false;
     if (ndim < 0 || ndim > EBB_DIMENSIONS_MAX || (ndim && !shape)) {
-        error_set(EBB_E_SHAPE, "%d dimensions, 0 to %d may be", ndim, EBB_DIMENSIONS_MAX);
+        error_set(EBB_E_SHAPE, "%d dimensions%s, 0 to %d may be", ndim,
+                  ndim && !shape ? " of a shape that is NULL" : "", EBB_DIMENSIONS_MAX);
         return false;
     }
     for (int i = 0; i < ndim; i++)

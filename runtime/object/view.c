@@ -151,7 +151,8 @@ struct ebb_tensor *ebb_tensor_permute(ebb_region region, const struct ebb_tensor
 static bool check_ndim(int ndim, const int64_t *shape) {
     if (ndim >= 0 && ndim <= EBB_DIMENSIONS_MAX && (!ndim || shape))
         return true;
-    error_set(EBB_E_SHAPE, "%d dimensions, 0 to %d may be", ndim, EBB_DIMENSIONS_MAX);
+    error_set(EBB_E_SHAPE, "%d dimensions%s, 0 to %d may be", ndim,
+              ndim && !shape ? " of a shape that is NULL" : "", EBB_DIMENSIONS_MAX);
     return false;
 }
 

@@ -75,6 +75,16 @@ static void strides_are_there_and_not_negative(void **state) {
                         EBB_E_SHAPE, "2 dimensions, no strides");
 }
 
+static void shapes_at_null_are_called_that(void **state) {
+    struct court *court = *state;
+    struct ebb_tensor *tensor = exhibit(court);
+    ebb_region at = court->child;
+    court_refused_block(court, ebb_tensor_new(at, INT8, 2, NULL), EBB_E_SHAPE, "is NULL");
+    court_refused_block(court, ebb_tensor_reshape(at, tensor, 2, NULL), EBB_E_SHAPE, "is NULL");
+    court_refused_block(court, ebb_tensor_expand(at, tensor, 2, NULL), EBB_E_SHAPE, "is NULL");
+    court_refused_block(court, ebb_tensor_new(at, INT8, -2, NULL), EBB_E_SHAPE, "-2 dimensions");
+}
+
 /* Of the largest stride there is the last element is 2^63 behind the first, which no type holds. */
 static void elements_beyond_the_storage_are_refused(void **state) {
     struct court *court = *state;
@@ -185,6 +195,7 @@ int main(void) {
         TRIAL(dimensions_that_are_not_there_are_refused),
         TRIAL(indices_that_are_not_there_are_refused),
         TRIAL(strides_are_there_and_not_negative),
+        TRIAL(shapes_at_null_are_called_that),
         TRIAL(elements_beyond_the_storage_are_refused),
         TRIAL(permutations_that_are_none_are_refused),
         TRIAL(shapes_of_other_counts_are_refused),
