@@ -464,6 +464,7 @@ int journey_make(struct journey *journey) {
     int result = 0;
     for (struct ebb_storage *at = gathering->storages; at && !result; at = at->forward) {
         blocks += (gather_has_base(at) ? 0u : 1u) + at->flags / STORAGE_APART;
+        (void)storage_is_exported(at); /* what was given back holds nothing here */
         result = check_foreign(journey, at);
     }
     if (result)

@@ -348,6 +348,25 @@ static void held_bytes_move_on_when_the_heir_ends(void **state) {
     assert_int_equal(held(stage), 0);
 }
 
+/* Whether anybody has noticed that an export came back or not. */
+static void tensors_that_came_back_are_relinked(void **state) {
+    struct stage *stage = *state;
+    for (int out = 0; out < 2; out++) {
+        ebb_region child = OPEN(.parent = stage->root);
+        struct ebb_tensor *tensor = tensor_of_bytes(child, 100000);
+        DLManagedTensor *managed = share(tensor);
+        struct ebb_own_options options = {.size = sizeof options, .mode = EBB_PROMOTE_RELINK};
+        void *promoted = tensor;
+        if (!out)
+            give_back(managed);
+        assert_int_equal(ebb_objects_promote(child, stage->root, &promoted, 1, &options, NULL), 0);
+        assert_int_equal(promoted != tensor, out);
+        if (out)
+            give_back(managed);
+        assert_int_equal(ebb_region_close(child), 0);
+    }
+}
+
 /* A tensor that was relinked, then exported by its new owner: its run is cut when that ends. */
 static void relinked_tensors_are_exported_and_outlive_their_owner(void **state) {
     struct stage *stage = *state;
@@ -536,6 +555,7 @@ int main(void) {
         STAGED(blocks_that_are_held_are_not_relinked),
         STAGED(held_bytes_beside_a_survivor_stay_with_the_heir),
         STAGED(held_bytes_move_on_when_the_heir_ends),
+        STAGED(tensors_that_came_back_are_relinked),
         STAGED(relinked_tensors_are_exported_and_outlive_their_owner),
         STAGED(runs_that_cannot_be_cut_are_kept_whole),
         STAGED(runs_with_survivors_that_cannot_be_cut_go_to_the_heir),
