@@ -123,8 +123,8 @@ EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_view(ebb_region region,
 /*
  * A new tensor that takes over memory, place and owner of `tensor`, which is empty afterwards: to
  * end it again does nothing but fail. No counter moves. How a parameter takes over the tensor it
- * is made from (TorchSharp's Parameter). NULL on failure: EBB_E_MEMBER, EBB_E_BORROWED,
- * EBB_E_MEMORY.
+ * is made from (TorchSharp's Parameter). NULL on failure: EBB_E_MEMBER, EBB_E_BORROWED, and the
+ * errors of ebb_region_alloc(), for its head is a block of its own.
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_take(struct ebb_tensor *tensor);
 
