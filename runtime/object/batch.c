@@ -53,12 +53,30 @@ static bool has_names(const struct ebb_node *node) {
     return true;
 }
 
+/* A member that comes twice would be two of a batch, and on each level twice as many. They are live
+ * objects; ebb's own pointer of one is free to mark it while nothing else happens. */
+static int check_members_differ(const struct ebb_node *node) {
+    struct ebb_object *const *members = (struct ebb_object *const *)node->members;
+    size_t count = kind_has_members(node->kind) ? node->count : 0, marked = 0;
+    int result = 0;
+    for (; marked < count && !result; marked++)
+        if (members[marked] && members[marked]->forward)
+            result = error_set(EBB_E_DUPLICATE, "member %zu, %s %p, comes twice", marked,
+                               object_kind_name(members[marked]), (void *)members[marked]);
+        else if (members[marked])
+            members[marked]->forward = members[marked];
+    while (marked > 0)
+        if (members[--marked])
+            members[marked]->forward = NULL;
+    return result;
+}
+
 /* Of every node that is composed, however it was made. */
 static int check_node(const struct ebb_object *object) {
     const struct ebb_node *node = (const struct ebb_node *)object;
     struct object_place place;
     if (node_is_sound(node) && has_names(node))
-        return 0;
+        return check_members_differ(node);
     return error_set(EBB_E_TYPE, "node %p: kind %d, %zu members, %zu bytes, room for %zu",
                      (const void *)object, node->kind, node->count, node->byte_count,
                      object_block((uintptr_t)object, &place) - sizeof *node);
@@ -218,32 +236,14 @@ int node_compose(struct ebb_node *node, size_t count) {
     return result;
 }
 
-/* ebb's own pointer of an object is free to mark it while nothing else happens. */
-static int mark_member(void *address, size_t at) {
-    struct object_place place;
-    if (!address)
-        return error_set(EBB_E_ARGUMENT, "member %zu is NULL", at);
-    int result = object_find(address, &place);
-    if (result)
-        return result;
-    if (place.object->forward)
-        return error_set(EBB_E_DUPLICATE, "member %zu, %s %p, comes twice", at,
-                         object_kind_name(place.object), address);
-    place.object->forward = place.object;
-    return 0;
-}
-
-/* 0 if all are live objects and none comes twice. */
+/* 0 if the members are there. What they are is looked at when they are taken in. */
 static int check_members(void *const *members, size_t count) {
-    int result = 0;
-    size_t marked = 0;
     if (count && !members)
         return error_set(EBB_E_ARGUMENT, "the list of %zu members is NULL", count);
-    while (marked < count && (result = mark_member(members[marked], marked)) == 0)
-        marked++;
-    while (marked)
-        ((struct ebb_object *)members[--marked])->forward = NULL;
-    return result;
+    for (size_t at = 0; at < count; at++)
+        if (!members[at])
+            return error_set(EBB_E_ARGUMENT, "member %zu is NULL", at);
+    return 0;
 }
 
 static struct ebb_node *new_inner(ebb_region region, int kind, struct names *names,

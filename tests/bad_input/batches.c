@@ -208,6 +208,21 @@ static void nodes_made_by_hand_are_checked_when_they_are_composed(void **state) 
                          "room for 8", NULL);
 }
 
+/* Or there would be more ways through a tree than anybody can go. */
+static void a_member_comes_once_also_if_made_by_hand(void **state) {
+    struct court *court = *state;
+    struct ebb_node *node = ebb_object_new(court->child, &ebb_type_node, 0);
+    node->kind = EBB_NODE_LIST;
+    node->count = 3;
+    node->members = ebb_region_alloc_zeroed(court->child, 3 * sizeof(void *), 16);
+    node->members[0] = node->members[2] = integer(court->child);
+    struct sight before = sight_of(court->child);
+    assert_sight_refused(court->child, &before, ebb_object_compose(node), EBB_E_DUPLICATE,
+                         "member 2, integer", NULL);
+    node->members[2] = integer(court->child);
+    assert_int_equal(ebb_object_compose(node), 0);
+}
+
 static void nodes_made_by_hand_are_read_as_far_as_they_are_there(void **state) {
     static struct page page;
     struct court *court = *state;
@@ -300,6 +315,7 @@ int main(void) {
         TRIAL(nodes_are_not_read_as_what_they_are_not),
         TRIAL(paths_that_lead_nowhere_say_where_they_end),
         TRIAL(nodes_made_by_hand_are_checked_when_they_are_composed),
+        TRIAL(a_member_comes_once_also_if_made_by_hand),
         TRIAL(nodes_made_by_hand_are_read_as_far_as_they_are_there),
         TRIAL(what_does_not_lie_behind_objects_is_not_compared),
         TRIAL(reports_of_nothing_are_refused),
