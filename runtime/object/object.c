@@ -111,7 +111,7 @@ static __attribute__((cold)) int not_found(const void *address) {
     if (safe_is_needed(address))
         return error_set(EBB_E_TYPE, "%p is a block of %zu bytes in shared memory, no object",
                          address, place.requested);
-    if (place.requested >= sizeof *object && type_is_registered(object->type))
+    if (place.requested >= sizeof *object && !region->hollow && type_is_registered(object->type))
         return error_set(EBB_E_RELEASED, "%s %p has ended before", object->type->name, address);
     return error_set(EBB_E_TYPE, "%p is a block of %zu bytes, no object", address,
                      place.requested);
@@ -263,7 +263,7 @@ int ebb_object_end(void *address) {
         return end_other(address);
     struct ebb_piece *window = range_block_at(addr);
     struct region *host = region_of_piece(window);
-    if (piece_key(window) != host->quick_key || !piece_covers(window, addr))
+    if (piece_key(window) != host->quick_key || !piece_covers(window, addr) || host->hollow)
         return end_other(address);
     uint16_t *entry = small_entry(window, addr);
     if (!small_is_live(entry, addr) || *entry <= sizeof *object || object->state != host->alone)

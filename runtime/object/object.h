@@ -306,12 +306,12 @@ static inline size_t object_block(uintptr_t addr, struct object_place *place) {
 }
 
 /* True if a live block begins at `address` and names its host as the head of an object does. No
- * block that is none does so by chance. */
+ * block that is none does so by chance; those of hollow regions have no bytes to do so with. */
 static inline bool object_begins_at(const void *address, struct object_place *place) {
     struct ebb_object *object = (struct ebb_object *)address;
     place->object = object;
     return range_holds((uintptr_t)address) &&
-           object_block((uintptr_t)address, place) >= sizeof *object &&
+           object_block((uintptr_t)address, place) >= sizeof *object && !place->host->hollow &&
            (object->state & (OBJECT_OWNER | OBJECT_LIVE)) == (OBJECT_LIVE | place->host->owner);
 }
 

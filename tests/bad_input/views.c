@@ -189,6 +189,21 @@ static void what_is_no_tensor_has_no_views(void **state) {
     }
 }
 
+/* Nothing is read where no memory is. */
+static void blocks_without_memory_are_no_objects(void **state) {
+    struct court *court = *state;
+    void *small = ebb_region_alloc(court->measuring, 200, 16);
+    void *const phantoms[] = {court->phantom, small};
+    court_note(court);
+    for (size_t i = 0; i < 2; i++) {
+        const char *bytes = i ? "200 bytes" : "5000 bytes";
+        court_refused(court, ebb_object_end(phantoms[i]), EBB_E_TYPE, bytes, NULL);
+        court_refused_block(court, ebb_object_as(phantoms[i], &ebb_type_tensor), EBB_E_TYPE, bytes);
+        court_refused_block(court, ebb_tensor_like(court->child, phantoms[i]), EBB_E_TYPE, bytes);
+        assert_false(ebb_region_owns(court->measuring, phantoms[i]));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TRIAL(slices_that_leave_the_dimension_are_refused),
@@ -202,6 +217,7 @@ int main(void) {
         TRIAL(expansions_that_do_not_fit_are_refused),
         TRIAL(regions_that_cannot_see_the_storage_are_refused),
         TRIAL(what_is_no_tensor_has_no_views),
+        TRIAL(blocks_without_memory_are_no_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
