@@ -122,9 +122,10 @@ ebb_sequences_pack(ebb_region region, struct ebb_tensor *const *sequences, size_
  * Makes tensors that the region owns a packed sequence, which they become members of. Of the
  * indices one may be NULL, which is then computed, or both. Nothing is copied. `count` of the
  * result is the length of the indices, or batch_sizes[0]. Errors: EBB_E_BATCH_SIZES (they grow,
- * are below 1, or do not sum to the rows), EBB_E_PERMUTATION (not each index once, not inverse of
- * each other, fewer than batch_sizes[0]), EBB_E_DTYPE and EBB_E_SHAPE (members but data must be
- * int64, one-dimensional, contiguous), and those of ebb_object_compose() and ebb_object_new().
+ * are below 1, more than there are indices, or do not sum to the rows), EBB_E_PERMUTATION (not each
+ * index once, not inverse of each other, not as many), EBB_E_DTYPE and EBB_E_SHAPE (members but
+ * data must be int64, one-dimensional, contiguous), and those of ebb_object_compose() and
+ * ebb_object_new().
  * Source: torch.nn.utils.rnn.PackedSequence, which checks none of this.
  */
 EBB_API EBB_NODISCARD struct ebb_packed *
