@@ -48,10 +48,12 @@ struct track_slot {
     uint32_t before; /* granules of room of all slots before it */
 };
 
-#define TRACK_LISTED ((uint32_t)1 << 16)   /* while a list of survivors is checked */
-#define TRACK_TENURED ((uint32_t)2 << 16)  /* born in the parent */
-#define TRACK_UNPLACED ((uint32_t)4 << 16) /* left to the ordinary lanes */
-#define TRACK_HELD ((uint32_t)8 << 16)     /* somebody outside needs its bytes */
+/* Above all alignments. */
+#define TRACK_LISTED ((uint32_t)1 << 24)   /* while a list of survivors is checked */
+#define TRACK_TENURED ((uint32_t)2 << 24)  /* born in the parent */
+#define TRACK_UNPLACED ((uint32_t)4 << 24) /* left to the ordinary lanes */
+#define TRACK_HELD ((uint32_t)8 << 24)     /* somebody outside needs its bytes */
+_Static_assert(EBB_ALIGN_MAX < TRACK_LISTED, "they lie side by side");
 
 /* One allocation of a recorded step, or one that was born in the parent. */
 struct record_entry {
@@ -250,8 +252,8 @@ void track_note_survivor(struct track *track, uintptr_t addr, bool further);
 /* A block in the parent for a slot that is tenured; or NULL. */
 void *track_bear(struct track *track, size_t bytes, size_t align);
 
-/* The same for the next slot, which is tenured, where that is simple. NULL: it is not, and the slot
- * still is the next. The request is valid and has no key. */
+/* The same for the next slot, which is tenured, where that is simple. NULL: it is not, or the
+ * request is not valid, and the slot still is the next. The request has no key. */
 void *track_bear_next(struct track *track, size_t bytes, size_t align);
 
 /* The entry of the block at `addr`, if it was born in the parent and was not promoted yet. */
@@ -324,7 +326,7 @@ static inline void *track_serve(struct track *track, size_t bytes) {
 }
 
 /* True if the next slot's block is to be born in the parent, no path is shut, and a request has the
- * slot's alignment, which is a valid one. */
+ * slot's alignment; or that and the mark, which is none, and too large for what is simple. */
 static inline bool track_bears_next(const struct track *track, size_t align) {
     return track->next->align == (align | TRACK_TENURED);
 }

@@ -450,6 +450,44 @@ static void a_planned_step_can_be_rewound_and_sealed(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Marks of slots lie beside alignments: none is taken for the other, whatever is asked. */
+static void an_alignment_that_is_none_is_refused_where_a_block_is_born(void **state) {
+    struct stage *stage = *state;
+    block_of(stage->root, 100, 16); /* there is room to bump */
+    for (size_t align = 1; align <= EBB_ALIGN_MAX; align *= 2) {
+        ebb_site *site = SITE(.pool = stage->pool);
+        for (int i = 0; i < 4; i++) {
+            ebb_step step = begin(site, stage->root);
+            for (size_t flag = align * 2; i && flag; flag *= 2)
+                assert_no_block(ebb_region_alloc(step.region, 100, flag | align), EBB_E_ALIGNMENT);
+            assert_no_block(ebb_region_alloc(step.region, 100, 0), EBB_E_ALIGNMENT);
+            void *block = block_of(step.region, 5000, align);
+            assert_ptr_equal(ebb_region_of(block).lane,
+                             i < 2 ? step.region.lane : stage->root.lane);
+            pattern_fill(block, 5000, 1);
+            keep(step, stage->root, block, EBB_PROMOTE_COPY);
+        }
+        assert_int_equal(site_stats(site).tenured_right, 2);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
+static void what_does_not_survive_is_not_born_above_whatever_its_alignment(void **state) {
+    struct stage *stage = *state;
+    for (size_t align = 1; align <= EBB_ALIGN_MAX; align *= 2) {
+        ebb_site *site = SITE(.pool = stage->pool);
+        for (int i = 0; i < 4; i++) {
+            ebb_step step = begin(site, stage->root);
+            block_of(step.region, 3000, 64);
+            const void *block = ebb_step_alloc(step, 5000, align, 7);
+            assert_ptr_equal(ebb_region_of(block).lane, step.region.lane);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        assert_int_equal(site_stats(site).tenured_wrong, 0);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 /* More releases are overdue than a track notes. */
 static void a_step_may_stop_releasing(void **state) {
     enum { MANY = 80 };
@@ -494,6 +532,8 @@ int main(void) {
         cmocka_unit_test(a_site_outlives_its_pool),
         STAGED(kept_arenas_are_trimmed_like_other_pages),
         STAGED(a_planned_step_can_be_rewound_and_sealed),
+        STAGED(an_alignment_that_is_none_is_refused_where_a_block_is_born),
+        STAGED(what_does_not_survive_is_not_born_above_whatever_its_alignment),
         STAGED(a_step_may_stop_releasing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
