@@ -77,7 +77,7 @@ struct track_seen {
     uint64_t escaped_bytes;       /* of survivors that were served in the arena, so copied */
     uint64_t tenured_right, tenured_right_bytes, tenured_wrong, tenured_wrong_bytes;
     uint32_t jumps;               /* confirmed by keys */
-    bool served, recorded;        /* with a plan; noted from begin to end */
+    bool served, recorded;        /* with a plan; noted, to its end or until that was lost */
     bool complete;                /* as the plan expects, but for sizes */
     bool taken_over, given_up;
 };

@@ -54,8 +54,9 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .grown = seen->grown != 0,
         .complete = seen->complete,
         .taken_over = seen->taken_over,
+        .lost = seen->recorded && lane->track->record_lost,
     };
-    if (seen->recorded && !lane->track->record_lost) {
+    if (seen->recorded && !step.lost) {
         step.mode = LEARN_RECORD;
         step.hash = draft_hash(lane->track->record, lane->track->record_count);
         if (coarse_make(coarse, lane->track->record, lane->track->record_count))

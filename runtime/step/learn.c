@@ -179,6 +179,14 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     return learning->bad >= learning->patience ? record_again(learning) : LEARN_KEEP;
 }
 
+/* What was recorded is not like the plan, if there is one: patience with that grows. */
+static void note_fruitless(struct learning *learning) {
+    learning->fruitless++;
+    if (learning->planned && learning->fruitless > LEARN_TRIES &&
+        learning->patience < LEARN_PATIENCE_MOST)
+        learning->patience *= 2;
+}
+
 /* A record, the `last` that was asked for or a later one, is neither like the other nor like the
  * plan. */
 static enum learn_verdict judge_change(struct learning *learning, bool last) {
@@ -192,10 +200,7 @@ static enum learn_verdict judge_change(struct learning *learning, bool last) {
         learning->noted = false;
         return LEARN_KEEP;
     }
-    learning->fruitless++;
-    if (learning->planned && learning->fruitless > LEARN_TRIES &&
-        learning->patience < LEARN_PATIENCE_MOST)
-        learning->patience *= 2;
+    note_fruitless(learning);
     return LEARN_ADOPT;
 }
 
@@ -227,8 +232,21 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     return learning->to_record ? LEARN_NOTE : judge_change(learning, last);
 }
 
+/* No plan can be made of such a step; who makes them all the time is not recorded each time. */
+static enum learn_verdict judge_lost(struct learning *learning) {
+    if (--learning->to_record)
+        return LEARN_KEEP;
+    if (learning->planned)
+        note_fruitless(learning);
+    else
+        await_look(learning);
+    return LEARN_KEEP;
+}
+
 static enum learn_verdict judge_plain(struct learning *learning, const struct learn_step *step) {
     learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(learning, step));
+    if (step->lost && learning->to_record)
+        return judge_lost(learning);
     if (learning->to_record || learning->planned)
         return LEARN_KEEP; /* it was to be something else, and could not */
     if (learning->wait > 1)

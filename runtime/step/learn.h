@@ -91,6 +91,7 @@ struct learn_step {
     bool alone;         /* no other step of the site is open, or readable, at the same time */
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
+    bool lost;     /* it was recorded, but not to its end: as LEARN_PLAIN */
     bool grown;    /* slots were too small */
     bool complete; /* it did what the plan expects, but for sizes */
     bool taken_over;

@@ -416,6 +416,22 @@ static void steps_that_could_not_be_recorded_are_recorded_later(void **state) {
     assert_int_equal(learning.to_record, 2);
 }
 
+/* Steps that badly fit a plan, and whose records come to nothing, as they are too long. */
+static void steps_whose_records_are_lost_are_recorded_ever_more_rarely(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = step_of(LEARN_PLAIN);
+    unsigned recorded = 0;
+    step.lost = true;
+    for (int i = 0; i < 1000; i++) {
+        bool records = learn_next(&learning) == LEARN_RECORD;
+        recorded += records;
+        assert_int_equal(records ? learn_judge(&learning, &step, false)
+                                 : pass(&learning, served(800, 200)), LEARN_KEEP);
+    }
+    assert_int_equal(learning.patience, LEARN_PATIENCE_MOST);
+    assert_in_range(recorded, 8, 64);
+}
+
 /* Two records that are alike but for their small blocks. */
 static enum learn_verdict record_coarse(struct learning *learning, uint64_t hash,
                                         uint64_t coarse_hash) {
@@ -525,6 +541,7 @@ int main(void) {
         cmocka_unit_test(steps_that_began_before_a_change_decide_nothing),
         cmocka_unit_test(without_memory_for_a_plan_it_is_tried_again_later),
         cmocka_unit_test(steps_that_could_not_be_recorded_are_recorded_later),
+        cmocka_unit_test(steps_whose_records_are_lost_are_recorded_ever_more_rarely),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
