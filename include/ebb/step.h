@@ -78,7 +78,8 @@ EBB_API EBB_NODISCARD ebb_site *ebb_site_create(const struct ebb_site_options *o
 
 /*
  * Ends the site: regions of its rings are closed, plans forgotten. NULL: 0, nothing. No other
- * thread may use the site. EBB_E_BUSY while a step is open; then nothing changes.
+ * thread may use the site. EBB_E_BUSY while a step is open, or a cleanup runs of one in a ring;
+ * then nothing changes.
  */
 EBB_API int ebb_site_destroy(ebb_site *site);
 

@@ -4,7 +4,8 @@
  *
  * A thread gets a lane back that it had, so that its ring is its own and its tracks are warm.
  * Without rings any free lane will do; with rings only one whose thread has ended, unless a region
- * in it hangs below a parent, which other threads may be using.
+ * in it hangs below a parent, which other threads may be using. A cleanup of what would have to
+ * close for the step has another lane for its steps.
  *
  * Invariant: a lane is open for one step at a time. Fails without effect where there is no memory
  * for another lane.
@@ -34,12 +35,12 @@ static bool is_for_all(const struct lane *lane) {
 static struct lane *find_lane(struct ebb_site *site, struct seat seat) {
     struct lane *other = NULL;
     for (struct lane *lane = site->lanes; lane; lane = lane->next) {
-        if (lane->is_open)
+        bool own = lane->owner.thread == seat.thread;
+        if (lane->is_open || !(own || (!other && is_for_all(lane))) || ring_is_stuck(lane))
             continue;
-        if (lane->owner.thread == seat.thread)
+        if (own)
             return lane;
-        if (!other && is_for_all(lane))
-            other = lane;
+        other = lane;
     }
     return other;
 }

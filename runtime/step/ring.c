@@ -45,6 +45,22 @@ bool ring_hangs_below_a_parent(const struct lane *lane) {
     return false;
 }
 
+/* That of the next step's berth. */
+static struct region *oldest(const struct lane *lane) {
+    return lane->ring[lane->steps % berth_count(lane)].region;
+}
+
+bool ring_is_stuck(const struct lane *lane) {
+    return lane->site->options.ring && oldest(lane) && oldest(lane)->closing;
+}
+
+unsigned ring_count_closing(const struct lane *lane) {
+    unsigned closing = 0;
+    for (unsigned i = 0; i < berth_count(lane); i++)
+        closing += lane->ring[i].region && lane->ring[i].region->closing;
+    return closing;
+}
+
 struct berth *ring_present(const struct lane *lane) {
     return &lane->ring[(lane->steps - 1) % berth_count(lane)];
 }
@@ -53,7 +69,7 @@ struct region *ring_oldest(const struct lane *lane) {
     if (!lane->site->options.ring)
         return NULL;
     pthread_mutex_lock(&lane->site->lock);
-    struct region *region = lane->ring[lane->steps % berth_count(lane)].region;
+    struct region *region = oldest(lane);
     pthread_mutex_unlock(&lane->site->lock);
     return region;
 }
@@ -92,9 +108,8 @@ void ring_end(struct lane *lane) {
     struct ebb_closed closed = {0, 0};
     for (unsigned i = 0; i < berth_count(lane); i++) {
         struct berth *berth = &lane->ring[i];
-        struct region *region = take_out(berth);
-        if (region)
-            region_close(region, &closed);
+        if (berth->region)
+            region_close(berth->region, &closed); /* which takes it out, once its cleanups ran */
         for (unsigned k = 0; k < SITE_COURSES; k++)
             if (berth->tracks[k])
                 track_destroy(berth->tracks[k]);

@@ -4,7 +4,7 @@
  *
  * A site lies in a region of its own, with its lanes; no memory is wanted from the program.
  * Invariant: `open_steps` lanes are open. Refuses options that make no sense (EBB_E_ARGUMENT) and
- * the end of a site with an open step (EBB_E_BUSY).
+ * the end of a site with an open step, or of which a cleanup runs (EBB_E_BUSY).
  */
 #include "step/site.h"
 
@@ -73,15 +73,27 @@ struct ebb_site *site_create_inner(const struct ebb_site_options *options) {
 
 /* ---- end ---- */
 
-int ebb_site_destroy(struct ebb_site *site) {
-    if (!site)
-        return 0;
+static int check_idle(struct ebb_site *site) {
+    unsigned closing = 0;
     pthread_mutex_lock(&site->lock); /* whoever ended the last step is done with the site */
     uint64_t open = site->open_steps;
+    for (const struct lane *lane = site->lanes; lane; lane = lane->next)
+        closing += ring_count_closing(lane);
     pthread_mutex_unlock(&site->lock);
     if (open)
         return error_set(EBB_E_BUSY, "site '%s' has %llu open steps", site->name,
                          (unsigned long long)open);
+    if (closing)
+        return error_set(EBB_E_BUSY, "site '%s' has %u steps in rings of which cleanups run",
+                         site->name, closing);
+    return 0;
+}
+
+int ebb_site_destroy(struct ebb_site *site) {
+    if (!site)
+        return 0;
+    if (check_idle(site) != 0)
+        return EBB_E_BUSY;
     if (scope_server && site->served && scope_server->forget(site) != 0)
         return error_latest();
     search_end(site);

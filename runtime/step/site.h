@@ -172,6 +172,13 @@ bool ring_create(struct lane *lane);
 /* True if a region in it has a parent: whoever closes it must be the one who uses that. */
 bool ring_hangs_below_a_parent(const struct lane *lane);
 
+/* True if the region that a step's would take the place of cannot be closed: a cleanup of it runs
+ * just now, or one below. Lock held. */
+bool ring_is_stuck(const struct lane *lane);
+
+/* How many regions in it are like that. Lock held. */
+unsigned ring_count_closing(const struct lane *lane);
+
 /* The berth of the step that began last. */
 struct berth *ring_present(const struct lane *lane);
 

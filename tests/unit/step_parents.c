@@ -364,6 +364,45 @@ static void a_block_that_two_release_is_counted_once_more(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The region whose turn it is has a child that is just being closed. */
+static void a_cleanup_below_a_region_of_the_ring_may_take_steps(void **state) {
+    struct stage *stage = *state;
+    struct ebb_cleanup cleanup = {.run = take_steps, .data = stage};
+    busy_site = SITE(.pool = stage->pool, .ring = 1);
+    ebb_step step = begin(busy_site, none);
+    ebb_region child = OPEN(.parent = step.region);
+    assert_int_equal(ebb_cleanup_add(child, &cleanup), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_int_equal(take_steps(stage), 0);
+    assert_int_equal(ebb_site_destroy(busy_site), 0);
+    assert_false(ebb_region_is_open(step.region));
+}
+
+static int destroy_the_site(void *data) {
+    return ebb_site_destroy(data) == EBB_E_BUSY ? 0 : -1;
+}
+
+/* Whoever closes it, a parent or the site itself, is at work with the ring. */
+static void a_cleanup_in_its_ring_cannot_destroy_a_site(void **state) {
+    struct stage *stage = *state;
+    struct ebb_cleanup nodes[4];
+    for (unsigned i = 0; i < 4; i++)
+        nodes[i] = (struct ebb_cleanup){.run = destroy_the_site};
+    ebb_site *site = SITE(.name = "ended", .pool = stage->pool, .ring = 2);
+    ebb_region parent = OPEN(.parent = stage->root);
+    for (unsigned i = 0; i < 4; i++) {
+        ebb_step step = begin(site, i < 2 ? parent : stage->root);
+        nodes[i].data = site;
+        assert_int_equal(ebb_cleanup_add(step.region, &nodes[i]), 0);
+        assert_int_equal(ebb_step_end(step), 0);
+        if (i == 1)
+            assert_int_equal(ebb_region_close(parent), 0);
+    }
+    assert_text_names("'ended'");
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void a_block_that_was_released_before_is_a_stray(void **state) {
     struct stage *stage = *state;
     ebb_site *site = SITE(.pool = stage->pool);
@@ -527,6 +566,8 @@ int main(void) {
         STAGED(a_recorded_step_knows_what_was_born_in_it),
         STAGED(a_step_cannot_begin_below_the_one_whose_place_it_needs),
         STAGED(a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent),
+        STAGED(a_cleanup_below_a_region_of_the_ring_may_take_steps),
+        STAGED(a_cleanup_in_its_ring_cannot_destroy_a_site),
         STAGED(a_block_that_was_released_before_is_a_stray),
         STAGED(a_block_that_two_release_is_counted_once_more),
         cmocka_unit_test(a_site_outlives_its_pool),
