@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <sched.h>
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -99,11 +100,33 @@ static void a_site_ends_that_never_had_it(void **state) {
     watched = NULL;
 }
 
+static bool is_searching(struct ebb_site *site) {
+    pthread_mutex_lock(&site->lock);
+    bool searching = search_is_for(site, site->courses);
+    pthread_mutex_unlock(&site->lock);
+    return searching;
+}
+
+/* No time to find a better one. */
+static void a_search_in_vain_leaves_the_plan_as_it_is(void **state) {
+    ebb_site *site = watch_site(*state);
+    site->options.search_ns = 1;
+    hard_step(site, 1);
+    hard_step(site, 1);
+    assert_non_null(site->searcher);
+    while (is_searching(site))
+        sched_yield();
+    assert_int_equal(site->stats.plans, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(it_begins_while_nobody_has_the_lock),
         STAGED(a_site_without_it_goes_on_and_asks_again),
         STAGED(a_site_ends_that_never_had_it),
+        STAGED(a_search_in_vain_leaves_the_plan_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
