@@ -6,6 +6,7 @@
  * limits are reported; a caller's mistake has ebb_last_error_text().
  */
 #include "region/exhausted.h"
+#include "base/error.h"
 #include "pool/chunk.h"
 #include "region/small.h"
 
@@ -101,8 +102,8 @@ static void add_pool(struct page *page, struct ebb_pool *pool) {
 void exhausted_report(struct region *region, size_t bytes, size_t align) {
     struct page page = {.length = 0};
     int code = ebb_last_error();
-    if (!atomic_load_explicit(&was_set, memory_order_relaxed))
-        return;
+    if (error_muted || !atomic_load_explicit(&was_set, memory_order_relaxed))
+        return; /* whoever tries it has another way */
     pthread_mutex_lock(&handler_lock);
     ebb_exhausted_fn *call = handler;
     void *context = handler_context;

@@ -113,6 +113,28 @@ static void a_chain_longer_than_the_report_is_cut_cleanly(void **state) {
 
 #define EXHAUSTED_TEST(test) cmocka_unit_test_setup_teardown(test, listen, stop)
 
+/* What is to be born in the parent finds no room there, and is placed in the step. */
+static void a_step_that_has_another_place_for_a_block_reports_nothing(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "step"));
+    for (int i = 0; i < 3; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 0);
+        block_of(step.region, 4 * MIB, 64);
+        void *larger = block_of(step.region, i < 2 ? 2000 : 100000, 64); /* than the plan says */
+        assert_int_equal(ebb_region_release(step.region, larger), 0);
+        assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, i < 2 ? 0 : 1), 0);
+        while (i == 2 && ebb_region_alloc(stage->root, 50000, 64))
+            continue;
+        struct ebb_survivor kept = survivor_of(block_of(step.region, 50000, 64), 0);
+        assert_ptr_equal(ebb_region_of(kept.block).lane, step.region.lane);
+        assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
+        assert_int_equal(ebb_step_end_keeping(step, stage->root, &kept, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(stage->root, kept.block), 0);
+    }
+    assert_int_equal(calls, 1); /* of the root's */
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         EXHAUSTED_TEST(a_limit_is_reported_with_every_level_on_the_way_up),
@@ -123,6 +145,7 @@ int main(void) {
         EXHAUSTED_TEST(setting_a_handler_returns_the_one_before),
         EXHAUSTED_TEST(without_a_handler_allocations_just_fail),
         EXHAUSTED_TEST(a_chain_longer_than_the_report_is_cut_cleanly),
+        EXHAUSTED_TEST(a_step_that_has_another_place_for_a_block_reports_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
