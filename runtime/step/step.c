@@ -97,9 +97,8 @@ static ebb_region open_region(struct lane *lane, ebb_region parent) {
     oldest = ebb_region_is_open(region) ? ring_turn(lane) : NULL;
     if (!oldest)
         return region;
-    error_mute();
-    ebb_region_close(region_handle(oldest));
-    error_unmute();
+    struct ebb_closed closed = {0, 0}; /* nobody asks for what its cleanups return */
+    region_close(oldest, &closed);
     if (!ebb_region_is_open(region))
         error_set(EBB_E_STALE, "a step of site '%s': a cleanup has closed its parent", site->name);
     return region;

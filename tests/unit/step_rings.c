@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_rings.c - rings and who closes their regions: steps that begin, parents, the site itself;
+ * and what cleanups do meanwhile.
+ */
+#include "kit/test.h"
+
+enum { STEPS = 12 };
+
+#define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
+
+static const ebb_region none = {NULL, 0};
+
+static ebb_step begin(ebb_site *site, ebb_region parent) {
+    ebb_step step = ebb_step_begin_under(site, parent, 1);
+    assert_true(ebb_region_is_open(step.region));
+    return step;
+}
+
+static void a_step_cannot_begin_below_the_one_whose_place_it_needs(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .ring = 1);
+    ebb_region oldest = none;
+    for (int i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 1);
+        block_of(step.region, 3000, 64);
+        if (i == STEPS - 2)
+            oldest = step.region;
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    ebb_step step = ebb_step_begin_under(site, oldest, 1);
+    assert_false(ebb_region_is_open(step.region));
+    assert_int_equal(ebb_last_error(), EBB_E_STALE);
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    assert_int_equal(stats.steps, STEPS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Its cleanup takes steps of the site whose ring the region is in. */
+static ebb_site *busy_site;
+
+static int take_steps(void *data) {
+    struct stage *stage = data;
+    for (int i = 0; i < 5; i++) {
+        ebb_step step = ebb_step_begin(busy_site, 1);
+        if (!ebb_region_is_open(step.region))
+            return 1;
+        void *block = block_of(step.region, 3000, 64);
+        if (!pattern_holds(block, 0, 0) || !stage->pool || ebb_step_end(step) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent(void **state) {
+    struct stage *stage = *state;
+    busy_site = SITE(.pool = stage->pool, .ring = 1);
+    for (int i = 0; i < 6; i++) {
+        ebb_region parent = OPEN(.parent = stage->root);
+        struct ebb_cleanup cleanup = {.run = take_steps, .data = stage};
+        for (int k = 0; k < 2; k++) {
+            ebb_step step = begin(busy_site, parent);
+            block_of(step.region, 3000, 64);
+            if (k == i % 2)
+                assert_int_equal(ebb_cleanup_add(step.region, &cleanup), 0);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        assert_int_equal(ebb_region_close(parent), 0);
+    }
+    assert_int_equal(ebb_site_destroy(busy_site), 0);
+}
+
+static int fail_in_vain(void *data) {
+    *(int *)data = ebb_region_release(none, data) != 0 ? ebb_last_error() : 0;
+    return 0;
+}
+
+static void a_cleanup_of_the_oldest_in_a_ring_hears_of_its_errors(void **state) {
+    struct stage *stage = *state;
+    int heard = 0;
+    struct ebb_cleanup cleanup = {.run = fail_in_vain, .data = &heard};
+    ebb_site *site = SITE(.pool = stage->pool, .ring = 1);
+    assert_no_block(ebb_region_alloc(stage->root, 100, 3), EBB_E_ALIGNMENT);
+    for (int i = 0; i < 3; i++) {
+        ebb_step step = begin(site, none);
+        if (i == 0)
+            assert_int_equal(ebb_cleanup_add(step.region, &cleanup), 0);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(heard, EBB_E_STALE);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* The region whose turn it is has a child that is just being closed. */
+static void a_cleanup_below_a_region_of_the_ring_may_take_steps(void **state) {
+    struct stage *stage = *state;
+    struct ebb_cleanup cleanup = {.run = take_steps, .data = stage};
+    busy_site = SITE(.pool = stage->pool, .ring = 1);
+    ebb_step step = begin(busy_site, none);
+    ebb_region child = OPEN(.parent = step.region);
+    assert_int_equal(ebb_cleanup_add(child, &cleanup), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_int_equal(take_steps(stage), 0);
+    assert_int_equal(ebb_site_destroy(busy_site), 0);
+    assert_false(ebb_region_is_open(step.region));
+}
+
+static int destroy_the_site(void *data) {
+    return ebb_site_destroy(data) == EBB_E_BUSY ? 0 : -1;
+}
+
+/* Whoever closes it, a parent or the site itself, is at work with the ring. */
+static void a_cleanup_in_its_ring_cannot_destroy_a_site(void **state) {
+    struct stage *stage = *state;
+    struct ebb_cleanup nodes[4];
+    for (unsigned i = 0; i < 4; i++)
+        nodes[i] = (struct ebb_cleanup){.run = destroy_the_site};
+    ebb_site *site = SITE(.name = "ended", .pool = stage->pool, .ring = 2);
+    ebb_region parent = OPEN(.parent = stage->root);
+    for (unsigned i = 0; i < 4; i++) {
+        ebb_step step = begin(site, i < 2 ? parent : stage->root);
+        nodes[i].data = site;
+        assert_int_equal(ebb_cleanup_add(step.region, &nodes[i]), 0);
+        assert_int_equal(ebb_step_end(step), 0);
+        if (i == 1)
+            assert_int_equal(ebb_region_close(parent), 0);
+    }
+    assert_text_names("'ended'");
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(a_step_cannot_begin_below_the_one_whose_place_it_needs),
+        STAGED(a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent),
+        STAGED(a_cleanup_of_the_oldest_in_a_ring_hears_of_its_errors),
+        STAGED(a_cleanup_below_a_region_of_the_ring_may_take_steps),
+        STAGED(a_cleanup_in_its_ring_cannot_destroy_a_site),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
