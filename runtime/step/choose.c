@@ -28,7 +28,7 @@ static void inherit(struct course *course, const struct course *from) {
         return;
     course->plan = from->plan;
     plan_share(course->plan);
-    learn_inherit(&course->learning, course->plan->hash);
+    learn_inherit(&course->learning, course->plan->hash, course->plan->coarse);
 }
 
 static struct rhythm *make_rhythm(const struct ebb_site *site) {

@@ -191,7 +191,7 @@ static void put_plan(struct work *work) {
     site_count_plan(work->lane->site, work->plan);
     course->plan = work->plan;
     work->plan = before;
-    learn_adopted(&course->learning, course->plan->hash);
+    learn_adopted(&course->learning, course->plan->hash, course->plan->coarse);
     draft_drop(course->noted);
     course->noted = NULL;
     if (work->lane->site->options.search_ns)

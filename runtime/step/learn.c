@@ -20,10 +20,11 @@ void learn_start(struct learning *learning) {
                                   .patience = LEARN_IN_A_ROW, .wait_next = LEARN_WAIT};
 }
 
-void learn_inherit(struct learning *learning, uint64_t hash) {
+void learn_inherit(struct learning *learning, uint64_t hash, bool coarse) {
     learning->to_record = 0;
     learning->planned = learning->inherited = true;
     learning->plan_hash = hash;
+    learning->plan_coarse = coarse;
 }
 
 enum learn_mode learn_next(const struct learning *learning) {
@@ -276,7 +277,7 @@ bool learn_does_badly(const struct learning *learning) {
 
 /* ---- what came of it ---- */
 
-void learn_adopted(struct learning *learning, uint64_t hash) {
+void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     if (learning->repeats) {
         learning->mean_ppm = LEARN_MILLION;
         learning->fruitless = 0;
@@ -285,7 +286,7 @@ void learn_adopted(struct learning *learning, uint64_t hash) {
     if (hash != learning->plan_hash) /* what varied was another structure */
         learning->growths = 0, learning->outgrown = 0;
     learning->planned = true;
-    learning->plan_coarse = learning->coarse;
+    learning->plan_coarse = coarse;
     learning->plan_hash = hash;
     learning->suspended = learning->no_growth = false;
     learning->bad = learning->bloated = learning->wrong = 0;

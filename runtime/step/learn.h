@@ -129,8 +129,8 @@ struct learning {
 
 void learn_start(struct learning *learning);
 
-/* The course begins with the plan of another one, of a structure with this hash. */
-void learn_inherit(struct learning *learning, uint64_t hash);
+/* The course begins with the plan of another one, of a structure with this hash, coarse or not. */
+void learn_inherit(struct learning *learning, uint64_t hash, bool coarse);
 
 /* What a step that begins now is. */
 enum learn_mode learn_next(const struct learning *learning);
@@ -142,8 +142,8 @@ enum learn_verdict learn_judge(struct learning *learning, const struct learn_ste
 /* After a step: it was not served well, and others before it were not, either. */
 bool learn_does_badly(const struct learning *learning);
 
-/* A plan has been made, of a structure with this hash. */
-void learn_adopted(struct learning *learning, uint64_t hash);
+/* The same of a plan that has been made. */
+void learn_adopted(struct learning *learning, uint64_t hash, bool coarse);
 
 /* No plan could be made, or a larger one would be too high. */
 void learn_failed(struct learning *learning, enum learn_verdict verdict);

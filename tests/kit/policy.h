@@ -30,7 +30,8 @@ static inline enum learn_verdict pass(struct learning *learning, struct learn_st
     assert_int_equal(learn_next(learning), step.mode);
     enum learn_verdict verdict = learn_judge(learning, &step, false);
     if (verdict == LEARN_ADOPT || verdict == LEARN_GROW)
-        learn_adopted(learning, step.mode == LEARN_RECORD ? step.hash : learning->plan_hash);
+        learn_adopted(learning, step.mode == LEARN_RECORD ? step.hash : learning->plan_hash,
+                      step.mode == LEARN_RECORD ? learning->coarse : learning->plan_coarse);
     return verdict;
 }
 

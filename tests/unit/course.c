@@ -5,6 +5,8 @@
  */
 #include "kit/passes.h"
 
+#include "step/site.h"
+
 static void take_step(ebb_site *site, size_t first, size_t second) {
     ebb_step step = ebb_step_begin(site, 0);
     block_of(step.region, first, 64);
@@ -78,6 +80,30 @@ static void a_plan_that_cannot_be_made_is_not_tried_each_time(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Small blocks as the number says, which no plan is made of, and two large ones. */
+static void take_loose_step(ebb_site *site, uint64_t tag, unsigned small) {
+    ebb_step step = ebb_step_begin(site, tag);
+    for (unsigned i = 0; i < small; i++)
+        block_of(step.region, 32, 16);
+    block_of(step.region, 30000, 64);
+    block_of(step.region, 50000, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+static void a_coarse_plan_is_known_as_such_by_who_inherits_it(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (uint64_t tag = 0; tag < 2; tag++) {
+        for (unsigned i = 0; i < 4; i++)
+            take_loose_step(site, tag, 3 + i);
+        const struct course *course = &site->courses[tag];
+        assert_true(course->tag == tag && course->plan->coarse);
+        assert_true(course->learning.plan_coarse);
+    }
+    assert_int_equal(site_stats(site).recorded_steps, 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* A step goes on for longer than the plan that it follows. It has outgrown two slots, the plan that
  * others have made meanwhile has forty: nothing follows for that one. */
 static void a_step_that_follows_an_older_plan_changes_no_newer_one(void **state) {
@@ -111,6 +137,7 @@ int main(void) {
         STAGED(sizes_that_differ_a_little_share_a_plan),
         STAGED(a_record_that_was_broken_off_makes_no_plan),
         STAGED(a_plan_that_cannot_be_made_is_not_tried_each_time),
+        STAGED(a_coarse_plan_is_known_as_such_by_who_inherits_it),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

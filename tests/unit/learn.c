@@ -41,7 +41,7 @@ static void a_growth_that_failed_is_not_tried_again(void **state) {
     learn_failed(&learning, LEARN_GROW);
     for (int i = 0; i < 50; i++)
         assert_int_equal(pass(&learning, step), LEARN_KEEP);
-    learn_adopted(&learning, 7);
+    learn_adopted(&learning, 7, false);
     assert_int_equal(pass(&learning, step), LEARN_GROW);
 }
 
@@ -440,7 +440,7 @@ static enum learn_verdict record_coarse(struct learning *learning, uint64_t hash
     step.coarse_hash = coarse_hash;
     enum learn_verdict verdict = learn_judge(learning, &step, false);
     if (verdict == LEARN_ADOPT)
-        learn_adopted(learning, learning->coarse ? coarse_hash : hash);
+        learn_adopted(learning, learning->coarse ? coarse_hash : hash, learning->coarse);
     return verdict;
 }
 
@@ -485,18 +485,18 @@ static void a_new_record_like_the_coarse_plan_keeps_it(void **state) {
 static void a_course_that_inherits_is_served_at_once_and_then_fitted(void **state) {
     struct learning learning;
     learn_start(&learning);
-    learn_inherit(&learning, 7);
+    learn_inherit(&learning, 7, false);
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
     struct learn_step step = served(1000, 0);
     assert_int_equal(learn_judge(&learning, &step, false), LEARN_FIT);
-    learn_adopted(&learning, 7);
+    learn_adopted(&learning, 7, false);
     assert_int_equal(pass(&learning, served(1000, 0)), LEARN_KEEP);
 }
 
 static void a_course_that_inherits_what_does_not_fit_is_recorded(void **state) {
     struct learning learning;
     learn_start(&learning);
-    learn_inherit(&learning, 7);
+    learn_inherit(&learning, 7, false);
     struct learn_step step = served(500, 500);
     assert_int_equal(learn_judge(&learning, &step, false), LEARN_KEEP);
     assert_int_equal(learn_next(&learning), LEARN_RECORD);
