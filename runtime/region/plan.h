@@ -20,7 +20,7 @@
 #define PLAN_NEVER UINT32_MAX /* is not released before the step ends */
 #define PLAN_SLOTS_MOST ((uint32_t)1 << 22)
 #define PLAN_ROOM_MOST ((size_t)UINT32_MAX - RANGE_GRANULE + 1) /* larger blocks are not planned */
-#define PLAN_ALIGN_MOST EBB_PAGE
+#define PLAN_ALIGN_MOST EBB_PAGE /* of the arena, too: it is a run */
 #define PLAN_ROOMS_MOST ((uint64_t)UINT32_MAX * RANGE_GRANULE) /* of all slots together */
 
 struct plan_slot {
@@ -47,7 +47,6 @@ struct plan {
     const struct plan_place *places; /* placed slots by offset, then by number */
     const uint32_t *by_key; /* slots by key, then by number; NULL: no slot has a key */
     size_t height_bytes;    /* multiple of EBB_PAGE */
-    size_t align;           /* of the arena */
     size_t max_live_bytes;
     uint64_t hash;          /* of the structure */
     bool coarse; /* only of blocks that do not fit the small lane: others are not in its slots */

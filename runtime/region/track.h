@@ -186,7 +186,6 @@ void track_gather(struct track *track);
 void track_include(const struct track *track, struct flow *counted, struct flow *requested,
                    struct flow *used);
 
-
 /* Gathers everything that the region has. */
 void track_look(struct track *track);
 

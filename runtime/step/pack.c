@@ -172,13 +172,6 @@ static void fill_by_key(uint32_t *by_key, const struct draft *draft, struct pack
     sort_numbers(desk, draft->count, by_key);
 }
 
-static size_t widest_align(const struct packing_desk *desk, uint32_t placed) {
-    size_t align = EBB_UNIT;
-    for (uint32_t at = 0; at < placed; at++)
-        align = size_larger(align, desk->buffers[at].align);
-    return align;
-}
-
 static struct plan *write_plan(const struct draft *draft, struct packing_desk *desk) {
     struct tables tables;
     struct plan *plan = plan_create(draft, &tables);
@@ -191,7 +184,6 @@ static struct plan *write_plan(const struct draft *draft, struct packing_desk *d
     plan->coarse = draft->coarse;
     plan->hash = draft->hash;
     plan->max_live_bytes = (size_t)desk->result.max_live;
-    plan->align = widest_align(desk, draft->placed);
     fill_slots(tables.slots, draft, desk);
     fill_order(tables.order, draft);
     fill_places(tables.places, draft, tables.slots, desk);

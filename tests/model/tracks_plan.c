@@ -117,6 +117,5 @@ struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count,
     plan->places = places;
     plan->by_key = keyed ? keys : NULL;
     plan->height_bytes = ((size_t)height * 16 + PAGE - 1) / PAGE * PAGE;
-    plan->align = PAGE;
     return plan;
 }
