@@ -92,12 +92,12 @@ typedef struct ebb_step {
 /*
  * Begins a step: opens its region as a child of `parent` (all zero: a root on the site's pool).
  * `tag` says what kind of step it is (training 1, evaluation 2; or a padded length): steps of one
- * tag are planned together, 0 is a tag like any other. (Steps of one tag that come in rows of up to
- * 16, such as three that gather gradients and one that uses them, are told apart by themselves, by
- * the number of their allocations, unless they overlap in time.) The region closes at
- * ebb_step_end(), or, if the site has a ring of N, when the thread that began the step begins its
- * N-th step after the next one: what a step allocated can be read until then. Closing its parent
- * closes it, too.
+ * tag are planned together, 0 is a tag like any other. The first 16 tags of a site are learnt,
+ * steps of all others are ordinary regions. (Steps of one tag that come in rows of up to 16, such
+ * as three that gather gradients and one that uses them, are told apart by themselves, by the
+ * number of their allocations, unless they overlap in time.) The region closes at ebb_step_end(),
+ * or, if the site has a ring of N, when the thread that began the step begins its N-th step after
+ * the next one: what a step allocated can be read until then. Closing its parent closes it, too.
  * The step's region must not be closed by other means. One thread at a time for the parent.
  * On failure the region is not open: EBB_E_ARGUMENT (no site), EBB_E_MEMORY, EBB_E_STALE (also: the
  * parent closes as the oldest of the ring), and the errors of ebb_region_open().
@@ -140,7 +140,10 @@ struct ebb_site_stats {
     uint64_t recorded_steps;  /* of these: recorded */
     uint64_t allocations, allocated_bytes; /* by all steps, as requested */
     uint64_t hits, hit_bytes;              /* of these: served from the plan */
-    uint64_t missed, missed_bytes;         /* in steps with a plan, but not served from it */
+    /* In steps with a plan, but not served from it. What plans leave out (survivors that are not
+     * born in the parent, small blocks where only these vary) and all that comes after a mark or a
+     * reset is neither a hit nor missed. */
+    uint64_t missed, missed_bytes;
     uint64_t tenured_right, tenured_right_bytes; /* born in the parent, and promoted */
     uint64_t tenured_wrong, tenured_wrong_bytes; /* born in the parent for nothing */
     uint64_t strays;          /* remote releases of what was no live block */
