@@ -82,6 +82,10 @@ static bool is_bloated(const struct learning *learning, const struct learn_step 
            step->reserved_peak > needed(learning, step) + LEARN_SLACK_BYTES;
 }
 
+static uint32_t more_patience(uint32_t patience) {
+    return patience < LEARN_PATIENCE_MOST ? 2 * patience : patience;
+}
+
 static void count_in_a_row(uint32_t *count, bool again) {
     *count = again ? *count + 1 : 0;
 }
@@ -171,7 +175,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         return LEARN_GROW;
     if (learning->mean_ppm < LEARN_SUSPEND_PPM && learning->fruitless > LEARN_TRIES)
         return suspend(learning);
-    if (learning->wrong >= LEARN_IN_A_ROW) {
+    if (learning->wrong >= (learning->doubtful ? learning->patience : LEARN_IN_A_ROW)) {
         learning->doubtful = true;
         return record_again(learning);
     }
@@ -183,9 +187,8 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
 /* What was recorded is not like the plan, if there is one: patience with that grows. */
 static void note_fruitless(struct learning *learning) {
     learning->fruitless++;
-    if (learning->planned && learning->fruitless > LEARN_TRIES &&
-        learning->patience < LEARN_PATIENCE_MOST)
-        learning->patience *= 2;
+    if (learning->planned && learning->fruitless > LEARN_TRIES)
+        learning->patience = more_patience(learning->patience);
 }
 
 /* A record, the `last` that was asked for or a later one, is neither like the other nor like the
@@ -226,6 +229,8 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     if (learning->records < 2)
         return LEARN_NOTE;
     if (learning->repeats || (as_planned && !learning->doubtful)) {
+        if (as_planned && !learning->pardoning) /* it is known, and helps little */
+            learning->patience = more_patience(learning->patience);
         learning->to_record = 0;
         learning->pardoning = false;
         return LEARN_ADOPT;
@@ -281,7 +286,8 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     if (learning->repeats) {
         learning->mean_ppm = LEARN_MILLION;
         learning->fruitless = 0;
-        learning->patience = LEARN_IN_A_ROW; /* this one has yet to prove itself */
+        if (!learning->planned || hash != learning->plan_hash)
+            learning->patience = LEARN_IN_A_ROW; /* this one has yet to prove itself */
     }
     if (hash != learning->plan_hash) /* what varied was another structure */
         learning->growths = 0, learning->outgrown = 0;

@@ -80,6 +80,33 @@ static void a_plan_that_cannot_be_made_is_not_tried_each_time(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Half of the blocks, each time others. What they will do no record can tell. */
+static void survivors_by_chance_are_not_learnt_for_ever(void **state) {
+    enum { BLOCKS = 40 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    uint32_t chance = 1;
+    for (unsigned i = 0; i < 500; i++) {
+        struct ebb_survivor kept[BLOCKS];
+        size_t count = 0;
+        ebb_step step = begin(site, stage->root);
+        for (unsigned block = 0; block < BLOCKS; block++) {
+            kept[count].block = block_of(step.region, 3000, 64);
+            chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+            count += chance >> 31;
+        }
+        for (size_t k = 0; k < count; k++)
+            kept[k] = survivor_of(kept[k].block, EBB_PROMOTE_COPY);
+        assert_int_equal(
+            ebb_step_end_keeping(step, stage->root, kept, count, NULL, NULL), 0);
+        for (size_t k = 0; k < count; k++)
+            assert_int_equal(ebb_region_release(stage->root, kept[k].block), 0);
+    }
+    assert_in_range(site_stats(site).recorded_steps, 4, 40);
+    assert_in_range(site_stats(site).plans, 2, 20);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Small blocks as the number says, which no plan is made of, and two large ones. */
 static void take_loose_step(ebb_site *site, uint64_t tag, unsigned small) {
     ebb_step step = ebb_step_begin(site, tag);
@@ -137,6 +164,7 @@ int main(void) {
         STAGED(sizes_that_differ_a_little_share_a_plan),
         STAGED(a_record_that_was_broken_off_makes_no_plan),
         STAGED(a_plan_that_cannot_be_made_is_not_tried_each_time),
+        STAGED(survivors_by_chance_are_not_learnt_for_ever),
         STAGED(a_coarse_plan_is_known_as_such_by_who_inherits_it),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
     };

@@ -64,6 +64,25 @@ static void after_two_bad_steps_what_repeats_is_adopted(void **state) {
     assert_int_equal(learning.patience, LEARN_IN_A_ROW);
 }
 
+/* As where blocks survive by chance: there is nothing to be learnt. */
+static void the_same_again_makes_patient(void **state) {
+    struct learning learning = planned_course();
+    for (uint32_t patience = LEARN_IN_A_ROW; patience < LEARN_PATIENCE_MOST; patience *= 2) {
+        assert_int_equal(learning.patience, patience);
+        for (uint32_t i = 0; i < patience; i++)
+            assert_int_equal(pass(&learning, served(800, 200)), LEARN_KEEP);
+        learning.doubtful = !learning.doubtful;
+        if (learning.doubtful)
+            assert_int_equal(record(&learning, 7), LEARN_NOTE);
+        assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+    }
+    for (uint32_t i = 0; i < LEARN_PATIENCE_MOST; i++)
+        assert_int_equal(pass(&learning, served(800, 200)), LEARN_KEEP);
+    record(&learning, 8);
+    assert_int_equal(record(&learning, 8), LEARN_ADOPT);
+    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
+}
+
 static void after_two_bad_steps_a_record_like_the_plan_is_enough(void **state) {
     struct learning learning = planned_course();
     for (int i = 0; i < 2; i++)
@@ -336,7 +355,8 @@ static void doubt_is_dropped_once_where_steps_go_well(void **state) {
     struct learn_step wrong = served(1000, 0);
     wrong.tenured_bytes = wrong.wrong_bytes = 100;
     for (int round = 0; round < 3; round++) {
-        for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+        unsigned steps = round < 2 ? LEARN_IN_A_ROW : LEARN_PATIENCE_PROVEN;
+        for (unsigned i = 0; i < steps; i++)
             assert_int_equal(pass(&learning, wrong), LEARN_KEEP);
         assert_true(learning.doubtful);
         assert_int_equal(record(&learning, 7), LEARN_NOTE);
@@ -516,6 +536,7 @@ int main(void) {
         cmocka_unit_test(a_growth_that_failed_is_not_tried_again),
         cmocka_unit_test(one_bad_step_changes_nothing),
         cmocka_unit_test(after_two_bad_steps_what_repeats_is_adopted),
+        cmocka_unit_test(the_same_again_makes_patient),
         cmocka_unit_test(after_two_bad_steps_a_record_like_the_plan_is_enough),
         cmocka_unit_test(warming_up_may_take_some_records),
         cmocka_unit_test(survivors_in_the_arena_count_as_missed),
