@@ -302,6 +302,8 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
 void learn_failed(struct learning *learning, enum learn_verdict verdict) {
     if (verdict == LEARN_GROW)
         learning->no_growth = true;
-    else if (!learning->planned)
+    else if (learning->planned)
+        note_fruitless(learning);
+    else
         learning->wait = LEARN_WAIT; /* tried again after that */
 }

@@ -80,6 +80,27 @@ static void a_plan_that_cannot_be_made_is_not_tried_each_time(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The same after steps that a plan was made of: it goes when nothing takes its place. */
+static void a_plan_that_is_of_no_use_any_more_goes_though_no_other_can_be_made(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site =
+        ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .tenure_none = true));
+    for (unsigned i = 0; i < 4; i++)
+        take_step(site, 3000, 5000);
+    for (unsigned i = 0; i < 200; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 0);
+        struct ebb_survivor survivor = survivor_of(block_of(step.region, 2000, 64),
+                                                   EBB_PROMOTE_COPY);
+        assert_int_equal(
+            ebb_step_end_keeping(step, stage->root, &survivor, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+    }
+    assert_int_equal(site_stats(site).plans, 1);
+    assert_true(site_stats(site).suspended);
+    assert_in_range(site_stats(site).recorded_steps, 4, 20);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Half of the blocks, each time others. What they will do no record can tell. */
 static void survivors_by_chance_are_not_learnt_for_ever(void **state) {
     enum { BLOCKS = 40 };
@@ -164,6 +185,7 @@ int main(void) {
         STAGED(sizes_that_differ_a_little_share_a_plan),
         STAGED(a_record_that_was_broken_off_makes_no_plan),
         STAGED(a_plan_that_cannot_be_made_is_not_tried_each_time),
+        STAGED(a_plan_that_is_of_no_use_any_more_goes_though_no_other_can_be_made),
         STAGED(survivors_by_chance_are_not_learnt_for_ever),
         STAGED(a_coarse_plan_is_known_as_such_by_who_inherits_it),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
