@@ -100,7 +100,8 @@ typedef struct ebb_step {
  * the next one: what a step allocated can be read until then. Closing its parent closes it, too.
  * The step's region must not be closed by other means. One thread at a time for the parent.
  * On failure the region is not open: EBB_E_ARGUMENT (no site), EBB_E_MEMORY, EBB_E_STALE (also: the
- * parent closes as the oldest of the ring), and the errors of ebb_region_open().
+ * parent closes as the oldest of the ring), EBB_E_BUSY (in a cleanup, while the site is destroyed),
+ * and the errors of ebb_region_open().
  */
 EBB_API EBB_NODISCARD ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent,
                                                     uint64_t tag);

@@ -12,6 +12,8 @@
  */
 #include "step/site.h"
 
+#include "base/error.h"
+
 static struct lane *lane_create(struct ebb_site *site) {
     struct lane *lane = ebb_region_alloc_zeroed(site->memory, sizeof *lane, EBB_UNIT);
     if (!lane)
@@ -45,12 +47,21 @@ static struct lane *find_lane(struct ebb_site *site, struct seat seat) {
     return other;
 }
 
+/* One that the thread had, another one, or a new one. NULL with an error. */
+static struct lane *choose_lane(struct ebb_site *site, struct seat seat) {
+    if (site->is_ending) {
+        error_set(EBB_E_BUSY, "site '%s' is being destroyed, after %llu steps", site->name,
+                  (unsigned long long)site->stats.steps);
+        return NULL;
+    }
+    struct lane *lane = find_lane(site, seat);
+    return lane ? lane : lane_create(site);
+}
+
 bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
     struct seat seat = seat_own();
     pthread_mutex_lock(&site->lock);
-    struct lane *lane = find_lane(site, seat);
-    if (!lane)
-        lane = lane_create(site);
+    struct lane *lane = choose_lane(site, seat);
     if (lane) {
         lane->owner = seat;
         lane->is_open = true;

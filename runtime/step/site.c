@@ -97,6 +97,7 @@ int ebb_site_destroy(struct ebb_site *site) {
     if (scope_server && site->served && scope_server->forget(site) != 0)
         return error_latest();
     search_end(site);
+    site->is_ending = true; /* for cleanups in its rings */
     for (struct lane *lane = site->lanes; lane; lane = lane->next)
         ring_end(lane);
     for (unsigned i = 0; i < site->course_count; i++)

@@ -86,7 +86,7 @@ struct ebb_site {
     pthread_mutex_t lock;
     ebb_region memory; /* of the site and its lanes */
     struct ebb_site *next, *prev; /* see sites.c */
-    bool is_inner;
+    bool is_inner, is_ending;
     struct lane *lanes;
     uint64_t open_steps;
     struct course courses[SITE_COURSES];
@@ -148,7 +148,8 @@ struct ticket {
     uint64_t tag;
 };
 
-/* A lane for the calling thread, which is then open. False with EBB_E_MEMORY. */
+/* A lane for the calling thread, which is then open. False with EBB_E_MEMORY, or EBB_E_BUSY: the
+ * site is being destroyed. */
 bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
 
 /* The step has ended, and is over for its lane. */

@@ -107,6 +107,28 @@ static void a_cleanup_below_a_region_of_the_ring_may_take_steps(void **state) {
     assert_false(ebb_region_is_open(step.region));
 }
 
+static int refusal;
+
+/* Ends it, should it begin. */
+static int try_a_step(void *data) {
+    ebb_step step = ebb_step_begin(data, 1);
+    refusal = ebb_region_is_open(step.region) ? ebb_step_end(step) : ebb_last_error();
+    return 0;
+}
+
+/* It would find no ring to stay in. */
+static void a_site_that_is_being_destroyed_begins_no_step(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.name = "last", .pool = stage->pool, .ring = 1);
+    struct ebb_cleanup cleanup = {.run = try_a_step, .data = site};
+    ebb_step step = begin(site, none);
+    assert_int_equal(ebb_cleanup_add(step.region, &cleanup), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(refusal, EBB_E_BUSY);
+    assert_text_names("'last'");
+}
+
 static int destroy_the_site(void *data) {
     return ebb_site_destroy(data) == EBB_E_BUSY ? 0 : -1;
 }
@@ -137,6 +159,7 @@ int main(void) {
         STAGED(a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent),
         STAGED(a_cleanup_of_the_oldest_in_a_ring_hears_of_its_errors),
         STAGED(a_cleanup_below_a_region_of_the_ring_may_take_steps),
+        STAGED(a_site_that_is_being_destroyed_begins_no_step),
         STAGED(a_cleanup_in_its_ring_cannot_destroy_a_site),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
