@@ -65,10 +65,22 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
     return step;
 }
 
-/* A suspended course has no plan, and its arena is given up. */
 static void forget_plan(struct course *course) {
     plan_drop(course->plan);
     course->plan = NULL;
+}
+
+static void forget_note(struct course *course) {
+    draft_drop(course->noted);
+    course->noted = NULL;
+}
+
+/* A suspended course has no plan, and its arena is given up; what it did is kept while two steps
+ * are recorded. */
+static void rest(struct course *course) {
+    forget_plan(course);
+    if (!course->learning.noted)
+        forget_note(course);
 }
 
 /* False: the step was taken for one of another kind, whose course has nothing to learn from it. By
@@ -93,8 +105,8 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
     work->is_coarse = course->learning.coarse;
     work->hash = work->is_coarse ? step->coarse_hash : step->hash;
     work->height_most = learn_height_most(&course->learning);
-    if (!course->planning && course->learning.suspended && course->plan)
-        forget_plan(course);
+    if (!course->planning && course->learning.suspended)
+        rest(course);
     if (work->verdict != LEARN_KEEP)
         course->planning = true;
     pthread_mutex_unlock(&lane->site->lock);
@@ -192,8 +204,7 @@ static void put_plan(struct work *work) {
     course->plan = work->plan;
     work->plan = before;
     learn_adopted(&course->learning, course->plan->hash, course->plan->coarse);
-    draft_drop(course->noted);
-    course->noted = NULL;
+    forget_note(course);
     if (work->lane->site->options.search_ns)
         work->searches = search_ask(work->lane->site, course);
 }
@@ -243,5 +254,5 @@ void course_learn(struct lane *lane, const struct ended *ended) {
 
 void course_end(struct course *course) {
     forget_plan(course);
-    draft_drop(course->noted);
+    forget_note(course);
 }
