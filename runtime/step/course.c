@@ -77,7 +77,8 @@ static void forget_note(struct course *course) {
 
 /* A suspended course has no plan, and its arena is given up; what it did is kept while two steps
  * are recorded. */
-static void rest(struct course *course) {
+static void rest(const struct ebb_site *site, struct course *course) {
+    search_stop(site, course);
     forget_plan(course);
     if (!course->learning.noted)
         forget_note(course);
@@ -106,7 +107,7 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
     work->hash = work->is_coarse ? step->coarse_hash : step->hash;
     work->height_most = learn_height_most(&course->learning);
     if (!course->planning && course->learning.suspended)
-        rest(course);
+        rest(lane->site, course);
     if (work->verdict != LEARN_KEEP)
         course->planning = true;
     pthread_mutex_unlock(&lane->site->lock);

@@ -2,13 +2,14 @@
 /*
  * search.c - better plans, in a thread of the site's own.
  *
- * The thread is made when it is first needed and sleeps between plans; it has a share of the plan,
- * so the site goes on. Its plan takes the place of the one that it was asked to beat, if that is
- * still there. Invariant: what the thread was given is its own until `plan` is NULL again.
+ * The thread is made when it is first needed, takes one course after the other that has a new plan,
+ * and sleeps when there is none. It has a share of the plan, so the site goes on. Its plan takes
+ * the place of the one that it was asked to beat, if that is still there; if not, the search is
+ * broken off. Invariant: what the thread has taken is its own until `plan` is NULL again.
  *
  * A site that cannot have a thread does without. The thread begins with no lock held: what the C
- * library allocates for it may be served by a scope, which locks another site. At the site's end
- * the search is broken off: the clock that the search looks at says that time is up.
+ * library allocates for it may be served by a scope, which locks another site. A search is broken
+ * off, at the site's end, too, by the clock that it looks at: that says that time is up.
  */
 #include "step/site.h"
 
@@ -25,6 +26,7 @@ struct searcher {
     pthread_t thread;
     pthread_cond_t asked;
     atomic_bool ending;
+    atomic_bool hurried; /* what is searched for is of no use any more */
     /* what is searched for; plan NULL: nothing */
     struct course *course;
     struct plan *plan; /* to be beaten; with a user */
@@ -32,11 +34,13 @@ struct searcher {
 
 /* ---- the thread ---- */
 
-static _Thread_local const atomic_bool *ending;
+static _Thread_local const struct searcher *own;
 
 static uint64_t time_left(void) {
-    /* relaxed: nothing is read because of it */
-    return atomic_load_explicit(ending, memory_order_relaxed) ? UINT64_MAX : os.now_ns();
+    /* relaxed: nothing is read because of them */
+    bool is_up = atomic_load_explicit(&own->ending, memory_order_relaxed) ||
+                 atomic_load_explicit(&own->hurried, memory_order_relaxed);
+    return is_up ? UINT64_MAX : os.now_ns();
 }
 
 /* A plan that is a page lower at least: less is no gain, and lanes would have to change for it. */
@@ -60,6 +64,23 @@ static void publish(struct searcher *searcher, struct plan **plan) {
     *plan = searcher->plan; /* the course's share of it */
 }
 
+/* Lock held. The first course that waits; false: none does. */
+static bool take_course(struct searcher *searcher) {
+    struct ebb_site *site = searcher->site;
+    for (unsigned i = 0; i < site->course_count; i++) {
+        struct course *course = &site->courses[i];
+        if (!course->searched_for)
+            continue;
+        course->searched_for = false;
+        plan_share(course->plan);
+        searcher->course = course;
+        searcher->plan = course->plan;
+        searcher->hurried = false;
+        return true;
+    }
+    return false;
+}
+
 static void look_for_a_plan(struct searcher *searcher) {
     pthread_mutex_t *lock = &searcher->site->lock;
     uint64_t budget_ns = searcher->site->options.search_ns, began = os.now_ns();
@@ -75,10 +96,10 @@ static void look_for_a_plan(struct searcher *searcher) {
 
 static void *search_on(void *context) {
     struct searcher *searcher = context;
-    ending = &searcher->ending;
+    own = searcher;
     pthread_mutex_lock(&searcher->site->lock);
     while (!searcher->ending) {
-        if (searcher->plan)
+        if (take_course(searcher))
             look_for_a_plan(searcher);
         else
             pthread_cond_wait(&searcher->asked, &searcher->site->lock);
@@ -115,20 +136,23 @@ static bool is_worth_it(const struct plan *plan) {
     return plan->height_bytes > plan->max_live_bytes + size_larger((size_t)slack, EBB_PAGE);
 }
 
+void search_stop(const struct ebb_site *site, struct course *course) {
+    course->searched_for = false;
+    if (search_is_for(site, course))
+        site->searcher->hurried = true;
+}
+
 bool search_ask(struct ebb_site *site, struct course *course) {
+    search_stop(site, course);
     if (!is_worth_it(course->plan))
         return false;
+    course->searched_for = true;
     bool is_first = !site->searcher;
     if (is_first)
         site->searcher = make(site);
-    struct searcher *searcher = site->searcher;
-    if (!searcher || searcher->plan)
-        return false;
-    plan_share(course->plan);
-    searcher->course = course;
-    searcher->plan = course->plan;
-    pthread_cond_signal(&searcher->asked);
-    return is_first;
+    if (site->searcher)
+        pthread_cond_signal(&site->searcher->asked);
+    return is_first && site->searcher;
 }
 
 void search_begin(struct ebb_site *site) {
@@ -137,7 +161,6 @@ void search_begin(struct ebb_site *site) {
         return;
     pthread_mutex_lock(&site->lock);
     site->searcher = NULL;
-    plan_drop(searcher->plan);
     pthread_cond_destroy(&searcher->asked);
     ebb_region_release(site->memory, searcher);
     pthread_mutex_unlock(&site->lock);
@@ -159,7 +182,6 @@ void search_end(struct ebb_site *site) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_join(searcher->thread, NULL);
     pthread_setcancelstate(cancel, NULL);
-    plan_drop(searcher->plan); /* it was asked and did not begin, or NULL */
     pthread_cond_destroy(&searcher->asked);
 }
 

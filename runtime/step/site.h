@@ -52,6 +52,7 @@ struct course {
     struct plan *plan;    /* NULL: none */
     struct draft *noted;  /* of the last record, to be compared with the next */
     bool planning;        /* a thread is at work with the drafts */
+    bool searched_for;    /* a better plan is to be looked for, when its turn comes */
 };
 
 /* A place in the ring of a lane, for the region of one step and what follows or records it. */
@@ -206,9 +207,12 @@ void course_end(struct course *course);
 
 /* ---- search.c ---- */
 
-/* A thread looks for a better plan than the course's, if it is not busy. True: it is still to
- * begin, by search_begin(). Lock held. */
+/* The course has another plan: a thread looks for a better one, when it is done with those of other
+ * courses. True: it is still to begin, by search_begin(). Lock held. */
 bool search_ask(struct ebb_site *site, struct course *course);
+
+/* The course's plan goes: nobody looks for a better one. Lock held. */
+void search_stop(const struct ebb_site *site, struct course *course);
 
 /* The thread that was asked first begins. No lock held, and a step of the site is open. */
 void search_begin(struct ebb_site *site);

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
+#include <time.h>
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -100,9 +101,10 @@ static void a_site_ends_that_never_had_it(void **state) {
     watched = NULL;
 }
 
+/* For the first course, or it will. */
 static bool is_searching(struct ebb_site *site) {
     pthread_mutex_lock(&site->lock);
-    bool searching = search_is_for(site, site->courses);
+    bool searching = site->courses[0].searched_for || search_is_for(site, site->courses);
     pthread_mutex_unlock(&site->lock);
     return searching;
 }
@@ -121,12 +123,69 @@ static void a_search_in_vain_leaves_the_plan_as_it_is(void **state) {
     watched = NULL;
 }
 
+/* The same with large blocks, so that a better plan is soon a page lower. */
+static void large_step(ebb_site *site, uint64_t tag) {
+    ebb_step step = ebb_step_begin(site, tag);
+    void *live[64] = {NULL};
+    uint32_t chance = 3;
+    for (unsigned k = 0; k < 400; k++) {
+        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+        void **at = &live[chance >> 26];
+        assert_int_equal(ebb_region_release(step.region, *at), 0);
+        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+        *at = block_of(step.region, 4096 + (chance >> 14), 64);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+static bool has_plans(struct ebb_site *site, uint64_t plans) {
+    struct timespec pause = {.tv_nsec = 1000000};
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    for (unsigned i = 0; i < 5000 && stats.plans < plans; i++) {
+        nanosleep(&pause, NULL);
+        assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    }
+    return stats.plans == plans;
+}
+
+/* It has an hour for each plan, and then 20 ms. */
+static void what_is_replaced_is_not_searched_for_any_more(void **state) {
+    ebb_site *site = watch_site(*state);
+    site->options.search_ns = UINT64_C(3600) * 1000000000;
+    hard_step(site, 1);
+    hard_step(site, 1);
+    assert_true(has_plans(site, 1) && is_searching(site));
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* it has begun */
+    pthread_mutex_lock(&site->lock);
+    site->options.search_ns = 20000000;
+    pthread_mutex_unlock(&site->lock);
+    large_step(site, 1);
+    assert_true(has_plans(site, 3)); /* the larger one, and a better one */
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
+/* That of another tag is made while it is busy. */
+static void each_plan_has_its_turn(void **state) {
+    ebb_site *site = watch_site(*state);
+    site->options.search_ns = 20000000;
+    for (uint64_t tag = 1; tag < 3; tag++) {
+        large_step(site, tag);
+        large_step(site, tag);
+    }
+    assert_true(has_plans(site, 4));
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(it_begins_while_nobody_has_the_lock),
         STAGED(a_site_without_it_goes_on_and_asks_again),
         STAGED(a_site_ends_that_never_had_it),
         STAGED(a_search_in_vain_leaves_the_plan_as_it_is),
+        STAGED(what_is_replaced_is_not_searched_for_any_more),
+        STAGED(each_plan_has_its_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
