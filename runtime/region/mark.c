@@ -76,7 +76,6 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     struct ebb_piece *mark = find_mark(region, wanted);
     if (!mark)
         return EBB_E_MARK;
-    remote_look(region); /* else what others released would be followed into what comes there */
     int busy = hold_check_rewind(region, wanted.serial);
     if (busy)
         return busy;
@@ -87,6 +86,8 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     if (region->hooks)
         region->hooks->rewind(region, wanted.serial);
     region->ending = 0;
+    remote_look(region); /* else what others released, while cleanups waited for them, too, would be
+                          * followed into what comes there */
     release_newer(region, mark);
     small_rewind(region, mark);
     drop_mark(region, mark);

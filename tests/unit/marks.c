@@ -291,6 +291,41 @@ static void a_rewind_takes_in_what_others_released(void **state) {
     assert_int_equal(ebb_region_block_bytes(stage->root, next), 64);
 }
 
+struct handed {
+    ebb_region region;
+    void *block;
+};
+
+/* As a cleanup does that waits for a thread which is not done yet. */
+static int hand_in(void *context) {
+    struct handed *handed = context;
+    return ebb_region_release_remote(handed->region, handed->block);
+}
+
+static void a_rewind_takes_in_what_its_cleanups_handed_in(void **state) {
+    struct stage *stage = *state;
+    struct handed handed = {.region = stage->root};
+    struct ebb_cleanup node = {.run = hand_in, .data = &handed};
+    for (size_t bytes = 64; bytes < 20000; bytes += 8000) {
+        void *older = block_of(stage->root, bytes, 64);
+        ebb_mark mark = mark_of(stage->root);
+        handed.block = block_of(stage->root, bytes, 64);
+        assert_int_equal(ebb_cleanup_add(stage->root, &node), 0);
+        assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+        void *next = ebb_region_alloc(stage->root, bytes, 64);
+        assert_ptr_equal(next, handed.block);
+        memset(next, 0, bytes);
+        block_of(stage->root, 30000, 64); /* looks */
+        assert_int_equal(ebb_region_block_bytes(stage->root, next), bytes);
+        mark = mark_of(stage->root);
+        handed.block = older;
+        assert_int_equal(ebb_cleanup_add(stage->root, &node), 0);
+        assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+        assert_int_equal(ebb_region_block_bytes(stage->root, older), 0);
+        assert_int_equal(ebb_region_reset(stage->root, EBB_KEEP_ALL), 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(rewinding_ends_what_is_newer_and_keeps_what_is_older),
@@ -311,6 +346,7 @@ int main(void) {
         STAGED(a_mark_does_not_outlive_reset_or_close),
         STAGED(limits_are_given_back_by_a_rewind),
         STAGED(a_rewind_takes_in_what_others_released),
+        STAGED(a_rewind_takes_in_what_its_cleanups_handed_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
