@@ -257,6 +257,8 @@ static bool is_affordable(struct region *region, size_t step) {
 
 void *small_alloc(struct region *region, size_t bytes, size_t align) {
     size_t step = small_step(bytes), slack = align > RANGE_GRANULE ? align - RANGE_GRANULE : 0;
+    if (region->metered)
+        remote_look(region); /* what others released must not be in the way of a limit */
     uintptr_t start = size_align(region->lane.cursor, align);
     if (start + step > region->limit) {
         if (region->metered && !is_affordable(region, step))

@@ -116,6 +116,32 @@ static void every_release_gives_its_bytes_back(void **state) {
     block_of(limited, 64 * KIB, 64);
 }
 
+/* All that a limit allows is handed in by others, again and again. */
+static void hand_over(ebb_region region, size_t bytes, size_t count, int refusal) {
+    void *blocks[16];
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < count; i++)
+            blocks[i] = block_of(region, bytes, 64);
+        assert_no_block(ebb_region_alloc(region, bytes, 64), refusal);
+        for (size_t i = 0; i < count; i++)
+            assert_int_equal(ebb_region_release_remote(region, blocks[i]), 0);
+    }
+}
+
+static void what_others_released_is_in_the_way_of_no_limit(void **state) {
+    struct stage *stage = *state;
+    for (size_t bytes = 64; bytes <= 16384; bytes *= 4) {
+        ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 16 * bytes);
+        hand_over(limited, bytes, 16, EBB_E_REGION_LIMIT);
+        assert_int_equal(ebb_region_close(limited), 0);
+        ebb_pool *pool = POOL(.limit_used_bytes = 4 * bytes);
+        ebb_region region = OPEN(.pool = pool);
+        hand_over(region, bytes, 4, EBB_E_POOL_LIMIT);
+        assert_int_equal(ebb_region_close(region), 0);
+        pool_end(pool);
+    }
+}
+
 /* In each lane: what lies behind, or nothing, or room of its window. */
 static void a_block_that_shrinks_gives_its_bytes_back(void **state) {
     struct stage *stage = *state;
@@ -199,6 +225,7 @@ int main(void) {
         STAGED(a_wide_limit_that_refuses_charges_no_narrow_one),
         cmocka_unit_test(a_pool_limit_that_refuses_charges_no_region),
         STAGED(every_release_gives_its_bytes_back),
+        STAGED(what_others_released_is_in_the_way_of_no_limit),
         STAGED(a_block_that_shrinks_gives_its_bytes_back),
         STAGED(padding_counts_and_comes_back),
         STAGED(promoting_moves_a_charge_to_the_target),
