@@ -66,7 +66,9 @@ int survivor_find(struct region *source, struct region *target, struct ebb_survi
     uintptr_t addr = (uintptr_t)survivor->block;
     struct record_entry *born = source->track ? track_find_born(source->track, addr) : NULL;
     struct block_place place;
-    bool there = born ? target == source->parent : is_of(target, survivor->block, &place);
+    /* a mark is newer than what was born there: what is promoted must be newer than the mark */
+    bool there = born ? target == source->parent && !target->marks
+                      : is_of(target, survivor->block, &place);
     bool copied = source != target && (!there || survivor->mode == PROMOTE_APART);
     if (born)
         return note(survivor, born, SURVIVOR_BORN, copied);

@@ -31,6 +31,7 @@ struct model {
     ebb_region region;
     struct block blocks[OWNED];
     unsigned count;
+    bool marked; /* what was born there before is copied, to be newer than the mark */
     uint64_t current, peak, total, bytes, bytes_peak, bytes_total;
 };
 
@@ -140,7 +141,7 @@ static void release(struct play *play, unsigned i) {
 /* One of a list is the target's now, or a copy of it is. */
 static void follow(struct play *play, struct block block, const struct ebb_survivor *survivor,
                    bool further) {
-    bool copied = survivor->block != block.at, born = block.born && !further;
+    bool copied = survivor->block != block.at, stays = block.born && !play->above.marked;
     assert_true(pattern_holds(survivor->block, block.bytes, block.seed));
     if (!copied && !block.born)
         leave(&play->step, block.bytes);
@@ -150,9 +151,9 @@ static void follow(struct play *play, struct block block, const struct ebb_survi
         assert_int_equal(ebb_region_release(play->stage->root, survivor->block), 0);
         return;
     }
-    assert_false(copied && block.born);
-    play->right += born;
-    if (!born)
+    assert_true(!block.born || copied == !stays);
+    play->right += stays;
+    if (!stays)
         come(&play->above, block.bytes);
     block.at = survivor->block;
     block.born = false;
@@ -187,8 +188,10 @@ static void disturb(struct play *play) {
         make_above(play, a_size(&play->dice));
     else if (play->above.count)
         release_above(play, roll(&play->dice, play->above.count));
-    if (roll(&play->dice, 24) == 0)
+    if (roll(&play->dice, 24) == 0) {
         assert_true(ebb_region_mark(play->above.region).serial != 0);
+        play->above.marked = true;
+    }
 }
 
 static void release_number(struct play *play, unsigned number) {

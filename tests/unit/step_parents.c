@@ -50,6 +50,37 @@ static ebb_site *site_that_tenures(ebb_pool *pool, ebb_region parent) {
     return site;
 }
 
+/* The last of these steps is promoted from after a mark. */
+static void rewind_last(const struct stage *stage, size_t bytes, int mode) {
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (int left = 3; left >= 0; left--) {
+        ebb_step step = begin(site, stage->root);
+        block_of(step.region, 3000, 64);
+        struct ebb_survivor survivor = survivor_of(block_of(step.region, bytes, 64), mode);
+        ebb_mark mark = {NULL, 0};
+        if (!left) {
+            assert_ptr_equal(ebb_region_of(survivor.block).lane, stage->root.lane);
+            mark = ebb_region_mark(stage->root);
+        }
+        assert_int_equal(ebb_promote(step.region, stage->root, &survivor, 1, NULL), 0);
+        assert_true(pattern_holds(survivor.block, bytes, (unsigned)bytes));
+        assert_int_equal(ebb_region_block_bytes(stage->root, survivor.block), bytes);
+        assert_int_equal(left ? ebb_region_release(stage->root, survivor.block)
+                              : ebb_region_rewind(stage->root, mark), 0);
+        assert_int_equal(ebb_region_block_bytes(stage->root, survivor.block), 0);
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_rewind_ends_what_was_promoted_since_though_it_was_born_before(void **state) {
+    for (int mode = EBB_PROMOTE_AUTO; mode <= EBB_PROMOTE_RELINK; mode++) {
+        rewind_last(*state, 100, mode);
+        rewind_last(*state, 5000, mode);
+    }
+}
+
 static void what_is_born_in_the_parent_and_goes_further_up_leaves_the_parent(void **state) {
     struct stage *stage = *state;
     ebb_region parent = OPEN(.parent = stage->root);
@@ -463,6 +494,7 @@ static void a_step_may_stop_releasing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        STAGED(a_rewind_ends_what_was_promoted_since_though_it_was_born_before),
         STAGED(what_is_born_in_the_parent_and_goes_further_up_leaves_the_parent),
         STAGED(a_rewind_of_the_parent_takes_nothing_from_its_steps),
         STAGED(a_parent_that_is_sealed_or_has_a_mark_bears_nothing),
