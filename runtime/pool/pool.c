@@ -242,6 +242,7 @@ static bool is_within_limit(const struct ebb_pool *pool, size_t bytes) {
 struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
                                    const struct pages_wish *wish, size_t *gained) {
     struct pages_wish bounded = *wish;
+    *gained = 0;
     bounded.most_cold = pool_most_cold(pool);
     if (bounded.most_cold >= pages_step(&pool->pages, wish->least) || !pool->pages.hot_bytes ||
         !is_within_limit(pool, wish->least))
@@ -270,7 +271,6 @@ void pool_note_growth_locked(struct ebb_pool *pool) {
 
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
                             const struct pages_wish *wish, size_t *gained) {
-    *gained = 0;
     pthread_mutex_lock(&pool->lock);
     struct ebb_piece *taken = pool_take_locked(pool, run, wish, gained);
     pool_note_growth_locked(pool);

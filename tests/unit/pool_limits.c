@@ -130,6 +130,47 @@ static void cached_pages_give_way_before_the_limit_refuses(void **state) {
     pool_end(pool);
 }
 
+/* What calls left on the stack says nothing. */
+static void __attribute__((noinline)) soil_stack(void) {
+    volatile unsigned char bytes[64 * KIB];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = 0xff;
+}
+
+/* Steps with a plan so far. */
+static uint64_t take_step(ebb_site *site) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    soil_stack();
+    ebb_step step = ebb_step_begin(site, 1);
+    block_of(step.region, 100 * KIB, 64);
+    block_of(step.region, 100 * KIB, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    return stats.planned_steps;
+}
+
+static void cached_parts_give_way_to_the_arena_of_a_plan(void **state) {
+    ebb_pool *pool = POOL(.keep_all = true);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    ebb_region parts[8];
+    uint64_t planned = 0;
+    while (planned < 2)
+        planned = take_step(site);
+    ebb_pool_trim(pool, 0);
+    for (int i = 0; i < 8; i++)
+        parts[i] = OPEN(.pool = pool, .hint_bytes = 80 * KIB);
+    for (int i = 1; i < 8; i += 2)
+        assert_int_equal(ebb_region_close(parts[i]), 0);
+    struct ebb_pool_stats stats = pool_stats_of(pool);
+    assert_int_equal(stats.cached, 4 * 80 * KIB);
+    assert_int_equal(ebb_pool_set_reserved_limit(pool, stats.reserved.current), 0);
+    assert_int_equal(take_step(site), planned + 1);
+    for (int i = 0; i < 8; i += 2)
+        assert_int_equal(ebb_region_close(parts[i]), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
 static void a_request_that_cannot_succeed_leaves_the_cache_alone(void **state) {
     ebb_pool *pool = POOL(.limit_reserved_bytes = 64 * PAGE, .keep_all = true);
     ebb_region step = OPEN(.pool = pool), region = OPEN(.pool = pool);
@@ -203,6 +244,7 @@ int main(void) {
         cmocka_unit_test(growth_never_passes_the_reserved_limit),
         cmocka_unit_test(small_blocks_fill_the_reserved_limit_to_the_last_granule),
         cmocka_unit_test(cached_pages_give_way_before_the_limit_refuses),
+        cmocka_unit_test(cached_parts_give_way_to_the_arena_of_a_plan),
         cmocka_unit_test(a_request_that_cannot_succeed_leaves_the_cache_alone),
         STAGED(the_reserved_limit_can_be_raised_lowered_and_lifted),
         cmocka_unit_test(a_refused_block_leaves_pool_and_region_as_they_were),
