@@ -102,10 +102,18 @@ static void share_tail(struct piece_store *store) {
     store->batches = BATCHES_KEPT;
 }
 
-void piece_wipe(struct piece_store *store) {
-    for (struct ebb_piece *batch = store->first; batch; batch = batch->next)
-        for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
+/* Those that were given back are zero, which is that. */
+static void wipe(struct ebb_piece *batch) {
+    for (; batch; batch = batch->next)
+        for (unsigned i = 1; i < PIECES_PER_BATCH && !batch->flag; i++)
             batch[i].word = PIECE_UNUSED;
+}
+
+void piece_wipe(struct piece_store *store) {
+    wipe(store->first);
+    pthread_mutex_lock(&sharing);
+    wipe(shared); /* some may have been the store's; whoever took others has wiped them */
+    pthread_mutex_unlock(&sharing);
 }
 
 void piece_forget_all(struct piece_store *store) {

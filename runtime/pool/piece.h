@@ -180,7 +180,8 @@ static inline void piece_give(struct piece_store *store, struct ebb_piece *piece
     store->ready++;
 }
 
-/* Makes every entry of the store unused: none can be taken for one of a later epoch. */
+/* Makes every entry that the store has, or had and forgot, unused: none can be taken for one of a
+ * later epoch. */
 void piece_wipe(struct piece_store *store);
 
 /* Forgets every piece; a few batches stay for next time, the rest goes to other stores. */

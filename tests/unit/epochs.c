@@ -60,10 +60,31 @@ static void blocks_of_the_same_epoch_a_round_before_are_not_live(void **state) {
     }
 }
 
+/* Their entries are not the slot's any more. */
+static void blocks_of_which_other_slots_have_the_entries_are_not_live_either(void **state) {
+    struct stage *stage = *state;
+    enum { BLOCKS = 4000 };
+    static void *blocks[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[i] = ebb_region_alloc(stage->root, 2000, 64);
+    uint64_t owner = inside(stage->root)->owner;
+    assert_int_equal(ebb_region_reset(stage->root, EBB_KEEP_ALL), 0);
+    go_round(stage->root);
+    inside(stage->root)->epoch -= 2;
+    assert_int_equal(ebb_region_reset(stage->root, EBB_KEEP_ALL), 0);
+    assert_true(inside(stage->root)->owner == owner);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        assert_int_equal(ebb_region_block_bytes(stage->root, blocks[i]), 0);
+        assert_true(ebb_region_release(stage->root, blocks[i]) < 0);
+    }
+    ebb_check_pool(stage->pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(every_reset_and_open_begins_an_epoch),
         STAGED(blocks_of_the_same_epoch_a_round_before_are_not_live),
+        STAGED(blocks_of_which_other_slots_have_the_entries_are_not_live_either),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
