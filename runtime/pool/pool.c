@@ -182,10 +182,16 @@ void pool_each_ever(void (*visit)(void *context, struct ebb_pool *pool), void *c
 }
 
 void pool_fork(bool before) {
-    if (before)
+    static struct ebb_pool *measuring; /* as it was before; others may publish it meanwhile */
+    if (before) {
         pthread_mutex_lock(&registry);
+        /* acquire: its lock is seen as it was made */
+        measuring = atomic_load_explicit(&measuring_pool, memory_order_acquire);
+    }
     for (struct ebb_pool *pool = all_pools; pool; pool = pool->next)
         (before ? pthread_mutex_lock : pthread_mutex_unlock)(&pool->lock);
+    if (measuring)
+        (before ? pthread_mutex_lock : pthread_mutex_unlock)(&measuring->lock);
     if (!before)
         pthread_mutex_unlock(&registry);
 }

@@ -85,7 +85,7 @@ bool pool_is_built_in(const struct ebb_pool *pool);
 /* Ends a pool without open regions: pages go back, the record waits to be used again. */
 void pool_retire(struct ebb_pool *pool);
 
-/* Takes the locks of all pools but the measuring one before a fork, and gives them back after. */
+/* Takes the locks of all pools before a fork, and gives them back after. */
 void pool_fork(bool before);
 
 /* Calls back for each pool of the process, the measuring one not included. */

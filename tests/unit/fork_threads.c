@@ -102,6 +102,19 @@ static void a_fork_waits_until_nobody_is_at_work_in_a_pool(void **state) {
     assert_int_equal(pool_stats_of(stage->pool).held, 0);
 }
 
+static bool region_measures(void *context) {
+    ebb_region region = OPEN(.measure = true);
+    return ebb_region_alloc(region, 70000, 64) && ebb_region_measured(region) >= 70000 &&
+           ebb_region_close(region) == 0 && !context;
+}
+
+static void a_fork_waits_until_nobody_grows_while_measuring(void **state) {
+    (void)state;
+    assert_true(region_measures(NULL));
+    fork_while_held(&pool_for_measuring()->lock, region_measures, NULL);
+    assert_true(region_measures(NULL));
+}
+
 static void a_fork_waits_until_nobody_is_at_work_in_a_site(void **state) {
     const struct stage *stage = *state;
     ebb_site *site = SITE(.pool = stage->pool);
@@ -241,6 +254,7 @@ static void sites_that_have_ended_are_not_waited_for(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_fork_waits_until_nobody_is_at_work_in_a_pool),
+        STAGED(a_fork_waits_until_nobody_grows_while_measuring),
         STAGED(a_fork_waits_until_nobody_is_at_work_in_a_site),
         STAGED(children_take_steps_while_sites_come_and_go),
         STAGED(a_child_makes_the_plans_that_others_were_making),
