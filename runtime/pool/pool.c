@@ -21,6 +21,8 @@
 
 static_assert(sizeof(struct ebb_pool) <= RANGE_POOL_BYTES, "a pool fits its place in the range");
 
+#define MARGIN_MOST (1u << 28) /* percent: so much of all addresses is less than 2^62 */
+
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct ebb_pool *all_pools;   /* alive, newest first */
 static struct ebb_pool *spare_pools; /* records to use again */
@@ -62,8 +64,8 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     pool->limit_reserved = options->limit_reserved_bytes;
     pool->limit_used = options->limit_used_bytes;
     unsigned usual_margin = kind->whole ? 100 : 25; /* slabs are dear, and never full */
-    pool->keep_margin_percent =
-        options->keep_margin_percent ? options->keep_margin_percent : usual_margin;
+    unsigned margin = options->keep_margin_percent ? options->keep_margin_percent : usual_margin;
+    pool->keep_margin_percent = margin < MARGIN_MOST ? margin : MARGIN_MOST;
     pool->keep_all = options->keep_all;
     pool->alive = true;
 }

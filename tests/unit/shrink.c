@@ -5,7 +5,9 @@
  */
 #include "kit/test.h"
 
+#include "base/poison.h"
 #include "pool/pool.h"
+#include "pool/range.h"
 
 enum { RECENT = 16 };
 
@@ -244,6 +246,28 @@ static void shrinking_never_takes_pages_of_open_regions(void **state) {
     assert_true(pool_stats_of(stage->pool).owned >= 20 * MIB);
 }
 
+/* With a block of so many GiB, of which nothing is touched. */
+static ebb_region vast(ebb_pool *pool, size_t gib) {
+    ebb_region region = OPEN(.pool = pool);
+    assert_non_null(ebb_region_alloc(region, gib << 30, 64));
+    return region;
+}
+
+/* So many percent of 512 GiB are 2^64 bytes and a few more. */
+static void a_margin_may_be_more_than_there_is(void **state) {
+    (void)state;
+    if (EBB_POISON || range.bytes < RANGE_MOST)
+        skip(); /* blocks would be touched, or there are fewer addresses */
+    ebb_pool *pool = POOL(.keep_margin_percent = 3355443202u);
+    assert_int_equal(ebb_region_close(vast(pool, 512)), 0);
+    ebb_region large = vast(pool, 512), beside = vast(pool, 200);
+    assert_int_equal(ebb_region_close(beside), 0);
+    assert_int_equal(ebb_region_close(large), 0);
+    assert_int_equal(pool_stats_of(pool).given_back, 0);
+    assert_int_equal(pool_stats_of(pool).cached >> 30, 712);
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(steps_of_one_size_keep_their_pages_and_take_no_new_ones),
@@ -257,6 +281,7 @@ int main(void) {
         cmocka_unit_test(a_high_load_wants_no_more_than_was_given_back),
         cmocka_unit_test(keep_all_never_gives_back),
         cmocka_unit_test(the_margin_is_kept_above_the_recent_peak),
+        cmocka_unit_test(a_margin_may_be_more_than_there_is),
         STAGED(steps_inside_a_root_are_step_boundaries_too),
         cmocka_unit_test(a_spike_that_leaves_survivors_takes_no_pages_from_the_next_step),
         cmocka_unit_test(what_a_root_gives_back_goes_at_once),
