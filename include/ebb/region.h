@@ -224,7 +224,7 @@ struct ebb_region_stats {
     struct ebb_meter reserved;  /* pages that the region owns */
     uint64_t waste;             /* in its pages, under no live block of it or promoted from it */
     uint64_t pinned;            /* part of waste: relinked pages around live survivors */
-    uint64_t small_blocks;      /* count ever allocated in the small lane */
+    uint64_t small_blocks;      /* count ever allocated in the small lane, or placed by a plan */
     uint64_t large_blocks;      /* count ever allocated in the large lane */
     uint64_t runs;              /* count of runs of pages */
     uint64_t children;          /* count of open children */
