@@ -76,9 +76,14 @@ int ebb_cleanup_remove(struct ebb_cleanup *node) {
     return 0;
 }
 
+/* Whoever runs it may have muted errors; those of what it calls are its own business. */
 static int run(struct ebb_cleanup *node) {
+    unsigned muted = error_muted;
     cleanup_delist(node);
-    return node->run(node->data);
+    error_muted = 0;
+    int result = node->run(node->data);
+    error_muted = muted;
+    return result;
 }
 
 int ebb_cleanup_run(struct ebb_cleanup *node) {

@@ -90,6 +90,28 @@ static void the_version_is_that_of_the_headers(void **state) {
     assert_string_equal(ebb_version(), expected);
 }
 
+/* Makes a mistake and notes what is said about it. */
+static int make_mistake(void *context) {
+    int *said = context;
+    *said = ebb_region_alloc_zeroed((ebb_region){NULL, 0}, 16, 16) ? 0 : ebb_last_error();
+    return 0;
+}
+
+static void a_cleanup_hears_of_its_errors_whoever_runs_it(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .ring = 1));
+    int said = 0;
+    struct ebb_cleanup node = {.run = make_mistake, .data = &said};
+    assert_refused(ebb_region_resize(stage->root, NULL, 1), EBB_E_FOREIGN);
+    for (int i = 0; i < 3; i++) {
+        ebb_step step = ebb_step_begin(site, 1); /* closes the one before the last */
+        assert_int_equal(said, i < 2 ? 0 : EBB_E_STALE);
+        assert_int_equal(i ? 0 : ebb_cleanup_add(step.region, &node), 0);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_has_a_name_of_its_own),
@@ -97,6 +119,7 @@ int main(void) {
         STAGED(every_thread_has_an_error_of_its_own),
         STAGED(success_leaves_the_last_error_alone),
         STAGED(promoting_what_is_there_already_leaves_the_last_error_alone),
+        STAGED(a_cleanup_hears_of_its_errors_whoever_runs_it),
         cmocka_unit_test(the_version_is_that_of_the_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
