@@ -480,6 +480,7 @@ int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {
     struct block_place place;
     if (!region)
         return EBB_E_STALE;
+    remote_look(region); /* what others released may lie behind the block, or be charged */
     int result = find_unheld(region, block, &place);
     return result ? result : resize(&place, (uintptr_t)block, bytes);
 }

@@ -230,6 +230,24 @@ static void a_large_block_grows_only_up_to_the_limit(void **state) {
     assert_int_equal(stats_of(region).subtree_used, 1024);
 }
 
+static void a_block_grows_into_what_others_released(void **state) {
+    struct stage *stage = *state;
+    for (size_t bytes = 512; bytes <= 8192; bytes *= 4) {
+        ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 2 * bytes);
+        ebb_region regions[] = {stage->root, limited};
+        for (int i = 0; i < 2; i++) {
+            void *block = block_of(regions[i], bytes, 64);
+            void *behind = block_of(regions[i], bytes, 64);
+            assert_int_equal(ebb_region_release_remote(regions[i], behind), 0);
+            assert_int_equal(ebb_region_resize(regions[i], block, 2 * bytes), 0);
+            assert_true(pattern_holds(block, bytes, (unsigned)bytes));
+            assert_int_equal(ebb_region_release(regions[i], block), 0);
+        }
+        assert_int_equal(ebb_region_close(limited), 0);
+        assert_int_equal(ebb_region_reset(stage->root, EBB_KEEP_ALL), 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(the_last_small_block_grows_and_shrinks_by_single_bytes),
@@ -245,6 +263,7 @@ int main(void) {
         STAGED(impossible_sizes_are_refused),
         STAGED(growing_counts_against_limits),
         STAGED(a_large_block_grows_only_up_to_the_limit),
+        STAGED(a_block_grows_into_what_others_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
