@@ -233,6 +233,22 @@ static struct ebb_piece *take_locked(struct ebb_pool *pool, struct ebb_piece *ru
     return pages_take(&pool->pages, &wish);
 }
 
+/* Where pages are had from the system in advance, and it has not as many as would be liked, as few
+ * as will do. */
+static struct ebb_piece *take_or_less(struct ebb_pool *pool, struct ebb_piece *run,
+                                      struct pages_wish wish, size_t *gained) {
+    const struct kind *kind = pool->pages.kind;
+    if (!kind->warm || kind->whole || wish.want_cold <= wish.least)
+        return take_locked(pool, run, wish, gained);
+    error_mute();
+    struct ebb_piece *taken = take_locked(pool, run, wish, gained);
+    error_unmute();
+    if (taken || *gained)
+        return taken;
+    wish.want = wish.want_cold = wish.least;
+    return take_locked(pool, run, wish, gained);
+}
+
 /* Cached pages that do not fit the wish make room under the limit for pages that do. */
 static void make_room(struct ebb_pool *pool, size_t bytes) {
     size_t hot = pool->pages.hot_bytes;
@@ -254,7 +270,7 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
     bounded.most_cold = pool_most_cold(pool);
     if (bounded.most_cold >= pages_step(&pool->pages, wish->least) || !pool->pages.hot_bytes ||
         !is_within_limit(pool, wish->least))
-        return take_locked(pool, run, bounded, gained);
+        return take_or_less(pool, run, bounded, gained);
     error_mute();
     struct ebb_piece *taken = take_locked(pool, run, bounded, gained);
     error_unmute();

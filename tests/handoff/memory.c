@@ -55,6 +55,24 @@ static void a_full_system_is_an_error(void **state) {
     pool_end(pool);
 }
 
+/* A region of megabytes would grow by hundreds of KiB. */
+static void the_last_pages_of_the_system_can_be_had(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    for (int i = 0; i < 100; i++)
+        block_of(region, 64 * KIB, 64);
+    real = os;
+    room = 64 * KIB;
+    os.file_back = back_little;
+    while (ebb_region_alloc(region, PAGE, 64))
+        assert_true(room % PAGE == 0);
+    assert_int_equal(ebb_last_error(), EBB_E_NO_SPACE);
+    assert_int_equal(room, 0);
+    os = real;
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 static int populate_nothing(void *addr, size_t bytes) {
     return ENOMEM;
 }
@@ -441,6 +459,7 @@ static void steps_work_in_slots(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_system_is_an_error),
+        cmocka_unit_test(the_last_pages_of_the_system_can_be_had),
         cmocka_unit_test(pages_that_are_missing_are_an_error),
         cmocka_unit_test(a_steady_loop_asks_nothing_of_the_system),
         cmocka_unit_test(a_trim_gives_pages_back),
