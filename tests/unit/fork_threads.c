@@ -164,8 +164,8 @@ static uint64_t count_plans(ebb_site *site) {
 static bool site_searches(void *context) {
     ebb_site *site = context;
     uint64_t before = count_plans(site);
-    site->options.search_ns = 20000000;
-    for (unsigned i = 0; i < 20000 && count_plans(site) < before + 2; i++)
+    site->options.search_ns = HARD_SEARCH_NS;
+    for (unsigned i = 0; i < 200000 && count_plans(site) < before + 2; i++)
         if (!take_steps(site, 2, 1))
             return false;
     return count_plans(site) >= before + 2 && ebb_site_destroy(site) == 0;

@@ -148,7 +148,7 @@ static bool has_plans(struct ebb_site *site, uint64_t plans) {
     return stats.plans == plans;
 }
 
-/* It has an hour for each plan, and then 20 ms. */
+/* It has an hour for each plan, and then less than a second. */
 static void what_is_replaced_is_not_searched_for_any_more(void **state) {
     ebb_site *site = watch_site(*state);
     site->options.search_ns = UINT64_C(3600) * 1000000000;
@@ -157,7 +157,7 @@ static void what_is_replaced_is_not_searched_for_any_more(void **state) {
     assert_true(has_plans(site, 1) && is_searching(site));
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* it has begun */
     pthread_mutex_lock(&site->lock);
-    site->options.search_ns = 20000000;
+    site->options.search_ns = HARD_SEARCH_NS;
     pthread_mutex_unlock(&site->lock);
     large_step(site, 1);
     assert_true(has_plans(site, 3)); /* the larger one, and a better one */
@@ -168,7 +168,7 @@ static void what_is_replaced_is_not_searched_for_any_more(void **state) {
 /* That of another tag is made while it is busy. */
 static void each_plan_has_its_turn(void **state) {
     ebb_site *site = watch_site(*state);
-    site->options.search_ns = 20000000;
+    site->options.search_ns = HARD_SEARCH_NS;
     for (uint64_t tag = 1; tag < 3; tag++) {
         large_step(site, tag);
         large_step(site, tag);

@@ -5,7 +5,7 @@
  *
  * Threads count what goes wrong instead of asserting. Run under ThreadSanitizer by tests/run.
  */
-#include "kit/test.h"
+#include "kit/hard.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -233,7 +233,7 @@ static uint64_t height_after(ebb_pool *pool, uint64_t search_ns, unsigned steps)
 static void a_better_plan_is_found_meanwhile(void **state) {
     struct stage *stage = *state;
     uint64_t plain = height_after(stage->pool, 0, 5);
-    assert_true(height_after(stage->pool, 20000000, 20000) < plain);
+    assert_true(height_after(stage->pool, HARD_SEARCH_NS, 200000) < plain);
 }
 
 static void a_site_ends_though_its_search_has_an_hour(void **state) {
