@@ -10,6 +10,7 @@
 #include "malloc/general.h"
 
 #include "base/error.h"
+#include "report/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,24 +18,41 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct served *all;
 
-/* The smallest number that none of the same name has. */
-static unsigned free_number(const char *name) {
-    unsigned number = 1;
-    for (const struct served *served = all; served;) {
-        bool is_taken = served->number == number && strcmp(served->name, name) == 0;
-        number += is_taken;
-        served = is_taken ? all : served->next;
+/* A name as statistics can tell it: UTF-8, in one line. A site's may be cut within a character. */
+static void clean(const char *name, char to[REGION_NAME_BYTES]) {
+    while (*name) {
+        size_t bytes = text_utf8_bytes(name);
+        bool shows = bytes && (unsigned char)*name >= ' ' && *name != 0x7f;
+        bytes = shows ? bytes : 1;
+        memcpy(to, shows ? name : "?", bytes);
+        to += bytes;
+        name += bytes;
     }
-    return number;
+    *to = 0;
+}
+
+static bool is_told(const char *name) {
+    const struct served *served = all;
+    while (served && strcmp(served->name, name) != 0)
+        served = served->next;
+    return served != NULL;
+}
+
+/* Of several sites with one name the second is "name#2", if there is no other of that name. */
+static void find_name(const char *name, char told[SERVED_NAME_BYTES]) {
+    char cleaned[REGION_NAME_BYTES];
+    clean(name, cleaned);
+    snprintf(told, SERVED_NAME_BYTES, "%s", cleaned);
+    for (unsigned number = 2; is_told(told); number++)
+        snprintf(told, SERVED_NAME_BYTES, "%s#%u", cleaned, number);
 }
 
 static struct served *make(ebb_site *site) {
     struct served *served = je_calloc(1, sizeof *served);
     if (!served)
         return NULL;
-    snprintf(served->name, sizeof served->name, "%s", site->name);
     served->hidden = site_create_inner(EBB_SITE_OPTIONS(
-        .name = served->name, .unplanned = site->options.unplanned,
+        .name = site->name, .unplanned = site->options.unplanned,
         .tenure_none = site->options.tenure_none, .search_ns = site->options.search_ns));
     if (!served->hidden) {
         je_free(served);
@@ -42,7 +60,7 @@ static struct served *make(ebb_site *site) {
     }
     served->holding = holding_create();
     served->site = site;
-    served->number = free_number(served->name);
+    find_name(site->name, served->name);
     served->next = all;
     all = served;
     return served;

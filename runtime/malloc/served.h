@@ -14,12 +14,13 @@
 
 #include <stdatomic.h>
 
+#define SERVED_NAME_BYTES (REGION_NAME_BYTES + 12)
+
 /* Counts and bytes of all scopes that have ended. */
 struct served {
     ebb_site *site, *hidden;
     struct holding *holding;
-    char name[REGION_NAME_BYTES];
-    unsigned number; /* 1; then among those of the same name */
+    char name[SERVED_NAME_BYTES]; /* as it is told: no two have the same */
     _Atomic(uint64_t) scopes;
     _Atomic(uint64_t) blocks, bytes;             /* allocated in them */
     _Atomic(uint64_t) survived_trays;            /* pinned when a scope ended */

@@ -89,22 +89,12 @@ static void read_site(const struct served *served, struct number numbers[SITE_NU
     memcpy(numbers, read, sizeof read);
 }
 
-#define NAME_BYTES (REGION_NAME_BYTES + 12)
-
-/* Of several sites with one name the second is "name#2": no two may look the same. */
-static void tell_apart(const struct served *served, char name[NAME_BYTES]) {
-    if (served->number > 1)
-        snprintf(name, NAME_BYTES, "%s#%u", served->name, served->number);
-    else
-        snprintf(name, NAME_BYTES, "%s", served->name);
-}
-
 /* As the format of Prometheus wants it between quotes. */
-static void quote(const char *name, char quoted[2 * NAME_BYTES]) {
+static void quote(const char *name, char quoted[2 * SERVED_NAME_BYTES]) {
     for (; *name; name++) {
-        if (*name == '"' || *name == '\\' || *name == '\n')
+        if (*name == '"' || *name == '\\')
             *quoted++ = '\\';
-        *quoted++ = *name == '\n' ? 'n' : *name;
+        *quoted++ = *name;
     }
     *quoted = 0;
 }
@@ -119,9 +109,8 @@ static void put_site_line(void *context, const struct served *served) {
     struct number numbers[SITE_NUMBERS];
     read_site(served, numbers);
     const struct number *number = &numbers[line->which];
-    char name[NAME_BYTES], quoted[2 * NAME_BYTES];
-    tell_apart(served, name);
-    quote(name, quoted);
+    char quoted[2 * SERVED_NAME_BYTES];
+    quote(served->name, quoted);
     put(line->text, snprintf(line->text->at, line->text->left,
                              "ebb_%s{site=\"%s\"} %" PRIu64 "\n", number->name, quoted,
                              number->value));
@@ -130,10 +119,8 @@ static void put_site_line(void *context, const struct served *served) {
 static void put_site(void *context, const struct served *served) {
     struct text *text = context;
     struct number numbers[SITE_NUMBERS];
-    char name[NAME_BYTES];
-    tell_apart(served, name);
     read_site(served, numbers);
-    put(text, snprintf(text->at, text->left, "site %s\n", name));
+    put(text, snprintf(text->at, text->left, "site %s\n", served->name));
     for (unsigned i = 0; i < SITE_NUMBERS; i++)
         put(text, snprintf(text->at, text->left, "    %-28s %" PRIu64 "\n", numbers[i].name,
                            numbers[i].value));

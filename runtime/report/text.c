@@ -21,8 +21,7 @@ void text_print(struct text *text, const char *format, ...) {
         put(text, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
-/* Bytes of the UTF-8 sequence that starts here; 0 if none does. */
-static size_t utf8_bytes(const char *string) {
+size_t text_utf8_bytes(const char *string) {
     const unsigned char *at = (const unsigned char *)string;
     size_t bytes = *at < 0x80                  ? 1
                    : *at >= 0xc2 && *at < 0xe0 ? 2
@@ -41,7 +40,7 @@ void text_json_string(struct text *text, const char *string) {
     put(text, "\"", 1);
     while (*string) {
         unsigned char byte = (unsigned char)*string;
-        size_t bytes = utf8_bytes(string);
+        size_t bytes = text_utf8_bytes(string);
         if (byte == '"' || byte == '\\')
             text_print(text, "\\%c", byte);
         else if (byte < 0x20 || byte == 0x7f || !bytes)

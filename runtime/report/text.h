@@ -14,6 +14,9 @@ struct text {
 void text_print(struct text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Bytes of the UTF-8 sequence that starts here; 0 if none does. */
+size_t text_utf8_bytes(const char *string);
+
 /* A name as a JSON string, quotes included. */
 void text_json_string(struct text *text, const char *string);
 

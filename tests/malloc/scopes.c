@@ -430,7 +430,7 @@ static void test_names_of_sites_are_quoted(void **state) {
     ebb_site *odd = SITE(.name = "a\"b\\c\nd");
     finish(begin(odd));
     assert_true(view_write(text, sizeof text, true) < sizeof text - 1);
-    assert_non_null(strstr(text, "ebb_scopes_total{site=\"a\\\"b\\\\c\\nd\"} 1\n"));
+    assert_non_null(strstr(text, "ebb_scopes_total{site=\"a\\\"b\\\\c?d\"} 1\n"));
     assert_int_equal(ebb_site_destroy(odd), 0);
 }
 

@@ -173,6 +173,21 @@ class View(unittest.TestCase):
             self.assertTrue(until(lambda: path.exists() and b"site-1" in path.read_bytes()))
             self.check_prometheus(path.read_bytes())
 
+    def test_names_are_told_so_that_each_reader_knows_them(self):
+        """Prometheus refuses a page with two lines of one site, or with what is no UTF-8."""
+        names = [b"twin", b"twin", b"twin#2", b"two\nlines\x7f", "ü".encode() * 16, b"\xffbyte",
+                 b"?byte", b'a "quote\\']
+        told = ["twin", "twin#2", "twin#2#2", "two?lines?", "ü" * 15 + "?", "?byte", "?byte#2",
+                'a "quote\\']
+        with self.runs(f"unix:{self.path}", os.environ["TOLD"], "0", *names):
+            self.assertTrue(until(self.ask))
+            self.assertTrue(until(lambda: b"quote" in self.ask()))
+            found = re.findall(r"(?m)^site (.*)$", self.ask().decode())
+            quoted = re.findall(r'(?m)^ebb_scopes_total{site="(.*)"} 1$',
+                                self.ask(b"GET / HTTP/1.0\r\n\r\n").decode())
+        self.assertEqual(found[::-1], told)
+        self.assertEqual(quoted[::-1], told[:-1] + ['a \\"quote\\\\'])
+
     def test_a_thousand_sites_are_told(self):
         path = self.folder / "stats.prom"
         with self.runs(str(path), os.environ["TOLD"], "1000"):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * told.c - a program with as many sites as it is told, each with a scope behind it; it says so and
- * waits until its input ends. With a second word it has another site, `holder`, of which at each
- * line of its input:
+ * waits until its input ends. More words are names of more sites; but with the one word `hold` it
+ * has another site, `holder`, of which at each line of its input:
  *
  *     1  a scope is open, with a small block and one of 1 MiB
  *     2  the scope has ended, the blocks are alive
@@ -40,6 +40,11 @@ static void spend(ebb_site *site, size_t bytes) {
         abort();
 }
 
+/* A site with a scope behind it. */
+static void pass(const char *name) {
+    spend(ebb_site_create(EBB_SITE_OPTIONS(.name = name, .scope = true)), 100);
+}
+
 static int hold(void) {
     setvbuf(stdin, NULL, _IONBF, 0); /* its buffer would be had in the scope, and outlive it */
     ebb_site *site = make_holder();
@@ -71,15 +76,14 @@ int main(int argc, char **argv) {
     for (int i = 0; i < sites; i++) {
         char name[32];
         snprintf(name, sizeof name, "site-%d", i);
-        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = name, .scope = true));
-        ebb_step step = ebb_step_begin(site, 0);
-        free(malloc(100));
-        if (ebb_step_end(step) != 0)
-            return 1;
+        pass(name);
     }
+    bool holds = argc > 2 && strcmp(argv[2], "hold") == 0;
+    for (int i = 2; i < argc && !holds; i++)
+        pass(argv[i]);
     puts("ready");
     fflush(stdout);
-    if (argc > 2 && hold() != 0)
+    if (holds && hold() != 0)
         return 1;
     while (getchar() != EOF)
         continue;
