@@ -29,6 +29,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -51,7 +52,7 @@
 #define LOCK_TRIES 20u /* others have a folder locked for much less than a millisecond */
 #define LOCK_MS 5
 #define TEXT_BYTES ((size_t)2 << 20) /* of a thousand sites at least; costs what is written */
-#define STACK_BYTES ((size_t)256 << 10)
+#define STACK_BYTES ((size_t)256 << 10) /* beside the variables of each thread */
 #define FILES_LINE "\nFDSize:" /* of a thread's status */
 #define FILES_MOST (1u << 20)   /* that a table has, where that is not to be read */
 
@@ -363,6 +364,21 @@ static void prepare(void) {
     pthread_condattr_destroy(&clock);
 }
 
+static int add_variables(struct dl_phdr_info *info, size_t bytes, void *sum) {
+    (void)bytes;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            *(size_t *)sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+    return 0;
+}
+
+/* The C library puts the variables that each thread has at the end of its stack. */
+static size_t stack_bytes(void) {
+    size_t bytes = STACK_BYTES;
+    (void)dl_iterate_phdr(add_variables, &bytes);
+    return bytes;
+}
+
 static bool begin_thread(void) {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -370,7 +386,7 @@ static bool begin_thread(void) {
     if (pthread_attr_init(&attributes) != 0)
         return false;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setstacksize(&attributes, stack_bytes());
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool begun = pthread_create(&thread, &attributes, tend, NULL) == 0;

@@ -2,6 +2,7 @@
 """test_view.py - statistics of a running process: files, sockets, and who asks for them badly.
 
 LIBRARY is preloaded under TOLD, a program of told.c, or under Python; at times with SLOW_SOCKET.
+WIDE is the same as TOLD with 300 KB of variables that each thread has.
 """
 
 import contextlib
@@ -166,6 +167,11 @@ class View(unittest.TestCase):
             given = re.findall(rb"given_back_bytes\w* +(\d+)\n", self.ask())
             whole, own = map(int, given)  # the pool's, and its one site's
             self.assertTrue(32 * mib <= own <= whole, given)
+
+    def test_a_program_whose_threads_have_large_variables(self):
+        with self.runs(str(self.path), os.environ["WIDE"], "2"):
+            self.assertTrue(until(lambda: self.path.exists() and b"site-1" in
+                                  self.path.read_bytes()))
 
     def test_a_file_for_prometheus(self):
         path = self.folder / "stats.prom"

@@ -18,6 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef WIDE
+__thread char wide[WIDE]; /* all of its threads have it */
+#endif
+
 static ebb_site *make_holder(void) {
     return ebb_site_create(EBB_SITE_OPTIONS(.name = "holder", .scope = true));
 }
