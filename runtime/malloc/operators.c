@@ -9,6 +9,7 @@
 #include "malloc/door.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,20 +26,25 @@ typedef void (*handler)(void);
 
 /* ---- no memory ---- */
 
-static int find_library(struct dl_phdr_info *info, size_t bytes, void *found) {
+/* Its path. It is not opened here: the walk has a lock that a dlopen() elsewhere may wait for while
+ * it has the one that we would need. */
+static int find_library(struct dl_phdr_info *info, size_t bytes, void *path) {
     (void)bytes;
-    if (!info->dlpi_name || !strstr(info->dlpi_name, "libstdc++.so"))
-        return 0;
-    *(void **)found = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
-    return *(void **)found != NULL;
+    bool is_it = info->dlpi_name && strstr(info->dlpi_name, "libstdc++.so") &&
+                 strlen(info->dlpi_name) < PATH_MAX;
+    if (is_it)
+        strcpy(path, info->dlpi_name);
+    return is_it;
 }
 
 /* A function of the C++ library that the program has loaded, however it was. */
 static void *find(const char *name) {
-    void *function = dlsym(RTLD_NEXT, name), *library = NULL;
-    if (!function && dl_iterate_phdr(find_library, &library) && library)
-        function = dlsym(library, name);
-    return function;
+    char path[PATH_MAX];
+    void *function = dlsym(RTLD_NEXT, name);
+    if (function || !dl_iterate_phdr(find_library, path))
+        return function;
+    void *library = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
+    return library ? dlsym(library, name) : NULL;
 }
 
 static handler current_handler(void) {

@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <pwd.h>
 #include <regex.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -228,6 +229,27 @@ static void a_library_in_a_namespace_of_its_own(void) {
     finish(step);
 }
 
+static void *open_and_close(void *context) {
+    const atomic_bool *is_over = context;
+    while (!*is_over) {
+        void *handle = dlopen("libresolv.so.2", RTLD_NOW);
+        EXPECT(handle && dlclose(handle) == 0);
+    }
+    return NULL;
+}
+
+/* A new that fails looks for the handler of a C++ library that only this one has loaded. */
+static void news_fail_while_libraries_come_and_go(void) {
+    struct library library = find_in(dlopen(bringer, RTLD_NOW | RTLD_LOCAL));
+    atomic_bool is_over = false;
+    pthread_t thread;
+    EXPECT(pthread_create(&thread, NULL, open_and_close, &is_over) == 0);
+    for (unsigned i = 0; i < 2000; i++)
+        EXPECT(library.fails() == 3);
+    is_over = true;
+    EXPECT(pthread_join(thread, NULL) == 0);
+}
+
 static void failing_lookups_allocate(void) {
     ebb_step step = begin();
     for (unsigned i = 0; i < 20; i++) {
@@ -410,6 +432,7 @@ int main(int count, char **words) {
         ACT(what_glibc_says_of_its_heap),
         ACT(a_library_comes_and_goes),
         ACT(a_library_in_a_namespace_of_its_own),
+        ACT(news_fail_while_libraries_come_and_go),
         ACT(failing_lookups_allocate),
         ACT(a_tiny_address_space),
         ACT(a_small_address_space),
