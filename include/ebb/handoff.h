@@ -114,7 +114,8 @@ EBB_API int ebb_parcel_discard(ebb_pool *pool, const struct ebb_parcel *parcel);
  */
 EBB_API EBB_NODISCARD ebb_lease *ebb_lease_of(const void *address);
 
-/* The root block, and its bytes if `bytes` is not NULL; NULL and 0 if there is none. Any thread. */
+/* The root block, and its bytes if `bytes` is not NULL; NULL and 0 if there is none, with
+ * EBB_E_ARGUMENT if there is no lease: that goes for the next two, too. Any thread. */
 EBB_API void *ebb_lease_root(const ebb_lease *lease, size_t *bytes);
 
 /* [offset, offset + bytes) of the slot; NULL with EBB_E_PARCEL if that is not in what was sent. */
@@ -123,7 +124,7 @@ EBB_API void *ebb_lease_at(const ebb_lease *lease, size_t offset, size_t bytes);
 /* How much of the slot was sent, whole pages from its start: all that ebb_lease_at() gives. */
 EBB_API size_t ebb_lease_bytes(const ebb_lease *lease);
 
-/* One more reference. The caller has one. Any thread, no lock. */
+/* One more reference. The caller has one. NULL: nothing. Any thread, no lock. */
 EBB_API void ebb_lease_hold(ebb_lease *lease);
 
 /*

@@ -124,7 +124,8 @@ EBB_API bool ebb_region_owns(ebb_region region, const void *object);
 
 /*
  * Writes up to `room` objects that the region owns, newest first, members not included, and
- * returns how many there are. A snapshot. 0 with EBB_E_STALE if the region is closed.
+ * returns how many there are. A snapshot. 0 with EBB_E_STALE if the region is closed, with
+ * EBB_E_ARGUMENT if `objects` is NULL and `room` is not 0.
  */
 EBB_API size_t ebb_region_list_objects(ebb_region region, void **objects, size_t room);
 
@@ -158,7 +159,8 @@ EBB_API int ebb_process_read_objects(uint32_t kind, struct ebb_object_counts *co
 
 /*
  * The process's counters as one line, in the form and order of TorchSharp's
- * ThreadDisposeScopeStatistics.ToString(); returns its length, as snprintf() does. Any thread.
+ * ThreadDisposeScopeStatistics.ToString(); returns its length, as snprintf() does. Any thread. 0
+ * with EBB_E_ARGUMENT: no such kind; `text` is NULL and `room` is not 0.
  */
 EBB_API size_t ebb_report_objects(uint32_t kind, char *text, size_t room);
 

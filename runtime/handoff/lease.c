@@ -269,13 +269,26 @@ int ebb_parcel_discard(struct ebb_pool *pool, const struct ebb_parcel *parcel) {
 
 /* ---- using ---- */
 
+/* False for what ebb_parcel_open() returns when it fails. */
+static bool is_given(const struct ebb_lease *lease) {
+    if (!lease)
+        error_set(EBB_E_ARGUMENT, "no lease to look into");
+    return lease != NULL;
+}
+
 void *ebb_lease_root(const struct ebb_lease *lease, size_t *bytes) {
+    if (bytes)
+        *bytes = 0;
+    if (!is_given(lease))
+        return NULL;
     if (bytes)
         *bytes = lease->root_bytes;
     return lease->root == SIZE_MAX ? NULL : lease->start + lease->root;
 }
 
 void *ebb_lease_at(const struct ebb_lease *lease, size_t offset, size_t bytes) {
+    if (!is_given(lease))
+        return NULL;
     if (offset <= lease->bytes && bytes <= lease->bytes - offset)
         return lease->start + offset;
     error_set(EBB_E_PARCEL, "%zu bytes at %zu of slot %u, of which %zu were sent", bytes, offset,
@@ -284,10 +297,12 @@ void *ebb_lease_at(const struct ebb_lease *lease, size_t offset, size_t bytes) {
 }
 
 size_t ebb_lease_bytes(const struct ebb_lease *lease) {
-    return lease->bytes;
+    return is_given(lease) ? lease->bytes : 0;
 }
 
 void ebb_lease_hold(struct ebb_lease *lease) {
+    if (!lease)
+        return;
     /* relaxed: the caller has a reference, so nothing can end meanwhile */
     atomic_fetch_add_explicit(&lease->count, 1, memory_order_relaxed);
 }

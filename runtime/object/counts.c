@@ -99,6 +99,10 @@ int ebb_process_read_objects(uint32_t kind, struct ebb_object_counts *counts) {
 
 size_t ebb_report_objects(uint32_t kind, char *text, size_t room) {
     struct ebb_object_counts counts;
+    if (!text && room > 0) {
+        error_set(EBB_E_ARGUMENT, "counters of kind %u: room for %zu bytes at NULL", kind, room);
+        return 0;
+    }
     if (ebb_process_read_objects(kind, &counts) != 0)
         return 0;
     int length = snprintf(

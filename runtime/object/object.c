@@ -165,6 +165,10 @@ size_t ebb_region_list_objects(ebb_region handle, void **objects, size_t room) {
     size_t count = 0;
     if (!region)
         return 0;
+    if (!objects && room > 0) {
+        error_set(EBB_E_ARGUMENT, "region '%s': room for %zu objects at NULL", region->name, room);
+        return 0;
+    }
     for (struct ebb_object *object = region->objects; object; object = object->next, count++)
         if (count < room)
             objects[count] = object;

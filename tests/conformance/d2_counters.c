@@ -150,6 +150,9 @@ static void c42_counters_as_one_line(void **state) {
              (unsigned long long)now.detached);
     assert_int_equal(ebb_report_objects(EBB_OBJECT_ALL, text, sizeof text), strlen(expected));
     assert_string_equal(text, expected);
+    assert_int_equal(ebb_report_objects(EBB_OBJECT_ALL, NULL, 0), strlen(expected));
+    assert_int_equal(ebb_report_objects(EBB_OBJECT_ALL, NULL, 10), 0);
+    assert_int_equal(ebb_last_error(), EBB_E_ARGUMENT);
 }
 
 int main(void) {

@@ -386,6 +386,14 @@ static void misuse_is_refused(void **state) {
     assert_null(ebb_lease_root(lease, NULL));
     ebb_lease_drop(lease);
     ebb_lease_drop(NULL);
+    ebb_lease_hold(NULL);
+    size_t root_bytes = 1;
+    assert_null(ebb_lease_root(NULL, &root_bytes));
+    assert_true(ebb_last_error() == EBB_E_ARGUMENT && root_bytes == 0);
+    assert_null(ebb_lease_at(NULL, 0, 1));
+    assert_int_equal(ebb_last_error(), EBB_E_ARGUMENT);
+    assert_int_equal(ebb_lease_bytes(NULL), 0);
+    assert_int_equal(ebb_last_error(), EBB_E_ARGUMENT);
     assert_null(ebb_lease_object(NULL, host));
     assert_int_equal(ebb_last_error(), EBB_E_ARGUMENT);
     assert_null(ebb_lease_export(NULL, 0, bytes8, 0, NULL, NULL));

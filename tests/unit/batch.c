@@ -48,6 +48,8 @@ static void a_tree_is_one_object(void **state) {
     void *tree = example_of(stage->root), *listed[4];
     assert_int_equal(ebb_region_list_objects(stage->root, listed, 4), 1);
     assert_ptr_equal(listed[0], tree);
+    assert_int_equal(ebb_region_list_objects(stage->root, NULL, 4), 0);
+    assert_int_equal(ebb_last_error(), EBB_E_ARGUMENT);
     assert_int_equal(ebb_object_end(tree), 0);
     struct sight after = sight_of(stage->root);
     assert_int_equal(after.all.live, 0);
