@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* start.c - what happens when libebb-malloc is loaded. */
+/* start.c - what happens when libebb-malloc is loaded, or before, where other libraries begin. */
 #include "malloc/heap.h"
 #include "malloc/options.h"
 #include "malloc/tender.h"
 #include "malloc/waits.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#define TAKEN_OVER __attribute__((visibility("default")))
 
 static __attribute__((constructor)) void start(void) {
     options_read();
@@ -12,4 +18,27 @@ static __attribute__((constructor)) void start(void) {
     scope_serve();
     if (*options.stats)
         tender_begin();
+}
+
+typedef void handler(void);
+typedef int registers(handler *before, handler *in_parent, handler *in_child, void *library);
+
+extern char __dso_handle __attribute__((visibility("hidden"))); /* this library */
+
+registers __register_atfork;
+
+/*
+ * What pthread_atfork() calls, in front of the C library's. Handlers allocate, free and wait for
+ * threads that do: they must run before the first lock of this library is taken, and after the last
+ * is given back, so all of its own are registered before them. Libraries that this one knows
+ * nothing of may be initialized earlier, and register theirs then.
+ */
+TAKEN_OVER int __register_atfork(handler *before, handler *in_parent, handler *in_child,
+                                 void *library) {
+    registers *theirs;
+    void *symbol = dlsym(RTLD_NEXT, "__register_atfork");
+    memcpy(&theirs, &symbol, sizeof theirs);
+    if (library != &__dso_handle)
+        heap_watch_forks();
+    return theirs ? theirs(before, in_parent, in_child, library) : ENOMEM;
 }

@@ -388,28 +388,6 @@ static void programs_are_run_from_scopes(void) {
     act_await(child);
 }
 
-static void in_fork(void) {
-    end(make(5), 5);
-    end(make(1), 1);
-}
-
-/* What handlers of forks allocate in a scope asks for no lock that the fork holds. */
-static void handlers_of_forks_allocate(void) {
-    EXPECT(pthread_atfork(in_fork, in_fork, in_fork) == 0); /* before those of the first scope */
-    finish(begin());
-    ebb_step step = begin();
-    void *block = make(3);
-    pid_t child = fork();
-    if (child == 0) {
-        live_on((void *[]){block}, 0, step);
-        end(block, 3);
-        exit(0);
-    }
-    act_await(child);
-    end(block, 3);
-    finish(step);
-}
-
 /* ---- jumps and signals ---- */
 
 static jmp_buf out;
@@ -577,7 +555,6 @@ int main(int argc, char **argv) {
         ACT(forks_in_the_middle_of_scopes),
         ACT(forks_while_others_allocate),
         ACT(forks_before_there_is_a_scope),
-        ACT(handlers_of_forks_allocate),
         ACT(children_tell_their_own_statistics),
         ACT(programs_are_run_from_scopes),
         ACT(scopes_are_jumped_out_of),
