@@ -90,7 +90,8 @@ static void read_stats(const char *path) {
 }
 
 void options_read(void) {
-    const char *pairs = getenv("EBB_MALLOC"), *stats = getenv("EBB_MALLOC_STATS");
+    const char *pairs = secure_getenv("EBB_MALLOC");
+    const char *stats = secure_getenv("EBB_MALLOC_STATS");
     if (pairs)
         read_pairs(pairs);
     if (stats)
@@ -98,7 +99,7 @@ void options_read(void) {
 }
 
 void options_for_child(void) {
-    const char *stats = getenv("EBB_MALLOC_STATS");
+    const char *stats = secure_getenv("EBB_MALLOC_STATS");
     if (options.is_per_process && stats)
         read_stats(stats);
     else

@@ -11,7 +11,8 @@
  *     EBB_MALLOC_STATS=unix:PATH
  *         a socket that tells them to who connects
  *
- * A value that makes no sense is named in one line on the standard error, and has no effect.
+ * A value that makes no sense is named in one line on the standard error, and has no effect. A
+ * program that has more rights than who executes it is asked nothing.
  */
 #ifndef EBB_MALLOC_OPTIONS_H
 #define EBB_MALLOC_OPTIONS_H

@@ -2,7 +2,8 @@
 """test_view.py - statistics of a running process: files, sockets, and who asks for them badly.
 
 LIBRARY is preloaded under TOLD, a program of told.c, or under Python; at times with SLOW_SOCKET.
-WIDE is the same as TOLD with 300 KB of variables that each thread has.
+WIDE is the same as TOLD with 300 KB of variables that each thread has; LINKED is linked with the
+library, which is found by its whole path.
 """
 
 import contextlib
@@ -424,6 +425,26 @@ class View(unittest.TestCase):
             time.sleep(0.5)
         self.assertIn("cannot be written: File too large", self.said)
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_who_executes_a_program_with_more_rights_has_nothing_written(self):
+        def gain():
+            os.setresuid(65534, 0, 0)  # what is executed now is as a setuid program
+
+        if os.geteuid() != 0:
+            self.skipTest("only root can be another user")
+        self.folder.chmod(0o755)
+        environment = dict(os.environ, EBB_MALLOC_STATS=str(self.path), EBB_MALLOC="nonsense")
+        for rights in (None, gain):
+            with self.subTest(rights=rights), subprocess.Popen(
+                    (os.environ["LINKED"], "2"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, env=environment, preexec_fn=rights) as program:
+                self.assertEqual(program.stdout.readline(), b"ready\n")
+                time.sleep(1.5)
+                program.stdin.close()
+                self.assertEqual(program.wait(PATIENCE), 0)
+                self.assertEqual(b"no such key" in program.stderr.read(), not rights)
+                self.assertEqual(os.listdir(self.folder), [] if rights else ["stats"])
+            self.path.unlink(missing_ok=True)
 
     def test_what_could_not_be_had_is_tried_again(self):
         path = self.folder / "late" / "file"
