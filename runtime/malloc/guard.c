@@ -251,12 +251,22 @@ void guard_free_sized(void *block, size_t bytes) {
     guard_free(block);
 }
 
-void guard_release_scoped(void) {
+/* Of a tray of that scope, or of one that has outlived its own. */
+static bool is_over_with(const struct scope *scope, char *block) {
+    if (!block || !tray_holds((uintptr_t)block))
+        return false;
+    struct tray *tray = tray_of((uintptr_t)block);
+    /* relaxed: only whose it is matters, and that is this thread or it stays another's */
+    const struct heap *owner = atomic_load_explicit(&tray->owner, memory_order_relaxed);
+    return owner == TRAY_SEALED || (owner == scope->heap && tray->scope == scope);
+}
+
+void guard_release_scoped(const struct scope *scope) {
     struct quarantine *held = &quarantine;
     pthread_mutex_lock(&held->lock);
     for (unsigned i = 0; i < held->count; i++) {
         char *block = held->blocks[(held->first + i) % HELD_BLOCKS];
-        if (!block || !tray_holds((uintptr_t)block))
+        if (!is_over_with(scope, block))
             continue;
         held->blocks[(held->first + i) % HELD_BLOCKS] = NULL;
         held->bytes -= bytes_of(guard_of(block));

@@ -25,6 +25,8 @@
 
 #define GUARD_ALIGN ((size_t)16)
 
+struct scope;
+
 void *guard_alloc(size_t bytes, size_t align, const void *caller);
 void *guard_alloc_zeroed(size_t bytes, const void *caller);
 void *guard_resize(void *block, size_t bytes, const void *caller);
@@ -32,8 +34,8 @@ void guard_free(void *block);
 void guard_free_sized(void *block, size_t bytes);
 size_t guard_usable(const void *block);
 
-/* A scope ends: its blocks leave the quarantine. */
-void guard_release_scoped(void);
+/* A scope of this thread ends: its blocks leave the quarantine, and those of scopes before it. */
+void guard_release_scoped(const struct scope *scope);
 
 /* The quarantine's lock before a fork, and after. */
 void guard_fork(bool before);

@@ -274,7 +274,7 @@ static void end_trays(struct scope *scope) {
     unsigned count = 0;
     uint64_t pinned = 0;
     if (GUARDED)
-        guard_release_scoped();
+        guard_release_scoped(scope);
     put_aside(scope);
     if (scope->has_free)
         memset(scope->free, 0, sizeof *scope->free);

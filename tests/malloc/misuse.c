@@ -96,8 +96,13 @@ static bool small_twice_elsewhere(void) {
     char *block = block_of(100);
     (void)block_of(100);
     free(block);
-    on_thread(free_it, block);
-    return true;
+    return !on_thread(free_it, block);
+}
+
+static bool twice_across(void) {
+    char *block = block_of(100), *last = block_of(100);
+    return last && freed(block) && ebb_step_end(ebb_step_begin(site, 0)) == 0 && block_of(100) &&
+           freed(block);
 }
 
 static bool large_twice(void) {
@@ -449,6 +454,7 @@ static const struct misuse table[] = {
     {"small block of a scope freed twice", small_twice, TWICE},
     {"the same, of one that outlived its scope", survivor_twice, TWICE},
     {"the same, the second time by another thread", small_twice_elsewhere, TWICE},
+    {"the same, across the end of an inner scope", twice_across, ONLY_HARDENED("double free")},
     {"large block of a scope freed twice", large_twice, TWICE},
     {"the same, of one that outlived its scope", large_survivor_twice, TWICE},
     {"the same, by two other threads", large_twice_elsewhere, TWICE},
