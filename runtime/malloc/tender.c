@@ -15,6 +15,9 @@
  * open on to their children. So where there are statistics, this thread has a table of files of its
  * own, in which of the program's there is the standard error alone, as it was when this began.
  *
+ * A process whose threads have all ended would go on with this one alone, deaf to signals. So this
+ * one looks, and ends it.
+ *
  * Invariants: all signals are blocked in this thread; it never opens a file in the program's table.
  * Where the thread cannot begin, memory is given back at the ends of scopes only. A file or socket
  * that cannot be had is named once on the standard error, and tried again each second.
@@ -337,6 +340,29 @@ static void settle(void) {
     pthread_mutex_unlock(&lock);
 }
 
+/*
+ * The first thread has ended, which leaves no program to be read, and so have all others: the
+ * folder of threads has two links beside one for each. Asked without opening a file.
+ */
+static bool is_alone(void) {
+    char path[1];
+    struct stat threads;
+    return readlink("/proc/self/exe", path, sizeof path) < 0 && errno == ENOENT &&
+           stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2;
+}
+
+static void *end_process(void *unused) {
+    (void)unused;
+    exit(0);
+}
+
+/* As the C library does when a process's last thread ends; with a stack for what the program does
+ * then. */
+static bool end_if_alone(void) {
+    pthread_t last;
+    return is_alone() && pthread_create(&last, NULL, end_process, NULL) == 0;
+}
+
 static void *tend(void *unused) {
     struct trim_idle idle = {0};
     bool sleeps = false;
@@ -346,7 +372,7 @@ static void *tend(void *unused) {
     if (*options.stats && !has_files)
         complain("no table of files of its own");
     settle();
-    for (unsigned tick = 0;; tick++) {
+    for (unsigned tick = 0; !end_if_alone(); tick++) {
         tell(tick);
         bool done = !options.idle_ms || trim_when_idle(&idle, TICK_MS, options.idle_ms);
         /* once more after all is done, since a scope may have begun before this was to be seen */
