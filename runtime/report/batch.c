@@ -216,7 +216,8 @@ static void show_composite(struct page *page, struct ebb_object *object) {
         text_print(&page->text, "{\"object\":");
         text_json_string(&page->text, object->type->name);
     } else {
-        text_print(&page->text, "%.60s\n", object->type->name);
+        text_name(&page->text, object->type->name);
+        text_print(&page->text, "\n");
     }
     show_fields(page, object);
     if (page->json)

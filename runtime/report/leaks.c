@@ -85,8 +85,10 @@ static void name_site(uintptr_t site, char *name, size_t bytes) {
 static void print_group(struct text *text, const struct group *group, const char *name,
                         bool json) {
     if (!json) {
-        text_print(text, "  %llu bytes in %llu blocks from %s\n",
-                   (unsigned long long)group->bytes, (unsigned long long)group->blocks, name);
+        text_print(text, "  %llu bytes in %llu blocks from ", (unsigned long long)group->bytes,
+                   (unsigned long long)group->blocks);
+        text_name(text, name);
+        text_print(text, "\n");
         return;
     }
     text_print(text, "{\"bytes\":%llu,\"blocks\":%llu,\"site\":",
@@ -124,14 +126,9 @@ int ebb_report_leaks(ebb_region handle, enum ebb_report_format format, ebb_write
     collect(&leaks);
     qsort(leaks.groups, leaks.count, sizeof *leaks.groups, more_bytes_first);
     text_print(&text, json ? "{\"region\":" : "live blocks of region ");
-    if (json)
-        text_json_string(&text, leaks.region->name);
-    else
-        text_print(&text, "%s: %llu\n", leaks.region->name,
-                   (unsigned long long)flow_now(&leaks.region->counted));
-    if (json)
-        text_print(&text, ",\"blocks\":%llu,\"groups\":[",
-                   (unsigned long long)flow_now(&leaks.region->counted));
+    (json ? text_json_string : text_name)(&text, leaks.region->name);
+    text_print(&text, json ? ",\"blocks\":%llu,\"groups\":[" : ": %llu\n",
+               (unsigned long long)flow_now(&leaks.region->counted));
     print_groups(&text, &leaks, json);
     if (json)
         text_print(&text, "]}");

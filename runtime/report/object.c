@@ -9,15 +9,31 @@
 #include "base/error.h"
 #include "report/text.h"
 
-#include <stdio.h>
-
 struct print {
     struct text *text;
     bool json;
 };
 
-static void print_object(struct print *print, struct ebb_object *object, const char *name,
-                         unsigned depth);
+/* What something is called: by its field, and by its place if that has several. */
+struct label {
+    const char *field;
+    size_t at;
+    bool several;
+};
+
+static void print_object(struct print *print, struct ebb_object *object,
+                         const struct label *label, unsigned depth);
+
+static void print_label(struct print *print, const struct label *label, unsigned depth) {
+    if (print->json)
+        text_print(print->text, ",\"");
+    else
+        text_print(print->text, "%*s", (int)depth * 2, "");
+    (print->json ? text_json_inside : text_name)(print->text, label->field);
+    if (label->several)
+        text_print(print->text, "[%zu]", label->at);
+    text_print(print->text, print->json ? "\":" : ": ");
+}
 
 static void print_numbers(struct text *text, const char *name, const int64_t *numbers,
                           int32_t count) {
@@ -47,33 +63,27 @@ static void print_tensor(struct print *print, const struct ebb_tensor *tensor) {
                ebb_tensor_bytes(tensor), (unsigned long long)tensor->storage->tensors);
 }
 
-static void print_bytes(struct print *print, const char *name, size_t bytes, unsigned depth) {
-    if (print->json) {
-        text_print(print->text, ",");
-        text_json_string(print->text, name);
-        text_print(print->text, ":%zu", bytes);
-    } else {
-        text_print(print->text, "%*s%s: %zu bytes\n", (int)depth * 2, "", name, bytes);
-    }
+static void print_bytes(struct print *print, const char *field, size_t bytes, unsigned depth) {
+    print_label(print, &(struct label){.field = field}, depth);
+    text_print(print->text, print->json ? "%zu" : "%zu bytes\n", bytes);
 }
 
 static void print_member(struct print *print, const struct ebb_object *whole, void *member,
-                         const char *name, unsigned depth) {
-    if (compose_has(whole, member))
-        print_object(print, member, name, depth);
-    else if (!print->json)
-        text_print(print->text, "%*s%s: %p\n", (int)depth * 2, "", name, member);
+                         const struct label *label, unsigned depth) {
+    if (compose_has(whole, member)) {
+        print_object(print, member, label, depth);
+    } else if (!print->json) {
+        print_label(print, label, depth);
+        text_print(print->text, "%p\n", member);
+    }
 }
 
 static void print_members(struct print *print, struct ebb_object *whole,
                           const struct ebb_field *field, unsigned depth) {
-    char numbered[96];
     void **members;
     size_t count = compose_members(whole, field, &members);
-    for (size_t i = 0; i < count; i++) {
-        snprintf(numbered, sizeof numbered, "%.64s[%zu]", field->name, i);
-        print_member(print, whole, members[i], numbered, depth);
-    }
+    for (size_t i = 0; i < count && print->text->result == 0; i++)
+        print_member(print, whole, members[i], &(struct label){field->name, i, true}, depth);
 }
 
 static void print_fields(struct print *print, struct ebb_object *object, unsigned depth) {
@@ -81,7 +91,7 @@ static void print_fields(struct print *print, struct ebb_object *object, unsigne
         const struct ebb_field *field = &object->type->fields[i];
         void *pointer = *field_place(object, field);
         if (field->kind == EBB_FIELD_OBJECT)
-            print_member(print, object, pointer, field->name, depth);
+            print_member(print, object, pointer, &(struct label){.field = field->name}, depth);
         else if (field->kind == EBB_FIELD_BYTES)
             print_bytes(print, field->name, pointer ? field_count(object, field) : 0, depth);
         else
@@ -89,21 +99,15 @@ static void print_fields(struct print *print, struct ebb_object *object, unsigne
     }
 }
 
-static void print_object(struct print *print, struct ebb_object *object, const char *name,
-                         unsigned depth) {
+/* What is reported itself has no label. */
+static void print_object(struct print *print, struct ebb_object *object,
+                         const struct label *label, unsigned depth) {
     struct text *text = print->text;
-    if (print->json) {
-        if (depth) {
-            text_print(text, ",");
-            text_json_string(text, name);
-            text_print(text, ":");
-        }
+    if (label)
+        print_label(print, label, depth);
+    if (print->json)
         text_print(text, "{\"type\":");
-        text_json_string(text, object->type->name);
-    } else {
-        text_print(text, "%*s%s%s%s", (int)depth * 2, "", name, *name ? ": " : "",
-                   object->type->name);
-    }
+    (print->json ? text_json_string : text_name)(text, object->type->name);
     if (object_is_tensor(object))
         print_tensor(print, tensor_of(object));
     if (!print->json)
@@ -124,6 +128,6 @@ int ebb_report_object(const void *address, enum ebb_report_format format, ebb_wr
         return result;
     struct text text = {.write = write, .context = context};
     struct print print = {&text, format == EBB_REPORT_JSON};
-    print_object(&print, place.object, "", 0);
+    print_object(&print, place.object, NULL, 0);
     return text.result;
 }

@@ -15,7 +15,9 @@ static double percent(uint64_t part, uint64_t whole) {
 }
 
 static void print_text(struct text *text, const char *name, const struct ebb_site_stats *stats) {
-    text_print(text, "site %s: %llu steps, %llu planned, %llu recorded%s", name,
+    text_print(text, "site ");
+    text_name(text, name);
+    text_print(text, ": %llu steps, %llu planned, %llu recorded%s",
                NUMBER(stats->steps), NUMBER(stats->planned_steps), NUMBER(stats->recorded_steps),
                stats->suspended ? ", suspended: steps do not repeat" : "");
     if (stats->row_steps)

@@ -36,8 +36,27 @@ size_t text_utf8_bytes(const char *string) {
     return overlong || beyond ? 0 : bytes;
 }
 
-void text_json_string(struct text *text, const char *string) {
-    put(text, "\"", 1);
+/* Bytes from the start that are UTF-8 and stay in their line. */
+static size_t plain_bytes(const char *string) {
+    size_t bytes, all = 0;
+    while ((unsigned char)string[all] >= ' ' && string[all] != 0x7f &&
+           (bytes = text_utf8_bytes(string + all)))
+        all += bytes;
+    return all;
+}
+
+void text_name(struct text *text, const char *name) {
+    for (;; name++) {
+        size_t bytes = plain_bytes(name);
+        put(text, name, bytes);
+        name += bytes;
+        if (!*name)
+            return;
+        put(text, "?", 1);
+    }
+}
+
+void text_json_inside(struct text *text, const char *string) {
     while (*string) {
         unsigned char byte = (unsigned char)*string;
         size_t bytes = text_utf8_bytes(string);
@@ -49,5 +68,10 @@ void text_json_string(struct text *text, const char *string) {
             put(text, string, bytes);
         string += bytes ? bytes : 1;
     }
+}
+
+void text_json_string(struct text *text, const char *string) {
+    put(text, "\"", 1);
+    text_json_inside(text, string);
     put(text, "\"", 1);
 }

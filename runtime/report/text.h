@@ -17,7 +17,11 @@ void text_print(struct text *text, const char *format, ...)
 /* Bytes of the UTF-8 sequence that starts here; 0 if none does. */
 size_t text_utf8_bytes(const char *string);
 
-/* A name as a JSON string, quotes included. */
+/* A name of any length in a line of text: what is no UTF-8, or would end the line, is "?". */
+void text_name(struct text *text, const char *name);
+
+/* A name as a JSON string, quotes included; and what is to be between them. */
 void text_json_string(struct text *text, const char *string);
+void text_json_inside(struct text *text, const char *string);
 
 #endif

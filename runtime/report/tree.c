@@ -20,10 +20,11 @@ static int check_arguments(enum ebb_report_format format, ebb_write_fn *write) {
 }
 
 static void print_line(struct text *text, struct region *region, unsigned indent) {
+    text_print(text, "%*s", (int)size_smaller(indent, 32) * 2, "");
+    text_name(text, region->name);
     text_print(text,
-               "%*s%s%s: %llu blocks, requested %llu, used %llu (peak %llu), reserved %llu, "
+               "%s: %llu blocks, requested %llu, used %llu (peak %llu), reserved %llu, "
                "waste %zu, pinned %zu, runs %llu",
-               (int)size_smaller(indent, 32) * 2, "", region->name,
                region->sealed ? " (sealed)" : "",
                NUMBER(flow_now(&region->counted)), NUMBER(flow_now(&region->requested)),
                NUMBER(flow_now(&region->used)), NUMBER(flow_read(&region->used).peak),
@@ -107,7 +108,7 @@ static void print_pool(struct text *text, struct ebb_pool *pool, bool json) {
     if (json)
         text_json_string(text, pool->name);
     else
-        text_print(text, "%s", pool->name);
+        text_name(text, pool->name);
     text_print(text,
                json ? ",\"used\":%llu,\"reserved\":%llu,\"owned\":%llu,\"cached\":%llu,"
                       "\"held\":%llu,\"waste\":%llu,\"pinned\":%llu,\"open_regions\":%llu,"

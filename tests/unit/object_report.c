@@ -19,8 +19,21 @@ static const struct ebb_field pair_fields[] = {
 static struct ebb_type pair_type = {
     .name = "pair", .bytes = sizeof(struct pair), .fields = pair_fields, .field_count = 3};
 
+/* Names that fill more than a line, equal for long, and one in two lines. */
+#define LONG_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\xc3\xa9"
+#define LONG LONG_64 LONG_64 LONG_64 LONG_64 LONG_64 LONG_64 LONG_64 LONG_64
+
+static const struct ebb_field wordy_fields[] = {
+    {LONG "left", EBB_FIELD_OBJECT, offsetof(struct pair, left), 0},
+    {LONG "rest", EBB_FIELD_OBJECTS, offsetof(struct pair, rest),
+     offsetof(struct pair, rest_count)},
+    {LONG "note", EBB_FIELD_BYTES, offsetof(struct pair, note), offsetof(struct pair, note_bytes)},
+};
+static struct ebb_type wordy_type = {
+    .name = LONG "\n", .bytes = sizeof(struct pair), .fields = wordy_fields, .field_count = 3};
+
 struct page {
-    char text[2048];
+    char text[8192];
     size_t length;
 };
 
@@ -81,6 +94,32 @@ static void an_object_is_one_in_json(void **state) {
         "\"bytes\":4,\"seen_by\":1},\"note\":12}");
 }
 
+static void names_of_any_length_are_told_whole(void **state) {
+    struct stage *stage = *state;
+    struct pair *pair = ebb_object_new(stage->root, &wordy_type, 0);
+    struct page page = {.length = 0};
+    pair->rest = ebb_region_alloc_zeroed(stage->root, 2 * sizeof *pair->rest, 16);
+    pair->note = block_of(stage->root, 12, 16);
+    pair->rest_count = 2;
+    pair->note_bytes = 12;
+    struct ebb_dtype dtype = {EBB_INT, 8, 1};
+    pair->rest[1] = &ebb_tensor_new(stage->root, dtype, 0, NULL)->object;
+    assert_int_equal(ebb_object_compose(pair), 0);
+    assert_int_equal(ebb_report_object(pair, EBB_REPORT_TEXT, write_page, &page), 0);
+    assert_string_equal(page.text,
+                        LONG "?\n"
+                        "  " LONG "left: (nil)\n"
+                        "  " LONG "rest[0]: (nil)\n"
+                        "  " LONG "rest[1]: tensor int8 [] strides [], 1 bytes, storage seen by 1\n"
+                        "  " LONG "note: 12 bytes\n");
+    page.length = 0;
+    assert_int_equal(ebb_report_object(pair, EBB_REPORT_JSON, write_page, &page), 0);
+    assert_string_equal(page.text,
+                        "{\"type\":\"" LONG "\\u000a\",\"" LONG "rest[1]\":{\"type\":\"tensor\","
+                        "\"dtype\":\"int8\",\"shape\":[],\"strides\":[],\"bytes\":1,\"seen_by\":1},"
+                        "\"" LONG "note\":12}");
+}
+
 static void what_cannot_be_reported_is_refused(void **state) {
     struct stage *stage = *state;
     struct page page = {.length = 0};
@@ -94,13 +133,14 @@ static void what_cannot_be_reported_is_refused(void **state) {
 }
 
 static int register_types(void **state) {
-    return ebb_type_register(&pair_type);
+    return ebb_type_register(&pair_type) || ebb_type_register(&wordy_type);
 }
 
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(an_object_is_a_tree_of_lines),
         STAGED(an_object_is_one_in_json),
+        STAGED(names_of_any_length_are_told_whole),
         STAGED(what_cannot_be_reported_is_refused),
     };
     return cmocka_run_group_tests(tests, register_types, NULL);

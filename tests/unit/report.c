@@ -105,6 +105,19 @@ static void names_in_utf8_stay_readable_and_are_cut_cleanly(void **state) {
         }
 }
 
+static void a_name_stays_in_its_line_of_text(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.name = "a\nb\x1b[2J\xc3(\xc3\xa9", .parent = stage->root);
+    report(region, EBB_REPORT_TEXT);
+    assert_memory_equal(page.text, "a?b?[2J?(\xc3\xa9: 0 blocks", 21);
+    assert_int_equal(page_count(&page, "\n"), 1);
+    ebb_pool *pool = POOL(.name = "two\nlines");
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_pool(pool, EBB_REPORT_TEXT, page_write, &page), 0);
+    assert_memory_equal(page.text, "pool two?lines: used 0", 22);
+    pool_end(pool);
+}
+
 static void a_sealed_region_says_so(void **state) {
     struct stage *stage = *state;
     report(stage->root, EBB_REPORT_JSON);
@@ -202,6 +215,7 @@ int main(void) {
         REPORT_TEST(children_are_indented_below_their_parent),
         REPORT_TEST(names_with_any_bytes_stay_well_formed_json),
         REPORT_TEST(names_in_utf8_stay_readable_and_are_cut_cleanly),
+        REPORT_TEST(a_name_stays_in_its_line_of_text),
         REPORT_TEST(a_sealed_region_says_so),
         REPORT_TEST(a_pool_lists_its_roots_behind_its_own_numbers),
         REPORT_TEST(a_pool_without_regions_is_well_formed),
