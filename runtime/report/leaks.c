@@ -10,7 +10,6 @@
 #include "report/text.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define GROUPS 32
@@ -68,48 +67,47 @@ static int more_bytes_first(const void *a, const void *b) {
     return left->bytes < right->bytes ? 1 : left->bytes > right->bytes ? -1 : 0;
 }
 
-static void name_site(uintptr_t site, char *name, size_t bytes) {
+/* What a site is called: what there is a name of, and how far in it lies; 0: that is all. */
+struct origin {
+    const char *name;
+    size_t offset;
+};
+
+static struct origin origin_of(uintptr_t site) {
     Dl_info info;
     if (!site)
-        snprintf(name, bytes, "unknown site");
-    else if (dladdr((void *)site, &info) && info.dli_sname)
-        snprintf(name, bytes, "%s+0x%zx", info.dli_sname,
-                 (size_t)(site - (uintptr_t)info.dli_saddr));
-    else if (dladdr((void *)site, &info) && info.dli_fname)
-        snprintf(name, bytes, "%s+0x%zx", info.dli_fname,
-                 (size_t)(site - (uintptr_t)info.dli_fbase));
-    else
-        snprintf(name, bytes, "0x%zx", (size_t)site);
+        return (struct origin){"unknown site", 0};
+    if (!dladdr((void *)site, &info))
+        return (struct origin){"", site};
+    if (info.dli_sname)
+        return (struct origin){info.dli_sname, site - (uintptr_t)info.dli_saddr};
+    return (struct origin){info.dli_fname ? info.dli_fname : "",
+                           info.dli_fname ? site - (uintptr_t)info.dli_fbase : site};
 }
 
-static void print_group(struct text *text, const struct group *group, const char *name,
+static void print_group(struct text *text, const struct group *group, struct origin origin,
                         bool json) {
-    if (!json) {
-        text_print(text, "  %llu bytes in %llu blocks from ", (unsigned long long)group->bytes,
-                   (unsigned long long)group->blocks);
-        text_name(text, name);
-        text_print(text, "\n");
-        return;
-    }
-    text_print(text, "{\"bytes\":%llu,\"blocks\":%llu,\"site\":",
+    text_print(text,
+               json ? "{\"bytes\":%llu,\"blocks\":%llu,\"site\":\""
+                    : "  %llu bytes in %llu blocks from ",
                (unsigned long long)group->bytes, (unsigned long long)group->blocks);
-    text_json_string(text, name);
-    text_print(text, "}");
+    (json ? text_json_inside : text_name)(text, origin.name);
+    if (origin.offset)
+        text_print(text, "%s0x%zx", *origin.name ? "+" : "", origin.offset);
+    text_print(text, json ? "\"}" : "\n");
 }
 
 static void print_groups(struct text *text, const struct leaks *leaks, bool json) {
-    char name[256];
     for (unsigned i = 0; i < leaks->count; i++) {
-        name_site(leaks->groups[i].site, name, sizeof name);
         if (json && i)
             text_print(text, ",");
-        print_group(text, &leaks->groups[i], name, json);
+        print_group(text, &leaks->groups[i], origin_of(leaks->groups[i].site), json);
     }
     if (!leaks->groups[GROUPS].blocks)
         return;
     if (json)
         text_print(text, ",");
-    print_group(text, &leaks->groups[GROUPS], "all other sites", json);
+    print_group(text, &leaks->groups[GROUPS], (struct origin){"all other sites", 0}, json);
 }
 
 int ebb_report_leaks(ebb_region handle, enum ebb_report_format format, ebb_write_fn *write,

@@ -5,7 +5,23 @@
  */
 #include "kit/text.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
+
 static struct page page;
+static const char *symbol; /* that each site is said to lie in; NULL: what is true */
+
+/* The library calls this one. */
+int dladdr(const void *address, Dl_info *info) {
+    int (*real)(const void *, Dl_info *);
+    *(void **)&real = dlsym(RTLD_NEXT, "dladdr");
+    int found = real(address, info);
+    if (symbol) {
+        info->dli_sname = symbol;
+        info->dli_saddr = (char *)(uintptr_t)address - 0x12345;
+    }
+    return found;
+}
 
 static void leaks(ebb_region region, enum ebb_report_format format) {
     memset(&page, 0, sizeof page);
@@ -71,6 +87,24 @@ static void every_site_is_a_group_with_its_blocks_and_bytes(void **state) {
     assert_non_null(strstr(page.text, "300 bytes in 3 blocks from "));
     assert_int_equal(page_count(&page, "unknown site"), 0);
     assert_int_equal(page_count(&page, "+0x"), 4);
+}
+
+/* Those of C++ are. */
+static void long_symbols_are_told_whole(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.name = "leaky", .parent = stage->root, .sites = true);
+    char name[4000], expected[sizeof name + 16];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    symbol = name;
+    from_here(region, 100);
+    snprintf(expected, sizeof expected, "from %s+0x12345\n", name);
+    leaks(region, EBB_REPORT_TEXT);
+    assert_int_equal(page_count(&page, expected), 1);
+    snprintf(expected, sizeof expected, "\"%s+0x12345\"}", name);
+    leaks(region, EBB_REPORT_JSON);
+    assert_int_equal(page_count(&page, expected), 1);
+    symbol = NULL;
 }
 
 static void released_blocks_are_no_leaks(void **state) {
@@ -241,6 +275,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(every_site_is_a_group_with_its_blocks_and_bytes),
         STAGED(what_a_step_bore_in_the_region_has_its_site),
+        STAGED(long_symbols_are_told_whole),
         STAGED(released_blocks_are_no_leaks),
         STAGED(without_sites_all_blocks_are_one_group),
         STAGED(the_sum_over_groups_is_what_is_live),
