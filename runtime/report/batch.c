@@ -65,7 +65,8 @@ static void show_real(struct page *page, double value) {
     snprintf(digits, sizeof digits, "%.17g", value);
     bool whole = digits[strspn(digits, "-0123456789")] == '\0';
     bool quoted = page->json && !isfinite(value);
-    text_print(&page->text, quoted ? "{\"real\":\"%s%s\"}" : "%s%s", digits, whole ? ".0" : "");
+    text_print(&page->text, quoted ? "{\"real\":\"%.17g%s\"}" : "%.17g%s", value,
+               whole ? ".0" : "");
 }
 
 static void show_value(struct page *page, const struct ebb_node *node) {

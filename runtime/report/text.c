@@ -2,6 +2,7 @@
 /* text.c - see text.h. One call of text_print() writes at most 511 bytes. */
 #include "report/text.h"
 
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +12,16 @@ static void put(struct text *text, const char *bytes, size_t count) {
         text->result = text->write(text->context, bytes, count);
 }
 
+/* In the locale "C", which is always there: a comma in a number would be no JSON. */
 void text_print(struct text *text, const char *format, ...) {
     char line[512];
     va_list arguments;
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(plain);
     va_start(arguments, format);
     int length = vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    uselocale(before);
+    freelocale(plain);
     if (length > 0)
         put(text, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
