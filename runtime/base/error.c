@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define STRING_OF(x) #x
 #define STRING(x) STRING_OF(x)
@@ -26,14 +27,25 @@ int error_latest(void) {
     return last.latest;
 }
 
+/* Of what did not fit: no half character, and no half number that passes for a whole one. */
+static void end_cut(char *text, size_t room) {
+    static const char end[] = "...";
+    size_t at = room - sizeof end;
+    while (at > 0 && (text[at] & 0xc0) == 0x80)
+        at--;
+    memcpy(text + at, end, sizeof end);
+}
+
 int error_set(int code, const char *format, ...) {
     last.latest = code;
     if (error_muted)
         return code;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(last.text, sizeof last.text, format, arguments);
+    int length = vsnprintf(last.text, sizeof last.text, format, arguments);
     va_end(arguments);
+    if (length >= (int)sizeof last.text)
+        end_cut(last.text, sizeof last.text);
     last.code = code;
     return code;
 }

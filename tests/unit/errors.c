@@ -83,6 +83,25 @@ static void promoting_what_is_there_already_leaves_the_last_error_alone(void **s
     assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
 }
 
+static void a_text_without_room_says_that_it_is_cut(void **state) {
+    char name[800] = "";
+    for (size_t before = 0; before < 8; before++) {
+        memset(name, 'x', before);
+        for (size_t i = before; i + 3 < sizeof name; i += 3)
+            memcpy(name + i, "\xe2\x82\xac", 4);
+        struct ebb_type type = {.name = name, .bytes = 1};
+        assert_int_equal(ebb_type_register(&type), EBB_E_TYPE);
+        const char *text = ebb_last_error_text();
+        size_t length = strlen(text);
+        assert_in_range(length, 300, 400);
+        assert_string_equal(text + length - 3, "...");
+        assert_memory_equal(text + length - 6, "\xe2\x82\xac", 3);
+    }
+    struct ebb_type type = {.name = "short", .bytes = 1};
+    assert_int_equal(ebb_type_register(&type), EBB_E_TYPE);
+    assert_string_equal(ebb_last_error_text(), "type 'short': 1 bytes, 0 fields");
+}
+
 static void the_version_is_that_of_the_headers(void **state) {
     char expected[32];
     snprintf(expected, sizeof expected, "%d.%d.%d", EBB_VERSION_MAJOR, EBB_VERSION_MINOR,
@@ -120,6 +139,7 @@ int main(void) {
         STAGED(success_leaves_the_last_error_alone),
         STAGED(promoting_what_is_there_already_leaves_the_last_error_alone),
         STAGED(a_cleanup_hears_of_its_errors_whoever_runs_it),
+        cmocka_unit_test(a_text_without_room_says_that_it_is_cut),
         cmocka_unit_test(the_version_is_that_of_the_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
