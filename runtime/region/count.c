@@ -15,8 +15,7 @@ size_t count_waste(const struct region *region) {
 }
 
 uint64_t count_live_blocks(struct region *region) {
-    for (struct region *at = region; at; at = region_next_below(at, region))
-        remote_look(at); /* all before any is counted: some may lie in a region further up */
+    remote_look_below(region);
     uint64_t blocks = region->track ? region->track->born : 0;
     for (struct region *at = region; at; at = region_next_below(at, region)) {
         small_fold(at);

@@ -416,6 +416,9 @@ static inline void remote_look(struct region *region) {
         remote_drain(region);
 }
 
+/* The same of all regions below, too: what was released there may lie in one further up. */
+void remote_look_below(struct region *region);
+
 /* ---- promote.c ---- */
 
 /* Adds what a promotion cost; `cost` may be NULL. */

@@ -111,3 +111,8 @@ void remote_drain(struct region *region) {
     if (parent) /* some of the blocks were born there */
         note_drained(parent, &above);
 }
+
+void remote_look_below(struct region *region) {
+    for (struct region *at = region; at; at = region_next_below(at, region))
+        remote_look(at);
+}

@@ -3,7 +3,8 @@
  * leaks.c - the live blocks of a region, grouped by the site that allocated them.
  *
  * The table of groups is on the stack and bounded; what does not fit is summed in its last
- * group. Sites are return addresses noted at allocation; they are named here, not before.
+ * group. Sites are return addresses noted at allocation; they are named here, not before. What
+ * other threads released is released first.
  */
 #include "base/error.h"
 #include "region/small.h"
@@ -120,6 +121,7 @@ int ebb_report_leaks(ebb_region handle, enum ebb_report_format format, ebb_write
     if (!write || (format != EBB_REPORT_TEXT && !json))
         return error_set(EBB_E_ARGUMENT, "report: format %d, callback %s", (int)format,
                          write ? "set" : "NULL");
+    remote_look((struct region *)handle.lane);
     small_fold((struct region *)handle.lane);
     collect(&leaks);
     qsort(leaks.groups, leaks.count, sizeof *leaks.groups, more_bytes_first);

@@ -94,6 +94,7 @@ int ebb_report_region(ebb_region handle, enum ebb_report_format format, ebb_writ
     int result = check_arguments(format, write);
     if (result)
         return result;
+    remote_look_below(region);
     if (format == EBB_REPORT_JSON)
         print_json(&text, region);
     else
@@ -118,6 +119,14 @@ static void print_pool(struct text *text, struct ebb_pool *pool, bool json) {
                NUMBER(stats.used.current), NUMBER(stats.reserved.current), NUMBER(stats.owned),
                NUMBER(stats.cached), NUMBER(stats.held), NUMBER(stats.waste), NUMBER(stats.pinned),
                NUMBER(stats.open_regions));
+}
+
+/* What others released is gone before anything is counted. */
+static void look_at_trees(void *context, struct ebb_pool *pool) {
+    (void)context;
+    for (struct region *region = pool->slots; region; region = region->list_next)
+        if (region_is_live(region))
+            remote_look(region);
 }
 
 /* Where trees of a pool are printed to. */
@@ -150,6 +159,9 @@ int ebb_report_pool(struct ebb_pool *pool, enum ebb_report_format format, ebb_wr
         return result;
     if (!pool && !(pool = ebb_pool_default()))
         return EBB_E_MEMORY;
+    look_at_trees(NULL, pool);
+    if (pool_is_shared(pool))
+        shared_each(pool->shared, look_at_trees, NULL);
     print_pool(&text, pool, trees.json);
     print_trees(&trees, pool);
     if (pool_is_shared(pool))

@@ -125,6 +125,19 @@ static void released_blocks_are_no_leaks(void **state) {
     assert_int_equal(page_number(&page, "blocks", 0), 0);
 }
 
+/* Nobody has looked at what it handed in since. */
+static void what_another_thread_released_is_no_leak(void **state) {
+    struct stage *stage = *state;
+    void *small = from_here(stage->root, 100), *large = from_here(stage->root, 20000);
+    from_here(stage->root, 7);
+    assert_int_equal(ebb_region_release_remote(stage->root, small), 0);
+    assert_int_equal(ebb_region_release_remote(stage->root, large), 0);
+    leaks(stage->root, EBB_REPORT_JSON);
+    assert_int_equal(groups(), 1);
+    assert_int_equal(page_number(&page, "blocks", 0), 1);
+    assert_int_equal(page_number(&page, "bytes", 0), 7);
+}
+
 static void without_sites_all_blocks_are_one_group(void **state) {
     struct stage *stage = *state;
     from_here(stage->root, 100);
@@ -277,6 +290,7 @@ int main(void) {
         STAGED(what_a_step_bore_in_the_region_has_its_site),
         STAGED(long_symbols_are_told_whole),
         STAGED(released_blocks_are_no_leaks),
+        STAGED(what_another_thread_released_is_no_leak),
         STAGED(without_sites_all_blocks_are_one_group),
         STAGED(the_sum_over_groups_is_what_is_live),
         STAGED(sites_beyond_the_32nd_are_summed),

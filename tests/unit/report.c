@@ -118,6 +118,28 @@ static void a_name_stays_in_its_line_of_text(void **state) {
     pool_end(pool);
 }
 
+static void release_remotely(ebb_region region, size_t bytes) {
+    assert_int_equal(ebb_region_release_remote(region, block_of(region, bytes, 16)), 0);
+}
+
+/* Nobody has looked at what it handed in since. */
+static void what_another_thread_released_is_counted_no_more(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.name = "child", .parent = stage->root);
+    for (int whole = 0; whole < 2; whole++) {
+        release_remotely(stage->root, 5000);
+        release_remotely(child, 100);
+        memset(&page, 0, sizeof page);
+        assert_int_equal(
+            whole ? ebb_report_pool(stage->pool, EBB_REPORT_JSON, page_write, &page)
+                  : ebb_report_region(stage->root, EBB_REPORT_JSON, page_write, &page), 0);
+        for (unsigned i = 0; i < 2; i++)
+            assert_int_equal(page_number(&page, "requested", i), 0);
+        for (unsigned i = 0; i < 2 + (unsigned)whole; i++)
+            assert_int_equal(page_number(&page, "used", i), 0);
+    }
+}
+
 static void a_sealed_region_says_so(void **state) {
     struct stage *stage = *state;
     report(stage->root, EBB_REPORT_JSON);
@@ -216,6 +238,7 @@ int main(void) {
         REPORT_TEST(names_with_any_bytes_stay_well_formed_json),
         REPORT_TEST(names_in_utf8_stay_readable_and_are_cut_cleanly),
         REPORT_TEST(a_name_stays_in_its_line_of_text),
+        REPORT_TEST(what_another_thread_released_is_counted_no_more),
         REPORT_TEST(a_sealed_region_says_so),
         REPORT_TEST(a_pool_lists_its_roots_behind_its_own_numbers),
         REPORT_TEST(a_pool_without_regions_is_well_formed),
