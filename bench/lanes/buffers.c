@@ -2,8 +2,8 @@
 //
 // buffers.c - arrays of the simulator itself.
 //
-// One invariant: what comes back is never NULL. Refused, by ending the program with status 1:
-// sizes that wrap, and running out.
+// One invariant: what comes back is never NULL. Refused, by ending the program with status 2: sizes
+// that wrap, and running out. (Status 1 is a result of ebb-plan: a plan is too high.)
 
 #include "buffers.h"
 
@@ -20,7 +20,7 @@ void *buffer_resize(void *old, size_t count, size_t bytes)
     if (grown)
         return grown;
     fprintf(stderr, "out of memory: %zu elements of %zu bytes\n", count, bytes);
-    exit(1);
+    exit(2);
 }
 
 void *buffer_reserve(void *old, size_t *capacity, size_t count, size_t bytes)

@@ -9,7 +9,7 @@
  *
  * Exit codes: 0 all is planned; 1 a plan is higher than the capacity, which is said with the
  * numbers; 2 the arguments or a file are bad, a plan failed, or the output was lost. The other
- * files are still planned.
+ * files are still planned; but where memory runs out all ends with 2.
  */
 #include <inttypes.h>
 #include <stdio.h>

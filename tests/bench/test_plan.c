@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "instance.h"
 #include "program.h"
@@ -256,6 +257,27 @@ static void each_file_is_planned_and_the_worst_code_counts(void **state)
     assert_non_null(strstr(said, "EBB_E_SIZE: more than 9223372036854775807 bytes are alive"));
 }
 
+// Not what a plan does that is too high.
+static void running_out_of_memory_is_no_result(void **state)
+{
+    struct rlimit before, tight;
+    bool starts;
+    int code;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    tight = before;
+    tight.rlim_cur = 1 << 30;
+    assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+    starts = run_program("EBB_PLAN", "--help") == 0; // not so where a sanitizer needs addresses
+    code = run_program("EBB_PLAN", "--synthetic 100000000 --capacity 1");
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    if (!starts)
+        skip();
+    assert_int_equal(code, 2);
+    assert_non_null(strstr(said, "out of memory: "));
+}
+
 static void arguments_that_make_no_sense_are_refused(void **state)
 {
     static const char *const wrong[] = {
@@ -296,6 +318,7 @@ int main(void)
         cmocka_unit_test(made_up_steps_are_about_as_large_as_asked),
         cmocka_unit_test(a_capacity_is_kept_or_missed_with_the_numbers),
         cmocka_unit_test(each_file_is_planned_and_the_worst_code_counts),
+        cmocka_unit_test(running_out_of_memory_is_no_result),
         cmocka_unit_test(arguments_that_make_no_sense_are_refused),
         cmocka_unit_test(the_hard_instances_are_planned_within_known_heights),
     };
