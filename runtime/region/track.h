@@ -138,6 +138,7 @@ struct track {
     bool record_lost;  /* there was no memory: useless */
     uint32_t slots_limit;
     ebb_region slots_memory, record_memory; /* not open where the limits are 0 */
+    uint64_t begun; /* when it was tied last, in numbers of whoever ties it */
 };
 
 /* ---- track.c: for step/ ---- */

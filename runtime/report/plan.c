@@ -31,25 +31,28 @@ static const struct course *find_course(const struct ebb_site *site, uint64_t ta
     return last;
 }
 
-/* The track of the last step of a lane, if that followed a plan of the course. */
-static const struct track *last_track(const struct lane *lane, const struct course *course) {
-    if (!lane->steps)
-        return NULL;
-    const struct track *track = ring_present(lane)->tracks[course - lane->site->courses];
-    return track && track->plan && track->seen.served ? track : NULL;
+/* The track that a step of the course followed last, in whatever lane and berth. One that the entry
+ * has of another course is older. */
+static const struct track *last_track(const struct ebb_site *site, const struct course *course) {
+    const struct track *last = NULL;
+    for (const struct lane *lane = site->lanes; lane; lane = lane->next)
+        for (unsigned berth = 0; berth <= site->options.ring; berth++) {
+            const struct track *track = lane->ring[berth].tracks[course - site->courses];
+            if (track && track->plan && track->seen.served && track->begun >= course->since &&
+                (!last || track->begun >= last->begun))
+                last = track;
+        }
+    return last;
 }
 
 /* With the site's lock held. The plan gets a user. */
 static struct followed find_followed(struct ebb_site *site, uint64_t tag) {
-    struct followed found = {NULL, NULL};
     const struct course *course = find_course(site, tag);
-    for (const struct lane *lane = site->lanes; course && lane && !found.track; lane = lane->next)
-        found.track = last_track(lane, course);
-    if (course)
-        found.plan = found.track ? found.track->plan : course->plan;
-    if (found.plan)
-        plan_share(found.plan);
-    return found;
+    const struct track *track = course ? last_track(site, course) : NULL;
+    struct plan *plan = track ? track->plan : course ? course->plan : NULL;
+    if (plan)
+        plan_share(plan);
+    return (struct followed){plan, track};
 }
 
 /* Bytes that the slot got in that step; 0: it was not served. */

@@ -99,7 +99,7 @@ static struct course *find_kind(struct ebb_site *site, uint64_t tag, struct step
     struct course *course = take_entry(site);
     if (!course)
         return NULL;
-    *course = (struct course){.tag = tag, .kind = kind};
+    *course = (struct course){.tag = tag, .kind = kind, .since = site->stats.steps};
     learn_start(&course->learning);
     return course;
 }
@@ -121,13 +121,14 @@ static struct course *find_course(struct ebb_site *site, uint64_t tag, struct la
 void course_choose(struct ebb_site *site, struct ticket *ticket) {
     struct lane *lane = ticket->lane;
     struct course *course = lane->course = find_course(site, ticket->tag, lane);
+    ticket->begun = site->stats.steps;
     ticket->mode = course ? learn_next(&course->learning) : LEARN_PLAIN;
     ticket->plan = ticket->mode == LEARN_SERVE ? course->plan : NULL;
     if (ticket->plan)
         plan_share(ticket->plan);
     if (!course)
         return;
-    course->used = site->stats.steps;
+    course->used = ticket->begun;
     site->newest = course;
 }
 

@@ -48,6 +48,7 @@ struct course {
     struct step_kind kind; /* of the tag's steps; all zero: the tag's own course */
     struct rhythm *rhythm; /* of the tag's own; NULL: there was no memory */
     uint64_t used;         /* steps of the site that had ended when one began here last */
+    uint64_t since;        /* the same, when the entry became this course's */
     struct learning learning;
     struct plan *plan;    /* NULL: none */
     struct draft *noted;  /* of the last record, to be compared with the next */
@@ -147,6 +148,7 @@ struct ticket {
     enum learn_mode mode;
     struct plan *plan; /* with a user for the step; NULL: none */
     uint64_t tag;
+    uint64_t begun; /* steps of the site that have ended */
 };
 
 /* A lane for the calling thread, which is then open. False with EBB_E_MEMORY, or EBB_E_BUSY: the

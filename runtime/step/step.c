@@ -76,8 +76,10 @@ static void set_out(const struct ticket *ticket, struct region *region) {
     lane->hook.closed = region_was_closed;
     region->step = &lane->hook;
     region->given_back = &lane->site->given_back;
-    if (lane->track)
+    if (lane->track) {
+        lane->track->begun = ticket->begun;
         track_tie(lane->track, region, lane->mode == LEARN_SERVE, lane->mode == LEARN_RECORD);
+    }
     lane->scope = NULL;
     if (lane->site->options.scope && scope_server)
         lane->scope = scope_server->begin(lane->site, ticket->tag, &lane->scope);

@@ -2,6 +2,8 @@
 /* site_report.c - what a site has learnt, in text and JSON. */
 #include "kit/text.h"
 
+#include <pthread.h>
+
 static ebb_site *site_with_steps(struct stage *stage, unsigned steps) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "a \"site\"", .pool = stage->pool));
     for (unsigned i = 0; i < steps; i++) {
@@ -129,6 +131,61 @@ static void the_plan_of_the_last_step_is_told_where_steps_come_in_rows(void **st
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Steps of two tags take turns in a ring, so that each has a place of its own there. */
+static void the_plan_of_a_step_that_lies_farther_back_in_the_ring_is_told(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .ring = 1));
+    for (unsigned i = 0; i < 12; i++) {
+        ebb_step step = ebb_step_begin(site, 7 + i % 2);
+        block_of(step.region, 1000 + i, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+        if (i < 10)
+            continue;
+        page = (struct page){.length = 0};
+        assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
+        assert_int_equal(page_count(&page, "\"followed\":true"), 1);
+        assert_int_equal(page_count(&page, ",1010]]"), 1);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+struct turn {
+    ebb_site *site;
+    size_t bytes;
+};
+
+static void *take_steps(void *context) {
+    const struct turn *turn = context;
+    for (unsigned i = 0; i < 6; i++) {
+        ebb_step step = ebb_step_begin(turn->site, 7);
+        block_of(step.region, turn->bytes, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    return NULL;
+}
+
+/* Each thread has a ring of its own. */
+static void the_plan_of_the_last_step_is_told_whatever_its_thread(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .ring = 1));
+    struct turn here = {site, 1000}, there = {site, 999};
+    pthread_t thread;
+    for (unsigned i = 0; i < 2; i++) {
+        take_steps(&here);
+        page = (struct page){.length = 0};
+        assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
+        assert_int_equal(page_count(&page, ",1000]]"), 1);
+        assert_int_equal(pthread_create(&thread, NULL, take_steps, &there), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        page = (struct page){.length = 0};
+        assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
+        assert_int_equal(page_count(&page, ",999]]"), 1);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void without_a_plan_there_is_nothing_to_tell(void **state) {
     static struct page page;
     page = (struct page){.length = 0};
@@ -173,6 +230,8 @@ int main(void) {
         STAGED(a_plan_is_written_slot_by_slot_with_what_the_last_step_got),
         STAGED(slots_that_were_too_small_or_never_reached_are_told),
         STAGED(the_plan_of_the_last_step_is_told_where_steps_come_in_rows),
+        STAGED(the_plan_of_a_step_that_lies_farther_back_in_the_ring_is_told),
+        STAGED(the_plan_of_the_last_step_is_told_whatever_its_thread),
         STAGED(without_a_plan_there_is_nothing_to_tell),
         STAGED(no_plan_is_reported_while_a_step_is_open),
         STAGED(a_report_of_a_plan_stops_when_it_is_told_to),
