@@ -147,10 +147,13 @@ static bool take_lines(struct instance *instance, struct trace_source *source, c
     return instance->count > 0 || fail(error, INSTANCE_ERROR_EMPTY, 0, "no buffers");
 }
 
-static bool read_trace(struct instances *instances, const char *path,
+/* From its first line on; the file may be a pipe, which can be read only once. */
+static bool read_trace(struct instances *instances, struct trace_source *source,
                        struct instance_error *error) {
     struct trace_error reason;
-    struct ebb_trace *trace = trace_read(path, &reason);
+    trace_source_again(source);
+    source->may_end_open = false;
+    struct ebb_trace *trace = trace_read_source(source, &reason);
     if (!trace)
         return fail_as(error, INSTANCE_ERROR_TRACE, &reason);
     recorded_collect(instances, trace);
@@ -179,7 +182,7 @@ bool instances_read(struct instances *instances, const char *path, struct instan
         if (reason.code != TRACE_OK)
             fail_as(error, INSTANCE_ERROR_FILE, &reason);
         else if (text && text[0] == '#')
-            done = read_trace(instances, path, error);
+            done = read_trace(instances, source, error);
         else
             done = read_list(instances, source, text, error);
         trace_source_close(source);

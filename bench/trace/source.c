@@ -111,6 +111,7 @@ static const char *end_of_lines(struct trace_source *source, struct trace_error 
         return NULL;
     }
     line[left] = '\0';
+    source->last = source->begin;
     source->begin = source->end;
     source->line++;
     return line;
@@ -126,7 +127,18 @@ const char *trace_source_next(struct trace_source *source, struct trace_error *e
     if (!check_line(line, (size_t)(newline - line), source->line + 1, error))
         return NULL;
     *newline = '\0';
+    source->last = source->begin;
     source->begin += (size_t)(newline - line) + 1;
     source->line++;
     return line;
+}
+
+void trace_source_again(struct trace_source *source)
+{
+    char *end = source->buffer + source->begin - 1; // where its newline was, if it had one
+
+    if (!*end)
+        *end = '\n';
+    source->begin = source->last;
+    source->line--;
 }

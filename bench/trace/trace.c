@@ -34,7 +34,7 @@ struct thread {
 };
 
 struct reader {
-    struct trace_source source;
+    struct trace_source *source;
     struct trace_header header;
     struct trace_error *error;
     struct ebb_trace *trace;
@@ -48,7 +48,7 @@ struct reader {
 
 static bool fail_memory(struct reader *reader, uint64_t bytes)
 {
-    return trace_fail(reader->error, TRACE_ERROR_MEMORY, reader->source.line,
+    return trace_fail(reader->error, TRACE_ERROR_MEMORY, reader->source->line,
                       "out of memory: %" PRIu64 " bytes", bytes);
 }
 
@@ -75,7 +75,7 @@ static bool add_event(struct reader *reader, struct trace_event event)
     void *events = trace->events;
 
     if (trace->event_count >= TRACE_EVENTS_MAX)
-        return trace_fail(reader->error, TRACE_ERROR_TOO_MANY_EVENTS, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_TOO_MANY_EVENTS, reader->source->line,
                           "more than %" PRIu32 " lines", (uint32_t)TRACE_EVENTS_MAX);
     if (!reserve(reader, &events, &reader->event_capacity, trace->event_count, sizeof event))
         return false;
@@ -89,14 +89,14 @@ static bool add_event(struct reader *reader, struct trace_event event)
 static bool check_size(struct reader *reader, uint64_t bytes)
 {
     if (bytes > PTRDIFF_MAX)
-        return trace_fail(reader->error, TRACE_ERROR_SIZE_TOO_LARGE, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_SIZE_TOO_LARGE, reader->source->line,
                           "an object of %" PRIu64 " bytes", bytes);
     if (bytes > PTRDIFF_MAX - reader->live_bytes)
-        return trace_fail(reader->error, TRACE_ERROR_SIZE_TOO_LARGE, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_SIZE_TOO_LARGE, reader->source->line,
                           "%" PRIu64 " bytes more, with %" PRIu64 " bytes alive", bytes,
                           reader->live_bytes);
     if (bytes > UINT64_MAX - reader->born_bytes)
-        return trace_fail(reader->error, TRACE_ERROR_SIZE_TOO_LARGE, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_SIZE_TOO_LARGE, reader->source->line,
                           "%" PRIu64 " bytes more than the %" PRIu64 " before, above 2^64 - 1",
                           bytes, reader->born_bytes);
     return true;
@@ -105,10 +105,10 @@ static bool check_size(struct reader *reader, uint64_t bytes)
 static bool check_align(struct reader *reader, uint64_t align)
 {
     if (!align || align & (align - 1))
-        return trace_fail(reader->error, TRACE_ERROR_ALIGNMENT_NOT_POWER, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_ALIGNMENT_NOT_POWER, reader->source->line,
                           "alignment %" PRIu64 " is no power of two", align);
     if (align > TRACE_ALIGN_MAX)
-        return trace_fail(reader->error, TRACE_ERROR_ALIGNMENT_TOO_LARGE, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_ALIGNMENT_TOO_LARGE, reader->source->line,
                           "alignment %" PRIu64 " is above %d", align, TRACE_ALIGN_MAX);
     return true;
 }
@@ -152,12 +152,12 @@ static bool find_object(struct reader *reader, uint64_t back, uint32_t *number)
     uint64_t objects = reader->trace->totals.objects;
 
     if (!back || back > objects)
-        return trace_fail(reader->error, TRACE_ERROR_UNKNOWN_OBJECT, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_UNKNOWN_OBJECT, reader->source->line,
                           "%" PRIu64 " objects back, with %" PRIu64 " objects so far", back,
                           objects);
     *number = (uint32_t)(objects - back);
     if (reader->object[*number] & DEAD)
-        return trace_fail(reader->error, TRACE_ERROR_DEAD_OBJECT, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_DEAD_OBJECT, reader->source->line,
                           "object %" PRIu32 " has ended before", *number);
     return true;
 }
@@ -188,7 +188,7 @@ static bool take_preexisting(struct reader *reader, const struct trace_fields *f
     struct trace_totals *totals = &reader->trace->totals;
 
     if (totals->events)
-        return trace_fail(reader->error, TRACE_ERROR_PREEXISTING_LATE, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_PREEXISTING_LATE, reader->source->line,
                           "'p' after %" PRIu64 " events", totals->events);
     if (fields->number[1] && !check_align(reader, fields->number[1]))
         return false;
@@ -253,7 +253,7 @@ static bool take_thread(struct reader *reader, const struct trace_fields *fields
     uint64_t number = fields->number[0];
 
     if (number >= TRACE_THREADS_MAX)
-        return trace_fail(reader->error, TRACE_ERROR_THREAD_TOO_LARGE, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_THREAD_TOO_LARGE, reader->source->line,
                           "thread %" PRIu64 " is not below %d", number, TRACE_THREADS_MAX);
     reader->thread = (uint32_t)number;
     return add_event(reader, (struct trace_event){.op = TRACE_THREAD, .index = reader->thread});
@@ -268,7 +268,7 @@ static bool find_name(struct reader *reader, struct trace_names *names, const ch
     while (i < names->count && strcmp(names->word[i], word))
         i++;
     if (i == TRACE_NAMES_MAX)
-        return trace_fail(reader->error, TRACE_ERROR_TOO_MANY_NAMES, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_TOO_MANY_NAMES, reader->source->line,
                           "'%s' is name %" PRIu32 " of its sort, %d are allowed", word, i + 1,
                           TRACE_NAMES_MAX);
     if (i == names->count)
@@ -283,11 +283,11 @@ static bool take_begin(struct reader *reader, const struct trace_fields *fields)
     struct trace_event event = {.op = TRACE_BEGIN, .value = fields->number[1]};
 
     if (thread->depth == TRACE_DEPTH_MAX)
-        return trace_fail(reader->error, TRACE_ERROR_NESTING_TOO_DEEP, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_NESTING_TOO_DEEP, reader->source->line,
                           "thread %" PRIu32 " has %d regions open", reader->thread,
                           TRACE_DEPTH_MAX);
     if (fields->number[0] > UINT32_MAX)
-        return trace_fail(reader->error, TRACE_ERROR_NUMBER_TOO_LARGE, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_NUMBER_TOO_LARGE, reader->source->line,
                           "step %" PRIu64 " is above 2^32 - 1", fields->number[0]);
     event.index = (uint32_t)fields->number[0];
     if (!find_name(reader, &reader->trace->kinds, fields->word, &event.name))
@@ -303,14 +303,14 @@ static bool take_end(struct reader *reader, const struct trace_fields *fields)
     const char *kind;
 
     if (!thread->depth)
-        return trace_fail(reader->error, TRACE_ERROR_END_WITHOUT_BEGIN, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_END_WITHOUT_BEGIN, reader->source->line,
                           "'E %s' with no region open on thread %" PRIu32, fields->word,
                           reader->thread);
     event.name = thread->open[thread->depth - 1].kind;
     event.index = thread->open[thread->depth - 1].begin;
     kind = reader->trace->kinds.word[event.name];
     if (strcmp(kind, fields->word))
-        return trace_fail(reader->error, TRACE_ERROR_KIND_MISMATCH, reader->source.line,
+        return trace_fail(reader->error, TRACE_ERROR_KIND_MISMATCH, reader->source->line,
                           "'E %s' while '%s' is open on thread %" PRIu32, fields->word, kind,
                           reader->thread);
     thread->depth--;
@@ -353,7 +353,7 @@ static const struct line_type *find_line_type(char letter)
 static bool take_body_line(struct reader *reader, const char *text)
 {
     const struct line_type *type = find_line_type(text[0]);
-    uint64_t line = reader->source.line;
+    uint64_t line = reader->source->line;
     struct trace_fields fields;
 
     if (text[0] == '#')
@@ -369,7 +369,7 @@ static bool take_body_line(struct reader *reader, const char *text)
 
 static bool take_magic(struct reader *reader)
 {
-    const char *text = trace_source_next(&reader->source, reader->error);
+    const char *text = trace_source_next(reader->source, reader->error);
 
     if (!text && reader->error->code != TRACE_OK)
         return false;
@@ -384,9 +384,9 @@ static bool take_lines(struct reader *reader)
     bool in_header = true;
     const char *text;
 
-    while ((text = trace_source_next(&reader->source, reader->error))) {
+    while ((text = trace_source_next(reader->source, reader->error))) {
         in_header &= text[0] == '#';
-        if (in_header ? !trace_header_line(&reader->header, text, reader->source.line,
+        if (in_header ? !trace_header_line(&reader->header, text, reader->source->line,
                                            reader->error)
                       : !take_body_line(reader, text))
             return false;
@@ -400,7 +400,7 @@ static bool check_all_closed(struct reader *reader)
         const struct thread *thread = &reader->threads[i];
 
         if (thread->depth)
-            return trace_fail(reader->error, TRACE_ERROR_REGION_LEFT_OPEN, reader->source.line,
+            return trace_fail(reader->error, TRACE_ERROR_REGION_LEFT_OPEN, reader->source->line,
                               "thread %" PRIu32 " ends inside '%s', %" PRIu32 " open", i,
                               reader->trace->kinds.word[thread->open[thread->depth - 1].kind],
                               thread->depth);
@@ -449,10 +449,10 @@ static void destroy_reader(struct reader *reader)
     free(reader);
 }
 
-struct ebb_trace *trace_read(const char *path, struct trace_error *error)
+struct ebb_trace *trace_read_source(struct trace_source *source, struct trace_error *error)
 {
     struct reader *reader;
-    struct ebb_trace *trace = NULL;
+    struct ebb_trace *trace;
 
     memset(error, 0, sizeof *error);
     reader = create_reader(error);
@@ -460,13 +460,25 @@ struct ebb_trace *trace_read(const char *path, struct trace_error *error)
         trace_fail(error, TRACE_ERROR_MEMORY, 0, "out of memory: the reader");
         return NULL;
     }
-    if (trace_source_open(&reader->source, path, error)) {
-        trace = read_with(reader);
-        trace_source_close(&reader->source);
-    } else {
-        trace_free(reader->trace);
-    }
+    reader->source = source;
+    trace = read_with(reader);
     destroy_reader(reader);
+    return trace;
+}
+
+struct ebb_trace *trace_read(const char *path, struct trace_error *error)
+{
+    struct trace_source *source = calloc(1, sizeof *source);
+    struct ebb_trace *trace = NULL;
+
+    memset(error, 0, sizeof *error);
+    if (!source) {
+        trace_fail(error, TRACE_ERROR_MEMORY, 0, "out of memory: a buffer for lines");
+    } else if (trace_source_open(source, path, error)) {
+        trace = trace_read_source(source, error);
+        trace_source_close(source);
+    }
+    free(source);
     return trace;
 }
 

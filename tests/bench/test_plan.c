@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "instance.h"
 #include "program.h"
@@ -208,6 +209,33 @@ static void a_step_is_cut_into_sections(void **state)
     instances_free(&instances);
 }
 
+// Which can be read only once, from its start.
+static void a_pipe_may_hold_a_trace(void **state)
+{
+    static const char *const texts[] = {MAGIC "B step 0 0\na 5 C\nf 1\nE step 0\n",
+                                        "#ebb-trace 1"};
+    struct instances instances;
+    struct instance_error error;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char path[32];
+        int ends[2];
+
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(write(ends[1], texts[i], strlen(texts[i])), strlen(texts[i]));
+        close(ends[1]);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+        assert_int_equal(instances_read(&instances, path, &error), !i);
+        assert_int_equal(instances.count, !i);
+        instances_free(&instances);
+        close(ends[0]);
+    }
+    assert_int_equal(error.code, INSTANCE_ERROR_TRACE);
+    assert_int_equal(error.line, 1);
+    assert_non_null(strstr(error.text, "newline"));
+}
+
 static void made_up_steps_are_about_as_large_as_asked(void **state)
 {
     (void)state;
@@ -315,6 +343,7 @@ int main(void)
         cmocka_unit_test(files_that_cannot_be_read_are_refused),
         cmocka_unit_test(malformed_traces_say_their_line),
         cmocka_unit_test(a_step_is_cut_into_sections),
+        cmocka_unit_test(a_pipe_may_hold_a_trace),
         cmocka_unit_test(made_up_steps_are_about_as_large_as_asked),
         cmocka_unit_test(a_capacity_is_kept_or_missed_with_the_numbers),
         cmocka_unit_test(each_file_is_planned_and_the_worst_code_counts),

@@ -265,7 +265,7 @@ static void every_failed_allocation_is_reported(void **state)
         assert_int_equal(error.code, trace ? TRACE_OK : TRACE_ERROR_MEMORY);
         failures += !trace;
     }
-    assert_int_equal(failures, 4); // the reader, the trace, the events, the objects
+    assert_int_equal(failures, 5); // the lines, the reader, the trace, the events, the objects
     trace_free(trace);
 }
 
