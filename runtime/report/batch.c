@@ -151,8 +151,8 @@ static void show_info_json(struct page *page, const struct ebb_sample *sample) {
 }
 
 static void show_info_text(struct page *page, const struct ebb_sample *sample) {
-    text_print(&page->text, "%s%s", sample->offsets ? "ragged " : "",
-               ebb_sample_kind_name(sample->kind));
+    text_print(&page->text, "%s", sample->offsets ? "ragged " : "");
+    text_name(&page->text, ebb_sample_kind_name(sample->kind));
     if (sample->format)
         text_print(&page->text, " %s, %s clamping", ebb_box_format_name(sample->format),
                    ebb_clamping_name(sample->clamping));

@@ -345,6 +345,18 @@ static void assert_printed(const void *object, enum ebb_report_format format, co
     assert_string_equal(page.text, text);
 }
 
+static void a_kind_of_ones_own_stays_in_its_line(void **state) {
+    struct stage *stage = *state;
+    struct ebb_tensor *data = tensor_of(stage->root, 1, (const int64_t[]){3});
+    struct ebb_sample_info info = {.kind = ebb_sample_register("of two\nlines")};
+    struct ebb_sample *sample = ebb_sample_new(stage->root, data, &info);
+    assert_non_null(sample);
+    assert_printed(sample, EBB_REPORT_TEXT, "of two?lines\n  \"data\": float32 [3]\n");
+    assert_printed(sample, EBB_REPORT_JSON,
+                   "{\"sample\":\"of two\\u000alines\",\"data\":{\"tensor\":\"float32\","
+                   "\"shape\":[3]}}");
+}
+
 static void types_of_ones_own_are_printed_by_their_fields(void **state) {
     struct stage *stage = *state;
     struct box *box = box_in(stage->root);
@@ -494,6 +506,7 @@ int main(void) {
         STAGED(a_tree_is_printed_line_by_line),
         STAGED(a_tree_is_printed_as_json),
         STAGED(odd_values_are_printed_as_json),
+        STAGED(a_kind_of_ones_own_stays_in_its_line),
         STAGED(types_of_ones_own_are_printed_by_their_fields),
         STAGED(a_report_does_not_follow_what_is_no_member),
         STAGED(a_report_stops_when_it_is_told_to),
