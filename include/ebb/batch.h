@@ -93,13 +93,14 @@ EBB_API int ebb_node_kind(const void *object);
 /* "dict", "integer" and so on; "unknown" for a number that is none. Static. Any thread. */
 EBB_API const char *ebb_node_kind_name(int kind);
 
-/* Count of members; 0 for a leaf, with EBB_E_TYPE or EBB_E_FOREIGN. */
+/* Count of members; 0 for a leaf, with EBB_E_TYPE. */
 EBB_API size_t ebb_node_count(const void *node);
 
 /*
  * A member: by place, by key or field name, by path. A path is keys, field names and places with
- * '/' between them, such as "target/boxes" or "0/image"; "" is the object itself. Iterate with
- * places: they are constant time, keys take time linear in the members. NULL on failure:
+ * '/' between them, such as "target/boxes" or "0/image"; "" is the object itself. Members of a dict
+ * have no places there, and a key with a '/' in it is in no path. Iterate with places:
+ * they are constant time, keys take time linear in the members. NULL on failure:
  * EBB_E_ARGUMENT (no such place or key), EBB_E_RELEASED (that member was ended), EBB_E_NOT_OWNED
  * (it was not composed), EBB_E_TYPE (a leaf has no members).
  */
@@ -112,12 +113,14 @@ EBB_API void *ebb_node_get(const void *node, const char *path);
 EBB_API const char *ebb_node_key(const void *node, size_t place);
 EBB_API const char *ebb_node_name(const void *node);
 
-/* Values of leaves. 0, or an error and nothing written. */
+/* Values of leaves. 0, or an error and nothing written: EBB_E_TYPE (of another kind),
+ * EBB_E_ARGUMENT (value NULL). */
 EBB_API int ebb_node_read_bool(const void *node, bool *value);
 EBB_API int ebb_node_read_integer(const void *node, int64_t *value);
 EBB_API int ebb_node_read_real(const void *node, double *value);
 
-/* A string, ended by 0; bytes, and how many. Valid as long as the node. NULL on failure. */
+/* A string, ended by 0; bytes, and how many (`count` may be NULL). Valid as long as the node. NULL
+ * on failure: EBB_E_TYPE. */
 EBB_API const char *ebb_node_string(const void *node);
 EBB_API const void *ebb_node_bytes(const void *node, size_t *count);
 

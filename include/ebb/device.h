@@ -76,14 +76,15 @@ EBB_API int ebb_copy_on_device(ebb_region to_region, void *to, size_t to_offset,
 EBB_API int ebb_fill_device(ebb_region region, void *block, size_t offset, unsigned char value,
                             size_t bytes, void *stream);
 
-/* Waits until the stream has done all that it was asked. The region names the device. */
+/* Waits until the stream has done all that it was asked. The region names the device. Errors:
+ * EBB_E_DEVICE (also: the region is on the host), EBB_E_STALE. */
 EBB_API int ebb_device_finish(ebb_region region, void *stream);
 
 /*
  * A fence: the point that a stream had come to when it was recorded. Memory that the device still
  * reads must not be used again: record a fence behind the last copy, and reuse the memory when the
  * fence is done. All zero at first: nothing recorded, so done. One thread at a time; it belongs to
- * the process that recorded it.
+ * the process that recorded it. NULL is EBB_E_ARGUMENT to all three functions.
  */
 struct ebb_fence {
     uint64_t words[4]; /* private */
@@ -91,8 +92,8 @@ struct ebb_fence {
 
 /*
  * Records everything that the stream was asked so far. A fence that was recorded before forgets
- * that; it stays with its device until it is ended. On failure (EBB_E_DEVICE) it says what it said
- * before, but may have got its event.
+ * that; it stays with its device until it is ended: another one is EBB_E_DEVICE, as is what the
+ * driver refuses. On failure it says what it said before, but may have got its event.
  */
 EBB_API int ebb_fence_record(struct ebb_fence *fence, int device, void *stream);
 
@@ -102,7 +103,8 @@ EBB_API int ebb_fence_record(struct ebb_fence *fence, int device, void *stream);
  */
 EBB_API int ebb_fence_is_done(struct ebb_fence *fence);
 
-/* Gives the fence's event back, done or not; it is all zero then. On failure it is as before. */
+/* Gives the fence's event back, done or not; it is all zero then. On failure, EBB_E_DEVICE, it is
+ * as before. */
 EBB_API int ebb_fence_end(struct ebb_fence *fence);
 
 /* How the pages of a pinned pool are kept in memory. */

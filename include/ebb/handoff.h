@@ -190,7 +190,8 @@ EBB_API int ebb_lease_guard(ebb_lease *lease, int device, void *stream);
  */
 typedef bool ebb_release_check(void *context, ebb_lease *lease);
 
-/* Sets it for this process; NULL: none. Errors: EBB_E_KIND, EBB_E_BUSY (leases are out). */
+/* Sets it for this process; NULL: none. Errors: EBB_E_KIND, EBB_E_BUSY (leases are out),
+ * EBB_E_MEMORY. */
 EBB_API int ebb_pool_set_release_check(ebb_pool *pool, ebb_release_check *check, void *context);
 
 #ifdef __cplusplus

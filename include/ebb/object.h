@@ -87,7 +87,7 @@ EBB_API int ebb_type_register(struct ebb_type *type);
 /*
  * A new object of the type in the region, all its fields zero, with room for `extra` bytes behind
  * the struct. Valid until: ebb_object_end(), the end of its owner. NULL on failure: EBB_E_TYPE
- * (not registered, or that of tensors), and the errors of ebb_region_alloc().
+ * (not registered, or that of tensors), EBB_E_MEASURING, and the errors of ebb_region_alloc().
  */
 EBB_API EBB_NODISCARD void *ebb_object_new(ebb_region region, const struct ebb_type *type,
                                            size_t extra);
@@ -113,7 +113,8 @@ EBB_API int ebb_object_compose(void *object);
  */
 EBB_API int ebb_object_end(void *object);
 
-/* The object if it is a live one of this type, else NULL with EBB_E_TYPE or EBB_E_FOREIGN. */
+/* The object if it is a live one of this type, else NULL with EBB_E_TYPE or what ebb_object_end()
+ * says of what is no live object. */
 EBB_API void *ebb_object_as(void *object, const struct ebb_type *type);
 
 /* The region that owns the object; a handle that is not open if it is no live object. */

@@ -56,7 +56,7 @@ EBB_API int ebb_objects_close_keeping(ebb_region source, ebb_region target, void
 /*
  * Ends all objects that the region owns but those in `keep` (with their members). The region
  * stays open and goes on owning them. Errors, without effect: EBB_E_STALE, EBB_E_NOT_OWNED,
- * EBB_E_MEMBER.
+ * EBB_E_MEMBER, EBB_E_ARGUMENT, and those of ebb_object_end() for what is no live object.
  */
 EBB_API int ebb_objects_end_but(ebb_region region, void *const *keep, size_t count);
 
@@ -73,28 +73,38 @@ EBB_API void *ebb_object_move_outer(ebb_region from, void *object);
  */
 EBB_API void *ebb_object_move(void *object, ebb_region target);
 
-/* ebb_object_move() for objects that a root owns: from outside into a region below. */
+/*
+ * Gives an object to a region below its host, whoever owns it, without moving a byte: what a root
+ * owns comes in from outside. It ends with that region. To its host: back. Errors: EBB_E_STALE,
+ * EBB_E_SEALED, EBB_E_NOT_ANCESTOR (its host is not above the region), EBB_E_MEMBER,
+ * EBB_E_BORROWED, EBB_E_MEMORY, and those of ebb_object_end() for what is no live object.
+ */
 EBB_API int ebb_object_attach(void *object, ebb_region region);
 
 /* Gives the object to the root of its tree; it lives until that ends or it is ended. An object
- * that a root owns stays. Returns where it is now. */
+ * that a root owns stays. Returns where it is now, NULL on failure: as ebb_object_move(). */
 EBB_API void *ebb_object_detach(void *object);
 
 /*
  * Lends the object to `region`, of any tree: that region owns it until it closes, or until
  * ebb_object_return(); then the region that had it has it again. If the lender ends first, so does
  * the object, and the borrower forgets it. Sealed regions may lend, borrow and take back. An
- * object that was lent may be lent on. Both regions belong to the calling thread.
- * Errors: EBB_E_STALE, EBB_E_MEMBER, EBB_E_MEMORY.
+ * object that was lent may be lent on. Both regions belong to the calling thread. Errors:
+ * EBB_E_STALE, EBB_E_MEMBER, EBB_E_MEMORY, EBB_E_MEASURING and EBB_E_DEVICE (the region has no
+ * memory of the host), and those of ebb_object_end() for what is no live object.
  */
 EBB_API int ebb_object_borrow(void *object, ebb_region region);
+
+/* Gives it back to the region that had it before. Errors: EBB_E_NOT_OWNED (it is not lent), and
+ * those of ebb_object_end() for what is no live object. */
 EBB_API int ebb_object_return(void *object);
 
 /*
  * Puts `fresh` into field number `field` (EBB_FIELD_OBJECT) of the composite `whole`: the member
  * that was there ends, `fresh` goes to the owner of the composite, by relinking where it can, and
  * becomes its member. How parameters of a model are replaced. `fresh` may be NULL. Errors,
- * without effect: as ebb_objects_promote(), EBB_E_TYPE, EBB_E_ARGUMENT (no such field).
+ * without effect: as ebb_objects_promote(), EBB_E_TYPE, EBB_E_ARGUMENT (no such field), EBB_E_CYCLE
+ * (`fresh` is the composite, or what it is a member of), EBB_E_DEPTH.
  */
 EBB_API int ebb_object_replace(void *whole, size_t field, void *fresh);
 

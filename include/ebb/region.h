@@ -82,12 +82,13 @@ struct ebb_region_options {
 /*
  * Opens a region; NULL options: a root on the default pool. It costs no memory until the first
  * block, unless hinted. Valid until ebb_region_close() of it or of an ancestor. On failure the
- * handle is not open. Errors: EBB_E_ARGUMENT (size field; parent and pool disagree),
- * EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_SIZE and EBB_E_POOL_LIMIT (hint). Constant time.
+ * handle is not open. Errors: EBB_E_ARGUMENT (size field; parent and pool disagree, or a parent
+ * that does not measure), EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_SIZE and EBB_E_POOL_LIMIT
+ * (hint); shared: EBB_E_SLOTS, EBB_E_NO_SPACE; device: EBB_E_DEVICE (hint). Constant time.
  *
- * A measuring region places blocks as an ordinary region would, but its addresses have no memory
- * behind them (touching one is a fault), it takes nothing from the pool and has no limit. Each
- * open one takes 4 GiB of the range of addresses, up to which it measures exactly.
+ * A measuring region places blocks as an ordinary one would, but its addresses have no memory
+ * behind them (touching one is a fault), it takes nothing from the pool and has no limit. Each open
+ * one takes 4 GiB of addresses, up to which it measures exactly. Its children measure, too.
  */
 EBB_API EBB_NODISCARD ebb_region ebb_region_open(const struct ebb_region_options *options);
 
@@ -110,7 +111,8 @@ EBB_API int ebb_region_close_strict(ebb_region region);
 /* True if the handle's region is open. Any thread that may use the region. Never fails. */
 EBB_API bool ebb_region_is_open(ebb_region region);
 
-/* From now on it refuses blocks and promotions (EBB_E_SEALED), but no releases. EBB_E_STALE. */
+/* From now on it refuses blocks, ebb_region_realloc() and promotions (EBB_E_SEALED), but not
+ * releases, ebb_region_resize() and children. EBB_E_STALE. */
 EBB_API int ebb_region_seal(ebb_region region);
 
 /* What the inline function below calls for everything rare. Same contract. */
@@ -143,7 +145,7 @@ ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
     return ebb_region_alloc_slow(region, bytes, align);
 }
 
-/* The same with all bytes zero; not of a device. */
+/* The same with all bytes zero; not of a device (EBB_E_DEVICE). */
 EBB_API EBB_NODISCARD void *ebb_region_alloc_zeroed(ebb_region region, size_t bytes, size_t align);
 
 /* Room for `count` elements of `bytes` each; EBB_E_SIZE if the product overflows. */
@@ -166,7 +168,8 @@ EBB_API int ebb_region_resize(ebb_region region, void *block, size_t bytes);
 
 /*
  * As realloc: resizes in place where possible, else allocates, copies the smaller of both sizes
- * and releases the old block. NULL block: allocates. On failure NULL; the old block is unchanged.
+ * and releases the old block. NULL block: allocates; zero bytes: a block of none. On failure NULL,
+ * the old block is unchanged: as alloc and release, EBB_E_DEVICE where one of a device had to move.
  */
 EBB_API EBB_NODISCARD void *ebb_region_realloc(ebb_region region, void *block, size_t bytes,
                                                size_t align);
@@ -174,10 +177,8 @@ EBB_API EBB_NODISCARD void *ebb_region_realloc(ebb_region region, void *block, s
 /* Bytes that were asked for this block, or 0 with an error set (as release). */
 EBB_API size_t ebb_region_block_bytes(ebb_region region, const void *block);
 
-/*
- * The open region whose pages hold `address` (any address, also inside a block); a handle that
- * is not open if it is none of ebb's. Any thread, as long as that region is not being closed.
- */
+/* The open region whose pages hold `address` (any address, also inside a block); a handle that
+ * is not open if it is none of ebb's. Any thread, as long as that region is not being closed. */
 EBB_API ebb_region ebb_region_of(const void *address);
 
 /* True if both are open and `ancestor` is the parent of `region`, or its parent, and so on. */
@@ -192,10 +193,8 @@ typedef struct ebb_mark {
     uint64_t serial;
 } ebb_mark;
 
-/*
- * Marks the region's present state. Valid until a rewind to it or to an older mark, a reset, or
- * the close. On failure serial is 0: EBB_E_STALE, EBB_E_MEMORY, EBB_E_POOL_LIMIT.
- */
+/* Marks the region's present state. Valid until a rewind to it or to an older mark, a reset, or
+ * the close. On failure serial is 0: EBB_E_STALE, EBB_E_MEMORY, EBB_E_POOL_LIMIT. */
 EBB_API EBB_NODISCARD ebb_mark ebb_region_mark(ebb_region region);
 
 /*

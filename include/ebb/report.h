@@ -44,7 +44,8 @@ EBB_API int ebb_report_object(const void *object, enum ebb_report_format format,
 /*
  * The blocks of a region that are alive, grouped by the site that allocated them, most bytes
  * first; without `sites` in its options, one group. Sites are return addresses, printed as
- * symbol or as module and offset. At most 32 groups, the rest summed.
+ * symbol or as module and offset. At most 32 groups, the rest summed. Returns as
+ * ebb_report_region().
  */
 EBB_API int ebb_report_leaks(ebb_region region, enum ebb_report_format format,
                              ebb_write_fn *write, void *context);

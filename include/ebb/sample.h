@@ -116,13 +116,14 @@ EBB_API EBB_NODISCARD struct ebb_sample *ebb_sample_wrap(ebb_region region,
                                                          const struct ebb_sample_info *changes);
 
 /* Kind and metadata. `bytes` is valid as long as the sample. Errors: EBB_E_TYPE, EBB_E_RELEASED,
- * EBB_E_METADATA (made by hand, with more bytes than its block has). */
+ * EBB_E_METADATA (made by hand, with more bytes than its block has), EBB_E_ARGUMENT (info NULL). */
 EBB_API int ebb_sample_read(const struct ebb_sample *sample, struct ebb_sample_info *info);
 
 /*
  * Image number `index` of a ragged sample, as a sample in `region` that shares its storage and has
  * the canvas of that image. NULL on failure: EBB_E_ARGUMENT (not ragged, or no such image),
- * EBB_E_SHAPE (its offsets were written since, and are no rows), and as ebb_tensor_view().
+ * EBB_E_SHAPE (its offsets were written since, and are no rows), those of ebb_sample_read(), and as
+ * ebb_tensor_view().
  */
 EBB_API EBB_NODISCARD struct ebb_sample *
 ebb_sample_row(ebb_region region, const struct ebb_sample *sample, size_t index);

@@ -127,9 +127,10 @@ EBB_API int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_su
                                  size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks);
 
 /*
- * ebb_region_alloc() with a key of the place in the program that allocates (any number but 0; the
- * number of an operation, a hash of file and line). Keys let a plan follow steps that leave out or
- * repeat parts, such as loops of varying length. Same contract, same errors.
+ * ebb_region_alloc() with a key of the place in the program that allocates (any number but 0,
+ * which is EBB_E_ARGUMENT; the number of an operation, a hash of file and line). Keys let a plan
+ * follow steps that leave out or repeat parts, such as loops of varying length. Same contract, same
+ * errors.
  */
 EBB_API EBB_NODISCARD void *ebb_step_alloc(ebb_step step, size_t bytes, size_t align, uint32_t key);
 

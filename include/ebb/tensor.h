@@ -93,7 +93,7 @@ static inline bool ebb_dtype_equal(struct ebb_dtype a, struct ebb_dtype b) {
  * A tensor with a storage of its own, row-major, contents undefined. `shape` has `ndim` entries
  * and is copied; it may be NULL if ndim is 0. Valid until: ebb_object_end(), the end of its
  * owner. NULL on failure: EBB_E_DTYPE, EBB_E_SHAPE (negative or too many dimensions), EBB_E_SIZE
- * (its bytes overflow), and the errors of ebb_region_alloc().
+ * (its bytes overflow), EBB_E_MEASURING, and the errors of ebb_region_alloc().
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_new(ebb_region region, struct ebb_dtype dtype,
                                                         int ndim, const int64_t *shape);
@@ -123,10 +123,13 @@ EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_view(ebb_region region,
 /*
  * A new tensor that takes over memory, place and owner of `tensor`, which is empty afterwards: to
  * end it again does nothing but fail. No counter moves. How a parameter takes over the tensor it
- * is made from (TorchSharp's Parameter). NULL on failure: EBB_E_MEMBER, EBB_E_BORROWED, and the
- * errors of ebb_region_alloc(), for its head is a block of its own.
+ * is made from (TorchSharp's Parameter). NULL on failure: EBB_E_MEMBER, EBB_E_BORROWED, those of
+ * ebb_object_as() for what is no tensor, and those of ebb_region_alloc(), for its head is a block
+ * of its own.
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_take(struct ebb_tensor *tensor);
+
+/* The next three read a live tensor as it is: nothing is checked, nothing fails. */
 
 /* Count of elements; the product of the shape. */
 EBB_API int64_t ebb_tensor_count(const struct ebb_tensor *tensor);

@@ -47,7 +47,7 @@ ebb_tensor_transpose(ebb_region region, const struct ebb_tensor *tensor, int fir
 
 /*
  * Dimension i of the result is dimension dims[i] of the tensor; `dims` has as many entries as the
- * tensor has dimensions, each once, else EBB_E_PERMUTATION.
+ * tensor has dimensions, each once, else EBB_E_PERMUTATION. EBB_E_ARGUMENT: there are none.
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *
 ebb_tensor_permute(ebb_region region, const struct ebb_tensor *tensor, const int *dims);
