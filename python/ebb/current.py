@@ -91,7 +91,8 @@ def _stack_numpy(arrays):
 def stack(tensors):
     """Tensors of torch, or arrays of numpy, as one with a new first dimension.
 
-    The result is made in the current region if there is one. Errors are torch's and numpy's.
+    The result is made in the current region if there is one, but for small ones (up to 4 KiB) and
+    those of unlike or unusual parts, such as typed tensors. Errors are torch's and numpy's.
     """
     tensors = list(tensors)
     if current() is None or not tensors:
