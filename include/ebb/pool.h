@@ -52,7 +52,8 @@ struct ebb_pool_options {
     unsigned kind;               /* EBB_KIND_ flags; 0: host. In shared ones the limits above are
                                   * those of each root region with its children */
     int device;                  /* device: its number */
-    size_t slot_bytes;           /* shared: most bytes of a region; 0: 1 GiB, or what fits */
+    size_t slot_bytes;           /* shared: most bytes of a region, up to the next multiple of
+                                  * 2 MiB; 0: 1 GiB, or what fits */
     unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256. Each one
                                   * that a process opened a region in is one of its 1024 pools */
     uint64_t wait_ns;            /* shared: opening waits so long for a slot; 0: not at all */

@@ -76,7 +76,8 @@ EBB_API int ebb_report_site(ebb_site *site, enum ebb_report_format format, ebb_w
 EBB_API int ebb_report_plan(ebb_site *site, uint64_t tag, ebb_write_fn *write, void *context);
 
 /*
- * Walks every structure of the pool and of its open regions and checks the conservation laws.
+ * Walks every structure of the pool (NULL: the default one) and of its open regions and checks the
+ * conservation laws.
  * Returns 0, or aborts with a message: a law that does not hold is a bug in ebb or a wild write.
  * Time is linear in blocks and runs, and for each limit in the regions that it covers. The regions
  * must be quiescent.

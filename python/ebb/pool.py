@@ -30,7 +30,7 @@ class Pool(_ebb.Pool):
     ValueError: a number is out of its bounds (a limit of 0, say), or the kind has no use for it.
 
     A shared pool is inherited by a fork, and goes to processes that are spawned as an argument.
-    Limits hold for the pages of each process.
+    Limits of a shared pool are those of each region with its children.
     Pool.stats shows how many batches this process sent, received, and got beside the pool, and
     which pages it holds; of a shared pool, those that this process wrote to.
     """
