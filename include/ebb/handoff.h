@@ -99,7 +99,8 @@ typedef struct ebb_lease ebb_lease;
  * Opens what was sent; one reference is the caller's. Any thread. NULL on failure, which leaves the
  * parcel as good as it was: EBB_E_PARCEL (of another pool, no such slot or generation, the root not
  * in what was sent), EBB_E_STALE (opened before, or reclaimed since), EBB_E_NO_SPACE,
- * EBB_E_MEMORY, EBB_E_KIND, EBB_E_ARGUMENT.
+ * EBB_E_MEMORY (also: more than may be locked, where the pool is pinned), EBB_E_DEVICE (the driver
+ * does not pin it), EBB_E_KIND, EBB_E_ARGUMENT.
  */
 EBB_API EBB_NODISCARD ebb_lease *ebb_parcel_open(ebb_pool *pool, const struct ebb_parcel *parcel);
 
@@ -156,9 +157,10 @@ ebb_lease_export_versioned(ebb_lease *lease, size_t offset, struct ebb_dtype dty
  * sample, a batch, or one of a registered type. Bytes of tensors that lie in the slot stay where
  * they are, others are copied there; storages that tensors share are shared again. Types cross by
  * name and must have the same fields in both processes; of a struct the fields and plain values
- * cross, other pointers in it mean nothing elsewhere. The region is closed as by
- * ebb_region_send(), and errors are as there, and EBB_E_TYPE (a type with pointers into itself),
- * those of ebb_object_as() for the object, and those of ebb_region_alloc().
+ * cross, other pointers in it mean nothing elsewhere. The object may be of any region of this
+ * thread, or a member of another: then a copy goes, and it stays what it was. The region is closed
+ * as by ebb_region_send(), and errors are as there, and EBB_E_TYPE (a type with pointers into
+ * itself), those of ebb_object_as() for the object, and those of ebb_region_alloc().
  */
 EBB_API int ebb_region_send_object(ebb_region region, void *object, struct ebb_parcel *parcel);
 

@@ -19,7 +19,8 @@
  * hands to the root of its tree is *detached*, one that goes the other way is *attached*.
  *
  * All functions check that what they are given is a live object. One thread at a time for the
- * regions concerned. Ending a region ends all its objects without a look at them.
+ * regions concerned. Ending a region ends all its objects without a look at them. No object is made
+ * in a measuring region (EBB_E_MEASURING) or in one of a device (EBB_E_DEVICE).
  */
 #ifndef EBB_OBJECT_H
 #define EBB_OBJECT_H
@@ -87,7 +88,7 @@ EBB_API int ebb_type_register(struct ebb_type *type);
 /*
  * A new object of the type in the region, all its fields zero, with room for `extra` bytes behind
  * the struct. Valid until: ebb_object_end(), the end of its owner. NULL on failure: EBB_E_TYPE
- * (not registered, or that of tensors), EBB_E_MEASURING, and the errors of ebb_region_alloc().
+ * (not registered, or that of tensors), and the errors of ebb_region_alloc().
  */
 EBB_API EBB_NODISCARD void *ebb_object_new(ebb_region region, const struct ebb_type *type,
                                            size_t extra);

@@ -93,7 +93,7 @@ static inline bool ebb_dtype_equal(struct ebb_dtype a, struct ebb_dtype b) {
  * A tensor with a storage of its own, row-major, contents undefined. `shape` has `ndim` entries
  * and is copied; it may be NULL if ndim is 0. Valid until: ebb_object_end(), the end of its
  * owner. NULL on failure: EBB_E_DTYPE, EBB_E_SHAPE (negative or too many dimensions), EBB_E_SIZE
- * (its bytes overflow), EBB_E_MEASURING, and the errors of ebb_region_alloc().
+ * (its bytes overflow), and the errors of ebb_region_alloc().
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_new(ebb_region region, struct ebb_dtype dtype,
                                                         int ndim, const int64_t *shape);
