@@ -134,7 +134,11 @@ def pack_sequence(sequences, enforce_sorted=True):
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0):
-    """torch.nn.utils.rnn.pad_sequence(), made in the current region."""
+    """torch.nn.utils.rnn.pad_sequence(), made in the current region.
+
+    In a region of the user's the padding must be a value that the dtype holds exactly: 0.1 is no
+    float32. Elsewhere, and under ebb.Collate, it is rounded as torch does.
+    """
     from torch.nn.utils import rnn
     return _in_region(
         lambda region: region.pad(sequences, padding=padding_value,
