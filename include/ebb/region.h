@@ -122,7 +122,7 @@ EBB_API void *ebb_region_alloc_slow(ebb_region region, size_t bytes, size_t alig
  * A block of `bytes` bytes at a multiple of `align` (a power of two up to EBB_ALIGN_MAX).
  * Zero bytes are legal: the block has an address of its own. Contents are undefined.
  * Valid until: ebb_region_release() of it, a rewind or reset that covers it, or the close of the
- * region. One thread at a time. Constant time; in the large lane but for one short bin's length.
+ * region. One thread at a time. Constant time; in the large lane with a look at one short list.
  * NULL on failure: EBB_E_ALIGNMENT, EBB_E_SIZE, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
  * EBB_E_REGION_LIMIT, EBB_E_SEALED, EBB_E_STALE; shared: EBB_E_NO_SPACE; device: EBB_E_DEVICE.
  */
