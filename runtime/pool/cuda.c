@@ -117,7 +117,7 @@ static int start_library(const char *path, const struct functions *call) {
 }
 
 static int load(void) {
-    const char *named = getenv("EBB_CUDA_LIBRARY");
+    const char *named = secure_getenv("EBB_CUDA_LIBRARY");
     const char *path = named && *named ? named : "libcuda.so.1";
     struct functions call;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -3,9 +3,10 @@
  * cuda.h - the CUDA driver, loaded when it is first needed.
  *
  * ebb needs no toolkit and no header of NVIDIA's to be built, and no driver to run: `libcuda.so.1`,
- * or the file that the environment's EBB_CUDA_LIBRARY names, is opened at the first call that needs
- * it. What is missing (the library, a function in it, a device) is EBB_E_DEVICE, and the text says
- * which. All functions here: any thread. They leave the thread's current context as it was.
+ * or the file that the environment's EBB_CUDA_LIBRARY names (not in a program that has more rights
+ * than who executes it), is opened at the first call that needs it. What is missing (the library, a
+ * function in it, a device) is EBB_E_DEVICE, and the text says which. All functions here: any
+ * thread. They leave the thread's current context as it was.
  *
  * A hold keeps the primary context of a device, the one that the CUDA runtime and torch use too, so
  * addresses and streams of theirs are valid here. It belongs to the process that took it: in a

@@ -76,13 +76,35 @@ static void no_device_is_said(void **state) {
                                                 .say = {"cuInit", "CUDA_ERROR_NO_DEVICE (100)"}});
 }
 
-int main(void) {
+#define ASKS "--asks"
+
+/* A library that others name would run with the rights of the program. */
+static void a_setuid_program_opens_what_nobody_named(void **state) {
+    int status;
+    if (geteuid() != 0)
+        skip(); /* only root can be another user */
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setenv("EBB_CUDA_LIBRARY", "libcuda-nowhere.so.7", 1);
+        (void)!setresuid(65534, 0, 0); /* what is executed now is as a setuid program */
+        execl("/proc/self/exe", "missing", ASKS, (char *)NULL);
+        _exit(9);
+    }
+    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int count, char **words) {
+    if (count > 1 && strcmp(words[1], ASKS) == 0)
+        return ebb_device_count() < 0 && strstr(ebb_last_error_text(), "nowhere") ? 1 : 0;
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_library_is_said),
         cmocka_unit_test(a_file_that_is_no_library_is_said),
         cmocka_unit_test(a_library_that_is_no_driver_is_said),
         cmocka_unit_test(a_missing_function_is_said),
         cmocka_unit_test(no_device_is_said),
+        cmocka_unit_test(a_setuid_program_opens_what_nobody_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
