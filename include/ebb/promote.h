@@ -32,7 +32,8 @@ enum ebb_promotion_mode {
 struct ebb_survivor {
     void *block;   /* in: a block of the source. out: where its bytes live from now on */
     size_t align;  /* in: alignment the copy must keep; 0: that of the address, at most 64 */
-    int mode;      /* in: enum ebb_promotion_mode. out: EBB_PROMOTE_COPY or EBB_PROMOTE_RELINK */
+    int mode;      /* in: enum ebb_promotion_mode. out: EBB_PROMOTE_COPY or EBB_PROMOTE_RELINK;
+                    * COPY, too, where the block was the target's already and stays */
     uint16_t pin_percent; /* in: of auto, what it may pin; 0: EBB_PIN_PERCENT. Of one list the
                            * least counts for all, each run of pages by itself */
     void *scratch; /* ebb's own during the call; need not be set */
