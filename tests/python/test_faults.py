@@ -158,7 +158,7 @@ class Kills(unittest.TestCase):
             check(batch)
         self.assertGreater(self.received, KILLS // 10)
         held.clear()
-        del batch
+        batch = None  # there may be none
         gc.collect()
         pool.reclaim(True)
         stats = pool.stats
