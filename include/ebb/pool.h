@@ -115,8 +115,8 @@ EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
  * used longest ago (the highest addresses) first. Returns the bytes that were resident and are
  * not any more, as the kernel reports it; 0 if nothing was left to give. Pages that open regions
  * own are never touched. Time is linear in the bytes given back. Pools of kind pinned and device
- * give whole slabs: those that are free all over, and no more than are above the target. 0 with
- * EBB_E_ARGUMENT for NULL.
+ * give whole slabs: those that are free all over, and no more than are above the target. Shared
+ * ones give the pages of free slots, whichever process had them. 0 with EBB_E_ARGUMENT for NULL.
  */
 EBB_API size_t ebb_pool_trim(ebb_pool *pool, size_t target_bytes);
 
