@@ -4,8 +4,8 @@
  *
  * The structs are those of dlpack/dlpack.h, which this header does not include: what is exported
  * is handed on, what is imported comes from others, and whoever looks inside includes the
- * dlpack/dlpack.h that he has. Both of DLPack's structs are spoken: the old one (DLManagedTensor)
- * and the versioned one (DLManagedTensorVersioned, DLPack 1).
+ * dlpack/dlpack.h that he has (Debian 12's has the old struct alone). Both of DLPack's structs are
+ * spoken: the old one (DLManagedTensor) and the versioned one (DLManagedTensorVersioned, DLPack 1).
  *
  * An export shares the tensor's bytes. It counts among those who see the storage, and its bytes
  * outlive everything: when the region ends first, the pages under them leave it and are held by
