@@ -34,9 +34,14 @@ static _Atomic(uint64_t) cooled_bytes;
 
 /* ---- threads and forks ---- */
 
+void heap_lock(bool take) {
+    (take ? pthread_mutex_lock : pthread_mutex_unlock)(&lock);
+}
+
 /* A thread ends: its scopes end, its heap is for the next one. */
 static void leave(void *own) {
     struct heap *heap = own;
+    scope_forget_steps(heap->open);
     while (heap->open)
         scope_end(heap->open);
     heap_drain(heap);

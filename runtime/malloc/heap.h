@@ -134,6 +134,9 @@ void heap_drop_stash(struct heap *heap);
 /* The region for what outlives scopes, opened if need be. */
 ebb_region heap_keeper(struct heap *heap);
 
+/* The lock of all heaps, and of what a thread shares with who closes the region of its scope. */
+void heap_lock(bool take);
+
 /* Heaps of ended threads give up what others freed and what they keep for later. */
 void heap_tidy_left(void);
 
@@ -213,5 +216,9 @@ uint64_t scope_count(void);
 
 /* Ends a scope of the calling thread, in whatever order. */
 void scope_end(struct scope *scope);
+
+/* This scope and those after it are noted in no step any more: their thread ends. From here on no
+ * region that another thread closes finds them. */
+void scope_forget_steps(struct scope *scope);
 
 #endif

@@ -480,18 +480,36 @@ static void end(void *scope) {
     scope_end(scope);
 }
 
-/* The scope ends here or, if another thread began it, when that thread next begins one. */
-static void abandon(void *place) {
-    struct scope *scope = place;
+static void mark_abandoned(struct scope *scope) {
     struct heap *heap = scope->heap;
-    scope->place = NULL;
-    if (heap == here.heap) {
-        scope_end(scope);
-        return;
-    }
     atomic_store_explicit(&scope->abandoned, true, memory_order_release); /* it may be gone now */
     /* release, and an exchange: its thread sees the marks of all who came before it looks */
     (void)atomic_exchange_explicit(&heap->has_abandoned, true, memory_order_release);
+}
+
+/* The scope ends here or, if another thread began it, when that thread next begins one; or it ends
+ * with that thread just now. */
+static void abandon(void **place) {
+    heap_lock(true);
+    struct scope *scope = *place;
+    bool is_own = scope && scope->heap == here.heap;
+    if (scope)
+        scope->place = NULL;
+    if (scope && !is_own)
+        mark_abandoned(scope);
+    heap_lock(false);
+    if (is_own)
+        scope_end(scope);
+}
+
+void scope_forget_steps(struct scope *scope) {
+    heap_lock(true);
+    for (; scope; scope = scope->next) {
+        if (scope->place)
+            *scope->place = NULL;
+        scope->place = NULL;
+    }
+    heap_lock(false);
 }
 
 static void leave_once(void *scope) {

@@ -20,8 +20,9 @@ struct scope_server {
     bool (*is_own)(const void *scope);
     /* It ends, on its thread. */
     void (*end)(void *scope);
-    /* It ends because its region does, on whichever thread that happens. */
-    void (*abandon)(void *scope);
+    /* What is noted there, if anything is, ends because its region does, on whichever thread that
+     * happens. */
+    void (*abandon)(void **place);
     /* ebb_scope_leave() and ebb_scope_enter(), on its thread. */
     void (*leave)(void *scope);
     void (*enter)(void *scope);

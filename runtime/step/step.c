@@ -24,8 +24,8 @@
 static void region_was_closed(struct step_hook *hook) {
     struct lane *lane = (struct lane *)hook;
     lane->region->given_back = NULL; /* the site may be gone when its pages go */
-    if (lane->scope)
-        scope_server->abandon(lane->scope);
+    if (lane->site->options.scope && scope_server)
+        scope_server->abandon(&lane->scope); /* its thread may be ending, and the scope with it */
     lane_release(lane);
 }
 

@@ -21,7 +21,7 @@
 
 enum { THREADS = 4, ROUNDS = 300, PLACES = 64, BATCHES = 200 };
 
-static atomic_uint wrong;
+static atomic_uint wrong, begun;
 static ebb_site *site;
 
 struct parcel {
@@ -136,6 +136,29 @@ static void test_a_scope_of_a_thread_that_ended(void **state) {
     places[0] = places[1] = NULL;
     trim_all();
     assert_int_equal(tray_read_pinned().trays, 0);
+}
+
+static void *begin_and_end(void *context) {
+    ebb_step step = ebb_step_begin(site, 0);
+    *(ebb_step *)context = step;
+    atomic_fetch_add(&begun, 1);
+    return NULL;
+}
+
+/* Whoever comes first ends the scope. */
+static void test_a_region_is_closed_while_its_thread_ends(void **state) {
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        pthread_t thread;
+        ebb_step step;
+        assert_int_equal(pthread_create(&thread, NULL, begin_and_end, &step), 0);
+        while (atomic_load(&begun) < round)
+            sched_yield();
+        assert_int_equal(ebb_region_close(step.region), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    on_another_thread(play, NULL);
+    for (unsigned i = 0; i < PLACES; i++)
+        discard(atomic_exchange(&places[i], NULL));
 }
 
 static void *close_parent(void *context) {
@@ -473,6 +496,7 @@ int main(void) {
         cmocka_unit_test(test_the_first_scope_begins_while_others_free),
         cmocka_unit_test(test_another_threads_scope_is_refused),
         cmocka_unit_test(test_a_scope_of_a_thread_that_ended),
+        cmocka_unit_test(test_a_region_is_closed_while_its_thread_ends),
         cmocka_unit_test(test_a_parent_is_closed_by_another_thread),
         cmocka_unit_test(test_a_site_outlives_scopes_that_others_closed),
         cmocka_unit_test(test_sites_go_while_statistics_are_read),
