@@ -52,6 +52,7 @@
 #define WRITE_TICKS 4u /* statistics are written every so many */
 #define ANSWERS 8u     /* at most in a tick */
 #define ANSWER_MS 50   /* who connects has so long to say that it speaks HTTP */
+#define READ_MS 1000u  /* and to read the answer, or it gets no more of it */
 #define LOCK_TRIES 20u /* others have a folder locked for much less than a millisecond */
 #define LOCK_MS 5
 #define TEXT_BYTES ((size_t)2 << 20) /* of a thousand sites at least; costs what is written */
@@ -248,20 +249,41 @@ static void listen_at(void) {
         close(folder);
 }
 
+static uint64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* As much as is read until then. */
+static void send_until(uint64_t last_ms, int other, const char *at, size_t left) {
+    struct pollfd ready = {.fd = other, .events = POLLOUT};
+    for (uint64_t now = now_ms(); left && now < last_ms; now = now_ms()) {
+        if (poll(&ready, 1, (int)(last_ms - now)) <= 0)
+            return;
+        ssize_t sent = send(other, at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno != EAGAIN)
+            return;
+        at += sent < 0 ? 0 : sent;
+        left -= sent < 0 ? 0 : (size_t)sent;
+    }
+}
+
 static void answer(int other) {
     char asked[512];
     struct pollfd ready = {.fd = other, .events = POLLIN};
     ssize_t length = poll(&ready, 1, ANSWER_MS) > 0 ? recv(other, asked, sizeof asked, 0) : 0;
     bool speaks_http = length >= 4 && memcmp(asked, "GET ", 4) == 0;
     size_t bytes = view_write(text, sizeof text, speaks_http);
+    uint64_t last_ms = now_ms() + READ_MS;
     if (speaks_http) {
         char head[160];
         int head_bytes = snprintf(head, sizeof head,
                                   "HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
                                   "Content-Length: %zu\r\n\r\n", bytes);
-        (void)send(other, head, (size_t)head_bytes, MSG_NOSIGNAL);
+        send_until(last_ms, other, head, (size_t)head_bytes);
     }
-    (void)send(other, text, bytes, MSG_NOSIGNAL);
+    send_until(last_ms, other, text, bytes);
     close(other);
 }
 
@@ -270,8 +292,6 @@ static void answer_some(void) {
         int other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (other < 0)
             return;
-        struct timeval most = {.tv_sec = 1};
-        (void)setsockopt(other, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
         answer(other);
     }
 }

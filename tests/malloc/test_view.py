@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -194,6 +195,25 @@ class View(unittest.TestCase):
                                 self.ask(b"GET / HTTP/1.0\r\n\r\n").decode())
         self.assertEqual(found[::-1], told)
         self.assertEqual(quoted[::-1], told[:-1] + ['a \\"quote\\\\'])
+
+    def test_who_reads_slowly_does_not_hold_up_the_others(self):
+        """However many parts the answer has: here some hundred times what is read each time."""
+        with self.runs(f"unix:{self.path}", os.environ["TOLD"], "1000"):
+            self.assertTrue(until(self.ask))
+            with socket.socket(socket.AF_UNIX) as slow:
+                slow.connect(str(self.path))
+                over = threading.Event()
+                self.addCleanup(over.set)
+                def read():
+                    while not over.wait(0.4) and slow.recv(16384):
+                        pass
+                reader = threading.Thread(target=read)
+                reader.start()
+                began = time.monotonic()
+                self.assertIn(b"site-999", self.ask())
+                self.assertLess(time.monotonic() - began, 5)
+                over.set()
+                reader.join()
 
     def test_a_thousand_sites_are_told(self):
         path = self.folder / "stats.prom"
