@@ -223,17 +223,32 @@ static bool open_tray(struct tray *tray) {
     return !GUARDED || os.cover(tray, TRAY_BYTES) == 0;
 }
 
-static struct tray *take_stashed(struct heap *heap) {
-    struct tray *tray = heap->stash[GUARDED ? 0 : heap->stashed - 1];
+static struct tray *take_place(struct heap *heap, unsigned place) {
+    /* acquire: pairs with heap_give_tray(), where another thread takes it */
+    return atomic_exchange_explicit(&heap->stash[place], NULL, memory_order_acquire);
+}
+
+static struct tray *take_oldest(struct heap *heap) {
+    struct tray *tray = take_place(heap, 0);
     heap->stashed--;
-    if (GUARDED)
-        memmove(heap->stash, heap->stash + 1, heap->stashed * sizeof *heap->stash);
+    for (unsigned i = 0; i < heap->stashed; i++)
+        heap->stash[i] = heap->stash[i + 1];
     return open_tray(tray) ? tray : NULL; /* else it is lost */
+}
+
+/* NULL: there is none, or what there was has been taken. */
+static struct tray *take_stashed(struct heap *heap) {
+    struct tray *tray = NULL;
+    if (GUARDED)
+        return heap->stashed ? take_oldest(heap) : NULL;
+    while (!tray && heap->stashed)
+        tray = take_place(heap, --heap->stashed);
+    return tray;
 }
 
 struct tray *heap_take_tray(struct heap *heap) {
     struct tray *tray = NULL;
-    if (heap->stashed > (GUARDED ? HEAP_STASH - 1 : 0))
+    if (!GUARDED || heap->stashed == HEAP_STASH)
         tray = take_stashed(heap);
     if (!tray)
         return tray_take(heap);
@@ -254,7 +269,8 @@ void heap_give_tray(struct heap *heap, struct tray *tray) {
     }
     if (GUARDED)
         (void)os.forbid(tray, TRAY_BYTES);
-    heap->stash[heap->stashed++] = tray;
+    /* release: what this thread did with it comes before what whoever takes it does */
+    atomic_store_explicit(&heap->stash[heap->stashed++], tray, memory_order_release);
 }
 
 void heap_drop_stash(struct heap *heap) {
@@ -300,7 +316,7 @@ void heap_tidy_left(void) {
     }
 }
 
-/* ---- blocks that wait for a thread that rests ---- */
+/* ---- what waits for a thread that rests ---- */
 
 #define COOL_PART ((size_t)1 << 20)
 
@@ -346,14 +362,39 @@ static bool cool_heap(struct heap *heap, struct heap_cooling *cooling, uint64_t 
     return is_left;
 }
 
+/* The same of its empty trays, if it has begun no scope for long enough. They are guarded where
+ * they are. */
+static bool cool_stash(struct heap *heap, const struct heap_cooling *cooling,
+                       uint64_t deadline_ns) {
+    /* relaxed: it says how long ago only */
+    uint64_t begun = atomic_load_explicit(&heap->begun, memory_order_relaxed);
+    if (begun != heap->seen_begun)
+        heap->rests_ms = 0;
+    heap->seen_begun = begun;
+    bool is_due = heap->rests_ms >= cooling->least_ms, is_left = false;
+    heap->rests_ms = is_due ? heap->rests_ms : heap->rests_ms + cooling->passed_ms;
+    for (unsigned i = 0; i < HEAP_STASH && !GUARDED && !is_left; i++) {
+        /* relaxed: take_place() acquires */
+        if (!atomic_load_explicit(&heap->stash[i], memory_order_relaxed))
+            continue;
+        is_left = !is_due || is_late(deadline_ns);
+        struct tray *tray = is_left ? NULL : take_place(heap, i);
+        if (tray)
+            tray_give(tray);
+    }
+    return is_left;
+}
+
 /* With the lock held, so that no fork comes while a block is in no list. Heaps that a fork has lost
  * too: what is freed in the child need not stay. */
 bool heap_cool(struct heap_cooling *cooling) {
     bool is_left = false;
     pthread_mutex_lock(&lock);
     uint64_t deadline = cooling->limit_ns ? os.now_ns() + cooling->limit_ns : 0;
-    for (struct heap *heap = heaps; heap; heap = heap->next)
+    for (struct heap *heap = heaps; heap; heap = heap->next) {
         is_left |= cool_heap(heap, cooling, deadline);
+        is_left |= cool_stash(heap, cooling, deadline);
+    }
     pthread_mutex_unlock(&lock);
     return is_left;
 }

@@ -4,7 +4,7 @@
  *
  *     thread -> scope -> outer scope -> ...      the innermost one that was entered serves malloc()
  *           `-> heap     keeper, a region: large blocks that outlived their scopes
- *                        stash: empty trays, hot
+ *                        stash: empty trays, hot while the thread does not rest
  *                        handed in: large blocks that other threads freed
  *                        cooled: the same, whose pages have gone meanwhile
  *
@@ -69,8 +69,11 @@ struct heap {
     struct scope *open;   /* scopes, newest first */
     struct scope *stuck;  /* ended, but there was no memory to keep what survives */
     struct scope *spare;  /* records of ended ones */
-    struct tray *stash[HEAP_STASH];
-    unsigned stashed;
+    _Atomic(struct tray *) stash[HEAP_STASH]; /* NULL: taken by who cools */
+    unsigned stashed;     /* places of it, from the first on; of its thread */
+    _Atomic(uint64_t) begun; /* scopes: it does not rest */
+    uint64_t seen_begun;  /* of who cools */
+    unsigned rests_ms;    /* the same */
     ebb_region keeper;
     struct large *kept;   /* large blocks that outlived their scopes */
     struct large *unused; /* records */
@@ -143,15 +146,15 @@ void heap_tidy_left(void);
 /* What heap_cool() has to do, and has done. */
 struct heap_cooling {
     unsigned passed_ms;  /* since the last look */
-    unsigned least_ms;   /* blocks that were handed in so long ago go */
+    unsigned least_ms;   /* what has waited so long goes */
     uint64_t limit_ns;   /* for so long at most, and a MiB more */
     size_t given;        /* bytes that were resident */
 };
 
 /*
  * Pages of blocks that were handed in to a thread that rests go back to the system; the blocks stay
- * its own. A lock is held that forks and new threads wait for. True: some block's are left. Any
- * thread.
+ * its own. Of a thread that has begun no scope for so long the empty trays go, too, to jemalloc. A
+ * lock is held that forks and new threads wait for. True: something is left. Any thread.
  */
 bool heap_cool(struct heap_cooling *cooling);
 

@@ -451,6 +451,9 @@ static void *begin(ebb_site *site, uint64_t tag, void **place) {
     if (!scope)
         return NULL;
     tender_notice();
+    /* relaxed: no other thread writes it */
+    uint64_t begun = atomic_load_explicit(&heap->begun, memory_order_relaxed);
+    atomic_store_explicit(&heap->begun, begun + 1, memory_order_relaxed);
     end_abandoned(heap);
     heap_drain(heap);
     struct scope_free *lists = scope->free;

@@ -7,6 +7,7 @@
 
 #include "malloc/front.h"
 #include "malloc/heap.h"
+#include "malloc/options.h"
 #include "malloc/trim.h"
 #include "malloc/view.h"
 
@@ -460,6 +461,61 @@ static void test_pages_of_a_thread_that_rests_are_counted(void **state) {
     assert_int_equal(atomic_load(&wrong), 0);
 }
 
+#define TRAYS_USED 20u /* more than are kept */
+
+static void use_trays(void) {
+    void *blocks[TRAYS_USED * (TRAY_BYTES / TRAY_MOST)];
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        blocks[i] = front_alloc(FRONT_SMALL_MOST, NULL);
+        expect(tray_holds((uintptr_t)blocks[i]));
+        pattern_fill(blocks[i], FRONT_SMALL_MOST, i);
+    }
+    for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        front_free(blocks[i]);
+    expect(ebb_step_end(step) == 0);
+}
+
+static void *rest_with_empty_trays(void *context) {
+    use_trays();
+    atomic_store((struct heap *_Atomic *)context, here.heap);
+    reach(7);
+    await(8);
+    use_trays();
+    reach(9);
+    await(10);
+    return NULL;
+}
+
+static unsigned count_stash(struct heap *heap) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < HEAP_STASH; i++)
+        count += atomic_load(&heap->stash[i]) != NULL;
+    return count;
+}
+
+/* They go when it has begun no scope for long enough, and it does without. */
+static void test_empty_trays_of_a_thread_that_rests_go(void **state) {
+    struct heap *_Atomic heap = NULL;
+    pthread_t thread;
+    forget_leaks();
+    assert_int_equal(pthread_create(&thread, NULL, rest_with_empty_trays, (void *)&heap), 0);
+    await(7);
+    for (unsigned round = 0; round < 2; round++) {
+        struct heap_cooling cooling = {.passed_ms = 60, .least_ms = 100};
+        for (unsigned i = 0; i < 2; i++)
+            assert_true(heap_cool(&cooling));
+        assert_int_equal(count_stash(heap), HEAP_STASH);
+        assert_false(heap_cool(&cooling));
+        assert_int_equal(count_stash(heap), 0);
+        reach(round ? 10 : 8);
+        if (!round)
+            await(9);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
 static void *cool_all_the_time(void *over) {
     while (!atomic_load((atomic_bool *)over)) {
         struct heap_cooling cooling = {.limit_ns = 100000};
@@ -488,6 +544,7 @@ static void test_pages_go_while_threads_free_each_others_blocks(void **state) {
 }
 
 static int serve(void **state) {
+    options.idle_ms = 0; /* the tests alone cool */
     scope_serve();
     site = ebb_site_create(EBB_SITE_OPTIONS(.name = "request", .scope = true));
     return site == NULL;
@@ -507,6 +564,7 @@ int main(void) {
         cmocka_unit_test(test_frees_race_with_the_end),
         cmocka_unit_test(test_a_scope_whose_blocks_others_free_stays_dense),
         cmocka_unit_test(test_pages_of_a_thread_that_rests_are_counted),
+        cmocka_unit_test(test_empty_trays_of_a_thread_that_rests_go),
         cmocka_unit_test(test_threads_free_each_others_blocks),
         cmocka_unit_test(test_pages_go_while_threads_free_each_others_blocks),
     };
