@@ -214,8 +214,9 @@ bool scope_resize_large(struct large *large, size_t bytes);
 /* From now on steps of sites with `scope` are scopes. */
 void scope_serve(void);
 
-/* Scopes that have ended, in all threads. */
+/* Scopes that have ended, in all threads; those of them that had large blocks. */
 uint64_t scope_count(void);
+uint64_t scope_large_count(void);
 
 /* Ends a scope of the calling thread, in whatever order. */
 void scope_end(struct scope *scope);

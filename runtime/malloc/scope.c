@@ -40,7 +40,7 @@ struct scope_free scope_free_none;
 
 static _Atomic(bool) pins_too_much;
 static _Atomic(uint64_t) pins, look_at; /* so far; at so many */
-static _Atomic(uint64_t) ended;
+static _Atomic(uint64_t) ended, ended_large;
 
 /* ---- the chain of entered scopes ---- */
 
@@ -376,8 +376,14 @@ uint64_t scope_count(void) {
     return atomic_load_explicit(&ended, memory_order_relaxed);
 }
 
+uint64_t scope_large_count(void) {
+    return atomic_load_explicit(&ended_large, memory_order_relaxed);
+}
+
 static void count(const struct scope *scope) {
     atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed);
+    if (scope->step.lane)
+        atomic_fetch_add_explicit(&ended_large, 1, memory_order_relaxed);
     struct served *served = scope->served;
     if (!served)
         return;

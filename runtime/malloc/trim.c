@@ -72,14 +72,21 @@ static bool trim_part(void) {
     return cached(pool) == 0;
 }
 
+/* For how long the count has been the same. */
+static uint64_t idle_for(uint64_t *seen, uint64_t count, uint64_t idle_ms, unsigned tick_ms) {
+    bool is_same = *seen == count;
+    *seen = count;
+    return is_same ? idle_ms + tick_ms : 0;
+}
+
 bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms) {
-    uint64_t scopes = scope_count();
-    idle->idle_ms = scopes == idle->scopes ? idle->idle_ms + tick_ms : 0;
-    idle->scopes = scopes;
+    idle->idle_ms = idle_for(&idle->scopes, scope_count(), idle->idle_ms, tick_ms);
+    idle->large_idle_ms =
+        idle_for(&idle->large_scopes, scope_large_count(), idle->large_idle_ms, tick_ms);
     heap_tidy_left();
     bool done = cool_part(tick_ms, least_ms);
     general_decay();
-    if (idle->idle_ms < least_ms)
+    if (idle->large_idle_ms < least_ms)
         return false;
     error_mute();
     done = (!heap_pool() || trim_part()) && done;

@@ -12,15 +12,15 @@ int trim_all(void);
 
 /* What is remembered between two looks. */
 struct trim_idle {
-    uint64_t scopes;  /* that had ended */
-    unsigned idle_ms; /* since then */
+    uint64_t scopes, large_scopes;    /* that had ended; of these, with large blocks */
+    uint64_t idle_ms, large_idle_ms;  /* since then */
 };
 
 /*
  * One look, every `tick_ms`: free pages of the general heap go as they age; so do those of large
- * blocks that others freed `least_ms` ago and whose own thread rests. If no scope has ended
- * for `least_ms`, a part of what the pool keeps for scopes goes, for a millisecond. True: nothing
- * is left to do until there is another scope. One thread.
+ * blocks that others freed `least_ms` ago and whose own thread rests. If no scope
+ * with large blocks has ended for `least_ms`, a part of what the pool keeps for them goes, for a
+ * millisecond. True: nothing is left to do until there is another scope. One thread.
  */
 bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * resting.c - large blocks of threads that rest: what others have freed goes back to the system.
+ * resting.c - large blocks of threads that rest: what others have freed goes back to the system;
+ * so does what large requests had, though small ones come.
  *
  * Run preloaded with libebb-malloc, with idle_ms:100, and once without it: the C library gives
  * blocks of this size back at once. A thread rests in a wait that libebb-malloc does not see.
@@ -56,9 +57,13 @@ static void *work_and_rest(void *context) {
     return NULL;
 }
 
-static void begin_resting(unsigned rounds, bool in_scope) {
+static void make_site(void) {
     if (!site)
         site = ebb_site_create(EBB_SITE_OPTIONS(.name = "resting", .scope = true));
+}
+
+static void begin_resting(unsigned rounds, bool in_scope) {
+    make_site();
     for (unsigned i = 0; i < THREADS; i++) {
         resters[i] = (struct rester){.rounds = rounds, .in_scope = in_scope};
         sem_init(&resters[i].rests, 0, 0);
@@ -211,6 +216,34 @@ static void it_goes_when_nothing_else_happens(void) {
     join_all();
 }
 
+static void request(size_t bytes) {
+    ebb_step step = ebb_step_begin(site, 3);
+    free(malloc(bytes));
+    EXPECT(ebb_step_end(step) == 0);
+}
+
+/* The same program asks whether it is alive. */
+static void what_a_large_request_had_goes_though_small_ones_come(void) {
+    void *blocks[THREADS];
+    make_site();
+    ebb_step step = ebb_step_begin(site, 3);
+    for (unsigned i = 0; i < THREADS; i++) {
+        EXPECT((blocks[i] = malloc(BLOCK)) != NULL);
+        memset(blocks[i], 1, BLOCK);
+    }
+    size_t before = act_resident(), now = before;
+    for (unsigned i = 0; i < THREADS; i++)
+        free(blocks[i]);
+    EXPECT(ebb_step_end(step) == 0);
+    for (unsigned ms = 0; now > before - (THREADS - 1) * BLOCK && ms < SOON_MS; ms += 10) {
+        request(100);
+        usleep(CALM_US);
+        now = act_resident();
+    }
+    printf("# %zu MiB, then %zu\n", before / MIB, now / MIB);
+    EXPECT(now <= before - (THREADS - 1) * BLOCK);
+}
+
 int main(void) {
     static const struct act acts[] = {
         ACT(what_outlived_scopes_goes),
@@ -220,6 +253,7 @@ int main(void) {
         ACT(a_child_gives_back_what_it_frees),
         ACT(forks_while_it_goes),
         ACT(it_goes_when_nothing_else_happens),
+        ACT(what_a_large_request_had_goes_though_small_ones_come),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
 }
