@@ -3,16 +3,18 @@
  * lane.c - which lane a step gets.
  *
  * A thread gets a lane back that it had, so that its ring is its own and its tracks are warm.
- * Without rings any free lane will do; with rings only one whose thread has ended, unless a region
- * in it hangs below a parent, which other threads may be using. A cleanup of what would have to
- * close for the step has another lane for its steps.
+ * Without rings any idle lane will do, if its own is not among those that were open last; with rings
+ * only one whose thread has ended, unless a region in it hangs below a parent, which other threads
+ * may be using. A cleanup of what would have to close for the step has another lane for its steps.
  *
- * Invariant: a lane is open for one step at a time. Fails without effect where there is no memory
+ * Invariant: a lane is open for one step at a time; one that is not is on the list of idle ones. Fails without effect where there is no memory
  * for another lane.
  */
 #include "step/site.h"
 
 #include "base/error.h"
+
+#define LOOKS 64u /* at idle lanes, for the thread's own, where others will do */
 
 static struct lane *lane_create(struct ebb_site *site) {
     struct lane *lane = ebb_region_alloc_zeroed(site->memory, sizeof *lane, EBB_UNIT);
@@ -34,15 +36,16 @@ static bool is_for_all(const struct lane *lane) {
            (seat_is_left(lane->owner) && !ring_hangs_below_a_parent(lane));
 }
 
-static struct lane *find_lane(struct ebb_site *site, struct seat seat) {
-    struct lane *other = NULL;
-    for (struct lane *lane = site->lanes; lane; lane = lane->next) {
+static struct lane **find_idle(struct ebb_site *site, struct seat seat) {
+    struct lane **place = &site->idle, **other = NULL;
+    for (unsigned looks = 0; *place && !(other && looks >= LOOKS); looks++) {
+        const struct lane *lane = *place;
         bool own = lane->owner.thread == seat.thread;
-        if (lane->is_open || !(own || (!other && is_for_all(lane))) || ring_is_stuck(lane))
-            continue;
-        if (own)
-            return lane;
-        other = lane;
+        bool serves = (own || (!other && is_for_all(lane))) && !ring_is_stuck(lane);
+        if (own && serves)
+            return place;
+        other = serves ? place : other;
+        place = &(*place)->idle_next;
     }
     return other;
 }
@@ -54,8 +57,11 @@ static struct lane *choose_lane(struct ebb_site *site, struct seat seat) {
                   (unsigned long long)site->stats.steps);
         return NULL;
     }
-    struct lane *lane = find_lane(site, seat);
-    return lane ? lane : lane_create(site);
+    struct lane **place = find_idle(site, seat), *lane = place ? *place : NULL;
+    if (!lane)
+        return lane_create(site);
+    *place = lane->idle_next;
+    return lane;
 }
 
 bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
@@ -75,6 +81,8 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
 
 void lane_release_locked(struct lane *lane) {
     lane->is_open = false;
+    lane->idle_next = lane->site->idle;
+    lane->site->idle = lane;
     lane->site->open_steps--;
 }
 

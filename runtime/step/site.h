@@ -69,8 +69,9 @@ struct berth {
 struct lane {
     struct step_hook hook; /* of the region of the open step */
     struct ebb_site *site;
-    struct lane *next;     /* all lanes of the site */
-    struct seat owner;     /* began a step here last */
+    struct lane *next;      /* all lanes of the site */
+    struct lane *idle_next; /* those that are not open */
+    struct seat owner;      /* began a step here last */
     bool is_open;
     uint64_t steps;        /* so many began here */
     struct berth *ring;    /* one more than the site's ring; step k's is k modulo that */
@@ -90,6 +91,7 @@ struct ebb_site {
     struct ebb_site *next, *prev; /* see sites.c */
     bool is_inner, is_ending;
     struct lane *lanes;
+    struct lane *idle; /* of these: not open, the one that was open last first */
     uint64_t open_steps;
     struct course courses[SITE_COURSES];
     unsigned course_count, kind_count; /* the second: of the first */

@@ -249,6 +249,60 @@ static void steps_are_served_while_better_plans_are_looked_for(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+enum { AT_ONCE = 200 };
+
+struct crowd {
+    ebb_site *site;
+    ebb_step steps[AT_ONCE];
+};
+
+static void begin_all(struct crowd *crowd) {
+    for (unsigned i = 0; i < AT_ONCE; i++)
+        crowd->steps[i] = ebb_step_begin(crowd->site, 0);
+}
+
+/* The one that began first ends first. */
+static void end_all(struct crowd *crowd) {
+    for (unsigned i = 0; i < AT_ONCE; i++)
+        expect(ebb_step_end(crowd->steps[i]) == 0);
+}
+
+static bool has_lane(const struct crowd *crowd, const void *lane, unsigned count) {
+    unsigned i = 0;
+    while (i < count && crowd->steps[i].lane != lane)
+        i++;
+    return i < count;
+}
+
+static void *begin_as_many(void *context) {
+    const struct crowd *before = context;
+    struct crowd own = {.site = before->site};
+    begin_all(&own);
+    for (unsigned i = 0; i < AT_ONCE; i++) {
+        expect(has_lane(before, own.steps[i].lane, AT_ONCE));
+        expect(!has_lane(&own, own.steps[i].lane, i));
+    }
+    end_all(&own);
+    return NULL;
+}
+
+/* The thread's own that was open last, or another's: a lane is made for more open steps alone. */
+static void idle_lanes_are_used_again(void **state) {
+    struct stage *stage = *state;
+    static struct crowd crowd;
+    crowd.site = SITE(.pool = stage->pool);
+    begin_all(&crowd);
+    end_all(&crowd);
+    ebb_step step = ebb_step_begin(crowd.site, 0);
+    assert_ptr_equal(step.lane, crowd.steps[AT_ONCE - 1].lane);
+    assert_int_equal(ebb_step_end(step), 0);
+    on_threads(1, begin_as_many, &crowd);
+    on_threads(1, begin_as_many, &crowd); /* who had all of them has ended */
+    begin_as_many(&crowd);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(ebb_site_destroy(crowd.site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(threads_take_steps_of_one_site),
@@ -258,6 +312,7 @@ int main(void) {
         STAGED(a_step_ends_in_another_thread_than_it_began),
         STAGED(a_step_outlives_the_thread_that_began_it),
         STAGED(sites_come_and_go_on_many_threads),
+        STAGED(idle_lanes_are_used_again),
         STAGED(a_better_plan_is_found_meanwhile),
         STAGED(a_site_ends_though_its_search_has_an_hour),
         STAGED(steps_are_served_while_better_plans_are_looked_for),
