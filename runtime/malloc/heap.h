@@ -52,7 +52,7 @@ struct scope {
     unsigned look_at;        /* with so many it is looked at whether they are mostly dead */
     uint64_t open_bytes;     /* pages that its site's `holding` has for it */
     ebb_step step;           /* where large blocks are; begun when the first one is */
-    struct scope *outer;     /* entered before this one */
+    struct scope *outer, *inner; /* entered before this one, and after it */
     bool entered;
     bool plain;              /* small blocks go to the general heap from now on */
     bool has_free;           /* a list has had a block */
@@ -69,6 +69,7 @@ struct heap {
     struct scope *open;   /* scopes, newest first */
     struct scope *stuck;  /* ended, but there was no memory to keep what survives */
     struct scope *spare;  /* records of ended ones */
+    size_t opens, spares; /* how many */
     _Atomic(struct tray *) stash[HEAP_STASH]; /* NULL: taken by who cools */
     unsigned stashed;     /* places of it, from the first on; of its thread */
     _Atomic(uint64_t) begun; /* scopes: it does not rest */

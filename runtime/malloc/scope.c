@@ -35,6 +35,7 @@
 #define PINNED_SLACK ((size_t)4 << 20)
 #define PINNED_LOOK 64u /* after so many more pinned trays, or ends, all of them are looked at */
 #define KEYS_NOTED 64u
+#define SPARES 16u
 
 struct scope_free scope_free_none;
 
@@ -44,8 +45,17 @@ static _Atomic(uint64_t) ended, ended_large;
 
 /* ---- the chain of entered scopes ---- */
 
+/* The one that stands for a scope to come is the last, and nobody's. */
+static void link_scopes(struct scope *inner, struct scope *outer) {
+    if (outer && outer != &scope_awaited)
+        outer->inner = inner;
+    if (inner)
+        inner->outer = outer;
+}
+
 static void enter(struct scope *scope) {
-    scope->outer = here.scope;
+    link_scopes(scope, here.scope);
+    scope->inner = NULL;
     scope->entered = true;
     here.scope = scope;
 }
@@ -53,10 +63,11 @@ static void enter(struct scope *scope) {
 static void leave(struct scope *scope) {
     if (!scope->entered)
         return;
-    struct scope **place = &here.scope;
-    while (*place != scope)
-        place = &(*place)->outer;
-    *place = scope->outer;
+    link_scopes(scope->inner, scope->outer);
+    if (here.scope == scope)
+        here.scope = scope->outer;
+    else if (here.aside == scope)
+        here.aside = scope->outer;
     scope->entered = false;
 }
 
@@ -350,13 +361,28 @@ static bool end_step(struct scope *scope) {
     return done;
 }
 
+/* As many as scopes are open are enough, and some: each has four KiB of lists. */
+static void drop_spares(struct heap *heap) {
+    while (heap->spares > heap->opens + SPARES) {
+        struct scope *scope = heap->spare;
+        heap->spare = scope->next;
+        heap->spares--;
+        if (scope->free != &scope_free_none)
+            je_free(scope->free);
+        je_free(scope);
+    }
+}
+
 /* The scope is over. From here on its site may go. */
 static void give_record(struct scope *scope) {
+    struct heap *heap = scope->heap;
     hold(scope, 0);
     if (scope->served)
         atomic_fetch_sub_explicit(&scope->served->open, 1, memory_order_release);
-    scope->next = scope->heap->spare;
-    scope->heap->spare = scope;
+    scope->next = heap->spare;
+    heap->spare = scope;
+    heap->spares++;
+    drop_spares(heap);
 }
 
 static void retry_stuck(struct heap *heap) {
@@ -399,6 +425,7 @@ void scope_end(struct scope *scope) {
     leave(scope);
     if (scope->place)
         *scope->place = NULL;
+    heap->opens--;
     if (scope->prev)
         scope->prev->next = scope->next;
     else
@@ -437,10 +464,12 @@ static void end_abandoned(struct heap *heap) {
 
 static struct scope *take_record(struct heap *heap) {
     struct scope *scope = heap->spare;
-    if (scope)
+    if (scope) {
         heap->spare = scope->next;
-    else if ((scope = je_malloc(sizeof *scope)))
+        heap->spares--;
+    } else if ((scope = je_malloc(sizeof *scope))) {
         scope->free = &scope_free_none;
+    }
     return scope;
 }
 
@@ -472,6 +501,7 @@ static void *begin(ebb_site *site, uint64_t tag, void **place) {
     if (heap->open)
         heap->open->prev = scope;
     heap->open = scope;
+    heap->opens++;
     enter(scope);
     return scope;
 }
