@@ -105,16 +105,37 @@ static void cool_whole(struct pages *pages, struct ebb_piece *slab, struct cooli
     cooling->stopped = cooling->deadline_ns && os.now_ns() >= cooling->deadline_ns;
 }
 
-/* Cooling merges with neighbours behind or with a cold one in front, which stays an entry. */
-static void cool_slab(struct pages *pages, struct ebb_piece *slab, struct cooling *cooling) {
-    struct ebb_piece *piece = slab->run.first, *before;
-    while (piece->after)
-        piece = piece->after;
-    for (; piece && !is_done(pages, cooling); piece = before) {
+struct highest {
+    uintptr_t limit;
+    struct ebb_piece *piece;
+};
+
+static bool look_higher(void *context, struct ebb_piece *piece) {
+    struct highest *highest = context;
+    if (piece->addr < highest->limit && (!highest->piece || piece->addr > highest->piece->addr))
+        highest->piece = piece;
+    return true;
+}
+
+/* The hot piece with the highest address below `limit`, or NULL: found among those that are hot,
+ * since a slab may have very many that are not. */
+static struct ebb_piece *hot_below(const struct pages *pages, uintptr_t limit) {
+    struct highest highest = {.limit = limit};
+    fit_each(&pages->hot, look_higher, &highest);
+    return highest.piece;
+}
+
+/* From a piece of a slab down to its first; where that begins. Cooling merges with neighbours
+ * behind or with a cold one in front, which stays an entry. */
+static uintptr_t cool_down(struct pages *pages, struct ebb_piece *piece, struct cooling *cooling) {
+    uintptr_t addr = piece->addr;
+    for (struct ebb_piece *before; piece && !is_done(pages, cooling); piece = before) {
         before = piece->before;
+        addr = piece->addr;
         if (piece->state == PIECE_HOT)
             cool_piece(pages, piece, cooling);
     }
+    return addr;
 }
 
 /* The slab with the highest address below `limit`. */
@@ -126,13 +147,23 @@ static struct ebb_piece *slab_below(const struct pages *pages, uintptr_t limit) 
     return highest;
 }
 
-static void cool_slabs(struct pages *pages, struct cooling *cooling) {
+static void cool_wholes(struct pages *pages, struct cooling *cooling) {
     struct ebb_piece *slab = slab_below(pages, UINTPTR_MAX);
     while (slab && !is_done(pages, cooling)) {
         uintptr_t addr = slab->addr;
-        (pages->kind->whole ? cool_whole : cool_slab)(pages, slab, cooling);
+        cool_whole(pages, slab, cooling);
         slab = slab_below(pages, addr);
     }
+}
+
+static void cool_hot(struct pages *pages, struct cooling *cooling) {
+    uintptr_t limit = UINTPTR_MAX;
+    for (struct ebb_piece *piece; !is_done(pages, cooling) && (piece = hot_below(pages, limit));)
+        limit = cool_down(pages, piece, cooling);
+}
+
+static void cool(struct pages *pages, struct cooling *cooling) {
+    (pages->kind->whole ? cool_wholes : cool_hot)(pages, cooling);
 }
 
 static struct ebb_piece *longest_kept(const struct pages *pages) {
@@ -147,10 +178,10 @@ size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t dead
         .target = size_align_down(size_smaller(target, pages->hot_bytes), EBB_PAGE),
         .most = size_align_down(most, EBB_PAGE),
         .deadline_ns = deadline_ns};
-    cool_slabs(pages, &cooling);
+    cool(pages, &cooling);
     while (pages->kept && !is_done(pages, &cooling)) {
         pages_unkeep(pages, longest_kept(pages));
-        cool_slabs(pages, &cooling);
+        cool(pages, &cooling);
     }
     return cooling.given;
 }

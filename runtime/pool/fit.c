@@ -110,13 +110,11 @@ struct ebb_piece *fit_largest(const struct fit *fit) {
 }
 
 void fit_each(const struct fit *fit, fit_visit *visit, void *context) {
-    for (unsigned bin = 0; bin < FIT_BINS; bin++) {
-        if (!(fit->filled[bin / 64] >> bin % 64 & 1))
-            continue;
-        for (struct ebb_piece *piece = fit->bins[bin], *next; piece; piece = next) {
-            next = piece->next;
-            if (!visit(context, piece))
-                return;
+    for (unsigned word = 0; word < FIT_WORDS; word++)
+        for (uint64_t left = fit->filled[word]; left; left &= left - 1) {
+            unsigned bin = word * 64 + (unsigned)__builtin_ctzll(left);
+            for (struct ebb_piece *piece = fit->bins[bin]; piece; piece = piece->next)
+                if (!visit(context, piece))
+                    return;
         }
-    }
 }

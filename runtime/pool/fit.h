@@ -47,7 +47,7 @@ struct ebb_piece *fit_find(const struct fit *fit, size_t bytes);
 /* A piece from the bin of largest sizes, or NULL. */
 struct ebb_piece *fit_largest(const struct fit *fit);
 
-/* Calls back for every piece until the callback returns false. */
+/* Calls back for every piece until the callback, which changes none, returns false. */
 typedef bool fit_visit(void *context, struct ebb_piece *piece);
 void fit_each(const struct fit *fit, fit_visit *visit, void *context);
 
