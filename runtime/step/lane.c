@@ -3,12 +3,13 @@
  * lane.c - which lane a step gets.
  *
  * A thread gets a lane back that it had, so that its ring is its own and its tracks are warm.
- * Without rings any idle lane will do, if its own is not among those that were open last; with rings
- * only one whose thread has ended, unless a region in it hangs below a parent, which other threads
- * may be using. A cleanup of what would have to close for the step has another lane for its steps.
+ * Without rings any idle lane will do, if its own is not among those that were open last; with
+ * rings only one whose thread has ended, unless a region in it hangs below a parent, which other
+ * threads may be using. A cleanup of what would have to close for the step has another lane for its
+ * steps.
  *
- * Invariant: a lane is open for one step at a time; one that is not is on the list of idle ones. Fails without effect where there is no memory
- * for another lane.
+ * Invariant: a lane is open for one step at a time; one that is not is on the list of idle ones.
+ * Fails without effect where there is no memory for another lane.
  */
 #include "step/site.h"
 
