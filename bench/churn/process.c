@@ -5,7 +5,7 @@
  * The environment is this one's, less what could disturb: LD_PRELOAD and the allocators' own
  * variables are removed, and set anew where the table of allocators says so. A report is a few
  * lines (see replay/replay.c); any other line is a message, and the last message tells why a
- * process failed.
+ * process failed. Figures are taken only of one that did not.
  *
  * Invariant: processes are waited for in the order in which they were started, or what they print
  * is shorter than a pipe holds: of those that are timed it is. A child dies with the harness.
@@ -133,32 +133,61 @@ static void take_json(struct intake *intake, char *words) {
                                                   intake->process->allocator_number, name, words);
 }
 
-static void take_line(struct intake *intake, char *line) {
+static bool begins_with(const char *line, const char *word) {
+    return strncmp(line, word, strlen(word)) == 0;
+}
+
+static bool is_figure(const char *line) {
+    return begins_with(line, "metric ") || begins_with(line, "series ") ||
+           begins_with(line, "report ");
+}
+
+/* Changes nothing in the line. */
+static void listen_to(struct intake *intake, char *line) {
     char name[SAMPLE_NAME_MAX], library[ALLOCATOR_PATH_MAX];
-    double value;
-    line[strcspn(line, "\n")] = '\0';
-    if (sscanf(line, "metric %95s %lf", name, &value) == 2)
-        intake->full |= !samples_add(intake->samples, intake->process->workload_number,
-                                     intake->process->allocator_number, name, value);
-    else if (sscanf(line, "heap %95s %511s", name, library) == 2)
+    if (sscanf(line, "heap %95s %511s", name, library) == 2)
         take_heap(intake, name, library);
-    else if (strncmp(line, "series ", 7) == 0)
-        take_series(intake, line + 7);
-    else if (strncmp(line, "report ", 7) == 0)
-        take_json(intake, line + 7);
-    else if (strncmp(line, "note ", 5) != 0)
+    else if (!is_figure(line) && !begins_with(line, "note "))
         snprintf(intake->fault, PROCESS_FAULT_MAX, "%.250s", line);
 }
 
-static void take_report(struct intake *intake) {
-    FILE *report = fdopen(intake->process->output, "r");
-    char *line = NULL;
+static void take_figure(struct intake *intake, char *line) {
+    char name[SAMPLE_NAME_MAX];
+    double value;
+    if (sscanf(line, "metric %95s %lf", name, &value) == 2)
+        intake->full |= !samples_add(intake->samples, intake->process->workload_number,
+                                     intake->process->allocator_number, name, value);
+    else if (begins_with(line, "series "))
+        take_series(intake, line + strlen("series "));
+    else if (begins_with(line, "report "))
+        take_json(intake, line + strlen("report "));
+}
+
+static void each_line(struct intake *intake, char *text,
+                      void (*take)(struct intake *intake, char *line)) {
+    while (*text) {
+        char *end = text + strcspn(text, "\n"), mark = *end;
+        *end = '\0';
+        take(intake, text);
+        *end = mark;
+        text = mark ? end + 1 : end;
+    }
+}
+
+/* All that a process printed, to be freed; NULL: no memory. */
+static char *read_report(int output) {
+    FILE *report = fdopen(output, "r");
+    char *text = NULL;
     size_t room = 0;
-    while (report && getline(&line, &room, report) > 0)
-        take_line(intake, line);
-    free(line);
+    bool said = report && getdelim(&text, &room, '\0', report) > 0;
     if (report)
         fclose(report);
+    else
+        close(output);
+    if (said)
+        return text;
+    free(text);
+    return report ? strdup("") : NULL;
 }
 
 /* 0 if the process ended well; a message that it printed itself is kept. */
@@ -173,16 +202,21 @@ static int judge(int status, char *fault) {
     return -1;
 }
 
+/* A process that failed, or was served by another heap, is not counted: it is read twice. */
 int process_finish(struct process *process, struct samples *samples, char *fault) {
     struct intake intake = {.process = process, .samples = samples, .fault = fault};
+    char *report = read_report(process->output);
     int status = 0;
     fault[0] = '\0';
-    take_report(&intake);
     while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    if (judge(status, fault) != 0)
-        return -1;
-    if (intake.full)
+    if (report)
+        each_line(&intake, report, listen_to);
+    bool good = judge(status, fault) == 0 && intake.expected;
+    if (good)
+        each_line(&intake, report, take_figure);
+    free(report);
+    if (!report || intake.full)
         snprintf(fault, PROCESS_FAULT_MAX, "too many metrics, or out of memory");
-    return intake.expected && !intake.full ? 0 : -1;
+    return good && !intake.full ? 0 : -1;
 }

@@ -18,6 +18,7 @@
 #include "trace_scratch.h"
 
 static char rows[1 << 16];
+static const char *program; // NULL: the one that was built
 
 static void read_file(const char *path, char *to, size_t room)
 {
@@ -42,7 +43,8 @@ static int churn(const char *options)
     write_bytes(text->bytes, text->used);
     snprintf(command, sizeof command,
              "%s --traces %s --quick --rounds 1 --tsv %s.tsv --json %s.json %s >/dev/null 2>&1",
-             getenv("EBB_CHURN"), scratch_path(), scratch_path(), scratch_path(), options);
+             program ? program : getenv("EBB_CHURN"), scratch_path(), scratch_path(),
+             scratch_path(), options);
     status = system(command);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
@@ -120,12 +122,42 @@ static void what_sites_say_is_in_the_json_file(void **state)
     assert_non_null(strstr(json, "\"target\": \"run_peak\""));
 }
 
+static void run(const char *format, const char *one, const char *two)
+{
+    char command[1024];
+
+    snprintf(command, sizeof command, format, one, two);
+    assert_int_equal(system(command), 0);
+}
+
+// Beside the copy of churn lies an adapter that cannot be loaded: glibc serves the process.
+static void figures_of_another_heap_are_nobodys(void **state)
+{
+    char folder[] = "/tmp/ebb-churn-XXXXXX", copy[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    run("cp %s %s", getenv("EBB_CHURN"), folder);
+    run("cp %s-replay %s", getenv("EBB_CHURN"), folder);
+    run(": >%s/%s", folder, "ebb-heap.so");
+    snprintf(copy, sizeof copy, "%s/churn", folder);
+    program = copy;
+    int code = churn("--allocators ebb,glibc --no-spike");
+    program = NULL;
+    run("rm -r %s%s", folder, "");
+    assert_int_equal(code, 1);
+    read_rows();
+    assert_true(value("glibc", "step_us") > 0);
+    assert_null(strstr(rows, "\tebb\t"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ebb_is_measured_with_and_without_plans_in_one_run),
         cmocka_unit_test(no_plan_is_ebb_without_plans_under_its_own_name),
         cmocka_unit_test(what_sites_say_is_in_the_json_file),
+        cmocka_unit_test(figures_of_another_heap_are_nobodys),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, clean);
