@@ -9,10 +9,15 @@
  * means is in docs/benchmarking.md.
  *
  * Exit codes: 0 all is well; 1 something failed, named at the end, the rest was measured; 2 the
- * arguments, the folder or the only trace are bad, or nothing could be measured.
+ * arguments, the folder, the only trace or a named file are bad, or nothing could be measured.
  */
+#include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "allocator.h"
 #include "bench.h"
@@ -99,10 +104,32 @@ static int replay(struct bench *bench) {
     return anything_failed(bench) ? EXIT_SOME_FAILED : EXIT_SUCCESS;
 }
 
-static int write_files(struct bench *bench) {
+/* So far as it can be known before. */
+static bool can_be_written(const char *path) {
+    struct stat status;
+    bool there = stat(path, &status) == 0;
+    char *copy = strdup(path);
+    bool good = copy && access(there ? path : dirname(copy), W_OK) == 0;
+    if (good && there && S_ISDIR(status.st_mode)) {
+        errno = EISDIR;
+        good = false;
+    }
+    if (!good)
+        fprintf(stderr, "churn: %s: %s\n", path, strerror(errno));
+    free(copy);
+    return good;
+}
+
+/* A replay takes minutes: what would make them vain is found out before. */
+static bool check_files(struct bench *bench) {
     const struct options *options = &bench->options;
-    if (options->add_rows && tsv_import(bench, options->add_rows) != 0)
-        return EXIT_BAD_INPUT;
+    return (!options->add_rows || tsv_import(bench, options->add_rows) == 0) &&
+           (!options->tsv || can_be_written(options->tsv)) &&
+           (!options->json || can_be_written(options->json));
+}
+
+static int write_files(const struct bench *bench) {
+    const struct options *options = &bench->options;
     if (options->tsv && tsv_write(bench, options->tsv) != 0)
         return EXIT_BAD_INPUT;
     if (options->json && json_write(bench, options->json) != 0)
@@ -134,7 +161,9 @@ static int run(int argc, char **argv) {
         return EXIT_SUCCESS;
     }
     machine_describe(&bench.machine);
-    int code = bench.options.replay ? replay(&bench) : EXIT_SUCCESS;
+    int code = !check_files(&bench)    ? EXIT_BAD_INPUT
+               : bench.options.replay ? replay(&bench)
+                                      : EXIT_SUCCESS;
     if (code != EXIT_BAD_INPUT) {
         int written = write_files(&bench);
         code = written ? written : code;

@@ -151,6 +151,25 @@ static void figures_of_another_heap_are_nobodys(void **state)
     assert_null(strstr(rows, "\tebb\t"));
 }
 
+// Where rows or files are refused, nothing has been replayed for them.
+static void bad_files_are_refused_before_the_replay(void **state)
+{
+    static const char *const files[] = {"--tsv /nowhere/rows", "--json /nowhere/rows",
+                                        "--json /", "--add-rows /nowhere/rows"};
+    char options[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(options, sizeof options, "--allocators ebb --no-spike %s >%s.tsv 2>&1 #",
+                 files[i], scratch_path());
+        assert_int_equal(churn(options), 2);
+        read_rows();
+        assert_null(strstr(rows, "step us"));
+        assert_null(strstr(rows, "done"));
+        assert_non_null(strstr(rows, strchr(files[i], '/')));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +177,7 @@ int main(void)
         cmocka_unit_test(no_plan_is_ebb_without_plans_under_its_own_name),
         cmocka_unit_test(what_sites_say_is_in_the_json_file),
         cmocka_unit_test(figures_of_another_heap_are_nobodys),
+        cmocka_unit_test(bad_files_are_refused_before_the_replay),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, clean);
