@@ -172,8 +172,8 @@ int churn_run(const struct churn_wish *wish, struct churn_rows *rows) {
     int code = child > 0 ? wait_for(child) : 127;
     bool good = code < 2 && take_file(rows, tsv);
     close(file);
-    if (good)
-        return 0;
+    if (good) /* churn has said who failed */
+        return code == 0 ? 0 : EXIT_FAILED;
     complain("%s: not replayed (%s ended with %d)", wish->trace, churn, code);
     return code == EXIT_BAD_INPUT ? EXIT_BAD_INPUT : EXIT_FAILED; /* churn's own is the same */
 }

@@ -57,10 +57,10 @@ int command_replay(int argc, char **argv) {
         struct churn_rows rows;
         wish.trace = argv[i];
         int result = churn_run(&wish, &rows);
-        if (result) {
+        if (result)
             code = result;
+        if (rows.count == 0)
             continue;
-        }
         printf("%s\n", argv[i]);
         churn_print(&rows);
     }

@@ -103,12 +103,12 @@ static void say_gain(const struct churn_rows *rows) {
 static int say_replay(const struct wish *wish) {
     struct churn_rows rows;
     int code = churn_run(&wish->churn, &rows);
-    if (code)
+    if (rows.count == 0)
         return code;
     puts("\nReplayed, every block written and read:\n");
     churn_print(&rows);
     say_gain(&rows);
-    return 0;
+    return code;
 }
 
 static int say_all(const struct wish *wish, const struct recorded_case *recorded) {
@@ -164,7 +164,7 @@ static int run_python(const char *script, const char *figures, const char *json,
 
 static int draw(struct wish *wish, const struct recorded_case *recorded) {
     char figures[FILE_NAME], json[FILE_NAME], script[PLACE_MAX];
-    struct churn_rows rows;
+    struct churn_rows rows = {.count = 0};
     int code = EXIT_FAILED;
     int figures_file = memory_file(figures), json_file = memory_file(json);
     if (figures_file < 0 || json_file < 0) {
@@ -175,7 +175,8 @@ static int draw(struct wish *wish, const struct recorded_case *recorded) {
     bool replay = !wish->no_replay && recorded->figures.step_count;
     if (place_find(PLACE_REPORT, script) && figures_write(recorded, figures_file)) {
         code = replay ? churn_run(&wish->churn, &rows) : 0;
-        if (!code && run_python(script, figures, replay ? json : NULL, wish->html) != 0)
+        bool worth_it = code == 0 || rows.count > 0;
+        if (worth_it && run_python(script, figures, replay ? json : NULL, wish->html) != 0)
             code = EXIT_FAILED;
     }
     close(figures_file);

@@ -274,6 +274,25 @@ static void replays_are_tables(void **state)
     assert_said("  glibc");
 }
 
+// There is no room for ebb's reservation. What the others need is told all the same.
+static void a_failed_allocator_is_a_failure(void **state)
+{
+    static const char *const commands[] = {"replay", "report", "report --html=$p.html"};
+    char command[1024];
+
+    (void)state;
+    write_steps(200);
+    for (int i = 0; i < 3; i++) {
+        snprintf(command, sizeof command, "--help >/dev/null; p=%s; ulimit -v 1000000; "
+                 "%s %s --quick --rounds 1 --allocators ebb,glibc $p 2>&1; code=$?; "
+                 "[ ! -e $p.html ] || grep -o 'replayed with ebb, glibc' $p.html; rm -f $p.html; "
+                 "exit $code", scratch_path(), getenv("EBB_TOOL"), commands[i]);
+        assert_int_equal(run_program("EBB_TOOL", command), 1);
+        assert_said(": ebb: no memory");
+        assert_said(i < 2 ? "  glibc" : "replayed with ebb, glibc");
+    }
+}
+
 // One table has the figures of one trace.
 static void a_folder_is_no_trace(void **state)
 {
@@ -568,6 +587,7 @@ int main(void)
         cmocka_unit_test(steps_of_the_program_are_not_written_again),
         cmocka_unit_test(what_does_not_repeat_has_no_steps),
         cmocka_unit_test(replays_are_tables),
+        cmocka_unit_test(a_failed_allocator_is_a_failure),
         cmocka_unit_test(a_folder_is_no_trace),
         cmocka_unit_test(nothing_is_replayed_for_a_tool_that_is_gone),
         cmocka_unit_test(reports_say_gain_and_survivors),
