@@ -158,37 +158,50 @@ def churn_table(rows):
     return table(head, [churn_line(rows, case) for case in churn_cases(rows)])
 
 
-def behind(rows, metric):
-    """Cases where a peer needs less than ebb of this metric, with ebb's factor, worst first."""
-    worse = []
+def factors(rows, metric):
+    """(ebb's figure over the best peer's, case) of the cases that have both, highest first."""
+    found = []
     for case in churn_cases(rows):
         best = rows.least("churn", case, metric, PEERS)
         factor = ratio(rows.value("churn", case, "ebb", metric), best and best[0])
-        if factor is not None and factor > 1:
-            worse.append((factor, case))
-    return sorted(worse, reverse=True)
+        if factor is not None:
+            found.append((factor, case))
+    return sorted(found, reverse=True)
 
 
 def say_behind(rows, metric, claim, verb):
-    worse = behind(rows, metric)
-    cases = len(churn_cases(rows))
-    text = f"{claim} in {cases - len(worse)} of {cases} cases."
+    found = factors(rows, metric)
+    if not found:
+        return None
+    worse = [(factor, case) for factor, case in found if factor > 1]
+    text = f"{claim} in {len(found) - len(worse)} of {len(found)} cases."
     if worse:
         named = ", ".join(f"{case} ({factor:.2f})" for factor, case in worse)
         text += f" It {verb} than the best peer in: {named}."
     return text
 
 
+def of_ebb(rows, metric):
+    """[(value, case)] of the cases that have one."""
+    return [(value, case) for case in churn_cases(rows)
+            if (value := rows.value("churn", case, "ebb", metric)) is not None]
+
+
 def say_not_zero(rows, metric, what):
-    cases = [case for case in churn_cases(rows)
-             if rows.value("churn", case, "ebb", metric)]
-    return f"{what} in the median step: " + (", ".join(cases) if cases else "none, anywhere") + "."
+    found = of_ebb(rows, metric)
+    cases = [case for value, case in found if value]
+    if not found:
+        return f"{what} were not counted."
+    text = f"{what} in the median step: " + (", ".join(cases) if cases else "none, anywhere") + "."
+    left = len(churn_cases(rows)) - len(found)
+    return text + (f" In {left} cases they were not counted." if left else "")
 
 
 def say_footprint(rows):
-    over = [(rows.value("churn", case, "ebb", "footprint_steps_over"), case)
-            for case in churn_cases(rows)]
-    over = [(steps, case) for steps, case in over if steps]
+    found = of_ebb(rows, "footprint_steps_over")
+    over = [(steps, case) for steps, case in found if steps]
+    if not found:
+        return None
     if not over:
         return "No steady step holds more pages than its target allows."
     named = ", ".join(f"{case} ({count(steps)} of "

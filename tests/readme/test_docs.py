@@ -139,6 +139,19 @@ class Figures(unittest.TestCase):
         self.assertTrue(text.startswith("a\n<!-- figures:begin -->\n"))
         self.assertTrue(text.endswith("\n<!-- figures:end -->\nb\n"))
 
+    def test_nothing_is_claimed_of_what_was_not_measured(self):
+        alone = [("churn", "t.full", "ebb", "step_us", 30)]
+        text = self.write(alone)[2]
+        for claim in ("fastest in", "lowest peak", "No steady step", "none, anywhere"):
+            self.assertNotIn(claim, text)
+        self.assertIn("System calls were not counted.", text)
+        two = alone + [("churn", "u.full", "ebb", "step_us", 10),
+                       ("churn", "u.full", "glibc", "step_us", 20),
+                       ("churn", "u.full", "ebb", "syscalls_per_step", 0)]
+        text = self.write(two)[2].replace("\n  ", " ")
+        self.assertIn("fastest in 1 of 1 cases", text)
+        self.assertIn("none, anywhere. In 1 cases they were not counted.", text)
+
     def test_the_worst_point_of_a_sweep_of_objects_is_named(self):
         rows = [("micro", "promote_objects", "ebb", f"auto_over_best.b{size}.n{count}", value)
                 for size, count, value in ((4096, 8, 1.0), (16384, 32, 1.5), (65536, 64, 1.1))]
