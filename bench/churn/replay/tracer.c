@@ -33,31 +33,20 @@ static bool is_marker(const struct __ptrace_syscall_info *info) {
     return info->entry.nr == SYS_getppid && info->entry.args[0] == MARKER_MAGIC;
 }
 
-static void on_syscall(pid_t child, struct ledger *calls, double *total) {
+/* False if the system does not tell which call it is. */
+static bool on_syscall(pid_t child, struct ledger *calls, double *total) {
     struct __ptrace_syscall_info info;
     if (ptrace(PTRACE_GET_SYSCALL_INFO, child, (void *)sizeof info, &info) <= 0)
-        return;
+        return errno == ESRCH; /* the child was killed: its end will be seen */
     if (info.op != PTRACE_SYSCALL_INFO_ENTRY)
-        return;
+        return true;
     if (!is_marker(&info)) {
         *total += 1;
-        return;
+        return true;
     }
     double *entry = ledger_at(calls, (uint32_t)info.entry.args[2], (uint32_t)info.entry.args[3]);
     *entry = info.entry.args[1] == MARKER_BEGIN ? *total : *total - *entry;
-}
-
-/* Handles one stop; returns the signal that the child is to receive. */
-static int on_stop(pid_t child, int stop, struct ledger *calls, double *total) {
-    if (stop == SYSCALL_STOP) {
-        on_syscall(child, calls, total);
-        return 0;
-    }
-    return stop == SIGTRAP ? 0 : stop;
-}
-
-static int exit_code(int status) {
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return true;
 }
 
 static bool wait_for(pid_t child, int *status) {
@@ -65,6 +54,18 @@ static bool wait_for(pid_t child, int *status) {
         if (errno != EINTR)
             return false;
     return true;
+}
+
+/* Before Linux 5.3 a stop does not say which call it is, and none would be counted. */
+static int give_up(pid_t child) {
+    int status = 0;
+    kill(child, SIGKILL);
+    wait_for(child, &status);
+    return -1;
+}
+
+static int exit_code(int status) {
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int tracer_run(char *const arguments[], struct ledger *calls) {
@@ -81,6 +82,10 @@ int tracer_run(char *const arguments[], struct ledger *calls) {
             return -1;
         if (!WIFSTOPPED(status))
             return exit_code(status);
-        signal = on_stop(child, WSTOPSIG(status), calls, &total);
+        signal = WSTOPSIG(status);
+        if (signal == SYSCALL_STOP && !on_syscall(child, calls, &total))
+            return give_up(child);
+        if (signal == SYSCALL_STOP || signal == SIGTRAP)
+            signal = 0; /* not for the child */
     }
 }
