@@ -217,6 +217,6 @@ int process_finish(struct process *process, struct samples *samples, char *fault
         each_line(&intake, report, take_figure);
     free(report);
     if (!report || intake.full)
-        snprintf(fault, PROCESS_FAULT_MAX, "too many metrics, or out of memory");
+        snprintf(fault, PROCESS_FAULT_MAX, "a name that is too long, or out of memory");
     return good && !intake.full ? 0 : -1;
 }

@@ -23,16 +23,6 @@ static int find_metric(const struct samples *samples, const char *metric) {
     return -1;
 }
 
-static int number_of(struct samples *samples, const char *metric) {
-    int found = find_metric(samples, metric);
-    if (found >= 0)
-        return found;
-    if (samples->metric_count == SAMPLE_METRICS_MAX || strlen(metric) >= SAMPLE_NAME_MAX)
-        return -1;
-    strcpy(samples->metric[samples->metric_count], metric);
-    return samples->metric_count++;
-}
-
 /* Room for one element more; elements may move. */
 static bool grow(void *elements, size_t bytes, size_t count, size_t *room) {
     void *old, *grown;
@@ -46,6 +36,18 @@ static bool grow(void *elements, size_t bytes, size_t count, size_t *room) {
     memcpy(elements, &grown, sizeof grown);
     *room = wanted;
     return true;
+}
+
+static int number_of(struct samples *samples, const char *metric) {
+    int found = find_metric(samples, metric);
+    if (found >= 0)
+        return found;
+    if (strlen(metric) >= SAMPLE_NAME_MAX ||
+        !grow(&samples->metric, sizeof *samples->metric, (size_t)samples->metric_count,
+              &samples->metric_room))
+        return -1;
+    strcpy(samples->metric[samples->metric_count], metric);
+    return samples->metric_count++;
 }
 
 bool samples_add(struct samples *samples, int workload, int allocator, const char *metric,
@@ -223,5 +225,6 @@ void samples_free(struct samples *samples) {
     free(samples->series);
     free(samples->row);
     free(samples->sample);
+    free(samples->metric);
     *samples = (struct samples){.metric_count = 0};
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SAMPLE_METRICS_MAX = 1024, SAMPLE_NAME_MAX = 96 };
+enum { SAMPLE_NAME_MAX = 96 };
 
 struct row {
     int workload, allocator, metric;
@@ -34,8 +34,9 @@ struct report {
 struct sample;
 
 struct samples {
-    char metric[SAMPLE_METRICS_MAX][SAMPLE_NAME_MAX]; /* in the order they were met */
+    char (*metric)[SAMPLE_NAME_MAX]; /* in the order they were met */
     int metric_count;
+    size_t metric_room;
     struct sample *sample;
     size_t sample_count, sample_room;
     struct row *row;
@@ -46,7 +47,7 @@ struct samples {
     size_t report_count, report_room;
 };
 
-/* Adds one value, or one series. False: no memory, or too many different metrics. */
+/* Adds one value, or one series. False: no memory, or a name that is too long. */
 bool samples_add(struct samples *samples, int workload, int allocator, const char *metric,
                  double value);
 bool samples_add_series(struct samples *samples, int workload, int allocator, const char *metric,

@@ -36,18 +36,12 @@ static void read_file(const char *path, char *to, size_t room)
     fclose(file);
 }
 
-// Replays forty equal steps; the rows are in `rows`, the JSON beside the trace. The exit code.
-static int churn(const char *options)
+// Replays what is in the scratch file; the rows are beside it, and the JSON. The exit code.
+static int churn_on_scratch(const char *options)
 {
-    struct text *text = new_text();
     char command[4096];
     int status;
 
-    add(text, "#warmup 3\n");
-    for (int step = 0; step < 40; step++)
-        add(text, "B train %d 0\na 70000 C\nm 3000 64 C\nf 2\na 90000 C\nf 1\nf 2\nE train 0\n",
-            step);
-    write_bytes(text->bytes, text->used);
     snprintf(command, sizeof command,
              "%s --traces %s --quick --rounds 1 --tsv %s.tsv --json %s.json %s >/dev/null 2>&1",
              program ? program : getenv("EBB_CHURN"), scratch_path(), scratch_path(),
@@ -55,6 +49,19 @@ static int churn(const char *options)
     status = system(command);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
+}
+
+// The same with forty equal steps.
+static int churn(const char *options)
+{
+    struct text *text = new_text();
+
+    add(text, "#warmup 3\n");
+    for (int step = 0; step < 40; step++)
+        add(text, "B train %d 0\na 70000 C\nm 3000 64 C\nf 2\na 90000 C\nf 1\nf 2\nE train 0\n",
+            step);
+    write_bytes(text->bytes, text->used);
+    return churn_on_scratch(options);
 }
 
 static double value(const char *allocator, const char *metric)
@@ -137,6 +144,21 @@ static void run(const char *format, const char *one, const char *two)
     assert_int_equal(system(command), 0);
 }
 
+// As many as a trace may have: each has metrics of its own.
+static void every_kind_of_step_has_its_rows(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (int step = 0; step < 512; step++)
+        add(text, "B k%d %d 0\na 100 O\nf 1\nE k%d 0\n", step % 256, step, step % 256);
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(churn_on_scratch("--allocators glibc --no-spike"), 0);
+    read_rows();
+    assert_true(value("glibc", "step_us.k255") > 0);
+    assert_true(value("glibc", "footprint_bytes.k255") > 0);
+}
+
 // Beside the copy of churn lies an adapter that cannot be loaded: glibc serves the process.
 static void figures_of_another_heap_are_nobodys(void **state)
 {
@@ -171,7 +193,8 @@ static void forbid(int call, unsigned first)
     };
     struct sock_fprog whole = {sizeof filter / sizeof filter[0], filter};
 
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole))
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole) != 0)
         _exit(99);
 }
 
@@ -221,6 +244,7 @@ int main(void)
         cmocka_unit_test(ebb_is_measured_with_and_without_plans_in_one_run),
         cmocka_unit_test(no_plan_is_ebb_without_plans_under_its_own_name),
         cmocka_unit_test(what_sites_say_is_in_the_json_file),
+        cmocka_unit_test(every_kind_of_step_has_its_rows),
         cmocka_unit_test(figures_of_another_heap_are_nobodys),
         cmocka_unit_test(calls_that_cannot_be_counted_are_not_none),
         cmocka_unit_test(bad_files_are_refused_before_the_replay),
