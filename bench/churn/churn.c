@@ -51,6 +51,14 @@ static int check_allocators(struct options *options) {
     return (missing && options->chosen) || kept == 0 ? -1 : 0;
 }
 
+/* Rows are told apart by the name alone: the figures of two traces would be mixed. */
+static void refuse_second(struct bench *bench, struct workload *workload) {
+    for (struct workload *other = bench->workload; other < workload; other++)
+        if (strcmp(other->id, workload->id) == 0 && !workload->fault[0])
+            snprintf(workload->fault, sizeof workload->fault,
+                     "another trace is called %s in the rows, too", workload->id);
+}
+
 static int read_workloads(struct bench *bench) {
     struct folder folder;
     if (folder_list(&folder, bench->options.traces) != 0)
@@ -62,6 +70,7 @@ static int read_workloads(struct bench *bench) {
     for (int i = 0; bench->workload && i < folder.count; i++) {
         struct workload *workload = &bench->workload[bench->workload_count++];
         workload_read(workload, folder.path[i], bench->options.quick);
+        refuse_second(bench, workload);
         if (workload->fault[0])
             fprintf(stderr, "churn: %s: %s\n", folder.path[i], workload->fault);
     }

@@ -159,6 +159,28 @@ static void every_kind_of_step_has_its_rows(void **state)
     assert_true(value("glibc", "footprint_bytes.k255") > 0);
 }
 
+// x.trace and x.trace.gz, and two long names that begin alike, are one name in the rows.
+static void traces_of_one_name_are_not_mixed(void **state)
+{
+    static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
+    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    write_bytes(steps, sizeof steps - 1);
+    snprintf(command, sizeof command,
+             "cd %s && cp %s x.trace && gzip <x.trace >x.trace.gz && y=$(printf %%0200d 7) && "
+             "cp x.trace $y.one.trace && cp x.trace $y.two.trace && cp x.trace z.trace && "
+             "%s --traces . --quick --rounds 1 --no-spike --allocators glibc --tsv rows "
+             ">said 2>&1; "
+             "[ $? = 1 ] && grep -q 'x.trace.gz: another trace is called x' said && "
+             "[ $(grep -c 'another trace is called x' said) = 2 ] && "
+             "[ $(grep -c 'another trace is called 0' said) = 2 ] && cut -f2 rows | grep -qx z && "
+             "[ $(cut -f4 rows | grep -cx step_us) = 3 ]; code=$?; rm -r %s; exit $code",
+             folder, scratch_path(), getenv("EBB_CHURN"), folder);
+    assert_int_equal(system(command), 0);
+}
+
 // Beside the copy of churn lies an adapter that cannot be loaded: glibc serves the process.
 static void figures_of_another_heap_are_nobodys(void **state)
 {
@@ -245,6 +267,7 @@ int main(void)
         cmocka_unit_test(no_plan_is_ebb_without_plans_under_its_own_name),
         cmocka_unit_test(what_sites_say_is_in_the_json_file),
         cmocka_unit_test(every_kind_of_step_has_its_rows),
+        cmocka_unit_test(traces_of_one_name_are_not_mixed),
         cmocka_unit_test(figures_of_another_heap_are_nobodys),
         cmocka_unit_test(calls_that_cannot_be_counted_are_not_none),
         cmocka_unit_test(bad_files_are_refused_before_the_replay),
