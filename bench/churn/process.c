@@ -47,6 +47,14 @@ static void clean_environment(void) {
     *to = NULL;
 }
 
+/* The loader takes spaces and colons for the ends of names. */
+static void preload(const char *library) {
+    char plain[32];
+    int file = strpbrk(library, " :") ? open(library, O_RDONLY) : -1;
+    snprintf(plain, sizeof plain, "/proc/self/fd/%d", file);
+    setenv("LD_PRELOAD", file < 0 ? library : plain, 1);
+}
+
 static void set_environment(const struct allocator *allocator, bool plan) {
     char library[ALLOCATOR_PATH_MAX];
     clean_environment();
@@ -55,7 +63,7 @@ static void set_environment(const struct allocator *allocator, bool plan) {
     else if (!plan)
         setenv("EBB_BENCH_PLANS", "no", 1);
     if (allocator_path(allocator, library) && library[0])
-        setenv("LD_PRELOAD", library, 1);
+        preload(library);
 }
 
 _Noreturn static void become_replay(const struct process *process, const struct portion *portion,

@@ -202,6 +202,27 @@ static void figures_of_another_heap_are_nobodys(void **state)
     assert_null(strstr(rows, "\tebb\t"));
 }
 
+// Whoever builds in such a folder can measure ebb all the same.
+static void a_folder_may_have_spaces_and_colons(void **state)
+{
+    char folder[] = "/tmp/ebb churn:XXXXXX", copy[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    run("cp %s '%s'", getenv("EBB_CHURN"), folder);
+    run("cp %s-replay '%s'", getenv("EBB_CHURN"), folder);
+    run("cp $(dirname %s)/ebb-heap.so '%s'", getenv("EBB_CHURN"), folder);
+    snprintf(copy, sizeof copy, "'%s/churn'", folder);
+    program = copy;
+    int code = churn("--allocators ebb --no-spike");
+    program = NULL;
+    run("rm -r '%s'%s", folder, "");
+    assert_int_equal(code, 0);
+    read_rows();
+    assert_true(value("ebb", "step_us") > 0);
+    assert_true(value("ebb", "syscalls_per_step") >= 0);
+}
+
 // A system call of this process and its children fails, where this is its first argument.
 static void forbid(int call, unsigned first)
 {
@@ -269,6 +290,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_step_has_its_rows),
         cmocka_unit_test(traces_of_one_name_are_not_mixed),
         cmocka_unit_test(figures_of_another_heap_are_nobodys),
+        cmocka_unit_test(a_folder_may_have_spaces_and_colons),
         cmocka_unit_test(calls_that_cannot_be_counted_are_not_none),
         cmocka_unit_test(bad_files_are_refused_before_the_replay),
     };
