@@ -86,6 +86,8 @@ int tsv_import(struct bench *bench, const char *path) {
     int result = file ? 0 : complain(path, strerror(errno));
     for (int number = 1; result == 0 && getline(&line, &room, file) > 0; number++)
         result = import_line(bench, path, line, number);
+    if (result == 0 && !feof(file))
+        result = complain(path, strerror(errno)); /* a folder is opened, but not read */
     free(line);
     if (file)
         fclose(file);

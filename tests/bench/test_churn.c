@@ -266,7 +266,8 @@ static void calls_that_cannot_be_counted_are_not_none(void **state)
 static void bad_files_are_refused_before_the_replay(void **state)
 {
     static const char *const files[] = {"--tsv /nowhere/rows", "--json /nowhere/rows",
-                                        "--json /", "--add-rows /nowhere/rows"};
+                                        "--json /", "--add-rows /nowhere/rows",
+                                        "--add-rows /proc"};
     char options[512];
 
     (void)state;
