@@ -544,5 +544,40 @@ class CommandTest(unittest.TestCase):
         self.assertIsNone(written)
 
 
+class RunTest(unittest.TestCase):
+    """bench/run, with nothing to install and nothing to build, and a benchmark that is a script."""
+
+    def run_it(self, churn):
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            program = root / "build" / "release" / "bench" / "churn" / "churn"
+            for folder in (root / "bench", root / "build" / "results", program.parent):
+                folder.mkdir(parents=True)
+            (root / "bench" / "report").symlink_to(REPORT)
+            lines = (REPORT.parent / "run").read_text(encoding="utf-8").splitlines()
+            self.assertEqual(lines[-1], 'main "$@"')
+            lines[-1:] = ["install() { :; }", "compile() { :; }", lines[-1]]
+            (root / "bench" / "run").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            program.write_text(f"#!/bin/sh\n{churn}\n", encoding="utf-8")
+            program.chmod(0o755)
+            old = root / "build" / "results" / "bench.json"
+            old.write_text(json.dumps(full_data("t")), encoding="utf-8")
+            done = subprocess.run(["bash", root / "bench" / "run", "--only", "churn", "--traces",
+                                   root], capture_output=True, text=True, check=False)
+            return done, (root / "build" / "results" / "bench.html").exists()
+
+    def test_figures_of_a_run_before_are_not_shown_as_new(self):
+        for churn in ("kill -9 $$", "exit 127", "exit 2"):
+            done, drawn = self.run_it(churn)
+            self.assertIn(done.returncode, (1, 2), churn)
+            self.assertFalse(drawn, churn)
+            self.assertNotIn("report  ", done.stdout)
+
+    def test_a_replay_of_which_a_part_failed_has_a_report(self):
+        for code in (0, 1):
+            done, drawn = self.run_it(f"exit {code}")
+            self.assertEqual((done.returncode, drawn), (code, True), done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
