@@ -9,10 +9,15 @@ from frame import Frame, nothing
 WIDTH, HEIGHT = 420, 270
 
 
+def is_digits(text):
+    """Those of ASCII: others, and what is raised above the line, are no numbers of ours."""
+    return text.isascii() and text.isdigit()
+
+
 def split_metric(metric):
     """("ns_close", "n", 1000.0) of "ns_close.n1000"; None if it is no point of a curve."""
     prefix, dot, point = metric.rpartition(".")
-    if not dot or len(point) < 2 or point[0] not in "nb" or not point[1:].isdigit():
+    if not dot or len(point) < 2 or point[0] not in "nb" or not is_digits(point[1:]):
         return None
     return prefix, point[0], float(point[1:][:18])
 

@@ -247,7 +247,7 @@ def open_beside(path):
 
 def write(text, path):
     """A page that cannot be written whole leaves the one before; devices and pipes just get it."""
-    whole = text.encode("utf-8")
+    whole = text.encode("utf-8", "replace")  # JSON can hold halves of characters
     if os.path.exists(path) and not os.path.isfile(path):
         pathlib.Path(path).write_bytes(whole)
         return

@@ -27,17 +27,20 @@ def as_list(value):
     return value if isinstance(value, list) else []
 
 
-LARGEST = 1e18  # no time, no count and no size that is measured comes near
+LARGEST, SMALLEST = 1e18, 1e-18  # nothing that is measured comes near, and axes need an end
 
 
 def as_number(value):
-    """A float up to LARGEST, or None. Text that is a number counts; booleans do not."""
+    """A float up to LARGEST, below SMALLEST 0, or None. Text that is a number counts; booleans do
+    not."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         number = float(value)
     except (ValueError, OverflowError):
         return None
+    if abs(number) < SMALLEST:
+        return 0.0
     return number if math.isfinite(number) and abs(number) <= LARGEST else None
 
 

@@ -22,7 +22,7 @@ def points_of(results):
     found = {}
     for metric, value in results.metrics("micro", CASE, "ebb").items():
         what, _, size = (curves.split_metric(metric) or ("", "", 0))[0].rpartition(".b")
-        if what and size.isdigit():
+        if what and curves.is_digits(size):
             survivors = curves.split_metric(metric)[2]
             found.setdefault(int(size[:18]), {}).setdefault(what, {})[survivors] = value
     return dict(sorted(found.items()))

@@ -25,7 +25,8 @@ def columns_of(results, bench, cases):
 
 def natural(metric):
     """Sorts n100 before n1000."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", metric)]
+    return [(len(part), part) if at % 2 else part
+            for at, part in enumerate(re.split(r"([0-9]+)", metric))]
 
 
 def head_cell(words):

@@ -6,6 +6,7 @@ the same verdicts are derived here from its rows. Those of the micro benchmarks 
 derived. A target whose figures are missing gives no verdict: silence is not success.
 """
 
+import curves
 import kin
 import quantity
 from results import as_number
@@ -137,8 +138,8 @@ def curve(results, case, prefix, least):
     """ebb's figures at and above `least` objects or bytes."""
     found = []
     for metric, value in results.metrics("micro", case, "ebb").items():
-        name, _, point = metric.rpartition(".")
-        if name == prefix and point[1:].isdigit() and int(point[1:]) >= least and value > 0:
+        name, _, point = curves.split_metric(metric) or ("", "", 0)
+        if name == prefix and point >= least and value > 0:
             found.append(value)
     return found if len(found) > 1 else None
 

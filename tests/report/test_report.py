@@ -235,6 +235,30 @@ class PageTest(unittest.TestCase):
                 self.check(text)
                 self.assertNotRegex(text, r'="(nan|-?inf)')
 
+    def test_digits_in_names_may_be_anything(self):
+        for digits in ("\u00b2", "\u0663", "9" * 5000):
+            for case in ("close_n", "promote_objects", "ort-c"):
+                rows = [row(case, metric=metric, value=2.0, bench=bench)
+                        for bench in ("churn", "micro", "serve")
+                        for metric in (digits, f"ns_close.n{digits}", f"a{digits}", "ns_close.n10",
+                                       f"ns_auto.b{digits}.n8")]
+                with self.subTest(digits=digits[:9], case=case):
+                    self.check(drawn({"rows": rows}))
+
+    def test_lengths_far_apart_are_drawn(self):
+        for low, high in ((5e-324, 1e18), (0, 5e-324), (1e-300, 1e-299), (-5e-324, 5e-324)):
+            rows = [row(case, peer, "ns_close.n10", value, "micro")
+                    for case in ("close_n", "promote") for peer, value in (("ebb", low),
+                                                                          ("glibc", high))]
+            rows += [row("t.full", peer, metric, value) for metric in ("step_us", "peak_rss_bytes")
+                     for peer, value in (("ebb", low), ("glibc", high))]
+            series = [{"case": "spike.x", "allocator": "ebb", "name": "spike_rss_bytes",
+                       "values": [low, low, low, high]}]
+            with self.subTest(low=low, high=high):
+                text = drawn({"rows": rows, "series": series})
+                self.check(text)
+                self.assertNotRegex(text, r"[\" ,](nan|-?inf)[\" ,]")
+
     def test_a_sweep_has_a_picture_for_each_size_and_a_line_for_each_mode(self):
         rows = [row("promote_objects", "ebb", f"ns_{mode}.b{size}.n{count}", 9.0 * count, "micro")
                 for mode in ("copy", "relink", "auto") for size in (4096, 65536)
@@ -467,6 +491,11 @@ class CommandTest(unittest.TestCase):
                 [sys.executable, "-B", str(REPORT / "report.py"), "--json", str(source), "--out",
                  str(target), *more], capture_output=True, text=True, check=False)
             return done, target.read_text(encoding="utf-8") if target.exists() else None
+
+    def test_halves_of_characters_are_written(self):
+        done, text = self.run_report(json.dumps(full_data("x\ud800y")).encode())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("x?y", text)
 
     def test_writes_one_page(self):
         done, text = self.run_report(json.dumps(full_data("t")).encode())
