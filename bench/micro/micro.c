@@ -41,6 +41,40 @@ static int usage(void) {
     return 2;
 }
 
+/* Whether the text is a number and nothing else. */
+static bool take_rounds(struct settings *settings, const char *text) {
+    char *end;
+
+    settings->rounds = strtoul(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0';
+}
+
+static bool is_case(const char *name) {
+    return contest_find_case(name) != NULL;
+}
+
+static bool is_contestant(const char *name) {
+    return contest_find_contestant(name) != NULL;
+}
+
+/* Whether the list has words, and all are names: others would be measured in silence, as nothing. */
+static bool are_names(const char *list, bool (*is_name)(const char *name)) {
+    char word[64];
+    size_t length;
+    bool some = false;
+
+    for (; list[strspn(list, " ,")] != '\0'; list += length, some = true) {
+        list += strspn(list, " ,");
+        length = strcspn(list, " ,");
+        snprintf(word, sizeof word, "%.*s", (int)length, list);
+        if (!is_name(word)) {
+            fprintf(stderr, "ebb-micro: no such case or allocator: %s\n", word);
+            return false;
+        }
+    }
+    return some;
+}
+
 /* Takes one option and its value; how many words it was, 0 if it is none. */
 static int take_option(struct settings *settings, char **words) {
     if (strcmp(words[0], "--quick") == 0) {
@@ -50,8 +84,8 @@ static int take_option(struct settings *settings, char **words) {
     if (words[1] == NULL)
         return 0;
     if (strcmp(words[0], "--rounds") == 0)
-        settings->rounds = strtoul(words[1], NULL, 10);
-    else if (strcmp(words[0], "--cases") == 0)
+        return take_rounds(settings, words[1]) ? 2 : 0;
+    if (strcmp(words[0], "--cases") == 0)
         settings->cases = words[1];
     else if (strcmp(words[0], "--allocators") == 0)
         settings->allocators = words[1];
@@ -73,6 +107,10 @@ static int read_settings(struct settings *settings, char **words) {
     }
     if (settings->rounds == 0)
         settings->rounds = settings->quick ? ROUNDS_QUICK : ROUNDS;
+    if (settings->cases != NULL && !are_names(settings->cases, is_case))
+        return -1;
+    if (settings->allocators != NULL && !are_names(settings->allocators, is_contestant))
+        return -1;
     return settings->rounds < CHILD_ROUNDS_MAX ? 0 : -1;
 }
 

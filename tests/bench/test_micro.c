@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_micro.c - ebb-micro on bad words, full disks, and in an environment that is set for others.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "program.h"
+
+#define ONE "--quick --rounds 1 --cases open_close --allocators obstack,pmr "
+
+static void strange_words_are_refused(void **state)
+{
+    static const char *const words[] = {
+        "--cases nosuch", "--cases open_close,nosuch", "--allocators 'ebb nosuch'", "--cases ''",
+        "--rounds x", "--rounds 2x", "--rounds -1", "--rounds ''", "--rounds",
+    };
+    char arguments[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        snprintf(arguments, sizeof arguments, ONE "%s", words[i]);
+        assert_int_equal(run_program("EBB_MICRO", arguments), 2);
+        assert_non_null(strstr(said, "usage: ebb-micro"));
+    }
+    assert_int_equal(run_program("EBB_MICRO", ONE), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strange_words_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
