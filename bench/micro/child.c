@@ -11,12 +11,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static bool is_allocators(const char *setting) {
+    static const char *const beginnings[] = {"LD_PRELOAD=", "GLIBC_TUNABLES=", "MALLOC_",
+                                             "MIMALLOC_",   "TCMALLOC_",       "EBB_"};
+
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (strncmp(setting, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
 static void set_environment(const struct contestant *contestant) {
-    static const char *const settings[] = {"MALLOC_CONF", "MALLOC_MMAP_THRESHOLD_",
-                                           "MALLOC_TRIM_THRESHOLD_", "MALLOC_PERTURB_",
-                                           "GLIBC_TUNABLES", "LD_PRELOAD"};
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        unsetenv(settings[i]);
+    char **to = environ;
+
+    for (char **from = environ; *from != NULL; from++)
+        if (!is_allocators(*from))
+            *to++ = *from;
+    *to = NULL;
     if (contestant->preload != NULL)
         setenv("LD_PRELOAD", contestant->preload, 1);
     if (contestant->environment != NULL)

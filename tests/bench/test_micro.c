@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "program.h"
@@ -33,10 +34,22 @@ static void strange_words_are_refused(void **state)
     assert_int_equal(run_program("EBB_MICRO", ONE), 0);
 }
 
+// mimalloc would say what it did; MALLOC_TOP_PAD_ and others would change what glibc does, unsaid.
+static void settings_of_the_user_are_not_the_contestants(void **state)
+{
+    (void)state;
+    setenv("MIMALLOC_SHOW_STATS", "1", 1);
+    assert_int_equal(run_program("EBB_MICRO", "--quick --rounds 1 --cases release "
+                                              "--allocators mimalloc"), 0);
+    assert_null(strstr(said, "heap stats"));
+    unsetenv("MIMALLOC_SHOW_STATS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strange_words_are_refused),
+        cmocka_unit_test(settings_of_the_user_are_not_the_contestants),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
