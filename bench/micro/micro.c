@@ -151,6 +151,16 @@ static void run_contest(FILE *out, const struct contest *contest,
     free(children);
 }
 
+/* Some of it may have been lost before, with rows of a case that went before the last. */
+static bool is_written(FILE *out) {
+    bool lost = ferror(out) != 0;
+
+    if (fclose(out) == 0 && !lost)
+        return true;
+    fprintf(stderr, "ebb-micro: not all rows could be written\n");
+    return false;
+}
+
 int main(int count, char **words) {
     struct settings settings = {0};
     FILE *out = stdout;
@@ -167,5 +177,5 @@ int main(int count, char **words) {
     for (size_t i = 0; i < contest_count; i++)
         if (contest_lists(settings.cases, contests[i].name))
             run_contest(out, &contests[i], &settings);
-    return fclose(out) == 0 ? 0 : 1;
+    return is_written(out) ? 0 : 1;
 }

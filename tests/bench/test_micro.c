@@ -45,11 +45,21 @@ static void settings_of_the_user_are_not_the_contestants(void **state)
     unsetenv("MIMALLOC_SHOW_STATS");
 }
 
+static void rows_that_are_lost_are_a_failure(void **state)
+{
+    (void)state;
+    assert_int_equal(run_program("EBB_MICRO", ONE "--tsv /dev/full"), 1);
+    assert_non_null(strstr(said, "not all rows could be written"));
+    assert_int_equal(run_program("EBB_MICRO", ONE "2>&1 >/dev/full #"), 1);
+    assert_non_null(strstr(said, "not all rows could be written"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strange_words_are_refused),
         cmocka_unit_test(settings_of_the_user_are_not_the_contestants),
+        cmocka_unit_test(rows_that_are_lost_are_a_failure),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
