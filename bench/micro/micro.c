@@ -57,7 +57,7 @@ static bool is_contestant(const char *name) {
     return contest_find_contestant(name) != NULL;
 }
 
-/* Whether the list has words, and all are names: others would be measured in silence, as nothing. */
+/* Whether the list has words, and all are names: another would be measured as nothing. */
 static bool are_names(const char *list, bool (*is_name)(const char *name)) {
     char word[64];
     size_t length;
@@ -122,7 +122,10 @@ static void start_children(struct child *children, const struct contest *contest
             child_start(&children[i], &contestants[i], contest->name, settings->quick);
 }
 
-static void take_turn(struct child *children, const char *case_name, size_t turn) {
+/* False if a process ended. One that is not there from the start is left out, and no failure. */
+static bool take_turn(struct child *children, const char *case_name, size_t turn) {
+    bool good = true;
+
     for (size_t i = 0; i < contestant_count; i++) {
         size_t who = turn % 2 == 0 ? i : contestant_count - 1 - i;
 
@@ -131,24 +134,28 @@ static void take_turn(struct child *children, const char *case_name, size_t turn
                     contestants[who].name, turn);
             child_end(&children[who]);
             children[who].series_count = 0;
+            good = false;
         }
     }
+    return good;
 }
 
-static void run_contest(FILE *out, const struct contest *contest,
+static bool run_contest(FILE *out, const struct contest *contest,
                         const struct settings *settings) {
     struct child *children = (struct child *)calloc(contestant_count, sizeof *children);
+    bool good = true;
 
     if (children == NULL)
         abort();
     fprintf(stderr, "micro: %s\n", contest->name);
     start_children(children, contest, settings);
     for (size_t turn = 0; turn <= settings->rounds; turn++)
-        take_turn(children, contest->name, turn);
+        good &= take_turn(children, contest->name, turn);
     for (size_t i = 0; i < contestant_count; i++)
         child_end(&children[i]);
     rows_write_case(out, contest, children);
     free(children);
+    return good;
 }
 
 /* Some of it may have been lost before, with rows of a case that went before the last. */
@@ -164,6 +171,7 @@ static bool is_written(FILE *out) {
 int main(int count, char **words) {
     struct settings settings = {0};
     FILE *out = stdout;
+    bool good = true;
 
     if (count == 5 && strcmp(words[1], "--serve") == 0)
         return serve(words[2], words[3], strcmp(words[4], "quick") == 0);
@@ -176,6 +184,6 @@ int main(int count, char **words) {
     }
     for (size_t i = 0; i < contest_count; i++)
         if (contest_lists(settings.cases, contests[i].name))
-            run_contest(out, &contests[i], &settings);
-    return is_written(out) ? 0 : 1;
+            good &= run_contest(out, &contests[i], &settings);
+    return is_written(out) && good ? 0 : 1;
 }

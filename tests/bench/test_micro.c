@@ -54,12 +54,30 @@ static void rows_that_are_lost_are_a_failure(void **state)
     assert_non_null(strstr(said, "not all rows could be written"));
 }
 
+// A script stands where ebb's process would be.
+static void a_contestant_that_breaks_off_is_a_failure(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "--rounds >/dev/null 2>&1; f=$(mktemp -d) && cp %s $f/m && "
+             "printf '#!/bin/sh\necho ready libc.so.6; head -c 1 >/dev/null\n' >$f/m-ebb && "
+             "chmod +x $f/m-ebb && $f/m --quick --rounds 1 --cases open_close "
+             "--allocators ebb,obstack,pmr 2>&1; code=$?; rm -r $f; exit $code",
+             getenv("EBB_MICRO"));
+    assert_int_equal(run_program("EBB_MICRO", command), 1);
+    assert_non_null(strstr(said, "LEFT OUT: open_close ebb: its process ended in turn 0"));
+    assert_non_null(strstr(said, "obstack\tns_empty"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strange_words_are_refused),
         cmocka_unit_test(settings_of_the_user_are_not_the_contestants),
         cmocka_unit_test(rows_that_are_lost_are_a_failure),
+        cmocka_unit_test(a_contestant_that_breaks_off_is_a_failure),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
