@@ -9,6 +9,7 @@ an error with a message and no page.
 
 import fcntl
 import html.parser
+import importlib.util
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -606,6 +608,24 @@ class RunTest(unittest.TestCase):
         for code in (0, 1):
             done, drawn = self.run_it(f"exit {code}")
             self.assertEqual((done.returncode, drawn), (code, True), done.stderr)
+
+
+def module_of(*path):
+    """One of the benchmarks' own."""
+    place = REPORT.parent.joinpath(*path)
+    found = importlib.util.spec_from_file_location(f"bench_{place.stem}", place)
+    made = importlib.util.module_from_spec(found)
+    found.loader.exec_module(made)
+    return made
+
+
+class FairTest(unittest.TestCase):
+    def test_the_end_of_what_torch_made_is_in_no_time(self):
+        class Made:
+            def __del__(self):
+                time.sleep(0.02)
+
+        self.assertLess(module_of("sequence", "sequence.py").median_ns(Made, 3), 10e6)
 
 
 if __name__ == "__main__":
