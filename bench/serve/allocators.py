@@ -27,8 +27,14 @@ ALLOCATORS = {
     "ebb": ("libebb-malloc.so", {}),
     "ebb-scopes": ("libebb-malloc.so", {SCOPES: "1"}),
 }
-VARIABLES = ("LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_CONF", "EBB_MALLOC", "EBB_MALLOC_STATS",
+# How the names of settings of allocators begin.
+VARIABLES = ("LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_", "MIMALLOC_", "TCMALLOC_", "EBB_MALLOC",
              SCOPES)
+
+
+def plain_environment():
+    """That of the user, without what was set for some allocator."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(VARIABLES)}
 
 
 def own_library(build):
@@ -58,7 +64,7 @@ class Allocator:
             self.absent = self.path is None
 
     def environment(self):
-        found = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        found = plain_environment()
         # What the user set for ebb is for ebb alone.
         if self.name.startswith("ebb"):
             found.update({name: os.environ[name] for name in ("EBB_MALLOC", "EBB_MALLOC_STATS")

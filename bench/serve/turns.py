@@ -42,7 +42,7 @@ import tempfile
 import time
 
 import cases
-from allocators import VARIABLES, own_library
+from allocators import own_library, plain_environment
 
 HERE = pathlib.Path(__file__).resolve().parent
 CLIENTS, WARM, MEASURED, SPIKE, AFTER, IDLE_S = 4, 1500, 3000, 12, 500, 4
@@ -166,7 +166,7 @@ class Place(cases.Place):
         return found
 
     def environment(self, way):
-        found = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+        found = plain_environment()
         if self.packages:
             found["LD_LIBRARY_PATH"] = f"{self.packages}/usr/lib/x86_64-linux-gnu"
         if WAYS[way]:

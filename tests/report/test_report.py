@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 REPORT = pathlib.Path(__file__).resolve().parents[2] / "bench" / "report"
@@ -626,6 +627,18 @@ class FairTest(unittest.TestCase):
                 time.sleep(0.02)
 
         self.assertLess(module_of("sequence", "sequence.py").median_ns(Made, 3), 10e6)
+
+    def test_settings_of_the_user_are_for_no_peer(self):
+        settings = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "0", "MIMALLOC_VERBOSE": "1",
+                    "TCMALLOC_RELEASE_RATE": "9", "LD_PRELOAD": "x", "EBB_MALLOC": "y"}
+        module = module_of("serve", "allocators.py")
+        with unittest.mock.patch.dict(os.environ, settings):
+            found = module.Allocator("glibc", REPORT).environment()
+            self.assertFalse(settings.keys() & found.keys())
+            self.assertIn("PATH", found)
+            tuned = module.Allocator("jemalloc-tuned", REPORT).environment()
+            self.assertEqual(tuned["MALLOC_CONF"], module.NO_DECAY)
+            self.assertEqual(module.Allocator("ebb", REPORT).environment()["EBB_MALLOC"], "y")
 
 
 if __name__ == "__main__":
