@@ -93,6 +93,15 @@ def over_best_peer(results, case, metric):
     return values["ebb"] / min(others) if "ebb" in values and others else None
 
 
+def footprint(case, figures, limit):
+    """A single steady step above its limit is a miss, whatever the median is."""
+    found = below(case, "footprint", figures.get("footprint_ratio"), limit)
+    over = figures.get("footprint_steps_over")
+    for verdict in found if over is not None else []:
+        verdict.met = over <= 0
+    return found
+
+
 def peak(case, stretch, figures, limit, allowance):
     held = figures.get(f"{stretch}_peak_bytes")
     live = figures.get(f"{stretch}_peak_live_bytes")
@@ -117,7 +126,7 @@ def derived_churn(results, case):
         return results.value("churn", case, "ebb", metric)
     view = str(results.cases.get(case, {}).get("view") or case.rpartition(".")[2])
     return below(case, "step_us", over_best_peer(results, case, "step_us"), 1.0, unit="ratio") + \
-        below(case, "footprint", ebb("footprint_ratio"), FOOTPRINT_LIMIT.get(view)) + \
+        footprint(case, results.metrics("churn", case, "ebb"), FOOTPRINT_LIMIT.get(view)) + \
         peaks(results, case, view) + \
         below(case, "peak_rss", over_best_peer(results, case, "peak_rss_bytes"), 1.0, True,
               "ratio") + \

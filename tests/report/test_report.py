@@ -445,6 +445,12 @@ class VerdictTest(unittest.TestCase):
         self.assertFalse(found[("t.tensor", "footprint")])
         self.assertTrue(found[("t.full", "footprint")])
 
+    def test_a_footprint_is_missed_by_a_single_step(self):
+        for ratio, over, met in ((1.1, 1, False), (1.1, 0, True), (1.9, 0, True)):
+            rows = [row(metric="footprint_ratio", value=ratio),
+                    row(metric="footprint_steps_over", value=over)]
+            self.assertIs(self.verdicts(rows)[("t.full", "footprint")], met)
+
     def test_the_worst_point_of_a_sweep_decides(self):
         for worst, met in ((1.1, True), (1.11, False)):
             results = Results()
