@@ -2,8 +2,8 @@
 /*
  * table.c - collects cells, then prints them as wide as the widest of each column.
  *
- * Rows beyond TABLE_ROWS_MAX are dropped; callers print a table per trace. Widths count
- * characters, not bytes (UTF-8 continuation bytes have no width).
+ * A full table is printed, and the rows that follow come under the same headings once more. Widths
+ * count characters, not bytes (UTF-8 continuation bytes have no width).
  */
 #include "table.h"
 
@@ -29,8 +29,11 @@ void table_begin(struct table *table, const char *headings) {
 
 void table_row(struct table *table) {
     table->filled = 0;
-    if (table->rows < TABLE_ROWS_MAX)
-        memset(table->cell[table->rows++], 0, sizeof table->cell[0]);
+    if (table->rows == TABLE_ROWS_MAX) {
+        table_print(table);
+        table->rows = 1;
+    }
+    memset(table->cell[table->rows++], 0, sizeof table->cell[0]);
 }
 
 void table_cell(struct table *table, const char *format, ...) {

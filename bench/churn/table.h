@@ -14,7 +14,7 @@ struct table {
 /* Begins anew with one heading per column, separated by '|'. */
 void table_begin(struct table *table, const char *headings);
 
-/* Adds a row; its cells follow with table_cell(), from left to right. Ignored if full. */
+/* Adds a row; its cells follow with table_cell(), from left to right. If full it is printed. */
 void table_row(struct table *table);
 __attribute__((format(printf, 2, 3))) void table_cell(struct table *table, const char *format,
                                                       ...);

@@ -293,6 +293,21 @@ static void a_failed_allocator_is_a_failure(void **state)
     }
 }
 
+static void every_kind_of_step_has_a_row(void **state)
+{
+    struct text *text = new_text();
+    char command[512];
+
+    (void)state;
+    for (unsigned kind = 0; kind < 256; kind++)
+        add(text, "B k%u 0 0\na %u O\nf 1\nE k%u 0\n", kind, 100 + kind, kind);
+    write_bytes(text->bytes, text->used);
+    snprintf(command, sizeof command, "report --no-replay %s | grep -c '^  k[0-9]'",
+             scratch_path());
+    assert_int_equal(run_program("EBB_TOOL", command), 0);
+    assert_string_equal(said, "256\n");
+}
+
 // One table has the figures of one trace.
 static void a_folder_is_no_trace(void **state)
 {
@@ -587,6 +602,7 @@ int main(void)
         cmocka_unit_test(steps_of_the_program_are_not_written_again),
         cmocka_unit_test(what_does_not_repeat_has_no_steps),
         cmocka_unit_test(replays_are_tables),
+        cmocka_unit_test(every_kind_of_step_has_a_row),
         cmocka_unit_test(a_failed_allocator_is_a_failure),
         cmocka_unit_test(a_folder_is_no_trace),
         cmocka_unit_test(nothing_is_replayed_for_a_tool_that_is_gone),
