@@ -136,6 +136,25 @@ static void what_sites_say_is_in_the_json_file(void **state)
     assert_non_null(strstr(json, "\"target\": \"run_peak\""));
 }
 
+// Names of files are of any bytes; JSON is UTF-8.
+static void names_of_any_bytes_are_utf_8(void **state)
+{
+    static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
+    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    write_bytes(steps, sizeof steps - 1);
+    snprintf(command, sizeof command,
+             "cd %s && mkdir d\355\240\200 && cd d* && "
+             "cp %s '\377\303\251\300\200\360.trace' && cd .. && "
+             "%s --traces d* --quick --rounds 1 --no-spike --allocators glibc --json all "
+             ">said 2>&1 && iconv -f UTF-8 -t UTF-16 all >said && "
+             "grep -q '\"case\": \"?\303\251\077\077\077\"' all; code=$?; rm -r %s; exit $code",
+             folder, scratch_path(), getenv("EBB_CHURN"), folder);
+    assert_int_equal(system(command), 0);
+}
+
 static void run(const char *format, const char *one, const char *two)
 {
     char command[1024];
@@ -288,6 +307,7 @@ int main(void)
         cmocka_unit_test(ebb_is_measured_with_and_without_plans_in_one_run),
         cmocka_unit_test(no_plan_is_ebb_without_plans_under_its_own_name),
         cmocka_unit_test(what_sites_say_is_in_the_json_file),
+        cmocka_unit_test(names_of_any_bytes_are_utf_8),
         cmocka_unit_test(every_kind_of_step_has_its_rows),
         cmocka_unit_test(traces_of_one_name_are_not_mixed),
         cmocka_unit_test(figures_of_another_heap_are_nobodys),
