@@ -10,6 +10,8 @@
  * whatever else the machine does meets all of them alike. The rounds of one workload lie as far
  * apart as the others take. In a quick run the peers meet the spike in the first round only.
  *
+ * An allocator that fails in one process has no figures on that workload, however many went well.
+ *
  * Invariant: at most `width` processes are under way, and they are waited for in the order in
  * which they were started.
  */
@@ -64,6 +66,8 @@ static void finish_one(struct schedule *schedule) {
     double cost = schedule->cost[0];
     if (process_finish(&first, &schedule->bench->samples, fault) != 0)
         give_up(schedule, first.workload_number, nth, fault);
+    if (*bench_failure(schedule->bench, first.workload_number, nth))
+        samples_forget(&schedule->bench->samples, first.workload_number, first.allocator_number);
     schedule->count--;
     for (int i = 0; i < schedule->count; i++) {
         schedule->under_way[i] = schedule->under_way[i + 1];

@@ -109,6 +109,32 @@ bool samples_add_report(struct samples *samples, int workload, int allocator, co
     return report.name && report.json;
 }
 
+/* A macro, since samples, series and reports begin alike but are of three types. */
+#define IS_OF(element, workload_number, allocator_number) \
+    ((element)->workload == (workload_number) && (element)->allocator == (allocator_number))
+
+void samples_forget(struct samples *samples, int workload, int allocator) {
+    size_t left = 0, series_left = 0, reports_left = 0;
+    for (size_t i = 0; i < samples->sample_count; i++)
+        if (!IS_OF(&samples->sample[i], workload, allocator))
+            samples->sample[left++] = samples->sample[i];
+    for (size_t i = 0; i < samples->series_count; i++)
+        if (IS_OF(&samples->series[i], workload, allocator))
+            free(samples->series[i].values);
+        else
+            samples->series[series_left++] = samples->series[i];
+    for (size_t i = 0; i < samples->report_count; i++)
+        if (IS_OF(&samples->report[i], workload, allocator)) {
+            free(samples->report[i].name);
+            free(samples->report[i].json);
+        } else {
+            samples->report[reports_left++] = samples->report[i];
+        }
+    samples->sample_count = left;
+    samples->series_count = series_left;
+    samples->report_count = reports_left;
+}
+
 static int compare_keys(int workload, int allocator, int metric, const struct row *b) {
     if (workload != b->workload)
         return workload < b->workload ? -1 : 1;

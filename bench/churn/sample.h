@@ -57,6 +57,9 @@ bool samples_add_series(struct samples *samples, int workload, int allocator, co
 bool samples_add_report(struct samples *samples, int workload, int allocator, const char *name,
                         const char *json);
 
+/* Takes out all that was added of an allocator on a workload. */
+void samples_forget(struct samples *samples, int workload, int allocator);
+
 /* Makes rows and medians of what was added. Rows are sorted by workload, allocator and metric. */
 bool samples_close(struct samples *samples);
 

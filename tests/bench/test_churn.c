@@ -221,6 +221,33 @@ static void figures_of_another_heap_are_nobodys(void **state)
     assert_null(strstr(rows, "\tebb\t"));
 }
 
+// The counting runs go well, the timed ones do not.
+static void who_fails_later_has_no_figures(void **state)
+{
+    char folder[] = "/tmp/ebb-churn-XXXXXX", copy[64], path[64];
+    FILE *script;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    run("cp %s %s", getenv("EBB_CHURN"), folder);
+    snprintf(path, sizeof path, "%s/churn-replay", folder);
+    script = fopen(path, "w");
+    assert_non_null(script);
+    fprintf(script, "#!/bin/sh\ncase $GLIBC_TUNABLES+$4 in ?*+time) echo boom; exit 3; esac\n"
+                    "exec %s-replay \"$@\"\n", getenv("EBB_CHURN"));
+    fclose(script);
+    run("chmod +x %s%s", path, "");
+    snprintf(copy, sizeof copy, "%s/churn", folder);
+    program = copy;
+    int code = churn("--allocators glibc,glibc-tuned --no-spike");
+    program = NULL;
+    run("rm -r %s%s", folder, "");
+    assert_int_equal(code, 1);
+    read_rows();
+    assert_true(value("glibc", "faults_per_step") >= 0);
+    assert_null(strstr(rows, "\tglibc-tuned\t"));
+}
+
 // Whoever builds in such a folder can measure ebb all the same.
 static void a_folder_may_have_spaces_and_colons(void **state)
 {
@@ -311,6 +338,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_step_has_its_rows),
         cmocka_unit_test(traces_of_one_name_are_not_mixed),
         cmocka_unit_test(figures_of_another_heap_are_nobodys),
+        cmocka_unit_test(who_fails_later_has_no_figures),
         cmocka_unit_test(a_folder_may_have_spaces_and_colons),
         cmocka_unit_test(calls_that_cannot_be_counted_are_not_none),
         cmocka_unit_test(bad_files_are_refused_before_the_replay),
