@@ -98,6 +98,7 @@ static void put_settings(FILE *file, const struct options *options) {
     put_value(file, "rounds", options->rounds);
     put_truth(file, "quick", options->quick);
     put_truth(file, "touch", options->touch);
+    put_truth(file, "plan", options->plan);
     fputs("}", file);
 }
 

@@ -114,11 +114,16 @@ static void ebb_is_measured_with_and_without_plans_in_one_run(void **state)
 
 static void no_plan_is_ebb_without_plans_under_its_own_name(void **state)
 {
+    char path[256];
+
     (void)state;
     assert_int_equal(churn("--allocators ebb --no-plan"), 0);
     read_rows();
     assert_true(value("ebb", "planned_steps") == 0);
     assert_true(value("ebb", "steady_hits_percent") == 0);
+    snprintf(path, sizeof path, "%s.json", scratch_path());
+    read_file(path, rows, sizeof rows);
+    assert_non_null(strstr(rows, "\"plan\": false}")); // or its rows are taken for those of ebb
 }
 
 static void what_sites_say_is_in_the_json_file(void **state)
