@@ -45,8 +45,8 @@ void churn_find_allocators(const char *list, char found[CHURN_LIST_MAX]);
 /* A number of rounds from the command line; false after a message. */
 bool churn_take_rounds(const char *text, int *rounds);
 
-/* An exit code (command.h), after a message if it is not 0: there may be rows all the same, of those
- * that did not fail. What churn says goes to standard error. */
+/* An exit code (command.h), after a message if it is not 0: there may be rows all the same, of
+ * those that did not fail. What churn says goes to standard error. */
 int churn_run(const struct churn_wish *wish, struct churn_rows *rows);
 
 /* The row of an allocator; NULL. */

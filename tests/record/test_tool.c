@@ -274,40 +274,6 @@ static void replays_are_tables(void **state)
     assert_said("  glibc");
 }
 
-// There is no room for ebb's reservation. What the others need is told all the same.
-static void a_failed_allocator_is_a_failure(void **state)
-{
-    static const char *const commands[] = {"replay", "report", "report --html=$p.html"};
-    char command[1024];
-
-    (void)state;
-    write_steps(200);
-    for (int i = 0; i < 3; i++) {
-        snprintf(command, sizeof command, "--help >/dev/null; p=%s; ulimit -v 1000000; "
-                 "%s %s --quick --rounds 1 --allocators ebb,glibc $p 2>&1; code=$?; "
-                 "[ ! -e $p.html ] || grep -o 'replayed with ebb, glibc' $p.html; rm -f $p.html; "
-                 "exit $code", scratch_path(), getenv("EBB_TOOL"), commands[i]);
-        assert_int_equal(run_program("EBB_TOOL", command), 1);
-        assert_said(": ebb: no memory");
-        assert_said(i < 2 ? "  glibc" : "replayed with ebb, glibc");
-    }
-}
-
-static void every_kind_of_step_has_a_row(void **state)
-{
-    struct text *text = new_text();
-    char command[512];
-
-    (void)state;
-    for (unsigned kind = 0; kind < 256; kind++)
-        add(text, "B k%u 0 0\na %u O\nf 1\nE k%u 0\n", kind, 100 + kind, kind);
-    write_bytes(text->bytes, text->used);
-    snprintf(command, sizeof command, "report --no-replay %s | grep -c '^  k[0-9]'",
-             scratch_path());
-    assert_int_equal(run_program("EBB_TOOL", command), 0);
-    assert_string_equal(said, "256\n");
-}
-
 // One table has the figures of one trace.
 static void a_folder_is_no_trace(void **state)
 {
@@ -602,8 +568,6 @@ int main(void)
         cmocka_unit_test(steps_of_the_program_are_not_written_again),
         cmocka_unit_test(what_does_not_repeat_has_no_steps),
         cmocka_unit_test(replays_are_tables),
-        cmocka_unit_test(every_kind_of_step_has_a_row),
-        cmocka_unit_test(a_failed_allocator_is_a_failure),
         cmocka_unit_test(a_folder_is_no_trace),
         cmocka_unit_test(nothing_is_replayed_for_a_tool_that_is_gone),
         cmocka_unit_test(reports_say_gain_and_survivors),

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_tables.c - the tables of ebb replay and report have all rows that there are, and no others.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program.h"
+#include "trace_scratch.h"
+
+// There is no room for ebb's reservation. What the others need is told all the same.
+static void a_failed_allocator_is_a_failure(void **state)
+{
+    static const char *const commands[] = {"replay", "report", "report --html=$p.html"};
+    struct text *text = new_text();
+    char command[1024];
+
+    (void)state;
+    for (unsigned i = 0; i < 200; i++)
+        add(text, "B train %u 0\na 100 C\na 70000 C\nf 1\nf 2\nE train 0\n", i);
+    write_bytes(text->bytes, text->used);
+    for (int i = 0; i < 3; i++) {
+        snprintf(command, sizeof command, "--help >/dev/null; p=%s; ulimit -v 1000000; "
+                 "%s %s --quick --rounds 1 --allocators ebb,glibc $p 2>&1; code=$?; "
+                 "[ ! -e $p.html ] || grep -o 'replayed with ebb, glibc' $p.html; rm -f $p.html; "
+                 "exit $code", scratch_path(), getenv("EBB_TOOL"), commands[i]);
+        assert_int_equal(run_program("EBB_TOOL", command), 1);
+        assert_non_null(strstr(said, ": ebb: no memory"));
+        assert_non_null(strstr(said, i < 2 ? "  glibc" : "replayed with ebb, glibc"));
+    }
+}
+
+static void every_kind_of_step_has_a_row(void **state)
+{
+    struct text *text = new_text();
+    char command[512];
+
+    (void)state;
+    for (unsigned kind = 0; kind < 256; kind++)
+        add(text, "B k%u 0 0\na %u O\nf 1\nE k%u 0\n", kind, 100 + kind, kind);
+    write_bytes(text->bytes, text->used);
+    snprintf(command, sizeof command, "report --no-replay %s | grep -c '^  k[0-9]'",
+             scratch_path());
+    assert_int_equal(run_program("EBB_TOOL", command), 0);
+    assert_string_equal(said, "256\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failed_allocator_is_a_failure),
+        cmocka_unit_test(every_kind_of_step_has_a_row),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
