@@ -140,8 +140,12 @@ void figures_print(const struct figures *figures, const char *name) {
            figures->median, figures->worst, figures->plan_us, figures->sweep_us, result->tries);
 }
 
+/* Names of files may have what ends a field or a row. */
 static void print_row(const char *name, const char *metric, double value) {
-    printf("plan\t%s\tebb\t%s\t%.15g\n", name, metric, value);
+    printf("plan\t");
+    for (; *name; name++)
+        putchar((unsigned char)*name < ' ' ? '_' : *name);
+    printf("\tebb\t%s\t%.15g\n", metric, value);
 }
 
 void figures_print_rows(const struct figures *figures, const char *name) {

@@ -285,6 +285,19 @@ static void each_file_is_planned_and_the_worst_code_counts(void **state)
 }
 
 // Not what a plan does that is too high.
+static void names_of_files_end_no_row(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    write_bytes("0,0,2,100\n", 10);
+    snprintf(command, sizeof command,
+             "--help >/dev/null; f=$(mktemp -d); cp %s $f/'a\tb\nc'; %s --tsv $f/*; rm -r $f",
+             scratch_path(), getenv("EBB_PLAN"));
+    assert_int_equal(run_program("EBB_PLAN", command), 0);
+    assert_non_null(strstr(said, "plan\ta_b_c\tebb\tbuffers\t1\n"));
+}
+
 static void running_out_of_memory_is_no_result(void **state)
 {
     char tight[1024];
@@ -339,6 +352,7 @@ int main(void)
         cmocka_unit_test(made_up_steps_are_about_as_large_as_asked),
         cmocka_unit_test(a_capacity_is_kept_or_missed_with_the_numbers),
         cmocka_unit_test(each_file_is_planned_and_the_worst_code_counts),
+        cmocka_unit_test(names_of_files_end_no_row),
         cmocka_unit_test(running_out_of_memory_is_no_result),
         cmocka_unit_test(arguments_that_make_no_sense_are_refused),
         cmocka_unit_test(the_hard_instances_are_planned_within_known_heights),
