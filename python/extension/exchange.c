@@ -290,9 +290,9 @@ static struct ebb_tensor *import_torch(struct region *region, PyObject *object,
     return good > 0 ? lend(region, object, &what, mode) : NULL;
 }
 
-/* As PyObject_IsInstance(), and 0 if there is no such class. */
-static int is_of(PyObject *object, PyObject *class) {
-    return class ? PyObject_IsInstance(object, class) : 0;
+/* False if there is no such class. Proxies are none: they do not keep what is behind them. */
+static bool is_of(PyObject *object, PyObject *class) {
+    return class && PyObject_TypeCheck(object, (PyTypeObject *)class);
 }
 
 static struct ebb_tensor *import(struct region *region, PyObject *object,
@@ -302,11 +302,9 @@ static struct ebb_tensor *import(struct region *region, PyObject *object,
         return NULL;
     if (PyCapsule_CheckExact(object))
         return import_capsule(region, object, mode);
-    int good = is_of(object, torch_names.tensor);
-    if (good > 0)
+    if (is_of(object, torch_names.tensor))
         return import_torch(region, object, mode);
-    if (good == 0 && (good = is_of(object, numpy_array)) > 0)
-        good = library_describe_numpy(object, &what);
+    int good = is_of(object, numpy_array) ? library_describe_numpy(object, &what) : 0;
     if (good < 0)
         return NULL;
     if (good && what.dtype.lanes)
@@ -336,9 +334,8 @@ PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keyword
 
 struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object) {
     struct ebb_tensor *tensor;
-    int is_ours = PyObject_IsInstance(object, tensor_type);
-    if (is_ours != 1)
-        return is_ours == 0 ? import(region, object, EBB_EXCHANGE_IF_NEEDED) : NULL;
+    if (!tensor_is(object))
+        return import(region, object, EBB_EXCHANGE_IF_NEEDED);
     if (!(tensor = tensor_of(object)))
         return NULL;
     /* A second head, so that ending it leaves the caller's alone; its storage is below or ours. */

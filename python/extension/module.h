@@ -148,6 +148,9 @@ int tensor_add(PyObject *module);
 PyObject *tensor_set_class(PyObject *module, PyObject *class);
 /* A new object for a tensor of the region; ends the tensor if that fails or it is NULL. */
 PyObject *tensor_wrap(struct region *region, struct ebb_tensor *tensor);
+/* Whether the object is one of these. That its __class__ says so, as that of a proxy, is nothing:
+ * what is behind it would be read as fields. So it is with pools, regions, and what others have. */
+bool tensor_is(PyObject *object);
 /* The live tensor behind the object, NULL with an exception. */
 struct ebb_tensor *tensor_of(PyObject *object);
 /* Makes a new tensor of libebb's one that can be exported; NULL gives NULL, with ebb's error. */

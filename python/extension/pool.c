@@ -156,13 +156,13 @@ static void pool_dealloc(PyObject *object) {
 }
 
 ebb_pool *pool_of(PyObject *object) {
-    int is_pool = PyObject_IsInstance(object, pool_type);
+    bool is_pool = PyObject_TypeCheck(object, (PyTypeObject *)pool_type);
     region_settle_fork();
-    if (is_pool == 1 && ((struct pool *)object)->pool)
+    if (is_pool && ((struct pool *)object)->pool)
         return ((struct pool *)object)->pool;
-    if (is_pool == 1)
+    if (is_pool)
         error_raise_as(EBB_E_STALE, "the pool is closed");
-    else if (is_pool == 0)
+    else
         PyErr_Format(PyExc_TypeError, "%R is no ebb.Pool", object);
     return NULL;
 }

@@ -131,12 +131,12 @@ static void region_dealloc(PyObject *object) {
 }
 
 struct region *region_of(PyObject *object) {
-    int is_region = PyObject_IsInstance(object, region_type);
-    if (is_region == 1 && ebb_region_is_open(((struct region *)object)->handle))
+    bool is_region = PyObject_TypeCheck(object, (PyTypeObject *)region_type);
+    if (is_region && ebb_region_is_open(((struct region *)object)->handle))
         return (struct region *)object;
-    if (is_region == 1)
+    if (is_region)
         error_raise_as(EBB_E_STALE, "the region is closed");
-    else if (is_region == 0)
+    else
         PyErr_Format(PyExc_TypeError, "%R is no ebb.Region", object);
     return NULL;
 }
@@ -344,8 +344,8 @@ static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject 
         return error_raise_as(EBB_E_ARGUMENT, "promote: the region has no parent");
     struct region *target = region_of(to == Py_None ? self->parent : to);
     PyObject *tensors = !target ? NULL
-                        : PyObject_IsInstance(list, tensor_type) == 1 ? PyTuple_Pack(1, list)
-                                                                      : PySequence_Tuple(list);
+                        : tensor_is(list) ? PyTuple_Pack(1, list)
+                                          : PySequence_Tuple(list);
     if (!tensors)
         return NULL;
     Py_ssize_t count = PyTuple_Size(tensors);

@@ -81,14 +81,17 @@ static bool is_live(const struct tensor *self) {
            ebb_region_is_open(self->region->handle);
 }
 
+bool tensor_is(PyObject *object) {
+    return PyObject_TypeCheck(object, (PyTypeObject *)tensor_type);
+}
+
 struct ebb_tensor *tensor_of(PyObject *object) {
-    int is_tensor = PyObject_IsInstance(object, tensor_type);
     struct tensor *self = (struct tensor *)object;
-    if (is_tensor == 1 && is_live(self))
+    if (tensor_is(object) && is_live(self))
         return self->tensor;
-    if (is_tensor == 1)
+    if (tensor_is(object))
         error_raise_as(EBB_E_STALE, "the tensor ended with its region, which was closed or reset");
-    else if (is_tensor == 0)
+    else
         PyErr_Format(PyExc_TypeError, "%R is no ebb.Tensor", object);
     return NULL;
 }

@@ -11,6 +11,7 @@ import io
 import pickle
 import threading
 import unittest
+import unittest.mock
 import weakref
 
 import ebb
@@ -155,6 +156,21 @@ class Lifetimes(Refused):
         there = region.zeros(5000)
         there.copy_(Hostile(lambda: region.promote(there)))
         self.assertTrue((there.numpy() == 1).all())
+
+    def test_what_only_says_that_it_is_of_a_class(self):
+        pool, region = ebb.Pool(), ebb.Region()
+        array = numpy.arange(100000.0)
+        posers = [weakref.proxy(pool), weakref.proxy(region), weakref.proxy(self),
+                  *(unittest.mock.Mock(spec=cls) for cls in (ebb.Pool, ebb.Region, ebb.Tensor))]
+        for poser in posers:
+            self.assertRaises(TypeError, ebb.Region, poser)
+            self.assertRaises(TypeError, ebb.Region, parent=poser)
+            with self.assertRaises((TypeError, BufferError)):
+                region.tensor(poser)
+        tensor = region.tensor(weakref.proxy(array))  # which does not keep the array
+        del array
+        others = [numpy.full(100000, -1.0) for _ in range(3)]  # may lie where it was
+        self.assertEqual(tensor.numpy()[-1] + others[0][0], 99998)
 
     def test_promotion_needs_a_parent(self):
         with ebb.Region() as region:
