@@ -7,35 +7,62 @@
 #include "module.h"
 
 struct inputs {
-    const struct region *region;
-    uint64_t epoch; /* of the region: in another one they have ended */
+    PyObject *list; /* keeps what has regions of its own */
     struct ebb_tensor **tensors;
+    struct place {
+        struct region *region;
+        uint64_t epoch; /* of the region: in another one the head has ended */
+    } *places;          /* of the heads: the region, or that of a tensor of ebb's */
     size_t count;
 };
 
-/* What was lent is let go, and may end the region, and the other heads with it. */
+static bool is_there(const struct place *place) {
+    return place->region->epoch == place->epoch && ebb_region_is_open(place->region->handle);
+}
+
+/* What was lent is let go, and may end any of the regions, and the other heads with them. */
 static void give_back(struct inputs *inputs) {
-    const struct region *region = inputs->region;
     for (size_t i = 0; i < inputs->count; i++)
-        if (region->epoch == inputs->epoch && ebb_region_is_open(region->handle))
+        if (is_there(&inputs->places[i]))
             ebb_object_end(inputs->tensors[i]);
+    for (size_t i = 0; i < inputs->count; i++)
+        Py_DECREF((PyObject *)inputs->places[i].region);
     PyMem_Free(inputs->tensors);
+    PyMem_Free(inputs->places);
+    Py_XDECREF(inputs->list);
+}
+
+/* False with an exception: a region has ended because of what was asked later. */
+static bool all_stay(const struct inputs *inputs) {
+    for (size_t i = 0; i < inputs->count; i++)
+        if (!region_stays(inputs->places[i].region, inputs->places[i].epoch))
+            return false;
+    return true;
+}
+
+static bool borrow_one(struct region *region, PyObject *object, struct inputs *inputs) {
+    struct region *owner = tensor_is(object) ? ((struct tensor *)object)->region : region;
+    struct place place = {(struct region *)Py_NewRef((PyObject *)owner), owner->epoch};
+    struct ebb_tensor *tensor = exchange_borrow(region, object);
+    if (!tensor) {
+        Py_DECREF((PyObject *)owner);
+        return false;
+    }
+    inputs->tensors[inputs->count] = tensor;
+    inputs->places[inputs->count++] = place;
+    return true;
 }
 
 static int borrow(struct region *region, PyObject *sequence, struct inputs *inputs) {
     uint64_t epoch = region->epoch;
     PyObject *list = PySequence_List(sequence);
-    Py_ssize_t count = list ? PyList_Size(list) : 0;
-    *inputs = (struct inputs){region, epoch,
-                              PyMem_Malloc((size_t)(count + 1) * sizeof *inputs->tensors), 0};
-    for (Py_ssize_t i = 0; inputs->tensors && i < count; i++) {
-        struct ebb_tensor *tensor = exchange_borrow(region, PyList_GetItem(list, i));
-        if (!tensor)
-            break;
-        inputs->tensors[inputs->count++] = tensor;
-    }
-    Py_XDECREF(list);
-    if (region_stays(region, epoch) && list && inputs->tensors && inputs->count == (size_t)count)
+    size_t count = list ? (size_t)PyList_Size(list) : 0;
+    *inputs = (struct inputs){list, PyMem_Malloc((count + 1) * sizeof *inputs->tensors),
+                              PyMem_Malloc((count + 1) * sizeof *inputs->places), 0};
+    bool good = list && inputs->tensors && inputs->places;
+    while (good && inputs->count < count)
+        good = borrow_one(region, PyList_GetItem(list, (Py_ssize_t)inputs->count), inputs);
+    if (region_stays(region, epoch) && good && all_stay(inputs))
         return 0;
     give_back(inputs);
     if (!PyErr_Occurred())

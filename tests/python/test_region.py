@@ -151,6 +151,10 @@ class Lifetimes(Refused):
             parts = [region.zeros(5000), Hostile(getattr(region, act))]
             self.assertRefused("EBB_E_STALE", region.stack, parts)
             self.assertRefused("EBB_E_STALE", region.pack, parts)
+            for make in (ebb.Region().stack, ebb.Region().pad, ebb.Region().pack):
+                other = ebb.Region()
+                parts = [other.zeros(5000), Hostile(getattr(other, act))]
+                self.assertRefused("EBB_E_STALE", make, parts)
         parent = ebb.Region()
         region = ebb.Region(parent=parent)
         there = region.zeros(5000)
@@ -372,6 +376,17 @@ class Sequences(Refused):
             mixed = [region.zeros((3,)), other.zeros((3,)), numpy.ones(3, "f4"), b"\0" * 3][:3]
             self.assertEqual(region.stack(mixed).numpy().tolist(), [[0] * 3, [0] * 3, [1] * 3])
             self.assertTrue(mixed[0].is_live and mixed[1].is_live)
+
+    def test_regions_of_what_is_made_on_the_way_stay(self):
+        for n in (3, 50000):
+            arrays = [numpy.full(n, i, "f4") for i in range(5)]
+            region = ebb.Region()
+            one = region.stack(ebb.from_dlpack(array, copy=True) for array in arrays)
+            two = region.pad(ebb.from_dlpack(array, copy=True) for array in arrays)
+            three = region.pack(ebb.from_dlpack(array, copy=True) for array in arrays)[0]
+            self.assertTrue((one.numpy() == numpy.stack(arrays)).all())
+            self.assertTrue((two.numpy() == numpy.stack(arrays).T).all())
+            self.assertTrue((three.numpy() == numpy.stack(arrays).T.ravel()).all())
 
     def test_pad_and_pack(self):
         sequences = [numpy.arange(n, dtype="i8") for n in (2, 4, 1)]
