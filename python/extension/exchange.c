@@ -279,15 +279,21 @@ static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
 
 /* ---- in ---- */
 
-/* torch's own capsules forget that elements are negated, and have no bool. */
+/*
+ * torch's own capsules forget that elements are negated, and have no bool. What is lent is another
+ * tensor of the same elements: this one may get others, as a parameter does by `data`.
+ */
 static struct ebb_tensor *import_torch(struct region *region, PyObject *object,
                                        enum ebb_exchange_mode mode) {
     struct description what;
-    int good = library_describe_torch(object, &what);
+    PyObject *alias = PyObject_CallFunctionObjArgs(torch_names.detach, object, NULL);
+    int good = alias ? library_describe_torch(alias, &what) : -1;
     if (good == 0)
         PyErr_Format(PyExc_TypeError, "a tensor without plain elements in the host's memory "
                                       "(sparse, quantised, conjugated, or on a device)");
-    return good > 0 ? lend(region, object, &what, mode) : NULL;
+    struct ebb_tensor *tensor = good > 0 ? lend(region, alias, &what, mode) : NULL;
+    Py_XDECREF(alias);
+    return tensor;
 }
 
 /* False if there is no such class. Proxies are none: they do not keep what is behind them. */

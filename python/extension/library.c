@@ -25,10 +25,11 @@ static PyObject *loaded(const char *name, const char *attribute) {
 
 static int find_methods(PyObject *tensor) {
     static const char *const wanted[] = {"data_ptr", "stride",  "is_contiguous",
-                                         "is_neg",   "is_conj", "view"};
+                                         "is_neg",   "is_conj", "view", "detach"};
     PyObject **const to[] = {&torch_names.data_ptr, &torch_names.stride,
                              &torch_names.is_contiguous, &torch_names.is_neg,
-                             &torch_names.is_conj, &torch_names.view};
+                             &torch_names.is_conj, &torch_names.view, &torch_names.detach};
+    _Static_assert(sizeof wanted / sizeof *wanted == sizeof to / sizeof *to, "one for each name");
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (!(*to[i] = PyObject_GetAttrString(tensor, wanted[i])))
             return -1;

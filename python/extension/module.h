@@ -190,6 +190,7 @@ extern const char step_is_scope_served_doc[];
 struct torch_names {
     PyObject *tensor;                       /* the class */
     PyObject *data_ptr, *stride, *is_contiguous, *is_neg, *is_conj, *view; /* its methods */
+    PyObject *detach;                       /* one more */
     PyObject *from_dlpack, *strided;
     PyObject *dtypes[16];                   /* beside those of dtype.c, in its order */
     PyObject *bool_type;
