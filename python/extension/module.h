@@ -111,8 +111,12 @@ struct region *region_of(PyObject *object);
 /* False with an exception if the region was closed or reset since that epoch. Objects that are
  * asked for their elements, or let go, may do anything. */
 bool region_stays(const struct region *region, uint64_t epoch);
-/* A new object of class `type` for an open region; closes the region if that fails. */
-PyObject *region_wrap(PyTypeObject *type, ebb_region handle, PyObject *pool, PyObject *parent);
+/* An object of class `type` for a region that is not open yet. */
+struct region *region_make(PyTypeObject *type, PyObject *pool, PyObject *parent);
+/* open(region, how), which opens its handle, without the interpreter's lock: it may wait for a slot
+ * that another thread gives back. The pool is not closed meanwhile. */
+void region_open_unlocked(struct region *region, void (*open)(struct region *, const void *),
+                          const void *how);
 /* Whether a thread of this process opens a region of that pool now. */
 bool region_is_opening(const PyObject *pool);
 /* In a forked child, which has one thread: what others were opening is nobody's, and is closed. */

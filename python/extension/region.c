@@ -9,8 +9,7 @@
 
 PyObject *region_type;
 
-/* An object for a region that is not open yet. */
-static struct region *make(PyTypeObject *type, PyObject *pool, PyObject *parent) {
+struct region *region_make(PyTypeObject *type, PyObject *pool, PyObject *parent) {
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct region *self = (struct region *)allocate(type, 0);
     if (self) {
@@ -18,15 +17,6 @@ static struct region *make(PyTypeObject *type, PyObject *pool, PyObject *parent)
         self->parent = Py_NewRef(parent);
     }
     return self;
-}
-
-PyObject *region_wrap(PyTypeObject *type, ebb_region handle, PyObject *pool, PyObject *parent) {
-    struct region *self = make(type, pool, parent);
-    if (self)
-        self->handle = handle;
-    else
-        ebb_region_close(handle);
-    return (PyObject *)self;
 }
 
 /* ---- while threads open them ---- */
@@ -52,14 +42,14 @@ bool region_is_opening(const PyObject *pool) {
     return region != NULL;
 }
 
-/* It may wait for a slot that another thread gives back. The pool is not closed meanwhile. */
-static void open_unlocked(struct region *self, const struct ebb_region_options *options) {
+void region_open_unlocked(struct region *self, void (*open)(struct region *, const void *),
+                          const void *how) {
     struct region **link = &opening;
     region_settle_fork();
     self->opening_next = opening;
     opening = self;
     Py_BEGIN_ALLOW_THREADS
-    self->handle = ebb_region_open(options);
+    open(self, how);
     Py_END_ALLOW_THREADS
     while (*link != self)
         link = &(*link)->opening_next;
@@ -67,6 +57,10 @@ static void open_unlocked(struct region *self, const struct ebb_region_options *
 }
 
 /* ---- making and ending ---- */
+
+static void open_handle(struct region *self, const void *options) {
+    self->handle = ebb_region_open(options);
+}
 
 static int open_checked(struct region *self, struct ebb_region_options *options) {
     if (self->pool != Py_None && !(options->pool = pool_of(self->pool)))
@@ -78,9 +72,9 @@ static int open_checked(struct region *self, struct ebb_region_options *options)
         options->parent = above->handle;
     }
     if (options->parent.lane) /* whose tensors any thread may end meanwhile, without the lock */
-        self->handle = ebb_region_open(options);
+        open_handle(self, options);
     else
-        open_unlocked(self, options);
+        region_open_unlocked(self, open_handle, options);
     if (ebb_region_is_open(self->handle))
         return 0;
     error_raise();
@@ -98,7 +92,8 @@ static PyObject *region_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         return NULL;
     options.hint_bytes = (size_t)hint.value;
     options.limit_bytes = (size_t)limit.value;
-    struct region *self = make(type, pool, parent); /* first: it may have the collector run */
+    /* first: it may have the collector run */
+    struct region *self = region_make(type, pool, parent);
     if (self && open_checked(self, &options) == 0)
         return (PyObject *)self;
     Py_XDECREF((PyObject *)self);

@@ -15,6 +15,7 @@ struct site {
     PyObject_HEAD
     ebb_site *site;
     PyObject *pool;
+    bool waits; /* steps may wait for a slot, and close no region of those before */
 };
 
 static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -43,6 +44,7 @@ static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     }
     self->site = made;
     self->pool = Py_NewRef(pool);
+    self->waits = !ring && pool != Py_None && ((struct pool *)pool)->kind & EBB_KIND_SHARED;
     return (PyObject *)self;
 }
 
@@ -67,32 +69,54 @@ static void site_dealloc(PyObject *object) {
 
 static PyObject *site_type;
 
+struct beginning {
+    ebb_site *site;
+    ebb_region above;
+    uint64_t tag;
+};
+
+static void open_step(struct region *region, const void *how) {
+    const struct beginning *beginning = how;
+    region->step = ebb_step_begin_under(beginning->site, beginning->above, beginning->tag);
+    region->handle = region->step.region;
+}
+
+/* With the interpreter's lock where regions are at hand that other threads use: see region.c. */
+static int begin_in(struct region *made, struct site *site, uint64_t tag) {
+    struct beginning beginning = {site->site, {NULL, 0}, tag};
+    if (made->parent != Py_None) {
+        const struct region *above = region_of(made->parent);
+        if (!above)
+            return -1;
+        beginning.above = above->handle;
+    }
+    if (site->pool != Py_None && !pool_of(site->pool))
+        return -1;
+    if (site->waits && !beginning.above.lane)
+        region_open_unlocked(made, open_step, &beginning);
+    else
+        open_step(made, &beginning);
+    if (!ebb_region_is_open(made->handle)) {
+        error_raise();
+        return -1;
+    }
+    made->site = Py_NewRef((PyObject *)site);
+    return 0;
+}
+
 /* A new step's region as an object of that class, which ends the step when it is closed. */
 static PyObject *begin(PyObject *object, PyObject *class, PyObject *parent, uint64_t tag) {
-    const struct site *self = (struct site *)object;
-    ebb_region above = {NULL, 0};
+    struct site *site = (struct site *)object;
     if (!PyType_Check(class) ||
         !PyType_IsSubtype((PyTypeObject *)class, (PyTypeObject *)region_type)) {
         PyErr_SetString(PyExc_TypeError, "no class of regions");
         return NULL;
     }
-    if (self->pool != Py_None && !pool_of(self->pool))
-        return NULL;
-    if (parent != Py_None) {
-        const struct region *region = region_of(parent);
-        if (!region)
-            return NULL;
-        above = region->handle;
-    }
-    ebb_step step = ebb_step_begin_under(self->site, above, tag);
-    if (!ebb_region_is_open(step.region))
-        return error_raise();
-    PyObject *made = region_wrap((PyTypeObject *)class, step.region, self->pool, parent);
-    if (made) {
-        ((struct region *)made)->step = step;
-        ((struct region *)made)->site = Py_NewRef(object);
-    }
-    return made;
+    struct region *made = region_make((PyTypeObject *)class, site->pool, parent);
+    if (made && begin_in(made, site, tag) == 0)
+        return (PyObject *)made;
+    Py_XDECREF((PyObject *)made);
+    return NULL;
 }
 
 PyDoc_STRVAR(begin_doc,

@@ -542,32 +542,37 @@ class Bounds(Refused, Regions):
             if wait == 60:
                 threading.Timer(0.1, held.pop).start()
                 self.assertEqual(pool.send([4]).open(), [4])
+                held.append(pool.send([5]))
+                threading.Timer(0.1, held.pop).start()
+                with ebb.step("waits", pool=pool):
+                    self.assertEqual(pool.stats["open_regions"], 1)
                 self.assertLess(time.monotonic() - start, 50)
             else:
                 self.assertRefused("EBB_E_SLOTS", pool.send, [3])
                 self.assertGreaterEqual(time.monotonic() - start, 0.29)
 
     def test_a_pool_that_a_thread_waits_for_is_not_closed(self):
-        pool = ebb.Pool("shared", slots=1, wait=60)
-        sent, opened, begun = [pool.send([1])], [], threading.Event()
+        for begin in (ebb.Region, lambda pool: ebb.step("waits", pool=pool).__enter__()):
+            pool = ebb.Pool("shared", slots=1, wait=60)
+            sent, opened, begun = [pool.send([1])], [], threading.Event()
 
-        def wait():
-            begun.set()
-            opened.append(ebb.Region(pool))
+            def wait():
+                begun.set()
+                opened.append(begin(pool))
 
-        thread = threading.Thread(target=wait)
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(1000)  # it goes on until it gives the interpreter away by itself
-        try:
-            thread.start()
-            begun.wait()
-            self.assertRefused("EBB_E_BUSY", pool.close)
-        finally:
-            sys.setswitchinterval(interval)
-        sent.clear()
-        thread.join()
-        opened.pop().close()
-        pool.close()
+            thread = threading.Thread(target=wait)
+            interval = sys.getswitchinterval()
+            sys.setswitchinterval(1000)  # it goes on until it gives the interpreter away by itself
+            try:
+                thread.start()
+                begun.wait()
+                self.assertRefused("EBB_E_BUSY", pool.close)
+            finally:
+                sys.setswitchinterval(interval)
+            sent.clear()
+            thread.join()
+            opened.pop().close()
+            pool.close()
 
     def test_kept_without_a_bound(self):
         pool = ebb.Pool("shared")
