@@ -227,18 +227,25 @@ static PyObject *take_data(struct region *region, const struct ebb_tensor *data)
                                                data->strides, 0));
 }
 
+/* What is made may have the collector run, and that may end the region. */
 static PyObject *take_apart(struct region *region, struct ebb_packed *packed) {
-    const struct ebb_tensor *rest[] = {packed->batch_sizes, packed->sorted_indices,
-                                       packed->unsorted_indices};
-    PyObject *tuple = PyTuple_New(4), *data = tuple ? take_data(region, packed->data) : NULL;
-    if (data)
-        PyTuple_SetItem(tuple, 0, data);
-    for (Py_ssize_t i = 0; data && i < 3; i++)
-        if ((data = take_member(region, rest[i])))
-            PyTuple_SetItem(tuple, i + 1, data);
-    if (!data)
+    const struct ebb_tensor *parts[] = {packed->data, packed->batch_sizes, packed->sorted_indices,
+                                        packed->unsorted_indices};
+    uint64_t epoch = region->epoch;
+    PyObject *tuple = PyTuple_New(4);
+    for (Py_ssize_t i = 0; tuple && i < 4; i++) {
+        PyObject *part = !region_stays(region, epoch) ? NULL
+                         : i == 0                     ? take_data(region, parts[i])
+                                                      : take_member(region, parts[i]);
+        if (part)
+            PyTuple_SetItem(tuple, i, part);
+        else
+            Py_CLEAR(tuple);
+    }
+    if (region_stays(region, epoch))
+        ebb_object_end(packed);
+    else
         Py_CLEAR(tuple);
-    ebb_object_end(packed);
     return tuple;
 }
 

@@ -65,14 +65,16 @@ PyObject *tensor_wrap(struct region *region, struct ebb_tensor *tensor) {
         return error_raise();
     PyTypeObject *class = (PyTypeObject *)tensor_class;
     allocfunc make = (allocfunc)PyType_GetSlot(class, Py_tp_alloc);
+    uint64_t epoch = region->epoch; /* the collector may run now, and may have the region reset */
     struct tensor *self = (struct tensor *)make(class, 0);
     if (!self) {
-        ebb_object_end(tensor);
+        if (region_stays(region, epoch))
+            ebb_object_end(tensor);
         return NULL;
     }
     self->region = (struct region *)Py_NewRef((PyObject *)region);
     self->tensor = tensor;
-    self->epoch = region->epoch;
+    self->epoch = epoch;
     return (PyObject *)self;
 }
 

@@ -8,6 +8,7 @@ import functools
 import gc
 import inspect
 import io
+import itertools
 import pickle
 import threading
 import unittest
@@ -160,6 +161,39 @@ class Lifetimes(Refused):
         there = region.zeros(5000)
         there.copy_(Hostile(lambda: region.promote(there)))
         self.assertTrue((there.numpy() == 1).all())
+
+    def test_what_is_collected_may_end_the_region(self):
+        class Cycle:
+            def __init__(self, act):
+                self.me, self.act = self, act
+
+            def __del__(self):
+                self.act()
+
+        arrays = [numpy.ones(5000 + i) for i in range(3)]
+        makes = [lambda region: [region.zeros(10000)],
+                 lambda region: [region.stack(arrays[:1] * 3)],
+                 lambda region: [region.tensor(arrays[0], copy=True)],
+                 lambda region: [region.pad(arrays)], lambda region: region.pack(arrays)]
+        thresholds = gc.get_threshold()
+        for make, act, later in itertools.product(makes, ("reset", "close"), range(1, 20)):
+            region = ebb.Region()
+            gc.collect()
+            gc.disable()
+            Cycle(getattr(region, act))
+            gc.set_threshold(gc.get_count()[0] + later)
+            gc.enable()
+            try:
+                tensors = make(region)
+            except ebb.Error as error:
+                self.assertEqual(error.name, "EBB_E_STALE", error)
+                tensors = []
+            finally:
+                gc.set_threshold(*thresholds)
+            for tensor in tensors:
+                if tensor is not None and tensor.is_live:
+                    tensor.numpy()[...] = 1
+            del tensors
 
     def test_what_only_says_that_it_is_of_a_class(self):
         pool, region = ebb.Pool(), ebb.Region()
