@@ -2,7 +2,8 @@
 /*
  * module.c - the module ebb._ebb. Its names are for the package; users see those of ebb.
  *
- * One interpreter only: the classes are static, as those of torch and numpy are.
+ * One interpreter only: the classes are static, as those of torch and numpy are. Others are
+ * refused: what they set would be gone with them.
  */
 #include "batch.h"
 
@@ -42,11 +43,12 @@ static PyMethodDef functions[] = {
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "ebb._ebb", .m_doc = "The C part of the package ebb.",
-    .m_size = -1, .m_methods = functions};
+    .m_size = 0, .m_methods = functions};
 
 PyMODINIT_FUNC PyInit__ebb(void);
 
-PyMODINIT_FUNC PyInit__ebb(void) {
+/* NULL with an exception. */
+static PyObject *make_module(void) {
     if (pthread_atfork(NULL, NULL, count_fork) != 0)
         return PyErr_NoMemory();
     PyObject *module = PyModule_Create(&definition);
@@ -61,4 +63,16 @@ PyMODINIT_FUNC PyInit__ebb(void) {
         return NULL;
     }
     return module;
+}
+
+/* Called for each import that does not find the module in sys.modules: it is made once. */
+PyMODINIT_FUNC PyInit__ebb(void) {
+    static PyObject *module;
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError, "ebb works in the main interpreter only");
+        return NULL;
+    }
+    if (!module)
+        module = make_module();
+    return Py_XNewRef(module);
 }

@@ -10,6 +10,8 @@ import inspect
 import io
 import itertools
 import pickle
+import sys
+import textwrap
 import threading
 import unittest
 import unittest.mock
@@ -266,6 +268,33 @@ class Lifetimes(Refused):
         pool = ebb.Pool(limit=1 << 20)
         with ebb.Region(pool) as region:
             self.assertRefused("EBB_E_POOL_LIMIT", region.empty, (1 << 20,))
+
+    @unittest.skipUnless(_testcapi, "_testcapi is missing")
+    def test_other_interpreters_are_refused_and_change_nothing(self):
+        result = _testcapi.run_in_subinterp(textwrap.dedent("""
+            import sys
+            sys.path[:] = %r
+            try:
+                import ebb
+            except ImportError as error:
+                assert "interpreter" in str(error), error
+            else:
+                raise AssertionError("imported")
+        """) % sys.path)
+        self.assertEqual(result, 0)
+        self.assertEqual(repr(ebb.Region().zeros(3)), "<ebb.Tensor float32 [3]>")
+
+    def test_the_module_is_made_once(self):
+        before = {name: sys.modules.pop(name) for name in list(sys.modules)
+                  if name.partition(".")[0] == "ebb"}
+        try:
+            import ebb as again
+            self.assertIs(again.Error, ebb.Error)
+            self.assertEqual(again.Region().zeros(3).shape, (3,))
+        finally:
+            ebb._ebb.set_tensor_class(ebb.Tensor)
+            sys.modules.update(before)
+        self.assertIs(type(ebb.Region().zeros(3)), ebb.Tensor)
 
     def test_long_names_are_cut_between_letters_or_in_them(self):
         for before in range(4):
