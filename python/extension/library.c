@@ -184,7 +184,10 @@ enum {
     ARRAY_HAS_DESCRIPTION = 0x800
 };
 
-/* A dtype without lanes, {0, 0, 0}, if the elements are none of DLPack's: dates, structs, text. */
+/*
+ * A dtype without lanes, {0, 0, 0}, if the elements are none of DLPack's: dates, structs, text, and
+ * long doubles, which are no floats of 128 bits.
+ */
 static struct ebb_dtype array_dtype(const struct array_interface *array) {
     static const struct {
         char kind;
@@ -192,7 +195,7 @@ static struct ebb_dtype array_dtype(const struct array_interface *array) {
     } kinds[] = {{'f', EBB_FLOAT}, {'i', EBB_INT}, {'u', EBB_UINT}, {'b', EBB_BOOL},
                  {'c', EBB_COMPLEX}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (kinds[i].kind == array->kind && array->item_bytes <= 16 &&
+        if (kinds[i].kind == array->kind && array->item_bytes <= (array->kind == 'c' ? 16 : 8) &&
             (array->flags & ARRAY_NOT_SWAPPED))
             return (struct ebb_dtype){kinds[i].code, (uint8_t)(8 * array->item_bytes), 1};
     return (struct ebb_dtype){0, 0, 0};
