@@ -191,23 +191,21 @@ static struct ebb_tensor *import_capsule(struct region *region, PyObject *capsul
 }
 
 /* object.__dlpack__(max_version=(1, 0)), or without where that is not known. */
-static PyObject *ask_capsule(PyObject *object) {
-    PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
+static PyObject *ask_capsule(PyObject *method) {
     PyObject *none = PyTuple_New(0), *words = Py_BuildValue("{s(ii)}", "max_version", 1, 0);
-    PyObject *capsule = method && none && words ? PyObject_Call(method, none, words) : NULL;
-    if (!capsule && method && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyObject *capsule = none && words ? PyObject_Call(method, none, words) : NULL;
+    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         capsule = PyObject_CallNoArgs(method);
     }
     Py_XDECREF(words);
     Py_XDECREF(none);
-    Py_XDECREF(method);
     return capsule;
 }
 
-static struct ebb_tensor *import_speaker(struct region *region, PyObject *object,
+static struct ebb_tensor *import_speaker(struct region *region, PyObject *method,
                                          enum ebb_exchange_mode mode) {
-    PyObject *capsule = ask_capsule(object);
+    PyObject *capsule = ask_capsule(method);
     struct ebb_tensor *tensor = capsule ? import_capsule(region, capsule, mode) : NULL;
     Py_XDECREF(capsule);
     return tensor;
@@ -315,9 +313,12 @@ static struct ebb_tensor *import(struct region *region, PyObject *object,
         return NULL;
     if (good && what.dtype.lanes)
         return lend(region, object, &what, mode);
-    if (PyObject_HasAttrString(object, "__dlpack__"))
-        return import_speaker(region, object, mode);
-    return import_buffer(region, object, mode);
+    PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
+    if (!method)
+        return error_forgive() ? import_buffer(region, object, mode) : NULL;
+    struct ebb_tensor *tensor = import_speaker(region, method, mode);
+    Py_DECREF(method);
+    return tensor;
 }
 
 PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keywords) {

@@ -47,9 +47,9 @@ static int find_torch(PyObject *torch) {
         return -1;
     for (size_t i = 0; i < DTYPE_ROWS; i++) {
         torch_names.dtypes[i] = PyObject_GetAttrString(torch, dtype_table[i].name);
-        if (!torch_names.dtypes[i])
-            PyErr_Clear(); /* an older torch: no uint16 and its likes */
-        else if (dtype_table[i].dtype.code == EBB_BOOL)
+        if (!torch_names.dtypes[i] && !error_forgive())
+            return -1; /* else it is an older torch: no uint16 and its likes */
+        if (torch_names.dtypes[i] && dtype_table[i].dtype.code == EBB_BOOL)
             torch_names.bool_type = torch_names.dtypes[i];
     }
     torch_names.tensor = tensor; /* last: the others are complete when it is there */

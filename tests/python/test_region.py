@@ -338,10 +338,12 @@ class Lifetimes(Refused):
         named = type("Named", (), {"name": property(interrupt)})
         swapped = type("Swapped", (), {"name": "float32", "isnative": property(interrupt)})
         whole = type("Whole", (), {"__index__": interrupt, "__float__": lambda self: 1.0})
+        speaker = type("Speaker", (), {"__dlpack__": property(interrupt)})
         with ebb.Region() as region:
             for dtype in (named(), swapped()):
                 self.assertRaises(KeyboardInterrupt, region.empty, 3, dtype)
             self.assertRaises(KeyboardInterrupt, region.pad, [numpy.ones(3)], padding=whole())
+            self.assertRaises(KeyboardInterrupt, region.tensor, speaker())
 
 
 class Buffers(Refused):
