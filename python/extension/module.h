@@ -113,6 +113,8 @@ struct region *region_of(PyObject *object);
 bool region_stays(const struct region *region, uint64_t epoch);
 /* An object of class `type` for a region that is not open yet. */
 struct region *region_make(PyTypeObject *type, PyObject *pool, PyObject *parent);
+/* Below another region the pool is that one's, whatever was said. */
+void region_take_pool(struct region *region, const struct region *above);
 /* open(region, how), which opens its handle, without the interpreter's lock: it may wait for a slot
  * that another thread gives back. The pool is not closed meanwhile. */
 void region_open_unlocked(struct region *region, void (*open)(struct region *, const void *),

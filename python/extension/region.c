@@ -19,6 +19,12 @@ struct region *region_make(PyTypeObject *type, PyObject *pool, PyObject *parent)
     return self;
 }
 
+void region_take_pool(struct region *self, const struct region *above) {
+    PyObject *before = self->pool;
+    self->pool = Py_NewRef(above->pool);
+    Py_DECREF(before);
+}
+
 /* ---- while threads open them ---- */
 
 static struct region *opening; /* objects whose regions threads open now, the newest first */
@@ -70,6 +76,7 @@ static int open_checked(struct region *self, struct ebb_region_options *options)
         if (!above)
             return -1;
         options->parent = above->handle;
+        region_take_pool(self, above);
     }
     if (options->parent.lane) /* whose tensors any thread may end meanwhile, without the lock */
         open_handle(self, options);

@@ -89,6 +89,7 @@ static int begin_in(struct region *made, struct site *site, uint64_t tag) {
         if (!above)
             return -1;
         beginning.above = above->handle;
+        region_take_pool(made, above);
     }
     if (site->pool != Py_None && !pool_of(site->pool))
         return -1;

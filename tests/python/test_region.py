@@ -100,6 +100,18 @@ class Lifetimes(Refused):
         self.assertRefused("EBB_E_STALE", lambda: tensor.shape)
         self.assertRefused("EBB_E_STALE", ebb.Region, parent=run)
 
+    def test_the_pool_is_the_parents(self):
+        pool, other = ebb.Pool(), ebb.Pool()
+        with ebb.Region(pool) as parent, ebb.Region(parent=parent) as region:
+            self.assertIs(region.pool, pool)
+            with ebb.step("below") as step:
+                self.assertIs(step.pool, pool)
+            with ebb.step("below", pool=other, parent=region) as step:
+                self.assertIs(step.pool, pool)
+            self.assertRefused("EBB_E_ARGUMENT", ebb.Region, other, parent=region)
+        with ebb.Region() as parent, ebb.Region(parent=parent) as region:
+            self.assertIsNone(region.pool)
+
     def test_promoted_tensors_are_the_parents(self):
         with ebb.Region() as run:
             with ebb.Region(parent=run) as step:
