@@ -167,25 +167,24 @@ static struct ebb_tensor *lend(struct region *region, PyObject *object,
 
 /* ---- in: capsules ---- */
 
+/* Renamed first: a deleter, which may run at once, may show the capsule again. */
 static struct ebb_tensor *import_capsule(struct region *region, PyObject *capsule,
                                          enum ebb_exchange_mode mode) {
-    struct ebb_tensor *tensor;
-    const char *used = "used_dltensor";
-    if (PyCapsule_IsValid(capsule, VERSIONED)) {
-        used = "used_dltensor_versioned";
-        tensor = ebb_tensor_import_versioned(region->handle,
-                                             PyCapsule_GetPointer(capsule, VERSIONED), mode);
-    } else if (PyCapsule_IsValid(capsule, PLAIN)) {
-        tensor = ebb_tensor_import(region->handle, PyCapsule_GetPointer(capsule, PLAIN), mode);
-    } else {
+    bool is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
+    const char *name = is_versioned ? VERSIONED : PLAIN;
+    if (!PyCapsule_IsValid(capsule, name)) {
         PyErr_SetString(PyExc_BufferError, "no DLPack capsule, or one that was taken before");
         return NULL;
     }
-    if (!tensor)
+    void *managed = PyCapsule_GetPointer(capsule, name);
+    if (PyCapsule_SetName(capsule, is_versioned ? "used_" VERSIONED : "used_" PLAIN) != 0)
+        return NULL;
+    struct ebb_tensor *tensor =
+        is_versioned ? ebb_tensor_import_versioned(region->handle, managed, mode)
+                     : ebb_tensor_import(region->handle, managed, mode);
+    if (!tensor) {
         error_raise();
-    else if (PyCapsule_SetName(capsule, used) != 0) {
-        ebb_object_end(tensor);
-        tensor = NULL;
+        (void)PyCapsule_SetName(capsule, name); /* it stays its producer's */
     }
     return tensor;
 }

@@ -154,6 +154,14 @@ class Hostile(Refused):
             gc.collect()
             self.assertEqual(producer.deleted, 1)
 
+    def test_a_deleter_that_shows_its_capsule_again(self):
+        for kind in (Plain, Versioned):
+            producer, refused = Producer(kind), []
+            with ebb.Region() as region:
+                producer.act = lambda: refused.append(self.assertRaises(
+                    BufferError, region.tensor, producer.capsule, copy=True))
+                region.tensor(producer.capsule, copy=True)
+            self.assertEqual((producer.deleted, len(refused)), (1, 1))
 
     def test_a_deleter_that_ends_the_region(self):
         for act in ("reset", "close"):
