@@ -268,18 +268,23 @@ PyDoc_STRVAR(copy_doc,
 "copy_(source, /)\n--\n\n"
 "Writes the elements of `source`, of the same shape and dtype, and returns self.");
 
+/* The source may have the tensor promoted, and the region where its elements are read ended. */
 static PyObject *tensor_copy(PyObject *object, PyObject *source) {
     struct ebb_tensor *tensor = tensor_of(object);
-    struct ebb_tensor *read = tensor ? exchange_borrow(((struct tensor *)object)->region, source)
-                                     : NULL;
-    if (!read)
+    if (!tensor)
         return NULL;
-    if (!(tensor = tensor_of(object))) /* the source has ended it, and `read`, when it was asked */
-        return NULL;
-    int result = ebb_tensor_copy(tensor, read);
-    if (result != 0)
+    PyObject *place = Py_NewRef((PyObject *)((struct tensor *)object)->region);
+    struct region *region = (struct region *)place;
+    uint64_t epoch = region->epoch;
+    struct ebb_tensor *read = exchange_borrow(region, source);
+    bool stays = read && region_stays(region, epoch);
+    tensor = stays ? tensor_of(object) : NULL;
+    int result = tensor ? ebb_tensor_copy(tensor, read) : -1;
+    if (tensor && result != 0)
         error_raise();
-    ebb_object_end(read);
+    if (stays)
+        ebb_object_end(read);
+    Py_DECREF(place);
     return result == 0 ? Py_NewRef(object) : NULL;
 }
 

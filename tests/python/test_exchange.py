@@ -171,6 +171,13 @@ class Hostile(Refused):
                 self.assertRefused("EBB_E_STALE", region.tensor, producer.capsule,
                                    copy=None if fields else True)
                 self.assertEqual(producer.deleted, 1)
+            parent = ebb.Region()
+            region = ebb.Region(parent=parent)
+            tensor = region.zeros(5000)
+            producer = Producer(shape=(5000,), strides=(0,), byte_offset=2)
+            producer.act = lambda: (region.promote(tensor), getattr(region, act)())
+            self.assertRefused("EBB_E_STALE", tensor.copy_, producer.capsule)
+            self.assertTrue(tensor.is_live)
             region, producers = ebb.Region(), [Producer() for _ in range(20)]
             producers[5].act = getattr(region, act)
             with self.assertRaises(ebb.Error):
