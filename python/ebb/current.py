@@ -105,8 +105,8 @@ def stack(tensors):
 
 
 def _is_tensor(value):
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)  # a thread may be importing torch
+    return tensor is not None and isinstance(value, tensor)
 
 
 def _in_region(make, otherwise):

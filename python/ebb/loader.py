@@ -89,8 +89,8 @@ def send(pool, batch):
 
 def _is_in_worker():
     """Whether a worker will send the batch: not so that of a loader inside of its dataset."""
-    data = sys.modules.get("torch.utils.data")
-    if data is None or data.get_worker_info() is None:
+    ask = getattr(sys.modules.get("torch.utils.data"), "get_worker_info", None)
+    if ask is None or ask() is None:
         return False
     frame = sys._getframe(1)
     while frame is not None:

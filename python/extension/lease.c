@@ -115,7 +115,11 @@ static int need_torch(void) {
         return 0;
     PyObject *torch = PyImport_ImportModule("torch");
     Py_XDECREF(torch);
-    return torch ? library_find() : -1;
+    if (!torch || library_find() != 0)
+        return -1;
+    if (!torch_names.tensor)
+        PyErr_SetString(PyExc_ImportError, "torch has no way to read DLPack");
+    return torch_names.tensor ? 0 : -1;
 }
 
 static PyObject *be_bool(PyObject *bytes) {

@@ -37,14 +37,16 @@ static int find_methods(PyObject *tensor) {
 }
 
 static int find_torch(PyObject *torch) {
-    PyObject *inside = PyObject_GetAttrString(torch, "_C");
     PyObject *tensor = PyObject_GetAttrString(torch, "Tensor");
+    PyObject *inside = tensor ? PyObject_GetAttrString(torch, "_C") : NULL;
     if (inside)
         torch_names.from_dlpack = PyObject_GetAttrString(inside, "_from_dlpack");
     Py_XDECREF(inside);
-    if (!tensor || !torch_names.from_dlpack || find_methods(tensor) != 0 ||
-        !(torch_names.strided = PyObject_GetAttrString(torch, "strided")))
+    if (!inside || !torch_names.from_dlpack || find_methods(tensor) != 0 ||
+        !(torch_names.strided = PyObject_GetAttrString(torch, "strided"))) {
+        Py_XDECREF(tensor);
         return -1;
+    }
     for (size_t i = 0; i < DTYPE_ROWS; i++) {
         torch_names.dtypes[i] = PyObject_GetAttrString(torch, dtype_table[i].name);
         if (!torch_names.dtypes[i] && !error_forgive())
@@ -58,8 +60,8 @@ static int find_torch(PyObject *torch) {
 
 int library_find(void) {
     PyObject *torch = torch_names.tensor ? NULL : loaded("torch", "utils");
-    if (torch && find_torch(torch) != 0)
-        return -1;
+    if (torch && find_torch(torch) != 0 && !error_forgive())
+        return -1; /* else another thread is about to import it: it is not loaded yet */
     PyObject *numpy = numpy_array ? NULL : loaded("numpy", "ndarray");
     if (numpy && !(numpy_array = PyObject_GetAttrString(numpy, "ndarray")))
         return -1;

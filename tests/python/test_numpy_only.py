@@ -7,6 +7,7 @@ sys.modules["torch"] = None  # whoever imports it fails
 
 import collections
 import multiprocessing
+import types
 import unittest
 
 import ebb
@@ -69,6 +70,22 @@ class NumpyOnly(unittest.TestCase):
             kept = ebb.zeros((3000,), "float64")
             self.assertEqual(region.exports, 1)
         self.assertEqual(kept.sum(), 0)
+
+    def test_torch_that_another_thread_is_about_to_import(self):
+        pool = ebb.Pool("shared")
+        sys.modules["torch"] = half = types.ModuleType("torch")
+        sys.modules["torch.utils.data"] = types.ModuleType("torch.utils.data")
+        try:
+            self.assertEqual(ebb.stack([numpy.arange(3)] * 2).shape, (2, 3))
+            self.assertEqual(ebb.Collate(pool, list)([1, 2]), [1, 2])
+            for name in ("utils", "Tensor", "_C"):
+                setattr(half, name, types.ModuleType(name))
+                with ebb.Region() as region:
+                    self.assertEqual(region.tensor(numpy.arange(3)).numpy().tolist(), [0, 1, 2])
+                self.assertEqual(pool.send([numpy.arange(3)]).open()[0].tolist(), [0, 1, 2])
+        finally:
+            sys.modules["torch"] = None
+            del sys.modules["torch.utils.data"]
 
     def test_torch_was_not_needed(self):
         self.assertIsNone(sys.modules["torch"])
