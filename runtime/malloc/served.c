@@ -38,13 +38,28 @@ static bool is_told(const char *name) {
     return served != NULL;
 }
 
-/* Of several sites with one name the second is "name#2", if there is no other of that name. */
+/* Of those that are told as `name`, or as that with a number behind it. */
+static unsigned count_told(const char *name) {
+    size_t length = strlen(name);
+    unsigned count = 0;
+    for (const struct served *served = all; served; served = served->next) {
+        const char *rest = strncmp(served->name, name, length) == 0 ? served->name + length : "?";
+        count += !*rest || (*rest == '#' && rest[1 + strspn(rest + 1, "0123456789")] == 0);
+    }
+    return count;
+}
+
+/* Of several sites with one name the second is "name#2", or has the next number that is free. */
 static void find_name(const char *name, char told[SERVED_NAME_BYTES]) {
     char cleaned[REGION_NAME_BYTES];
     clean(name, cleaned);
     snprintf(told, SERVED_NAME_BYTES, "%s", cleaned);
-    for (unsigned number = 2; is_told(told); number++)
-        snprintf(told, SERVED_NAME_BYTES, "%s#%u", cleaned, number);
+    if (!is_told(told))
+        return;
+    unsigned number = count_told(cleaned);
+    do
+        snprintf(told, SERVED_NAME_BYTES, "%s#%u", cleaned, ++number);
+    while (is_told(told));
 }
 
 static struct served *make(ebb_site *site) {
