@@ -231,8 +231,11 @@ static struct tray *take_place(struct heap *heap, unsigned place) {
 static struct tray *take_oldest(struct heap *heap) {
     struct tray *tray = take_place(heap, 0);
     heap->stashed--;
-    for (unsigned i = 0; i < heap->stashed; i++)
-        heap->stash[i] = heap->stash[i + 1];
+    for (unsigned i = 0; i < heap->stashed; i++) /* relaxed: nobody else takes guarded ones */
+        atomic_store_explicit(
+            &heap->stash[i],
+            atomic_load_explicit(&heap->stash[i + 1], memory_order_relaxed),
+            memory_order_relaxed);
     return open_tray(tray) ? tray : NULL; /* else it is lost */
 }
 
