@@ -34,8 +34,8 @@ static uint32_t take_index(const struct shared *shared, int *reason) {
 static void take_incarnation(struct shared *shared, uint32_t index) {
     _Atomic uint32_t *word = &shared->control->incarnations[index];
     /* release: who sees it sees the lock; nobody else writes here while we have that */
-    uint32_t next = (atomic_load_explicit(word, memory_order_relaxed) + 1) % OWNER_INCARNATIONS;
-    next = next ? next : 1;
+    uint32_t last = atomic_load_explicit(word, memory_order_relaxed) % OWNER_INCARNATIONS;
+    uint32_t next = last + 1 < OWNER_INCARNATIONS ? last + 1 : 1;
     atomic_store_explicit(word, next, memory_order_release);
     shared->me = index << OWNER_INCARNATION_BITS | next;
 }

@@ -383,6 +383,18 @@ static void a_slot_that_is_ours_is_not_opened_whatever_its_word_says(void **stat
     pool_end(pool);
 }
 
+/* The next number of a process is the first one after the last. */
+static void a_number_beyond_all_is_mended(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct shared_control *control = pool->shared->control;
+    atomic_store(&control->incarnations[0], UINT32_MAX);
+    ebb_region region = OPEN(.pool = pool);
+    assert_true(ebb_region_is_open(region));
+    assert_int_equal(atomic_load(&control->incarnations[0]), 1);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 static void a_parcel_without_root_has_no_bytes_of_one(void **state) {
     ebb_pool *pool = shared_pool(1, SLOT_BYTES);
     struct ebb_parcel parcel = send_pattern(pool, 5000, 3), forged = parcel;
@@ -406,6 +418,7 @@ int main(void) {
         cmocka_unit_test(damage_in_the_middle_of_calls_is_survived),
         cmocka_unit_test(a_damaged_pool_heals),
         cmocka_unit_test(a_sign_of_life_is_mended),
+        cmocka_unit_test(a_number_beyond_all_is_mended),
         cmocka_unit_test(a_slot_that_is_ours_is_not_opened_whatever_its_word_says),
         cmocka_unit_test(a_parcel_without_root_has_no_bytes_of_one),
     };
