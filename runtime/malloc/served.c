@@ -18,6 +18,8 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct served *all;
 
+#define NUMBER_MOST 100000000u /* of a name, and one more digit: there are fewer sites */
+
 /* A name as statistics can tell it: UTF-8, in one line. A site's may be cut within a character. */
 static void clean(const char *name, char to[REGION_NAME_BYTES]) {
     while (*name) {
@@ -38,28 +40,43 @@ static bool is_told(const char *name) {
     return served != NULL;
 }
 
-/* Of those that are told as `name`, or as that with a number behind it. */
-static unsigned count_told(const char *name) {
-    size_t length = strlen(name);
-    unsigned count = 0;
-    for (const struct served *served = all; served; served = served->next) {
-        const char *rest = strncmp(served->name, name, length) == 0 ? served->name + length : "?";
-        count += !*rest || (*rest == '#' && rest[1 + strspn(rest + 1, "0123456789")] == 0);
-    }
-    return count;
+/* Of one that is told as `name`, `#` and a number as they are given here; else 0. */
+static unsigned number_of(const struct served *served, const char *name, size_t length) {
+    const char *digit = served->name + length;
+    unsigned number = 0;
+    if (strncmp(served->name, name, length) != 0 || *digit++ != '#' || *digit == '0')
+        return 0;
+    for (; *digit >= '0' && *digit <= '9' && number < NUMBER_MOST; digit++)
+        number = number * 10 + (unsigned)(*digit - '0');
+    return *digit ? 0 : number;
 }
 
-/* Of several sites with one name the second is "name#2", or has the next number that is free. */
+enum { WINDOW = 4096 };
+
+/* The lowest number from 2 on that is free, looked for in a window after the other: sites may end
+ * in any order. */
+static unsigned find_number(const char *name) {
+    size_t length = strlen(name);
+    for (unsigned low = 2;; low += WINDOW) {
+        bool taken[WINDOW] = {false};
+        for (const struct served *served = all; served; served = served->next) {
+            unsigned number = number_of(served, name, length);
+            if (number >= low && number - low < WINDOW)
+                taken[number - low] = true;
+        }
+        const bool *free_one = memchr(taken, false, sizeof taken);
+        if (free_one)
+            return low + (unsigned)(free_one - taken);
+    }
+}
+
+/* Of several sites with one name the second is "name#2", or has the first number that is free. */
 static void find_name(const char *name, char told[SERVED_NAME_BYTES]) {
     char cleaned[REGION_NAME_BYTES];
     clean(name, cleaned);
     snprintf(told, SERVED_NAME_BYTES, "%s", cleaned);
-    if (!is_told(told))
-        return;
-    unsigned number = count_told(cleaned);
-    do
-        snprintf(told, SERVED_NAME_BYTES, "%s#%u", cleaned, ++number);
-    while (is_told(told));
+    if (is_told(told))
+        snprintf(told, SERVED_NAME_BYTES, "%s#%u", cleaned, find_number(cleaned));
 }
 
 static struct served *make(ebb_site *site) {

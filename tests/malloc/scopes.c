@@ -455,6 +455,51 @@ static void test_sites_of_one_name_are_told_apart(void **state) {
         assert_int_equal(ebb_site_destroy(sites[i]), 0);
 }
 
+static void destroy_all(ebb_site **sites, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(ebb_site_destroy(sites[i]), 0);
+}
+
+static const char *told_of(const ebb_site *site) {
+    return ((const struct served *)site->served)->name;
+}
+
+/* A site for each connection: the oldest ends, another begins. */
+static void test_numbers_of_sites_that_ended_are_given_again(void **state) {
+    enum { COUNT = 200 };
+    static ebb_site *sites[COUNT];
+    (void)state;
+    char told[SERVED_NAME_BYTES];
+    for (unsigned i = 0; i < 3 * COUNT; i++) {
+        ebb_site *ended = sites[i % COUNT];
+        snprintf(told, sizeof told, i == 0 ? "call" : "call#%u", i + 1);
+        if (ended)
+            snprintf(told, sizeof told, "%s", told_of(ended));
+        assert_int_equal(ebb_site_destroy(ended), 0);
+        sites[i % COUNT] = SITE(.name = "call");
+        finish(begin(sites[i % COUNT]));
+        assert_string_equal(told_of(sites[i % COUNT]), told);
+    }
+    destroy_all(sites, COUNT);
+}
+
+/* Names that look like it are a program's own. */
+static void test_names_with_numbers_are_told_apart(void **state) {
+    static const char *const names[][2] = {
+        {"call", "call"}, {"call#02", "call#02"}, {"call#3", "call#3"}, {"call", "call#2"},
+        {"call#2", "call#2#2"}, {"call#18446744073709551618", "call#18446744073709551618"},
+        {"call", "call#4"}, {"call#", "call#"}, {"call", "call#5"}, {"call#02", "call#02#2"}};
+    enum { COUNT = sizeof names / sizeof *names };
+    ebb_site *sites[COUNT];
+    (void)state;
+    for (unsigned i = 0; i < COUNT; i++) {
+        sites[i] = SITE(.name = names[i][0]);
+        finish(begin(sites[i]));
+        assert_string_equal(told_of(sites[i]), names[i][1]);
+    }
+    destroy_all(sites, COUNT);
+}
+
 /* Half a number is another number, and half a line no Prometheus reads. */
 static void test_what_is_told_is_cut_behind_a_line(void **state) {
     static char text[64 << 10], part[64 << 10];
@@ -532,6 +577,8 @@ int main(void) {
         SERVED(test_counters),
         SERVED(test_names_of_sites_are_quoted),
         SERVED(test_sites_of_one_name_are_told_apart),
+        SERVED(test_numbers_of_sites_that_ended_are_given_again),
+        SERVED(test_names_with_numbers_are_told_apart),
         SERVED(test_what_is_told_is_cut_behind_a_line),
         SERVED(test_trays_are_open_and_not_their_zone),
         SERVED(test_a_zone_at_any_page_keeps_alignments),
