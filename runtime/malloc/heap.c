@@ -45,6 +45,7 @@ static void leave(void *own) {
     while (heap->open)
         scope_end(heap->open);
     heap_drain(heap);
+    heap_settle(heap);
     heap_drop_stash(heap);
     here = (struct here){.scope = NULL};
     pthread_mutex_lock(&lock);
@@ -300,6 +301,20 @@ ebb_region heap_keeper(struct heap *heap) {
     return heap->keeper;
 }
 
+#define SETTLE_EACH 64u /* scopes and blocks: where much is free, no thread has many more to do */
+
+void heap_settle(struct heap *heap) {
+    if (ebb_region_is_open(heap->keeper))
+        keeper_settle((struct region *)heap->keeper.lane, true);
+}
+
+/* Steps of the keeper's look, too, but a thread may have none for ever that has much to give. */
+void heap_settle_now_and_then(struct heap *heap) {
+    heap->since_settled = (heap->since_settled + 1) % SETTLE_EACH;
+    if (heap->since_settled == 0 && ebb_region_is_open(heap->keeper))
+        keeper_settle((struct region *)heap->keeper.lane, false);
+}
+
 void heap_tidy_left(void) {
     for (;;) {
         pthread_mutex_lock(&lock);
@@ -313,6 +328,7 @@ void heap_tidy_left(void) {
         if (!heap)
             return;
         heap_drain(heap);
+        heap_settle(heap);
         pthread_mutex_lock(&lock);
         heap->is_taken = false;
         pthread_mutex_unlock(&lock);

@@ -76,6 +76,7 @@ struct heap {
     uint64_t seen_begun;  /* of who cools */
     unsigned rests_ms;    /* the same */
     ebb_region keeper;
+    unsigned since_settled; /* scopes that ended, and kept blocks that went */
     struct large *kept;   /* large blocks that outlived their scopes */
     struct large *unused; /* records */
     _Atomic(struct large *) handed_in; /* that other threads freed */
@@ -137,6 +138,10 @@ void heap_drop_stash(struct heap *heap);
 
 /* The region for what outlives scopes, opened if need be. */
 ebb_region heap_keeper(struct heap *heap);
+
+/* Its pages that no block needs go to the pool: now, or what is much, now and then. */
+void heap_settle(struct heap *heap);
+void heap_settle_now_and_then(struct heap *heap);
 
 /* The lock of all heaps, and of what a thread shares with who closes the region of its scope. */
 void heap_lock(bool take);

@@ -228,8 +228,12 @@ void scope_release_large(struct large *large) {
         holding_unpin(large->holding, large->bytes);
     else if (large->is_tenured)
         large->scope->tenured_bytes -= large->bytes;
+    struct heap *heap = large->heap;
+    bool was_kept = !large->scope;
     large_unlink(list_of(large), large);
-    large_remove(&large->heap->unused, large);
+    large_remove(&heap->unused, large);
+    if (was_kept)
+        heap_settle_now_and_then(heap);
 }
 
 bool scope_resize_large(struct large *large, size_t bytes) {
@@ -435,6 +439,7 @@ void scope_end(struct scope *scope) {
     end_trays(scope);
     count(scope);
     heap_drain(heap);
+    heap_settle_now_and_then(heap);
     retry_stuck(heap);
     if (end_step(scope)) {
         give_record(scope);

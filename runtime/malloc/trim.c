@@ -43,6 +43,7 @@ int trim_all(void) {
     heap_tidy_left();
     if (here.heap) {
         heap_drain(here.heap);
+        heap_settle(here.heap);
         heap_drop_stash(here.heap);
     }
     general_refresh();

@@ -13,9 +13,13 @@
  * nothing was put in until the next look goes, if it is half of what the root has. What steps use,
  * and release before they end, stays.
  *
+ * Free pieces between blocks that stay are many and none of them much. Whoever knows that no step
+ * may end here for long has them all looked at, keeper_settle().
+ *
  * Not so where the root has asked for its pages (`hint_bytes`), and in shared memory, where others
  * may know the pages.
  */
+#include "base/size.h"
 #include "region/region.h"
 
 #ifndef KEEPER_STEPS
@@ -27,6 +31,9 @@
 #ifndef KEEPER_SHARE
 #define KEEPER_SHARE 2u /* of all it has: the half, so that giving and taking do not alternate */
 #endif
+
+#define PIECE_LEAST ((size_t)16 << 10) /* has whole pages */
+#define PIECES 64u /* at most, where there may be another look */
 
 /* The largest piece that no block is in. */
 static struct ebb_piece *largest_free(const struct region *keeper) {
@@ -55,9 +62,12 @@ static bool is_much(const struct region *keeper, size_t bytes) {
     return bytes >= KEEPER_LEAST && bytes >= keeper->reserved.current / KEEPER_SHARE;
 }
 
+static bool stays_whole(const struct region *keeper) {
+    return keeper->hinted || keeper->measuring || keeper->shared;
+}
+
 void keeper_step_ended(struct region *keeper) {
-    if (keeper->reserved.current < KEEPER_LEAST || keeper->hinted || keeper->measuring ||
-        keeper->shared)
+    if (keeper->reserved.current < KEEPER_LEAST || stays_whole(keeper))
         return;
     keeper->steps_below = (uint8_t)((keeper->steps_below + 1u) % KEEPER_STEPS);
     if (keeper->steps_below != 0)
@@ -72,4 +82,19 @@ void keeper_step_ended(struct region *keeper) {
     keeper->idle_end = piece_end(piece);
     if (is_much(keeper, keeper->idle_end - idle_at))
         runs_give_part(keeper, piece, idle_at);
+}
+
+void keeper_settle(struct region *keeper, bool wholly) {
+    size_t reserved = keeper->reserved.current, before = 0;
+    size_t free = reserved - size_smaller(reserved, keeper->large_used);
+    if (stays_whole(keeper) || (!wholly && !is_much(keeper, free)))
+        return;
+    large_settle(keeper);
+    for (unsigned given = 0; wholly || given < PIECES; given++) {
+        struct ebb_piece *piece = largest_free(keeper);
+        if (!piece || piece->bytes < PIECE_LEAST || keeper->reserved.current == before)
+            return;
+        before = keeper->reserved.current;
+        runs_give_part(keeper, piece, piece->addr);
+    }
 }

@@ -320,6 +320,10 @@ size_t runs_measured(const struct region *region);
 /* A step below the root ends. */
 void keeper_step_ended(struct region *keeper);
 
+/* What is free between its blocks goes, the largest pieces first: all of it, or, if that is half of
+ * what it has, some. */
+void keeper_settle(struct region *keeper, bool wholly);
+
 /* A place joins the free piece behind it, in which nothing was put since the last look. */
 void keeper_joins_idle(struct region *keeper, struct ebb_piece *piece,
                        const struct ebb_piece *after);
