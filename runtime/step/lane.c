@@ -15,6 +15,8 @@
 
 #include "base/error.h"
 
+#include <limits.h>
+
 #define LOOKS 64u /* at idle lanes, for the thread's own, where others will do */
 
 static struct lane *lane_create(struct ebb_site *site) {
@@ -39,7 +41,8 @@ static bool is_for_all(const struct lane *lane) {
 
 static struct lane **find_idle(struct ebb_site *site, struct seat seat) {
     struct lane **place = &site->idle, **other = NULL;
-    for (unsigned looks = 0; *place && !(other && looks >= LOOKS); looks++) {
+    unsigned most = site->options.ring ? UINT_MAX : LOOKS; /* else what is in its ring would stay */
+    for (unsigned looks = 0; *place && !(other && looks >= most); looks++) {
         const struct lane *lane = *place;
         bool own = lane->owner.thread == seat.thread;
         bool serves = (own || (!other && is_for_all(lane))) && !ring_is_stuck(lane);

@@ -303,6 +303,27 @@ static void idle_lanes_are_used_again(void **state) {
     assert_int_equal(ebb_site_destroy(crowd.site), 0);
 }
 
+static void *begin_and_end_as_many(void *context) {
+    begin_all(context);
+    end_all(context);
+    return NULL;
+}
+
+/* Or what is in it would stay, for nobody else may have the ring. */
+static void a_ring_is_found_among_those_that_ended_threads_left(void **state) {
+    struct stage *stage = *state;
+    static struct crowd crowd;
+    crowd.site = SITE(.pool = stage->pool, .ring = 1);
+    ebb_step step = ebb_step_begin(crowd.site, 0);
+    const void *lane = step.lane;
+    assert_int_equal(ebb_step_end(step), 0);
+    on_threads(1, begin_and_end_as_many, &crowd);
+    step = ebb_step_begin(crowd.site, 0);
+    assert_ptr_equal(step.lane, lane);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_site_destroy(crowd.site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(threads_take_steps_of_one_site),
@@ -313,6 +334,7 @@ int main(void) {
         STAGED(a_step_outlives_the_thread_that_began_it),
         STAGED(sites_come_and_go_on_many_threads),
         STAGED(idle_lanes_are_used_again),
+        STAGED(a_ring_is_found_among_those_that_ended_threads_left),
         STAGED(a_better_plan_is_found_meanwhile),
         STAGED(a_site_ends_though_its_search_has_an_hour),
         STAGED(steps_are_served_while_better_plans_are_looked_for),
