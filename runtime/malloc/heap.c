@@ -301,17 +301,34 @@ ebb_region heap_keeper(struct heap *heap) {
     return heap->keeper;
 }
 
-#define SETTLE_EACH 64u /* scopes and blocks: where much is free, no thread has many more to do */
+#define SETTLE_EACH 64u /* scopes and blocks */
+#define SETTLE_LEAST ((size_t)1 << 20)
+#define SETTLE_IN 256u
 
 void heap_settle(struct heap *heap) {
     if (ebb_region_is_open(heap->keeper))
         keeper_settle((struct region *)heap->keeper.lane, true);
 }
 
+/* So much was freed that the thread may have no more to do for ever; not again where scopes come
+ * meanwhile, which may want it each time. */
+static bool is_freed(const struct heap *heap) {
+    return (heap->settle_in == 0 || heap->settle_in == SETTLE_IN) &&
+           heap->freed_since >= SETTLE_LEAST && ebb_region_is_open(heap->keeper) &&
+           heap->freed_since >= ((struct region *)heap->keeper.lane)->reserved.current / 2;
+}
+
 /* Steps of the keeper's look, too, but a thread may have none for ever that has much to give. */
-void heap_settle_now_and_then(struct heap *heap) {
-    heap->since_settled = (heap->since_settled + 1) % SETTLE_EACH;
-    if (heap->since_settled == 0 && ebb_region_is_open(heap->keeper))
+void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes) {
+    heap->freed_since += freed_bytes;
+    heap->settle_in -= !freed_bytes && heap->settle_in;
+    bool freed = is_freed(heap);
+    if (++heap->since_settled < SETTLE_EACH && !freed)
+        return;
+    heap->settle_in = freed ? SETTLE_IN : heap->settle_in;
+    heap->since_settled = 0;
+    heap->freed_since = 0;
+    if (ebb_region_is_open(heap->keeper))
         keeper_settle((struct region *)heap->keeper.lane, false);
 }
 

@@ -77,6 +77,8 @@ struct heap {
     unsigned rests_ms;    /* the same */
     ebb_region keeper;
     unsigned since_settled; /* scopes that ended, and kept blocks that went */
+    size_t freed_since;     /* bytes of these */
+    unsigned settle_in;     /* scopes before it is settled for what was freed, without more ado */
     struct large *kept;   /* large blocks that outlived their scopes */
     struct large *unused; /* records */
     _Atomic(struct large *) handed_in; /* that other threads freed */
@@ -139,9 +141,10 @@ void heap_drop_stash(struct heap *heap);
 /* The region for what outlives scopes, opened if need be. */
 ebb_region heap_keeper(struct heap *heap);
 
-/* Its pages that no block needs go to the pool: now, or what is much, now and then. */
+/* Its pages that no block needs go to the pool: now; or what is much, now and then, where a scope
+ * has ended or a block of the keeper's gone, of so many bytes. */
 void heap_settle(struct heap *heap);
-void heap_settle_now_and_then(struct heap *heap);
+void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes);
 
 /* The lock of all heaps, and of what a thread shares with who closes the region of its scope. */
 void heap_lock(bool take);

@@ -229,11 +229,11 @@ void scope_release_large(struct large *large) {
     else if (large->is_tenured)
         large->scope->tenured_bytes -= large->bytes;
     struct heap *heap = large->heap;
-    bool was_kept = !large->scope;
+    size_t kept_bytes = large->scope ? 0 : large->bytes;
     large_unlink(list_of(large), large);
     large_remove(&heap->unused, large);
-    if (was_kept)
-        heap_settle_now_and_then(heap);
+    if (kept_bytes)
+        heap_settle_now_and_then(heap, kept_bytes);
 }
 
 bool scope_resize_large(struct large *large, size_t bytes) {
@@ -439,7 +439,7 @@ void scope_end(struct scope *scope) {
     end_trays(scope);
     count(scope);
     heap_drain(heap);
-    heap_settle_now_and_then(heap);
+    heap_settle_now_and_then(heap, 0);
     retry_stuck(heap);
     if (end_step(scope)) {
         give_record(scope);

@@ -73,6 +73,36 @@ static void test_a_thread_that_only_frees_keeps_little(void **state) {
         }
 }
 
+enum { TENTH = COUNT / 10, LONG = 300, LARGE = 16 << 20 };
+
+/* A few that are large, in one go; once more after many scopes. */
+static void test_a_few_large_ones_are_as_much(void **state) {
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < LONG; i++) {
+            ebb_step step = begin(*state);
+            blocks[i] = front_alloc(i < TENTH / 10 ? LARGE : 100, NULL);
+            finish(step);
+        }
+        for (unsigned i = 0; i < LONG; i++)
+            front_free(blocks[i]);
+        assert_true(kept_by(here.heap) <= FEW);
+        memset(blocks, 0, sizeof blocks);
+    }
+}
+
+/* Its place would have to be found each time. */
+static void test_a_large_one_after_each_scope_keeps_its_place(void **state) {
+    unsigned given = 0;
+    for (unsigned i = 0; i < LONG; i++) {
+        ebb_step step = begin(*state);
+        void *block = front_alloc(LARGE, NULL);
+        finish(step);
+        front_free(block);
+        given += kept_by(here.heap) < LARGE;
+    }
+    assert_true(given <= LONG / 16);
+}
+
 static void test_a_trim_takes_all_of_it(void **state) {
     fill(*state);
     size_t left = clear(2, 5);
@@ -116,6 +146,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_scopes_of_small_blocks_look_for_what_is_free),
         SERVED(test_a_thread_that_only_frees_keeps_little),
+        SERVED(test_a_few_large_ones_are_as_much),
+        SERVED(test_a_large_one_after_each_scope_keeps_its_place),
         SERVED(test_a_trim_takes_all_of_it),
         SERVED(test_a_thread_that_has_ended_keeps_nothing),
     };
