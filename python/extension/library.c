@@ -203,7 +203,7 @@ static struct ebb_dtype array_dtype(const struct array_interface *array) {
     return (struct ebb_dtype){0, 0, 0};
 }
 
-/* 0: strides that are no multiples of the element, or negative. */
+/* 0: strides that are no multiples of the element. Along a single one they may be anything. */
 static int array_shape(const struct array_interface *array, struct description *to) {
     to->count = 1;
     to->ndim = array->ndim;
@@ -212,9 +212,13 @@ static int array_shape(const struct array_interface *array, struct description *
         to->count *= array->shape[i];
         if (to->contiguous)
             continue;
-        if (array->item_bytes == 0 || array->strides[i] % array->item_bytes != 0)
+        bool is_multiple = array->item_bytes != 0 && array->strides[i] % array->item_bytes == 0;
+        if (array->shape[i] == 1 && (!is_multiple || array->strides[i] < 0))
+            to->strides[i] = 0;
+        else if (is_multiple)
+            to->strides[i] = array->strides[i] / array->item_bytes;
+        else
             return 0;
-        to->strides[i] = array->strides[i] / array->item_bytes;
     }
     return 1;
 }

@@ -317,6 +317,15 @@ class Structure(Regions):
         masked = numpy.ma.array([1, 2, 3], mask=[0, 1, 0])
         self.assertEqual(pool.send(masked).open().tolist(), masked.tolist())
 
+    def test_strides_along_a_single_element_say_nothing(self):
+        columns = numpy.asfortranarray(numpy.arange(15.0).reshape(3, 5, 1))
+        odd = numpy.lib.stride_tricks.as_strided(columns, (3, 1, 5), (8, 3, 24))
+        pool = ebb.Pool("shared")
+        for array in (columns[:, :, ::-1], columns.T[::-1], odd):
+            same(pool.send(array).open(), array)
+            with ebb.Region() as region:
+                same(region.tensor(array).numpy().copy(), numpy.ascontiguousarray(array))
+
     def test_slots_of_subclasses_and_zeros_that_lie_nowhere(self):
         pool = ebb.Pool("shared")
         marked = torch.ones(3).as_subclass(cases.Marked)
