@@ -71,6 +71,7 @@ def _stack_torch(tensors):
     first = tensors[0]
     plain = all(type(tensor) is torch.Tensor and tensor.dtype == first.dtype
                 and tensor.layout == torch.strided and tensor.is_cpu and not tensor.requires_grad
+                and not tensor.is_quantized
                 for tensor in tensors)
     if not plain or len(tensors) * first.numel() * first.element_size() <= SMALL:
         return torch.stack(tensors, 0)

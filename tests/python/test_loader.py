@@ -348,6 +348,14 @@ class Structure(Regions):
                 self.assertTrue(torch.equal(got.to_dense(), sparse.to_dense()))
                 del got
 
+    def test_quantised_tensors_are_stacked_as_torch_does(self):
+        pool = ebb.Pool("shared")
+        sample = torch.quantize_per_tensor(torch.arange(3000.0), 0.1, 3, torch.quint8)
+        got = ebb.Collate(pool)([sample, sample])
+        wanted = torch.utils.data.default_collate([sample, sample])
+        self.assertEqual((got.q_scale(), got.q_zero_point()), (0.1, 3))
+        same(got.int_repr(), wanted.int_repr())
+
     def test_buffers_out_of_band_may_lie_in_any_order(self):
         for array in (numpy.arange(6.0).reshape(2, 3), numpy.asfortranarray(numpy.ones((2, 3)))):
             got = ebb.Pool("shared").send(cases.Buffered(array)).open()
