@@ -6,20 +6,18 @@ import sys
 
 from .current import stack
 
-_torch_map = None
-
 
 def _stack_tensors(batch, *, collate_fn_map=None):
     return stack(batch)
 
 
 def _torch_collate(batch):
-    global _torch_map
+    import torch
     from torch.utils.data._utils import collate as torchs
-    if _torch_map is None:
-        import torch
-        _torch_map = {**torchs.default_collate_fn_map, torch.Tensor: _stack_tensors}
-    return torchs.collate(batch, collate_fn_map=_torch_map)
+    functions = dict(torchs.default_collate_fn_map)  # as of now: programs put types of theirs there
+    if functions.get(torch.Tensor) is torchs.collate_tensor_fn:
+        functions[torch.Tensor] = _stack_tensors
+    return torchs.collate(batch, collate_fn_map=functions)
 
 
 def _remake(cls, values, otherwise):

@@ -356,6 +356,16 @@ class Structure(Regions):
         self.assertEqual((got.q_scale(), got.q_zero_point()), (0.1, 3))
         same(got.int_repr(), wanted.int_repr())
 
+    def test_types_that_torchs_collate_learns_later(self):
+        functions = torch.utils.data._utils.collate.default_collate_fn_map
+        notes, tensors = [cases.Note("a", 1)] * 2, [torch.ones(3000)] * 2
+        self.assertRaises(TypeError, ebb.default_collate, notes)
+        with mock.patch.dict(functions, {cases.Note: lambda batch, *, collate_fn_map: len(batch)}):
+            self.assertEqual(ebb.default_collate(notes), 2)
+            with mock.patch.dict(functions, {torch.Tensor: functions[cases.Note]}):
+                self.assertEqual(ebb.default_collate([tensors]), [1, 1])
+        self.assertEqual(ebb.default_collate([tensors])[0].shape, (1, 3000))
+
     def test_buffers_out_of_band_may_lie_in_any_order(self):
         for array in (numpy.arange(6.0).reshape(2, 3), numpy.asfortranarray(numpy.ones((2, 3)))):
             got = ebb.Pool("shared").send(cases.Buffered(array)).open()
