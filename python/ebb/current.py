@@ -110,38 +110,49 @@ def _is_tensor(value):
     return tensor is not None and isinstance(value, tensor)
 
 
-def _in_region(make, otherwise):
-    """What `make` returns for the current region; without one, or if it is full, otherwise()."""
+def _in_region(sequences, make, otherwise):
+    """make(region, sequences); without a region, or room or use for it, otherwise(sequences)."""
+    import torch
     region = current()
     if region is None:
-        return otherwise()
+        return otherwise(sequences)
+    sequences = list(sequences)  # it may be gone through twice
+    if any(isinstance(sequence, torch.Tensor)
+           and (type(sequence) is not torch.Tensor or sequence.requires_grad)
+           for sequence in sequences):
+        return otherwise(sequences)
     try:
-        return make(region)
-    except Error:
+        return make(region, sequences)
+    except (Error, TypeError):
         if not region._keeps:
             raise
-        return otherwise()
+        return otherwise(sequences)
 
 
 def pack_sequence(sequences, enforce_sorted=True):
-    """torch.nn.utils.rnn.pack_sequence(), one copy, made in the current region."""
+    """torch.nn.utils.rnn.pack_sequence(), one copy, made in the current region.
+
+    Sequences that require grad, and typed ones, are torch's to pack.
+    """
     from torch.nn.utils import rnn
 
-    def make(region):
+    def make(region, sequences):
         parts = region.pack(sequences, enforce_sorted=enforce_sorted)
         return rnn.PackedSequence(*(part if part is None else part.torch() for part in parts))
 
-    return _in_region(make, lambda: rnn.pack_sequence(sequences, enforce_sorted))
+    return _in_region(sequences, make, lambda them: rnn.pack_sequence(them, enforce_sorted))
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0):
     """torch.nn.utils.rnn.pad_sequence(), made in the current region.
 
     In a region of the user's the padding must be a value that the dtype holds exactly: 0.1 is no
-    float32. Elsewhere, and under ebb.Collate, it is rounded as torch does.
+    float32. Elsewhere, and under ebb.Collate, it is rounded as torch does. Sequences that require
+    grad, and typed ones, are torch's to pad.
     """
     from torch.nn.utils import rnn
     return _in_region(
-        lambda region: region.pad(sequences, padding=padding_value,
-                                  batch_first=batch_first).torch(),
-        lambda: rnn.pad_sequence(sequences, batch_first, padding_value))
+        sequences,
+        lambda region, them: region.pad(them, padding=padding_value,
+                                        batch_first=batch_first).torch(),
+        lambda them: rnn.pad_sequence(them, batch_first, padding_value))

@@ -356,6 +356,29 @@ class Structure(Regions):
         self.assertEqual((got.q_scale(), got.q_zero_point()), (0.1, 3))
         same(got.int_repr(), wanted.int_repr())
 
+    def test_sequences_that_are_more_than_their_elements(self):
+        rnn, pool = torch.nn.utils.rnn, ebb.Pool("shared")
+        several = [torch.ones(3000, requires_grad=True), torch.ones(2)]
+        typed = [torch.ones(4, 4).as_subclass(cases.Boxes)] * 2
+        with ebb.Region():
+            for made in (ebb.pad_sequence(several), ebb.pack_sequence(several).data):
+                made.sum().backward()
+            same(several[0].grad, torch.full((3000,), 2.0))
+            same(ebb.pad_sequence(typed), rnn.pad_sequence(typed))
+            same(ebb.pack_sequence(typed).data, rnn.pack_sequence(typed).data)
+            self.assertRaises(TypeError, ebb.pad_sequence, [torch.empty(3, device="meta")])
+
+        def pad(sequences):
+            return ebb.pad_sequence(iter(sequences), padding_value=0.1)
+
+        def both(sequences):
+            return ebb.pad_sequence(sequences), ebb.pack_sequence(sequences).data
+
+        plain, lazy = [torch.ones(3), torch.ones(2)], [torch.ones(3, dtype=torch.cfloat).conj()] * 2
+        same(ebb.Collate(pool, pad)(plain), rnn.pad_sequence(plain, padding_value=0.1))
+        for one, two in zip(ebb.Collate(pool, both)(lazy), both(lazy)):
+            self.assertTrue(torch.equal(one, two))
+
     def test_types_that_torchs_collate_learns_later(self):
         functions = torch.utils.data._utils.collate.default_collate_fn_map
         notes, tensors = [cases.Note("a", 1)] * 2, [torch.ones(3000)] * 2
