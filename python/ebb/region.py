@@ -42,8 +42,8 @@ class Region(_ebb.Region):
     def pack(self, sequences, *, enforce_sorted=False):
         """(data, batch_sizes, sorted_indices, unsorted_indices) of sequences [length, ...].
 
-        As torch.nn.utils.rnn.pack_sequence(); sequences of one length keep their order. The
-        indices are None if enforce_sorted.
+        As torch.nn.utils.rnn.pack_sequence(); sequences of one length keep their order, and
+        none may be empty. The indices are None if enforce_sorted.
         """
         return self._pack(sequences, enforce_sorted)
 

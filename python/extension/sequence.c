@@ -254,7 +254,7 @@ PyObject *sequence_pack(PyObject *self, PyObject *arguments, PyObject *keywords)
     PyObject *sequence;
     int enforce_sorted;
     struct inputs inputs;
-    struct ebb_pack_options options = {.size = sizeof options};
+    struct ebb_pack_options options = {.size = sizeof options, .refuse_empty = true}; /* as torch */
     struct region *region = region_of(self);
     if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "Op:_pack", words, &sequence,
                                                 &enforce_sorted))

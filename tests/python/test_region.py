@@ -480,6 +480,9 @@ class Sequences(Refused):
                              ([0, 0, 0, 1, 1, 2, 3], [3, 2, 1, 1], [1, 0, 2], [1, 0, 2]))
             self.assertEqual(region.pack(sequences[1:], enforce_sorted=True)[2:], (None, None))
             self.assertRefused("EBB_E_UNSORTED", region.pack, sequences, enforce_sorted=True)
+            for is_sorted in (True, False):  # nothing would be left of it
+                self.assertRefused("EBB_E_LENGTH_NEGATIVE", region.pack,
+                                   [sequences[0], sequences[0][:0]], enforce_sorted=is_sorted)
             self.assertRefused("EBB_E_VALUE", region.pad, sequences, padding=0.5)
             for length in (3, -1, -1 << 63):
                 self.assertRefused("EBB_E_TOTAL_LENGTH", region.pad, sequences,
