@@ -66,6 +66,14 @@ def zeros(shape, dtype=None):
     return _make(shape, dtype, True)
 
 
+def _room(parts):
+    """What they are stacked in; None: elements that ebb has no name for."""
+    try:
+        return empty((len(parts), *parts[0].shape), parts[0].dtype)
+    except TypeError:
+        return None
+
+
 def _stack_torch(tensors):
     import torch
     first = tensors[0]
@@ -75,7 +83,7 @@ def _stack_torch(tensors):
                 for tensor in tensors)
     if not plain or len(tensors) * first.numel() * first.element_size() <= SMALL:
         return torch.stack(tensors, 0)
-    return torch.stack(tensors, 0, out=empty((len(tensors), *first.shape), first.dtype))
+    return torch.stack(tensors, 0, out=_room(tensors))
 
 
 def _stack_numpy(arrays):
@@ -86,7 +94,7 @@ def _stack_numpy(arrays):
     plain = plain and first.dtype.kind in "fiubc" and first.dtype.isnative
     if not plain or len(arrays) * first.nbytes <= SMALL:
         return numpy.stack(arrays)
-    return numpy.stack(arrays, out=empty((len(arrays), *first.shape), first.dtype))
+    return numpy.stack(arrays, out=_room(arrays))
 
 
 def stack(tensors):

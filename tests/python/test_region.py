@@ -675,6 +675,12 @@ class Current(Refused):
             region._keeps = True  # a batch is made: what ebb has no name for is made beside it
             self.assertEqual(ebb.zeros(3, swapped).dtype, swapped)
 
+    def test_arrays_of_elements_without_a_name(self):
+        arrays = [numpy.arange(3000, dtype=numpy.longdouble)] * 2
+        with ebb.Region():
+            self.assertEqual(ebb.stack(arrays).dtype, numpy.longdouble)
+            self.assertRaises(TypeError, ebb.empty, 3, numpy.longdouble)
+
     def test_regions_are_left_in_any_order(self):
         with ebb.Region() as outer:
             one, two = ebb.Region().__enter__(), ebb.Region().__enter__()
