@@ -16,7 +16,8 @@
  * own, in which of the program's there is the standard error alone, as it was when this began.
  *
  * A process whose threads have all ended would go on with this one alone, deaf to signals. So this
- * one looks, and ends it.
+ * one looks, and has it ended by another one, which has the program's files: what is buffered goes
+ * there. With statistics that one must be there from the beginning.
  *
  * Invariants: all signals are blocked in this thread; it never opens a file in the program's table.
  * Where the thread cannot begin, memory is given back at the ends of scopes only. A file or socket
@@ -63,9 +64,9 @@
 _Atomic(bool) tender_sleeps;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake;
+static pthread_cond_t wake, over;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool is_there, is_settled, has_complained;
+static bool is_there, is_settled, is_over, has_complained;
 static bool has_files; /* a table of its own, so that statistics can be told */
 static int listener = -1;
 static char text[TEXT_BYTES];
@@ -361,38 +362,56 @@ static void settle(void) {
 }
 
 /*
- * The first thread has ended, which leaves no program to be read, and so have all others: the
- * folder of threads has two links beside one for each. Asked without opening a file.
+ * The first thread has ended, which leaves no program to be read, and so have all others but those
+ * here: the folder of threads has two links beside one for each. Asked without opening a file.
  */
-static bool is_alone(void) {
+static bool is_alone(bool has_ender) {
     char path[1];
     struct stat threads;
     return readlink("/proc/self/exe", path, sizeof path) < 0 && errno == ENOENT &&
-           stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2 + 2;
-}
-
-static void *end_process(void *unused) {
-    (void)unused;
-    exit(0);
+           stat("/proc/self/task", &threads) == 0 && threads.st_nlink == 2u + 2u + has_ender;
 }
 
 /* As the C library does when a process's last thread ends; with a stack for what the program does
- * then. */
-static bool end_if_alone(void) {
-    pthread_t last;
-    return is_alone() && pthread_create(&last, NULL, end_process, NULL) == 0;
+ * then, and with its files, in which there may be something to write. */
+static void *end_process(void *unused) {
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    while (!is_over)
+        pthread_cond_wait(&over, &lock);
+    pthread_mutex_unlock(&lock);
+    exit(0);
+}
+
+/* The thread that will: it has the table of files that this one has now. */
+static bool begin_ender(void) {
+    pthread_t ender;
+    bool begun = pthread_create(&ender, NULL, end_process, NULL) == 0;
+    if (begun)
+        pthread_detach(ender);
+    return begun;
+}
+
+static bool end_if_alone(bool has_ender) {
+    if (!is_alone(has_ender) || (!has_ender && !begin_ender()))
+        return false;
+    pthread_mutex_lock(&lock);
+    is_over = true;
+    pthread_cond_signal(&over);
+    pthread_mutex_unlock(&lock);
+    return true;
 }
 
 static void *tend(void *unused) {
     struct trim_idle idle = {0};
-    bool sleeps = false;
+    bool sleeps = false, has_ender = *options.stats && begin_ender();
     (void)unused;
     turn_never();
     has_files = *options.stats && own_files();
     if (*options.stats && !has_files)
         complain("no table of files of its own");
     settle();
-    for (unsigned tick = 0; !end_if_alone(); tick++) {
+    for (unsigned tick = 0; !end_if_alone(has_ender); tick++) {
         tell(tick);
         bool done = !options.idle_ms || trim_when_idle(&idle, TICK_MS, options.idle_ms);
         /* once more after all is done, since a scope may have begun before this was to be seen */
@@ -408,6 +427,7 @@ static void prepare(void) {
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&wake, &clock);
     pthread_condattr_destroy(&clock);
+    pthread_cond_init(&over, NULL);
 }
 
 static int add_variables(struct dl_phdr_info *info, size_t bytes, void *sum) {
@@ -476,7 +496,7 @@ void tender_fork(bool before, bool in_child) {
         return;
     }
     if (in_child) {
-        is_there = is_settled = false;
+        is_there = is_settled = is_over = false;
         atomic_store_explicit(&tender_sleeps, true, memory_order_relaxed); /* until a scope */
         options_for_child();
         listener = -1; /* which was in the thread's table */

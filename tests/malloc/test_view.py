@@ -377,6 +377,15 @@ class View(unittest.TestCase):
             self.assertTrue(until(self.path.is_file))
         self.assertRegex(self.said, f"^[^\n]*{self.path}: is there, [^\n]*: a pipe\n$")
 
+    def test_what_is_buffered_when_the_last_thread_ends_is_written(self):
+        for stats in (str(self.path), f"unix:{self.path}"):
+            with self.runs(stats, os.environ["TOLD"], "1", "end") as program:
+                self.assertTrue(until(self.path.exists))
+                program.stdin.close()
+                self.assertEqual(program.stdout.read(), b"over\n")
+            self.assertEqual(self.said, "")
+            self.path.unlink(missing_ok=True)
+
     def test_files_of_the_program_are_its_own(self):
         """It closes all that it does not know, again and again, and counts on the lowest number."""
         script = ("import os, socket, sys, time\n"

@@ -10,10 +10,14 @@
  *     4  the blocks are freed
  *     5  a scope had a block of 64 MiB, and some after it had 1 MiB each
  *
+ * With the one word `end` its first thread ends at once, and another one when its input does; what
+ * that says is left in a buffer.
+ *
  * For test_view.py.
  */
 #include <ebb/ebb.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +79,20 @@ static int hold(void) {
     return 0;
 }
 
+static void *say_it_is_over(void *unused) {
+    while (getchar() != EOF)
+        continue;
+    puts("over");
+    return unused;
+}
+
+static void end_by_threads(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, say_it_is_over, NULL) != 0)
+        abort();
+    pthread_exit(NULL);
+}
+
 int main(int argc, char **argv) {
     int sites = argc > 1 ? atoi(argv[1]) : 1;
     for (int i = 0; i < sites; i++) {
@@ -83,12 +101,15 @@ int main(int argc, char **argv) {
         pass(name);
     }
     bool holds = argc > 2 && strcmp(argv[2], "hold") == 0;
-    for (int i = 2; i < argc && !holds; i++)
+    bool ends = argc > 2 && strcmp(argv[2], "end") == 0;
+    for (int i = 2; i < argc && !holds && !ends; i++)
         pass(argv[i]);
     puts("ready");
     fflush(stdout);
     if (holds && hold() != 0)
         return 1;
+    if (ends)
+        end_by_threads();
     while (getchar() != EOF)
         continue;
     return 0;
