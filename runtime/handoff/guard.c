@@ -50,8 +50,11 @@ int ebb_lease_guard(struct ebb_lease *lease, int device, void *stream) {
     if (lease->table->forks != forks)
         return error_set(EBB_E_STALE, "the lease of slot %u is of the process that this one was "
                          "forked from", lease->slot);
+    int result = cuda_start(); /* with no lock held */
+    if (result)
+        return result;
     pthread_mutex_lock(&shared->lock);
-    int result = guard_locked(lease, device, stream);
+    result = guard_locked(lease, device, stream);
     pthread_mutex_unlock(&shared->lock);
     return result;
 }

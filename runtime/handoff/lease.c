@@ -243,7 +243,7 @@ static struct shared *begin(struct ebb_pool *pool, const struct ebb_parcel *parc
 struct ebb_lease *ebb_parcel_open(struct ebb_pool *pool, const struct ebb_parcel *parcel) {
     struct ebb_parcel copy;
     struct shared *shared = begin(pool, parcel, &copy);
-    if (!shared)
+    if (!shared || shared_settle_pinning(shared) != 0)
         return NULL;
     pthread_mutex_lock(&shared->lock);
     (void)shared_settle_locked(shared);

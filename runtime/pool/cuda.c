@@ -82,6 +82,9 @@ static struct {
     _Atomic int process;   /* that started it; 0: not started */
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* This thread has the lock: a driver may fork while it starts, to have its module loaded. */
+static _Thread_local bool starting;
+
 /* ---- starting ---- */
 
 static const char *name_of(const struct functions *call, int result) {
@@ -149,15 +152,18 @@ int cuda_start(void) {
     if (result <= 0)
         return result;
     pthread_mutex_lock(&driver.lock);
+    starting = true;
     result = look();
     if (result > 0)
         result = load();
+    starting = false;
     pthread_mutex_unlock(&driver.lock);
     return result;
 }
 
 void cuda_fork(bool before) {
-    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&driver.lock);
+    if (!starting)
+        (before ? pthread_mutex_lock : pthread_mutex_unlock)(&driver.lock);
 }
 
 /* ---- devices ---- */

@@ -27,7 +27,8 @@ struct cuda_hold {
     void *context; /* NULL: nothing is held */
 };
 
-/* Loads and starts the driver. 0 or EBB_E_DEVICE; a failure is tried again by the next call. */
+/* Loads and starts the driver. 0 or EBB_E_DEVICE; a failure is tried again by the next call. Forks
+ * wait for locks and the driver may fork: no lock is held. */
 int cuda_start(void);
 
 /* Devices that there are; EBB_E_DEVICE. */

@@ -264,6 +264,9 @@ extern const struct kind kind_slot;
 
 /* ---- shared_pin.c ---- */
 
+/* How the pool pins is known from here on, if it does. Takes the lock; 0, or the error. */
+int shared_settle_pinning(struct shared *shared);
+
 /* The first bytes of a slot are pinned, if the pool pins. Lock held. 0, or the error. */
 int shared_pin(struct shared_slot *slot, size_t bytes);
 

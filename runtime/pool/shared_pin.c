@@ -12,7 +12,8 @@
  * go on reading those. Who only sends pins nothing, and needs no driver.
  *
  * Invariant: [addr, addr + slot->pinned) is pinned as one stretch, in this process only. A slot is
- * not pinned anew while a lease of it is out. All under the lock of the shared pool.
+ * not pinned anew while a lease of it is out. All under the lock of the shared pool, but what the
+ * driver does to start.
  */
 #include "base/error.h"
 #include "base/size.h"
@@ -91,16 +92,31 @@ static bool pin_all(struct shared_slot *slot, size_t bytes) {
     return !result;
 }
 
-int shared_pin(struct shared_slot *slot, size_t bytes) {
-    struct shared *shared = slot->shared;
+/* The driver starts without the lock: see cuda_start(). */
+int shared_settle_pinning(struct shared *shared) {
+    struct cuda_hold hold = {.context = NULL};
     if (!shared->pins)
         return 0;
+    pthread_mutex_lock(&shared->lock);
+    bool settled = shared->pinning_is_settled;
+    pthread_mutex_unlock(&shared->lock);
+    int result = settled ? 0 : pin_begin(&hold, shared->device);
+    if (settled || result)
+        return result;
+    pthread_mutex_lock(&shared->lock);
     if (!shared->pinning_is_settled) {
-        int result = pin_begin(&shared->cuda, shared->device);
-        if (result)
-            return result;
+        shared->cuda = hold;
         shared->pinning_is_settled = true;
+        hold.context = NULL;
     }
+    pthread_mutex_unlock(&shared->lock);
+    cuda_leave(&hold); /* another thread was first */
+    return 0;
+}
+
+int shared_pin(struct shared_slot *slot, size_t bytes) {
+    if (!slot->shared->pins)
+        return 0;
     if (bytes <= slot->pinned && slot->pinned_trims == slot->trims)
         return 0;
     if (!shared_unpin(slot))

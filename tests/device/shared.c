@@ -277,8 +277,35 @@ static void each_call_that_fails_leaves_the_parcel_good(void **state) {
     assert_driver_is_empty();
 }
 
+static int open_while_the_driver_starts(void) {
+    alarm(20);
+    ebb_pool *pool = shared_pool(1);
+    ebb_lease_drop(opened(pool, 1000, 1));
+    return ebb_pool_pinning(pool, NULL) != EBB_PINNING_REGISTERED || ebb_pool_destroy(pool) != 0;
+}
+
+static int guard_while_the_driver_starts(void) {
+    alarm(20);
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 64 * MIB);
+    ebb_lease *lease = opened(pool, 1000, 1);
+    int result = ebb_lease_guard(lease, 0, NULL);
+    ebb_lease_drop(lease);
+    return result != 0 || ebb_pool_destroy(pool) != 0;
+}
+
+/* Forks wait for all locks: none may be held then. */
+static void a_driver_may_fork_while_it_starts(void **state) {
+    setenv("FAKE_CUDA_FORK", "1", 1);
+    int opening = in_a_child(open_while_the_driver_starts);
+    int guarding = in_a_child(guard_while_the_driver_starts);
+    unsetenv("FAKE_CUDA_FORK");
+    assert_int_equal(opening, 0);
+    assert_int_equal(guarding, 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_driver_may_fork_while_it_starts), /* before it started here */
         cmocka_unit_test(the_consumer_pins_each_slot_once),
         cmocka_unit_test(a_slot_that_grew_is_pinned_anew),
         cmocka_unit_test(a_slot_that_was_trimmed_is_pinned_anew),

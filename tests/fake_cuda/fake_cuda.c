@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -112,8 +113,18 @@ static size_t environment(const char *name, size_t usual) {
     return text ? (size_t)strtoull(text, NULL, 10) : usual;
 }
 
+/* As the real driver does to have its module loaded. */
+static void run_helper(void) {
+    pid_t helper = fork();
+    if (helper == 0)
+        _exit(0);
+    waitpid(helper, NULL, 0);
+}
+
 int cuInit(unsigned flags) {
     (void)flags;
+    if (environment("FAKE_CUDA_FORK", 0))
+        run_helper();
     if (!shared)
         shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                       -1, 0);
