@@ -56,18 +56,23 @@ static size_t natural_align(struct ebb_dtype dtype) {
     return size_is_power_of_two(bytes) ? bytes : 1;
 }
 
+/* Where there are no elements, too: consumers that misread them look before. */
+static int check_strides(int ndim, const int64_t *strides) {
+    for (int i = 0; strides && i < ndim; i++)
+        if (strides[i] < 0)
+            return error_set(EBB_E_EXCHANGE, "stride %lld of dimension %d is negative",
+                             (long long)strides[i], i);
+    return 0;
+}
+
 /* Bytes from the first element to behind the last one. */
 static int measure_reach(struct ebb_dtype dtype, int ndim, const int64_t *shape,
                          const int64_t *strides, size_t *reach) {
     int64_t elements = 1, step;
     bool fits = true;
-    for (int i = 0; i < ndim; i++) {
-        if (strides[i] < 0)
-            return error_set(EBB_E_EXCHANGE, "stride %lld of dimension %d is negative",
-                             (long long)strides[i], i);
+    for (int i = 0; i < ndim; i++)
         fits = fits && !__builtin_mul_overflow(shape[i] - 1, strides[i], &step) &&
                !__builtin_add_overflow(elements, step, &elements);
-    }
     if (fits && size_multiply((size_t)elements, ebb_dtype_bytes(dtype), reach))
         return 0;
     return error_set(EBB_E_SIZE, "strides of %d dimensions overflow with %zu bytes an element",
@@ -78,7 +83,9 @@ int lease_measure(struct ebb_dtype dtype, int ndim, const int64_t *shape, const 
                   size_t *bytes) {
     if (!tensor_measure(dtype, ndim, shape, bytes))
         return error_latest();
-    return *bytes && strides ? measure_reach(dtype, ndim, shape, strides, bytes) : 0;
+    int result = check_strides(ndim, strides);
+    return result || !*bytes || !strides ? result
+                                         : measure_reach(dtype, ndim, shape, strides, bytes);
 }
 
 int lease_check_align(struct ebb_dtype dtype, size_t offset) {

@@ -130,6 +130,7 @@ static void only_what_was_sent_is_exported(void **state) {
         {{EBB_FLOAT, 32, 1}, 1, {4}, {1}, SIZE_MAX - 3, EBB_E_PARCEL},
         {{EBB_FLOAT, 32, 1}, 1, {4}, {1}, 2, EBB_E_EXCHANGE},
         {{EBB_FLOAT, 32, 1}, 2, {4, 4}, {-1, 1}, 64, EBB_E_EXCHANGE},
+        {{EBB_FLOAT, 32, 1}, 2, {0, 4}, {-1, 1}, 64, EBB_E_EXCHANGE},
         {{EBB_FLOAT, 32, 1}, 2, {2, 4}, {INT64_MAX, 1}, 0, EBB_E_SIZE},
         {{EBB_FLOAT, 32, 1}, 2, {INT64_MAX, 4}, {1, 1}, 0, EBB_E_SIZE},
         {{EBB_FLOAT, 32, 1}, 1, {-1}, {1}, 0, EBB_E_SHAPE},
