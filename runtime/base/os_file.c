@@ -21,7 +21,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
+#endif
+
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SEALS_AGAINST_US (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) /* no mapping can be written to */
 
 /* A file that is larger than the process may have would end it with a signal. */
 static bool may_be_so_large(size_t bytes) {
@@ -50,7 +55,7 @@ int os_file_check(int fd, size_t *bytes) {
         return errno;
     if ((flags & O_ACCMODE) != O_RDWR)
         return EACCES;
-    if ((seals & SEALS) != SEALS || stat.st_size < 0 || (seals & F_SEAL_WRITE))
+    if ((seals & SEALS) != SEALS || stat.st_size < 0 || (seals & SEALS_AGAINST_US))
         return EINVAL;
     *bytes = (size_t)stat.st_size;
     return 0;

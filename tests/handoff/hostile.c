@@ -4,6 +4,7 @@
  * slots unusable and contents wrong; no call crashes, hangs, or gives out what is not in the file.
  */
 #include "base/os.h"
+#include "base/size.h"
 #include "handoff/duo.h"
 #include "kit/trees.h"
 #include "pool/shared.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -286,7 +288,24 @@ static void forged_parcels_open_nothing(void **state) {
     pool_end(other);
 }
 
-/* Of the right file, but to read only. */
+/* A file like that of a pool, but that no new mapping may write to it. */
+static int finished_file(void) {
+    struct shared_head head = {SHARED_MAGIC, SHARED_LAYOUT, 1, 2 * MIB, 1};
+    size_t control = size_align(sizeof(struct shared_control) + sizeof(struct shared_record), PAGE);
+    int fd = memfd_create("finished", MFD_ALLOW_SEALING);
+    assert_int_equal(ftruncate(fd, (off_t)(control + head.slot_bytes)), 0);
+    assert_int_equal(pwrite(fd, &head, sizeof head, 0), sizeof head);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | 0x10), 0);
+    return fd;
+}
+
+static size_t blocks_of(int fd) {
+    struct stat stat;
+    assert_int_equal(fstat(fd, &stat), 0);
+    return (size_t)stat.st_blocks;
+}
+
+/* Of the right file, but to read only; and of one that is. */
 static void other_descriptors_are_not_attached(void) {
     char path[40];
     ebb_pool *pool = shared_pool(1, SLOT_BYTES);
@@ -294,6 +313,11 @@ static void other_descriptors_are_not_attached(void) {
     int fd = open(path, O_RDONLY);
     assert_true(fd >= 0);
     assert_no_block(ebb_pool_attach(fd, NULL), EBB_E_SHARED);
+    close(fd);
+    fd = finished_file();
+    size_t blocks = blocks_of(fd);
+    assert_no_block(ebb_pool_attach(fd, NULL), EBB_E_SHARED);
+    assert_int_equal(blocks_of(fd), blocks); /* nothing was touched */
     close(fd);
     pool_end(pool);
 }
