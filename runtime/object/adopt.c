@@ -171,6 +171,22 @@ static void pop(struct ebb_object *object) {
     give_record(top);
 }
 
+bool adoption_part(struct ebb_cleanup *cleanup) {
+    struct ebb_adoption *adoption = cleanup->data;
+    struct ebb_object *object = cleanup->run == host_ends ? adoption->object : NULL;
+    while (object && object->adoption)
+        pop(object);
+    if (object)
+        return true;
+    if (cleanup->run != owner_ends)
+        return false;
+    if (adoption->above)
+        give_record(adoption);
+    else
+        pop(adoption->object);
+    return true;
+}
+
 void adoption_forget(struct ebb_object *object) {
     while (object->adoption)
         give_record(object->adoption);

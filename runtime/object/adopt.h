@@ -8,6 +8,10 @@
 /* The other region of an adoption that the cleanup is of; NULL: it is of none. */
 struct region *adoption_tied_to(const struct ebb_cleanup *cleanup);
 
+/* The cleanup's region goes, no object ends: each is its host's again, or of whoever else borrowed
+ * it. False: the cleanup is of no adoption. */
+bool adoption_part(struct ebb_cleanup *cleanup);
+
 bool object_is_lent(const struct ebb_object *object);
 
 /* True if the object does not end with its owner when `closing`, at or above that, closes. */

@@ -6,7 +6,7 @@
  * and a look at its first words. Nothing here is visited when a region closes; a rewind ends the
  * newer objects one by one, before their blocks go.
  */
-#include "object/object.h"
+#include "object/adopt.h"
 #include "base/error.h"
 #include "region/safe.h"
 #include "region/small.h"
@@ -32,7 +32,8 @@ static void end_newer(struct region *region, uint64_t serial) {
     region_end_work(region);
 }
 
-const struct object_hooks object_hooks = {end_newer, storage_leave_to_exports, object_check_all};
+const struct object_hooks object_hooks = {end_newer, storage_leave_to_exports, object_check_all,
+                                          adoption_part};
 
 struct region *object_refused(ebb_region handle) {
     const struct region *host = region_find(handle);

@@ -102,12 +102,18 @@ void region_end_work(struct region *region) {
         region->closing--;
 }
 
+/* None runs: that is for the process that this one was forked from. */
+static void forget(struct region *region) {
+    while (region->cleanups)
+        if (!region->hooks || !region->hooks->part(region->cleanups))
+            cleanup_delist(region->cleanups);
+    if (region->safe)
+        cleanup_enlist_last(region, &region->door);
+}
+
 void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed *closed) {
-    if (pool_is_lost(region->pool)) {
-        region->cleanups = NULL; /* the parent runs them */
-        if (region->safe)
-            cleanup_enlist_last(region, &region->door);
-    }
+    if (pool_is_lost(region->pool))
+        forget(region);
     if (!region->cleanups || region->cleanups->serial < serial)
         return;
     region_begin_work(region);

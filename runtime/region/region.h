@@ -67,6 +67,9 @@ struct object_hooks {
     void (*leave)(void *block);
     /* Walks the objects that the region owns and checks their laws. */
     void (*check)(struct region *region);
+    /* The region ends, its contents do not: what one of its cleanups shares with another region
+     * goes back. True: that took the cleanup away. */
+    bool (*part)(struct ebb_cleanup *cleanup);
 };
 
 /* What the layer of steps, if this is the region of a step, wants to hear. */

@@ -233,6 +233,54 @@ static void a_child_does_not_write_into_its_parents_region(void **state) {
     pool_end(pool);
 }
 
+/* ---- what was lent at the fork ---- */
+
+struct lent {
+    ebb_region shared, host;
+    struct ebb_tensor *there, *here; /* of the shared region, lent to the other; and of that */
+    struct ebb_cleanup own;          /* of the shared region */
+};
+
+static int close_among_lent(ebb_pool *pool, int out, const void *context) {
+    const struct lent *lent = context;
+    unsigned runs = 0;
+    struct ebb_cleanup cleanup = {.run = count_run, .data = &runs};
+    EXPECT(ebb_region_close(lent->shared) == 0);
+    EXPECT(!lent->own.list); /* removing it would be nothing */
+    EXPECT(ebb_region_list_objects(lent->host, NULL, 0) == 1); /* back */
+    for (unsigned i = 0; i < 100; i++) { /* where the shared region had its heads */
+        ebb_region other = OPEN(.name = "other");
+        memset(block_of(other, 20000, 64), 0x55, 20000);
+        EXPECT(i || ebb_cleanup_add(other, &cleanup) == 0);
+    }
+    EXPECT(ebb_check_pool(ebb_pool_default()) == 0);
+    EXPECT(ebb_object_end(lent->here) == 0);
+    EXPECT(ebb_region_close(lent->host) == 0);
+    EXPECT(cleanup.list && runs == 0);
+    return 0;
+}
+
+/* Neither side of what two regions share is left with what the other one had. */
+static void a_child_closes_what_lends_and_borrows(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    unsigned runs = 0;
+    struct lent lent = {.shared = OPEN(.pool = pool), .host = OPEN(.name = "host")};
+    lent.own = (struct ebb_cleanup){.run = count_run, .data = &runs};
+    assert_int_equal(ebb_cleanup_add(lent.shared, &lent.own), 0);
+    lent.there = tensor_of_bytes(lent.shared, 5000);
+    lent.here = tensor_of_bytes(lent.host, 5000);
+    assert_int_equal(ebb_object_borrow(lent.there, lent.host), 0);
+    assert_int_equal(ebb_object_borrow(lent.here, lent.shared), 0);
+    struct duo duo = duo_fork(pool, close_among_lent, &lent);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_int_equal(ebb_region_close(lent.shared), 0);
+    assert_int_equal(runs, 1);
+    assert_int_equal(ebb_region_close(lent.host), 0);
+    pool_end(pool);
+}
+
+/* ---- a slot comes back ---- */
+
 static int use_what_became_free(ebb_pool *pool, int out, const void *context) {
     const struct lost *lost = context;
     EXPECT(ebb_region_close(lost->region) == 0);
@@ -393,6 +441,7 @@ int main(void) {
         cmocka_unit_test(generations_of_children_work),
         cmocka_unit_test(what_waits_for_a_device_is_the_parents),
         cmocka_unit_test(a_child_does_not_write_into_its_parents_region),
+        cmocka_unit_test(a_child_closes_what_lends_and_borrows),
         cmocka_unit_test(a_slot_of_the_parent_serves_the_child),
         cmocka_unit_test(a_slot_that_was_exported_serves_the_child),
         cmocka_unit_test(a_child_reads_what_was_sent_and_closes_what_it_inherited),
