@@ -61,15 +61,14 @@ static struct lease_table *newest(const struct shared *shared) {
     return atomic_load_explicit(&shared->above, memory_order_acquire);
 }
 
-/* Leases that wait for a device are asked about again. True if some go on waiting. What waits at a
- * fork, waits in the parent: in the child nobody has it. */
+/* Leases that wait for a device are asked about again. True if some go on waiting. */
 static bool settle(struct shared *shared) {
     struct lease_table *table = newest(shared);
     if (!table || !atomic_load(&table->pending))
         return false;
     for (uint32_t i = 0; i < shared->slot_count; i++)
         settle_one(&table->leases[i]);
-    return atomic_load(&table->pending) != 0 && !is_inherited(table);
+    return atomic_load(&table->pending) != 0;
 }
 
 /* ---- tables ---- */
@@ -90,7 +89,24 @@ static bool part(struct shared *shared) {
     return all;
 }
 
-static const struct shared_hooks hooks = {settle, part, end_tables};
+/* What another thread was ending at the fork, or what waits for a device, ends in the parent: in
+ * the child nobody has it. */
+static void inherit(struct shared *shared) {
+    size_t out = 0;
+    for (struct lease_table *table = newest(shared); table; table = table->older) {
+        for (uint32_t i = 0; i < shared->slot_count; i++) {
+            uint32_t count = atomic_load(&table->leases[i].count);
+            if (count >= LEASE_PENDING)
+                atomic_store(&table->leases[i].count, 0);
+            else
+                out += count != 0;
+        }
+        atomic_store(&table->pending, 0);
+    }
+    atomic_store(&shared->leases_out, out);
+}
+
+static const struct shared_hooks hooks = {settle, part, end_tables, inherit};
 
 static struct lease_table *make_table(struct shared *shared) {
     size_t bytes = sizeof(struct lease_table) + shared->slot_count * sizeof(struct ebb_lease);
@@ -103,7 +119,7 @@ static struct lease_table *make_table(struct shared *shared) {
     table->shared = shared;
     table->forks = atomic_load(&shared_forks);
     table->older = newest(shared);
-    if (table->older) { /* nothing waits there: settle() was first */
+    if (table->older) { /* nothing waits there: inherit() was first */
         table->check = table->older->check;
         table->context = table->older->context;
     }

@@ -13,8 +13,9 @@
  *                                               `---settle---'
  *
  * A forked child gets a table of its own when it needs one; leases of older tables are its parent's
- * and change nothing but their count. Invariant: a lease whose count is not 0 belongs to a slot
- * that this process holds (or held, if another process damaged the word: then nothing is freed).
+ * and change nothing but their count. What nobody held at the fork is not among them. Invariant: a
+ * lease whose count is not 0 belongs to a slot that this process holds (or held, if another process
+ * damaged the word: then nothing is freed).
  */
 #ifndef EBB_HANDOFF_LEASE_H
 #define EBB_HANDOFF_LEASE_H

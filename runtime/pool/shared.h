@@ -123,6 +123,7 @@ struct shared_hooks {
     bool (*part)(struct shared *shared);   /* no lease is out: devices get back what is theirs;
                                               false: one refused, error set */
     void (*end)(struct shared *shared);    /* the same, the pool ends */
+    void (*inherit)(struct shared *shared); /* this is a forked child: it has what was held */
 };
 
 struct shared {

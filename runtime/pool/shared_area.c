@@ -314,6 +314,9 @@ static void be_child(struct shared *shared) {
                                               [SLOT_LINGERS] = SLOT_LOST_LINGERS,
                                               [SLOT_LOST] = SLOT_LOST,
                                               [SLOT_LOST_LINGERS] = SLOT_LOST_LINGERS};
+    const struct shared_hooks *hooks = atomic_load(&shared->hooks);
+    if (hooks)
+        hooks->inherit(shared);
     shared_forget_owner(shared);
     for (uint32_t i = 0; i < shared->slot_count; i++) {
         struct shared_slot *slot = &shared->slots[i];

@@ -400,6 +400,37 @@ static void a_child_reads_what_was_sent_and_closes_what_it_inherited(void **stat
     pool_end(pool);
 }
 
+/* ---- a fork while a lease ends ---- */
+
+static void (*real_pass)(const char *step);
+static ebb_pool *ending;
+static int ended; /* exit status of the child */
+
+static void fork_before_the_slot_is_free(const char *step) {
+    if (strcmp(step, "drop: last") != 0)
+        return;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(ebb_pool_destroy(ending) == 0 ? 0 : 1);
+    waitpid(child, &ended, 0);
+}
+
+/* As if another thread had forked: nobody in the child has the lease. */
+static void a_lease_that_ends_at_a_fork_has_ended(void **state) {
+    ending = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(ending, 5000, 1);
+    ebb_lease *lease = ebb_parcel_open(ending, &parcel);
+    assert_non_null(lease);
+    ended = -1;
+    real_pass = os.pass;
+    os.pass = fork_before_the_slot_is_free;
+    ebb_lease_drop(lease);
+    os.pass = real_pass;
+    assert_int_equal(ended, 0);
+    assert_states(ending, 0, 0, 0);
+    pool_end(ending);
+}
+
 /* ---- a fork while a pool ends ---- */
 
 static int (*real_cover)(void *addr, size_t bytes);
@@ -445,6 +476,7 @@ int main(void) {
         cmocka_unit_test(a_slot_of_the_parent_serves_the_child),
         cmocka_unit_test(a_slot_that_was_exported_serves_the_child),
         cmocka_unit_test(a_child_reads_what_was_sent_and_closes_what_it_inherited),
+        cmocka_unit_test(a_lease_that_ends_at_a_fork_has_ended),
         cmocka_unit_test(a_pool_that_ends_at_a_fork_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
