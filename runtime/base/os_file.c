@@ -35,15 +35,28 @@ static bool may_be_so_large(size_t bytes) {
            bytes <= limit.rlim_cur;
 }
 
+/* A program that closed its standard files would print into one that has such a number. */
+static int keep_off_standard(int *fd) {
+    int low = *fd;
+    if (low < 0)
+        return errno;
+    if (low > STDERR_FILENO)
+        return 0;
+    int reason = os_file_copy(low, fd);
+    os_file_close(low);
+    return reason;
+}
+
 int os_file_make(const char *name, size_t bytes, int *fd) {
     if (!may_be_so_large(bytes))
         return EFBIG;
     *fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (*fd < 0)
-        return errno;
+    int reason = keep_off_standard(fd);
+    if (reason)
+        return reason;
     if (ftruncate(*fd, (off_t)bytes) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS) == 0)
         return 0;
-    int reason = errno;
+    reason = errno;
     os_file_close(*fd);
     return reason;
 }
@@ -62,7 +75,7 @@ int os_file_check(int fd, size_t *bytes) {
 }
 
 int os_file_copy(int fd, int *copy) {
-    *copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    *copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     return *copy < 0 ? errno : 0;
 }
 
@@ -70,7 +83,7 @@ int os_file_again(int fd, int *other) {
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     *other = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
-    return *other < 0 ? errno : 0;
+    return keep_off_standard(other);
 }
 
 int os_file_read(int fd, void *to, size_t bytes) {

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -308,6 +309,29 @@ static void a_limit_of_files_is_an_error(void **state) {
     assert_int_equal(status, 0);
 }
 
+static int use_without_standard_files(void) {
+    struct ebb_parcel parcel;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        close(fd);
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 2, .slot_bytes = SLOT_BYTES);
+    if (!pool || !try_send(pool, 5000, 1, &parcel))
+        return 1;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) >= 0)
+            return 2;
+    return ebb_pool_destroy(pool) != 0;
+}
+
+/* A program prints to them, whatever they are. */
+static void standard_files_are_none_of_a_pool(void **state) {
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(use_without_standard_files());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* ---- exports and slots ---- */
 
 static void an_export_keeps_the_slot_of_its_region(void **state) {
@@ -475,6 +499,7 @@ int main(void) {
         cmocka_unit_test(what_is_allocated_is_backed),
         cmocka_unit_test(a_slot_that_cannot_serve_is_not_preferred),
         cmocka_unit_test(a_limit_of_files_is_an_error),
+        cmocka_unit_test(standard_files_are_none_of_a_pool),
         cmocka_unit_test(an_export_keeps_the_slot_of_its_region),
         cmocka_unit_test(a_late_export_keeps_the_slot),
         cmocka_unit_test(misuse_is_refused),
