@@ -121,7 +121,8 @@ EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
 EBB_API size_t ebb_pool_trim(ebb_pool *pool, size_t target_bytes);
 
 /*
- * The same, but stops once `budget_ns` nanoseconds have passed (checked every MiB); 0: no bound.
+ * The same, but stops once `budget_ns` nanoseconds have passed (checked every MiB; in pools that
+ * give whole slabs or slots, after each); 0: no bound.
  * *remaining_bytes, if not NULL, receives the cached bytes still above the target.
  */
 EBB_API size_t ebb_pool_trim_within(ebb_pool *pool, size_t target_bytes, uint64_t budget_ns,

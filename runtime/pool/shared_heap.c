@@ -360,7 +360,9 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
         (void)shared_settle_locked(shared);
         given = trim_locked(shared, target, deadline_ns, &cached);
     }
+    pthread_mutex_lock(&pool->lock); /* who reads counters has that alone */
     pool->given_back += given;
+    pthread_mutex_unlock(&pool->lock);
     *left = cached > target ? cached - target : 0;
     pthread_mutex_unlock(&shared->lock);
     return given;

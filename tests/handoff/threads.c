@@ -242,6 +242,27 @@ static void addresses_are_looked_up_while_the_first_parcel_is_opened(void **stat
     }
 }
 
+static void *trim_by_steps(void *context) {
+    for (size_t target = 16; target-- > 0;)
+        (void)ebb_pool_trim(context, target * 4 * PAGE);
+    return NULL;
+}
+
+static void counters_are_read_while_the_pool_is_trimmed(void **state) {
+    ebb_pool *pool = shared_pool(16, SLOT_BYTES);
+    struct ebb_parcel parcels[16];
+    pthread_t thread;
+    for (unsigned i = 0; i < 16; i++)
+        parcels[i] = send_pattern(pool, 4 * PAGE, i);
+    for (unsigned i = 0; i < 16; i++)
+        assert_int_equal(ebb_parcel_discard(pool, &parcels[i]), 0);
+    assert_int_equal(pthread_create(&thread, NULL, trim_by_steps, pool), 0);
+    while (pool_stats_of(pool).given_back < 16 * 4 * PAGE)
+        sched_yield();
+    pthread_join(thread, NULL);
+    pool_end(pool);
+}
+
 /* Each sends, and opens what it sent or leaves that to others: one queue of one place. */
 static _Atomic(struct ebb_parcel *) queue;
 
@@ -290,6 +311,7 @@ int main(void) {
         cmocka_unit_test(nobody_is_cancelled_with_locks_held),
         cmocka_unit_test(threads_share_a_lease),
         cmocka_unit_test(addresses_are_looked_up_while_the_first_parcel_is_opened),
+        cmocka_unit_test(counters_are_read_while_the_pool_is_trimmed),
         cmocka_unit_test(threads_send_to_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
