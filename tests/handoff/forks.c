@@ -236,8 +236,9 @@ static void a_child_does_not_write_into_its_parents_region(void **state) {
 /* ---- what was lent at the fork ---- */
 
 struct lent {
-    ebb_region shared, host;
+    ebb_region shared, host, third;
     struct ebb_tensor *there, *here; /* of the shared region, lent to the other; and of that */
+    struct ebb_tensor *lent_on[2];       /* the same, and then to the third */
     struct ebb_cleanup own;          /* of the shared region */
 };
 
@@ -248,6 +249,7 @@ static int close_among_lent(ebb_pool *pool, int out, const void *context) {
     EXPECT(ebb_region_close(lent->shared) == 0);
     EXPECT(!lent->own.list); /* removing it would be nothing */
     EXPECT(ebb_region_list_objects(lent->host, NULL, 0) == 1); /* back */
+    EXPECT(ebb_region_list_objects(lent->third, NULL, 0) == 1);
     for (unsigned i = 0; i < 100; i++) { /* where the shared region had its heads */
         ebb_region other = OPEN(.name = "other");
         memset(block_of(other, 20000, 64), 0x55, 20000);
@@ -256,6 +258,8 @@ static int close_among_lent(ebb_pool *pool, int out, const void *context) {
     EXPECT(ebb_check_pool(ebb_pool_default()) == 0);
     EXPECT(ebb_object_end(lent->here) == 0);
     EXPECT(ebb_region_close(lent->host) == 0);
+    EXPECT(ebb_region_list_objects(lent->third, NULL, 0) == 0);
+    EXPECT(ebb_region_close(lent->third) == 0);
     EXPECT(cleanup.list && runs == 0);
     return 0;
 }
@@ -271,11 +275,19 @@ static void a_child_closes_what_lends_and_borrows(void **state) {
     lent.here = tensor_of_bytes(lent.host, 5000);
     assert_int_equal(ebb_object_borrow(lent.there, lent.host), 0);
     assert_int_equal(ebb_object_borrow(lent.here, lent.shared), 0);
+    lent.third = OPEN(.name = "third");
+    lent.lent_on[0] = tensor_of_bytes(lent.shared, 5000);
+    lent.lent_on[1] = tensor_of_bytes(lent.host, 5000);
+    assert_int_equal(ebb_object_borrow(lent.lent_on[0], lent.host), 0);
+    assert_int_equal(ebb_object_borrow(lent.lent_on[1], lent.shared), 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(ebb_object_borrow(lent.lent_on[i], lent.third), 0);
     struct duo duo = duo_fork(pool, close_among_lent, &lent);
     assert_int_equal(duo_end(&duo), 0);
     assert_int_equal(ebb_region_close(lent.shared), 0);
     assert_int_equal(runs, 1);
     assert_int_equal(ebb_region_close(lent.host), 0);
+    assert_int_equal(ebb_region_close(lent.third), 0);
     pool_end(pool);
 }
 
