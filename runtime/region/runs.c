@@ -237,7 +237,7 @@ static void give_part_locked(struct region *region, struct ebb_piece *run, struc
 
 void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from) {
     struct ebb_pool *pool = region->pool;
-    struct ebb_piece *run = runs_around(region, piece->addr);
+    struct ebb_piece *run = range_run_at(piece->addr);
     uintptr_t to = size_align_down(piece_end(piece), EBB_PAGE);
     from = size_align(from, EBB_PAGE);
     if (from >= to || run->pins || !piece_prepare(&region->store, 2))
