@@ -278,14 +278,14 @@ static void each_call_that_fails_leaves_the_parcel_good(void **state) {
 }
 
 static int open_while_the_driver_starts(void) {
-    alarm(20);
+    alarm(100);
     ebb_pool *pool = shared_pool(1);
     ebb_lease_drop(opened(pool, 1000, 1));
     return ebb_pool_pinning(pool, NULL) != EBB_PINNING_REGISTERED || ebb_pool_destroy(pool) != 0;
 }
 
 static int guard_while_the_driver_starts(void) {
-    alarm(20);
+    alarm(100);
     ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 64 * MIB);
     ebb_lease *lease = opened(pool, 1000, 1);
     int result = ebb_lease_guard(lease, 0, NULL);

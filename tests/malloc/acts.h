@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdbool.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct act {
@@ -20,7 +22,8 @@ struct act {
 };
 
 #define ACT(function) {#function, function}
-#define ACT_SECONDS 60u
+#define ACT_SECONDS 240u  /* it hangs: no machine is so slow */
+#define CHILD_SECONDS 100u /* the same of one of its children, if a lock is held there for ever */
 
 #define EXPECT(claim)                                                                              \
     ((claim) ? (void)0 : act_fails(__FILE__, __LINE__, #claim))
@@ -31,6 +34,17 @@ static inline void act_fails(const char *file, int line, const char *claim) {
     if (length > 0)
         (void)!write(STDOUT_FILENO, text, (size_t)length);
     _exit(1);
+}
+
+/* Rounds of what takes ten times as long where forks and page faults are dear: `most` of them, or
+ * what ten seconds allow, twenty at least. */
+static inline bool act_goes_on(unsigned round, unsigned most) {
+    static struct timespec begin;
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (round == 0)
+        begin = now;
+    return round < most && (round < 20 || now.tv_sec - begin.tv_sec < 10);
 }
 
 /* A child that ends well. */

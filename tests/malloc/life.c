@@ -293,10 +293,10 @@ static void forks_while_others_allocate(void) {
     finish(begin());
     for (uintptr_t i = 0; i < 3; i++)
         EXPECT(pthread_create(&threads[i], NULL, stay_busy, (void *)i) == 0);
-    for (unsigned i = 0; i < 200; i++) {
+    for (unsigned i = 0; act_goes_on(i, 200); i++) {
         pid_t child = fork();
         if (child == 0) {
-            alarm(20);
+            alarm(CHILD_SECONDS);
             for (unsigned k = 0; k < 64; k++) {
                 void *block = atomic_exchange(&parcels[k], NULL);
                 if (block)
@@ -326,10 +326,10 @@ static void forks_before_there_is_a_scope(void) {
     pthread_t threads[3];
     for (unsigned i = 0; i < 3; i++)
         EXPECT(pthread_create(&threads[i], NULL, free_much, NULL) == 0);
-    for (unsigned i = 0; i < 200; i++) {
+    for (unsigned i = 0; act_goes_on(i, 200); i++) {
         pid_t child = fork();
         if (child == 0) {
-            alarm(20);
+            alarm(CHILD_SECONDS);
             churn(100);
             finish(begin());
             _exit(0);
@@ -500,7 +500,7 @@ static void exit_while_others_allocate(void) {
         pid_t child = fork();
         if (child == 0) {
             pthread_t thread;
-            alarm(20);
+            alarm(CHILD_SECONDS);
             for (unsigned k = 0; k < 3; k++)
                 EXPECT(pthread_create(&thread, NULL, stays, NULL) == 0);
             churn(200);

@@ -187,7 +187,7 @@ static void forks_come_in_turns(void) {
     EXPECT(pthread_atfork(in_fork, in_fork, in_fork) == 0);
     for (unsigned i = 0; i < 3; i++)
         EXPECT(pthread_create(&threads[i], NULL, stays_busy, NULL) == 0);
-    for (unsigned i = 0; i < 300; i++) {
+    for (unsigned i = 0; act_goes_on(i, 300); i++) {
         EXPECT(wait_once(-1) == 1);
         unsigned char *block = i % 3 ? make(i) : NULL; /* some turns had none */
         pid_t child = fork();

@@ -529,7 +529,7 @@ static int commit(const struct misuse *misuse, char *said, size_t bytes) {
     if (child == 0) {
         struct rlimit none = {0, 0};
         setrlimit(RLIMIT_CORE, &none);
-        alarm(20);
+        alarm(60);
         dup2(ends[1], STDERR_FILENO);
         site = ebb_site_create(EBB_SITE_OPTIONS(.name = "misuse", .scope = true));
         step = ebb_step_begin(site, 0);

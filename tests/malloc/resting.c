@@ -22,7 +22,7 @@
 #define CALM_US 10000
 #define ASLEEP_S 12 /* after which the thread that gives memory back has nothing to do, and a bit */
 
-enum { THREADS = 4, ROUNDS = 3, SOON_MS = 5000, LATE_MS = 20000, FORKS = 200 };
+enum { THREADS = 4, ROUNDS = 3, SOON_MS = 5000, LATE_MS = 20000, FORKS = 50 };
 
 static ebb_site *site;
 

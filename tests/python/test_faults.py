@@ -130,6 +130,18 @@ class Doomed:
 
 
 class Kills(unittest.TestCase):
+    @staticmethod
+    def lifetime(pool):
+        """Seconds in which a worker sends a few batches, where forks are dear, too."""
+        begin = time.monotonic()
+        worker = Worker(pool, 0)
+        while not worker.messages(1):
+            pass
+        worker.kill()
+        os.close(worker.read)
+        pool.reclaim(True)
+        return max(0.02, 2 * (time.monotonic() - begin))
+
     def receive(self, messages, held):
         for message in messages:
             batch = pickle.loads(message)
@@ -143,11 +155,11 @@ class Kills(unittest.TestCase):
     def test_workers_killed_at_random_lose_and_corrupt_nothing(self):
         """Every message that arrived opens, is right, and stays right while it is held."""
         pool = ebb.Pool("shared", slots=256, slot_bytes=4 << 20)
-        held, self.received = [], 0
+        held, self.received, lifetime = [], 0, self.lifetime(pool)
         for kill in range(KILLS):
             chance = random.Random(SEED * 1_000_003 + kill)
             worker = Worker(pool, kill * 1000)
-            until = time.monotonic() + chance.random() * 0.02
+            until = time.monotonic() + chance.random() * lifetime
             while time.monotonic() < until:
                 self.receive(worker.messages(0.001) or [], held)
             worker.kill()

@@ -31,7 +31,7 @@ static void expect_in_child(bool (*act)(void *context), void *context) {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(20); /* if a lock were held, for ever */
+        alarm(100); /* if a lock were held, for ever */
         _exit(act(context) ? 0 : 1);
     }
     int status;
