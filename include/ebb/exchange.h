@@ -28,8 +28,9 @@
  * An import makes a tensor of somebody else's bytes. All fields are read once and checked. The
  * producer's deleter is called once, when the last tensor that sees the bytes ends or the region
  * closes. It may call ebb, but as long as other objects are to end in the same call, neither end
- * those nor close, reset or rewind their region (EBB_E_BUSY). Promotion takes imported bytes along
- * without touching them, if all tensors that see them go (else EBB_E_BUSY).
+ * those, hand them on, compose or collate them, nor close, reset or rewind their region
+ * (EBB_E_BUSY). Promotion takes imported bytes along without touching them, if all tensors that see
+ * them go (else EBB_E_BUSY).
  *
  * Source of the semantics: the DLPack specification; where it leaves a choice, what NumPy and
  * PyTorch read.

@@ -233,7 +233,8 @@ int ebb_region_send_object(ebb_region handle, void *object, struct ebb_parcel *p
     struct writer writer = {.region = find_slot(handle)};
     struct object_place place;
     char *copies = NULL;
-    if (!writer.region || object_find(object, &place) != 0)
+    if (!writer.region || object_find(object, &place) != 0 ||
+        object_check_staying(place.object) != 0)
         return error_latest();
     writer.first = compose_chain(place.object);
     uint64_t *words = make(&writer, &copies);

@@ -243,10 +243,11 @@ int object_check_free(const void *address, struct object_place *place) {
     if (object->whole)
         return error_set(EBB_E_MEMBER, "%s %p is a member of %s %p", object->type->name, address,
                          object->whole->type->name, (void *)object->whole);
-    if (object_is_lent(object))
+    result = object_check_staying(object);
+    if (!result && object_is_lent(object))
         return error_set(EBB_E_BORROWED, "%s %p is lent to region '%s'", object->type->name,
                          address, object->adoption->owner->name);
-    return 0;
+    return result;
 }
 
 /* ---- lending ---- */
@@ -255,6 +256,8 @@ int ebb_object_borrow(void *address, ebb_region handle) {
     struct object_place place;
     struct region *borrower = object_host_for(handle);
     int result = borrower ? object_find(address, &place) : error_latest();
+    if (!result)
+        result = object_check_staying(place.object);
     if (result)
         return result;
     if (place.object->whole)
@@ -267,6 +270,8 @@ int ebb_object_borrow(void *address, ebb_region handle) {
 int ebb_object_return(void *address) {
     struct object_place place;
     int result = object_find(address, &place);
+    if (!result)
+        result = object_check_staying(place.object);
     if (result)
         return result;
     if (!object_is_lent(place.object))

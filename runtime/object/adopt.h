@@ -17,7 +17,8 @@ bool object_is_lent(const struct ebb_object *object);
 /* True if the object does not end with its owner when `closing`, at or above that, closes. */
 bool object_outlives(const struct ebb_object *object, const struct region *closing);
 
-/* The live object at `address` if it may change hands: no member, not lent. 0 or the error. */
+/* The live object at `address` if it may change hands: no member, not ending, not lent. 0 or the
+ * error. */
 int object_check_free(const void *address, struct object_place *place);
 
 /* `target`, which is the host or below it, owns an object that is not lent. 0 or EBB_E_MEMORY. */

@@ -235,10 +235,8 @@ bool ebb_batch_equal(const void *left, const void *right) {
     struct object_place a, b;
     if (object_find(left, &a) != 0 || object_find(right, &b) != 0)
         return false;
-    if ((a.object->state | b.object->state) & OBJECT_GATHERED) {
-        error_set(EBB_E_BUSY, "%p or %p is ending", left, right);
+    if (object_check_staying(a.object) != 0 || object_check_staying(b.object) != 0)
         return false;
-    }
     bool equal = trees_equal(a.object, b.object);
     unmark(a.object);
     unmark(b.object);

@@ -225,6 +225,8 @@ static int check_samples(const struct collation *collation, void *const *samples
         return error_set(EBB_E_ARGUMENT, "the list of %zu samples is NULL", collation->count);
     for (size_t i = 0; i < collation->count; i++) {
         int result = object_find(samples[i], &place);
+        if (!result)
+            result = object_check_staying(place.object);
         if (result)
             return result;
     }

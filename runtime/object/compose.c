@@ -118,6 +118,8 @@ static int check_member(struct object_place whole, const char *field, void *addr
     if (!address)
         return 0;
     int result = object_find(address, &place);
+    if (!result)
+        result = object_check_staying(place.object);
     if (result)
         return result;
     struct ebb_object *member = place.object;
@@ -294,6 +296,8 @@ static int compose_sheltered(struct object_place whole) {
 int ebb_object_compose(void *address) {
     struct object_place whole;
     int result = object_find(address, &whole);
+    if (!result)
+        result = object_check_staying(whole.object);
     if (!result && object_is_lent(whole.object))
         result = object_check_free(address, &whole);
     if (result)

@@ -11,11 +11,20 @@
 
 /* ---- storages ---- */
 
+bool gather_has_base(const struct ebb_storage *storage) {
+    const struct ebb_object *base = storage->block;
+    return (base->state & OBJECT_GATHERED) != 0;
+}
+
 static int add_storage(struct gathering *gathering, struct ebb_tensor *tensor) {
     struct ebb_storage *storage = tensor->storage;
     struct region *host = storage_host(storage), *target = gathering->target;
     if (host == gathering->host) {
-        if (!storage->gathered++) {
+        bool is_new = !storage->gathered, is_own = tensor_has_storage(tensor);
+        if (is_new && !is_own && gather_has_base(storage))
+            return object_check_staying(storage->block); /* else its base was gathered with it */
+        storage->gathered++;
+        if (is_new) {
             storage->forward = gathering->storages;
             gathering->storages = storage;
         }
@@ -27,14 +36,7 @@ static int add_storage(struct gathering *gathering, struct ebb_tensor *tensor) {
                      (void *)tensor, host->name);
 }
 
-bool gather_has_base(const struct ebb_storage *storage) {
-    const struct ebb_object *base = storage->block;
-    return (base->state & OBJECT_GATHERED) != 0;
-}
-
 /* ---- objects ---- */
-
-static int add(struct gathering *gathering, struct ebb_object *object);
 
 static int add_member(struct gathering *gathering, struct ebb_object *whole, void *address) {
     struct object_place place;
@@ -46,7 +48,7 @@ static int add_member(struct gathering *gathering, struct ebb_object *whole, voi
     if (place.object->whole != whole || place.host != gathering->host)
         return error_set(EBB_E_NOT_OWNED, "%s %p is in a field of %s %p, but was not composed",
                          place.object->type->name, address, whole->type->name, (void *)whole);
-    return place.object->state & OBJECT_GATHERED ? 0 : add(gathering, place.object);
+    return place.object->state & OBJECT_GATHERED ? 0 : gather_add(gathering, place.object);
 }
 
 static int add_members(struct gathering *gathering, struct ebb_object *whole, void **members,
@@ -71,7 +73,7 @@ static int add_field(struct gathering *gathering, struct ebb_object *object,
     return add_members(gathering, object, pointer, field_count(object, field));
 }
 
-static int add(struct gathering *gathering, struct ebb_object *object) {
+int gather_add(struct gathering *gathering, struct ebb_object *object) {
     int result = 0;
     object->state |= OBJECT_GATHERED;
     object->forward = NULL;
@@ -86,13 +88,6 @@ static int add(struct gathering *gathering, struct ebb_object *object) {
     for (size_t i = 0; !result && i < object->type->field_count; i++)
         result = add_field(gathering, object, &object->type->fields[i]);
     return result;
-}
-
-int gather_add(struct gathering *gathering, struct ebb_object *object) {
-    if (object->state & OBJECT_GATHERED)
-        return error_set(EBB_E_DUPLICATE, "%s %p is listed twice", object->type->name,
-                         (void *)object);
-    return add(gathering, object);
 }
 
 void gather_forget(struct gathering *gathering) {

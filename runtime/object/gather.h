@@ -19,7 +19,7 @@ struct gathering {
     size_t blocks; /* that have to go: one for each object, field of bytes, lone storage */
 };
 
-/* Adds an object and everything below it. EBB_E_DUPLICATE, EBB_E_NOT_OWNED, EBB_E_MEMBER. */
+/* Adds an object that is not gathered yet, and everything below it. EBB_E_NOT_OWNED, EBB_E_BUSY. */
 int gather_add(struct gathering *gathering, struct ebb_object *object);
 
 /* True if the object whose block has the storage is gathered with it. */

@@ -346,8 +346,11 @@ static void leave_storage(const struct journey *journey, const struct luggage *l
  * producer hears who may do anything but end the host.
  */
 static void leave_views(const struct journey *journey, const struct luggage *luggage) {
+    size_t first = luggage->count - luggage->views;
+    for (size_t i = first; i < luggage->count; i++)
+        ((struct ebb_object *)luggage->old[i])->whole = NULL; /* it has gone */
     region_begin_work(journey->gathering.host);
-    for (size_t i = luggage->count - luggage->views; i < luggage->count; i++) {
+    for (size_t i = first; i < luggage->count; i++) {
         struct ebb_tensor *old = luggage->old[i];
         struct ebb_storage *storage = old->storage;
         old->object.forward = NULL;

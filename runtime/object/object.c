@@ -122,6 +122,13 @@ int object_find(const void *address, struct object_place *place) {
     return object_peek(address, place) ? 0 : not_found(address);
 }
 
+int object_check_staying(const struct ebb_object *object) {
+    if (__builtin_expect(!(object->state & OBJECT_GATHERED), 1))
+        return 0;
+    return error_set(EBB_E_BUSY, "%s %p is ending with others", object->type->name,
+                     (const void *)object);
+}
+
 void *ebb_object_as(void *address, const struct ebb_type *type) {
     struct object_place place;
     if (object_find(address, &place) != 0)
@@ -212,7 +219,7 @@ static void finish_one(struct region *owner, struct ebb_object *object) {
 /*
  * Ends an object and its members; its blocks are released. It is in no list any more. Producers
  * have their bytes back meanwhile, and may do anything but end what is chained here, or its region;
- * a tensor is over when that happens.
+ * a tensor is over when that happens. A composite ends before its members, which forget it first.
  */
 static void finish(struct object_place place, struct region *owner) {
     struct ebb_object *next;
@@ -220,8 +227,11 @@ static void finish(struct object_place place, struct region *owner) {
         finish_one(owner, place.object);
         return;
     }
+    struct ebb_object *first = compose_chain(place.object);
+    for (struct ebb_object *at = first; at; at = at->forward)
+        at->whole = NULL;
     region_begin_work(place.host);
-    for (struct ebb_object *at = compose_chain(place.object); at; at = next) {
+    for (struct ebb_object *at = first; at; at = next) {
         next = at->forward;
         finish_one(owner, at);
     }
@@ -244,9 +254,9 @@ static __attribute__((noinline)) int end_other(void *address) {
     int result = object_find(address, &place);
     if (result)
         return result;
-    if (place.object->state & OBJECT_GATHERED)
-        return error_set(EBB_E_BUSY, "%s %p is ending with others", place.object->type->name,
-                         address);
+    result = object_check_staying(place.object);
+    if (result)
+        return result;
     struct region *owner = object_owner(place.object);
     if (place.object->whole) {
         leave_whole(place.object);

@@ -94,6 +94,10 @@ void object_renew(struct ebb_object *object);
 /* The live object at `address`; 0 or the error. */
 int object_find(const void *address, struct object_place *place);
 
+/* 0, or EBB_E_BUSY: the object is about to end, in the call that this one is inside of. `forward`
+ * leads to what ends next, so nothing may happen to it but that it is read. */
+int object_check_staying(const struct ebb_object *object);
+
 /* The region whose block it is: of an object, or of another live block. */
 struct region *object_host(const void *block);
 

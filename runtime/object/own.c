@@ -30,12 +30,24 @@ static bool is_at_or_above(const struct region *region, const struct region *oth
 
 /* ---- promoting ---- */
 
-/* An object of the list: it travels, stays where it is hosted, or is refused. */
-static int admit(struct gathering *gathering, const struct region *source, void *address) {
+/* An object that is marked is listed before, or about to end: which of both, if it is `busy`. */
+static int check_listed(const struct journey *journey, size_t at, int busy) {
+    const struct ebb_object *object = journey->objects[at];
+    for (size_t i = 0; i < at && busy == EBB_E_BUSY; i++)
+        if (journey->objects[i] == object)
+            return error_set(EBB_E_DUPLICATE, "%s %p is listed twice", object->type->name,
+                             (const void *)object);
+    return busy;
+}
+
+/* Number `at` of the list: it travels, stays where it is hosted, or is refused. */
+static int admit(struct journey *journey, const struct region *source, size_t at) {
+    struct gathering *gathering = &journey->gathering;
+    void *address = journey->objects[at];
     struct object_place place;
     int result = object_check_free(address, &place);
     if (result)
-        return result;
+        return check_listed(journey, at, result);
     const struct region *owner = object_owner(place.object);
     if (owner != source)
         return error_set(EBB_E_NOT_OWNED, "%s %p is owned by region '%s', not by '%s'",
@@ -46,9 +58,6 @@ static int admit(struct gathering *gathering, const struct region *source, void 
         return error_set(EBB_E_NOT_ANCESTOR, "%s %p lies in region '%s', below '%s'",
                          place.object->type->name, address, place.host->name,
                          gathering->target->name);
-    if (place.object->state & OBJECT_GATHERED)
-        return error_set(EBB_E_DUPLICATE, "%s %p is listed twice", place.object->type->name,
-                         address);
     place.object->state |= OBJECT_GATHERED;
     return 0;
 }
@@ -58,7 +67,7 @@ static int admit_all(struct journey *journey, const struct region *source) {
     size_t admitted = 0;
     int result = 0;
     while (admitted < journey->count && !result)
-        result = admit(&journey->gathering, source, journey->objects[admitted++]);
+        result = admit(journey, source, admitted++);
     for (size_t i = 0; i < admitted - (result != 0); i++) {
         struct ebb_object *object = journey->objects[i];
         if (object->adoption)
@@ -192,6 +201,11 @@ static void unmark(void *const *keep, size_t count) {
         ((struct ebb_object *)keep[i])->state &= ~OBJECT_GATHERED;
 }
 
+/* What is lent here may lie in another tree: no host ends before what is chained does. */
+static struct region *lending_host(const struct ebb_object *object) {
+    return object_is_lent(object) ? object_host(object) : NULL;
+}
+
 /* Chains the objects of a region that are not marked, and marks them. */
 static struct ebb_object *chain_unmarked(const struct region *region) {
     struct ebb_object *first = NULL, **end = &first;
@@ -199,6 +213,7 @@ static struct ebb_object *chain_unmarked(const struct region *region) {
         if (at->state & OBJECT_GATHERED)
             continue;
         at->state |= OBJECT_GATHERED;
+        region_begin_work(lending_host(at));
         *end = at;
         end = &at->forward;
     }
@@ -209,10 +224,12 @@ static struct ebb_object *chain_unmarked(const struct region *region) {
 static void end_chain(struct region *region, struct ebb_object *first) {
     region_begin_work(region);
     for (struct ebb_object *at = first, *next; at; at = next) {
+        struct region *host = lending_host(at);
         next = at->forward;
         at->forward = NULL;
         at->state &= ~OBJECT_GATHERED;
         ebb_object_end(at);
+        region_end_work(host);
     }
     region_end_work(region);
 }
@@ -225,6 +242,8 @@ int ebb_objects_end_but(ebb_region handle, void *const *keep, size_t count) {
         result = error_set(EBB_E_ARGUMENT, "list of %zu objects is NULL", count);
     for (size_t i = 0; !result && i < count; i++) {
         result = object_find(keep[i], &place);
+        if (!result)
+            result = object_check_staying(place.object);
         if (!result && place.object->whole)
             result = object_check_free(keep[i], &place);
         if (!result && object_owner(place.object) != region)
@@ -348,6 +367,8 @@ static int try_slot(struct ebb_object *whole, void **slot, void *fresh) {
 int ebb_object_replace(void *address, size_t field, void *fresh) {
     struct object_place place, fresh_place;
     int result = object_find(address, &place);
+    if (!result)
+        result = object_check_staying(place.object);
     if (!result)
         result = check_slot(place.object, field);
     if (!result && fresh)

@@ -241,7 +241,7 @@ struct ebb_sample *sample_make(struct region *region, const struct ebb_sample_in
 static struct ebb_tensor *find_free(const struct region *region, const struct ebb_tensor *tensor) {
     struct object_place place;
     struct ebb_tensor *found = tensor_find(tensor, &place);
-    if (!found)
+    if (!found || object_check_staying(&found->object) != 0)
         return NULL;
     if (found->object.whole)
         error_set(EBB_E_MEMBER, "tensor %p is a member of %s %p", (const void *)tensor,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * loans.c - deleters of producers that call ebb while objects end: they may end others, but not
- * those that are about to end, nor the region while there are such.
+ * those that are about to end, nor do anything else to them, nor end the region while there are
+ * such.
  */
 #include "kit/boxes.h"
 #include "kit/dlpack.h"
@@ -9,6 +10,7 @@
 /* What the deleter does, and what came of it. */
 static struct {
     void *ends;
+    void (*asks)(void);
     ebb_region closes;
     int calls, ended, closed;
 } act;
@@ -18,6 +20,8 @@ static void return_loan(DLManagedTensor *self) {
     act.calls++;
     if (act.ends)
         act.ended = ebb_object_end(act.ends);
+    if (act.asks)
+        act.asks();
     for (int i = 0; act.ends && i < 20; i++) /* where it was */
         block_of(act.closes, 256, 16);
     act.closed = ebb_region_close(act.closes);
@@ -79,6 +83,130 @@ static void what_ends_with_others_ends_once(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+/* What the next deleters ask for. */
+static struct {
+    ebb_region region, child, lender;
+    void *ending, *view;
+    struct box *box;
+} scene;
+
+static void ask_for_what_ends(void) {
+    void *ending = scene.ending, *other = floats_in(scene.region, 3);
+    assert_refused(ebb_object_attach(ending, scene.child), EBB_E_BUSY);
+    assert_refused(ebb_object_borrow(ending, scene.child), EBB_E_BUSY);
+    assert_refused(ebb_object_return(ending), EBB_E_BUSY);
+    assert_refused(ebb_objects_end_but(scene.region, &ending, 1), EBB_E_BUSY);
+    assert_refused(ebb_objects_promote(scene.region, ebb_region_parent(scene.region), &ending, 1,
+                                       NULL, NULL), EBB_E_BUSY);
+    assert_refused(ebb_object_compose(ending), EBB_E_BUSY);
+    assert_refused(ebb_object_replace(ending, BOX_LEFT, other), EBB_E_BUSY);
+    assert_refused(ebb_object_replace(scene.box, BOX_LEFT, ending), EBB_E_BUSY);
+    assert_no_block(ebb_object_move_outer(scene.region, ending), EBB_E_BUSY);
+    assert_no_block(ebb_node_new_list(scene.region, &ending, 1), EBB_E_BUSY);
+    assert_no_block(ebb_batch_collate(scene.region, &ending, 1, NULL, NULL), EBB_E_BUSY);
+    assert_false(ebb_batch_equal(ending, other));
+    assert_int_equal(ebb_last_error(), EBB_E_BUSY);
+    assert_int_equal(ebb_object_end(other), 0);
+}
+
+static void what_ends_with_others_is_not_handed_on(void **state) {
+    struct stage *stage = *state;
+    scene.region = OPEN(.parent = stage->root);
+    scene.child = OPEN(.parent = scene.region);
+    scene.box = box_in(scene.region);
+    void *last = floats_in(scene.region, 10);
+    scene.ending = box_in(scene.region);
+    borrow_bytes(scene.region);
+    act.asks = ask_for_what_ends;
+    assert_int_equal(ebb_objects_end_but(scene.region, (void *[]){scene.box}, 1), 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(live_in(scene.region), 1);
+    assert_refused(ebb_object_end(last), EBB_E_RELEASED);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+}
+
+static void ask_for_a_tensor_that_ends(void) {
+    const struct ebb_sample_info mask = {.kind = EBB_SAMPLE_MASK};
+    void *ending = scene.ending;
+    assert_no_block(ebb_tensor_take(ending), EBB_E_BUSY);
+    assert_no_block(ebb_sample_new(scene.region, ending, &mask), EBB_E_BUSY);
+    assert_int_equal(ebb_object_end(floats_of(scene.region, ending, 1, 2)), 0);
+}
+
+static void tensors_that_end_with_others_may_only_be_seen(void **state) {
+    struct stage *stage = *state;
+    scene.region = OPEN(.parent = stage->root);
+    scene.ending = floats_in(scene.region, 10);
+    borrow_bytes(scene.region);
+    act.asks = ask_for_a_tensor_that_ends;
+    assert_int_equal(ebb_objects_end_but(scene.region, NULL, 0), 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(live_in(scene.region), 0);
+}
+
+/* The composite is over; its place has other contents. */
+static void ask_for_members(void) {
+    memset(ebb_region_alloc(scene.region, sizeof(struct box), 16), 0xee, sizeof(struct box));
+    assert_true(ebb_region_owns(scene.region, scene.ending));
+    ask_for_what_ends();
+}
+
+static void members_forget_what_ended_before_them(void **state) {
+    struct stage *stage = *state;
+    scene.region = OPEN(.parent = stage->root);
+    scene.child = OPEN(.parent = scene.region);
+    scene.box = box_in(scene.region);
+    struct box *whole = box_in(scene.region), *inner = box_in(scene.region);
+    struct ebb_object *parts[2] = {&floats_in(scene.region, 5)->object,
+                                   &floats_in(scene.region, 7)->object};
+    whole->part_count = 2;
+    whole->parts = block_of(scene.region, sizeof parts, 16);
+    memcpy(whole->parts, parts, sizeof parts);
+    whole->left = &borrow_bytes(scene.region)->object;
+    whole->right = scene.ending = inner;
+    assert_int_equal(ebb_object_compose(whole), 0);
+    act.asks = ask_for_members;
+    assert_int_equal(ebb_object_end(whole), 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(live_in(scene.region), 1);
+}
+
+static void ask_for_a_kept_view(void) {
+    assert_refused(ebb_objects_promote(scene.region, ebb_region_parent(scene.region), &scene.view,
+                                       1, NULL, NULL), EBB_E_BUSY);
+}
+
+static void a_storage_goes_not_while_its_tensor_ends(void **state) {
+    struct stage *stage = *state;
+    scene.region = OPEN(.parent = stage->root);
+    scene.ending = floats_in(scene.region, 2000);
+    scene.view = floats_of(scene.region, scene.ending, 0, 2000);
+    borrow_bytes(scene.region);
+    act.asks = ask_for_a_kept_view;
+    assert_int_equal(ebb_objects_end_but(scene.region, &scene.view, 1), 0);
+    assert_int_equal(act.calls, 1);
+    assert_true(floats_hold(scene.view, 2000));
+    assert_int_equal(ebb_objects_promote(scene.region, stage->root, &scene.view, 1, NULL, NULL), 0);
+    assert_true(floats_hold(scene.view, 2000));
+}
+
+static void close_the_lender(void) {
+    assert_refused(ebb_region_close(scene.lender), EBB_E_BUSY);
+}
+
+static void a_lender_stays_until_what_it_lent_has_ended(void **state) {
+    struct stage *stage = *state;
+    scene.lender = OPEN(.pool = stage->pool);
+    scene.region = OPEN(.parent = stage->root);
+    assert_int_equal(ebb_object_borrow(floats_in(scene.lender, 10), scene.region), 0);
+    borrow_bytes(scene.region);
+    act.asks = close_the_lender;
+    assert_int_equal(ebb_objects_end_but(scene.region, NULL, 0), 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(live_in(scene.region) + live_in(scene.lender), 0);
+    assert_int_equal(ebb_region_close(scene.lender), 0);
+}
+
 /* The view is newer than the mark, and the last that sees the bytes. */
 static void a_rewind_is_not_left_by_the_region(void **state) {
     struct stage *stage = *state;
@@ -117,12 +245,45 @@ static void a_promotion_is_over_when_a_producer_hears_of_it(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+static void ask_for_a_view_that_went(void) {
+    memset(ebb_region_alloc(scene.region, sizeof(struct box), 16), 0xee, sizeof(struct box));
+    assert_true(ebb_region_owns(scene.region, scene.ending));
+    assert_refused(ebb_object_attach(scene.ending, scene.child), EBB_E_BUSY);
+}
+
+/* Members that go as copies forget the composite, which has gone before them. */
+static void views_forget_what_went_before_them(void **state) {
+    struct stage *stage = *state;
+    scene.region = OPEN(.parent = stage->root);
+    scene.child = OPEN(.parent = scene.region);
+    struct ebb_own_options compact = {
+        .size = sizeof compact, .mode = EBB_PROMOTE_COPY, .compact = true};
+    struct ebb_tensor *tensor = borrow_bytes(scene.region), *base = floats_in(scene.region, 100);
+    struct box *box = box_in(scene.region);
+    box->left = &floats_of(scene.region, tensor, 0, 2)->object;
+    box->right = scene.ending = floats_of(scene.region, base, 5, 3);
+    assert_int_equal(ebb_object_compose(box), 0);
+    assert_int_equal(ebb_object_end(tensor), 0);
+    act.asks = ask_for_a_view_that_went;
+    assert_int_equal(ebb_objects_promote(scene.region, stage->root, (void *[]){box}, 1, &compact,
+                                         NULL), 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(live_in(scene.region), 1);
+    assert_int_equal(live_in(stage->root), 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_region_may_close_when_its_import_is_over),
         STAGED(members_end_with_their_composite_and_once),
         STAGED(what_ends_with_others_ends_once),
+        STAGED(what_ends_with_others_is_not_handed_on),
+        STAGED(tensors_that_end_with_others_may_only_be_seen),
+        STAGED(members_forget_what_ended_before_them),
+        STAGED(a_storage_goes_not_while_its_tensor_ends),
+        STAGED(a_lender_stays_until_what_it_lent_has_ended),
         STAGED(a_promotion_is_over_when_a_producer_hears_of_it),
+        STAGED(views_forget_what_went_before_them),
         STAGED(a_rewind_is_not_left_by_the_region),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
