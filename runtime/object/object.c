@@ -23,12 +23,22 @@ static struct ebb_object *newest_own(const struct region *region) {
     return object;
 }
 
-static void end_newer(struct region *region, uint64_t serial) {
-    struct ebb_object *object;
-    region_begin_work(region);
-    tensor_rewind_views(region, serial);
-    while ((object = newest_own(region)) != NULL && object->serial >= serial)
+/* False: there are none. */
+static bool end_newer_own(struct region *region, uint64_t serial) {
+    struct ebb_object *object = newest_own(region);
+    if (!object || object->serial < serial)
+        return false;
+    for (; object && object->serial >= serial; object = newest_own(region))
         ebb_object_end(object);
+    return true;
+}
+
+/* Meanwhile a producer who has bytes back may have made more views of what went next. */
+static void end_newer(struct region *region, uint64_t serial) {
+    region_begin_work(region);
+    do
+        tensor_rewind_views(region, serial);
+    while (end_newer_own(region, serial));
     region_end_work(region);
 }
 

@@ -82,9 +82,11 @@ int ebb_region_rewind(ebb_region handle, ebb_mark wanted) {
     struct ebb_piece *window = mark->mark.window;
     struct ebb_closed closed = {0, 0};
     region->ending = wanted.serial;
-    cleanup_run_newer(region, wanted.serial, &closed);
-    if (region->hooks)
-        region->hooks->rewind(region, wanted.serial);
+    do { /* what a producer does who has bytes back may call for more cleanups */
+        cleanup_run_newer(region, wanted.serial, &closed);
+        if (region->hooks)
+            region->hooks->rewind(region, wanted.serial);
+    } while (region->cleanups && region->cleanups->serial >= wanted.serial);
     region->ending = 0;
     remote_look(region); /* else what others released, while cleanups waited for them, too, would be
                           * followed into what comes there */

@@ -83,6 +83,14 @@ static void what_ends_with_others_ends_once(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+static int cleanup_calls;
+
+static int count_calls(void *data) {
+    (void)data;
+    cleanup_calls++;
+    return 0;
+}
+
 /* What the next deleters ask for. */
 static struct {
     ebb_region region, child, lender;
@@ -224,6 +232,35 @@ static void a_rewind_is_not_left_by_the_region(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+static void ask_for_more_of_what_goes(void) {
+    static struct ebb_cleanup cleanup;
+    cleanup = (struct ebb_cleanup){.run = count_calls};
+    assert_int_equal(ebb_cleanup_add(scene.region, &cleanup), 0);
+    scene.view = floats_of(scene.child, scene.ending, 0, 10);
+    assert_int_equal(ebb_object_attach(scene.box, scene.child), 0);
+}
+
+/* Here the producer hears of it when no cleanup is left, and the views below have ended. */
+static void a_rewind_ends_what_a_producer_made_meanwhile(void **state) {
+    struct stage *stage = *state;
+    scene.region = OPEN(.parent = stage->root);
+    scene.child = OPEN(.parent = scene.region);
+    struct ebb_tensor *tensor = borrow_bytes(scene.region);
+    ebb_mark mark = ebb_region_mark(scene.region);
+    scene.ending = floats_in(scene.region, 10);
+    scene.box = box_in(scene.region);
+    floats_of(scene.region, tensor, 0, 2);
+    assert_int_equal(ebb_object_end(tensor), 0);
+    act.asks = ask_for_more_of_what_goes;
+    cleanup_calls = 0;
+    assert_int_equal(ebb_region_rewind(scene.region, mark), 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(cleanup_calls, 1);
+    assert_int_equal(live_in(scene.region) + live_in(scene.child), 0);
+    assert_false(is_object(scene.view));
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+}
+
 /* Two views go as copies; each was the last of its storage. */
 static void a_promotion_is_over_when_a_producer_hears_of_it(void **state) {
     struct stage *stage = *state;
@@ -283,6 +320,7 @@ int main(void) {
         STAGED(a_storage_goes_not_while_its_tensor_ends),
         STAGED(a_lender_stays_until_what_it_lent_has_ended),
         STAGED(a_promotion_is_over_when_a_producer_hears_of_it),
+        STAGED(a_rewind_ends_what_a_producer_made_meanwhile),
         STAGED(views_forget_what_went_before_them),
         STAGED(a_rewind_is_not_left_by_the_region),
     };
