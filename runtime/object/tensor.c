@@ -369,24 +369,38 @@ struct region *tensor_tied_to(const struct ebb_cleanup *cleanup) {
     return cleanup->run == leave_storage ? storage_host(view->storage) : NULL;
 }
 
-/* One view of a storage of `region` that goes, from the cleanups of a region below; or NULL. */
-static struct ebb_tensor *find_blinded(const struct region *below, const struct region *region,
-                                       uint64_t serial) {
-    for (const struct ebb_cleanup *at = below->cleanups; at; at = at->next) {
-        struct ebb_tensor *view = at->run == leave_storage ? at->data : NULL;
-        const struct ebb_object *base = view ? view->storage->block : NULL;
-        if (base && base->serial >= serial && object_host(base) == region)
-            return view;
+/* The view of a storage of `region` that goes, if the cleanup is one's; or NULL. */
+static struct ebb_tensor *find_blinded(const struct ebb_cleanup *cleanup,
+                                       const struct region *region, uint64_t serial) {
+    struct ebb_tensor *view = cleanup->run == leave_storage ? cleanup->data : NULL;
+    const struct ebb_object *base = view ? view->storage->block : NULL;
+    return base && base->serial >= serial && object_host(base) == region ? view : NULL;
+}
+
+/* True if other cleanups may go, or come, when the view ends: its own, or those of a producer. */
+static bool ends_with_more(const struct ebb_tensor *view) {
+    const struct ebb_storage *storage = view->storage;
+    return view->object.adoption || (storage->flags & STORAGE_FOREIGN && storage->tensors == 1);
+}
+
+/* Ends the views of storages of `region` that go, in a region below. */
+static void end_blinded(struct region *below, const struct region *region, uint64_t serial) {
+    for (struct ebb_cleanup *at = below->cleanups, *next; at; at = next) {
+        struct ebb_tensor *view = find_blinded(at, region, serial);
+        bool again = view && ends_with_more(view);
+        next = at->next;
+        if (view)
+            ebb_object_end(view);
+        if (again)
+            next = below->cleanups;
     }
-    return NULL;
 }
 
 void tensor_rewind_views(struct region *region, uint64_t serial) {
-    struct ebb_tensor *view;
     for (struct region *at = region; at; at = region_next_below(at, region)) {
         region_begin_work(at);
-        while (at != region && (view = find_blinded(at, region, serial)) != NULL)
-            ebb_object_end(view);
+        if (at != region)
+            end_blinded(at, region, serial);
         region_end_work(at);
     }
 }

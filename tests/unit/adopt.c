@@ -187,6 +187,27 @@ static void views_further_down_end_when_what_they_see_is_rewound(void **state) {
     ebb_region_close(other);
 }
 
+/* Among as many that stay; some are lent on, so that records of that go, too. */
+static void many_views_further_down_end_in_one_go(void **state) {
+    enum { VIEWS = 150000 }; /* minutes, if the search for each began anew */
+    struct stage *stage = *state;
+    ebb_region step = OPEN(.parent = stage->root), other = OPEN(.pool = stage->pool);
+    struct ebb_tensor *older = floats_in(stage->root, 5);
+    ebb_mark mark = ebb_region_mark(stage->root);
+    struct ebb_tensor *newer = floats_in(stage->root, 5);
+    for (int i = 0; i < VIEWS; i++) {
+        struct ebb_tensor *view = floats_of(step, newer, 0, 2);
+        if (i % 1000 == 0)
+            assert_int_equal(ebb_object_borrow(view, other), 0);
+        floats_of(step, older, 0, 2);
+    }
+    assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+    assert_int_equal(live_in(step), VIEWS);
+    assert_int_equal(live_in(other), 0);
+    assert_int_equal(older->storage->tensors, VIEWS + 1);
+    assert_int_equal(ebb_region_close(other), 0);
+}
+
 static void a_composite_is_as_new_as_its_newest_part(void **state) {
     struct stage *stage = *state;
     ebb_region other = OPEN(.pool = stage->pool), inner = OPEN(.parent = stage->root);
@@ -275,6 +296,7 @@ int main(void) {
         STAGED(a_loan_does_not_make_an_object_younger),
         STAGED(an_attached_taker_ends_with_its_own_bytes),
         STAGED(views_further_down_end_when_what_they_see_is_rewound),
+        STAGED(many_views_further_down_end_in_one_go),
         STAGED(a_composite_is_as_new_as_its_newest_part),
         STAGED(a_storage_that_travelled_alone_is_as_new_as_its_views),
         STAGED(a_cleanup_does_not_rewind_the_region_that_it_is_called_for),
