@@ -386,6 +386,16 @@ static void leave_all(const struct journey *journey, const struct luggage *lugga
     leave_views(journey, luggage);
 }
 
+void journey_adopt(struct journey *journey) {
+    struct region *target = journey->gathering.target;
+    for (size_t i = 0; i < journey->count; i++) {
+        struct ebb_object *object = journey->objects[i];
+        if (object->adoption)
+            object_adopt(object, target);
+    }
+}
+
+/* Producers hear of it last: they may end what is where it was to go. */
 static void travel(struct journey *journey, const struct luggage *luggage) {
     forward_all(journey, luggage);
     for (size_t i = 0; i < luggage->count; i++)
@@ -400,6 +410,7 @@ static void travel(struct journey *journey, const struct luggage *luggage) {
         struct ebb_object *object = journey->objects[i];
         journey->objects[i] = object->forward ? object->forward : object; /* not on this journey */
     }
+    journey_adopt(journey);
     leave_all(journey, luggage);
 }
 

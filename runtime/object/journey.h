@@ -18,6 +18,10 @@ struct journey {
     struct ebb_promoted cost;
 };
 
+/* Those of the list that are hosted at the target or above it only change owners; so they do if
+ * others of it travel. Nothing here can fail. */
+void journey_adopt(struct journey *journey);
+
 /* Moves what was gathered. On failure nothing has changed and everything is gathered still. */
 int journey_make(struct journey *journey);
 

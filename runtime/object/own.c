@@ -76,25 +76,15 @@ static int admit_all(struct journey *journey, const struct region *source) {
     return result;
 }
 
-/* Objects hosted at the target or above it only change owners. Nothing here can fail. */
-static void adopt_all(struct journey *journey) {
-    struct region *target = journey->gathering.target;
-    for (size_t i = 0; i < journey->count; i++) {
-        struct ebb_object *object = journey->objects[i];
-        if (object->adoption)
-            object_adopt(object, target);
-    }
-}
-
 static int promote(struct journey *journey, const struct region *source) {
     struct gathering *gathering = &journey->gathering;
     int result = admit_all(journey, source);
     if (!result && gathering->first)
         result = journey_make(journey);
+    else if (!result)
+        journey_adopt(journey);
     if (result)
         gather_forget(gathering);
-    else
-        adopt_all(journey);
     return result;
 }
 

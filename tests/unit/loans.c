@@ -282,6 +282,29 @@ static void a_promotion_is_over_when_a_producer_hears_of_it(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+static void end_what_has_arrived(void) {
+    assert_int_equal(ebb_object_end(scene.ending), 0);
+    for (int i = 0; i < 20; i++) /* where it was */
+        block_of(ebb_region_parent(scene.region), 256, 16);
+}
+
+/* It is hosted by the target, and changed its owner before the producer heard of it. */
+static void what_was_promoted_may_end_at_once(void **state) {
+    struct stage *stage = *state;
+    scene.region = OPEN(.parent = stage->root);
+    struct ebb_own_options compact = {
+        .size = sizeof compact, .mode = EBB_PROMOTE_COPY, .compact = true};
+    struct ebb_tensor *tensor = borrow_bytes(scene.region);
+    scene.ending = floats_in(stage->root, 10);
+    void *list[] = {floats_of(scene.region, tensor, 0, 2), scene.ending};
+    assert_int_equal(ebb_object_end(tensor), 0);
+    assert_int_equal(ebb_object_attach(scene.ending, scene.region), 0);
+    act.asks = end_what_has_arrived;
+    assert_int_equal(ebb_objects_promote(scene.region, stage->root, list, 2, &compact, NULL), 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(live_in(stage->root), 1);
+}
+
 static void ask_for_a_view_that_went(void) {
     memset(ebb_region_alloc(scene.region, sizeof(struct box), 16), 0xee, sizeof(struct box));
     assert_true(ebb_region_owns(scene.region, scene.ending));
@@ -321,6 +344,7 @@ int main(void) {
         STAGED(a_lender_stays_until_what_it_lent_has_ended),
         STAGED(a_promotion_is_over_when_a_producer_hears_of_it),
         STAGED(a_rewind_ends_what_a_producer_made_meanwhile),
+        STAGED(what_was_promoted_may_end_at_once),
         STAGED(views_forget_what_went_before_them),
         STAGED(a_rewind_is_not_left_by_the_region),
     };
