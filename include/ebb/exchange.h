@@ -30,7 +30,9 @@
  * closes. It may call ebb, but as long as other objects are to end in the same call, neither end
  * those, hand them on, compose or collate them, nor close, reset or rewind their region
  * (EBB_E_BUSY). Promotion takes imported bytes along without touching them, if all tensors that see
- * them go (else EBB_E_BUSY).
+ * them go (else EBB_E_BUSY). When the region closes, cleanups that are older than the import run
+ * when the producer has its bytes back: tensors of them cannot be promoted any more, then
+ * (EBB_E_RELEASED).
  *
  * Source of the semantics: the DLPack specification; where it leaves a choice, what NumPy and
  * PyTorch read.

@@ -56,6 +56,10 @@ static struct import *import_of(struct ebb_storage *storage) {
     return (struct import *)(void *)(storage + 1);
 }
 
+bool import_is_over(struct ebb_storage *storage) {
+    return !import_of(storage)->loan.managed;
+}
+
 static struct loan take_loan(struct import *import) {
     struct loan loan = import->loan;
     import->loan.managed = NULL;

@@ -461,9 +461,13 @@ static int move_blocks(struct journey *journey, struct luggage *luggage) {
 }
 
 /* What a producer lent goes with all tensors that see it, or it stays. */
-static int check_foreign(const struct journey *journey, const struct ebb_storage *storage) {
-    if (!(storage->flags & STORAGE_FOREIGN) || storage->gathered == storage->tensors ||
-        is_compact(journey, storage))
+static int check_foreign(const struct journey *journey, struct ebb_storage *storage) {
+    if (!(storage->flags & STORAGE_FOREIGN))
+        return 0;
+    if (import_is_over(storage))
+        return error_set(EBB_E_RELEASED, "%zu imported bytes at %p: their producer has them back",
+                         storage->bytes, storage->data);
+    if (storage->gathered == storage->tensors || is_compact(journey, storage))
         return 0;
     return error_set(EBB_E_BUSY, "%zu imported bytes: %llu of the %llu tensors that see them stay",
                      storage->bytes, (unsigned long long)(storage->tensors - storage->gathered),

@@ -332,6 +332,40 @@ static void views_forget_what_went_before_them(void **state) {
     assert_int_equal(live_in(stage->root), 3);
 }
 
+struct saving {
+    ebb_region region;
+    struct ebb_tensor *tensor;
+    void *saved;
+    int error;
+};
+
+static int save_tensor(void *data) {
+    struct saving *saving = data;
+    saving->saved = ebb_object_move_outer(saving->region, saving->tensor);
+    saving->error = saving->saved ? 0 : ebb_last_error();
+    return 0;
+}
+
+/* Cleanups run newest first, and the import has one. */
+static void what_was_given_back_is_not_saved_by_an_older_cleanup(void **state) {
+    struct stage *stage = *state;
+    for (int older = 0; older < 2; older++) {
+        struct saving saving = {.region = OPEN(.parent = stage->root)};
+        struct ebb_cleanup cleanup = {.run = save_tensor, .data = &saving};
+        if (older)
+            assert_int_equal(ebb_cleanup_add(saving.region, &cleanup), 0);
+        saving.tensor = borrow_bytes(saving.region);
+        if (!older)
+            assert_int_equal(ebb_cleanup_add(saving.region, &cleanup), 0);
+        assert_int_equal(ebb_region_close(saving.region), 0);
+        assert_int_equal(saving.error, older ? EBB_E_RELEASED : 0);
+        assert_int_equal(act.calls, older);
+        if (!older)
+            assert_int_equal(ebb_object_end(saving.saved), 0);
+        assert_int_equal(act.calls, 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_region_may_close_when_its_import_is_over),
@@ -346,6 +380,7 @@ int main(void) {
         STAGED(a_rewind_ends_what_a_producer_made_meanwhile),
         STAGED(what_was_promoted_may_end_at_once),
         STAGED(views_forget_what_went_before_them),
+        STAGED(what_was_given_back_is_not_saved_by_an_older_cleanup),
         STAGED(a_rewind_is_not_left_by_the_region),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
