@@ -5,7 +5,8 @@
  * Nodes and samples are shown as what they mean, all other types by their field tables, and nodes
  * made by hand that say what is not so. Text is
  * one line for each object: indented, with the name under which its composite has it. What is in a
- * field and no member, since nobody has composed it, is not followed: so this ends, too.
+ * field and no member, since nobody has composed it, is not followed: so this ends, too. What comes
+ * again is not shown again: so this takes no longer than there are objects.
  */
 #include <ebb/batch.h>
 
@@ -25,8 +26,19 @@ struct page {
     unsigned depth;
 };
 
-static void show_member(struct page *page, struct ebb_object *whole, const char *name,
-                        void *member);
+/* Where a member is: in which composite, and whether it was shown there before. */
+struct spot {
+    struct ebb_object *whole;
+    bool again;
+};
+
+static void show_member(struct page *page, struct spot spot, const char *name, void *member);
+
+/* Place `at` of a field of a composite of which it is known whether it shares members. */
+static struct spot spot_of(struct ebb_object *whole, bool shares, const struct ebb_field *field,
+                           size_t at) {
+    return (struct spot){whole, shares && compose_is_again(whole, field, at)};
+}
 
 /* ---- lines of text, values of JSON ---- */
 
@@ -47,12 +59,14 @@ static void end_line(struct page *page) {
 
 /* Members [count], with names if there are any. */
 static void show_members(struct page *page, struct ebb_node *node, bool named) {
+    struct ebb_object *whole = &node->object;
+    bool shares = compose_shares(whole);
     page->depth++;
     for (size_t i = 0; i < node->count && page->text.result == 0; i++) {
         if (page->json && i)
             text_print(&page->text, ",");
-        show_member(page, &node->object, named ? node_name_at(node, i + 1) : NULL,
-                    node->members[i]);
+        show_member(page, spot_of(whole, shares, whole->type->fields, i),
+                    named ? node_name_at(node, i + 1) : NULL, node->members[i]);
     }
     page->depth--;
 }
@@ -167,7 +181,7 @@ static void show_info_text(struct page *page, const struct ebb_sample *sample) {
 /* ---- fields of any object ---- */
 
 static void show_objects(struct page *page, struct ebb_object *object,
-                         const struct ebb_field *field) {
+                         const struct ebb_field *field, bool shares) {
     void **members;
     size_t count = compose_members(object, field, &members);
     if (page->json) {
@@ -177,20 +191,22 @@ static void show_objects(struct page *page, struct ebb_object *object,
     for (size_t i = 0; i < count && page->text.result == 0; i++) {
         if (page->json && i)
             text_print(&page->text, ",");
-        show_member(page, object, page->json ? NULL : field->name, members[i]);
+        show_member(page, spot_of(object, shares, field, i), page->json ? NULL : field->name,
+                    members[i]);
     }
     if (page->json)
         text_print(&page->text, "]");
 }
 
 static void show_field(struct page *page, struct ebb_object *object,
-                       const struct ebb_field *field) {
+                       const struct ebb_field *field, bool shares) {
     if (page->json)
         text_print(&page->text, ",");
     if (field->kind == EBB_FIELD_OBJECT) {
-        show_member(page, object, field->name, *field_place(object, field));
+        show_member(page, spot_of(object, shares, field, 0), field->name,
+                    *field_place(object, field));
     } else if (field->kind == EBB_FIELD_OBJECTS) {
-        show_objects(page, object, field);
+        show_objects(page, object, field, shares);
     } else {
         show_name(page, field->name);
         text_print(&page->text, page->json ? "{\"bytes\":%zu}" : "%zu bytes\n",
@@ -200,11 +216,11 @@ static void show_field(struct page *page, struct ebb_object *object,
 
 /* A field that nothing is in is not shown for a sample: most are not ragged. */
 static void show_fields(struct page *page, struct ebb_object *object) {
-    bool sample = object->type == &ebb_type_sample;
+    bool sample = object->type == &ebb_type_sample, shares = compose_shares(object);
     page->depth++;
     for (size_t i = 0; i < object->type->field_count && page->text.result == 0; i++)
         if (!sample || *field_place(object, &object->type->fields[i]))
-            show_field(page, object, &object->type->fields[i]);
+            show_field(page, object, &object->type->fields[i], shares);
     page->depth--;
 }
 
@@ -236,14 +252,14 @@ static void show(struct page *page, struct ebb_object *object) {
         show_composite(page, object);
 }
 
-static void show_member(struct page *page, struct ebb_object *whole, const char *name,
-                        void *member) {
+static void show_member(struct page *page, struct spot spot, const char *name, void *member) {
+    bool has = compose_has(spot.whole, member);
     show_name(page, name);
-    if (compose_has(whole, member))
+    if (has && !spot.again)
         show(page, member);
     else
         text_print(&page->text, page->json ? "{\"%s\":true}" : "(%s)\n",
-                   member ? "no member" : "ended");
+                   has ? "above" : member ? "no member" : "ended");
 }
 
 int ebb_report_batch(const void *object, enum ebb_report_format format, ebb_write_fn *write,

@@ -3,7 +3,8 @@
  * object.c - an object and everything it consists of, in text or JSON.
  *
  * Walks fields in the order of their table. The depth of the walk is bounded as that of composites
- * is; a field that was written since it was composed is printed as an address.
+ * is; a field that was written since it was composed is printed as an address. What comes again is
+ * not printed again: so this takes no longer than there are objects.
  */
 #include "object/object.h"
 #include "base/error.h"
@@ -19,6 +20,7 @@ struct label {
     const char *field;
     size_t at;
     bool several;
+    bool again; /* it was printed under another label */
 };
 
 static void print_object(struct print *print, struct ebb_object *object,
@@ -70,7 +72,10 @@ static void print_bytes(struct print *print, const char *field, size_t bytes, un
 
 static void print_member(struct print *print, const struct ebb_object *whole, void *member,
                          const struct label *label, unsigned depth) {
-    if (compose_has(whole, member)) {
+    if (compose_has(whole, member) && label->again) {
+        print_label(print, label, depth);
+        text_print(print->text, print->json ? "{\"above\":true}" : "(above)\n");
+    } else if (compose_has(whole, member)) {
         print_object(print, member, label, depth);
     } else if (!print->json) {
         print_label(print, label, depth);
@@ -79,23 +84,25 @@ static void print_member(struct print *print, const struct ebb_object *whole, vo
 }
 
 static void print_members(struct print *print, struct ebb_object *whole,
-                          const struct ebb_field *field, unsigned depth) {
+                          const struct ebb_field *field, bool shares, unsigned depth) {
     void **members;
     size_t count = compose_members(whole, field, &members);
-    for (size_t i = 0; i < count && print->text->result == 0; i++)
-        print_member(print, whole, members[i], &(struct label){field->name, i, true}, depth);
+    for (size_t i = 0; i < count && print->text->result == 0; i++) {
+        const struct label label = {field->name, i, field->kind == EBB_FIELD_OBJECTS,
+                                    shares && compose_is_again(whole, field, i)};
+        print_member(print, whole, members[i], &label, depth);
+    }
 }
 
 static void print_fields(struct print *print, struct ebb_object *object, unsigned depth) {
+    bool shares = compose_shares(object);
     for (size_t i = 0; i < object->type->field_count; i++) {
         const struct ebb_field *field = &object->type->fields[i];
-        void *pointer = *field_place(object, field);
-        if (field->kind == EBB_FIELD_OBJECT)
-            print_member(print, object, pointer, &(struct label){.field = field->name}, depth);
-        else if (field->kind == EBB_FIELD_BYTES)
+        const void *pointer = *field_place(object, field);
+        if (field->kind == EBB_FIELD_BYTES)
             print_bytes(print, field->name, pointer ? field_count(object, field) : 0, depth);
         else
-            print_members(print, object, field, depth);
+            print_members(print, object, field, shares, depth);
     }
 }
 

@@ -33,7 +33,7 @@ static struct ebb_type wordy_type = {
     .name = LONG "\n", .bytes = sizeof(struct pair), .fields = wordy_fields, .field_count = 3};
 
 struct page {
-    char text[8192];
+    char text[16384];
     size_t length;
 };
 
@@ -120,6 +120,65 @@ static void names_of_any_length_are_told_whole(void **state) {
                         "\"" LONG "note\":12}");
 }
 
+/* Its left, and the first and last of the rest, are the same. */
+static struct pair *pair_of(ebb_region region, void *member) {
+    struct pair *pair = ebb_object_new(region, &pair_type, 0);
+    assert_non_null(pair);
+    pair->rest_count = 3;
+    pair->rest = ebb_region_alloc_zeroed(region, 3 * sizeof *pair->rest, 16);
+    pair->left = pair->rest[0] = pair->rest[2] = member;
+    assert_int_equal(ebb_object_compose(pair), 0);
+    return pair;
+}
+
+static void assert_reported(const void *object, bool tree, enum ebb_report_format format,
+                            const char *expected) {
+    struct page page = {.length = 0};
+    int result = tree ? ebb_report_batch(object, format, write_page, &page)
+                      : ebb_report_object(object, format, write_page, &page);
+    assert_int_equal(result, 0);
+    if (expected)
+        assert_string_equal(page.text, expected);
+}
+
+static void what_several_fields_refer_to_is_told_once(void **state) {
+    struct stage *stage = *state;
+    void *pair = pair_of(stage->root, ebb_node_new_integer(stage->root, 7));
+    assert_reported(pair, false, EBB_REPORT_TEXT,
+                    "pair\n"
+                    "  left: node\n"
+                    "  rest[0]: (above)\n"
+                    "  rest[1]: (nil)\n"
+                    "  rest[2]: (above)\n"
+                    "  note: 0 bytes\n");
+    assert_reported(pair, false, EBB_REPORT_JSON,
+                    "{\"type\":\"pair\",\"left\":{\"type\":\"node\"},"
+                    "\"rest[0]\":{\"above\":true},\"rest[2]\":{\"above\":true},\"note\":0}");
+    assert_reported(pair, true, EBB_REPORT_TEXT,
+                    "pair\n"
+                    "  \"left\": 7\n"
+                    "  \"rest\": (above)\n"
+                    "  \"rest\": (ended)\n"
+                    "  \"rest\": (above)\n"
+                    "  \"note\": 0 bytes\n");
+    assert_reported(pair, true, EBB_REPORT_JSON,
+                    "{\"object\":\"pair\",\"left\":7,\"rest\":[{\"above\":true},"
+                    "{\"ended\":true},{\"above\":true}],\"note\":{\"bytes\":0}}");
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+}
+
+/* There are 3 to the 30th ways to the innermost one. */
+static void reports_are_no_longer_than_there_are_objects(void **state) {
+    struct stage *stage = *state;
+    void *pair = ebb_node_new_integer(stage->root, 7);
+    for (int i = 0; i < 30; i++)
+        pair = pair_of(stage->root, pair);
+    for (int format = EBB_REPORT_TEXT; format <= EBB_REPORT_JSON; format++) {
+        assert_reported(pair, false, (enum ebb_report_format)format, NULL);
+        assert_reported(pair, true, (enum ebb_report_format)format, NULL);
+    }
+}
+
 static void what_cannot_be_reported_is_refused(void **state) {
     struct stage *stage = *state;
     struct page page = {.length = 0};
@@ -141,6 +200,8 @@ int main(void) {
         STAGED(an_object_is_a_tree_of_lines),
         STAGED(an_object_is_one_in_json),
         STAGED(names_of_any_length_are_told_whole),
+        STAGED(what_several_fields_refer_to_is_told_once),
+        STAGED(reports_are_no_longer_than_there_are_objects),
         STAGED(what_cannot_be_reported_is_refused),
     };
     return cmocka_run_group_tests(tests, register_types, NULL);
