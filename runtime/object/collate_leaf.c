@@ -92,6 +92,8 @@ static int check_way(const struct collation *collation, const struct ebb_sample 
     bool rows = sample->kind == EBB_SAMPLE_BOXES || sample->kind == EBB_SAMPLE_POINTS;
     if (sample->offsets)
         return no_way(collation, sample, "that are ragged already cannot be collated");
+    if (rows && (sample->canvas[0] < 1 || sample->canvas[1] < 1))
+        return no_way(collation, sample, "have no canvas: they were ragged until it ended");
     if (how == EBB_COLLATE_PACK)
         return no_way(collation, sample, "cannot be packed: a packed sequence has no kind");
     if (how == EBB_COLLATE_RAGGED && !rows)

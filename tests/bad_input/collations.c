@@ -175,16 +175,22 @@ static void ways_on_which_a_kind_would_be_lost_are_refused(void **state) {
         assert_unlike(court, made[0], made[1], made[2], RULE("x", cases[i].how), EBB_E_METADATA,
                       cases[i].part, ebb_sample_kind_name(cases[i].kind));
     }
-    void *again[3];
-    for (int k = 0; k < 3; k++) {
-        void *box = sample(r, tensor(r, f32, 2, 1, 4),
-                           (struct ebb_sample_info){.kind = EBB_SAMPLE_BOXES,
-                                                    .format = EBB_BOX_XYXY,
-                                                    .canvas = {1, 1}});
-        again[k] = ebb_batch_collate(r, &box, 1, NULL, NULL);
+    for (int ended = 0; ended < 2; ended++) { /* then they look as if they were not ragged */
+        struct ebb_sample *again[3];
+        for (int k = 0; k < 3; k++) {
+            void *box = sample(r, tensor(r, f32, 2, 1, 4),
+                               (struct ebb_sample_info){.kind = EBB_SAMPLE_BOXES,
+                                                        .format = EBB_BOX_XYXY,
+                                                        .canvas = {1, 1}});
+            again[k] = ebb_batch_collate(r, &box, 1, NULL, NULL);
+            if (ended)
+                assert_int_equal(ebb_object_end(again[k]->offsets), 0);
+            if (ended)
+                assert_int_equal(ebb_object_end(again[k]->canvases), 0);
+        }
+        assert_unlike(court, again[0], again[1], again[2], NULL, EBB_E_METADATA, "boxes",
+                      ended ? "no canvas" : "ragged already");
     }
-    assert_unlike(court, again[0], again[1], again[2], NULL, EBB_E_METADATA, "boxes",
-                  "ragged already");
 }
 
 static void leaves_that_nothing_is_known_of_are_refused(void **state) {
