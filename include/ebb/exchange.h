@@ -106,9 +106,9 @@ EBB_API bool ebb_tensor_is_read_only(const struct ebb_tensor *tensor);
 
 /*
  * How many exports of tensors in the region are out. Those that were given back are ended first:
- * what they alone kept is free afterwards. That also happens by itself, when tensors end or go to
- * another region and when others are exported. 0 with EBB_E_STALE if the region is closed. Time is
- * linear in them.
+ * what they alone kept is free afterwards. That also happens by itself, when the last tensor that
+ * sees the bytes ends, when tensors go to another region and when others are exported. 0 with
+ * EBB_E_STALE if the region is closed. Time is linear in them.
  */
 EBB_API size_t ebb_region_count_exports(ebb_region region);
 

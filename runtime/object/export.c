@@ -26,6 +26,7 @@ struct ebb_export {
     struct hold hold;
     struct ebb_storage *storage; /* of which it is a viewer; NULL: a copy, or nothing */
     struct ebb_export *next, *prev; /* others of the storage */
+    uint64_t count; /* of the first one: how many there are */
     union {
         DLManagedTensor plain;
         DLManagedTensorVersioned versioned;
@@ -48,12 +49,15 @@ struct request {
 
 static void leave_list(struct ebb_export *export) {
     struct ebb_storage *storage = export->storage;
+    uint64_t count = storage->exports->count - 1;
     if (export->prev)
         export->prev->next = export->next;
     else
         storage->exports = export->next;
     if (export->next)
         export->next->prev = export->prev;
+    if (storage->exports)
+        storage->exports->count = count;
     hold_pin(&export->hold, storage->exports != NULL);
     storage_leave(storage);
 }
@@ -89,10 +93,7 @@ void export_sweep(struct ebb_storage *storage) {
 }
 
 uint64_t export_count(const struct ebb_storage *storage) {
-    uint64_t count = 0;
-    for (const struct ebb_export *at = storage->exports; at; at = at->next)
-        count++;
-    return count;
+    return storage->exports ? storage->exports->count : 0;
 }
 
 bool storage_is_exported(struct ebb_storage *storage) {
@@ -230,6 +231,7 @@ static void *begin_shared(struct ebb_export *export, const struct ebb_tensor *te
                (uintptr_t)tensor->data,
                extent(tensor));
     export->storage = storage;
+    export->count = export_count(storage) + 1;
     export->next = storage->exports;
     if (export->next)
         export->next->prev = export;

@@ -493,8 +493,8 @@ void storage_leave_to_exports(void *block) {
 void tensor_finish(struct ebb_tensor *tensor) {
     struct ebb_storage *storage = tensor->storage;
     bool owns = tensor_has_storage(tensor);
-    if (storage->exports)
-        export_sweep(storage);
+    if (storage->exports && storage->tensors == export_count(storage) + 1)
+        export_sweep(storage); /* the last tensor: were they given back, the storage ends now */
     if (!owns) {
         tensor_unwatch_storage(tensor);
         object_release(tensor);

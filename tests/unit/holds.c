@@ -535,6 +535,28 @@ static void exports_hold_whatever_regions_do(void **state) {
     }
 }
 
+/* As many as consumers of a batch take, one by one, each by a view that ends at once. */
+static void rows_are_exported_whatever_else_is_out(void **state) {
+    enum { ROWS = 100000 }; /* minutes, if the end of each view looked at all of them */
+    struct stage *stage = *state;
+    struct ebb_tensor *rows = ebb_tensor_new(stage->root, float32, 2, (int64_t[]){ROWS, 64});
+    DLManagedTensor **exports = block_of(stage->root, ROWS * sizeof *exports, 64);
+    assert_non_null(rows);
+    for (int i = 0; i < ROWS; i++) {
+        struct ebb_tensor *row = ebb_tensor_select(stage->root, rows, 0, i);
+        exports[i] = share(row);
+        assert_int_equal(ebb_object_end(row), 0);
+    }
+    assert_int_equal(rows->storage->tensors, ROWS + 1);
+    for (int i = 0; i < ROWS; i += 2)
+        give_back(exports[i]);
+    assert_int_equal(ebb_region_count_exports(stage->root), ROWS / 2);
+    for (int i = 1; i < ROWS; i += 2)
+        give_back(exports[i]);
+    assert_int_equal(ebb_object_end(rows), 0); /* the last that sees them: all end with it */
+    assert_int_equal(stats_of(stage->root).blocks.current, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(an_export_outlives_the_close_and_holds_its_pages_only),
@@ -560,6 +582,7 @@ int main(void) {
         STAGED(runs_that_cannot_be_cut_are_kept_whole),
         STAGED(runs_with_survivors_that_cannot_be_cut_go_to_the_heir),
         STAGED(exports_hold_whatever_regions_do),
+        STAGED(rows_are_exported_whatever_else_is_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
