@@ -3,7 +3,8 @@
  * ebb/report.h - reports: what is where, in words.
  *
  * Every report is written through a callback, so that it allocates nothing and works when
- * memory is exhausted. The regions that are reported must be quiescent.
+ * memory is exhausted. The regions that are reported must be quiescent: the callback neither ends
+ * nor changes what is told.
  */
 #ifndef EBB_REPORT_H
 #define EBB_REPORT_H
