@@ -20,18 +20,26 @@
 
 /* ---- searching ---- */
 
-/* First of the sorted places that is at `offset` or behind. Steps repeat, so branches are foreseen:
- * halving without them takes longer. */
-static uint32_t first_place(const struct plan *plan, uint32_t offset) {
+/* So many of the sorted places lie below `offset`, or there and are of slots before `id`. Steps
+ * repeat, so branches are foreseen: halving without them takes longer. */
+static uint32_t places_before(const struct plan *plan, uint32_t offset, uint32_t id) {
     const struct plan_place *low = plan->places;
     for (uint32_t count = plan->placed_count; count;) {
         uint32_t half = (count + 1) / 2;
-        low += low[half - 1].offset < offset ? half : 0;
+        const struct plan_place *place = &low[half - 1];
+        low += place->offset < offset || (place->offset == offset && place->slot < id) ? half : 0;
         count -= half;
     }
     return (uint32_t)(low - plan->places);
 }
 
+/* Of a slot below the cursor: it was served in this step. One of no bytes does not tell. */
+static bool was_served(const struct track_slot *slot) {
+    return slot->bytes && slot->bytes <= slot->room;
+}
+
+/* Many slots may have one place, one after the other. Of these no two live at once, so the live one
+ * is the latest that was served. */
 struct track_slot *track_find(const struct track *track, uintptr_t addr) {
     const struct plan *plan = track->plan;
     struct track_slot *expected = &track->slots[plan->order[track->passed]]; /* also while shut */
@@ -41,12 +49,12 @@ struct track_slot *track_find(const struct track *track, uintptr_t addr) {
     if (distance >= plan->height_bytes || distance % RANGE_GRANULE)
         return NULL;
     uint32_t offset = (uint32_t)(distance / RANGE_GRANULE);
-    for (uint32_t at = first_place(plan, offset); at < plan->placed_count; at++) {
-        struct track_slot *slot = &track->slots[plan->places[at].slot];
-        if (slot->addr != addr)
-            break;
-        if (track_is_live(track, slot))
+    for (uint32_t at = places_before(plan, offset, track_cursor(track)); at > 0; at--) {
+        struct track_slot *slot = &track->slots[plan->places[at - 1].slot];
+        if (slot->addr == addr && track_is_live(track, slot))
             return slot;
+        if (slot->addr != addr || was_served(slot))
+            break;
     }
     return NULL;
 }
