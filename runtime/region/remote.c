@@ -103,13 +103,25 @@ static void drain(struct region *region) {
     error_unmute();
 }
 
-void remote_drain(struct region *region) {
-    struct region *parent = region->track && region->track->born ? region->parent : NULL;
-    struct before here = look(region), above = look(parent ? parent : region);
+/* The same where some of the blocks were born in the parent. */
+static void drain_bearing(struct region *region, struct track *track) {
+    struct region *parent = region->parent;
+    struct before above = look(parent);
+    struct track_drained before = {track->seen.tenured_wrong, track->seen.tenured_wrong_bytes};
     drain(region);
+    note_drained(parent, &above);
+    track->drained.blocks += track->seen.tenured_wrong - before.blocks;
+    track->drained.bytes += track->seen.tenured_wrong_bytes - before.bytes;
+}
+
+void remote_drain(struct region *region) {
+    struct track *track = region->track;
+    struct before here = look(region);
+    if (track && track->born)
+        drain_bearing(region, track);
+    else
+        drain(region);
     note_drained(region, &here);
-    if (parent) /* some of the blocks were born there */
-        note_drained(parent, &above);
 }
 
 void remote_look_below(struct region *region) {

@@ -82,6 +82,11 @@ struct track_seen {
     bool taken_over, given_up;
 };
 
+/* What other threads released of what was born in the parent. */
+struct track_drained {
+    uint64_t blocks, bytes;
+};
+
 #define TRACK_OVERDUE_MOST 64
 #define TRACK_MISSES_MOST 64 /* in a row */
 
@@ -129,6 +134,7 @@ struct track {
     uint32_t pending; /* slot that the next request must match to confirm a jump; 0: none */
     uint32_t held;    /* live slots with TRACK_HELD */
     struct track_seen seen;
+    struct track_drained drained; /* of the seen: since the track was made */
 
     struct record_entry *record; /* of the step if it is recorded; else what was born above */
     uint32_t record_count, record_limit;

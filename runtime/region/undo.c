@@ -12,6 +12,7 @@
 #include "region/small.h"
 
 static inline void remember(struct region *region, struct undo_part *part) {
+    const struct track *track = region->track;
     small_fold(region);
     *part = (struct undo_part){.counted = region->counted,
                                .requested = region->requested,
@@ -22,6 +23,23 @@ static inline void remember(struct region *region, struct undo_part *part) {
                                .drained_large = region->drained_large,
                                .room = region->room,
                                .cursor = region->lane.cursor};
+    if (track) {
+        part->seen = track->seen;
+        part->drained_born = track->drained;
+    }
+}
+
+/* What the plan served, or did not, has gone again, and what was born for it, too. */
+static void restore_seen(struct track *track, const struct undo_part *undo) {
+    struct track_seen *seen = &track->seen;
+    seen->hits = undo->seen.hits;
+    seen->hit_bytes = undo->seen.hit_bytes;
+    seen->missed = undo->seen.missed;
+    seen->missed_bytes = undo->seen.missed_bytes;
+    seen->tenured_wrong =
+        undo->seen.tenured_wrong + (track->drained.blocks - undo->drained_born.blocks);
+    seen->tenured_wrong_bytes =
+        undo->seen.tenured_wrong_bytes + (track->drained.bytes - undo->drained_born.bytes);
 }
 
 static void restore(struct region *region, const struct undo_part *undo) {
@@ -32,6 +50,8 @@ static void restore(struct region *region, const struct undo_part *undo) {
         small_fold(region);
     else
         small_take_back(region, undo->room, undo->cursor);
+    if (region->track)
+        restore_seen(region->track, undo);
     uint64_t used = flow_now(&region->used);
     region->calm = 0;
     region->counted = undo->counted;

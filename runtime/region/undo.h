@@ -3,7 +3,7 @@
 #ifndef EBB_REGION_UNDO_H
 #define EBB_REGION_UNDO_H
 
-#include "region/region.h"
+#include "region/track.h"
 
 struct undo_part {
     struct flow counted, requested, used;
@@ -12,6 +12,8 @@ struct undo_part {
     struct popped drained;
     size_t drained_large;
     uintptr_t room, cursor;
+    struct track_seen seen; /* while it follows a plan */
+    struct track_drained drained_born;
 };
 
 struct undo {

@@ -181,6 +181,9 @@ static void a_failed_call_leaves_no_trace_in_the_parent(void **state) {
         assert_int_equal(ebb_object_end(packed), 0);
         assert_int_equal(stats_of(stage->root).blocks.current, 0);
     }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_true(stats.tenured_right > 0 && stats.tenured_wrong == 1); /* the view */
+    assert_true(stats.hits >= stats.tenured_right && stats.hits <= stats.allocations);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 

@@ -22,6 +22,12 @@ static void assert_counts(const struct stage *stage, ebb_region region, uint64_t
     ebb_check_pool(stage->pool);
 }
 
+static struct ebb_site_stats site_stats(ebb_site *site) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    return stats;
+}
+
 static void hand_in(ebb_region region, void *block) {
     assert_int_equal(ebb_region_release_remote(region, block), 0);
 }
@@ -152,6 +158,36 @@ static void steps_that_fail_keep_what_others_released_above(void **state) {
         assert_true(!packed || ebb_object_end(packed) == 0);
         assert_int_equal(stats_of(stage->root).blocks.current, 2);
     }
+    assert_int_equal(site_stats(site).tenured_wrong, SIZES_COUNT);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Copies for a step that a plan has served are gone again: it has served none. */
+static void what_a_plan_served_in_vain_is_not_counted(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (int i = 0; i < 8; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 1);
+        if (i >= 4) {
+            ebb_region source = OPEN(.parent = step.region);
+            struct ebb_survivor list[LISTED];
+            for (unsigned k = 0; k < LISTED; k++)
+                list[k] = survivor_of(block_of(source, k + 1 < LISTED ? 3000 : HUGE_BYTES, 16),
+                                      EBB_PROMOTE_COPY);
+            run_short(stage);
+            assert_refused(ebb_promote(source, step.region, list, LISTED, NULL),
+                           EBB_E_POOL_LIMIT);
+            recover(stage);
+            assert_counts(stage, step.region, 0, 0);
+        }
+        for (unsigned k = 0; k < 2 * LISTED; k++)
+            block_of(step.region, 3000, 16);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.allocations, 8 * 2 * LISTED);
+    assert_true(stats.planned_steps && stats.hits + stats.missed <= stats.allocations);
+    assert_true(stats.hit_bytes + stats.missed_bytes <= stats.allocated_bytes);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
@@ -219,6 +255,7 @@ int main(void) {
         STAGED(objects_that_are_not_promoted_keep_what_others_released),
         STAGED(sequences_that_are_not_made_keep_what_others_released),
         STAGED(steps_that_fail_keep_what_others_released_above),
+        STAGED(what_a_plan_served_in_vain_is_not_counted),
         STAGED(another_thread_may_release_while_promotions_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
