@@ -27,6 +27,11 @@
 
 #define RECORD_LEAST 256u
 
+/* In a note: the entry is that of a block which was born in the parent and is the step's. So a
+ * parent need not ask its bearers, who may be many, about blocks of its own. */
+#define NOTE_BORN ((uint32_t)1 << 31)
+_Static_assert(PLAN_SLOTS_MOST < NOTE_BORN, "they lie side by side");
+
 static bool grow(struct track *track) {
     uint32_t limit = track->record_limit ? 2 * track->record_limit : RECORD_LEAST;
     if (limit > PLAN_SLOTS_MOST)
@@ -55,6 +60,11 @@ static uint32_t *place_of_note(uintptr_t addr) {
     return large ? range_block_note(addr) : range_note(addr);
 }
 
+/* Of a track's notes: one that serves a plan notes nothing but what was born in the parent. */
+static uint32_t bits_of(const struct track *track) {
+    return track->seen.served ? NOTE_BORN : 0;
+}
+
 /* A new entry; NULL: the record is lost, or was before. */
 static struct record_entry *append(struct track *track, const void *block, size_t bytes) {
     uintptr_t addr = (uintptr_t)block;
@@ -68,12 +78,13 @@ static struct record_entry *append(struct track *track, const void *block, size_
     *entry = (struct record_entry){.addr = addr, .bytes = bytes, .rank = PLAN_NEVER};
     uint32_t *note = place_of_note(addr);
     entry->key = *note;
-    *note = track->record_count++;
+    *note = track->record_count++ | bits_of(track);
     entry->passed = track->released;
     return entry;
 }
 
-static bool is_named(const struct track *track, uint32_t number, uintptr_t addr) {
+static bool is_named(const struct track *track, uint32_t note, uintptr_t addr) {
+    uint32_t number = note ^ bits_of(track);
     return number < track->record_count && track->record[number].addr == addr;
 }
 
@@ -87,7 +98,7 @@ static uint32_t *find_note(const struct track *track, uintptr_t addr) {
 
 static struct record_entry *find(const struct track *track, uintptr_t addr) {
     const uint32_t *note = find_note(track, addr);
-    return note ? &track->record[*note] : NULL;
+    return note ? &track->record[*note ^ bits_of(track)] : NULL;
 }
 
 void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key) {
@@ -121,15 +132,16 @@ static void note_escape(struct track *track, uintptr_t addr) {
 /* The parent has to ask the track, or need not any more. */
 static void set_bearing(struct track *track, bool bears) {
     struct region *parent = track->region->parent;
-    struct track **at = &parent->bearers;
     if (bears) {
-        track->bearer = *at;
-        *at = track;
+        track->bearer = parent->bearers;
+        track->bearer_at = &parent->bearers;
+        parent->bearers = track;
     } else {
-        while (*at != track)
-            at = &(*at)->bearer;
-        *at = track->bearer;
+        *track->bearer_at = track->bearer;
     }
+    struct track *next = track->bearer;
+    if (next)
+        next->bearer_at = bears ? &track->bearer : track->bearer_at;
     block_set_quick(parent);
 }
 
@@ -208,7 +220,14 @@ struct region *track_home(const struct track *track, uintptr_t addr) {
     return track_find_born(track, addr) ? track->region->parent : NULL;
 }
 
+/* True if a note says so; it may be that of a large block which begins close by. */
+static bool may_be_born(uintptr_t addr) {
+    return range_holds(addr) && ((*range_block_note(addr) | *range_note(addr)) & NOTE_BORN);
+}
+
 struct region *track_of_step(const struct region *parent, uintptr_t addr) {
+    if (!parent->bearers || !may_be_born(addr))
+        return NULL;
     for (const struct track *at = parent->bearers; at; at = at->bearer)
         if (track_home(at, addr))
             return at->region;

@@ -140,6 +140,7 @@ struct track {
     uint32_t record_count, record_limit;
     uint32_t born;        /* of these entries: live in the parent, and are the step's */
     struct track *bearer; /* the next of the parent's bearers; in the list while `born` */
+    struct track **bearer_at; /* what leads to this one there */
     uint32_t released; /* releases so far */
     bool record_lost;  /* there was no memory: useless */
     uint32_t slots_limit;
