@@ -209,12 +209,17 @@ static void *allocate_planned(struct region *region, const struct request *reque
     struct track *track = region->track;
     if (track_ignores(track, request->bytes, request->align))
         return allocate(region, request->bytes, request->align);
+    uint64_t missed = track->seen.missed, missed_bytes = track->seen.missed_bytes;
     void *block = place_planned(track, request);
     if (block)
         return block;
     block = allocate(region, request->bytes, request->align);
-    if (block)
+    if (block) {
         track_note_block(track, block, request->bytes, request->align, request->key);
+    } else { /* what is no allocation was not missed */
+        track->seen.missed = missed;
+        track->seen.missed_bytes = missed_bytes;
+    }
     return block;
 }
 

@@ -218,6 +218,25 @@ static void a_place_that_many_blocks_had_costs_no_more_than_others(void **state)
     assert_true(least[1] < 30 * (least[0] + 1000));
 }
 
+/* A step that asks for too much does not miss it. */
+static void what_fails_is_not_missed(void **state) {
+    enum { STEPS = 4, BLOCKS = 20 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        ebb_step step = begin(site, stage->root);
+        for (unsigned k = 0; k < BLOCKS; k++)
+            block_of(step.region, 3000, 64);
+        assert_no_block(ebb_region_alloc(step.region, (size_t)1 << 45, 64), EBB_E_MEMORY);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.allocations, STEPS * BLOCKS);
+    assert_int_equal(stats.hits, (STEPS - 2) * BLOCKS);
+    assert_int_equal(stats.missed + stats.missed_bytes, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(sizes_that_never_come_together_make_no_plan_for_both),
@@ -229,6 +248,7 @@ int main(void) {
         STAGED(a_coarse_plan_is_known_as_such_by_who_inherits_it),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
+        STAGED(what_fails_is_not_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
