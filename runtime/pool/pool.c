@@ -32,15 +32,28 @@ static const struct ebb_pool_options defaults = {.size = sizeof(struct ebb_pool_
 
 /* ---- making and ending ---- */
 
+/* The lock of a record is made once: who kept pages of a pool that has ended still asks there. */
+static struct ebb_pool *new_record(void) {
+    struct ebb_pool *pool = range_carve_pool();
+    if (pool)
+        pthread_mutex_init(&pool->lock, NULL);
+    return pool;
+}
+
 static struct ebb_pool *take_record(void) {
     if (!os.allow(OS_POOL))
         return NULL;
     struct ebb_pool *pool = spare_pools;
-    if (pool)
-        spare_pools = pool->next;
-    else
-        pool = range_carve_pool();
+    if (!pool)
+        return new_record();
+    spare_pools = pool->next;
     return pool;
+}
+
+/* Everything behind the lock. */
+static void clear(struct ebb_pool *pool) {
+    size_t from = offsetof(struct ebb_pool, pages);
+    memset((char *)pool + from, 0, sizeof *pool - from);
 }
 
 static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options,
@@ -51,7 +64,7 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     uint64_t opened_before = pool->opened_before;
     struct kind_totals kinds[POOL_KINDS];
     memcpy(kinds, pool->closed_kinds, sizeof kinds);
-    memset(pool, 0, sizeof *pool);
+    clear(pool);
     memcpy(pool->closed_kinds, kinds, sizeof kinds);
     pool->pages.store = store;
     pool->slots = slots;
@@ -59,7 +72,6 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     pool->opened_before = opened_before;
     atomic_init(&pool->spare_slot, spare);
     pages_init(&pool->pages, kind);
-    pthread_mutex_init(&pool->lock, NULL);
     snprintf(pool->name, sizeof pool->name, "%s", options->name ? options->name : "pool");
     pool->limit_reserved = options->limit_reserved_bytes;
     pool->limit_used = options->limit_used_bytes;
@@ -183,6 +195,11 @@ void pool_each_ever(void (*visit)(void *context, struct ebb_pool *pool), void *c
     pthread_mutex_unlock(&registry);
 }
 
+static void fork_list(struct ebb_pool *first, bool before) {
+    for (struct ebb_pool *pool = first; pool; pool = pool->next)
+        (before ? pthread_mutex_lock : pthread_mutex_unlock)(&pool->lock);
+}
+
 void pool_fork(bool before) {
     static struct ebb_pool *measuring; /* as it was before; others may publish it meanwhile */
     if (before) {
@@ -190,8 +207,8 @@ void pool_fork(bool before) {
         /* acquire: its lock is seen as it was made */
         measuring = atomic_load_explicit(&measuring_pool, memory_order_acquire);
     }
-    for (struct ebb_pool *pool = all_pools; pool; pool = pool->next)
-        (before ? pthread_mutex_lock : pthread_mutex_unlock)(&pool->lock);
+    fork_list(all_pools, before);
+    fork_list(spare_pools, before);
     if (measuring)
         (before ? pthread_mutex_lock : pthread_mutex_unlock)(&measuring->lock);
     if (!before)

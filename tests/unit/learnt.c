@@ -8,6 +8,7 @@
 
 #include <ebb/step.h>
 
+#include <errno.h>
 #include <sys/mman.h>
 
 enum {
@@ -140,6 +141,19 @@ static void a_site_that_does_not_repeat_holds_little(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* A track asks for the pages that it kept under the lock of their pool, which may have ended. */
+static void the_lock_of_a_pool_outlives_it(void **state) {
+    (void)state;
+    ebb_pool *first = POOL(.name = "first");
+    pool_end(first);
+    pthread_mutex_lock(&first->lock);
+    ebb_pool *next = POOL(.name = "next");
+    assert_ptr_equal(next, first);
+    assert_int_equal(pthread_mutex_trylock(&next->lock), EBUSY);
+    pthread_mutex_unlock(&first->lock);
+    pool_end(next);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_learnt_takes_what_it_needs),
@@ -147,6 +161,7 @@ int main(void) {
         cmocka_unit_test(notes_go_when_a_recorded_step_ends),
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),
+        cmocka_unit_test(the_lock_of_a_pool_outlives_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
