@@ -226,6 +226,13 @@ int ebb_pool_set_reserved_limit(struct ebb_pool *pool, size_t bytes) {
 
 /* ---- pages for regions ---- */
 
+bool pool_could_have(struct ebb_pool *pool, size_t bytes) {
+    pthread_mutex_lock(&pool->lock);
+    size_t limit = pool->limit_reserved;
+    pthread_mutex_unlock(&pool->lock);
+    return bytes <= RANGE_MOST && (!limit || bytes <= limit);
+}
+
 size_t pool_most_cold(const struct ebb_pool *pool) {
     if (!pool->limit_reserved)
         return SIZE_MAX;

@@ -102,6 +102,9 @@ void pool_each_ever(void (*visit)(void *context, struct ebb_pool *pool), void *c
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
                             const struct pages_wish *wish, size_t *gained);
 
+/* False: there are never as many pages, whatever is given back. */
+bool pool_could_have(struct ebb_pool *pool, size_t bytes);
+
 /* ---- keep.c ---- */
 
 /* A run that its last user may have again. */

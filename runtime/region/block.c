@@ -205,9 +205,16 @@ static void *place_planned(struct track *track, const struct request *request) {
                                request->tenure);
 }
 
+/* The plan has no room for it, and the pool never will: the program tries, and goes another way. */
+static bool is_hopeless(struct region *region, size_t bytes) {
+    const struct plan *plan = region->track->plan;
+    return plan && bytes > plan->height_bytes && !pool_could_have(region->pool, bytes);
+}
+
 static void *allocate_planned(struct region *region, const struct request *request) {
     struct track *track = region->track;
-    if (track_ignores(track, request->bytes, request->align))
+    if (track_ignores(track, request->bytes, request->align) ||
+        is_hopeless(region, request->bytes))
         return allocate(region, request->bytes, request->align);
     uint64_t missed = track->seen.missed, missed_bytes = track->seen.missed_bytes;
     void *block = place_planned(track, request);
