@@ -33,7 +33,8 @@ static uint32_t sit(uint64_t thread) {
     for (uint32_t place = 0; place < SEAT_COUNT; place++) {
         uint64_t empty = 0;
         /* relaxed: nothing is known of who sat there before */
-        if (!atomic_compare_exchange_strong_explicit(&places[place], &empty, thread,
+        if (atomic_load_explicit(&places[place], memory_order_relaxed) ||
+            !atomic_compare_exchange_strong_explicit(&places[place], &empty, thread,
                                                      memory_order_relaxed, memory_order_relaxed))
             continue;
         if (pthread_setspecific(ending, &places[place]) == 0)

@@ -16,7 +16,7 @@ struct seat {
     uint32_t place;  /* SEAT_NONE: it stands */
 };
 
-#define SEAT_COUNT 1024u
+#define SEAT_COUNT 65536u /* untouched ones cost nothing */
 #define SEAT_NONE UINT32_MAX
 
 /* That of the calling thread. Never fails. */

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 enum { THREADS = 4, STEPS = 60, BLOCKS = 40 };
 
@@ -324,6 +325,58 @@ static void a_ring_is_found_among_those_that_ended_threads_left(void **state) {
     assert_int_equal(ebb_site_destroy(crowd.site), 0);
 }
 
+enum { MANY = 1100 };
+
+struct generation {
+    ebb_site *site;
+    const void *lanes[MANY];
+    atomic_uint count;
+};
+
+static void *take_one_and_wait(void *context) {
+    struct generation *generation = context;
+    ebb_step step = ebb_step_begin(generation->site, 0);
+    expect(ebb_step_end(step) == 0);
+    generation->lanes[atomic_fetch_add(&generation->count, 1)] = step.lane;
+    pthread_barrier_wait(&end);
+    return NULL;
+}
+
+/* So many threads live at once. */
+static void live_and_end(struct generation *generation) {
+    static pthread_t threads[MANY];
+    pthread_attr_t small;
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, (size_t)256 << 10), 0);
+    assert_int_equal(pthread_barrier_init(&end, NULL, MANY), 0);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(pthread_create(&threads[i], &small, take_one_and_wait, generation), 0);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    pthread_barrier_destroy(&end);
+    pthread_attr_destroy(&small);
+}
+
+static int by_address(const void *left, const void *right) {
+    const char *const *a = left, *const *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+/* Each of a thousand threads and more is seen to end. */
+static void rings_of_many_threads_are_left_to_new_ones(void **state) {
+    struct stage *stage = *state;
+    static struct generation first, second;
+    first.site = second.site = SITE(.pool = stage->pool, .ring = 1);
+    live_and_end(&first);
+    live_and_end(&second);
+    qsort(first.lanes, MANY, sizeof *first.lanes, by_address);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_non_null(bsearch(&second.lanes[i], first.lanes, MANY, sizeof *first.lanes,
+                                by_address));
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(ebb_site_destroy(first.site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(threads_take_steps_of_one_site),
@@ -335,6 +388,7 @@ int main(void) {
         STAGED(sites_come_and_go_on_many_threads),
         STAGED(idle_lanes_are_used_again),
         STAGED(a_ring_is_found_among_those_that_ended_threads_left),
+        STAGED(rings_of_many_threads_are_left_to_new_ones),
         STAGED(a_better_plan_is_found_meanwhile),
         STAGED(a_site_ends_though_its_search_has_an_hour),
         STAGED(steps_are_served_while_better_plans_are_looked_for),
