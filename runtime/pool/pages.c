@@ -39,8 +39,8 @@ void pages_fini(struct pages *pages) {
         size_t given = 0;
         if (pages->kind->whole)
             (void)pages->kind->cool(pages, slab->addr, slab->bytes, &given);
-        pages->kind->give(pages, slab->addr, slab->bytes);
         range_forget(slab->addr, slab->bytes, slab->addr, piece_end(slab));
+        pages->kind->give(pages, slab->addr, slab->bytes); /* last: others may have it at once */
     }
     piece_forget_all(&pages->store);
     cuda_leave(&pages->cuda);

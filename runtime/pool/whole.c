@@ -27,8 +27,8 @@ static void forget(struct pages *pages, struct ebb_piece *slab) {
     while (*link != slab)
         link = &(*link)->next;
     *link = slab->next;
-    pages->kind->give(pages, slab->addr, slab->bytes);
     range_forget(slab->addr, slab->bytes, slab->addr, piece_end(slab));
+    pages->kind->give(pages, slab->addr, slab->bytes); /* last: others may have it at once */
     piece_give(&pages->store, slab->slab.first);
     piece_give(&pages->store, slab);
 }

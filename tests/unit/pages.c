@@ -5,10 +5,12 @@
  */
 #include "kit/test.h"
 
+#include "base/os.h"
 #include "pool/pages.h"
 #include "pool/range.h"
 
 static struct pages pages;
+static struct os_table real;
 
 static int begin(void **state) {
     (void)state;
@@ -283,6 +285,61 @@ static void a_run_that_will_not_grow_goes_to_the_end_of_the_smallest_gap(void **
     give(exact);
 }
 
+/* ---- beside other heaps ---- */
+
+static struct pages other;
+static struct ebb_piece *of_other; /* what it took while a heap of these tests gave a slab back */
+
+/* The system calls that tables cost are where another thread comes between. */
+static int give_back(void *addr, size_t bytes) {
+    if (!range_reserves((uintptr_t)addr) && !of_other) {
+        struct pages_wish wish = exactly(16 * MIB);
+        of_other = pages_take(&other, &wish);
+        range_name_block(of_other);
+    }
+    return real.give_back(addr, bytes);
+}
+
+static int lock_none(void *addr, size_t bytes) {
+    (void)addr, (void)bytes;
+    return 0;
+}
+
+static void begin_other(void) {
+    memset(&other, 0, sizeof other);
+    pages_init(&other, &kind_host);
+    of_other = NULL;
+    real = os;
+    os.give_back = give_back;
+    os.lock = lock_none; /* however few may be locked here */
+}
+
+static void end_other(void) {
+    os = real;
+    assert_non_null(of_other);
+    assert_ptr_equal(range_block_at(of_other->addr), of_other);
+    assert_ptr_equal(range_run_at(of_other->addr), of_other);
+    assert_ptr_equal(range_run_at(piece_end(of_other) - 1), of_other);
+    pages_give(&other, of_other);
+    pages_fini(&other);
+}
+
+static void who_takes_addresses_of_a_heap_that_ends_is_not_forgotten(void **state) {
+    begin_other();
+    give(take(16 * MIB));
+    pages_fini(&pages);
+    end_other();
+}
+
+static void who_takes_addresses_of_a_slab_that_goes_is_not_forgotten(void **state) {
+    pages_init(&pages, &kind_pinned);
+    begin_other();
+    give(take(8 * PAGE));
+    (void)pages_cool(&pages, 0, SIZE_MAX, 0);
+    expect(0, 0);
+    end_other();
+}
+
 #define PAGES_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void) {
@@ -304,6 +361,8 @@ int main(void) {
         PAGES_TEST(keepers_take_the_smallest_hot_piece_and_steps_no_splinter),
         PAGES_TEST(hot_pages_with_cold_ones_behind_them_stay_within_the_limit),
         PAGES_TEST(a_run_that_will_not_grow_goes_to_the_end_of_the_smallest_gap),
+        PAGES_TEST(who_takes_addresses_of_a_heap_that_ends_is_not_forgotten),
+        PAGES_TEST(who_takes_addresses_of_a_slab_that_goes_is_not_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
