@@ -69,10 +69,11 @@ uintptr_t kind_take_closed(size_t usual, size_t least, size_t *bytes) {
     return 0;
 }
 
+/* Pages that the system has swapped out are not resident, and go all the same. */
 static bool give_back(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
     (void)pages;
     size_t resident = os.resident((void *)addr, bytes);
-    if (resident && os.give_back((void *)addr, bytes) != 0)
+    if (os.give_back((void *)addr, bytes) != 0)
         return false;
     *given += resident;
     return true;

@@ -340,6 +340,25 @@ static void who_takes_addresses_of_a_slab_that_goes_is_not_forgotten(void **stat
     end_other();
 }
 
+/* ---- giving back ---- */
+
+static size_t none_resident(void *addr, size_t bytes) {
+    (void)addr, (void)bytes;
+    return 0;
+}
+
+static void what_the_system_has_swapped_out_goes_as_well(void **state) {
+    struct ebb_piece *run = take(4 * PAGE);
+    const char *bytes = (const char *)run->addr;
+    give(run);
+    real = os;
+    os.resident = none_resident;
+    assert_int_equal(pages_cool(&pages, 0, SIZE_MAX, 0), 0);
+    os = real;
+    expect(0, 0);
+    assert_int_equal(bytes[0] | bytes[4 * PAGE - 1], 0);
+}
+
 #define PAGES_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void) {
@@ -363,6 +382,7 @@ int main(void) {
         PAGES_TEST(a_run_that_will_not_grow_goes_to_the_end_of_the_smallest_gap),
         PAGES_TEST(who_takes_addresses_of_a_heap_that_ends_is_not_forgotten),
         PAGES_TEST(who_takes_addresses_of_a_slab_that_goes_is_not_forgotten),
+        PAGES_TEST(what_the_system_has_swapped_out_goes_as_well),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
