@@ -166,13 +166,6 @@ static void cool(struct pages *pages, struct cooling *cooling) {
     (pages->kind->whole ? cool_wholes : cool_hot)(pages, cooling);
 }
 
-static struct ebb_piece *longest_kept(const struct pages *pages) {
-    struct ebb_piece *kept = pages->kept;
-    while (kept->next)
-        kept = kept->next;
-    return kept;
-}
-
 size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t deadline_ns) {
     struct cooling cooling = {
         .target = size_align_down(size_smaller(target, pages->hot_bytes), EBB_PAGE),
@@ -180,7 +173,7 @@ size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t dead
         .deadline_ns = deadline_ns};
     cool(pages, &cooling);
     while (pages->kept && !is_done(pages, &cooling)) {
-        pages_unkeep(pages, longest_kept(pages));
+        pages_unkeep(pages, pages->longest_kept);
         cool(pages, &cooling);
     }
     return cooling.given;

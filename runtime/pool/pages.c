@@ -18,7 +18,7 @@
 void pages_init(struct pages *pages, const struct kind *kind) {
     fit_clear(&pages->hot);
     fit_clear(&pages->cold);
-    pages->slabs = pages->kept = NULL;
+    pages->slabs = pages->kept = pages->longest_kept = NULL;
     pages->run_bytes = pages->hot_bytes = 0;
     pages->welcomes_huge = false;
     pages->kind = kind;
@@ -458,18 +458,26 @@ void pages_keep(struct pages *pages, struct ebb_piece *run, uint64_t ticket) {
     pages->hot_bytes += run->bytes;
     run->state = PIECE_KEPT;
     run->kept.ticket = ticket;
+    if (!pages->kept)
+        pages->longest_kept = run;
     piece_push(&pages->kept, run);
 }
 
+static void unlink_kept(struct pages *pages, struct ebb_piece *piece) {
+    if (pages->longest_kept == piece)
+        pages->longest_kept = piece->prev;
+    piece_unlink(&pages->kept, piece);
+}
+
 void pages_retake(struct pages *pages, struct ebb_piece *run) {
-    piece_unlink(&pages->kept, run);
+    unlink_kept(pages, run);
     pages->hot_bytes -= run->bytes;
     pages->run_bytes += run->bytes;
     become_run(run);
 }
 
 void pages_unkeep(struct pages *pages, struct ebb_piece *piece) {
-    piece_unlink(&pages->kept, piece);
+    unlink_kept(pages, piece);
     put_free(pages, piece, PIECE_HOT);
 }
 

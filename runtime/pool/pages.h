@@ -25,7 +25,7 @@
 
 struct pages {
     struct fit hot, cold;
-    struct ebb_piece *kept; /* newest first */
+    struct ebb_piece *kept, *longest_kept; /* newest first; the last of them, or NULL */
     struct piece_store store;
     struct ebb_piece *slabs; /* linked by next; run.first is the first piece inside,
                                 see pages_claim_before() */

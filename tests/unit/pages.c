@@ -359,6 +359,47 @@ static void what_the_system_has_swapped_out_goes_as_well(void **state) {
     assert_int_equal(bytes[0] | bytes[4 * PAGE - 1], 0);
 }
 
+static void the_longest_kept_goes_first_whoever_went_before(void **state) {
+    static const size_t counts[] = {1, 1, 1, 1, 1, 1};
+    struct ebb_piece *runs[6];
+    take_row(runs, counts, 6);
+    for (size_t i = 0; i < 5; i++)
+        pages_keep(&pages, runs[i], i);
+    pages_unkeep(&pages, runs[2]);
+    pages_retake(&pages, runs[0]); /* it was the longest kept */
+    pages_cool(&pages, 2 * PAGE, SIZE_MAX, 0);
+    expect(2 * PAGE, 2 * PAGE);
+    assert_true(runs[3]->state == PIECE_KEPT && runs[4]->state == PIECE_KEPT);
+    pages_cool(&pages, PAGE, SIZE_MAX, 0);
+    assert_true(runs[3]->state != PIECE_KEPT && runs[4]->state == PIECE_KEPT);
+    pages_cool(&pages, 0, SIZE_MAX, 0);
+    pages_keep(&pages, runs[0], 6); /* into an empty list */
+    pages_keep(&pages, runs[5], 7);
+    pages_check(&pages);
+    pages_cool(&pages, PAGE, SIZE_MAX, 0);
+    assert_int_equal(runs[5]->state, PIECE_KEPT);
+    pages_cool(&pages, 0, SIZE_MAX, 0);
+    expect(0, 0);
+}
+
+/* Linear in them: were the longest kept looked for from the newest on, this would take minutes. */
+static void very_many_kept_runs_are_given_back(void **state) {
+    enum { MANY = 400000 };
+    struct pages_wish wish = exactly(MANY * PAGE);
+    struct ebb_piece *run = pages_take(&pages, &wish);
+    for (uint64_t i = 0; run; i++) {
+        struct ebb_piece *rest;
+        assert_true(pages_prepare_cut(&pages));
+        uintptr_t to = run->bytes > PAGE ? run->addr + PAGE : piece_end(run);
+        run = pages_cut_out(&pages, run, run->addr, to, &rest);
+        pages_keep(&pages, run, i);
+        run = rest;
+    }
+    expect(0, MANY * PAGE);
+    pages_cool(&pages, 0, SIZE_MAX, 0);
+    expect(0, 0);
+}
+
 #define PAGES_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void) {
@@ -383,6 +424,8 @@ int main(void) {
         PAGES_TEST(who_takes_addresses_of_a_heap_that_ends_is_not_forgotten),
         PAGES_TEST(who_takes_addresses_of_a_slab_that_goes_is_not_forgotten),
         PAGES_TEST(what_the_system_has_swapped_out_goes_as_well),
+        PAGES_TEST(the_longest_kept_goes_first_whoever_went_before),
+        PAGES_TEST(very_many_kept_runs_are_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
