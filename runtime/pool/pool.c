@@ -273,10 +273,12 @@ static struct ebb_piece *take_or_less(struct ebb_pool *pool, struct ebb_piece *r
     return take_locked(pool, run, wish, gained);
 }
 
-/* Cached pages that do not fit the wish make room under the limit for pages that do. */
+/* Cached pages that do not fit the wish make room under the limit for pages that do. A limit that
+ * was lowered may be below what is held: so much goes as well. */
 static void make_room(struct ebb_pool *pool, size_t bytes) {
-    size_t hot = pool->pages.hot_bytes;
-    size_t most = pool->pages.kind->whole ? SIZE_MAX : bytes;
+    size_t hot = pool->pages.hot_bytes, held = pool->reserved.current;
+    size_t above = held - size_smaller(held, pool->limit_reserved);
+    size_t most = pool->pages.kind->whole ? SIZE_MAX : bytes + size_align(above, EBB_PAGE);
     pool->given_back += pages_cool(&pool->pages, 0, most, 0);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
 }

@@ -130,6 +130,27 @@ static void cached_pages_give_way_before_the_limit_refuses(void **state) {
     pool_end(pool);
 }
 
+/* What is held above the limit goes, too: else the next block has room, but not this one. */
+static void cached_pages_above_a_lowered_limit_give_way(void **state) {
+    ebb_pool *pool = POOL(.keep_all = true);
+    ebb_region parts[17];
+    for (int i = 0; i < 17; i++)
+        parts[i] = OPEN(.pool = pool, .hint_bytes = 4 * PAGE);
+    for (int i = 0; i < 17; i += 2)
+        assert_int_equal(ebb_region_close(parts[i]), 0);
+    assert_int_equal(pool_stats_of(pool).owned, 32 * PAGE);
+    assert_int_equal(pool_stats_of(pool).cached, 36 * PAGE);
+    assert_int_equal(ebb_pool_set_reserved_limit(pool, 40 * PAGE + 1), 0);
+    ebb_region region = OPEN(.pool = pool);
+    block_of(region, 8 * PAGE, 64);
+    assert_int_equal(pool_stats_of(pool).reserved.current, 40 * PAGE);
+    assert_no_block(ebb_region_alloc(region, 1025, 64), EBB_E_POOL_LIMIT);
+    assert_int_equal(ebb_region_close(region), 0);
+    for (int i = 1; i < 17; i += 2)
+        assert_int_equal(ebb_region_close(parts[i]), 0);
+    pool_end(pool);
+}
+
 /* What calls left on the stack says nothing. */
 static void __attribute__((noinline)) soil_stack(void) {
     volatile unsigned char bytes[64 * KIB];
@@ -244,6 +265,7 @@ int main(void) {
         cmocka_unit_test(growth_never_passes_the_reserved_limit),
         cmocka_unit_test(small_blocks_fill_the_reserved_limit_to_the_last_granule),
         cmocka_unit_test(cached_pages_give_way_before_the_limit_refuses),
+        cmocka_unit_test(cached_pages_above_a_lowered_limit_give_way),
         cmocka_unit_test(cached_parts_give_way_to_the_arena_of_a_plan),
         cmocka_unit_test(a_request_that_cannot_succeed_leaves_the_cache_alone),
         STAGED(the_reserved_limit_can_be_raised_lowered_and_lifted),
