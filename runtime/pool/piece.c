@@ -3,9 +3,9 @@
  * piece.c - stores of pieces.
  *
  * A store cuts pieces from batches that it keeps; batches it no longer needs go to a list that
- * all stores share; when a pool gives pages back, so do they, all but the page with their link
- * (`flag` in the first entry says so). Invariant: a piece is in at most one store. Taking can
- * fail, giving cannot.
+ * all stores share; when a pool gives pages back, so do they, all but the page with their link,
+ * and are on another list then. Invariant: a piece is in at most one store. Taking can fail, giving
+ * cannot.
  */
 #include "pool/piece.h"
 #include "base/os.h"
@@ -23,21 +23,29 @@ static_assert(sizeof(struct ebb_piece) % 16 == 0, "32 bits name a piece in units
 
 static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
 static struct ebb_piece *shared; /* batches without an owner, linked by next */
+static struct ebb_piece *cold;   /* the same; they were given back, and all entries are unused */
+
+static void wipe(struct ebb_piece *batch) {
+    for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
+        batch[i].word = PIECE_UNUSED;
+}
+
+static struct ebb_piece *pop(struct ebb_piece **list) {
+    struct ebb_piece *batch = *list;
+    if (batch)
+        *list = batch->next;
+    return batch;
+}
 
 static struct ebb_piece *acquire_batch(void) {
     if (!os.allow(OS_PIECES))
         return NULL;
     pthread_mutex_lock(&sharing);
-    struct ebb_piece *batch = shared;
-    if (batch)
-        shared = batch->next;
+    struct ebb_piece *used = pop(&shared), *batch = used ? used : pop(&cold);
     pthread_mutex_unlock(&sharing);
-    if (!batch)
-        return range_carve_pieces();
-    for (unsigned i = 1; i < PIECES_PER_BATCH && !batch->flag; i++)
-        batch[i].word = PIECE_UNUSED; /* of another owner before */
-    batch->flag = false;
-    return batch;
+    if (used)
+        wipe(used); /* of another owner before */
+    return batch ? batch : range_carve_pieces();
 }
 
 /* Appends a batch behind the current one, which is used up. */
@@ -102,17 +110,15 @@ static void share_tail(struct piece_store *store) {
     store->batches = BATCHES_KEPT;
 }
 
-/* Those that were given back are zero, which is that. */
-static void wipe(struct ebb_piece *batch) {
+static void wipe_all(struct ebb_piece *batch) {
     for (; batch; batch = batch->next)
-        for (unsigned i = 1; i < PIECES_PER_BATCH && !batch->flag; i++)
-            batch[i].word = PIECE_UNUSED;
+        wipe(batch);
 }
 
 void piece_wipe(struct piece_store *store) {
-    wipe(store->first);
+    wipe_all(store->first);
     pthread_mutex_lock(&sharing);
-    wipe(shared); /* some may have been the store's; whoever took others has wiped them */
+    wipe_all(shared); /* some may have been the store's; whoever took others has wiped them */
     pthread_mutex_unlock(&sharing);
 }
 
@@ -125,15 +131,24 @@ void piece_forget_all(struct piece_store *store) {
         share_tail(store);
 }
 
-void piece_trim(void) {
+/* False: the system refused. */
+static bool cool(struct ebb_piece *batch) {
+    uintptr_t from = size_align((uintptr_t)(batch + 1), EBB_PAGE);
+    uintptr_t to = size_align_down((uintptr_t)batch + PIECES_BATCH_BYTES, EBB_PAGE);
+    if (os.give_back((void *)from, to - from) != 0)
+        return false;
+    for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
+        if ((uintptr_t)&batch[i] < from || (uintptr_t)&batch[i + 1] > to)
+            batch[i].word = PIECE_UNUSED;
+    return true;
+}
+
+void piece_trim(uint64_t deadline_ns) {
     pthread_mutex_lock(&sharing);
-    for (struct ebb_piece *batch = shared; batch && !batch->flag; batch = batch->next) {
-        uintptr_t from = size_align((uintptr_t)(batch + 1), EBB_PAGE);
-        uintptr_t to = size_align_down((uintptr_t)batch + PIECES_BATCH_BYTES, EBB_PAGE);
-        for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
-            if ((uintptr_t)&batch[i] < from || (uintptr_t)&batch[i + 1] > to)
-                batch[i].word = PIECE_UNUSED;
-        batch->flag = os.give_back((void *)from, to - from) == 0;
+    while (shared && !(deadline_ns && os.now_ns() >= deadline_ns) && cool(shared)) {
+        struct ebb_piece *batch = pop(&shared);
+        batch->next = cold;
+        cold = batch;
     }
     pthread_mutex_unlock(&sharing);
 }

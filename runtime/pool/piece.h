@@ -190,8 +190,9 @@ void piece_forget_all(struct piece_store *store);
 /* Forgets every piece and gives all batches to other stores. */
 void piece_give_up(struct piece_store *store);
 
-/* Gives the memory of batches that no store has back to the system. Any thread. */
-void piece_trim(void);
+/* Gives the memory of batches that no store has back to the system, until the clock passes
+ * `deadline_ns` (0: none). Any thread. */
+void piece_trim(uint64_t deadline_ns);
 
 /* Takes the lock of batches without an owner before a fork, and gives it back after. */
 void piece_fork(bool before);

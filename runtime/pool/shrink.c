@@ -64,14 +64,19 @@ static void note_wanted(struct recent *recent) {
         recent->wanted_left = LONG;
 }
 
+/* What regions no longer need of it. Before pages: once all of these went, it has, too. */
+static void trim_bookkeeping(uint64_t deadline_ns) {
+    starts_trim(deadline_ns);
+    piece_trim(deadline_ns);
+}
+
 static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most) {
     size_t hot = pool->pages.hot_bytes;
     uint64_t deadline = pool->trim_ns ? os.now_ns() + pool->trim_ns : 0;
+    trim_bookkeeping(deadline);
     pool->given_back += pages_cool(&pool->pages, cached_target,
                                    pool->trim_ns ? SIZE_MAX : most, deadline);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
-    starts_trim();
-    piece_trim();
 }
 
 /* More than so much is given back down to `keep`: rarely much, not a little each time. */
@@ -147,11 +152,10 @@ size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t
     }
     pthread_mutex_lock(&pool->lock);
     size_t hot = pool->pages.hot_bytes;
+    trim_bookkeeping(deadline);
     size_t given = pages_cool(&pool->pages, target_bytes, SIZE_MAX, deadline);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
     pool->given_back += given;
-    starts_trim();
-    piece_trim();
     if (remaining_bytes)
         *remaining_bytes = pages_left(&pool->pages, target_bytes);
     pthread_mutex_unlock(&pool->lock);

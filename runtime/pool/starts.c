@@ -3,7 +3,8 @@
  * starts.c - stores of start maps (see starts.h).
  *
  * Invariant: a map is in at most one store. Batches beyond those a store keeps go to a list that
- * all stores share; when a pool gives pages back, so do they, all but the page with their link.
+ * all stores share; when a pool gives pages back, so do they, all but the page with their link, and
+ * are on another list then.
  */
 #include "pool/starts.h"
 #include "base/os.h"
@@ -17,11 +18,11 @@
 
 struct batch {
     uint32_t next;
-    bool cold; /* was given back and not used since */
 };
 
 static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t shared; /* batches without an owner */
+static uint32_t cold;   /* the same; they were given back */
 
 static struct batch *batch_at(uint32_t name) {
     return (struct batch *)(void *)starts_entries(name);
@@ -38,13 +39,18 @@ static unsigned class_of(size_t window_bytes) {
 
 /* ---- batches ---- */
 
+static uint32_t pop(uint32_t *list) {
+    uint32_t name = *list;
+    if (name)
+        *list = batch_at(name)->next;
+    return name;
+}
+
 static uint32_t acquire_batch(void) {
     if (!os.allow(OS_PIECES))
         return 0;
     pthread_mutex_lock(&sharing);
-    uint32_t name = shared;
-    if (name)
-        shared = batch_at(name)->next;
+    uint32_t used = pop(&shared), name = used ? used : pop(&cold);
     pthread_mutex_unlock(&sharing);
     return name ? name : range_carve_starts(BATCH_UNITS);
 }
@@ -53,7 +59,7 @@ static bool grow(struct starts_store *store) {
     uint32_t name = acquire_batch();
     if (!name)
         return false;
-    *batch_at(name) = (struct batch){0, false};
+    batch_at(name)->next = 0;
     if (store->last)
         batch_at(store->last)->next = name;
     else
@@ -126,13 +132,20 @@ void starts_give_up(struct starts_store *store) {
     *store = (struct starts_store){0};
 }
 
-void starts_trim(void) {
+/* False: the system refused. */
+static bool cool(uint32_t name) {
+    char *at = (char *)starts_entries(name);
+    uintptr_t from = size_align((uintptr_t)at + RANGE_STARTS_UNIT, EBB_PAGE);
+    uintptr_t to = size_align_down((uintptr_t)at + BATCH_UNITS * RANGE_STARTS_UNIT, EBB_PAGE);
+    return os.give_back((void *)from, to - from) == 0;
+}
+
+void starts_trim(uint64_t deadline_ns) {
     pthread_mutex_lock(&sharing);
-    for (uint32_t name = shared; name && !batch_at(name)->cold; name = batch_at(name)->next) {
-        char *at = (char *)starts_entries(name);
-        uintptr_t from = size_align((uintptr_t)at + RANGE_STARTS_UNIT, EBB_PAGE);
-        uintptr_t to = size_align_down((uintptr_t)at + BATCH_UNITS * RANGE_STARTS_UNIT, EBB_PAGE);
-        batch_at(name)->cold = os.give_back((void *)from, to - from) == 0;
+    while (shared && !(deadline_ns && os.now_ns() >= deadline_ns) && cool(shared)) {
+        uint32_t name = pop(&shared);
+        batch_at(name)->next = cold;
+        cold = name;
     }
     pthread_mutex_unlock(&sharing);
 }

@@ -39,8 +39,9 @@ void starts_forget_all(struct starts_store *store);
 /* Forgets all maps and gives all batches to other stores. */
 void starts_give_up(struct starts_store *store);
 
-/* Gives the memory of batches that no store has back to the system. Any thread. */
-void starts_trim(void);
+/* Gives the memory of batches that no store has back to the system, until the clock passes
+ * `deadline_ns` (0: none). Any thread. */
+void starts_trim(uint64_t deadline_ns);
 
 /* Takes the lock of batches without an owner before a fork, and gives it back after. */
 void starts_fork(bool before);

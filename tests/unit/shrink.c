@@ -5,6 +5,7 @@
  */
 #include "kit/test.h"
 
+#include "base/os.h"
 #include "base/poison.h"
 #include "pool/pool.h"
 #include "pool/range.h"
@@ -254,6 +255,48 @@ static ebb_region vast(ebb_pool *pool, size_t gib) {
 }
 
 /* So many percent of 512 GiB are 2^64 bytes and a few more. */
+static struct os_table real;
+static unsigned calls;
+
+static int give_back_counting(void *addr, size_t bytes) {
+    calls++;
+    return real.give_back(addr, bytes);
+}
+
+/* A nanosecond for each look. */
+static uint64_t slow_clock(void) {
+    static uint64_t now;
+    return ++now;
+}
+
+/* Of many blocks, large ones or small ones, there is much bookkeeping and no page is asked for. */
+static void expect_bounded(ebb_pool *pool, size_t bytes) {
+    ebb_region region = OPEN(.name = "many", .pool = pool);
+    for (size_t i = 0; i < 20000; i++)
+        assert_non_null(ebb_region_alloc(region, bytes, 16));
+    assert_int_equal(ebb_region_close(region), 0);
+    calls = 0;
+    real = os;
+    os.give_back = give_back_counting;
+    os.now_ns = slow_clock;
+    assert_int_equal(ebb_pool_trim_within(pool, SIZE_MAX, 10, NULL), 0);
+    assert_true(calls < 10);
+    assert_int_equal(ebb_pool_trim(pool, SIZE_MAX), 0); /* goes on with it */
+    assert_true(calls > 20);
+    calls = 0;
+    assert_int_equal(ebb_pool_trim(pool, SIZE_MAX), 0);
+    os = real;
+    assert_int_equal(calls, 0);
+}
+
+static void a_budget_bounds_what_goes_of_the_bookkeeping(void **state) {
+    ebb_pool *pool = POOL(.keep_all = true);
+    (void)ebb_pool_trim(pool, 0); /* what other tests left */
+    expect_bounded(pool, 1040);
+    expect_bounded(pool, 1000);
+    pool_end(pool);
+}
+
 static void a_margin_may_be_more_than_there_is(void **state) {
     (void)state;
     if (EBB_POISON || range.bytes < RANGE_MOST)
@@ -282,6 +325,7 @@ int main(void) {
         cmocka_unit_test(keep_all_never_gives_back),
         cmocka_unit_test(the_margin_is_kept_above_the_recent_peak),
         cmocka_unit_test(a_margin_may_be_more_than_there_is),
+        cmocka_unit_test(a_budget_bounds_what_goes_of_the_bookkeeping),
         STAGED(steps_inside_a_root_are_step_boundaries_too),
         cmocka_unit_test(a_spike_that_leaves_survivors_takes_no_pages_from_the_next_step),
         cmocka_unit_test(what_a_root_gives_back_goes_at_once),
