@@ -254,7 +254,6 @@ static ebb_region vast(ebb_pool *pool, size_t gib) {
     return region;
 }
 
-/* So many percent of 512 GiB are 2^64 bytes and a few more. */
 static struct os_table real;
 static unsigned calls;
 
@@ -297,6 +296,7 @@ static void a_budget_bounds_what_goes_of_the_bookkeeping(void **state) {
     pool_end(pool);
 }
 
+/* So many percent of 512 GiB are 2^64 bytes and a few more. */
 static void a_margin_may_be_more_than_there_is(void **state) {
     (void)state;
     if (EBB_POISON || range.bytes < RANGE_MOST)
