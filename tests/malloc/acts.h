@@ -8,10 +8,10 @@
 #ifndef MALLOC_ACTS_H
 #define MALLOC_ACTS_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stdbool.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ struct act {
 };
 
 #define ACT(function) {#function, function}
-#define ACT_SECONDS 240u  /* it hangs: no machine is so slow */
+#define ACT_SECONDS 240u   /* it hangs: no machine is so slow */
 #define CHILD_SECONDS 100u /* the same of one of its children, if a lock is held there for ever */
 
 #define EXPECT(claim)                                                                              \

@@ -135,8 +135,8 @@ class Kills(unittest.TestCase):
         """Seconds in which a worker sends a few batches, where forks are dear, too."""
         begin = time.monotonic()
         worker = Worker(pool, 0)
-        while not worker.messages(1):
-            pass
+        while not (messages := worker.messages(1)):
+            assert messages is not None, "the worker has ended"
         worker.kill()
         os.close(worker.read)
         pool.reclaim(True)
