@@ -145,7 +145,8 @@ static bool is_read_only(const struct dl_phdr_info *object, uintptr_t slot) {
 
 static void watch_slots(const struct dl_phdr_info *object, const struct tables *tables,
                         const ElfW(Rela) *slot, size_t bytes) {
-    for (const ElfW(Rela) *end = slot + bytes / sizeof *slot; slot && slot < end; slot++) {
+    const ElfW(Rela) *end = slot ? slot + bytes / sizeof *slot : NULL; /* not every object has it */
+    for (; slot < end; slot++) {
         uint32_t type = ELF64_R_TYPE(slot->r_info);
         const ElfW(Sym) *symbol = &tables->symbols[ELF64_R_SYM(slot->r_info)];
         uintptr_t at = object->dlpi_addr + slot->r_offset;

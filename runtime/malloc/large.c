@@ -83,8 +83,7 @@ struct large *large_add(struct large **unused, void *block, size_t bytes) {
 struct large *large_find(uintptr_t addr) {
     const _Atomic(uint32_t) *entry = page_entry(addr);
     uint32_t name = entry ? atomic_load_explicit(entry, memory_order_relaxed) : 0;
-    struct large *large = &records[name];
-    return name && large->block == addr ? large : NULL;
+    return name && records[name].block == addr ? &records[name] : NULL;
 }
 
 void large_remove(struct large **unused, struct large *large) {
