@@ -6,11 +6,12 @@
  * are regions at once. Before each step of the protocol (os.pass) a process asks the explorer and
  * waits. The explorer lets one go on, or kills it, and after a run begins again with the last
  * choice that has an alternative changed: depth first, until there is none. Runs that need more
- * than a few preemptions are left out; they are what the model is for (handoff.pml).
+ * than a few preemptions are left out; they are what the model is for (handoff.pml). Of those with
+ * as many preemptions and kills as are allowed, one of EBB_SHARE is made, drawn anew each time.
  *
  * Checked in every run: contents are what was sent, a message is stale only if its sender is dead,
  * nobody fails otherwise, and afterwards all slots are free. EBB_PREEMPTIONS and EBB_KILLS set the
- * bounds; a run that fails prints its choices.
+ * bounds; EBB_SHARE=1 makes all runs, some minutes; EBB_SEED draws the same ones again.
  */
 #include "base/os.h"
 #include "handoff/duo.h"
@@ -20,6 +21,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WORKERS = 2, TRAINER = WORKERS, ACTORS, SLOTS = 1, CHOICES_MOST = 400 };
@@ -174,8 +176,15 @@ struct explorer {
     } choices[CHOICES_MOST];
     unsigned known; /* choices that the next run makes as they stand */
     unsigned preemptions_most, kills_most;
+    unsigned share; /* one of so many of the last preemptions and kills is made */
     unsigned runs, opened, stale, killed;
 };
+
+/* True if one more preemption or kill is made here: always, but for the last one. */
+static bool is_drawn(const struct explorer *explorer, unsigned made) {
+    bool last = made + 1 == explorer->preemptions_most + explorer->kills_most;
+    return !last || random() % explorer->share == 0;
+}
 
 /* What can be done now, the actor that went on last first. */
 static unsigned list_ways(const struct run *run, const struct explorer *explorer, unsigned last,
@@ -186,10 +195,12 @@ static unsigned list_ways(const struct run *run, const struct explorer *explorer
         ways[count++] = 2 * last;
     for (unsigned number = 0; number < ACTORS; number++)
         if (number != last && can_go(run, number) &&
-            (!goes_on || preemptions < explorer->preemptions_most))
+            (!goes_on || (preemptions < explorer->preemptions_most &&
+                          is_drawn(explorer, preemptions + kills))))
             ways[count++] = 2 * number;
     for (unsigned number = 0; number < ACTORS && kills < explorer->kills_most; number++)
-        if (can_go(run, number) && (number == last || !goes_on))
+        if (can_go(run, number) && (number == last || !goes_on) &&
+            is_drawn(explorer, preemptions + kills))
             ways[count++] = 2 * number + 1;
     return count;
 }
@@ -256,6 +267,11 @@ static void explore(unsigned preemptions, unsigned kills) {
     struct explorer *explorer = calloc(1, sizeof *explorer);
     explorer->preemptions_most = bound("EBB_PREEMPTIONS", preemptions);
     explorer->kills_most = bound("EBB_KILLS", kills);
+    explorer->share = bound("EBB_SHARE", 8);
+    assert_true(explorer->share > 0);
+    unsigned seed = bound("EBB_SEED", (unsigned)time(NULL));
+    print_message("# EBB_SEED=%u draws one of %u\n", seed, explorer->share);
+    srandom(seed);
     ebb_pool *pool = shared_pool(SLOTS, SLOT_BYTES);
     do {
         play(explorer, pool);
