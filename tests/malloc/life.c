@@ -116,9 +116,10 @@ static void destructors_of_threads_allocate(void) {
     finish(begin());
     pthread_key_create(&keys[2], destroy);
     pthread_key_create(&keys[3], destroy);
-    for (unsigned i = 0; i < 100; i++)
-        on_thread(set_values, (void *)(uintptr_t)(i % 2));
-    EXPECT(atomic_load(&destroyed) >= 400);
+    unsigned rounds = 0;
+    for (; act_goes_on(rounds, 100); rounds++)
+        on_thread(set_values, (void *)(uintptr_t)(rounds % 2));
+    EXPECT(atomic_load(&destroyed) >= 4 * rounds);
 }
 
 static void *exits_inside(void *context) {
@@ -197,7 +198,7 @@ static _Atomic(void *) parcels[64];
 static atomic_bool over;
 
 static void *exchange(void *context) {
-    for (unsigned i = 0; i < 4000; i++) {
+    for (unsigned i = 0; act_goes_on(i, 4000); i++) {
         ebb_step step = begin();
         for (unsigned k = 0; k < 5; k++) {
             unsigned place = (i * 31 + k * 7) % 64;
@@ -235,7 +236,7 @@ static void live_on(void *blocks[], unsigned count, ebb_step step) {
 }
 
 static void *fork_inside(void *context) {
-    for (unsigned round = 0; round < 20; round++) {
+    for (unsigned round = 0; act_goes_on(round, 20); round++) {
         void *blocks[2 * SIZES];
         for (unsigned i = 0; i < SIZES; i++)
             blocks[i] = make(i);

@@ -30,6 +30,7 @@ struct rester {
     pthread_t thread;
     sem_t rests, wakes;
     unsigned char *block;
+    size_t bytes; /* of its block */
     unsigned rounds;
     bool in_scope; /* it rests there */
 };
@@ -45,8 +46,8 @@ static void *work_and_rest(void *context) {
     struct rester *rester = context;
     for (unsigned round = 0; round < rester->rounds; round++) {
         ebb_step step = ebb_step_begin(site, 0);
-        EXPECT((rester->block = malloc(BLOCK)) != NULL);
-        memset(rester->block, (int)round + 1, BLOCK);
+        EXPECT((rester->block = malloc(rester->bytes)) != NULL);
+        memset(rester->block, (int)round + 1, rester->bytes);
         if (!rester->in_scope)
             EXPECT(ebb_step_end(step) == 0);
         sem_post(&rester->rests);
@@ -62,14 +63,18 @@ static void make_site(void) {
         site = ebb_site_create(EBB_SITE_OPTIONS(.name = "resting", .scope = true));
 }
 
-static void begin_resting(unsigned rounds, bool in_scope) {
+static void begin_resting_with(size_t bytes, unsigned rounds, bool in_scope) {
     make_site();
     for (unsigned i = 0; i < THREADS; i++) {
-        resters[i] = (struct rester){.rounds = rounds, .in_scope = in_scope};
+        resters[i] = (struct rester){.bytes = bytes, .rounds = rounds, .in_scope = in_scope};
         sem_init(&resters[i].rests, 0, 0);
         sem_init(&resters[i].wakes, 0, 0);
         EXPECT(pthread_create(&resters[i].thread, NULL, work_and_rest, &resters[i]) == 0);
     }
+}
+
+static void begin_resting(unsigned rounds, bool in_scope) {
+    begin_resting_with(BLOCK, rounds, in_scope);
 }
 
 static void await_rest(void) {
@@ -183,7 +188,7 @@ static void a_child_gives_back_what_it_frees(void) {
 
 /* At any moment; each child has its own thread's block, and goes on. */
 static void forks_while_it_goes(void) {
-    begin_resting(FORKS, false);
+    begin_resting_with(2 * MIB, FORKS, false);
     for (unsigned i = 0; i < FORKS; i++) {
         await_rest();
         for (unsigned k = 0; k < THREADS; k++)
