@@ -16,6 +16,7 @@ static __attribute__((constructor)) void start(void) {
     waits_find();
     heap_watch_forks();
     scope_serve();
+    tender_prepare();
     if (*options.stats)
         tender_begin();
 }

@@ -68,6 +68,7 @@ static pthread_cond_t wake, over;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_there, is_settled, is_over, has_complained;
 static bool has_files; /* a table of its own, so that statistics can be told */
+static size_t stack_bytes = STACK_BYTES;
 static int listener = -1;
 static char text[TEXT_BYTES];
 
@@ -438,11 +439,13 @@ static int add_variables(struct dl_phdr_info *info, size_t bytes, void *sum) {
     return 0;
 }
 
-/* The C library puts the variables that each thread has at the end of its stack. */
-static size_t stack_bytes(void) {
+/* The C library puts the variables that each thread has at the end of its stack; for those of what
+ * is loaded later it has set little aside. The walk has a lock that in a child nobody may give back,
+ * as its thread did not come along: the thread of a child begins without a walk. */
+void tender_prepare(void) {
     size_t bytes = STACK_BYTES;
     (void)dl_iterate_phdr(add_variables, &bytes);
-    return bytes;
+    stack_bytes = bytes;
 }
 
 static bool begin_thread(void) {
@@ -452,7 +455,7 @@ static bool begin_thread(void) {
     if (pthread_attr_init(&attributes) != 0)
         return false;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, stack_bytes());
+    pthread_attr_setstacksize(&attributes, stack_bytes);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     bool begun = pthread_create(&thread, &attributes, tend, NULL) == 0;

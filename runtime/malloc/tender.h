@@ -15,6 +15,9 @@
 
 extern _Atomic(bool) tender_sleeps;
 
+/* Measures what its stack needs. When the library is loaded. */
+void tender_prepare(void);
+
 /* Begins it, if it has something to do and there is none. Any thread. */
 void tender_begin(void);
 

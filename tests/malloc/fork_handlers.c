@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fork_handlers.c - handlers of forks allocate and free, with scopes open and what outlived others.
+ * fork_handlers.c - handlers of forks allocate and free, with scopes open and what outlived others;
+ * and a child has scopes, though a lock of the C library's that it would not give back is held.
  *
  * Run preloaded with libebb-malloc, and once without it.
  */
@@ -9,6 +10,9 @@
 #include "malloc/blocks.h"
 
 #include <ebb/ebb.h>
+
+#include <link.h>
+#include <semaphore.h>
 
 extern void (*early_handler)(void); /* of the library that is initialized first, early.c */
 
@@ -97,11 +101,48 @@ static void early_handlers_wait_for_threads(void) {
     fork_with_early(allocate_and_wait);
 }
 
+static sem_t walks, may_go_on;
+
+static int stop_walking(struct dl_phdr_info *info, size_t bytes, void *unused) {
+    (void)info, (void)bytes, (void)unused;
+    sem_post(&walks);
+    while (sem_wait(&may_go_on) != 0)
+        continue;
+    return 1;
+}
+
+static void *walk(void *unused) {
+    (void)dl_iterate_phdr(stop_walking, NULL);
+    return unused;
+}
+
+/* As for an exception: in the child the walk never ends. */
+static void others_walk_through_the_libraries(void) {
+    pthread_t thread;
+    finish(begin());
+    EXPECT(sem_init(&walks, 0, 0) == 0 && sem_init(&may_go_on, 0, 0) == 0);
+    EXPECT(pthread_create(&thread, NULL, walk, NULL) == 0);
+    while (sem_wait(&walks) != 0)
+        continue;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(CHILD_SECONDS);
+        ebb_step step = begin();
+        allocate();
+        finish(step);
+        _exit(0);
+    }
+    act_await(child);
+    sem_post(&may_go_on);
+    EXPECT(pthread_join(thread, NULL) == 0);
+}
+
 int main(void) {
     static const struct act acts[] = {
         ACT(handlers_allocate),
         ACT(early_handlers_free),
         ACT(early_handlers_wait_for_threads),
+        ACT(others_walk_through_the_libraries),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
 }
