@@ -210,7 +210,13 @@ static void release_all(handed *list) {
 
 void heap_drain(struct heap *heap) {
     release_all(&heap->handed_in);
+    release_all(&heap->postponed);
     release_all(&heap->cooled);
+}
+
+/* Nothing that others have freed waits for its thread. */
+static bool is_drained(const struct heap *heap) {
+    return is_empty(&heap->handed_in) && is_empty(&heap->postponed) && is_empty(&heap->cooled);
 }
 
 void heap_hand_in(struct large *large) {
@@ -336,8 +342,7 @@ void heap_tidy_left(void) {
     for (;;) {
         pthread_mutex_lock(&lock);
         struct heap *heap = heaps;
-        while (heap && (heap->is_taken || heap->is_lost ||
-                        (is_empty(&heap->handed_in) && is_empty(&heap->cooled))))
+        while (heap && (heap->is_taken || heap->is_lost || is_drained(heap)))
             heap = heap->next;
         if (heap)
             heap->is_taken = true;
@@ -383,19 +388,36 @@ static bool cool_pages(struct large *large, uint64_t deadline_ns, size_t *given)
     return true;
 }
 
-/* The owner, if it comes just now, finds these blocks the next time. True: some are left. */
-static bool cool_heap(struct heap *heap, struct heap_cooling *cooling, uint64_t deadline_ns) {
+static bool has_waited(struct large *large, const struct heap_cooling *cooling) {
+    if (!large->seen_ms)
+        large->seen_ms = cooling->now_ms;
+    return cooling->now_ms - large->seen_ms >= cooling->least_ms;
+}
+
+/* The owner, if it comes just now, finds these blocks the next time. True: some are left. What it
+ * is too late for, of a list that may be long, is not walked through either. */
+static bool cool_list(struct heap *heap, handed *list, struct heap_cooling *cooling,
+                      uint64_t deadline_ns) {
     bool is_left = false;
-    struct large *large = is_empty(&heap->handed_in) ? NULL : take_all(&heap->handed_in);
-    for (struct large *next; large; large = next) {
+    struct large *large = is_empty(list) ? NULL : take_all(list);
+    for (struct large *next; large && !is_late(deadline_ns); large = next) {
         next = large->handed_next;
-        bool is_done = large->waits_ms >= cooling->least_ms &&
-                       cool_pages(large, deadline_ns, &cooling->given);
-        large->waits_ms += cooling->passed_ms;
+        bool is_done =
+            has_waited(large, cooling) && cool_pages(large, deadline_ns, &cooling->given);
         push(is_done ? &heap->cooled : &heap->handed_in, large);
         is_left |= !is_done;
     }
-    return is_left;
+    if (large) /* release: as in push() */
+        atomic_store_explicit(&heap->postponed, large, memory_order_release);
+    return is_left || large;
+}
+
+/* True: some are left. The first list ends before the second begins, or is all that is looked at:
+ * so nothing is postponed where something is. */
+static bool cool_heap(struct heap *heap, struct heap_cooling *cooling, uint64_t deadline_ns) {
+    bool is_left = cool_list(heap, &heap->postponed, cooling, deadline_ns);
+    return is_empty(&heap->postponed) ? cool_list(heap, &heap->handed_in, cooling, deadline_ns)
+                                      : is_left;
 }
 
 /* The same of its empty trays, if it has begun no scope for long enough. They are guarded where

@@ -6,6 +6,7 @@
  *           `-> heap     keeper, a region: large blocks that outlived their scopes
  *                        stash: empty trays, hot while the thread does not rest
  *                        handed in: large blocks that other threads freed
+ *                        postponed: the same, which a look at them did not come to
  *                        cooled: the same, whose pages have gone meanwhile
  *
  * A heap belongs to one thread at a time. When the thread ends its scopes end, and the heap waits
@@ -82,6 +83,7 @@ struct heap {
     struct large *kept;   /* large blocks that outlived their scopes */
     struct large *unused; /* records */
     _Atomic(struct large *) handed_in; /* that other threads freed */
+    _Atomic(struct large *) postponed; /* of these: for the next look; who cools puts them there */
     _Atomic(struct large *) cooled;    /* of these: their pages have gone */
     _Atomic(bool) has_abandoned; /* some of its open scopes are to end (scope.c) */
     struct heap *next;    /* all heaps */
@@ -154,6 +156,7 @@ void heap_tidy_left(void);
 
 /* What heap_cool() has to do, and has done. */
 struct heap_cooling {
+    uint64_t now_ms;     /* above 0, where what has waited counts */
     unsigned passed_ms;  /* since the last look */
     unsigned least_ms;   /* what has waited so long goes */
     uint64_t limit_ns;   /* for so long at most, and a MiB more */

@@ -73,7 +73,7 @@ struct large *large_add(struct large **unused, void *block, size_t bytes) {
     *unused = large->next;
     large->block = (uintptr_t)block;
     large->bytes = bytes;
-    large->waits_ms = 0;
+    large->seen_ms = 0;
     large->gone = 0;
     atomic_store_explicit(&large->state, LARGE_LIVE, memory_order_relaxed);
     atomic_store_explicit(page_entry(large->block), large->name, memory_order_relaxed);

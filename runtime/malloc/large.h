@@ -38,7 +38,7 @@ struct large {
     struct holding *holding; /* of its site, if it outlived its scope */
     struct large *next, *prev; /* of the scope or of what is kept; next: unused */
     struct large *handed_next; /* handed in */
-    unsigned waits_ms;         /* since then, as far as was looked */
+    uint64_t seen_ms;          /* when it was first looked at since then; 0: not yet */
     size_t gone;               /* bytes from its first page on that went back meanwhile */
 };
 

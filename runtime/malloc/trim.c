@@ -31,9 +31,11 @@ static size_t cool_all(void) {
 }
 
 /* The same where it has waited long enough, a part. True: nothing is left. */
-static bool cool_part(unsigned tick_ms, unsigned least_ms) {
-    struct heap_cooling cooling = {
-        .passed_ms = tick_ms, .least_ms = least_ms, .limit_ns = AT_ONCE_NS};
+static bool cool_part(uint64_t now_ms, unsigned tick_ms, unsigned least_ms) {
+    struct heap_cooling cooling = {.now_ms = now_ms,
+                                   .passed_ms = tick_ms,
+                                   .least_ms = least_ms,
+                                   .limit_ns = AT_ONCE_NS};
     bool is_left = heap_cool(&cooling);
     note_given(cooling.given);
     return !is_left;
@@ -85,7 +87,8 @@ bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms)
     idle->large_idle_ms =
         idle_for(&idle->large_scopes, scope_large_count(), idle->large_idle_ms, tick_ms);
     heap_tidy_left();
-    bool done = cool_part(tick_ms, least_ms);
+    idle->now_ms += tick_ms;
+    bool done = cool_part(idle->now_ms, tick_ms, least_ms);
     general_decay();
     if (idle->large_idle_ms < least_ms)
         return false;

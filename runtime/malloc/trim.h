@@ -14,6 +14,7 @@ int trim_all(void);
 struct trim_idle {
     uint64_t scopes, large_scopes;    /* that had ended; of these, with large blocks */
     uint64_t idle_ms, large_idle_ms;  /* since then */
+    uint64_t now_ms;                  /* of all looks */
 };
 
 /*

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * scope_keeps.c - pages that a thread's heap has for large blocks that outlived their scopes: not
- * much more than those need, in whichever order they go, and whatever the thread does then.
+ * much more than those need, in whichever order they go, and whatever the thread does then; and how
+ * pages go that nobody needs.
  */
 #include "malloc/scoped.h"
 
+#include "base/os.h"
+
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
 
 enum { COUNT = 1000, BYTES = 40000, STEP = 7919, FEW = 2 << 20 };
 
@@ -153,7 +158,59 @@ static void test_a_thread_that_has_ended_keeps_nothing(void **state) {
     }
 }
 
+/* ---- how they go ---- */
+
+enum { LOOK_NS = 1000000 };
+
+static uint64_t (*true_now_ns)(void);
+static __thread unsigned asked; /* 0: this thread has the true time */
+
+/* Each time that it is asked for, a tenth of a look has gone by. */
+static uint64_t pass_ns(void) {
+    return asked ? (uint64_t)asked++ * (LOOK_NS / 10) : true_now_ns();
+}
+
+struct rester {
+    ebb_site *site;
+    sem_t rests, wakes;
+};
+
+static void *fill_and_rest(void *context) {
+    struct rester *rester = context;
+    fill(rester->site);
+    sem_post(&rester->rests);
+    while (sem_wait(&rester->wakes) != 0)
+        continue;
+    return NULL;
+}
+
+/* It does not even walk through what it is too late for, and comes to all of it in the end. */
+static void test_a_look_at_what_others_have_freed_ends_in_time(void **state) {
+    struct rester rester = {.site = *state};
+    struct heap_cooling cooling = {.limit_ns = LOOK_NS};
+    pthread_t thread;
+    unsigned looks = 0, longest = 0;
+    sem_init(&rester.rests, 0, 0);
+    sem_init(&rester.wakes, 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, fill_and_rest, &rester), 0);
+    while (sem_wait(&rester.rests) != 0)
+        continue;
+    clear(2, 0);
+    for (bool is_left = true; is_left; looks++) {
+        asked = 1;
+        is_left = heap_cool(&cooling);
+        longest = asked > longest ? asked : longest;
+    }
+    asked = 0;
+    printf("# %u looks, the time asked for %u times at most\n", looks, longest);
+    assert_true(longest < 50);
+    sem_post(&rester.wakes);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 int main(void) {
+    true_now_ns = os.now_ns;
+    os.now_ns = pass_ns; /* before there is another thread */
     const struct CMUnitTest tests[] = {
         SERVED(test_scopes_of_small_blocks_look_for_what_is_free),
         SERVED(test_a_thread_that_only_frees_keeps_little),
@@ -161,6 +218,7 @@ int main(void) {
         SERVED(test_a_large_one_after_each_scope_keeps_its_place),
         SERVED(test_a_trim_takes_all_of_it),
         SERVED(test_a_thread_that_has_ended_keeps_nothing),
+        SERVED(test_a_look_at_what_others_have_freed_ends_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
