@@ -3,7 +3,8 @@
 #
 # jemalloc.sh OUTPUT OBJCOPY CC... - one object of Debian's libjemalloc_pic.a that defines a few
 # names only, prefixed ebb_jemalloc_, so that neither a program's malloc nor its own jemalloc is
-# touched. Compiler and objcopy are those of the machine that is built for.
+# touched. What it asks of madvise() it asks of base/zone.c. Compiler and objcopy are those of the
+# machine that is built for.
 
 set -eu
 
@@ -17,6 +18,6 @@ if [ ! -e "$archive" ]; then
 fi
 "$@" -r -nostdlib $(printf ' -Wl,-u,%s' $names) -o "$output.all" "$archive"
 "$objcopy" $(for name in $names; do printf ' --redefine-sym %s=ebb_jemalloc_%s' $name $name; done) \
-    "$output.all"
+    --redefine-sym madvise=ebb_jemalloc_madvise "$output.all"
 "$objcopy" $(printf ' --keep-global-symbol=ebb_jemalloc_%s' $names) "$output.all" "$output"
 rm -f "$output.all"

@@ -7,10 +7,13 @@
 #include "malloc/scoped.h"
 
 #include "base/os.h"
+#include "malloc/general.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 enum { COUNT = 1000, BYTES = 40000, STEP = 7919, FEW = 2 << 20 };
 
@@ -208,6 +211,21 @@ static void test_a_look_at_what_others_have_freed_ends_in_time(void **state) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* As pages go in a free(), which leaves errno alone. */
+static void test_pages_that_are_locked_are_refused_silently(void **unused) {
+    size_t bytes = 32 << 10;
+    (void)unused;
+    char *block = je_malloc(bytes);
+    assert_non_null(block);
+    if (mlock(block, bytes) != 0)
+        skip();
+    je_free(block);
+    errno = 77;
+    general_trim();
+    assert_int_equal(errno, 77);
+    assert_int_equal(munlock(block, bytes), 0);
+}
+
 int main(void) {
     true_now_ns = os.now_ns;
     os.now_ns = pass_ns; /* before there is another thread */
@@ -219,6 +237,7 @@ int main(void) {
         SERVED(test_a_trim_takes_all_of_it),
         SERVED(test_a_thread_that_has_ended_keeps_nothing),
         SERVED(test_a_look_at_what_others_have_freed_ends_in_time),
+        cmocka_unit_test(test_pages_that_are_locked_are_refused_silently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
