@@ -15,6 +15,10 @@
 
 struct options options = {.idle_ms = IDLE_MS};
 
+/* The path as it was asked for. A child does not look at the environment: the program may have
+ * cleared it, or have been about to change it as it forked. */
+static char asked[OPTIONS_PATH_BYTES + 1];
+
 static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 static void complain(const char *format, ...) {
@@ -73,10 +77,8 @@ static void read_pairs(const char *text) {
     }
 }
 
-/* The path with the number of the process in place of the first %p. */
-static void read_stats(const char *path) {
-    options.is_socket = strncmp(path, "unix:", 5) == 0;
-    path += options.is_socket ? 5 : 0;
+/* With the number of the process in place of the first %p. */
+static void set_path(const char *path) {
     const char *place = strstr(path, "%p");
     int length = place ? snprintf(options.stats, sizeof options.stats, "%.*s%ld%s",
                                   (int)(place - path), path, (long)getpid(), place + 2)
@@ -89,6 +91,14 @@ static void read_stats(const char *path) {
     *options.stats = 0;
 }
 
+static void read_stats(const char *path) {
+    options.is_socket = strncmp(path, "unix:", 5) == 0;
+    path += options.is_socket ? 5 : 0;
+    set_path(path);
+    if (*options.stats)
+        snprintf(asked, sizeof asked, "%s", path);
+}
+
 void options_read(void) {
     const char *pairs = secure_getenv("EBB_MALLOC");
     const char *stats = secure_getenv("EBB_MALLOC_STATS");
@@ -99,9 +109,8 @@ void options_read(void) {
 }
 
 void options_for_child(void) {
-    const char *stats = secure_getenv("EBB_MALLOC_STATS");
-    if (options.is_per_process && stats)
-        read_stats(stats);
+    if (options.is_per_process && *asked)
+        set_path(asked);
     else
         *options.stats = 0;
 }

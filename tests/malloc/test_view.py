@@ -226,6 +226,12 @@ class View(unittest.TestCase):
             path = self.folder / f"{program.pid}.txt"
             self.assertTrue(until(path.exists))
 
+    def test_a_child_tells_its_own_whatever_the_environment_is_by_then(self):
+        with self.runs(str(self.folder / "%p.txt"), os.environ["TOLD"], "1", "fork") as program:
+            parent = f"{program.pid}.txt"
+            self.assertTrue(until(lambda: {path.name for path in self.folder.glob("*.txt")} -
+                                  {parent}))
+
     def test_a_socket_answers_as_it_is_asked(self):
         with self.runs(f"unix:{self.path}"):
             self.assertTrue(until(self.ask))

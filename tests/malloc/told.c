@@ -10,6 +10,9 @@
  *     4  the blocks are freed
  *     5  a scope had a block of 64 MiB, and some after it had 1 MiB each
  *
+ * With the one word `fork` it is a child that says so and waits, of a parent that has cleared its
+ * environment.
+ *
  * With the one word `end` its first thread ends at once, and another one when its input does; what
  * that says is left in a buffer.
  *
@@ -21,6 +24,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #ifdef WIDE
 __thread char wide[WIDE]; /* all of its threads have it */
@@ -93,6 +98,18 @@ static void end_by_threads(void) {
     pthread_exit(NULL);
 }
 
+/* From here on it is the child. */
+static void fork_cleared(void) {
+    int status;
+    if (clearenv() != 0)
+        abort();
+    pid_t child = fork();
+    if (child > 0 && waitpid(child, &status, 0) == child)
+        exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    if (child != 0)
+        abort();
+}
+
 int main(int argc, char **argv) {
     int sites = argc > 1 ? atoi(argv[1]) : 1;
     for (int i = 0; i < sites; i++) {
@@ -102,6 +119,9 @@ int main(int argc, char **argv) {
     }
     bool holds = argc > 2 && strcmp(argv[2], "hold") == 0;
     bool ends = argc > 2 && strcmp(argv[2], "end") == 0;
+    bool forks = argc > 2 && strcmp(argv[2], "fork") == 0;
+    if (forks)
+        fork_cleared();
     for (int i = 2; i < argc && !holds && !ends; i++)
         pass(argv[i]);
     puts("ready");
