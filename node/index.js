@@ -22,8 +22,9 @@ const native = require('./ebb_scope.node');
 
 /** One request. begin() leaves it: nothing is allocated in it until enter() or run(). */
 class Step {
-  constructor(number) {
+  constructor(number, site) {
     this.number = number;
+    this.site = site; // which could not go while the step is open, and would not be asked again
   }
 
   /** malloc() of this thread allocates in the step from now on. */
@@ -62,7 +63,7 @@ class Site {
   begin(tag = 0) {
     const number = native.begin(this.site, tag);
     native.leave(number);
-    return new Step(number);
+    return new Step(number, this.site);
   }
 
   /** Calls the function, which does not wait, in a step of its own. */

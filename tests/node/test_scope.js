@@ -66,6 +66,27 @@ const tests = {
     for (const step of steps) assert.throws(() => step.end(), { code: 'EBB_E_STALE' });
   },
 
+  async 'a site is there as long as a step of it'() {
+    require('v8').setFlagsFromString('--expose-gc');
+    const collect = require('vm').runInNewContext('gc');
+    const settle = () => new Promise(setImmediate); // until then what was looked at is kept
+    let seen;
+    const begin = () => {
+      const site = new ebb.Site('only once');
+      seen = new WeakRef(site.site);
+      return site.begin();
+    };
+    let step = begin();
+    await settle();
+    collect();
+    assert.ok(seen.deref());
+    await settle();
+    step.end();
+    step = null;
+    collect();
+    assert.strictEqual(seen.deref(), undefined);
+  },
+
   'what has ended is found out'() {
     const site = new ebb.Site('ended');
     const step = site.begin();
