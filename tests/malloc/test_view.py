@@ -242,6 +242,16 @@ class View(unittest.TestCase):
             self.assertIn(b"\r\nContent-Length: %d" % len(body), head)
             self.check_prometheus(body)
 
+    def test_who_asks_at_length_is_answered_to_the_end(self):
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            with socket.socket(socket.AF_UNIX) as asking:
+                asking.settimeout(PATIENCE)
+                asking.connect(str(self.path))
+                asking.sendall(b"GET / HTTP/1.1\r\nCookie: " + b"x" * 9000 + b"\r\n\r\n")
+                answer = b"".join(iter(lambda: asking.recv(1 << 16), b""))
+            self.check_prometheus(answer.partition(b"\r\n\r\n")[2])
+
     def test_who_asks_badly_keeps_nobody_else_waiting(self):
         with self.runs(f"unix:{self.path}"):
             self.assertTrue(until(self.ask))
