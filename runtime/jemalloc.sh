@@ -3,7 +3,7 @@
 #
 # jemalloc.sh OUTPUT OBJCOPY CC... - one object of Debian's libjemalloc_pic.a that defines a few
 # names only, prefixed ebb_jemalloc_, so that neither a program's malloc nor its own jemalloc is
-# touched. What it asks of madvise() it asks of base/zone.c. Compiler and objcopy are those of the
+# touched. What it asks of madvise() it asks of base/os.c. Compiler and objcopy are those of the
 # machine that is built for.
 
 set -eu

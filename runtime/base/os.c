@@ -29,6 +29,16 @@ static int give_back(void *addr, size_t bytes) {
     return madvise(addr, bytes, MADV_DONTNEED);
 }
 
+/* For the copy of a heap that asks it in a free(), which keeps errno: the system refuses to take
+ * pages that are locked. */
+int ebb_jemalloc_madvise(void *addr, size_t bytes, int advice);
+
+int ebb_jemalloc_madvise(void *addr, size_t bytes, int advice) {
+    int before = errno, result = madvise(addr, bytes, advice);
+    errno = before;
+    return result;
+}
+
 static int forbid(void *addr, size_t bytes) {
     return mprotect(addr, bytes, PROT_NONE);
 }

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * zone.c - the hooks that keep an arena of jemalloc in its zone (see zone.h), and what jemalloc asks
- * of the system as pages go.
- */
+/* zone.c - the hooks that keep an arena of jemalloc in its zone (see zone.h). */
 #include "base/zone.h"
 
 #include "base/os.h"
 #include "base/size.h"
-
-#include <errno.h>
-#include <sys/mman.h>
 
 /* Next never used addresses, aligned, and open, as are those that this skips; NULL when the zone is
  * used up, or for a wished address. */
@@ -71,13 +65,4 @@ bool zone_open(struct zone *zone) {
     *hooks = (extent_hooks_t){
         .alloc = carve, .dalloc = keep, .purge_forced = purge, .split = split, .merge = merge};
     return je_mallctl("arenas.create", &zone->arena, &length, &hooks, sizeof hooks) == 0;
-}
-
-/* In a free() that keeps errno, pages may be locked, so that the system refuses to take them. */
-int ebb_jemalloc_madvise(void *addr, size_t bytes, int advice);
-
-int ebb_jemalloc_madvise(void *addr, size_t bytes, int advice) {
-    int before = errno, result = madvise(addr, bytes, advice);
-    errno = before;
-    return result;
 }

@@ -449,8 +449,8 @@ static int add_variables(struct dl_phdr_info *info, size_t bytes, void *sum) {
 }
 
 /* The C library puts the variables that each thread has at the end of its stack; for those of what
- * is loaded later it has set little aside. The walk has a lock that in a child nobody may give back,
- * as its thread did not come along: the thread of a child begins without a walk. */
+ * is loaded later it has set little aside. The walk has a lock that in a child nobody may give
+ * back, as its thread did not come along: the thread of a child begins without a walk. */
 void tender_prepare(void) {
     size_t bytes = STACK_BYTES;
     (void)dl_iterate_phdr(add_variables, &bytes);
