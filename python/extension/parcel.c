@@ -202,12 +202,13 @@ static PyObject *no_pool(void) {
     return NULL;
 }
 
-/* The batch, if it is of that pool; else NULL, and *is_others if there is no exception. */
+/* The batch, if it is of that pool; else NULL, and *is_others if there is no exception. The pool
+ * that was asked before has its word there: a batch that cannot be read is nobody else's. */
 static PyObject *open_in(PyObject *pool, const struct ebb_parcel *parcel, bool *is_others) {
     ebb_lease *lease = ebb_parcel_open(((struct pool *)pool)->pool, parcel);
+    *is_others = !lease && ebb_last_error() == EBB_E_PARCEL;
     if (lease)
         return lease_read((struct pool *)pool, lease);
-    *is_others = ebb_last_error() == EBB_E_PARCEL;
     return *is_others ? NULL : error_raise();
 }
 

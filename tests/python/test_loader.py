@@ -53,6 +53,15 @@ def refused(samples):
     region.empty(3)
 
 
+def unreadable():
+    raise LookupError("not to be read")
+
+
+class Unreadable:
+    def __reduce__(self):
+        return unreadable, ()
+
+
 def message_of(parcel):
     """What crosses, taken out of it."""
     return parcel.__reduce__()[1][0]
@@ -210,6 +219,15 @@ class Messages(Regions):
         message = pickle.dumps(pool.send([1]))
         closed.close()
         self.assertEqual(pickle.loads(message), [1])
+
+    def test_what_a_batch_raises_is_not_lost_among_several_pools(self):
+        """Newer ones than that which has it say no, older ones are not asked."""
+        pools = [ebb.Pool("shared", slots=1) for _ in range(3)]
+        for pool in pools:
+            message = pickle.dumps(pool.send([numpy.ones(3), Unreadable()]))
+            with self.assertRaisesRegex(LookupError, "not to be read"):
+                pickle.loads(message)
+            pool.send([]).open()  # the only slot is free
 
     def test_forged_messages_are_refused(self):
         pool = ebb.Pool("shared")
