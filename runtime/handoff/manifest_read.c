@@ -10,8 +10,8 @@
  * Not a word is believed: the copy is this process's, all places are checked against its end, and
  * each composite passes the check of its type like any that is composed. Elements stay in the
  * slot, where their sender may still write to them; those that say where others are (offsets and
- * indices of packed and ragged sequences, of ragged samples) are copied before they are checked.
- * All is made or nothing.
+ * indices of packed and ragged sequences, of ragged samples) are copied before they are checked,
+ * once for all that share them, and no more bytes than were sent. All is made or nothing.
  */
 #include "base/error.h"
 #include "handoff/lease.h"
@@ -37,8 +37,9 @@ struct outline {
 
 struct store {
     size_t offset, bytes; /* in the slot */
-    size_t users;
+    size_t users, copiers;   /* tensors that see it, and that are copied from it */
     struct ebb_tensor *base; /* all of its bytes, while several tensors of it are made */
+    struct ebb_tensor *copy; /* the same for those that are copied */
 };
 
 struct reader {
@@ -47,6 +48,7 @@ struct reader {
     const uint64_t *words;
     size_t count, at; /* words, and the next one */
     size_t objects, stores, named; /* counts; objects that were named so far */
+    size_t copied; /* bytes, so far */
     struct outline *outlines;
     struct store *storages;
 };
@@ -83,6 +85,7 @@ static int outline_tensor(struct reader *reader, const struct outline *outline) 
     if (head[1] >= reader->stores)
         return refuse(reader, "storage", head[1]);
     reader->storages[head[1]].users += !outline->copied;
+    reader->storages[head[1]].copiers += outline->copied;
     return take(reader, 2 * ndim) ? 0 : EBB_E_PARCEL;
 }
 
@@ -219,17 +222,47 @@ static struct ebb_tensor *import(const struct reader *reader, size_t offset,
     return tensor;
 }
 
+/* Storages may lie on each other, whoever says so: nothing else bounds all copies together. */
+static bool may_copy(struct reader *reader, size_t bytes) {
+    if (bytes > ebb_lease_bytes(reader->lease) - reader->copied) {
+        refuse(reader, "more to copy than was sent, bytes:", bytes);
+        return false;
+    }
+    reader->copied += bytes;
+    return true;
+}
+
 /* Elements that are checked later, where no other process writes, even if the region is shared. */
-static struct ebb_tensor *copy(const struct reader *reader, size_t offset,
-                               struct ebb_dtype dtype, int ndim, const int64_t *shape,
-                               const int64_t *strides) {
-    if (lease_check_align(dtype, offset) != 0)
-        return NULL;
-    struct ebb_tensor *tensor = tensor_new_private(reader->into, dtype, ndim, shape);
+static struct ebb_tensor *copy(struct reader *reader, const struct ebb_tensor *form, size_t bytes) {
+    struct ebb_tensor *tensor =
+        may_copy(reader, bytes)
+            ? tensor_new_private(reader->into, form->dtype, form->ndim, form->shape)
+            : NULL;
     if (tensor)
-        copy_elements(tensor->data, NULL, ebb_lease_at(reader->lease, offset, 0), strides, shape,
-                      ndim, ebb_dtype_bytes(dtype));
+        copy_elements(tensor->data, NULL, form->data, form->strides, form->shape, form->ndim,
+                      ebb_dtype_bytes(form->dtype));
     return tensor;
+}
+
+/* One of several views of a storage that is copied as a whole. */
+static struct ebb_tensor *see_copy(struct reader *reader, struct store *store,
+                                   const struct ebb_tensor *form) {
+    int64_t bytes = (int64_t)store->bytes, stride = 1;
+    const struct ebb_tensor all = {.data = ebb_lease_at(reader->lease, store->offset, 0),
+                                   .dtype = {EBB_UINT, 8, 1},
+                                   .ndim = 1,
+                                   .shape = &bytes,
+                                   .strides = &stride};
+    struct ebb_tensor moved = *form;
+    size_t offset = (uintptr_t)form->data - (uintptr_t)all.data;
+    if (lease_check_align(form->dtype, offset) != 0) /* in the copy, which begins aligned */
+        return NULL;
+    if (!store->copy)
+        store->copy = copy(reader, &all, store->bytes);
+    if (!store->copy)
+        return NULL;
+    moved.data = (char *)store->copy->data + offset;
+    return tensor_see(object_host_for(reader->into), store->copy, &moved);
 }
 
 /* One of several views of a storage. */
@@ -242,6 +275,20 @@ static struct ebb_tensor *see(struct reader *reader, struct store *store,
     if (!store->base)
         return NULL;
     return tensor_see(object_host_for(reader->into), store->base, form);
+}
+
+/* One of elements that lie in the lease as `form` says, `bytes` row-major ones. */
+static struct ebb_tensor *build_elements(struct reader *reader, const struct outline *outline,
+                                         struct store *store, const struct ebb_tensor *form,
+                                         size_t bytes) {
+    size_t offset = (size_t)((char *)form->data - (char *)ebb_lease_at(reader->lease, 0, 0));
+    if (!outline->copied && store->users == 1 && exchange_knows(form->dtype))
+        return import(reader, offset, form->dtype, form->ndim, form->shape, form->strides);
+    if (lease_check_align(form->dtype, offset) != 0)
+        return NULL;
+    if (!outline->copied)
+        return see(reader, store, form);
+    return store->copiers == 1 ? copy(reader, form, bytes) : see_copy(reader, store, form);
 }
 
 static struct ebb_tensor *build_tensor(struct reader *reader, const struct outline *outline) {
@@ -265,19 +312,13 @@ static struct ebb_tensor *build_tensor(struct reader *reader, const struct outli
     }
     if (!bytes) /* of any type: there is nothing to exchange */
         return ebb_tensor_new(reader->into, dtype, ndim, shape);
-    size_t offset = store->offset + head[2];
-    if (outline->copied)
-        return copy(reader, offset, dtype, ndim, shape, strides);
-    if (store->users == 1 && exchange_knows(dtype))
-        return import(reader, offset, dtype, ndim, shape, strides);
-    if (lease_check_align(dtype, offset) != 0)
-        return NULL;
-    const struct ebb_tensor form = {.data = (char *)ebb_lease_at(reader->lease, offset, bytes),
-                                    .dtype = dtype,
-                                    .ndim = ndim,
-                                    .shape = (int64_t *)(uintptr_t)shape,
-                                    .strides = (int64_t *)(uintptr_t)strides};
-    return see(reader, store, &form);
+    const struct ebb_tensor form = {
+        .data = (char *)ebb_lease_at(reader->lease, store->offset + head[2], bytes),
+        .dtype = dtype,
+        .ndim = ndim,
+        .shape = (int64_t *)(uintptr_t)shape,
+        .strides = (int64_t *)(uintptr_t)strides};
+    return build_elements(reader, outline, store, &form, all);
 }
 
 /* Members in the order of the words, which were looked at before. */
@@ -342,9 +383,12 @@ static bool build_all(struct reader *reader) {
         if (!outline->made)
             return false;
     }
-    for (size_t i = 0; i < reader->stores; i++)
+    for (size_t i = 0; i < reader->stores; i++) {
         if (reader->storages[i].base)
             ebb_object_end(reader->storages[i].base);
+        if (reader->storages[i].copy)
+            ebb_object_end(reader->storages[i].copy);
+    }
     return true;
 }
 

@@ -416,6 +416,64 @@ static void what_is_copied_is_no_more_than_was_sent(void **state) {
     close_post(&post);
 }
 
+/* Storages that are all of the slot, one as the other: 6 words for each tensor, those of the
+ * integers are the last. */
+static void what_is_copied_in_all_is_no_more_than_was_sent(void **state) {
+    struct post post = open_post();
+    struct ebb_tensor *sequences[] = {counting(post.from, SHAPE(2, 4)),
+                                      counting(post.from, SHAPE(3, 4))};
+    void *packed = ebb_sequences_pack(post.from, sequences, 2, NULL);
+    struct ebb_parcel parcel;
+    size_t bytes;
+    assert_int_equal(ebb_region_send_object(post.from, packed, &parcel), 0);
+    post.lease = ebb_parcel_open(post.pool, &parcel);
+    uint64_t *words = ebb_lease_root(post.lease, &bytes), sent = ebb_lease_bytes(post.lease);
+    for (unsigned i = 1; i <= 3; i++) {
+        uint64_t *tensor = words + bytes / sizeof *words - 6 * i;
+        assert_int_equal(tensor[0], MANIFEST_IS_TENSOR);
+        words[MANIFEST_HEAD + MANIFEST_STORAGE * tensor[2]] = 0;
+        words[MANIFEST_HEAD + MANIFEST_STORAGE * tensor[2] + 1] = sent;
+        tensor[4] = sent / sizeof *words;
+    }
+    assert_no_block(ebb_lease_object(post.lease, post.to), EBB_E_PARCEL);
+    assert_text_names("more to copy than was sent");
+    close_post(&post);
+}
+
+/* One sequence of STEPS steps, whose elements and batch sizes are those of all such. */
+enum { STEPS = 20000, SHARERS = 100 };
+
+static struct ebb_packed *packed_like(ebb_region region, const struct ebb_tensor *data,
+                                      const struct ebb_tensor *sizes) {
+    return ebb_packed_from(
+        region, ebb_tensor_view(region, data, 1, SIZES(STEPS), SIZES(1), 0),
+        ebb_tensor_view(region, sizes, 1, SIZES(STEPS), SIZES(1), 0), NULL, NULL);
+}
+
+/* Many sequences may be of one form: tokens and their labels, say. */
+static void integers_that_shared_bytes_are_copied_once(void **state) {
+    struct post post = open_post();
+    struct ebb_tensor *data =
+        ebb_tensor_new(post.from, (struct ebb_dtype){EBB_UINT, 8, 1}, 1, SIZES(STEPS));
+    struct ebb_tensor *sizes =
+        ebb_tensor_new(post.from, (struct ebb_dtype){EBB_INT, 64, 1}, 1, SIZES(STEPS));
+    void *sequences[SHARERS];
+    assert_int_equal(ebb_tensor_fill(data, ebb_value_int(7)), 0);
+    assert_int_equal(ebb_tensor_fill(sizes, ebb_value_int(1)), 0);
+    for (unsigned i = 0; i < SHARERS; i++)
+        assert_non_null(sequences[i] = packed_like(post.from, data, sizes));
+    struct ebb_node *list = ebb_node_new_list(post.from, sequences, SHARERS);
+    assert_non_null(list);
+    ebb_region_close(post.to);
+    post.to = OPEN(.name = "to", .limit_bytes = MIB);
+    list = deliver(&post, list);
+    const struct ebb_packed *first = list->members[0], *last = list->members[SHARERS - 1];
+    assert_ptr_equal(first->batch_sizes->data, last->batch_sizes->data);
+    assert_null(shared_slot_at(last->batch_sizes->data));
+    assert_int_equal(((int64_t *)last->batch_sizes->data)[STEPS - 1], 1);
+    close_post(&post);
+}
+
 /* Any byte may come; only two are a bool. */
 static void a_bool_is_false_or_true(void **state) {
     uint64_t *words;
@@ -516,6 +574,8 @@ int main(void) {
         cmocka_unit_test(single_lies_are_named),
         cmocka_unit_test(no_more_objects_are_noted_than_words_hold),
         cmocka_unit_test(what_is_copied_is_no_more_than_was_sent),
+        cmocka_unit_test(what_is_copied_in_all_is_no_more_than_was_sent),
+        cmocka_unit_test(integers_that_shared_bytes_are_copied_once),
         cmocka_unit_test(a_bool_is_false_or_true),
         cmocka_unit_test(integers_are_copied_where_nobody_else_writes),
         cmocka_unit_test(a_count_that_no_array_has_is_refused),
