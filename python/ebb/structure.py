@@ -25,6 +25,11 @@ def _itself(tensor):
     return tensor
 
 
+def _complex(parts):
+    import torch
+    return torch.view_as_complex(parts)
+
+
 def _subclassed(cls, tensor, requires_grad, state, slots):
     made = tensor.as_subclass(cls)
     if requires_grad:
@@ -62,6 +67,8 @@ def _reduce_other(tensor):
             return _itself, (tensor.resolve_conj().resolve_neg(),)
         if tensor.layout == torch.strided and tensor.is_cpu and tensor._is_zerotensor():
             return _itself, (tensor.clone(),)  # zeros that lie nowhere
+        if tensor.layout == torch.strided and tensor.dtype == torch.complex32:
+            return _complex, (torch.view_as_real(tensor),)  # which torch's own way does not know
         if tensor.layout == torch.strided:
             return NotImplemented
         return _sparse, tensor.__reduce_ex__(2)[:2]

@@ -335,6 +335,16 @@ class Structure(Regions):
         masked = numpy.ma.array([1, 2, 3], mask=[0, 1, 0])
         self.assertEqual(pool.send(masked).open().tolist(), masked.tolist())
 
+    def test_complex_numbers_of_half_precision_come_back(self):
+        """ebb and torch's own pickles have no name for them, its queues have."""
+        pool = ebb.Pool("shared")
+        for parts in torch.arange(12.0).half().reshape(2, 3, 2), torch.zeros(0, 2).half():
+            sent = torch.view_as_complex(parts)
+            for tensor in sent, sent.t():
+                got = pool.send(tensor).open()
+                self.assertEqual((got.dtype, got.shape), (torch.complex32, tensor.shape))
+                self.assertTrue(torch.equal(torch.view_as_real(got), torch.view_as_real(tensor)))
+
     def test_strides_along_a_single_element_say_nothing(self):
         columns = numpy.asfortranarray(numpy.arange(15.0).reshape(3, 5, 1))
         odd = numpy.lib.stride_tricks.as_strided(columns, (3, 1, 5), (8, 3, 24))
