@@ -14,24 +14,39 @@ PyObject *pool_type, *pool_shared;
 
 /* ---- pools that could not be destroyed yet ---- */
 
-enum { WAITING_MAX = 64 };
-static ebb_pool *waiting[WAITING_MAX];
+static struct waiting {
+    struct waiting *next;
+    ebb_pool *pool;
+} *waiting;
 
-static void try_waiting(void) {
-    for (int i = 0; i < WAITING_MAX; i++)
-        if (waiting[i] && ebb_pool_destroy(waiting[i]) == 0)
-            waiting[i] = NULL;
+static void wait_on(struct waiting *one) {
+    one->next = waiting;
+    waiting = one;
 }
 
+/* Those that go on waiting are listed anew: nobody else finds the one that is tried. */
+static void try_waiting(void) {
+    struct waiting *at = waiting, *next;
+    waiting = NULL;
+    for (; at; at = next) {
+        next = at->next;
+        if (ebb_pool_destroy(at->pool) == 0)
+            PyMem_Free(at);
+        else
+            wait_on(at);
+    }
+}
+
+/* Without memory for its place in the list the pool stays: nothing else can be done about it. */
 static void destroy(ebb_pool *pool) {
     try_waiting();
     if (!pool || ebb_pool_destroy(pool) == 0)
         return;
-    for (int i = 0; i < WAITING_MAX; i++)
-        if (!waiting[i]) {
-            waiting[i] = pool;
-            return;
-        }
+    struct waiting *one = PyMem_Malloc(sizeof *one);
+    if (!one)
+        return;
+    one->pool = pool;
+    wait_on(one);
 }
 
 /* ---- making and ending ---- */

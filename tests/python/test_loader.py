@@ -568,6 +568,19 @@ class Structure(Regions):
         self.assertEqual(pool.stats["fallbacks"], 1)
         self.assertEqual([part.sum() for part in batch], [part.sum() for part in inner(None)])
 
+    def test_pools_that_batches_outlive_end_with_them_however_many(self):
+        """As those of batches that were rescued: each has descriptors, and pages, until then."""
+        gc.collect()
+        ebb.Pool().close()  # those that other tests left end here
+        before = len(os.listdir("/proc/self/fd"))
+        batches = [ebb.Pool("shared", slots=1, slot_bytes=1).send(numpy.full(9, number)).open()
+                   for number in range(100)]
+        self.assertEqual([int(batch[8]) for batch in batches], list(range(100)))
+        self.assertGreaterEqual(len(os.listdir("/proc/self/fd")), before + 200)
+        batches.clear()
+        ebb.Pool().close()
+        self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
+
     def test_a_cycle_that_keeps_what_was_made_is_collected(self):
         def inner(samples):
             batch = [ebb.empty((5000,), torch.float32)]
