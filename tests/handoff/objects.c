@@ -461,7 +461,7 @@ static void integers_that_shared_bytes_are_copied_once(void **state) {
     assert_int_equal(ebb_tensor_fill(data, ebb_value_int(7)), 0);
     assert_int_equal(ebb_tensor_fill(sizes, ebb_value_int(1)), 0);
     for (unsigned i = 0; i < SHARERS; i++)
-        assert_non_null(sequences[i] = packed_like(post.from, data, sizes));
+        sequences[i] = packed_like(post.from, data, sizes);
     struct ebb_node *list = ebb_node_new_list(post.from, sequences, SHARERS);
     assert_non_null(list);
     ebb_region_close(post.to);
@@ -471,6 +471,21 @@ static void integers_that_shared_bytes_are_copied_once(void **state) {
     assert_ptr_equal(first->batch_sizes->data, last->batch_sizes->data);
     assert_null(shared_slot_at(last->batch_sizes->data));
     assert_int_equal(((int64_t *)last->batch_sizes->data)[STEPS - 1], 1);
+    ebb_region on = OPEN(.name = "on", .pool = post.pool); /* and so from there */
+    list = ebb_lease_object(post.lease, on);
+    assert_non_null(list);
+    last = list->members[SHARERS - 1];
+    assert_null(shared_slot_at(last->batch_sizes->data));
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_region_send_object(on, list, &parcel), 0);
+    ebb_lease *lease = ebb_parcel_open(post.pool, &parcel);
+    assert_true(ebb_lease_bytes(lease) < MIB);
+    list = ebb_lease_object(lease, post.to);
+    ebb_lease_drop(lease);
+    assert_non_null(list);
+    last = list->members[SHARERS - 1];
+    assert_int_equal(((int64_t *)last->batch_sizes->data)[STEPS - 1], 1);
+    ebb_check_pool(ebb_pool_default());
     close_post(&post);
 }
 
