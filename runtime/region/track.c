@@ -254,6 +254,7 @@ static void untie(struct track *track) {
     track->region->track = NULL;
     track->region = NULL;
     track->arena = NULL;
+    track->cursor = track_cursor(track); /* for reports: how far the step had come */
     track->serving = track->shadowing = track->recording = track->open = false;
     track->expecting = false;
     track->next = &nothing_fits;

@@ -112,6 +112,26 @@ static void slots_that_were_too_small_or_never_reached_are_told(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The region forgets its blocks and its track; what they got is told all the same. */
+static void what_a_step_got_before_it_was_reset_is_told(void **state) {
+    static struct page page;
+    page = (struct page){.length = 0};
+    struct stage *stage = *state;
+    ebb_site *site = site_with_survivors(stage, 8, 5000, 5000);
+    ebb_step step = ebb_step_begin_under(site, stage->root, 7);
+    void *first = block_of(step.region, 4900, 64);
+    assert_int_equal(ebb_region_release(step.region, first), 0);
+    block_of(step.region, 2900, 64);
+    assert_int_equal(ebb_region_reset(step.region, 0), 0);
+    block_of(step.region, 100, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
+    assert_int_equal(page_count(&page, "\"followed\":true"), 1);
+    assert_int_equal(page_count(&page, "[[\"placed\",0,5056,0,4900],[\"placed\",0,3008,1,2900],"
+                                       "[\"tenured\",0,0,1,0]]"), 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Two sorts of steps take turns under one tag, each with a plan of its own; then comes another. */
 static void the_plan_of_the_last_step_is_told_where_steps_come_in_rows(void **state) {
     static struct page page;
@@ -229,6 +249,7 @@ int main(void) {
         STAGED(a_report_of_a_site_stops_when_it_is_told_to),
         STAGED(a_plan_is_written_slot_by_slot_with_what_the_last_step_got),
         STAGED(slots_that_were_too_small_or_never_reached_are_told),
+        STAGED(what_a_step_got_before_it_was_reset_is_told),
         STAGED(the_plan_of_the_last_step_is_told_where_steps_come_in_rows),
         STAGED(the_plan_of_a_step_that_lies_farther_back_in_the_ring_is_told),
         STAGED(the_plan_of_the_last_step_is_told_whatever_its_thread),
