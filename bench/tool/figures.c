@@ -62,11 +62,11 @@ static void bear(struct pass *pass, uint64_t bytes, bool counts) {
         own->peak = pass->live[step];
 }
 
-/* The part of a fate that an object's end belongs to. */
+/* The part of a fate that an object's end belongs to. `after`: its own step has ended, too. */
 static struct amount *part_of(struct fate *fate, bool open, uint32_t after) {
     if (open)
         return &fate->died;
-    return after <= 2 ? &fate->next : &fate->later;
+    return after <= 1 ? &fate->next : &fate->later;
 }
 
 static void bury(struct pass *pass, size_t number) {

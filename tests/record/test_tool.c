@@ -60,6 +60,21 @@ static void fates_are_counted(void **state)
     assert_said("CPython interpreter        1.0   40 B     100.0 %       0 B    0 B  3.91 KiB");
 }
 
+// Blocks of a step that end before the next one, in it, behind it and in the one after that.
+static void the_next_step_is_the_one_that_follows(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    add(text, "B s 0 0\na 100 O\na 200 O\na 400 O\na 800 O\nE s 0\n");
+    add(text, "f 4\nB s 1 0\nf 3\nE s 0\n");
+    add(text, "f 2\nB s 2 0\nf 1\nE s 0\n");
+    write_bytes(text->bytes, text->used);
+    trace_free(expect_read());
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_said("0.00 %     0.00 %    500 B  20.00 %  80.00 %  0.00 %");
+}
+
 static void steps_of_a_real_trace_are_found_again(void **state)
 {
     char arguments[1024], path[256];
@@ -556,6 +571,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fates_are_counted),
+        cmocka_unit_test(the_next_step_is_the_one_that_follows),
         cmocka_unit_test(steps_of_a_real_trace_are_found_again),
         cmocka_unit_test(steps_that_nobody_marked_are_found),
         cmocka_unit_test(steps_after_a_long_start_are_found),
