@@ -154,10 +154,12 @@ static struct spool_record *take(struct lane *lane, uintptr_t bytes) {
     return at + bytes <= lane->end ? (struct spool_record *)at : NULL;
 }
 
-/* The same where there is no lane yet, or its chunk is full. */
+/* The same where there is no lane yet, or its chunk is full. A thread that was cancelled must not
+ * end here, where files may be opened and closed: to the program this is malloc() or free(). */
 static __attribute__((noinline)) struct spool_record *take_slowly(uintptr_t bytes) {
     sigset_t before;
-    int kept = errno;
+    int kept = errno, cancels;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
     block_signals(&before);
     struct lane *lane = mine ? mine : enter();
     struct spool_record *slot = NULL;
@@ -166,6 +168,7 @@ static __attribute__((noinline)) struct spool_record *take_slowly(uintptr_t byte
             break;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     function_look_again();
+    pthread_setcancelstate(cancels, NULL);
     errno = kept;
     return slot;
 }

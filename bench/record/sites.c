@@ -8,6 +8,7 @@
  * others the place is unknown: number 0, which is no slot of any place.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,8 +19,10 @@ static void name_module(struct spool_module *module, const struct link_map *map)
     if (map->l_name && map->l_name[0]) {
         strncpy(module->path, map->l_name, SPOOL_MODULE_PATH - 1);
     } else {
+        int kept = errno;
         ssize_t length = readlink("/proc/self/exe", module->path, SPOOL_MODULE_PATH - 1);
-        (void)length; /* without it the program has no name */
+        (void)length; /* without it, as in a root of its own, the program has no name */
+        errno = kept;
     }
 }
 

@@ -110,6 +110,16 @@ static void family(void)
     free(d);
 }
 
+// A block that was aligned and is not any more.
+static void moved(void)
+{
+    begin("moved", 0);
+    sink = aligned_alloc(64, CLIENT_ALIGNED);
+    sink = realloc(sink, CLIENT_GROWN);
+    free(sink);
+    end();
+}
+
 static void giant(void)
 {
     size_t bytes = (size_t)5 << 30; // more than 32 bits hold
@@ -187,6 +197,27 @@ static void crowd(void)
         DEMAND(pthread_create(&thread, NULL, one_block, &block) == 0);
         pthread_join(thread, NULL);
         free(block);
+    }
+}
+
+static void *work(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < CLIENT_CROWD; i++) {
+        sink = malloc(CLIENT_MALLOC);
+        free(sink);
+    }
+    return NULL;
+}
+
+// One thread after the other, without marks.
+static void workers(void)
+{
+    for (int i = 0; i < CLIENT_WORKERS; i++) {
+        pthread_t thread;
+
+        DEMAND(pthread_create(&thread, NULL, work, NULL) == 0);
+        pthread_join(thread, NULL);
     }
 }
 
@@ -288,6 +319,53 @@ static void mute(void)
     end();
 }
 
+static bool through;
+
+static void *go_through(void *argument)
+{
+    (void)argument;
+    pthread_barrier_wait(&barrier);
+    many(MANY);
+    through = true;
+    return NULL;
+}
+
+// A cancelled thread ends where it waits, and not in malloc(), though files are opened again there.
+static void cancelled(void)
+{
+    pthread_t thread;
+
+    sink = malloc(CLIENT_MALLOC); // the files are there, and this thread needs no more of them
+    for (int i = 3; i < 1024; i++)
+        close(i);
+    pthread_barrier_init(&barrier, NULL, 2);
+    DEMAND(pthread_create(&thread, NULL, go_through, NULL) == 0);
+    DEMAND(pthread_cancel(thread) == 0);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    DEMAND(through);
+}
+
+static bool nameless;
+
+// As in a root of its own, where there is no /proc.
+ssize_t readlink(const char *restrict link, char *restrict to, size_t bytes)
+{
+    if (!nameless)
+        return syscall(SYS_readlinkat, AT_FDCWD, link, to, bytes);
+    errno = ENOENT;
+    return -1;
+}
+
+// The first block that the program itself asks for: the recorder wants to know what it is called.
+static void unnamed(void)
+{
+    nameless = true;
+    errno = 0;
+    sink = malloc(CLIENT_MALLOC);
+    DEMAND(sink && errno == 0);
+}
+
 // ---- steps
 
 static void steps(void)
@@ -354,6 +432,13 @@ static void calls(void)
     DEMAND(strtof("1.5", NULL) == 1.5f);
 }
 
+// Reads data of a library, which finds it as it finds functions.
+static void number(void)
+{
+    sink = malloc(CLIENT_MALLOC);
+    DEMAND(client_number() == 7);
+}
+
 #if defined __x86_64__
 static int cleared;
 
@@ -399,7 +484,8 @@ static const struct {
     {"forks", forks},   {"killed", killed}, {"waits", waits},   {"much", much},
     {"full", full},     {"closes", closes}, {"steps", steps},   {"deep", deep},
     {"calls", calls},   {"loop", loop},     {"mute", mute},
-    {"wide", wide},
+    {"wide", wide},     {"moved", moved},   {"number", number}, {"workers", workers},
+    {"cancelled", cancelled}, {"unnamed", unnamed},
 };
 
 static void no_mark(const char *kind, uint64_t argument)

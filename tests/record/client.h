@@ -16,6 +16,7 @@ enum {
     CLIENT_MEMALIGN = 333,
     CLIENT_VALLOC = 5000,
     CLIENT_CROWD = 200,
+    CLIENT_WORKERS = 5,
     CLIENT_MANY = 50000,
     CLIENT_STEPS = 6,
     CLIENT_DEEP = 40,
@@ -29,6 +30,9 @@ enum {
 #define CLIENT_LONG_NAME CLIENT_LONG CLIENT_LONG CLIENT_LONG
 
 void client_long_name(void) __asm__(CLIENT_LONG_NAME);
+
+int client_number(void); // 7
+extern int client_seven;
 
 #if defined __x86_64__
 // Its arguments fill whole registers of AVX.

@@ -158,6 +158,14 @@ static void threads_that_end_leave_their_place_to_others(void **state)
     trace_free(trace);
 }
 
+// What looks like malloc() to the program neither ends it nor sets errno.
+static void the_recorder_does_what_an_allocator_may(void **state)
+{
+    (void)state;
+    trace_free(recorded("", "cancelled"));
+    trace_free(recorded("", "unnamed"));
+}
+
 static void a_forked_child_notes_nothing(void **state)
 {
     struct ebb_trace *trace = recorded("", "forks");
@@ -472,6 +480,7 @@ int main(void)
         cmocka_unit_test(other_allocators_are_recorded_alike),
         cmocka_unit_test(threads_that_free_each_others_blocks),
         cmocka_unit_test(threads_that_end_leave_their_place_to_others),
+        cmocka_unit_test(the_recorder_does_what_an_allocator_may),
         cmocka_unit_test(a_forked_child_notes_nothing),
         cmocka_unit_test(the_process_that_notes_most_is_the_trace),
         cmocka_unit_test(the_exit_code_is_the_commands),
