@@ -181,6 +181,17 @@ static int read_loaded(struct dl_phdr_info *object, size_t size, void *now) {
     return 1;
 }
 
+/* NULL as well for data, whose slots are read and not called. */
+static void *find_function(const char *name) {
+    const ElfW(Sym) *symbol = NULL;
+    void *found = dlsym(RTLD_DEFAULT, name);
+    Dl_info ignored;
+    if (found && dladdr1(found, &ignored, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+        ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT)
+        return NULL;
+    return found;
+}
+
 void function_look_again(void) {
     unsigned long long now = 0;
     if (!watched[0] || atomic_flag_test_and_set(&looking))
@@ -188,7 +199,7 @@ void function_look_again(void) {
     dl_iterate_phdr(read_loaded, &now);
     if (now != loaded) {
         if (!function_target)
-            function_target = dlsym(RTLD_DEFAULT, watched);
+            function_target = find_function(watched);
         if (function_target)
             dl_iterate_phdr(watch_object, NULL);
     }

@@ -54,6 +54,14 @@ static void a_function_that_is_called_once_makes_no_region(void **state)
     assert_said("no call of strtod was seen");
 }
 
+// The program reads what is no function, and would read the recorder's code.
+static void data_is_not_watched(void **state)
+{
+    (void)state;
+    trace_free(recorded("--function client_seven", "number"));
+    assert_said("no call of client_seven was seen");
+}
+
 // Whatever the recorder and the C library below it do with vector registers.
 static void arguments_of_watched_calls_are_kept_whole(void **state)
 {
@@ -208,6 +216,7 @@ int main(void)
         cmocka_unit_test(calls_of_a_function_make_regions),
         cmocka_unit_test(names_are_as_long_as_those_of_templates),
         cmocka_unit_test(a_function_that_is_called_once_makes_no_region),
+        cmocka_unit_test(data_is_not_watched),
         cmocka_unit_test(arguments_of_watched_calls_are_kept_whole),
         cmocka_unit_test(settings_of_another_recording_do_not_count),
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
