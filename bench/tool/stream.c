@@ -32,7 +32,7 @@ struct lane_state {
     struct open_region open[STREAM_DEPTH_MAX];
     uint32_t depth, skipped; /* skipped: open below STREAM_DEPTH_MAX others */
     int64_t moving;          /* block between the records of a realloc(), or STREAM_NO_BLOCK */
-    size_t tick;             /* that this lane's region is of */
+    size_t tick;             /* that this lane's region is of; 0: of none */
 };
 
 struct decoder {
@@ -151,13 +151,17 @@ static void called(struct decoder *decoder, uint16_t lane, uint32_t kind) {
     begin(decoder, lane, (struct open_region){.kind = kind, .call = true}, 0);
 }
 
-/* A lane that does something after a tick begins a new period. */
-static void follow_ticks(struct decoder *decoder, uint16_t lane) {
+/* What a lane does after a tick ends its period; what is born there begins a new one. So what is
+ * freed after a thread, whose lane it had, makes none. */
+static void follow_ticks(struct decoder *decoder, uint16_t lane, enum spool_op op) {
     struct lane_state *state = &decoder->lane[lane];
     if (!decoder->tick_count || state->tick == decoder->tick + 1)
         return;
-    state->tick = decoder->tick + 1;
     end_down_to(decoder, lane, 0);
+    state->tick = 0;
+    if (op > SPOOL_ALIGNED && op != SPOOL_REALLOC_TO)
+        return;
+    state->tick = decoder->tick + 1;
     begin(decoder, lane, (struct open_region){.kind = decoder->stream->tick_kind}, 0);
 }
 
@@ -220,7 +224,7 @@ static void gone(struct decoder *decoder, uint16_t lane) {
 static void take_block_record(struct decoder *decoder, uint16_t lane,
                               const struct spool_record *record, uint64_t wide) {
     uint64_t address = spool_address(record->what);
-    follow_ticks(decoder, lane);
+    follow_ticks(decoder, lane, spool_op(record->what));
     switch (spool_op(record->what)) {
     case SPOOL_FREE: freed(decoder, lane, address); break;
     case SPOOL_REALLOC_FROM:
@@ -248,7 +252,10 @@ static void take_record(struct decoder *decoder, size_t place) {
         break;
     case SPOOL_END: end_region(decoder, lane, spool_address(what)); break;
     case SPOOL_CALL: called(decoder, lane, kind); break;
-    case SPOOL_THREAD_END: end_all(decoder, lane); break;
+    case SPOOL_THREAD_END:
+        end_all(decoder, lane);
+        decoder->lane[lane].tick = 0; /* the next thread has a period of its own */
+        break;
     default: take_block_record(decoder, lane, record, wide); break;
     }
 }

@@ -371,6 +371,38 @@ static void ticks_make_regions(void **state)
     trace_free(trace);
 }
 
+// Threads that come one after the other have one lane, and the same period. The tick is the test's.
+static void every_thread_has_ticks_of_its_own(void **state)
+{
+    struct ebb_trace *trace;
+    char command[1024];
+    uint32_t thread = 0, open[2] = {0}, inside = 0;
+
+    (void)state;
+    assert_int_equal(record("--keep", "EBB_CLIENT", "workers"), 0);
+    snprintf(command, sizeof command,
+             "for i in %s.spool-*/*; do printf '\\377\\377\\377\\177' >$i.ticks; done", path);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "record --recover %s.spool-* -o %s", path, path);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        const struct trace_event *event = &trace->events[i];
+
+        if (event->op == TRACE_THREAD)
+            thread = event->index;
+        assert_true(thread < 2);
+        open[thread] += event->op == TRACE_BEGIN;
+        open[thread] -= event->op == TRACE_END;
+        inside += open[thread] && event->op == TRACE_ALLOC && event->value == CLIENT_MALLOC;
+    }
+    assert_int_equal(inside, CLIENT_WORKERS * CLIENT_CROWD);
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), CLIENT_WORKERS + 1);
+    trace_free(trace);
+    snprintf(command, sizeof command, "rm -r %s.spool-*", path);
+    assert_int_equal(system(command), 0);
+}
+
 // ---- places
 
 static void sites_name_functions(void **state)
@@ -494,6 +526,7 @@ int main(void)
         cmocka_unit_test(steps_of_python_are_marks),
         cmocka_unit_test(regions_that_are_too_deep_are_left_out),
         cmocka_unit_test(ticks_make_regions),
+        cmocka_unit_test(every_thread_has_ticks_of_its_own),
         cmocka_unit_test(sites_name_functions),
         cmocka_unit_test(names_of_folders_are_plain_in_lists),
         cmocka_unit_test(python_with_numpy_is_exact),
