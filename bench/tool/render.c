@@ -153,23 +153,32 @@ static const char *kind_name(const struct writer *writer, uint32_t kind) {
     return length > 0 && length < SPOOL_KIND_NAME && !name[length] ? name : "damaged";
 }
 
-static void write_move(struct writer *writer, const struct move *move) {
-    bool is_block = move->move == MOVE_BIRTH || move->move == MOVE_END;
-    if (move->move == MOVE_NOTHING || (is_block && !is_shown(writer, move->block)))
+/* What is not shown may be made of what is: for the trace that one ends. */
+static struct move shown_part(const struct writer *writer, struct move move) {
+    bool is_block = move.move == MOVE_BIRTH || move.move == MOVE_END;
+    if (!is_block || is_shown(writer, move.block))
+        return move;
+    int32_t from = writer->stream->block[move.block].from;
+    bool ends = move.move == MOVE_BIRTH && from >= 0 && is_shown(writer, (uint32_t)from);
+    return (struct move){ends ? (uint32_t)from : 0, move.lane, ends ? MOVE_END : MOVE_NOTHING, 0};
+}
+
+static void write_move(struct writer *writer, struct move move) {
+    if (move.move == MOVE_NOTHING)
         return;
-    if (move->lane != writer->lane)
-        gzip_print(writer->file, "t %u\n", move->lane);
-    writer->lane = move->lane;
-    switch (move->move) {
-    case MOVE_BIRTH: write_birth(writer, move->block); break;
-    case MOVE_END: write_end(writer, move->block); break;
+    if (move.lane != writer->lane)
+        gzip_print(writer->file, "t %u\n", move.lane);
+    writer->lane = move.lane;
+    switch (move.move) {
+    case MOVE_BIRTH: write_birth(writer, move.block); break;
+    case MOVE_END: write_end(writer, move.block); break;
     case MOVE_BEGIN_REGION:
         gzip_print(writer->file,
-                   "B %s %u %u\n", kind_name(writer, move->kind), writer->step[move->kind]++,
-            move->block);
+                   "B %s %u %u\n", kind_name(writer, move.kind), writer->step[move.kind]++,
+            move.block);
         writer->totals.regions++;
         break;
-    default: gzip_print(writer->file, "E %s 0\n", kind_name(writer, move->kind)); break;
+    default: gzip_print(writer->file, "E %s 0\n", kind_name(writer, move.kind)); break;
     }
 }
 
@@ -218,7 +227,7 @@ static bool write_body(struct writer *writer) {
     if (!write_older(writer))
         return false;
     for (size_t i = writer->first; i < writer->last; i++)
-        write_move(writer, &writer->stream->move[i]);
+        write_move(writer, shown_part(writer, writer->stream->move[i]));
     return true;
 }
 

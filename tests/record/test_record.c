@@ -403,6 +403,24 @@ static void every_thread_has_ticks_of_its_own(void **state)
     assert_int_equal(system(command), 0);
 }
 
+static void the_end_of_a_tensor_is_told_whatever_becomes_of_it(void **state)
+{
+    struct ebb_trace *trace;
+    char command[1024];
+
+    (void)state;
+    snprintf(command, sizeof command, "cp %s %s/libc10_client", getenv("EBB_CLIENT"), folder);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "record --tensor -o %s -- %s/libc10_client moved", path,
+             folder);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_ALIGNED, CLIENT_ALIGNED), 1);
+    assert_int_equal(count(trace, TRACE_FREE, CLIENT_ALIGNED), 1);
+    assert_int_equal(trace->totals.objects, 1);
+    trace_free(trace);
+}
+
 // ---- places
 
 static void sites_name_functions(void **state)
@@ -527,6 +545,7 @@ int main(void)
         cmocka_unit_test(regions_that_are_too_deep_are_left_out),
         cmocka_unit_test(ticks_make_regions),
         cmocka_unit_test(every_thread_has_ticks_of_its_own),
+        cmocka_unit_test(the_end_of_a_tensor_is_told_whatever_becomes_of_it),
         cmocka_unit_test(sites_name_functions),
         cmocka_unit_test(names_of_folders_are_plain_in_lists),
         cmocka_unit_test(python_with_numpy_is_exact),
