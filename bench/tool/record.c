@@ -45,7 +45,8 @@ static const char help_text[] =
     "  --sites              also write NAME.sites.gz, of a FILE NAME.trace.gz: which place asked\n"
     "                       for which block\n"
     "  --tensor             only the storage of PyTorch's tensors\n"
-    "  --recover SPOOL      make the trace of what a killed recording left\n"
+    "  --recover SPOOL      make the trace of what a killed recording left; not with --every,\n"
+    "                       --function, --within or --limit\n"
     "  --keep               keep the spool\n"
     "  -q, --quiet          no summary\n"
     "  --help               this text\n\n"
@@ -105,6 +106,9 @@ static bool check(const struct wish *wish) {
         return true;
     if (wish->recover && (wish->launch.command[0] || !wish->output))
         return complain("--recover wants -o FILE and no command");
+    if (wish->recover && (wish->launch.every_ms || wish->launch.function || wish->launch.limit))
+        return complain("--recover excludes --every, --function, --within and --limit: what the "
+                        "spool has was noted before");
     if (wish->output && !*wish->output)
         return complain("-o: a file without a name");
     if (!wish->recover && !wish->launch.command[0])

@@ -509,6 +509,8 @@ static void bad_arguments_are_named(void **state)
     assert_said("35433480192 bytes are too many, the most is 34359738368");
     assert_int_equal(ebb("record --every 0 -- true"), 2);
     assert_int_equal(ebb("record --every 5 --function f -- true"), 2);
+    assert_int_equal(ebb("record --recover /nowhere -o /tmp/x --every 10"), 2);
+    assert_said("--recover excludes --every");
     assert_int_equal(ebb("record --recover /nowhere -o /tmp/x"), 1);
     assert_said("/nowhere");
     snprintf(arguments, sizeof arguments, "record --recover %s -o %s", folder, path);
