@@ -13,6 +13,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,23 +224,40 @@ static void copy_word(char *to, const char *from) {
     to[length] = '\0';
 }
 
-uint32_t spool_kind(const char *name) {
-    char word[SPOOL_KIND_NAME];
-    uint32_t number = 0;
-    copy_word(word, name);
+/* False: it is none of those there are, and `number` would be the next. */
+static bool find_kind(const char *word, uint32_t *number) {
+    uint32_t count = atomic_load(&spool->kind_count);
+    for (*number = 0; *number < count; ++*number)
+        if (strcmp(spool->kind[*number], word) == 0)
+            return true;
+    return false;
+}
+
+/* A signal handler that marks something must not wait for what it interrupted. */
+static uint32_t add_kind(const char *word) {
+    sigset_t all, before;
+    uint32_t number;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (atomic_flag_test_and_set(&kinds_lock))
         continue;
-    uint32_t count = atomic_load(&spool->kind_count);
-    while (number < count && strcmp(spool->kind[number], word) != 0)
-        number++;
-    if (number == SPOOL_KINDS) {
-        number--; /* the rest share the last */
-    } else if (number == count) {
+    if (!find_kind(word, &number) && number < SPOOL_KINDS) {
         strcpy(spool->kind[number], word);
-        atomic_store(&spool->kind_count, count + 1);
+        atomic_store(&spool->kind_count, number + 1);
     }
     atomic_flag_clear(&kinds_lock);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return number;
+}
+
+/* Kinds stay once they are counted, so most are found without a lock. */
+uint32_t spool_kind(const char *name) {
+    char word[SPOOL_KIND_NAME];
+    uint32_t number;
+    copy_word(word, name);
+    if (!find_kind(word, &number) && number < SPOOL_KINDS)
+        number = add_kind(word);
+    return number < SPOOL_KINDS ? number : SPOOL_KINDS - 1; /* the rest share the last */
 }
 
 /* ---- begin and end of the process */

@@ -439,6 +439,31 @@ static void number(void)
     DEMAND(client_number() == 7);
 }
 
+static bool interrupts;
+
+// As a signal handler, while the recorder looks for a kind.
+int strcmp(const char *a, const char *b)
+{
+    if (interrupts) {
+        interrupts = false;
+        begin("handler", 0);
+        end();
+    }
+    for (; *a && *a == *b; a++)
+        b++;
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+static void handled(void)
+{
+    begin("handler", 0);
+    end();
+    interrupts = true;
+    begin("handled", 0);
+    end();
+    DEMAND(!interrupts);
+}
+
 #if defined __x86_64__
 static int cleared;
 
@@ -485,7 +510,7 @@ static const struct {
     {"full", full},     {"closes", closes}, {"steps", steps},   {"deep", deep},
     {"calls", calls},   {"loop", loop},     {"mute", mute},
     {"wide", wide},     {"moved", moved},   {"number", number}, {"workers", workers},
-    {"cancelled", cancelled}, {"unnamed", unnamed},
+    {"cancelled", cancelled}, {"unnamed", unnamed}, {"handled", handled},
 };
 
 static void no_mark(const char *kind, uint64_t argument)

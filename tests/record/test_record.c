@@ -342,6 +342,16 @@ static void steps_of_python_are_marks(void **state)
     trace_free(trace);
 }
 
+static void a_signal_handler_may_have_marks(void **state)
+{
+    struct ebb_trace *trace = recorded("", "handled");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 3);
+    assert_int_equal(trace->kinds.count, 2);
+    trace_free(trace);
+}
+
 static void regions_that_are_too_deep_are_left_out(void **state)
 {
     struct ebb_trace *trace = recorded("", "deep");
@@ -544,6 +554,7 @@ int main(void)
         cmocka_unit_test(steps_are_marks_without_libebb),
         cmocka_unit_test(steps_of_libebb_are_marks),
         cmocka_unit_test(steps_of_python_are_marks),
+        cmocka_unit_test(a_signal_handler_may_have_marks),
         cmocka_unit_test(regions_that_are_too_deep_are_left_out),
         cmocka_unit_test(ticks_make_regions),
         cmocka_unit_test(every_thread_has_ticks_of_its_own),
