@@ -2,8 +2,9 @@
 /*
  * figures.c - one pass over the events.
  *
- * Each object remembers its step and how many steps of that kind had ended when it was born; so
- * when it ends it is known whether its step is still open, and if not, how many steps came after.
+ * Each object remembers its step; so when it ends it is known whether that is still open, and if
+ * not, whether the next one has ended, too. The next one is that of the same kind and thread: what
+ * other threads do meanwhile has nothing to do with it.
  */
 #include "figures.h"
 
@@ -16,8 +17,7 @@
 
 struct object {
     uint64_t bytes;
-    uint32_t step;  /* NO_STEP: born outside */
-    uint32_t ended; /* steps of its kind that had ended */
+    uint32_t step; /* NO_STEP: born outside */
 };
 
 struct open_step {
@@ -30,7 +30,8 @@ struct pass {
     struct object *object;
     uint64_t *live;   /* by step: bytes of its own that are alive; */
     bool *open;       /* by step */
-    uint32_t *ended;  /* by kind */
+    bool *passed;     /* by step: the next one has ended */
+    uint32_t *last;   /* by thread and kind: the step that ended last, and 1; 0: none has */
     struct open_step *thread;
     uint32_t current; /* thread */
     size_t objects;
@@ -53,7 +54,6 @@ static void bear(struct pass *pass, uint64_t bytes, bool counts) {
         return;
     }
     struct step_figures *own = &figures->step[step];
-    pass->object[number].ended = pass->ended[own->kind];
     add(&own->born, bytes);
     add(&figures->kind[own->kind].born, bytes);
     add(&figures->place[pass->places->of[number]].born, bytes);
@@ -62,11 +62,11 @@ static void bear(struct pass *pass, uint64_t bytes, bool counts) {
         own->peak = pass->live[step];
 }
 
-/* The part of a fate that an object's end belongs to. `after`: its own step has ended, too. */
-static struct amount *part_of(struct fate *fate, bool open, uint32_t after) {
-    if (open)
+/* The part of a fate that the end of an object of this step belongs to. */
+static struct amount *part_of(const struct pass *pass, struct fate *fate, uint32_t step) {
+    if (pass->open[step])
         return &fate->died;
-    return after <= 1 ? &fate->next : &fate->later;
+    return pass->passed[step] ? &fate->later : &fate->next;
 }
 
 static void bury(struct pass *pass, size_t number) {
@@ -74,13 +74,11 @@ static void bury(struct pass *pass, size_t number) {
     struct figures *figures = pass->figures;
     if (object->step == NO_STEP)
         return;
-    uint8_t kind = figures->step[object->step].kind;
-    bool open = pass->open[object->step];
-    uint32_t after = pass->ended[kind] - object->ended;
-    add(part_of(&figures->kind[kind], open, after), object->bytes);
-    add(part_of(&figures->place[pass->places->of[number]], open, after), object->bytes);
+    struct fate *kind = &figures->kind[figures->step[object->step].kind];
+    add(part_of(pass, kind, object->step), object->bytes);
+    add(part_of(pass, &figures->place[pass->places->of[number]], object->step), object->bytes);
     pass->live[object->step] -= object->bytes;
-    if (!open)
+    if (!pass->open[object->step])
         return;
     figures->step[object->step].survived.blocks--; /* counts down from what was born */
     figures->step[object->step].survived.bytes -= object->bytes;
@@ -103,7 +101,10 @@ static void end(struct pass *pass) {
     step->survived.blocks += step->born.blocks;
     step->survived.bytes += step->born.bytes;
     pass->open[open->step] = false;
-    pass->ended[step->kind]++;
+    uint32_t *last = &pass->last[pass->current * TRACE_NAMES_MAX + step->kind];
+    if (*last)
+        pass->passed[*last - 1] = true;
+    *last = open->step + 1;
 }
 
 static void take(struct pass *pass, const struct trace_event *event) {
@@ -173,10 +174,11 @@ bool figures_make(struct figures *figures, const struct ebb_trace *trace,
     pass.object = calloc(trace->totals.objects + 1, sizeof *pass.object);
     pass.live = calloc(begins + 1, sizeof *pass.live);
     pass.open = calloc(begins + 1, sizeof *pass.open);
-    pass.ended = calloc(TRACE_NAMES_MAX, sizeof *pass.ended);
+    pass.passed = calloc(begins + 1, sizeof *pass.passed);
+    pass.last = calloc((size_t)TRACE_THREADS_MAX * TRACE_NAMES_MAX, sizeof *pass.last);
     pass.thread = calloc(TRACE_THREADS_MAX, sizeof *pass.thread);
     bool good = figures->step && figures->kind && figures->place && pass.object && pass.live &&
-                pass.open && pass.ended && pass.thread;
+                pass.open && pass.passed && pass.last && pass.thread;
     for (uint32_t i = 0; good && i < trace->event_count; i++)
         take(&pass, &trace->events[i]);
     if (good)
@@ -184,7 +186,8 @@ bool figures_make(struct figures *figures, const struct ebb_trace *trace,
     free(pass.object);
     free(pass.live);
     free(pass.open);
-    free(pass.ended);
+    free(pass.passed);
+    free(pass.last);
     free(pass.thread);
     if (good)
         return true;

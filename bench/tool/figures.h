@@ -24,7 +24,7 @@ struct amount {
 struct fate {
     struct amount born;  /* in steps */
     struct amount died;  /* before its step ended */
-    struct amount next;  /* in the step after it, or before that one */
+    struct amount next;  /* in the next of its kind and thread, or before that one */
     struct amount later; /* in a later one */
     struct amount never; /* not in this trace */
 };

@@ -75,6 +75,23 @@ static void the_next_step_is_the_one_that_follows(void **state)
     assert_said("0.00 %     0.00 %    500 B  20.00 %  80.00 %  0.00 %");
 }
 
+// Other threads have steps of the same kind meanwhile.
+static void the_next_step_is_that_of_the_thread(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        for (unsigned thread = 0; thread < 3; thread++) // each frees what its last step has left
+            add(text, "t %u\nB s %u 0\n%sa 100 O\nE s 0\n", thread, i, i ? "f 3\n" : "");
+    }
+    write_bytes(text->bytes, text->used);
+    trace_free(expect_read());
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_said("s        30       1  100 B  100 B      0.00 %     0.00 %    100 B  90.00 %  "
+                "0.00 %  10.00 %");
+}
+
 static void steps_of_a_real_trace_are_found_again(void **state)
 {
     char arguments[1024], path[256];
@@ -572,6 +589,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fates_are_counted),
         cmocka_unit_test(the_next_step_is_the_one_that_follows),
+        cmocka_unit_test(the_next_step_is_that_of_the_thread),
         cmocka_unit_test(steps_of_a_real_trace_are_found_again),
         cmocka_unit_test(steps_that_nobody_marked_are_found),
         cmocka_unit_test(steps_after_a_long_start_are_found),
