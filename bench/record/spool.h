@@ -60,7 +60,8 @@ enum spool_op {
     SPOOL_END,            /* the region of this identity; 0: the innermost of the thread */
     SPOOL_CALL,           /* a named function was called: ends the kind's region, begins another */
     SPOOL_THREAD_END,     /* the lane goes to another thread */
-    SPOOL_WIDE,           /* when: bits 0..31 upper half of the size, 32..39 log2 of alignment */
+    SPOOL_WIDE,           /* when: bits 0..31 upper half of size or argument, 32..39 log2 of
+                             alignment */
     SPOOL_CHUNK_HEAD,     /* first of a chunk; when: the number of the lane */
 };
 

@@ -113,7 +113,7 @@ static uint64_t identity_of(ebb_step step) {
 
 static ebb_step begun(ebb_site *site, ebb_step step, uint64_t tag) {
     if (step.region.lane && *recording)
-        lane_note(SPOOL_BEGIN, kind_of(site), identity_of(step), tag, 0);
+        lane_note(SPOOL_BEGIN, kind_of(site), identity_of(step), tag, tag >> 32);
     return step;
 }
 
@@ -154,7 +154,7 @@ EXPORT int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_sur
 
 void ebb_record_begin(const char *kind, uint64_t argument) {
     if (*recording)
-        lane_note(SPOOL_BEGIN, spool_kind(kind), 0, argument, 0);
+        lane_note(SPOOL_BEGIN, spool_kind(kind), 0, argument, argument >> 32);
 }
 
 void ebb_record_end(void) {

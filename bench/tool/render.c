@@ -174,8 +174,8 @@ static void write_move(struct writer *writer, struct move move) {
     case MOVE_END: write_end(writer, move.block); break;
     case MOVE_BEGIN_REGION:
         gzip_print(writer->file,
-                   "B %s %u %u\n", kind_name(writer, move.kind), writer->step[move.kind]++,
-            move.block);
+                   "B %s %u %" PRIu64 "\n", kind_name(writer, move.kind),
+            writer->step[move.kind]++, writer->stream->argument[move.block]);
         writer->totals.regions++;
         break;
     default: gzip_print(writer->file, "E %s 0\n", kind_name(writer, move.kind)); break;

@@ -80,8 +80,21 @@ static void add_block(struct decoder *decoder, uint16_t lane, struct block block
 
 /* ---- regions */
 
+/* Its place. */
+static uint32_t add_argument(struct decoder *decoder, uint64_t argument) {
+    struct stream *stream = decoder->stream;
+    void *grown = room_for(stream->argument, stream->argument_count, &stream->argument_room,
+                           sizeof argument);
+    decoder->no_memory |= !grown;
+    if (!grown)
+        return 0;
+    stream->argument = grown;
+    stream->argument[stream->argument_count] = argument;
+    return (uint32_t)stream->argument_count++;
+}
+
 static void begin(struct decoder *decoder, uint16_t lane, struct open_region region,
-                  uint32_t argument) {
+                  uint64_t argument) {
     struct lane_state *state = &decoder->lane[lane];
     if (state->depth == STREAM_DEPTH_MAX) {
         state->skipped++;
@@ -90,7 +103,8 @@ static void begin(struct decoder *decoder, uint16_t lane, struct open_region reg
     }
     region.begin = decoder->stream->move_count;
     state->open[state->depth++] = region;
-    add_move(decoder, (struct move){argument, lane, MOVE_BEGIN_REGION, (uint8_t)region.kind});
+    add_move(decoder, (struct move){add_argument(decoder, argument), lane, MOVE_BEGIN_REGION,
+                                    (uint8_t)region.kind});
 }
 
 /* Ends regions of the lane until `depth` are left. */
@@ -248,7 +262,7 @@ static void take_record(struct decoder *decoder, size_t place) {
     case SPOOL_BEGIN:
         begin(decoder, lane,
               (struct open_region){.identity = spool_address(what), .kind = kind},
-              (uint32_t)record->when);
+              (uint32_t)record->when | (wide & UINT32_MAX) << 32);
         break;
     case SPOOL_END: end_region(decoder, lane, spool_address(what)); break;
     case SPOOL_CALL: called(decoder, lane, kind); break;
@@ -303,5 +317,6 @@ bool stream_decode(struct stream *stream, const struct spool_file *spool, const 
 void stream_free(struct stream *stream) {
     free(stream->block);
     free(stream->move);
+    free(stream->argument);
     *stream = (struct stream){0};
 }

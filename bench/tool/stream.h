@@ -30,7 +30,7 @@ struct block {
 enum move_kind { MOVE_BIRTH, MOVE_END, MOVE_BEGIN_REGION, MOVE_END_REGION, MOVE_NOTHING };
 
 struct move {
-    uint32_t block; /* BEGIN_REGION: its argument */
+    uint32_t block; /* BEGIN_REGION: the place of its argument */
     uint16_t lane;
     uint8_t move; /* enum move_kind */
     uint8_t kind; /* of regions */
@@ -41,6 +41,8 @@ struct stream {
     size_t block_count, block_room;
     struct move *move;
     size_t move_count, move_room;
+    uint64_t *argument; /* of regions */
+    size_t argument_count, argument_room;
     uint64_t unknown_frees; /* of blocks that were never seen to be born */
     uint64_t lost_frees;    /* an address came again without one */
     uint64_t too_deep;      /* regions below STREAM_DEPTH_MAX others */

@@ -124,7 +124,7 @@ static void giant(void)
 {
     size_t bytes = (size_t)5 << 30; // more than 32 bits hold
 
-    begin("giant", 0);
+    begin("giant", bytes);
     sink = malloc(bytes);
     DEMAND(sink);
     free(sink);

@@ -73,6 +73,7 @@ static void sizes_above_32_bits_are_whole(void **state)
 
     (void)state;
     assert_int_equal(count(trace, TRACE_ALLOC, (uint64_t)5 << 30), 1);
+    assert_int_equal(count(trace, TRACE_BEGIN, (uint64_t)5 << 30), 1);
     assert_int_equal(trace->totals.left, 0);
     trace_free(trace);
 }
