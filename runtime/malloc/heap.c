@@ -388,8 +388,9 @@ static bool cool_pages(struct large *large, uint64_t deadline_ns, size_t *given)
     return true;
 }
 
+/* A child's time begins anew. */
 static bool has_waited(struct large *large, const struct heap_cooling *cooling) {
-    if (!large->seen_ms)
+    if (!large->seen_ms || large->seen_ms > cooling->now_ms)
         large->seen_ms = cooling->now_ms;
     return cooling->now_ms - large->seen_ms >= cooling->least_ms;
 }
