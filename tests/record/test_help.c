@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_help.c - what ebb's commands say of themselves, to readers and to shells.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "program.h"
+
+static void help_is_there(void **state)
+{
+    (void)state;
+    assert_int_equal(run_program("EBB_TOOL", "--help"), 0);
+    assert_int_equal(run_program("EBB_TOOL", "replay --help"), 0);
+    assert_int_equal(run_program("EBB_TOOL", "report --help"), 0);
+    assert_int_equal(run_program("EBB_TOOL", "advise --help"), 0);
+    assert_int_equal(run_program("EBB_TOOL", ""), 2);
+}
+
+static void words_are_completed(void **state)
+{
+    static const char *const lines[][2] = {
+        {"ebb rep", "replay report"},
+        {"ebb report --al", "--allocators"},
+        {"ebb report --allocators jem", "jemalloc jemalloc-tuned"},
+        {"ebb report --allocators ebb,jem", "ebb,jemalloc ebb,jemalloc-tuned"},
+        {"ebb report --allocators = jem", "jemalloc jemalloc-tuned"}, // as bash divides it
+        {"ebb report --allocators =", "ebb ebb-unplanned glibc glibc-tuned jemalloc "
+                                      "jemalloc-tuned mimalloc tcmalloc"},
+        {"ebb record --output = x --lim", "--limit"},
+        {"ebb record --lim", "--limit"}};
+    char command[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        snprintf(command, sizeof command,
+                 "bash -c '. %s; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _ebb; "
+                 "[ \"${COMPREPLY[*]}\" = \"%s\" ]'",
+                 getenv("EBB_COMPLETION"), lines[i][0], lines[i][1]);
+        assert_int_equal(system(command), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(help_is_there),
+        cmocka_unit_test(words_are_completed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
