@@ -10,9 +10,8 @@ them that gives it back when it goes: see parcel.c.
 """
 
 import gc
-import sys
 
-from . import structure
+from . import delivery, structure
 from ._ebb import Error
 from .default_collate import default_collate
 from .pool import Pool, shared_pools
@@ -87,20 +86,6 @@ def send(pool, batch):
         region.close()  # nothing, once it is sent
 
 
-def _is_in_worker():
-    """Whether a worker will send the batch: not so that of a loader inside of its dataset."""
-    ask = getattr(sys.modules.get("torch.utils.data"), "get_worker_info", None)
-    if ask is None or ask() is None:
-        return False
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_globals.get("__name__")
-        if name == "torch.utils.data._utils.worker" or name == "torch.utils.data.dataloader":
-            return name != "torch.utils.data.dataloader"
-        frame = frame.f_back
-    return True
-
-
 def _hook():
     """The module that lets torch allocate in regions; built where torch's headers are."""
     import torch  # noqa: F401, before what needs its library
@@ -126,7 +111,8 @@ class Collate:
     until it is sent.
 
     The Collate must be made before the workers start, since they inherit its pool (fork) or get it
-    passed (spawn, forkserver).
+    passed (spawn, forkserver). What it returns in a worker is for the worker's loader: what that
+    has not opened when it lets its workers end is given back.
 
     Where a batch does not fit (no slot is free, or it is larger than a slot) it goes torch's own
     way, whole, and is counted: pool.stats["fallbacks"]. Without workers the batch is put into a
@@ -148,7 +134,7 @@ class Collate:
 
     def _beside(self, batch):
         self.pool._count_fallback()
-        return _Beside(self.pool._key, batch) if _is_in_worker() else batch
+        return _Beside(self.pool._key, batch) if delivery.loop_of_worker() else batch
 
     def __call__(self, samples):
         try:
@@ -168,7 +154,11 @@ class Collate:
                 return self._beside(_rescue(writer, region))
         finally:
             region.close()
-        return parcel if _is_in_worker() else parcel.open()
+        loop = delivery.loop_of_worker()
+        if loop is None:
+            return parcel.open()
+        delivery.note(self.pool, parcel, loop)
+        return parcel
 
 
 Collate.__module__ = "ebb"

@@ -162,6 +162,14 @@ static PyObject *parcel_reduce(PyObject *object, PyObject *Py_UNUSED(none)) {
     return call;
 }
 
+PyDoc_STRVAR(message_doc,
+"_message()\n--\n\n"
+"The bytes by which _recall() knows it; they own nothing.");
+
+static PyObject *parcel_message(PyObject *object, PyObject *Py_UNUSED(none)) {
+    return to_bytes(&((struct parcel *)object)->parcel);
+}
+
 PyDoc_STRVAR(copy_doc,
 "TypeError: a batch has one owner.");
 
@@ -179,6 +187,7 @@ PyDoc_STRVAR(parcel_doc,
 static PyMethodDef parcel_methods[] = {
     {"open", parcel_open, METH_NOARGS, open_doc},
     {"__reduce__", parcel_reduce, METH_NOARGS, reduce_doc},
+    {"_message", parcel_message, METH_NOARGS, message_doc},
     {"__copy__", parcel_copy, METH_NOARGS, copy_doc},
     {"__deepcopy__", parcel_copy, METH_O, copy_doc},
     {NULL, NULL, 0, NULL}};
@@ -237,7 +246,23 @@ static PyObject *open_any(PyObject *Py_UNUSED(module), PyObject *message) {
     return batch;
 }
 
-static PyMethodDef functions[] = {{"_open", open_any, METH_O, open_any_doc}, {NULL, NULL, 0, NULL}};
+PyDoc_STRVAR(recall_doc,
+"_recall(pool, message)\n--\n\n"
+"Gives the region of a parcel back if nobody opened it so far; whether that was so.");
+
+static PyObject *recall(PyObject *Py_UNUSED(module), PyObject *arguments) {
+    PyObject *pool, *message;
+    struct ebb_parcel parcel;
+    if (!PyArg_ParseTuple(arguments, "O!O:_recall", pool_type, &pool, &message) ||
+        from_bytes(message, &parcel) != 0)
+        return NULL;
+    ebb_pool *place = ((struct pool *)pool)->pool;
+    return PyBool_FromLong(place && ebb_parcel_discard(place, &parcel) == 0);
+}
+
+static PyMethodDef functions[] = {{"_open", open_any, METH_O, open_any_doc},
+                                  {"_recall", recall, METH_VARARGS, recall_doc},
+                                  {NULL, NULL, 0, NULL}};
 
 /* Pickles name the function by the package, where it is found whatever module it is in. */
 static int name_function(PyObject *module) {

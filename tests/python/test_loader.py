@@ -692,14 +692,27 @@ class Bounds(Refused, Regions):
         self.assertEqual((caught.exception.code, caught.exception.name), (0, ""))
 
     def test_leaving_the_loop_gives_regions_back(self):
+        """Those that were fetched ahead, too: their workers do when they end."""
         pool = ebb.Pool("shared")
-        for _ in range(10):
-            for batch in loader("d", pool, 1):
+        for _ in range(4):
+            for batch in loader("d", pool, 2):
                 break
         del batch
         gc.collect()
-        pool.reclaim(True)
+        self.assertEqual(pool.reclaim(sent_too=True), 0)
         self.assertAllFree(pool)
+
+    def test_what_left_the_loader_early_is_not_recalled(self):
+        """Batches that arrived, and those that somebody sends elsewhere, are not the loader's."""
+        pool = ebb.Pool("shared")
+        batches = iter(loader("d", pool, 2))
+        kept = [next(batches) for _ in range(3)]
+        beside = pickle.dumps(pool.send([torch.arange(5000)]))
+        del batches
+        gc.collect()
+        for batch, wanted in zip(kept, expected("d")):
+            same(batch, wanted)
+        self.assertTrue(torch.equal(pickle.loads(beside)[0], torch.arange(5000)))
 
     def test_only_shared_pools_collate_and_go_to_other_processes(self):
         self.assertRaises(ValueError, ebb.Collate, ebb.Pool())
