@@ -195,7 +195,7 @@ def differs(stream, expected):
 def main():
     if len(sys.argv) not in (2, 3, 4):
         sys.exit(__doc__)
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 6000
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 2000
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else time.time_ns() % 1000000
     print(f"# torch {torch.__version__}, {count} cases, seed {seed}")
     torch.set_num_threads(1)
