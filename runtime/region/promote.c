@@ -278,9 +278,23 @@ static void replace_entry(struct ebb_piece *old, struct ebb_piece *entry) {
         entry->after->before = entry;
 }
 
+/* The host's run of which the piece is the first: as its end says, or found among all of them,
+ * whichever is nearer. */
+static struct ebb_piece *run_of_first(const struct region *host, const struct ebb_piece *first) {
+    struct ebb_piece *run = host->runs;
+    const struct ebb_piece *piece = first;
+    while (!range_covers(run, first->addr)) {
+        if (piece && piece->state == PIECE_END)
+            return piece->end.run;
+        piece = piece ? piece->after : NULL;
+        run = run->next;
+    }
+    return run;
+}
+
 static void fix_run_first(const struct region *host, struct ebb_piece *entry) {
     if (!entry->before)
-        runs_around(host, entry->addr)->run.first = entry;
+        run_of_first(host, entry)->run.first = entry;
 }
 
 /* A block that has a run of its own takes it along at once; returns the bytes that it pins. */

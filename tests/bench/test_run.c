@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_run.c - bench/run refuses what is wrong before it installs, builds or measures anything.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "program.h"
+
+static void refuses(const char *arguments, const char *words)
+{
+    int code = run_program("EBB_RUN", arguments);
+
+    if (code != 2 || !strstr(said, words))
+        print_error("%s: exit code %d, said: %s\n", arguments, code, said);
+    assert_int_equal(code, 2);
+    assert_non_null(strstr(said, words));
+}
+
+static void bad_arguments_are_named_at_once(void **state)
+{
+    (void)state;
+    refuses("--rounds 0", "--rounds: not a number from 1 to 999: 0");
+    refuses("--rounds -3", "--rounds: not a number from 1 to 999: -3");
+    refuses("--rounds 1e9", "--rounds: not a number from 1 to 999: 1e9");
+    refuses("--rounds", "--rounds needs a value");
+    refuses("--allocators ebb,foo", "--allocators: no such allocator: foo");
+    refuses("--allocators glibc,glibc", "--allocators: named twice: glibc");
+    refuses("--only churn,foo", "--only: no such benchmark: foo");
+    refuses("--only ,", "--only: names no benchmark");
+    refuses("--traces /nonexistent", "/nonexistent: no such folder");
+    refuses("--tsv /nonexistent/x", "/nonexistent: no such folder");
+    refuses("--touch", "unknown argument: --touch");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_arguments_are_named_at_once),
+    };
+
+    return cmocka_run_group_tests_name("run", tests, NULL, NULL);
+}
