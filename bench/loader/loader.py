@@ -45,6 +45,8 @@ def arguments():
         [name for name in chosen.cases if name not in BATCHES]
     if strange:
         parser.error(f"no such method or case: {', '.join(strange)}")
+    if chosen.rounds < 0:
+        parser.error(f"--rounds: {chosen.rounds} is below 1")
     chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
     return chosen
 

@@ -32,6 +32,8 @@ def arguments():
     chosen = parser.parse_args()
     chosen.build = chosen.build.resolve()
     chosen.fetched = (chosen.fetched or chosen.build.parent / "serve").resolve()
+    if chosen.rounds < 0:
+        parser.error(f"--rounds: {chosen.rounds} is below 1")
     chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
     chosen.table = cases.all_cases(cases.Place(chosen.build, chosen.fetched))
     chosen.cases = chosen.cases.split(",") if chosen.cases else list(chosen.table)

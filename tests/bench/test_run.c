@@ -32,6 +32,7 @@ static void bad_arguments_are_named_at_once(void **state)
     refuses("--rounds", "--rounds needs a value");
     refuses("--allocators ebb,foo", "--allocators: no such allocator: foo");
     refuses("--allocators glibc,glibc", "--allocators: named twice: glibc");
+    refuses("--allocators ,", "--allocators: names no allocator");
     refuses("--only churn,foo", "--only: no such benchmark: foo");
     refuses("--only ,", "--only: names no benchmark");
     refuses("--traces /nonexistent", "/nonexistent: no such folder");
