@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "object/collate.h"
 #include "object/copy.h"
-#include "object/number.h"
+#include "object/strand.h"
 
 #include <string.h>
 
@@ -26,8 +26,8 @@ static bool is_shape_equal(const struct ebb_tensor *left, const struct ebb_tenso
 }
 
 static int check_padding(const struct collation *collation, const struct ebb_collate_rule *rule) {
-    unsigned char element[NUMBER_ELEMENT_BYTES];
-    return value_write(rule->value, collation->tensors[0]->dtype, element);
+    struct padding padding;
+    return padding_encode(rule->value, collation->tensors[0]->dtype, &padding);
 }
 
 int collate_check_dense(const struct collation *collation, const struct ebb_collate_rule *rule) {
@@ -55,13 +55,14 @@ struct slice {
     const struct ebb_tensor *tensor;
     size_t element_bytes;
     bool left;
-    const void *padding; /* one element */
+    const struct padding *padding;
     uint64_t padded_bytes;
 };
 
 static void fill(struct slice *slice, char *at, int64_t elements) {
-    copy_repeated(at, slice->padding, slice->element_bytes, (size_t)elements);
-    slice->padded_bytes += (uint64_t)elements * slice->element_bytes;
+    size_t bytes = (size_t)elements * slice->element_bytes;
+    padding_write(slice->padding, at, bytes);
+    slice->padded_bytes += bytes;
 }
 
 static bool is_padded_from(const struct slice *slice, int dimension) {
@@ -117,7 +118,7 @@ static struct ebb_tensor *new_result(const struct collation *collation) {
 struct ebb_tensor *collate_build_dense(struct collation *collation,
                                        const struct ebb_collate_rule *rule) {
     struct ebb_tensor *result = new_result(collation);
-    unsigned char padding[NUMBER_ELEMENT_BYTES];
+    struct padding padding;
     if (!result || ebb_tensor_bytes(result) == 0)
         return result;
     struct slice slice = {.ndim = result->ndim - 1,
@@ -125,8 +126,8 @@ struct ebb_tensor *collate_build_dense(struct collation *collation,
                           .strides = result->strides + 1,
                           .element_bytes = ebb_dtype_bytes(result->dtype),
                           .left = rule->left,
-                          .padding = padding};
-    if (rule->how == EBB_COLLATE_PAD && value_write(rule->value, result->dtype, padding) != 0)
+                          .padding = &padding};
+    if (rule->how == EBB_COLLATE_PAD && padding_encode(rule->value, result->dtype, &padding) != 0)
         return NULL;
     size_t bytes = ebb_tensor_bytes(result) / collation->count;
     for (size_t i = 0; i < collation->count; i++) {

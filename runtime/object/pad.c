@@ -24,18 +24,6 @@ static int check_length(const struct input *input, int64_t length, bool allow_tr
     return 0;
 }
 
-/* The integer 0 is all bytes zero, whatever the type. */
-static int encode(struct ebb_value value, struct ebb_dtype dtype, struct padding *padding) {
-    *padding = (struct padding){.bytes = 1};
-    if (value.kind == EBB_VALUE_INT && value.i == 0)
-        return 0;
-    int result = value_write(value, dtype, padding->at);
-    for (size_t i = 1; !result && i < ebb_dtype_bytes(dtype); i++)
-        if (padding->at[i] != padding->at[0])
-            padding->bytes = ebb_dtype_bytes(dtype);
-    return result;
-}
-
 static void fill(const struct ebb_tensor *padded, const struct input *input,
                  const struct ebb_pad_options *options, const struct padding *padding) {
     struct row row = row_of(padded, 2);
@@ -48,7 +36,7 @@ static void fill(const struct ebb_tensor *padded, const struct input *input,
                         .batch_step = row_step(padded, !batch_first),
                         .time_step = row_step(padded, batch_first)};
     if (input->packed)
-        weave_unpack(&to, &input->ranks, &row, to.padded_length, padding);
+        weave_unpack(&to, &input->ranks, &row, input->longest, padding);
     else
         weave_strands(&to, &input->bundle, &row, to.padded_length, padding);
 }
@@ -73,7 +61,7 @@ static struct ebb_tensor *pad(ebb_region region, struct input *input,
         return NULL;
     int64_t length;
     if (find_length(input, options, &length) != 0 ||
-        encode(options->padding, input->fabric.dtype, &padding) != 0)
+        padding_encode(options->padding, input->fabric.dtype, &padding) != 0)
         return NULL;
     int64_t sizes[2] = {length, length};
     sizes[!options->batch_first] = input->count;

@@ -48,6 +48,17 @@ void ranks_read_lengths(const struct ranks *ranks, int64_t *lengths) {
     }
 }
 
+int padding_encode(struct ebb_value value, struct ebb_dtype dtype, struct padding *padding) {
+    *padding = (struct padding){.bytes = 1};
+    if (value.kind == EBB_VALUE_INT && value.i == 0)
+        return 0;
+    int result = value_write(value, dtype, padding->at);
+    for (size_t i = 1; !result && i < ebb_dtype_bytes(dtype); i++)
+        if (padding->at[i] != padding->at[0])
+            padding->bytes = ebb_dtype_bytes(dtype);
+    return result;
+}
+
 void padding_write(const struct padding *padding, void *to, size_t bytes) {
     if (padding->bytes == 1)
         memset(to, padding->at[0], bytes);

@@ -238,7 +238,10 @@ static void paddings_that_do_not_fit_are_refused(void **state) {
     struct ebb_dtype wide = {EBB_FLOAT, 32, 65};
     void *wides[] = {tensor(r, wide, 1, 3, 0), tensor(r, wide, 1, 2, 0)};
     before = sight_of(court->child);
-    assert_null(ebb_batch_collate(court->child, wides, 2, RULE("", EBB_COLLATE_PAD), NULL));
+    const struct ebb_collate_rule one = {
+        .path = "", .how = EBB_COLLATE_PAD, .value = {.kind = EBB_VALUE_INT, {1}}};
+    const struct ebb_collate_options ones = {sizeof ones, &one, 1};
+    assert_null(ebb_batch_collate(court->child, wides, 2, &ones, NULL));
     assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_DTYPE, "float32x65", NULL);
     for (int how = EBB_COLLATE_RAGGED; how <= EBB_COLLATE_PACK; how++) {
         assert_unlike(court, tensor(r, f32, 2, 3, 4), tensor(r, f32, 2, 1, 4),

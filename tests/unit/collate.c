@@ -92,6 +92,28 @@ static void tensors_are_padded_to_the_largest_in_every_dimension(void **state) {
     assert_ints(left, (const int32_t[]){9, 9, 9, 1, 2, 3, 9, 9, 4, 9, 9, 5, 9, 9, 9, 9, 9, 9}, 18);
 }
 
+static void elements_that_are_no_numbers_are_padded_with_zero_bytes(void **state) {
+    struct stage *stage = *state;
+    static const struct ebb_dtype large = {.code = EBB_OPAQUE, .bits = 64, .lanes = 80};
+    void *samples[2];
+    for (int64_t i = 0; i < 2; i++) {
+        struct ebb_tensor *one = ebb_tensor_new(stage->root, large, 1, (const int64_t[]){i + 1});
+        memset(one->data, 7, ebb_tensor_bytes(one));
+        samples[i] = one;
+    }
+    struct ebb_tensor *batch =
+        collate(stage->root, samples, 2, RULES({.path = "", .how = EBB_COLLATE_PAD}));
+    assert_non_null(batch);
+    assert_int_equal(ebb_tensor_bytes(batch), 4 * 640);
+    const unsigned char *bytes = batch->data;
+    for (size_t i = 0; i < 4 * 640; i++)
+        assert_int_equal(bytes[i], i / 640 == 1 ? 0 : 7);
+    const struct ebb_value one = {.kind = EBB_VALUE_INT, {1}};
+    assert_no_block(ebb_batch_collate(stage->root, samples, 2,
+                                      RULES({.path = "", .how = EBB_COLLATE_PAD, .value = one}),
+                                      NULL), EBB_E_DTYPE);
+}
+
 static void values_become_tensors_and_lists(void **state) {
     struct stage *stage = *state;
     static const char *const keys[] = {"truth", "number", "real", "text", "bytes", "none"};
@@ -391,6 +413,7 @@ int main(void) {
         STAGED(tensors_are_stacked),
         STAGED(scalars_and_nothings_are_stacked),
         STAGED(tensors_are_padded_to_the_largest_in_every_dimension),
+        STAGED(elements_that_are_no_numbers_are_padded_with_zero_bytes),
         STAGED(values_become_tensors_and_lists),
         STAGED(keys_may_come_in_another_order),
         STAGED(boxes_become_ragged_and_come_back_as_they_were),

@@ -111,12 +111,23 @@ static void cut_lists(struct cutting *it, const struct ebb_tensor *padded,
                 ebb_sequences_pad(it->step, it->sliced, COUNT, &plain));
 }
 
+/* As long as that or longer, but no sequence is. */
+static struct ebb_pad_options wider(const struct cutting *cutting, bool cuts) {
+    struct ebb_pad_options options = padding(cutting, cuts);
+    options.has_total_length = true;
+    options.total_length = cutting->most < LONGEST ? cutting->most + 2 : LONGEST;
+    return options;
+}
+
 static void cut_ragged(struct cutting *it, const struct ebb_tensor *padded,
                        const struct ebb_packed *packed) {
-    struct ebb_pad_options pad = padding(it, true);
+    struct ebb_pad_options pad = padding(it, true), wide = wider(it, true);
+    struct ebb_pad_options plain = wider(it, false);
     struct ebb_pack_options pack = packing(it);
     struct ebb_ragged *whole = ebb_sequences_join(it->step, it->list, COUNT);
     assert_same(ebb_ragged_pad(it->step, whole, &pad), padded);
+    assert_same(ebb_ragged_pad(it->step, whole, &wide),
+                ebb_sequences_pad(it->step, it->sliced, COUNT, &plain));
     struct ebb_packed *got = ebb_ragged_pack(it->step, whole, &pack);
     assert_packed(got, packed);
     assert_int_equal(got->padded_length, it->most < LONGEST ? it->most : LONGEST);
@@ -140,13 +151,17 @@ static void cut_padded(struct cutting *it, const struct ebb_packed *packed) {
 }
 
 static void cut_packed(struct cutting *it, const struct ebb_tensor *padded) {
-    struct ebb_pad_options pad = padding(it, true);
+    struct ebb_pad_options pad = padding(it, true), wide = wider(it, true);
+    struct ebb_pad_options plain = wider(it, false);
     struct ebb_packed *whole = ebb_sequences_pack(it->step, it->list, COUNT, NULL);
-    struct ebb_tensor *got = ebb_packed_pad(it->step, whole, &pad);
-    if (it->cut == EBB_SIDE_RIGHT || it->most >= LONGEST)
-        assert_same(got, padded);
-    else
-        assert_no_block(got, EBB_E_ARGUMENT);
+    if (it->cut == EBB_SIDE_RIGHT || it->most >= LONGEST) {
+        assert_same(ebb_packed_pad(it->step, whole, &pad), padded);
+        assert_same(ebb_packed_pad(it->step, whole, &wide),
+                    ebb_sequences_pad(it->step, it->sliced, COUNT, &plain));
+    } else {
+        assert_no_block(ebb_packed_pad(it->step, whole, &pad), EBB_E_ARGUMENT);
+        assert_no_block(ebb_packed_pad(it->step, whole, &wide), EBB_E_ARGUMENT);
+    }
 }
 
 static void what_is_cut_is_what_was_sliced(void **state) {
