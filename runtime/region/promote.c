@@ -458,6 +458,12 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
     return result;
 }
 
+/* The same of blocks that the caller names: what others have released is none to promote. */
+static int promote_named(struct promotion *promotion) {
+    remote_look(promotion->source);
+    return promote(promotion);
+}
+
 int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
                 size_t count, struct ebb_promoted *cost) {
     struct promotion promotion = {.source = region_find(source), .list = survivors};
@@ -465,7 +471,7 @@ int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survi
     promotion.site = __builtin_return_address(0);
     promotion.mode_most = EBB_PROMOTE_RELINK;
     promotion.target = promotion.source ? region_find(target) : NULL;
-    int result = promotion.target ? promote(&promotion) : EBB_E_STALE;
+    int result = promotion.target ? promote_named(&promotion) : EBB_E_STALE;
     if (result)
         return result;
     promoted_count(promotion.source, &promotion.cost);
@@ -487,7 +493,7 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
                          promotion.source->name);
     if (promotion.source->closing)
         return region_is_closing(promotion.source);
-    int result = promote(&promotion);
+    int result = promote_named(&promotion);
     if (result)
         return result;
     struct ebb_closed closed = {0, 0};

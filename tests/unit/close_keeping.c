@@ -71,6 +71,22 @@ static void what_other_threads_released_is_not_lost(void **state) {
     assert_int_equal(lost, 1);
 }
 
+static void what_another_thread_released_is_none_to_keep(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_survivor survivor = survivor_of(block_of(child, 100, 16), EBB_PROMOTE_COPY);
+    uint64_t lost = 77;
+    assert_int_equal(ebb_region_release_remote(child, survivor.block), 0);
+    assert_int_equal(ebb_promote(child, stage->root, &survivor, 1, NULL), EBB_E_RELEASED);
+    survivor.block = block_of(child, 5000, 64);
+    assert_int_equal(ebb_region_release_remote(child, survivor.block), 0);
+    assert_int_equal(ebb_close_keeping(child, stage->root, &survivor, 1, NULL, &lost),
+                     EBB_E_RELEASED);
+    assert_int_equal(lost, 77);
+    assert_int_equal(ebb_close_keeping(child, stage->root, NULL, 0, NULL, &lost), 0);
+    assert_int_equal(lost, 0);
+}
+
 static void an_empty_list_closes(void **state) {
     struct stage *stage = *state;
     ebb_region child = OPEN(.parent = stage->root);
@@ -232,6 +248,7 @@ int main(void) {
         STAGED(nothing_lost_is_zero_lost),
         STAGED(blocks_of_children_are_lost_too),
         STAGED(what_other_threads_released_is_not_lost),
+        STAGED(what_another_thread_released_is_none_to_keep),
         STAGED(an_empty_list_closes),
         STAGED(the_cost_says_what_is_pinned_in_the_end),
         STAGED(a_run_that_comes_along_counts_as_pinned),
