@@ -14,7 +14,7 @@
 /* Numbers are aligned to their size; what is odd, or of many lanes, to a byte. */
 static size_t alignment_of(struct ebb_dtype dtype) {
     size_t bytes = ebb_dtype_bytes(dtype), align = 1;
-    if (dtype.code == EBB_COMPLEX)
+    if (dtype.code == EBB_COMPLEX && bytes > 1)
         bytes /= 2;
     while (align < 16 && bytes % (2 * align) == 0)
         align *= 2;

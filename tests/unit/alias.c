@@ -33,6 +33,17 @@ static void no_options_mean_all_checks(void **state) {
     assert_text_names("2 tensors see the storage of 48 bytes");
 }
 
+static void elements_of_one_byte_may_lie_anywhere(void **state) {
+    struct stage *stage = *state;
+    static const struct ebb_dtype types[] = {{EBB_INT, 8, 1}, {EBB_COMPLEX, 8, 1}};
+    struct ebb_tensor *old = ebb_tensor_new(stage->root, INT8, 1, (const int64_t[]){5});
+    struct ebb_tensor *odd =
+        ebb_tensor_slice(stage->root, old, (struct ebb_slice){.dim = 0, .start = 1, .stop = 5});
+    for (int i = 0; i < 2; i++)
+        assert_non_null(ebb_tensor_alias(stage->root, odd, types[i], SHAPE(4),
+                                         ALIAS(.shared = true)));
+}
+
 static void the_result_keeps_the_storage(void **state) {
     struct stage *stage = *state;
     struct ebb_tensor *old = counting(stage->root, SHAPE(2000));
@@ -151,6 +162,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_result_lies_where_the_tensor_does),
         STAGED(no_options_mean_all_checks),
+        STAGED(elements_of_one_byte_may_lie_anywhere),
         STAGED(the_result_keeps_the_storage),
         STAGED(a_tensor_that_others_see_is_taken_only_if_the_caller_vouches),
         STAGED(what_cannot_be_an_alias_is_refused_or_fresh),
