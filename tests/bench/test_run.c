@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "program.h"
@@ -26,9 +27,10 @@ static void refuses(const char *arguments, const char *words)
 static void bad_arguments_are_named_at_once(void **state)
 {
     (void)state;
-    refuses("--rounds 0", "--rounds: not a number from 1 to 999: 0");
-    refuses("--rounds -3", "--rounds: not a number from 1 to 999: -3");
-    refuses("--rounds 1e9", "--rounds: not a number from 1 to 999: 1e9");
+    refuses("--rounds 0", "--rounds: not a number from 1 to 1000: 0");
+    refuses("--rounds -3", "--rounds: not a number from 1 to 1000: -3");
+    refuses("--rounds 1e9", "--rounds: not a number from 1 to 1000: 1e9");
+    refuses("--rounds 1001", "--rounds: not a number from 1 to 1000: 1001");
     refuses("--rounds", "--rounds needs a value");
     refuses("--allocators ebb,foo", "--allocators: no such allocator: foo");
     refuses("--allocators glibc,glibc", "--allocators: named twice: glibc");
@@ -40,10 +42,27 @@ static void bad_arguments_are_named_at_once(void **state)
     refuses("--touch", "unknown argument: --touch");
 }
 
+// Its list is the replay's, so that neither refuses what the other has.
+static void its_allocators_are_those_of_the_replay(void **state)
+{
+    char list[256];
+    const char *at;
+
+    (void)state;
+    assert_int_equal(run_program("EBB_RUN", "--help"), 0);
+    at = strstr(said, "ebb,ebb-unplanned");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "%255[^\n]", list), 1);
+    assert_int_equal(run_program("EBB_CHURN", "--help"), 0);
+    assert_non_null(strstr(said, list));
+    assert_true(strchr(" \n", strstr(said, list)[strlen(list)]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_arguments_are_named_at_once),
+        cmocka_unit_test(its_allocators_are_those_of_the_replay),
     };
 
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);
