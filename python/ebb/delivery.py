@@ -44,7 +44,7 @@ class Delivery:
     def __init__(self, over):
         self.process = os.getpid()
         self.over = over
-        self.messages = deque(maxlen=_SLOTS_MOST)
+        self.messages = deque(maxlen=_SLOTS_MOST if over is not None else 0)
         if over is not None:
             util.Finalize(None, self._end, exitpriority=0)
 

@@ -703,7 +703,7 @@ class Bounds(Refused, Regions):
         self.assertAllFree(pool)
 
     def test_what_left_the_loader_early_is_not_recalled(self):
-        """Batches that arrived, and those that somebody sends elsewhere, are not the loader's."""
+        """Batches that arrived, and those that the trainer itself has sent."""
         pool = ebb.Pool("shared")
         batches = iter(loader("d", pool, 2))
         kept = [next(batches) for _ in range(3)]
