@@ -458,7 +458,8 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
     return result;
 }
 
-/* The same of blocks that the caller names: what others have released is none to promote. */
+/* The same of blocks that the caller names: what others have released is none to promote. Not so
+ * with objects: nobody else releases their blocks, and these were found before. */
 static int promote_named(struct promotion *promotion) {
     remote_look(promotion->source);
     return promote(promotion);
