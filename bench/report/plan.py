@@ -42,7 +42,7 @@ class Plan:
         self.max_live = as_number(report.get("max_live")) or 0.0
         self.followed = report.get("followed") is True
         self.coarse = report.get("coarse") is True
-        self.blocks, self.tenured, self.count = [], [], 0
+        self.blocks, self.tenured, self.guests, self.count = [], [], 0, 0
         slots = as_list(report.get("slots"))
         if self.height <= 0 or not slots or not all(map(is_slot, slots)):
             return
@@ -55,6 +55,7 @@ class Plan:
         for born, (where, place, room, _, served) in enumerate(slots):
             if where == "tenured":
                 self.tenured.append((born, served > 0))
+            self.guests += where == "guest"
             if where == "placed" and place + room <= self.height:
                 by_slot[born] = Block(born, place, room, served)
         self.blocks = list(by_slot.values())
@@ -159,6 +160,7 @@ def facts_of(plan, left_out):
              f"{hits:,} served in the last step" if plan.followed else "",
              "small blocks are not planned" if plan.coarse else "",
              f"{len(plan.tenured):,} born in the parent" if plan.tenured else "",
+             f"{plan.guests:,} there for a while" if plan.guests else "",
              f"{left_out:,} small ones not drawn" if left_out else ""]
     return " · ".join(word for word in words if word)
 

@@ -26,6 +26,7 @@ COLUMNS = (
     ("grown out of", lambda of: of("takeovers"), "count"),
     ("born above, rightly", lambda of: of("tenured_right"), "count"),
     ("for nothing", lambda of: of("tenured_wrong"), "count"),
+    ("guests", lambda of: of("guests"), "count"),
 )
 
 

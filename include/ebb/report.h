@@ -68,11 +68,11 @@ EBB_API int ebb_report_site(ebb_site *site, enum ebb_report_format format, ebb_w
  *      "slots": [[WHERE, offset, room, passed, served], ...],     in the order of allocation
  *      "order": [slot, ...]}                                      in the order of release
  *
- * WHERE is "placed", "tenured" (born in the parent) or "left" (to best fit). So many slots of the
- * order are to be released before a slot as `passed` says. `served`: bytes that it got in that
- * step; 0: it was not served; more than `room`: it was too small. In a coarse plan small blocks
- * have no slots. Without a plan all behind "tag" is missing. No step of the site may begin
- * meanwhile. Any thread.
+ * WHERE is "placed", "tenured" (born in the parent), "guest" (in the parent for a while) or "left"
+ * (to best fit). So many slots of the order are to be released before a slot as `passed` says.
+ * `served`: bytes that it got in that step; 0: it was not served; more than `room`: it was too
+ * small. In a coarse plan small blocks have no slots. Without a plan all behind "tag" is missing.
+ * No step of the site may begin meanwhile. Any thread.
  * Returns 0, the callback's value if it stopped, EBB_E_ARGUMENT, EBB_E_BUSY: a step is open.
  */
 EBB_API int ebb_report_plan(ebb_site *site, uint64_t tag, ebb_write_fn *write, void *context);

@@ -18,7 +18,9 @@
  * is the step's like all else: found, released and promoted through the step's region only, and
  * ended with it. (Its blocks count among the parent's meanwhile, ebb_region_of() names the parent.)
  * A wrong guess costs these bytes for a step, or for as long as an export holds them, and counts as
- * tenured_wrong.
+ * tenured_wrong. Where survivors of the step before are gone and those of this one are not there
+ * yet, large blocks that do not survive may lie in the parent for a while, in the same way
+ * ("guests"): so a step and its survivors need no more than what is alive at once.
  *
  * Threads: a site is used by any number of threads at once; each step belongs to one, as its
  * region does. Plans are shared. Source of the semantics: docs/design.md, "Steps that learn".
@@ -58,7 +60,7 @@ struct ebb_site_options {
     ebb_pool *pool;    /* of steps without a parent; NULL: the default pool */
     unsigned ring;     /* so many ended steps of a thread stay readable, at most 64; 0: none */
     bool unplanned;    /* do not learn: ordinary regions */
-    bool tenure_none;  /* nothing is born in the parent */
+    bool tenure_none;  /* nothing is born in the parent, or lies there as a guest */
     uint64_t search_ns; /* time that a helper thread may spend on a better plan; 0: no thread */
     struct ebb_churn_budget budget;
     void (*on_excess)(void *context, const struct ebb_churn_excess *excess); /* or NULL */
@@ -148,6 +150,7 @@ struct ebb_site_stats {
     uint64_t missed, missed_bytes;
     uint64_t tenured_right, tenured_right_bytes; /* born in the parent, and promoted */
     uint64_t tenured_wrong, tenured_wrong_bytes; /* born in the parent for nothing */
+    uint64_t guests, guest_bytes; /* lay in the parent for a while, and were not promoted */
     uint64_t strays;          /* remote releases of what was no live block */
     uint64_t plans;           /* made so far */
     uint64_t takeovers;       /* steps that had grown: the rest of them was served without plan */

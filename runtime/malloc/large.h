@@ -34,7 +34,8 @@ struct large {
     size_t bytes;            /* that may be used */
     struct heap *heap;
     struct scope *scope;     /* NULL: outlived it, in the heap's keeper */
-    bool is_tenured;         /* in the keeper from the first: known to outlive its scope */
+    bool is_tenured;         /* in the keeper from the first: known to outlive its scope, or as
+                                a guest, which does not */
     struct holding *holding; /* of its site, if it outlived its scope */
     struct large *next, *prev; /* of the scope or of what is kept; next: unused */
     struct large *handed_next; /* handed in */

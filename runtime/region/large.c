@@ -51,7 +51,7 @@ static void note_highest(struct region *region, uintptr_t addr) {
 }
 
 /* Splits what lies behind [piece->addr, +bytes) off and leaves it free. */
-static void cut_rest(struct region *region, struct ebb_piece *piece, size_t bytes) {
+ONE_BODY void cut_rest(struct region *region, struct ebb_piece *piece, size_t bytes) {
     bool was_top = piece == region->top;
     if (was_top) {
         note_highest(region, piece->addr + bytes);
@@ -82,10 +82,9 @@ static __attribute__((noinline)) struct ebb_piece *cut_front(struct region *regi
     return place;
 }
 
-/* Takes [aligned start, +bytes) of a free piece; two entries are prepared. */
-ONE_BODY struct ebb_piece *cut_place(struct region *region, struct ebb_piece *piece, size_t bytes,
-                                     size_t align) {
-    uintptr_t start = size_align(piece->addr, align);
+/* Takes [start, +bytes) of a free piece; two entries are prepared. */
+ONE_BODY struct ebb_piece *cut_place(struct region *region, struct ebb_piece *piece,
+                                     uintptr_t start, size_t bytes) {
     if (piece != region->top)
         fit_remove(&region->fit, piece);
     if (start > piece->addr)
@@ -141,7 +140,17 @@ ONE_BODY struct ebb_piece *place(struct region *region, size_t bytes, size_t ali
         error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'", region->name);
         return NULL;
     }
-    return cut_place(region, piece, bytes, align);
+    return cut_place(region, piece, size_align(piece->addr, align), bytes);
+}
+
+/* The same at the end of what is free there. */
+static struct ebb_piece *place_behind(struct region *region, size_t bytes, size_t align) {
+    large_settle(region);
+    struct ebb_piece *piece = find_place(region, bytes, align);
+    if ((!piece && !(piece = make_place(region, bytes, align))) ||
+        !piece_prepare(&region->store, 2))
+        return NULL;
+    return cut_place(region, piece, (piece_end(piece) - bytes) & ~(uintptr_t)(align - 1), bytes);
 }
 
 struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align) {
@@ -222,8 +231,8 @@ static void let_loose(struct region *region, struct ebb_piece *block) {
 /* ---- blocks ---- */
 
 /* The budget is charged, and the block has its place; or NULL with an error. */
-static struct ebb_piece *begin_block(struct region *region, size_t bytes, size_t align,
-                                     size_t *used) {
+ONE_BODY struct ebb_piece *begin_block(struct region *region, size_t bytes, size_t align,
+                                       bool behind, size_t *used) {
     if (!size_round_up(size_larger(bytes, LARGE_LEAST), EBB_UNIT, used)) {
         error_set(EBB_E_SIZE, "%zu bytes are more than half the address space", bytes);
         return NULL;
@@ -231,20 +240,16 @@ static struct ebb_piece *begin_block(struct region *region, size_t bytes, size_t
     remote_look(region); /* not later: nothing may end while a place is between two states */
     if (region->metered && count_charge(region, *used) != 0)
         return NULL;
-    struct ebb_piece *block = place(region, *used, size_larger(align, EBB_UNIT));
+    size_t needed = size_larger(align, EBB_UNIT);
+    struct ebb_piece *block =
+        behind ? place_behind(region, *used, needed) : place(region, *used, needed);
     if (!block)
         count_uncharge(region, *used);
     return block;
 }
 
-void *large_alloc(struct region *region, size_t bytes, size_t align, bool reports) {
-    size_t used;
-    struct ebb_piece *block = begin_block(region, bytes, align, &used);
-    if (!block) {
-        if (reports)
-            exhausted_report(region, bytes, align);
-        return NULL;
-    }
+ONE_BODY void *enter_block(struct region *region, struct ebb_piece *block, size_t bytes,
+                           size_t used) {
     small_fold(region);
     block->state = PIECE_BLOCK;
     block->flag = false;
@@ -261,6 +266,22 @@ void *large_alloc(struct region *region, size_t bytes, size_t align, bool report
         poison_opened(block->addr, bytes);
     }
     return (void *)block->addr;
+}
+
+void *large_alloc(struct region *region, size_t bytes, size_t align, bool reports) {
+    size_t used;
+    struct ebb_piece *block = begin_block(region, bytes, align, false, &used);
+    if (block)
+        return enter_block(region, block, bytes, used);
+    if (reports)
+        exhausted_report(region, bytes, align);
+    return NULL;
+}
+
+void *large_alloc_behind(struct region *region, size_t bytes, size_t align) {
+    size_t used;
+    struct ebb_piece *block = begin_block(region, bytes, align, true, &used);
+    return block ? enter_block(region, block, bytes, used) : NULL;
 }
 
 /* The last survivor of a relinked run is gone: its pages go back. */

@@ -24,12 +24,14 @@
 #define PLAN_ROOMS_MOST ((uint64_t)UINT32_MAX * RANGE_GRANULE) /* of all slots together */
 
 struct plan_slot {
-    uint32_t offset; /* granules from the start of the arena */
+    uint32_t offset; /* granules from the start of the arena; if not placed: those that it needs */
     uint32_t room;   /* granules; 0: not placed in the arena */
     uint32_t passed; /* releases of slots before it */
     uint32_t key;       /* of the place in the program; 0: none */
+    uint32_t above;     /* granules that large blocks of the parent had when it was recorded */
     uint8_t align_log2; /* as it was asked for */
     bool tenured;       /* not placed: born in the parent */
+    bool guest;         /* not placed: in the parent for a while, it does not survive */
     bool survived;      /* so does what is tenured */
 };
 
@@ -41,14 +43,15 @@ struct plan_place {
 
 struct plan {
     atomic_uint users;
-    uint32_t slot_count, order_count, placed_count;
+    uint32_t slot_count, order_count, placed_count, guest_count;
     const struct plan_slot *slots;
-    const uint32_t *order;  /* placed slots that are released, by release; then slot_count */
+    const uint32_t *order;  /* placed slots and guests that are released; then slot_count */
     const struct plan_place *places; /* placed slots by offset, then by number */
     const uint32_t *by_key; /* slots by key, then by number; NULL: no slot has a key */
     size_t height_bytes;    /* multiple of EBB_PAGE */
     size_t max_live_bytes;
     uint64_t hash;          /* of the structure */
+    bool confirmed; /* two steps were alike */
     bool coarse; /* only of blocks that do not fit the small lane: others are not in its slots */
     ebb_region memory;      /* of all this */
 };

@@ -101,12 +101,20 @@ static struct record_entry *find(const struct track *track, uintptr_t addr) {
     return note ? &track->record[*note ^ bits_of(track)] : NULL;
 }
 
+/* Granules that the parent has in large blocks. */
+static uint32_t used_above(const struct track *track) {
+    const struct region *parent = track->region->parent;
+    size_t granules = parent ? parent->large_used / RANGE_GRANULE : 0;
+    return (uint32_t)size_smaller(granules, UINT32_MAX);
+}
+
 void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key) {
     struct record_entry *entry = track->recording ? append(track, block, bytes) : NULL;
     if (!entry)
         return;
     entry->align_log2 = (uint16_t)__builtin_ctzll(align);
     entry->key = key;
+    entry->above = used_above(track);
 }
 
 void track_note_end(struct track *track, uintptr_t addr) {
@@ -149,6 +157,7 @@ static void set_bearing(struct track *track, bool bears) {
 static void leave_to_parent(struct track *track, struct record_entry *entry) {
     *find_note(track, entry->addr) = entry->key;
     entry->addr = 0;
+    track->guest_used -= entry->guest ? entry->bytes : 0;
     if (--track->born == 0)
         set_bearing(track, false);
 }
@@ -170,6 +179,10 @@ void track_leave_to_parent(struct track *track, struct record_entry *entry, uint
     leave_to_parent(track, entry);
     track->seen.tenured_right++;
     track->seen.tenured_right_bytes += entry->bytes;
+    if (entry->guest) { /* it is none any more */
+        track->seen.guests--;
+        track->seen.guest_bytes -= entry->bytes;
+    }
 }
 
 /* ---- born in the parent ---- */
@@ -180,12 +193,35 @@ static bool may_bear(const struct track *track, const struct region *parent) {
            !parent->marks; /* a rewind must not take it from the step */
 }
 
+void track_note_above(struct track *track) {
+    const struct region *parent = track->region->parent;
+    if (parent && !parent->track && parent->large_used > track->above_now + track->guest_used)
+        track->above_now = parent->large_used - track->guest_used;
+}
+
+/* True if the parent needs no more for it than it has without guests. */
+static bool has_room_above(const struct track *track, const struct region *parent, size_t bytes) {
+    return !parent->track && bytes <= track->above && parent->large_used <= track->above - bytes;
+}
+
+static void count_guest(struct track *track, struct record_entry *entry) {
+    entry->guest = true;
+    track->guest_used += entry->bytes;
+    track->seen.guests++;
+    track->seen.guest_bytes += entry->bytes;
+}
+
 /* The parent's block is the step's from here on; NULL: that cannot be noted, and it is gone. */
-static void *take_born(struct track *track, void *block, size_t bytes) {
-    if (!append(track, block, bytes)) {
+static void *take_born(struct track *track, void *block, size_t bytes, bool guest) {
+    struct record_entry *entry = append(track, block, bytes);
+    if (!entry) {
         ebb_region_release(region_handle(track->region->parent), block);
         return NULL;
     }
+    if (guest)
+        count_guest(track, entry);
+    else
+        track_note_above(track);
     if (track->born++ == 0)
         set_bearing(track, true);
     track->seen.hits++;
@@ -193,20 +229,21 @@ static void *take_born(struct track *track, void *block, size_t bytes) {
     return block;
 }
 
-void *track_bear(struct track *track, size_t bytes, size_t align) {
+void *track_bear(struct track *track, size_t bytes, size_t align, bool guest) {
     struct region *parent = track->region->parent;
-    if (!may_bear(track, parent))
+    if (!may_bear(track, parent) || (guest && !has_room_above(track, parent, bytes)))
         return NULL;
     error_mute();
-    void *block = block_allocate(parent, bytes, align, __builtin_return_address(0));
+    void *block = guest ? large_alloc_behind(parent, bytes, align)
+                        : block_allocate(parent, bytes, align, __builtin_return_address(0));
     error_unmute();
-    return block ? take_born(track, block, bytes) : NULL;
+    return block ? take_born(track, block, bytes, guest) : NULL;
 }
 
 void *track_bear_next(struct track *track, size_t bytes, size_t align) {
     struct region *parent = track->region->parent;
     void *block = may_bear(track, parent) ? block_quickly(parent, bytes, align) : NULL;
-    if (!block || !take_born(track, block, bytes))
+    if (!block || !take_born(track, block, bytes, false))
         return NULL;
     track_pass_next(track, bytes);
     return block;
@@ -235,6 +272,8 @@ struct region *track_of_step(const struct region *parent, uintptr_t addr) {
 }
 
 static void note_wrong(struct track *track, const struct record_entry *entry) {
+    if (entry->guest)
+        return;
     track->seen.tenured_wrong++;
     track->seen.tenured_wrong_bytes += entry->bytes;
 }
@@ -243,8 +282,11 @@ static void end_born(struct track *track, struct record_entry *entry) {
     struct region *parent = track->region->parent;
     note_wrong(track, entry);
     void *block = (void *)entry->addr;
+    bool guest = entry->guest;
     leave_to_parent(track, entry);
     ebb_region_release(region_handle(parent), block); /* but not what is held */
+    if (guest && track->plan)
+        track_pass_ended(track);
 }
 
 void track_end(struct track *track, uintptr_t addr) {

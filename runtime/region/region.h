@@ -276,6 +276,10 @@ void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed
 
 /* A block, or NULL with an error; `reports`: the program's handler hears of it (exhausted.h). */
 void *large_alloc(struct region *region, size_t bytes, size_t align, bool reports);
+
+/* The same at the end of a free place, out of the way of what comes, for a valid request. */
+void *large_alloc_behind(struct region *region, size_t bytes, size_t align);
+
 void large_release(struct region *region, struct ebb_piece *block);
 int large_resize(struct region *region, struct ebb_piece *block, size_t bytes);
 

@@ -83,8 +83,7 @@ int track_no_block(const struct track *track, uintptr_t addr) {
 
 /* ---- releasing ---- */
 
-/* Places of the order whose slots came and went are done with. */
-static void absorb(struct track *track) {
+void track_pass_ended(struct track *track) {
     const struct plan *plan = track->plan;
     uint32_t cursor = track_cursor(track);
     while (track->passed < plan->order_count) {
@@ -114,7 +113,7 @@ void track_release(struct track *track, struct track_slot *slot) {
     poison_released(addr, slot->room);
     if (track->taken_over)
         track_leave_stretch(track, addr);
-    absorb(track);
+    track_pass_ended(track);
     if (track->overdue_count) {
         prune_overdue(track);
         track_set_paths(track);
@@ -210,6 +209,7 @@ static void note_growth(struct track *track, struct track_slot *slot, size_t byt
 static bool has_outgrown(struct track *track, size_t bytes) {
     track_look(track);
     size_t beside = track->region->large_used - track->live_rooms;
+    beside -= size_smaller(beside, track->seen.turned_away_bytes);
     return !track->seen.jumps &&
            size_larger(beside, bytes) > track->plan->height_bytes / BESIDE_PART;
 }
@@ -280,16 +280,22 @@ static uint32_t seek_key(struct track *track, uint32_t key) {
 
 /* ---- the slow way to a slot ---- */
 
-static void note_miss(struct track *track, size_t bytes) {
+static void note_miss(struct track *track, size_t bytes, bool turned_away) {
     track->seen.missed++;
     track->seen.missed_bytes += bytes;
+    track->seen.turned_away_bytes += turned_away ? bytes : 0;
     track->misses = track->missed_at == track->cursor ? track->misses + 1 : 1;
     if (!track->serving)
         return;
-    if (has_outgrown(track, bytes))
+    if (!turned_away && has_outgrown(track, bytes))
         track->serving = !track_take_over(track);
     else if (track->misses > TRACK_MISSES_MOST)
         give_up(track);
+}
+
+/* What the plan had in mind; the parent may have had more. */
+static size_t room_of_guest(const struct track *track, uint32_t id) {
+    return track->plan->slots[id].offset * RANGE_GRANULE;
 }
 
 /* For reports: the slots from the cursor to `id` have not been served, until they are. */
@@ -311,24 +317,27 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     uint32_t id = key && track->plan->by_key ? seek_key(track, key) : track->cursor;
     if (id >= count) {
         track->seen.strange++;
-        note_miss(track, bytes);
+        note_miss(track, bytes, false);
         track->missed_at = track->cursor;
         return NULL;
     }
     struct track_slot *slot = &track->slots[id];
-    bool tenured = (slot->align & TRACK_TENURED) != 0;
+    bool guest = (slot->align & TRACK_GUEST) != 0;
+    bool above = guest || (slot->align & TRACK_TENURED);
     void *block = NULL;
     note_unserved(track, id);
     skip(track, id);
-    if (!tenured)
+    if (!above)
         block = use_slot(track, slot, bytes, align);
     else if (tenure && track->serving)
-        block = track_bear(track, bytes, align);
-    if (block && tenured)
+        block = track_bear(track, bytes, align, guest);
+    if (guest && bytes > room_of_guest(track, id))
+        note_growth(track, slot, bytes);
+    else if (block && above)
         slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
     if (!block && !(slot->align & TRACK_UNPLACED)) /* that one goes where it is meant to */
-        note_miss(track, bytes);
-    if (!block || tenured)
+        note_miss(track, bytes, guest);
+    if (!block || above)
         skip(track, id + 1);
     track->cursor = track->missed_at = id + 1;
     return block;

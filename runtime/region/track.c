@@ -57,12 +57,15 @@ void track_destroy(struct track *track) {
 }
 
 static struct track_slot slot_of(const struct plan_slot *from, uintptr_t base) {
-    struct track_slot slot = {.addr = base + (size_t)from->offset * RANGE_GRANULE};
+    struct track_slot slot = {.addr = base};
+    slot.addr += from->room ? (size_t)from->offset * RANGE_GRANULE : 0;
     slot.room = (uint32_t)(from->room * RANGE_GRANULE);
     slot.passed = from->room ? from->passed : PLAN_NEVER;
     slot.align = (uint32_t)1 << from->align_log2;
     if (!from->room)
-        slot.align |= from->tenured ? TRACK_TENURED : TRACK_UNPLACED;
+        slot.align |= from->tenured ? TRACK_TENURED
+                      : from->guest ? TRACK_GUEST
+                                    : TRACK_UNPLACED;
     return slot;
 }
 
@@ -222,7 +225,7 @@ static void reset(struct track *track) {
     track->taken_over = track->record_lost = false;
     track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
     track->most_bytes = track->most_rooms = track->most_blocks = 0;
-    track->live_rooms = 0;
+    track->live_rooms = track->above_now = track->guest_used = 0;
     track->blocks_from = track->rooms_from = 0;
 }
 
@@ -246,6 +249,8 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
     region->calm = 0;
     small_set_inline(region);
     track_set_paths(track);
+    track_note_above(track);
+    track->above = size_larger(track->above, track->above_now);
 }
 
 static void untie(struct track *track) {
@@ -292,6 +297,8 @@ void track_finish(struct track *track, struct track_seen *seen) {
         track_look(track);
         track->seen.complete = is_complete(track);
         track_note_lost(track);
+        track_note_above(track);
+        track->above = track->above_now;
         track->cursor = track_cursor(track);
         track->serving = track->shadowing = track->recording = track->open = false;
         track_set_paths(track);

@@ -53,6 +53,7 @@ struct track_slot {
 #define TRACK_TENURED ((uint32_t)2 << 24)  /* born in the parent */
 #define TRACK_UNPLACED ((uint32_t)4 << 24) /* left to the ordinary lanes */
 #define TRACK_HELD ((uint32_t)8 << 24)     /* somebody outside needs its bytes */
+#define TRACK_GUEST ((uint32_t)16 << 24)   /* in the parent for a while */
 _Static_assert(EBB_ALIGN_MAX < TRACK_LISTED, "they lie side by side");
 
 /* One allocation of a recorded step, or one that was born in the parent. */
@@ -62,10 +63,12 @@ struct record_entry {
     uint32_t passed;    /* releases before it */
     uint32_t rank;      /* of its release; PLAN_NEVER */
     uint32_t key;       /* of one born in the parent: what was noted there before */
+    uint32_t above;     /* granules that large blocks of the parent had, if that is of use */
     uint16_t align_log2;
     bool survived; /* promoted */
     bool further;  /* not to the parent, or not only */
     bool listed;   /* while a list of survivors is checked */
+    bool guest;    /* of one born in the parent: it was not expected to survive */
 };
 
 /* What happened in a step. */
@@ -76,6 +79,8 @@ struct track_seen {
     uint64_t strange;             /* of these: for another reason, or beyond the last slot */
     uint64_t escaped_bytes;       /* of survivors that were served in the arena, so copied */
     uint64_t tenured_right, tenured_right_bytes, tenured_wrong, tenured_wrong_bytes;
+    uint64_t guests, guest_bytes; /* lay in the parent for a while */
+    uint64_t turned_away_bytes;   /* of the missed: there was no room for them in the parent */
     uint32_t jumps;               /* confirmed by keys */
     bool served, recorded;        /* with a plan; noted, to its end or until that was lost */
     bool complete;                /* as the plan expects, but for sizes */
@@ -133,6 +138,10 @@ struct track {
     uint32_t missed_at, misses; /* in a row */
     uint32_t pending; /* slot that the next request must match to confirm a jump; 0: none */
     uint32_t held;    /* live slots with TRACK_HELD */
+    /* bytes of large blocks of the parent, without guests: */
+    size_t above;      /* the most in the last step; with guests it shall have no more now */
+    size_t above_now;  /* the most in this step */
+    size_t guest_used; /* of live guests */
     struct track_seen seen;
     struct track_drained drained; /* of the seen: since the track was made */
 
@@ -215,6 +224,9 @@ struct track_slot *track_find(const struct track *track, uintptr_t addr);
 /* Why there is none: sets and returns the error. */
 int track_no_block(const struct track *track, uintptr_t addr);
 
+/* Places of the order whose slots came and went, or are guests', are done with. */
+void track_pass_ended(struct track *track);
+
 /* Releases what track_find() found. */
 void track_release(struct track *track, struct track_slot *slot);
 
@@ -256,8 +268,8 @@ void track_note_resize(struct track *track, uintptr_t addr, size_t bytes);
  * it had better not be born there. */
 void track_note_survivor(struct track *track, uintptr_t addr, bool further);
 
-/* A block in the parent for a slot that is tenured; or NULL. */
-void *track_bear(struct track *track, size_t bytes, size_t align);
+/* A block in the parent for a slot that is tenured, or a guest's; or NULL. */
+void *track_bear(struct track *track, size_t bytes, size_t align, bool guest);
 
 /* The same for the next slot, which is tenured, where that is simple. NULL: it is not, or the
  * request is not valid, and the slot still is the next. The request has no key. */
@@ -280,6 +292,10 @@ struct region *track_of_step(const struct region *parent, uintptr_t addr);
 
 /* The step is over: these were born there for nothing. They live as long as their region. */
 void track_note_lost(struct track *track);
+
+/* Looks how much the parent has; where a step begins and ends, and where a block is born there. Of
+ * a parent that is a planned step itself that is not known at once: it has no guests. */
+void track_note_above(struct track *track);
 
 /* All that were born in the parent and were not promoted end. What is held is left to the parent
  * until nobody needs it. */

@@ -36,6 +36,9 @@ static void restore_seen(struct track *track, const struct undo_part *undo) {
     seen->hit_bytes = undo->seen.hit_bytes;
     seen->missed = undo->seen.missed;
     seen->missed_bytes = undo->seen.missed_bytes;
+    seen->guests = undo->seen.guests;
+    seen->guest_bytes = undo->seen.guest_bytes;
+    seen->turned_away_bytes = undo->seen.turned_away_bytes;
     seen->tenured_wrong =
         undo->seen.tenured_wrong + (track->drained.blocks - undo->drained_born.blocks);
     seen->tenured_wrong_bytes =

@@ -66,8 +66,10 @@ static void print_slot(struct text *text, const struct followed *followed, uint3
     text_print(text, "%s[\"%s\",%llu,%llu,%u,%llu]", number ? "," : "",
                slot->room      ? "placed"
                : slot->tenured ? "tenured"
+               : slot->guest   ? "guest"
                                : "left",
-               NUMBER(slot->offset) * RANGE_GRANULE, NUMBER(slot->room) * RANGE_GRANULE,
+               slot->room ? NUMBER(slot->offset) * RANGE_GRANULE : 0,
+               NUMBER(slot->guest ? slot->offset : slot->room) * RANGE_GRANULE,
                slot->passed, NUMBER(served_bytes(followed, number)));
 }
 

@@ -42,9 +42,10 @@ static void print_text(struct text *text, const char *name, const struct ebb_sit
                percent(stats->plan_height, stats->plan_max_live));
     text_print(text,
                "  born in the parent %llu blocks, %llu bytes rightly; %llu blocks, %llu bytes "
-               "for nothing\n",
+               "for nothing; guests %llu blocks, %llu bytes\n",
                NUMBER(stats->tenured_right), NUMBER(stats->tenured_right_bytes),
-               NUMBER(stats->tenured_wrong), NUMBER(stats->tenured_wrong_bytes));
+               NUMBER(stats->tenured_wrong), NUMBER(stats->tenured_wrong_bytes),
+               NUMBER(stats->guests), NUMBER(stats->guest_bytes));
     text_print(text, "  takeovers %llu, strays %llu, over budget %llu\n",
                NUMBER(stats->takeovers), NUMBER(stats->strays), NUMBER(stats->excesses));
 }
@@ -69,6 +70,8 @@ static void print_json(struct text *text, const char *name, const struct ebb_sit
         {"tenured_right_bytes", stats->tenured_right_bytes},
         {"tenured_wrong", stats->tenured_wrong},
         {"tenured_wrong_bytes", stats->tenured_wrong_bytes},
+        {"guests", stats->guests},
+        {"guest_bytes", stats->guest_bytes},
         {"strays", stats->strays},
         {"plans", stats->plans},
         {"takeovers", stats->takeovers},

@@ -12,6 +12,7 @@
 #include "step/site.h"
 
 #include "base/os.h"
+#include "step/guests.h"
 
 /* Tries of a plan that is wanted at once: orders of the portfolio, while it is higher than the
  * bytes alive by more than half a per cent. */
@@ -28,8 +29,10 @@ struct work {
     ebb_pool *desk;
     struct coarse_record coarse;
     bool is_coarse; /* the plan is made from it */
+    bool repeats;   /* the record is like the one before */
     uint64_t hash;  /* of the record */
     uint64_t height_most;
+    uint64_t guests_most; /* bytes */
     bool searches; /* a thread of the site's is to begin */
     struct draft *present; /* of the course's plan; NULL: it has none */
     struct draft *draft;   /* of the plan that is made, or to be noted; NULL: none */
@@ -48,6 +51,8 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .escaped_bytes = seen->escaped_bytes,
         .tenured_bytes = seen->tenured_right_bytes + seen->tenured_wrong_bytes,
         .wrong_bytes = seen->tenured_wrong_bytes,
+        .guest_bytes = seen->guest_bytes,
+        .turned_away_bytes = seen->turned_away_bytes,
         .used_peak = ended->cost.used.peak,
         .live_peak = ended->cost.requested.peak,
         .reserved_peak = ended->cost.reserved.peak,
@@ -91,6 +96,11 @@ static bool is_of_its_kind(const struct lane *lane, const struct ended *ended) {
     return !taken_for || taken_for == rhythm_count(ended_allocations(ended));
 }
 
+/* The parent has been looked at, and had something. */
+static bool may_have_guests(const struct lane *lane) {
+    return !lane->site->options.tenure_none && lane->track && lane->track->above;
+}
+
 static void judge(struct work *work, struct learn_step *step, const struct ended *ended) {
     struct lane *lane = work->lane;
     struct course *course = work->course;
@@ -104,8 +114,10 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
     if (lane->rhythm && own && !busy && learn_does_badly(&course->learning))
         rhythm_look(lane->rhythm, lane->number);
     work->is_coarse = course->learning.coarse;
+    work->repeats = course->learning.repeats;
     work->hash = work->is_coarse ? step->coarse_hash : step->hash;
     work->height_most = learn_height_most(&course->learning);
+    work->guests_most = may_have_guests(lane) ? course->learning.guests_most : 0;
     if (!course->planning && course->learning.suspended)
         rest(lane->site, course);
     if (work->verdict != LEARN_KEEP)
@@ -125,14 +137,17 @@ static struct draft *draft_of_step(const struct work *work) {
         work->is_coarse ? work->coarse.record : track->record,
         work->is_coarse ? work->coarse.count : track->record_count, work->hash,
         course->noted ? course->noted : work->present, tenure);
-    if (draft)
-        draft->coarse = work->is_coarse;
+    if (!draft)
+        return NULL;
+    draft->coarse = work->is_coarse;
+    draft->confirmed = work->repeats;
     return draft;
 }
 
 /* The step's region has left its pages hot: packing works in them. */
 static struct plan *plan_at_desk(struct work *work, uint64_t height_most) {
     work->draft->desk = work->desk;
+    guests_choose(work->draft, work->guests_most);
     struct plan *plan = draft_plan(work->draft, &effort, height_most);
     work->draft->desk = NULL;
     return plan;
@@ -159,6 +174,8 @@ static void adopt(struct work *work) {
 static void take_present(struct work *work) {
     work->draft = work->present;
     work->present = NULL;
+    if (work->draft)
+        guests_dismiss(work->draft); /* they are chosen anew */
 }
 
 /* A plan with room for what did not fit. */
@@ -182,6 +199,13 @@ static void fit(struct work *work) {
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
 
+/* The same plan with fewer guests. */
+static void dismiss(struct work *work) {
+    take_present(work);
+    if (work->draft)
+        work->plan = plan_at_desk(work, UINT64_MAX);
+}
+
 static void make(struct work *work) {
     if (work->course->plan)
         work->present = draft_of_plan(work->course->plan);
@@ -191,6 +215,8 @@ static void make(struct work *work) {
         adopt(work);
     else if (work->verdict == LEARN_FIT)
         fit(work);
+    else if (work->verdict == LEARN_FEWER)
+        dismiss(work);
     else
         grow(work);
 }

@@ -72,7 +72,7 @@ bool draft_fit(struct draft *draft, uint32_t number, size_t bytes) {
     uint32_t room = room_for(bytes);
     if (room <= slot->room)
         return false;
-    slot->room = room;
+    slot->room = slot->needed = room;
     slot->align = align_for(bytes, slot->align);
     return true;
 }
@@ -81,7 +81,7 @@ void draft_refit(struct draft *draft, uint32_t number, size_t bytes) {
     struct draft_slot *slot = &draft->slots[number];
     if (!slot->room || bytes > PLAN_ROOM_MOST)
         return;
-    slot->room = room_for(bytes);
+    slot->room = slot->needed = room_for(bytes);
     slot->align = align_for(bytes, (size_t)1 << slot->align_log2);
 }
 
@@ -90,7 +90,7 @@ bool draft_widen(struct draft *draft, const struct draft *other) {
     if (!other || draft->hash != other->hash || draft->count != other->count)
         return false;
     for (uint32_t i = 0; i < draft->count; i++)
-        wider |= draft_fit(draft, i, (size_t)other->slots[i].room * RANGE_GRANULE);
+        wider |= draft_fit(draft, i, (size_t)other->slots[i].needed * RANGE_GRANULE);
     return wider;
 }
 
@@ -111,9 +111,10 @@ static void fill_slots(struct draft *draft, const struct record_entry *record,
         struct draft_slot *slot = &draft->slots[i];
         bool placed = fits_a_slot(entry) && !entry->survived;
         *slot = (struct draft_slot){.rank = PLAN_NEVER, .key = entry->key,
-                                    .survived = entry->survived};
+                                    .above = entry->above, .survived = entry->survived};
         slot->tenured = is_tenured(entry, alike ? &before->slots[i] : NULL, tenure);
-        slot->room = placed ? room_for(entry->bytes) : 0;
+        slot->needed = room_for(entry->bytes);
+        slot->room = placed ? slot->needed : 0;
         slot->align = placed ? align_for(entry->bytes, (size_t)1 << entry->align_log2) : 0;
         slot->align_log2 = (uint8_t)entry->align_log2;
         draft->placed += placed;
@@ -238,10 +239,13 @@ void draft_drop(struct draft *draft) {
 
 static struct draft_slot slot_of_plan(const struct plan_slot *from) {
     struct draft_slot slot = {.room = from->room, .passed = from->passed, .rank = PLAN_NEVER,
-                              .key = from->key, .align_log2 = from->align_log2,
-                              .survived = from->survived, .tenured = from->tenured};
-    if (slot.room)
-        slot.align = align_for(slot.room * RANGE_GRANULE, (size_t)1 << slot.align_log2);
+                              .needed = from->room ? from->room : from->offset,
+                              .key = from->key, .above = from->above,
+                              .align_log2 = from->align_log2, .survived = from->survived,
+                              .tenured = from->tenured, .guest = from->guest};
+    if (slot.room || slot.guest)
+        slot.align = align_for(slot.needed * (size_t)RANGE_GRANULE,
+                               (size_t)1 << slot.align_log2);
     return slot;
 }
 
@@ -250,9 +254,11 @@ struct draft *draft_of_plan(const struct plan *plan) {
     if (!draft)
         return NULL;
     draft->placed = plan->placed_count;
+    draft->guests = plan->guest_count;
     draft->released = plan->order_count;
     draft->hash = plan->hash;
     draft->keyed = plan->by_key != NULL;
+    draft->confirmed = plan->confirmed;
     draft->coarse = plan->coarse;
     for (uint32_t i = 0; i < draft->count; i++) {
         draft->slots[i] = slot_of_plan(&plan->slots[i]);

@@ -7,8 +7,9 @@
  *                                     is placed
  *
  * Placed is what fits a slot and did not survive. A survivor is born in the parent if nothing
- * speaks against it, else it is left to best fit, from where it can be relinked. A draft is in
- * memory of its own and is changed by one thread at a time.
+ * speaks against it, else it is left to best fit, from where it can be relinked. Of what is placed
+ * some may become guests of the parent (guests.h). A draft is in memory of its own and is changed
+ * by one thread at a time.
  */
 #ifndef EBB_STEP_DRAFT_H
 #define EBB_STEP_DRAFT_H
@@ -18,12 +19,14 @@
 
 struct draft_slot {
     uint32_t room;   /* granules; 0: not placed */
-    uint32_t passed; /* releases of placed slots before it */
+    uint32_t needed; /* the same, also of what is not placed */
+    uint32_t passed; /* releases of placed slots and guests before it */
     uint32_t rank;   /* of its own among these, or PLAN_NEVER */
     uint32_t key;
+    uint32_t above;     /* granules that large blocks of the parent had when it came */
     uint16_t align;     /* of placed slots, at most PLAN_ALIGN_MOST */
     uint8_t align_log2; /* as it was asked for */
-    bool survived, tenured;
+    bool survived, tenured, guest;
 };
 
 struct draft {
@@ -31,9 +34,11 @@ struct draft {
     uint32_t count;    /* of slots */
     uint32_t placed;   /* of these */
     uint32_t tenured;  /* of the others */
-    uint32_t released; /* of these: before the step ended */
+    uint32_t guests;   /* of the others */
+    uint32_t released; /* of placed slots and guests: before the step ended */
     uint64_t hash;     /* of the structure, see draft_hash() */
     bool keyed;        /* a slot has a key */
+    bool confirmed;    /* two steps were alike */
     bool coarse;       /* of a coarse record */
     ebb_pool *desk; /* where packing has its tables meanwhile; NULL: in plan_pool() */
     struct draft_slot slots[];

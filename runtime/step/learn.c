@@ -17,7 +17,8 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 
 void learn_start(struct learning *learning) {
     *learning = (struct learning){.to_record = 2, .mean_ppm = LEARN_MILLION,
-                                  .patience = LEARN_IN_A_ROW, .wait_next = LEARN_WAIT};
+                                  .patience = LEARN_IN_A_ROW, .wait_next = LEARN_WAIT,
+                                  .guests_most = UINT64_MAX};
 }
 
 void learn_inherit(struct learning *learning, uint64_t hash, bool coarse) {
@@ -105,7 +106,7 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->suspensions++;
     await_look(learning);
     learning->bad = learning->bloated = learning->wrong = learning->good = 0;
-    learning->fruitless = 0;
+    learning->crowded = learning->fruitless = 0;
     learning->noted = false;
     return LEARN_KEEP;
 }
@@ -131,6 +132,13 @@ static enum learn_verdict pardon(struct learning *learning) {
     learning->doubtful = false;
     learning->pardoned = learning->pardoning = true;
     return LEARN_KEEP;
+}
+
+/* The parent has less room for guests than its record said. */
+static enum learn_verdict dismiss(struct learning *learning, const struct learn_step *step) {
+    learning->guests_most = step->guest_bytes;
+    learning->crowded = 0;
+    return LEARN_FEWER;
 }
 
 /* The step was larger than the plan. True: a larger one is to be made now. Where nothing was missed
@@ -161,6 +169,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(learning, step));
     count_in_a_row(&learning->bloated, is_bloated(learning, step));
     count_in_a_row(&learning->wrong, step->wrong_bytes > step->tenured_bytes / 4);
+    count_in_a_row(&learning->crowded, step->turned_away_bytes > step->guest_bytes);
     count_in_a_row(&learning->good, !bad);
     if (learning->good == LEARN_IN_A_ROW)
         learning->fruitless = 0;
@@ -181,6 +190,8 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     }
     if (learning->doubtful && !learning->pardoned && learning->good >= LEARN_WAIT)
         return pardon(learning);
+    if (learning->crowded >= LEARN_IN_A_ROW)
+        return dismiss(learning, step);
     return learning->bad >= learning->patience ? record_again(learning) : LEARN_KEEP;
 }
 
@@ -289,19 +300,23 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
         if (!learning->planned || hash != learning->plan_hash)
             learning->patience = LEARN_IN_A_ROW; /* this one has yet to prove itself */
     }
-    if (hash != learning->plan_hash) /* what varied was another structure */
+    if (hash != learning->plan_hash) { /* what varied was another structure */
         learning->growths = 0, learning->outgrown = 0;
+        learning->guests_most = UINT64_MAX;
+    }
     learning->planned = true;
     learning->plan_coarse = coarse;
     learning->plan_hash = hash;
     learning->suspended = learning->no_growth = false;
-    learning->bad = learning->bloated = learning->wrong = 0;
+    learning->bad = learning->bloated = learning->wrong = learning->crowded = 0;
     learning->served_ppm = 0;
 }
 
 void learn_failed(struct learning *learning, enum learn_verdict verdict) {
     if (verdict == LEARN_GROW)
         learning->no_growth = true;
+    else if (verdict == LEARN_FEWER)
+        return; /* the present one goes on */
     else if (learning->planned)
         note_fruitless(learning);
     else

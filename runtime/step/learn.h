@@ -78,7 +78,8 @@ enum learn_verdict {
     LEARN_NOTE,  /* the record is kept, to be compared with the next */
     LEARN_ADOPT, /* a plan is made from the record */
     LEARN_GROW,  /* a larger plan is made from the present one and the sizes that did not fit */
-    LEARN_FIT    /* a plan is made from the present one's structure and the sizes of this step */
+    LEARN_FIT,   /* a plan is made from the present one's structure and the sizes of this step */
+    LEARN_FEWER  /* the same plan is made with fewer guests */
 };
 
 /* A step that has ended, as far as it matters. */
@@ -86,6 +87,7 @@ struct learn_step {
     enum learn_mode mode; /* as it was carried out */
     uint64_t hit_bytes, missed_bytes, escaped_bytes;
     uint64_t tenured_bytes, wrong_bytes; /* born in the parent; of these: for nothing */
+    uint64_t guest_bytes, turned_away_bytes; /* lay in the parent for a while, or should have */
     uint64_t used_peak, reserved_peak;
     uint64_t live_peak; /* of used: what was asked for */
     bool alone;         /* no other step of the site is open, or readable, at the same time */
@@ -115,9 +117,10 @@ struct learning {
     uint32_t mean_ppm;  /* moving mean of the share of bytes that were served */
     uint32_t fruitless; /* plans in a row adopted without a repetition, that served badly */
     uint32_t patience;  /* so many bad steps in a row before new records */
-    uint32_t bad, bloated, wrong; /* in a row */
+    uint32_t bad, bloated, wrong, crowded; /* in a row */
     uint32_t good;      /* in a row */
     uint32_t growths;   /* of plans of this structure, up to LEARN_GROWTHS */
+    uint64_t guests_most; /* bytes of a plan's guests */
     uint64_t outgrown;  /* bytes that steps missed which were larger than the plan, since it grew */
     uint32_t wait, wait_next; /* steps until a suspended course is recorded; next time */
     uint64_t plain_ppm, served_ppm; /* pages over live bytes, moving means without and with plan */

@@ -78,8 +78,12 @@ static uint32_t list_births(struct packing_desk *desk, const struct draft *draft
     return section + 1;
 }
 
-/* The released ones by rank: all ranks below `released` are there, each once. */
+#define NOT_PLACED UINT32_MAX
+
+/* The released ones by rank: all ranks below `released` are there, each once, or a guest's. */
 static void list_releases(struct packing_desk *desk, const struct draft *draft) {
+    for (uint32_t rank = 0; rank < draft->released; rank++)
+        desk->list[rank].index = NOT_PLACED;
     for (uint32_t at = 0; at < draft->placed; at++) {
         uint32_t rank = draft->slots[desk->numbers[at]].rank;
         if (rank != PLAN_NEVER)
@@ -93,8 +97,10 @@ static void set_lives(struct packing_desk *desk, const struct draft *draft) {
     for (uint32_t rank = 0; rank < draft->released; rank++) {
         while (born < draft->placed && draft->slots[desk->numbers[born]].passed <= rank)
             born++;
-        desk->buffers[desk->list[rank].index].upper =
-            born < draft->placed ? desk->buffers[born].lower : sections;
+        uint32_t index = desk->list[rank].index;
+        if (index != NOT_PLACED)
+            desk->buffers[index].upper =
+                born < draft->placed ? desk->buffers[born].lower : sections;
     }
     for (uint32_t at = 0; at < draft->placed; at++)
         if (desk->buffers[at].upper == PLAN_NEVER)
@@ -133,9 +139,10 @@ static void fill_slots(struct plan_slot *slots, const struct draft *draft,
                        const struct packing_desk *desk) {
     for (uint32_t i = 0; i < draft->count; i++) {
         const struct draft_slot *slot = &draft->slots[i];
-        slots[i] = (struct plan_slot){.room = slot->room, .passed = slot->passed,
-                                      .key = slot->key, .tenured = slot->tenured,
-                                      .survived = slot->survived,
+        slots[i] = (struct plan_slot){.offset = slot->needed, .room = slot->room,
+                                      .passed = slot->passed, .key = slot->key,
+                                      .above = slot->above, .tenured = slot->tenured,
+                                      .guest = slot->guest, .survived = slot->survived,
                                       .align_log2 = slot->align_log2};
     }
     for (uint32_t at = 0; at < draft->placed; at++)
@@ -180,7 +187,9 @@ static struct plan *write_plan(const struct draft *draft, struct packing_desk *d
     plan->slot_count = draft->count;
     plan->order_count = draft->released;
     plan->placed_count = draft->placed;
+    plan->guest_count = draft->guests;
     plan->height_bytes = size_align(size_larger((size_t)desk->result.height, 1), EBB_PAGE);
+    plan->confirmed = draft->confirmed;
     plan->coarse = draft->coarse;
     plan->hash = draft->hash;
     plan->max_live_bytes = (size_t)desk->result.max_live;

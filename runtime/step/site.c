@@ -111,14 +111,15 @@ int ebb_site_destroy(struct ebb_site *site) {
 /* ---- counters ---- */
 
 uint64_t ended_allocations(const struct ended *ended) {
-    return ended->cost.blocks.total + ended->seen.tenured_right + ended->seen.tenured_wrong;
+    const struct track_seen *seen = &ended->seen;
+    return ended->cost.blocks.total + seen->tenured_right + seen->tenured_wrong + seen->guests;
 }
 
 static struct ebb_churn_budget spent_by(const struct ended *ended) {
     const struct track_seen *seen = &ended->seen;
     return (struct ebb_churn_budget){
         .bytes = ended->cost.requested.total + seen->tenured_right_bytes +
-                 seen->tenured_wrong_bytes,
+                 seen->tenured_wrong_bytes + seen->guest_bytes,
         .allocations = ended_allocations(ended),
         .promoted_bytes = ended->promoted_bytes,
         .reserved_bytes = ended->cost.reserved.peak,
@@ -136,6 +137,8 @@ static void count_seen(struct ebb_site_stats *stats, const struct track_seen *se
     stats->tenured_right_bytes += seen->tenured_right_bytes;
     stats->tenured_wrong += seen->tenured_wrong;
     stats->tenured_wrong_bytes += seen->tenured_wrong_bytes;
+    stats->guests += seen->guests;
+    stats->guest_bytes += seen->guest_bytes;
     stats->takeovers += seen->taken_over;
 }
 

@@ -72,12 +72,12 @@ static struct totals play(ebb_region parent, unsigned kind, uint32_t wild) {
     }
     fprintf(stderr,
             "# %llu steps, %llu allocations, %llu hits, %llu missed, %llu takeovers, %llu given "
-            "up, %llu born above, %llu jumps, %llu remote\n",
+            "up, %llu born above, %llu guests, %llu jumps, %llu remote\n",
             (unsigned long long)totals.steps, (unsigned long long)totals.allocations,
             (unsigned long long)totals.hits, (unsigned long long)totals.missed,
             (unsigned long long)totals.takeovers, (unsigned long long)totals.given_up,
-            (unsigned long long)totals.born, (unsigned long long)totals.jumps,
-            (unsigned long long)totals.remote);
+            (unsigned long long)totals.born, (unsigned long long)totals.guests,
+            (unsigned long long)totals.jumps, (unsigned long long)totals.remote);
     return totals;
 }
 
@@ -118,7 +118,7 @@ static void wild_steps_never_overlap(void **state) {
 static void steps_that_promote_never_overlap(void **state) {
     struct stage *stage = *state;
     struct totals totals = play(stage->root, PLAY_PROMOTE | PLAY_RESIZE | PLAY_ABANDON, 5);
-    assert_true(totals.hits && totals.born);
+    assert_true(totals.hits && totals.born && totals.guests);
 }
 
 static void steps_that_are_stopped_never_overlap(void **state) {
@@ -129,7 +129,7 @@ static void steps_that_are_stopped_never_overlap(void **state) {
 static void remote_releases_never_overlap(void **state) {
     struct stage *stage = *state;
     struct totals totals = play(stage->root, PLAY_REMOTE | PLAY_PROMOTE, 4);
-    assert_true(totals.remote);
+    assert_true(totals.remote && totals.guests);
 }
 
 static void coarse_plans_never_overlap(void **state) {

@@ -56,7 +56,7 @@ enum play_kind {
 };
 
 struct totals {
-    uint64_t steps, allocations, hits, missed, takeovers, given_up, born, jumps, remote;
+    uint64_t steps, allocations, hits, missed, takeovers, given_up, born, guests, jumps, remote;
 };
 
 /* One step in a region of its own under `parent`. */

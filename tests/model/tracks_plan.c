@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define GUEST_EVERY 5
+
 static bool is_placed(const struct record_entry *entry) {
     return !entry->survived && entry->bytes <= PLAN_ROOM_MOST &&
            (size_t)1 << entry->align_log2 <= PLAN_ALIGN_MOST;
@@ -63,7 +65,7 @@ static void *table(ebb_region memory, uint32_t count) {
     return at;
 }
 
-/* Releases of placed blocks in their order; `passed` of slots counts only these. */
+/* Releases of placed blocks and guests in their order; `passed` of slots counts only these. */
 static void order_releases(struct plan *plan, const struct record_entry *record,
                            struct plan_slot *slots, uint32_t *order) {
     for (uint32_t rank = 0, more = 1; more; rank++) {
@@ -75,7 +77,7 @@ static void order_releases(struct plan *plan, const struct record_entry *record,
                                                 record[i].rank > rank);
         }
         for (uint32_t i = 0; i < plan->slot_count; i++)
-            if (record[i].rank == rank && slots[i].room)
+            if (record[i].rank == rank && (slots[i].room || slots[i].guest))
                 order[plan->order_count++] = i;
     }
     order[plan->order_count] = plan->slot_count;
@@ -100,7 +102,9 @@ struct plan *plan_by_the_book(const struct record_entry *record, uint32_t count,
         keyed |= record[i].key;
         keys[i] = i;
         slots[i].tenured = tenure && record[i].survived;
-        if (!is_placed(&record[i]))
+        slots[i].guest = tenure && is_placed(&record[i]) && i % GUEST_EVERY == 0;
+        slots[i].offset = granules(&record[i]);
+        if (!is_placed(&record[i]) || slots[i].guest)
             continue;
         slots[i].offset = lowest(record, slots, i);
         slots[i].room = granules(&record[i]);

@@ -220,6 +220,7 @@ static void add_seen(struct totals *totals, const struct track_seen *seen) {
     totals->takeovers += seen->taken_over;
     totals->given_up += seen->given_up;
     totals->born += seen->tenured_right + seen->tenured_wrong;
+    totals->guests += seen->guests;
     totals->jumps += seen->jumps;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* growth.c - when a plan is enlarged: at once where all blocks follow one length, where each varies
- * for itself when it is worth a plan. */
+/* growth.c - when a plan is made anew from itself. Enlarged: at once where all blocks follow one
+ * length, where each varies for itself when it is worth a plan. With fewer guests: when the parent
+ * has turned most of them away. */
 #include "kit/policy.h"
 
 /* How many of the next steps enlarge the plan, each of which has some blocks larger than ever. */
@@ -98,6 +99,32 @@ static void a_plan_of_another_structure_grows_at_once_again(void **state) {
     assert_int_equal(count_growths(&learning, LEARN_GROWTHS, 10), 0);
 }
 
+static struct learn_step crowded(uint64_t guests, uint64_t turned_away) {
+    struct learn_step step = served(100000, turned_away);
+    step.guest_bytes = guests;
+    step.turned_away_bytes = turned_away;
+    return step;
+}
+
+static void a_parent_with_less_room_has_fewer_guests(void **state) {
+    struct learning learning = planned_course();
+    assert_int_equal(learning.guests_most, UINT64_MAX);
+    assert_int_equal(pass(&learning, crowded(300, 301)), LEARN_KEEP); /* one step is odd */
+    assert_int_equal(pass(&learning, crowded(301, 300)), LEARN_KEEP);
+    assert_int_equal(pass(&learning, crowded(299, 300)), LEARN_KEEP);
+    assert_int_equal(pass(&learning, crowded(200, 400)), LEARN_FEWER);
+    assert_int_equal(learning.guests_most, 200);
+    learn_failed(&learning, LEARN_FEWER);
+    assert_true(learning.planned && !learning.no_growth);
+    assert_int_equal(pass(&learning, crowded(0, 200)), LEARN_KEEP);
+    assert_int_equal(pass(&learning, crowded(0, 200)), LEARN_FEWER);
+    assert_int_equal(learning.guests_most, 0);
+    learn_adopted(&learning, 7, false);
+    assert_int_equal(learning.guests_most, 0);
+    learn_adopted(&learning, 8, false); /* of another structure it is not known */
+    assert_int_equal(learning.guests_most, UINT64_MAX);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_wait_until_steps_missed_what_they_cost),
@@ -107,6 +134,7 @@ int main(void) {
         cmocka_unit_test(a_step_that_missed_nothing_enlarges_no_plan),
         cmocka_unit_test(while_a_growth_waits_bad_steps_count),
         cmocka_unit_test(a_plan_of_another_structure_grows_at_once_again),
+        cmocka_unit_test(a_parent_with_less_room_has_fewer_guests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

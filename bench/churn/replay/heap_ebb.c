@@ -228,6 +228,7 @@ static void report_sites(void) {
         sum.recorded_steps += one.recorded_steps;
         sum.tenured_right += one.tenured_right;
         sum.tenured_wrong += one.tenured_wrong;
+        sum.guests += one.guests;
         sum.planning_ns += one.planning_ns;
         sum.suspended |= one.suspended;
         if (one.plan_height > sum.plan_height) {
@@ -252,6 +253,7 @@ static void report_sites(void) {
     print("planning_us", (double)sum.planning_ns / 1e3);
     print("tenured_right", (double)sum.tenured_right);
     print("tenured_wrong", (double)sum.tenured_wrong);
+    print("guests", (double)sum.guests);
 }
 
 static int write_out(void *context, const char *text, size_t bytes) {
