@@ -49,10 +49,16 @@ bool survivor_list(const struct ebb_survivor *survivor, bool listed) {
     }
 }
 
+/* True if the region may have a block there: of its own, or born in its parent. */
+static bool may_have(const struct region *region, uintptr_t addr) {
+    return range_block_at(addr)->owner == region->owner ||
+           (region->track && track_home(region->track, addr));
+}
+
 /* Finds the block if it is the region's own. */
 static bool is_of(struct region *region, const void *block, struct block_place *place) {
     uintptr_t addr = (uintptr_t)block;
-    return range_holds(addr) && range_block_at(addr)->owner == region->owner &&
+    return range_holds(addr) && may_have(region, addr) &&
            block_find(region, block, place) == 0; /* which knows what is a step's below it */
 }
 

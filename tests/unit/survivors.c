@@ -296,6 +296,31 @@ static void what_stays_in_the_step_is_not_moved(void **state) {
     everywhere(state, list_for_itself);
 }
 
+/* From below the step into it: what was born above for the step is its own, too. */
+static void list_from_below(struct scene *scene, struct target target) {
+    struct ebb_survivor list[ALL_PLACES];
+    struct before before;
+    ebb_region below = OPEN(.name = "below", .parent = scene->step.region);
+    list_all(scene, list, PLACES);
+    look(scene, target.region, list, PLACES, &before);
+    assert_int_equal(ebb_promote(below, scene->step.region, list, PLACES, NULL), 0);
+    for (unsigned i = 0; i < PLACES; i++) {
+        assert_int_equal(list[i].mode, EBB_PROMOTE_COPY);
+        before.list[i].mode = EBB_PROMOTE_COPY;
+    }
+    assert_unmoved(scene, target.region, list, &before);
+    list[PLACES] = list[BORN_LARGE];
+    assert_refused(ebb_promote(below, scene->step.region, list, PLACES + 1, NULL),
+                   EBB_E_DUPLICATE);
+    assert_int_equal(ebb_region_close(below), 0);
+    list_all(scene, list, target.count);
+    promote_all(scene, target.region, list, target.count);
+}
+
+static void what_was_born_above_for_the_target_is_there_already(void **state) {
+    everywhere(state, list_from_below);
+}
+
 static unsigned refused; /* promotions */
 
 /* Promotes with one acquisition after the other failing; with `forever` all after it, too. */
@@ -377,6 +402,7 @@ int main(void) {
         STAGED(one_that_is_wrong_leaves_the_others_alone),
         STAGED(a_copy_that_cannot_be_had_leaves_all_as_it_was),
         STAGED(what_stays_in_the_step_is_not_moved),
+        STAGED(what_was_born_above_for_the_target_is_there_already),
         STAGED(without_memory_all_is_as_it_was),
         STAGED(what_cannot_be_noted_is_not_born_above),
     };
