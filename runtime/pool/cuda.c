@@ -104,11 +104,16 @@ static int find_functions(void *library, const char *path, struct functions *cal
 }
 
 static int start_library(const char *path, const struct functions *call) {
-    int version = 0, result = call->init(0);
-    if (result != SUCCESS)
-        return error_set(EBB_E_DEVICE, "CUDA driver '%s': cuInit: %s (%d)", path,
-                         name_of(call, result), result);
-    result = call->get_version(&version);
+    int result = call->init(0);
+    if (result == SUCCESS)
+        return 0;
+    return error_set(EBB_E_DEVICE, "CUDA driver '%s': cuInit: %s (%d)", path,
+                     name_of(call, result), result);
+}
+
+/* It has started: its functions are for all from here on. */
+static int publish(const char *path, const struct functions *call) {
+    int version = 0, result = call->get_version(&version);
     if (result != SUCCESS)
         return error_set(EBB_E_DEVICE, "CUDA driver '%s': cuDriverGetVersion: %s (%d)", path,
                          name_of(call, result), result);
@@ -131,8 +136,9 @@ static int load(void) {
     int result = find_functions(library, path, &call);
     if (!result)
         result = start_library(path, &call);
-    if (result)
-        dlclose(library);
+    if (!result)
+        return publish(path, &call);
+    dlclose(library);
     return result;
 }
 

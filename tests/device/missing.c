@@ -5,6 +5,7 @@
  */
 #include "kit/test.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -40,15 +41,31 @@ static int refused(const struct missing *missing) {
     return ebb_fence_is_done(&fence) == 1 && ebb_fence_end(&fence) == 0 ? 0 : 3;
 }
 
-static void assert_refused_in_a_child(const struct missing *missing) {
+/* The second call, after cuInit(), fails once: threads of the driver may run by then. */
+static int tried_again(const struct missing *missing) {
+    setenv("EBB_CUDA_LIBRARY", missing->library, 1);
+    setenv("FAKE_CUDA_FAIL", "2", 1);
+    if (ebb_device_count() != EBB_E_DEVICE || !says(missing->say))
+        return 1;
+    if (!dlopen(missing->library, RTLD_NOW | RTLD_NOLOAD))
+        return 2;
+    return ebb_device_count() == 2 ? 0 : 3;
+}
+
+static void assert_in_a_child(int (*play)(const struct missing *),
+                              const struct missing *missing) {
     int status;
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
-        _exit(refused(missing));
+        _exit(play(missing));
     assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void assert_refused_in_a_child(const struct missing *missing) {
+    assert_in_a_child(refused, missing);
 }
 
 static void no_library_is_said(void **state) {
@@ -74,6 +91,12 @@ static void a_missing_function_is_said(void **state) {
 static void no_device_is_said(void **state) {
     assert_refused_in_a_child(&(struct missing){.library = getenv("FAKE_CUDA"), .devices = "0",
                                                 .say = {"cuInit", "CUDA_ERROR_NO_DEVICE (100)"}});
+}
+
+static void a_driver_that_started_is_not_closed(void **state) {
+    assert_in_a_child(tried_again,
+                      &(struct missing){.library = getenv("FAKE_CUDA"),
+                                        .say = {"cuDriverGetVersion", "CUDA_ERROR_UNKNOWN"}});
 }
 
 #define ASKS "--asks"
@@ -104,6 +127,7 @@ int main(int count, char **words) {
         cmocka_unit_test(a_library_that_is_no_driver_is_said),
         cmocka_unit_test(a_missing_function_is_said),
         cmocka_unit_test(no_device_is_said),
+        cmocka_unit_test(a_driver_that_started_is_not_closed),
         cmocka_unit_test(a_setuid_program_opens_what_nobody_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
