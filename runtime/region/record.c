@@ -127,8 +127,10 @@ void track_note_end(struct track *track, uintptr_t addr) {
 
 void track_note_resize(struct track *track, uintptr_t addr, size_t bytes) {
     struct record_entry *entry = track->recording ? find(track, addr) : NULL;
-    if (entry)
-        entry->bytes = size_larger(entry->bytes, bytes);
+    if (!entry)
+        return;
+    entry->outgrew |= entry->bytes <= EBB_SMALL_MAX_BYTES && bytes > EBB_SMALL_MAX_BYTES;
+    entry->bytes = size_larger(entry->bytes, bytes);
 }
 
 static void note_escape(struct track *track, uintptr_t addr) {

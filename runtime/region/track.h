@@ -69,6 +69,7 @@ struct record_entry {
     bool further;  /* not to the parent, or not only */
     bool listed;   /* while a list of survivors is checked */
     bool guest;    /* of one born in the parent: it was not expected to survive */
+    bool outgrew;  /* it came as a small block, and has grown to a large one where it was */
 };
 
 /* What happened in a step. */

@@ -165,8 +165,9 @@ static void renumber(struct draft *draft, const struct record_entry *record, uin
 
 /* ---- coarse records ---- */
 
+/* As it came, for that is what a step that follows the plan is asked for. */
 static bool is_coarse(const struct record_entry *entry) {
-    return entry->bytes > EBB_SMALL_MAX_BYTES ||
+    return (entry->bytes > EBB_SMALL_MAX_BYTES && !entry->outgrew) ||
            (size_t)1 << entry->align_log2 > EBB_SMALL_MAX_ALIGN;
 }
 

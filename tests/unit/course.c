@@ -154,6 +154,26 @@ static void a_coarse_plan_is_known_as_such_by_who_inherits_it(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* A small block that becomes a large one where it is asks no plan for a place. */
+static void a_small_block_that_grows_has_no_slot_in_a_coarse_plan(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 4; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        void *block = block_of(step.region, 600, 16);
+        assert_ptr_equal(ebb_region_realloc(step.region, block, 1500, 16), block);
+        for (unsigned small = 0; small < i; small++)
+            block_of(step.region, 32, 16);
+        block_of(step.region, 30000, 64);
+        block_of(step.region, 50000, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_true(site->courses[0].plan->coarse);
+    assert_int_equal(site_stats(site).hits, 4);
+    assert_int_equal(site_stats(site).missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* A step goes on for longer than the plan that it follows. It has outgrown two slots, the plan that
  * others have made meanwhile has forty: nothing follows for that one. */
 static void a_step_that_follows_an_older_plan_changes_no_newer_one(void **state) {
@@ -253,6 +273,7 @@ int main(void) {
         STAGED(a_plan_that_is_of_no_use_any_more_goes_though_no_other_can_be_made),
         STAGED(survivors_by_chance_are_not_learnt_for_ever),
         STAGED(a_coarse_plan_is_known_as_such_by_who_inherits_it),
+        STAGED(a_small_block_that_grows_has_no_slot_in_a_coarse_plan),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
         STAGED(what_fails_is_not_missed),
