@@ -13,6 +13,7 @@
  */
 #include "step/site.h"
 
+#include "base/error.h"
 #include "base/os.h"
 
 #include <signal.h>
@@ -97,6 +98,7 @@ static void look_for_a_plan(struct searcher *searcher) {
 static void *search_on(void *context) {
     struct searcher *searcher = context;
     own = searcher;
+    error_mute(); /* nobody hears of what it cannot do, the program's handler neither */
     pthread_mutex_lock(&searcher->site->lock);
     while (!searcher->ending) {
         if (take_course(searcher))

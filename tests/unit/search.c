@@ -26,8 +26,15 @@
 
 static struct ebb_site *watched;
 static unsigned asked, refusals, found_locked;
+static size_t leaves; /* so many bytes to what is learnt, once there is a thread; 0: all */
 
 #if HAS_THREADS_OF_ITS_OWN
+static void limit_what_is_learnt(void) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    if (leaves && ebb_pool_read_stats(plan_pool(), &stats) == 0)
+        ebb_pool_set_reserved_limit(plan_pool(), stats.owned + leaves);
+}
+
 typedef int create_fn(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*begin)(void *),
@@ -41,6 +48,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
         refusals--;
         return EAGAIN;
     }
+    limit_what_is_learnt();
     create_fn *create;
     void *found = dlsym(RTLD_NEXT, "pthread_create");
     memcpy(&create, &found, sizeof create);
@@ -123,7 +131,34 @@ static void a_search_in_vain_leaves_the_plan_as_it_is(void **state) {
     watched = NULL;
 }
 
-/* The same with large blocks, so that a better plan is soon a page lower. */
+static void count_reports(void *context, const char *text) {
+    (void)text;
+    atomic_fetch_add((atomic_uint *)context, 1);
+}
+
+/* There is room for what is to be packed, but not to pack it: the plan stays, and that is no
+ * failure of the program's. */
+static void a_search_without_memory_is_not_reported(void **state) {
+    if (!HAS_THREADS_OF_ITS_OWN)
+        skip();
+    static atomic_uint reports;
+    ebb_site *site = watch_site(*state);
+    leaves = 32 * KIB;
+    ebb_report_on_exhausted(count_reports, &reports);
+    hard_step(site, 1);
+    hard_step(site, 1);
+    while (is_searching(site))
+        sched_yield();
+    ebb_report_on_exhausted(NULL, NULL);
+    assert_int_equal(ebb_pool_set_reserved_limit(plan_pool(), 0), 0);
+    leaves = 0;
+    assert_int_equal(site->stats.plans, 1);
+    assert_int_equal(reports, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
+/* As a hard step, with large blocks, so that a better plan is soon a page lower. */
 static void large_step(ebb_site *site, uint64_t tag) {
     ebb_step step = ebb_step_begin(site, tag);
     void *live[64] = {NULL};
@@ -184,6 +219,7 @@ int main(void) {
         STAGED(a_site_without_it_goes_on_and_asks_again),
         STAGED(a_site_ends_that_never_had_it),
         STAGED(a_search_in_vain_leaves_the_plan_as_it_is),
+        STAGED(a_search_without_memory_is_not_reported),
         STAGED(what_is_replaced_is_not_searched_for_any_more),
         STAGED(each_plan_has_its_turn),
     };
