@@ -120,7 +120,10 @@ static struct course *find_course(struct ebb_site *site, uint64_t tag, struct la
 
 void course_choose(struct ebb_site *site, struct ticket *ticket) {
     struct lane *lane = ticket->lane;
+    unsigned count = site->course_count;
+    ticket->newest = site->newest;
     struct course *course = lane->course = find_course(site, ticket->tag, lane);
+    ticket->is_new = course && course == &site->courses[count];
     ticket->begun = site->stats.steps;
     ticket->mode = course ? learn_next(&course->learning) : LEARN_PLAIN;
     ticket->plan = ticket->mode == LEARN_SERVE ? course->plan : NULL;
@@ -130,6 +133,29 @@ void course_choose(struct ebb_site *site, struct ticket *ticket) {
         return;
     course->used = ticket->begun;
     site->newest = course;
+}
+
+/* The last entry, and no other step has begun there. */
+static bool is_untouched(const struct ebb_site *site, const struct course *course) {
+    return course == &site->courses[site->course_count - 1] && course->rhythm &&
+           !course->rhythm->begun;
+}
+
+/* The entry of a kind stays: it will be given to another. */
+void course_return(struct ebb_site *site, const struct ticket *ticket) {
+    struct lane *lane = ticket->lane;
+    struct course *course = lane->course;
+    if (lane->rhythm)
+        rhythm_return(lane->rhythm, lane->number);
+    if (!ticket->is_new || course->kind.count || !is_untouched(site, course))
+        return;
+    course_end(course);
+    ebb_region_release(site->memory, course->rhythm);
+    *course = (struct course){.plan = NULL};
+    site->course_count--;
+    site->newest = site->newest == course ? ticket->newest : site->newest;
+    lane->course = NULL;
+    lane->rhythm = NULL;
 }
 
 uint32_t course_row(const struct ebb_site *site) {

@@ -90,6 +90,14 @@ void lane_release_locked(struct lane *lane) {
     lane->site->open_steps--;
 }
 
+void lane_return(const struct ticket *ticket) {
+    struct ebb_site *site = ticket->lane->site;
+    pthread_mutex_lock(&site->lock);
+    course_return(site, ticket);
+    lane_release_locked(ticket->lane);
+    pthread_mutex_unlock(&site->lock);
+}
+
 void lane_release(struct lane *lane) {
     pthread_mutex_lock(&lane->site->lock);
     lane_release_locked(lane);

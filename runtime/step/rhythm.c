@@ -28,6 +28,12 @@ uint64_t rhythm_begin(struct rhythm *rhythm) {
     return number;
 }
 
+/* What was known of the oldest step is not known any more, which is farther back than a row is
+ * looked for. */
+void rhythm_return(struct rhythm *rhythm, uint64_t number) {
+    rhythm->begun -= number + 1 == rhythm->begun;
+}
+
 /* ---- in a row ---- */
 
 static uint32_t *place_of(struct rhythm *rhythm, uint64_t number, uint32_t shift) {

@@ -62,6 +62,10 @@ void rhythm_start(struct rhythm *rhythm);
 /* A step begins; returns its number. */
 uint64_t rhythm_begin(struct rhythm *rhythm);
 
+/* That step has not begun after all. If others began since, it stays one of which nothing is
+ * known. */
+void rhythm_return(struct rhythm *rhythm, uint64_t number);
+
 /* True if it is known what that step will be. */
 bool rhythm_foretell(struct rhythm *rhythm, uint64_t number, struct step_kind *kind);
 

@@ -151,11 +151,16 @@ struct ticket {
     struct plan *plan; /* with a user for the step; NULL: none */
     uint64_t tag;
     uint64_t begun; /* steps of the site that have ended */
+    struct course *newest; /* of the site before; to be put back if the step cannot begin */
+    bool is_new;           /* the course was made for it */
 };
 
 /* A lane for the calling thread, which is then open. False with EBB_E_MEMORY, or EBB_E_BUSY: the
  * site is being destroyed. */
 bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
+
+/* The step could not begin: the lane is idle, and nothing was learnt of the step. */
+void lane_return(const struct ticket *ticket);
 
 /* The step has ended, and is over for its lane. */
 void lane_release(struct lane *lane);
@@ -166,6 +171,10 @@ void lane_release_locked(struct lane *lane);
 /* Which course the step belongs to that begins now in the ticket's lane, and what it will be there.
  * Lock held. */
 void course_choose(struct ebb_site *site, struct ticket *ticket);
+
+/* The step could not begin: it is none of its row, and no tag but those of others is there for it.
+ * Lock held. */
+void course_return(struct ebb_site *site, const struct ticket *ticket);
 
 /* Steps in a row of the tag that a step belonged to last; 0: no row. Lock held. */
 uint32_t course_row(const struct ebb_site *site);

@@ -120,7 +120,7 @@ ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t tag) {
     if (ebb_region_is_open(region))
         set_out(&ticket, (struct region *)region.lane);
     else
-        lane_release(ticket.lane);
+        lane_return(&ticket);
     plan_drop(ticket.plan);
     return ebb_region_is_open(region) ? (ebb_step){region, ticket.lane} : none;
 }

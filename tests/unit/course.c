@@ -238,6 +238,27 @@ static void a_place_that_many_blocks_had_costs_no_more_than_others(void **state)
     assert_true(least[1] < 30 * (least[0] + 1000));
 }
 
+/* Their parent is gone. */
+static void steps_that_cannot_begin_take_no_tags(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    ebb_region gone = OPEN(.pool = stage->pool);
+    assert_int_equal(ebb_region_close(gone), 0);
+    take_loose_step(site, 7, 1);
+    const struct course *newest = site->newest;
+    for (uint64_t tag = 0; tag < 2 * SITE_TAGS; tag++) {
+        assert_false(ebb_region_is_open(ebb_step_begin_under(site, gone, tag).region));
+        assert_int_equal(ebb_last_error(), EBB_E_STALE);
+        assert_int_equal(site->course_count, 1);
+        assert_ptr_equal(site->newest, newest);
+    }
+    assert_int_equal(newest->rhythm->begun, 1);
+    for (uint64_t tag = 0; tag < SITE_TAGS; tag++)
+        take_loose_step(site, tag, 1);
+    assert_int_equal(site->course_count, SITE_TAGS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* A step that asks for too much does not miss it. */
 static void what_fails_is_not_missed(void **state) {
     enum { STEPS = 4, BLOCKS = 20 };
@@ -276,6 +297,7 @@ int main(void) {
         STAGED(a_small_block_that_grows_has_no_slot_in_a_coarse_plan),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
+        STAGED(steps_that_cannot_begin_take_no_tags),
         STAGED(what_fails_is_not_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

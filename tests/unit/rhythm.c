@@ -210,6 +210,17 @@ static void a_step_that_is_still_open_is_like_none(void **state) {
 }
 
 /* It is not taken for the newer one that has its place in the history. */
+static void a_step_that_could_not_begin_is_none_of_the_row(void **state) {
+    struct rhythm rhythm = gathered();
+    for (uint32_t i = 0; i < 40; i++) {
+        rhythm_return(&rhythm, rhythm_begin(&rhythm));
+        assert_int_equal(pass(&rhythm, gathering[i % 4]).right, 1);
+    }
+    uint64_t number = rhythm_begin(&rhythm), next = rhythm_begin(&rhythm);
+    rhythm_return(&rhythm, number); /* too late: the other one has its number */
+    assert_int_equal(rhythm.begun, next + 1);
+}
+
 static void a_step_that_ends_after_all_history_moves_no_row(void **state) {
     static const uint32_t row[] = {10, 10, 20};
     for (unsigned place = 0; place < 3; place++) {
@@ -306,6 +317,7 @@ int main(void) {
         cmocka_unit_test(a_rhythm_that_is_found_again_bears_as_much_as_the_first),
         cmocka_unit_test(an_empty_step_is_learnt_by_no_row),
         cmocka_unit_test(a_step_that_is_still_open_is_like_none),
+        cmocka_unit_test(a_step_that_could_not_begin_is_none_of_the_row),
         cmocka_unit_test(a_step_that_ends_after_all_history_moves_no_row),
         cmocka_unit_test(steps_that_overlap_have_no_rhythm),
         cmocka_unit_test(late_ends_are_taken_as_they_come),
