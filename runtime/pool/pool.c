@@ -226,11 +226,11 @@ int ebb_pool_set_reserved_limit(struct ebb_pool *pool, size_t bytes) {
 
 /* ---- pages for regions ---- */
 
-bool pool_could_have(struct ebb_pool *pool, size_t bytes) {
+bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {
     pthread_mutex_lock(&pool->lock);
-    size_t limit = pool->limit_reserved;
+    size_t limit = pool->limit_reserved, used = pool->pages.run_bytes - free;
     pthread_mutex_unlock(&pool->lock);
-    return bytes <= RANGE_MOST && (!limit || bytes <= limit);
+    return bytes <= RANGE_MOST && (!limit || (used <= limit && bytes <= limit - used));
 }
 
 size_t pool_most_cold(const struct ebb_pool *pool) {

@@ -102,8 +102,8 @@ void pool_each_ever(void (*visit)(void *context, struct ebb_pool *pool), void *c
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
                             const struct pages_wish *wish, size_t *gained);
 
-/* False: there are never as many pages, whatever is given back. */
-bool pool_could_have(struct ebb_pool *pool, size_t bytes);
+/* False: there is no place for as many, whatever is given back. `free`: of what regions own. */
+bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free);
 
 /* ---- keep.c ---- */
 

@@ -205,10 +205,20 @@ static void *place_planned(struct track *track, const struct request *request) {
                                request->tenure);
 }
 
-/* The plan has no room for it, and the pool never will: the program tries, and goes another way. */
+/* Bytes of its pages in which a block may be placed, and more. */
+static size_t free_in(struct region *region) {
+    small_fold(region);
+    return count_waste(region);
+}
+
+/* The plan has no room for it, and the pool has none, either, beside what is in use: the program
+ * tries, and goes another way. */
 static bool is_hopeless(struct region *region, size_t bytes) {
     const struct plan *plan = region->track->plan;
-    return plan && bytes > plan->height_bytes && !pool_could_have(region->pool, bytes);
+    if (!plan || bytes <= plan->height_bytes)
+        return false;
+    size_t above = region->parent ? free_in(region->parent) : 0; /* it may be born there */
+    return !pool_could_have(region->pool, bytes, free_in(region) + above);
 }
 
 static void *allocate_planned(struct region *region, const struct request *request) {
