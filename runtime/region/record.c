@@ -129,6 +129,7 @@ void track_note_resize(struct track *track, uintptr_t addr, size_t bytes) {
     struct record_entry *entry = track->recording ? find(track, addr) : NULL;
     if (!entry)
         return;
+    entry->grew |= bytes > entry->bytes;
     entry->outgrew |= entry->bytes <= EBB_SMALL_MAX_BYTES && bytes > EBB_SMALL_MAX_BYTES;
     entry->bytes = size_larger(entry->bytes, bytes);
 }

@@ -69,7 +69,8 @@ struct record_entry {
     bool further;  /* not to the parent, or not only */
     bool listed;   /* while a list of survivors is checked */
     bool guest;    /* of one born in the parent: it was not expected to survive */
-    bool outgrew;  /* it came as a small block, and has grown to a large one where it was */
+    bool grew;     /* where it was */
+    bool outgrew;  /* so that it is a large block now, and came as a small one */
 };
 
 /* What happened in a step. */

@@ -130,6 +130,30 @@ static void survivors_by_chance_are_not_learnt_for_ever(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* In the parent it might have to move, which asks for a place that no plan has. */
+static void a_survivor_that_grows_is_not_born_above(void **state) {
+    enum { STEPS = 6, BLOCKS = 8 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        void *gone = block_of(stage->root, 3000, 64), *behind = block_of(stage->root, 3000, 64);
+        assert_int_equal(ebb_region_release(stage->root, gone), 0);
+        ebb_step step = begin(site, stage->root);
+        void *block = block_of(step.region, 3000, 64);
+        assert_ptr_equal(ebb_region_realloc(step.region, block, 6000, 64), block);
+        for (unsigned k = 0; k < BLOCKS; k++)
+            block_of(step.region, 2000 + 500 * k, 64);
+        struct ebb_survivor survivor = survivor_of(block, EBB_PROMOTE_COPY);
+        assert_int_equal(
+            ebb_step_end_keeping(step, stage->root, &survivor, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+        assert_int_equal(ebb_region_release(stage->root, behind), 0);
+    }
+    assert_int_equal(site_stats(site).hits, (STEPS - 2) * BLOCKS);
+    assert_int_equal(site_stats(site).missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Small blocks as the number says, which no plan is made of, and two large ones. */
 static void take_loose_step(ebb_site *site, uint64_t tag, unsigned small) {
     ebb_step step = ebb_step_begin(site, tag);
@@ -295,6 +319,7 @@ int main(void) {
         STAGED(a_plan_that_cannot_be_made_is_not_tried_each_time),
         STAGED(a_plan_that_is_of_no_use_any_more_goes_though_no_other_can_be_made),
         STAGED(survivors_by_chance_are_not_learnt_for_ever),
+        STAGED(a_survivor_that_grows_is_not_born_above),
         STAGED(a_coarse_plan_is_known_as_such_by_who_inherits_it),
         STAGED(a_small_block_that_grows_has_no_slot_in_a_coarse_plan),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
