@@ -262,6 +262,29 @@ static void a_place_that_many_blocks_had_costs_no_more_than_others(void **state)
     assert_true(least[1] < 30 * (least[0] + 1000));
 }
 
+/* A step outgrows its plan, or does not, before a mark. */
+static void what_comes_after_a_mark_is_not_missed(void **state) {
+    enum { STEPS = 4, BLOCKS = 20 };
+    struct stage *stage = *state;
+    for (unsigned larger = 0; larger < 2; larger++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        for (unsigned i = 0; i < STEPS; i++) {
+            ebb_step step = begin(site, stage->root);
+            bool last = i == STEPS - 1;
+            block_of(step.region, last && larger ? 200000 : 3000, 64);
+            assert_true(!last || ebb_region_mark(step.region).serial);
+            for (unsigned k = 0; k < BLOCKS; k++)
+                block_of(step.region, 3000, 64);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        struct ebb_site_stats stats = site_stats(site);
+        assert_int_equal(stats.takeovers, larger);
+        assert_int_equal(stats.hits, BLOCKS + 1 + !larger);
+        assert_int_equal(stats.missed, larger);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 /* Their parent is gone. */
 static void steps_that_cannot_begin_take_no_tags(void **state) {
     struct stage *stage = *state;
@@ -324,6 +347,7 @@ int main(void) {
         STAGED(a_small_block_that_grows_has_no_slot_in_a_coarse_plan),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
+        STAGED(what_comes_after_a_mark_is_not_missed),
         STAGED(steps_that_cannot_begin_take_no_tags),
         STAGED(what_fails_is_not_missed),
     };
