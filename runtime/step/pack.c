@@ -44,8 +44,25 @@ static bool desk_fill(struct packing_desk *desk, size_t placed, size_t slots) {
            desk->workspace;
 }
 
+/* Bytes of all that. */
+static bool desk_bytes(const struct draft *draft, size_t *bytes) {
+    const struct packing_desk *desk;
+    size_t each = sizeof *desk->buffers + sizeof *desk->numbers + sizeof *desk->offsets;
+    if (!packing_workspace_bytes(draft->placed, bytes))
+        return false;
+    *bytes += draft->placed * each + (size_t)2 * draft->count * sizeof *desk->list;
+    return true;
+}
+
+/* The pool that has pages for it; the counters and limits of the program's are for its own. */
+static ebb_pool *desk_pool(const struct draft *draft) {
+    size_t bytes;
+    bool fits = draft->desk && desk_bytes(draft, &bytes) && bytes <= draft->desk_bytes;
+    return fits ? draft->desk : plan_pool();
+}
+
 static bool desk_open(struct packing_desk *desk, const struct draft *draft) {
-    ebb_pool *pool = draft->desk ? draft->desk : plan_pool();
+    ebb_pool *pool = desk_pool(draft);
     *desk = (struct packing_desk){.memory = {NULL, 0}};
     if (!pool)
         return false;

@@ -285,6 +285,27 @@ static void what_comes_after_a_mark_is_not_missed(void **state) {
     }
 }
 
+/* Packing needs ten times as much as many small blocks have. */
+static void plans_are_not_made_at_the_cost_of_the_pool(void **state) {
+    enum { STEPS = 5, BLOCKS = 3000 };
+    struct stage *stage = *state;
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 256 * KIB), 0);
+    for (unsigned ring = 0; ring < 2; ring++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .ring = ring));
+        for (unsigned i = 0; i < STEPS; i++) {
+            ebb_step step = begin(site, stage->root);
+            for (unsigned k = 0; k < BLOCKS; k++)
+                assert_non_null(ebb_region_alloc(step.region, 16, 16));
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        assert_int_equal(site_stats(site).plans, 1);
+        assert_int_equal(site_stats(site).hits, (STEPS - 2) * BLOCKS);
+        assert_true(pool_stats_of(stage->pool).used.peak <= (1 + ring) * BLOCKS * 16);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+    assert_int_equal(pool_stats_of(stage->pool).blocks.total, 2 * STEPS * BLOCKS);
+}
+
 /* Their parent is gone. */
 static void steps_that_cannot_begin_take_no_tags(void **state) {
     struct stage *stage = *state;
@@ -348,6 +369,7 @@ int main(void) {
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
         STAGED(what_comes_after_a_mark_is_not_missed),
+        STAGED(plans_are_not_made_at_the_cost_of_the_pool),
         STAGED(steps_that_cannot_begin_take_no_tags),
         STAGED(what_fails_is_not_missed),
     };
