@@ -153,6 +153,25 @@ static void a_cleanup_in_its_ring_cannot_destroy_a_site(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+static void steps_that_are_open_at_once_have_a_ring_each(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .ring = 1);
+    ebb_step first = begin(site, none), second = begin(site, none);
+    assert_int_equal(ebb_step_end(second), 0);
+    assert_int_equal(ebb_step_end(first), 0);
+    for (unsigned i = 0; i < STEPS; i++)
+        assert_int_equal(ebb_step_end(begin(site, none)), 0);
+    assert_false(ebb_region_is_open(first.region));
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(ebb_region_is_open(second.region));
+        ebb_step outer = begin(site, none), inner = begin(site, none);
+        assert_int_equal(ebb_step_end(inner), 0);
+        assert_int_equal(ebb_step_end(outer), 0);
+    }
+    assert_false(ebb_region_is_open(second.region));
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_step_cannot_begin_below_the_one_whose_place_it_needs),
@@ -161,6 +180,7 @@ int main(void) {
         STAGED(a_cleanup_below_a_region_of_the_ring_may_take_steps),
         STAGED(a_site_that_is_being_destroyed_begins_no_step),
         STAGED(a_cleanup_in_its_ring_cannot_destroy_a_site),
+        STAGED(steps_that_are_open_at_once_have_a_ring_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
