@@ -191,12 +191,13 @@ static void grow(struct work *work) {
         work->plan = plan_at_desk(work, work->height_most);
 }
 
-/* A plan with room for what this step had in each slot. */
+/* A plan with room for what this step had in each slot; what it left out keeps the room it had. */
 static void fit(struct work *work) {
     const struct track *track = work->lane->track;
     take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
-        draft_refit(work->draft, i, track->slots[i].bytes);
+        if (track->slots[i].bytes)
+            draft_refit(work->draft, i, track->slots[i].bytes);
     if (work->draft)
         work->plan = plan_at_desk(work, UINT64_MAX);
 }

@@ -198,6 +198,24 @@ static void a_small_block_that_grows_has_no_slot_in_a_coarse_plan(void **state) 
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* By its keys, under another tag: it may do so the next time. */
+static void what_the_first_step_of_a_tag_leaves_out_keeps_its_room(void **state) {
+    enum { BLOCKS = 60, FROM = 20, TO = 23 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 6; i++) {
+        ebb_step step = ebb_step_begin(site, i / 3);
+        for (uint32_t k = 0; k < BLOCKS; k++)
+            if (i != 3 || k < FROM || k >= TO)
+                assert_non_null(ebb_step_alloc(step, 3000 + k * 64, 64, k + 1));
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).hits, 4 * BLOCKS - (TO - FROM));
+    assert_int_equal(site_stats(site).missed, 0);
+    assert_int_equal(site_stats(site).plans, 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* A step goes on for longer than the plan that it follows. It has outgrown two slots, the plan that
  * others have made meanwhile has forty: nothing follows for that one. */
 static void a_step_that_follows_an_older_plan_changes_no_newer_one(void **state) {
@@ -366,6 +384,7 @@ int main(void) {
         STAGED(a_survivor_that_grows_is_not_born_above),
         STAGED(a_coarse_plan_is_known_as_such_by_who_inherits_it),
         STAGED(a_small_block_that_grows_has_no_slot_in_a_coarse_plan),
+        STAGED(what_the_first_step_of_a_tag_leaves_out_keeps_its_room),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
         STAGED(what_comes_after_a_mark_is_not_missed),
