@@ -115,7 +115,7 @@ struct ended {
     struct ebb_region_stats cost;
     uint64_t promoted_bytes;
     uint64_t strays;
-    ebb_pool *pool; /* of its region */
+    ebb_pool *pool; /* of its region; NULL: that was a slot of a shared one */
     bool empty;     /* nothing is to be counted, nor learnt from */
 };
 

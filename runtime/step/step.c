@@ -14,7 +14,6 @@
 #include "step/site.h"
 
 #include "base/error.h"
-#include "pool/shared.h"
 #include "region/small.h"
 #include "step/scope.h"
 
@@ -165,7 +164,7 @@ static bool was_empty(const struct lane *lane) {
 static void finish(struct lane *lane, struct ended *ended) {
     struct region *region = lane->region;
     *ended = (struct ended){.promoted_bytes = region->promoted,
-                            .pool = pool_for_work(region->pool)};
+                            .pool = region->pool->slot ? NULL : region->pool};
     region->step = NULL;
     if (lane->scope)
         scope_server->end(lane->scope);

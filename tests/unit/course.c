@@ -324,6 +324,19 @@ static void plans_are_not_made_at_the_cost_of_the_pool(void **state) {
     assert_int_equal(pool_stats_of(stage->pool).blocks.total, 2 * STEPS * BLOCKS);
 }
 
+static void plans_of_steps_in_shared_memory_take_nothing_of_the_default_pool(void **state) {
+    (void)state;
+    ebb_pool *pool = POOL(.name = "shared", .kind = EBB_KIND_SHARED);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    uint64_t total = pool_stats_of(ebb_pool_default()).blocks.total;
+    for (unsigned i = 0; i < 3; i++)
+        take_step(site, 64 * KIB, 30000);
+    assert_int_equal(site_stats(site).hits, 2);
+    assert_int_equal(pool_stats_of(ebb_pool_default()).blocks.total, total);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_pool_destroy(pool), 0);
+}
+
 /* Their parent is gone. */
 static void steps_that_cannot_begin_take_no_tags(void **state) {
     struct stage *stage = *state;
@@ -389,6 +402,7 @@ int main(void) {
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
         STAGED(what_comes_after_a_mark_is_not_missed),
         STAGED(plans_are_not_made_at_the_cost_of_the_pool),
+        cmocka_unit_test(plans_of_steps_in_shared_memory_take_nothing_of_the_default_pool),
         STAGED(steps_that_cannot_begin_take_no_tags),
         STAGED(what_fails_is_not_missed),
     };
