@@ -102,11 +102,17 @@ static bool may_have_guests(const struct lane *lane) {
     return !lane->site->options.tenure_none && lane->track && lane->track->above;
 }
 
+/* Steps of the site come one at a time, at least of late, and none stays readable. */
+static bool are_alone(const struct ebb_site *site) {
+    bool met = site->crowded && site->begun - site->crowded < LEARN_RECENT;
+    return !met && !site->options.ring;
+}
+
 static void judge(struct work *work, struct learn_step *step, const struct ended *ended) {
     struct lane *lane = work->lane;
     struct course *course = work->course;
     pthread_mutex_lock(&lane->site->lock);
-    step->alone = !lane->site->lanes->next && !lane->site->options.ring;
+    step->alone = are_alone(lane->site);
     bool outdated = step->mode == LEARN_SERVE && lane->track->plan != course->plan;
     bool own = is_of_its_kind(lane, ended), busy = outdated || course->planning;
     if (lane->rhythm)

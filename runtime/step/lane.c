@@ -75,7 +75,9 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
     if (lane) {
         lane->owner = seat;
         lane->is_open = true;
-        site->open_steps++;
+        site->begun++;
+        if (site->open_steps++)
+            site->crowded = site->begun;
         *ticket = (struct ticket){.lane = lane, .tag = tag};
         course_choose(site, ticket);
     }

@@ -90,7 +90,7 @@ struct learn_step {
     uint64_t guest_bytes, turned_away_bytes; /* lay in the parent for a while, or should have */
     uint64_t used_peak, reserved_peak;
     uint64_t live_peak; /* of used: what was asked for */
-    bool alone;         /* no other step of the site is open, or readable, at the same time */
+    bool alone;         /* of late no two steps of the site were open, or readable, at once */
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
     bool lost;     /* it was recorded, but not to its end: as LEARN_PLAIN */

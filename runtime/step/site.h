@@ -93,6 +93,7 @@ struct ebb_site {
     struct lane *lanes;
     struct lane *idle; /* of these: not open, the one that was open last first */
     uint64_t open_steps;
+    uint64_t begun, crowded; /* steps so far; as many had the last one that met another open */
     struct course courses[SITE_COURSES];
     unsigned course_count, kind_count; /* the second: of the first */
     struct course *newest; /* the one that a step belonged to last */

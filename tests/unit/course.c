@@ -324,6 +324,21 @@ static void plans_are_not_made_at_the_cost_of_the_pool(void **state) {
     assert_int_equal(pool_stats_of(stage->pool).blocks.total, 2 * STEPS * BLOCKS);
 }
 
+/* Padded lengths, of steps that come one at a time but for the first two. */
+static void steps_that_met_once_come_one_at_a_time_all_the_same(void **state) {
+    enum { STEPS = 200 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    ebb_step outer = begin(site, stage->root), inner = begin(site, stage->root);
+    assert_int_equal(ebb_step_end(inner), 0);
+    assert_int_equal(ebb_step_end(outer), 0);
+    for (unsigned i = 0; i < STEPS; i++)
+        take_step(site, i % 8 ? 64 * KIB : 4 * MIB, i % 8 ? 32 * KIB : 2 * MIB);
+    assert_false(site_stats(site).suspended);
+    assert_true(site_stats(site).planned_steps > STEPS * 3 / 4);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void plans_of_steps_in_shared_memory_take_nothing_of_the_default_pool(void **state) {
     (void)state;
     ebb_pool *pool = POOL(.name = "shared", .kind = EBB_KIND_SHARED);
@@ -402,6 +417,7 @@ int main(void) {
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
         STAGED(what_comes_after_a_mark_is_not_missed),
         STAGED(plans_are_not_made_at_the_cost_of_the_pool),
+        STAGED(steps_that_met_once_come_one_at_a_time_all_the_same),
         cmocka_unit_test(plans_of_steps_in_shared_memory_take_nothing_of_the_default_pool),
         STAGED(steps_that_cannot_begin_take_no_tags),
         STAGED(what_fails_is_not_missed),
