@@ -62,7 +62,7 @@ struct ebb_tensor *tensor_new_private(ebb_region region, struct ebb_dtype dtype,
 static void *bump_blocks(struct region *host, size_t head, size_t bytes, void **data) {
     struct region *safe = host->safe;
     bool is_simple = safe && !host->track && !host->sealed && !host->metered && !EBB_POISON;
-    if (!is_simple || bytes > EBB_SMALL_MAX_BYTES || head > EBB_SMALL_MAX_BYTES)
+    if (!is_simple || !bytes || bytes > EBB_SMALL_MAX_BYTES || head > EBB_SMALL_MAX_BYTES)
         return NULL;
     uintptr_t in_slot = size_align(host->lane.cursor, data_align(bytes));
     uintptr_t in_safe = size_align(safe->lane.cursor, EBB_TENSOR_ALIGN);

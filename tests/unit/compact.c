@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * compact.c - views that travel alone get blocks of their own before anything else goes: a limit
- * that is met in them, or in what goes along, leaves no trace of any.
+ * that is met in them, or in what goes along, leaves no trace of any. One that sees nothing, too.
  */
 #include "kit/boxes.h"
 #include "kit/sight.h"
@@ -57,9 +57,34 @@ static void a_limit_refuses_compact_views_and_all_that_goes_along(void **state) 
     assert_in_range(more, 60 * 4 + 6000 * 4 + 400, 60 * 4 + 6000 * 4 + 400 + 1024);
 }
 
+/* Elements in shared memory are a block of their own, which nothing else may lie in. */
+static void a_view_of_nothing_in_shared_memory_lies_apart(void **state) {
+    (void)state;
+    struct ebb_own_options compact = {.size = sizeof compact, .compact = true};
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 16 * MIB);
+    ebb_region target = OPEN(.pool = pool);
+    ebb_region inner = OPEN(.parent = target);
+    struct ebb_tensor *before = counting(target, SHAPE(7));
+    struct ebb_tensor *base = counting(inner, SHAPE(7));
+    void *view = ebb_tensor_view(inner, base, SHAPE(0), SIZES(1), 3);
+    assert_int_equal(ebb_objects_promote(inner, target, &view, 1, &compact, NULL), 0);
+    struct ebb_tensor *after = counting(target, SHAPE(7));
+    assert_int_equal(ebb_check_pool(pool), 0);
+    assert_shape(view, SHAPE(0));
+    assert_int_equal(ebb_object_end(view), 0);
+    ASSERT_ELEMENTS(before, 0, 1, 2, 3, 4, 5, 6);
+    ASSERT_ELEMENTS(after, 0, 1, 2, 3, 4, 5, 6);
+    assert_int_equal(ebb_objects_end_but(target, NULL, 0), 0);
+    assert_int_equal(ebb_region_close(inner), 0);
+    assert_int_equal(stats_of(target).blocks.current, 0);
+    assert_int_equal(ebb_region_close(target), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_limit_refuses_compact_views_and_all_that_goes_along),
+        cmocka_unit_test(a_view_of_nothing_in_shared_memory_lies_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
