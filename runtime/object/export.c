@@ -136,8 +136,11 @@ static const char *obstacle(const struct ebb_tensor *tensor) {
     const struct ebb_storage *storage = tensor->storage;
     if (storage->flags & STORAGE_FOREIGN)
         return "they are imported";
-    if (!hold_is_possible(storage_bytes_block(storage)))
+    const void *block = storage_bytes_block(storage);
+    if (!hold_is_possible(block))
         return "they lie in a small block";
+    if (region_of_piece(range_block_at((uintptr_t)block))->safe_of)
+        return "they are in no slot of their region's pool";
     if ((uintptr_t)tensor->data % EBB_STORAGE_ALIGN != 0)
         return "they start at no multiple of 256";
     return NULL;

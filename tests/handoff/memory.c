@@ -355,6 +355,33 @@ static void an_export_keeps_the_slot_of_its_region(void **state) {
     pool_end(pool);
 }
 
+/* The elements of a tensor that came from elsewhere lie where its head does, whether they are a
+ * block of their own, as they are where it was sent from, or not: no slot keeps them. */
+static void what_lies_in_no_slot_is_exported_by_copy(void **state) {
+    for (int apart = 0; apart < 2; apart++) {
+        ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+        ebb_region region = OPEN(.pool = pool), host = OPEN(.name = "host");
+        struct ebb_tensor *tensor = tensor_of_bytes(apart ? region : host, 100000);
+        tensor = ebb_object_move(ebb_object_move(tensor, host), region);
+        assert_non_null(tensor);
+        assert_null(ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE));
+        assert_refused(ebb_last_error(), EBB_E_EXCHANGE);
+        assert_text_names("no slot");
+        DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_IF_NEEDED);
+        assert_non_null(managed);
+        assert_ptr_not_equal(managed->dl_tensor.data, tensor->data);
+        assert_int_equal(ebb_check_pool(pool), 0);
+        assert_int_equal(ebb_region_close(region), 0);
+        assert_states(pool, 1, 0, 0);
+        assert_true(export_holds(managed));
+        give_back(managed);
+        assert_int_equal(ebb_region_close(host), 0);
+        assert_int_equal(ebb_pool_reclaim(pool, false), 0); /* settles what lingered */
+        assert_states(pool, 0, 0, 0);
+        pool_end(pool);
+    }
+}
+
 struct late {
     struct ebb_cleanup cleanup;
     struct ebb_tensor *tensor;
@@ -501,6 +528,7 @@ int main(void) {
         cmocka_unit_test(a_limit_of_files_is_an_error),
         cmocka_unit_test(standard_files_are_none_of_a_pool),
         cmocka_unit_test(an_export_keeps_the_slot_of_its_region),
+        cmocka_unit_test(what_lies_in_no_slot_is_exported_by_copy),
         cmocka_unit_test(a_late_export_keeps_the_slot),
         cmocka_unit_test(misuse_is_refused),
         cmocka_unit_test(limits_hold_for_each_region),
