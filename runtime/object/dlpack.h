@@ -36,7 +36,8 @@ enum {
     DLPACK_READ_ONLY = 1 << 0,
     DLPACK_COPIED = 1 << 1,
     DLPACK_PADDED = 1 << 2, /* elements below a byte take one byte each; since 1.1 */
-    DLPACK_FLAGS_KNOWN = DLPACK_READ_ONLY | DLPACK_COPIED | DLPACK_PADDED
+    DLPACK_FLAGS_FIRST = DLPACK_READ_ONLY | DLPACK_COPIED, /* of 1.0 */
+    DLPACK_FLAGS_KNOWN = DLPACK_FLAGS_FIRST | DLPACK_PADDED
 };
 
 #endif

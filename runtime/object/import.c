@@ -111,11 +111,12 @@ static int check_version(DLPackVersion version) {
 
 /* Newer minor versions may have flags that need not be understood. */
 static int check_flags(DLPackVersion version, uint64_t flags) {
-    if (!(flags & ~(uint64_t)DLPACK_FLAGS_KNOWN) || version.minor > DLPACK_MINOR_KNOWN)
+    uint64_t known = version.minor ? DLPACK_FLAGS_KNOWN : DLPACK_FLAGS_FIRST;
+    if (!(flags & ~known) || version.minor > DLPACK_MINOR_KNOWN)
         return 0;
-    return error_set(EBB_E_EXCHANGE, "flags %#llx: DLPack %u.%u has none above %#x",
+    return error_set(EBB_E_EXCHANGE, "flags %#llx: DLPack %u.%u has none above %#llx",
                      (unsigned long long)flags, version.major, version.minor,
-                     (unsigned)DLPACK_FLAGS_KNOWN);
+                     (unsigned long long)known);
 }
 
 static int check_device(DLDevice device) {

@@ -223,6 +223,7 @@ static void other_versions_and_unknown_flags_are_refused(void **state) {
     refuse_version(court, (DLPackVersion){UINT32_MAX, 0}, 0, "4294967295.0");
     for (int bit = 3; bit < 64; bit++)
         refuse_version(court, (DLPackVersion){1, 1}, (uint64_t)1 << bit, "flags 0x");
+    refuse_version(court, (DLPackVersion){1, 0}, DLPACK_PADDED, "1.0 has none above 0x3");
 }
 
 static void newer_minor_versions_and_padded_elements_are_understood(void **state) {
