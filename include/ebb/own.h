@@ -28,9 +28,9 @@ extern "C" {
 /* How objects are promoted. Zero is the default. */
 struct ebb_own_options {
     size_t size;  /* sizeof(struct ebb_own_options) */
-    int mode;     /* enum ebb_promotion_mode, for storages; descriptors are always copied */
-    bool compact; /* of a storage that is copied, and of which one view alone goes, copy only what
-                   * the view sees; the view becomes contiguous */
+    int mode;     /* enum ebb_promotion_mode; what lies in small blocks is always copied */
+    bool compact; /* of a storage that others see, too, or that the mode says to copy, and of which
+                   * one view alone goes, copy only what the view sees; it becomes contiguous */
     uint16_t pin_percent; /* what auto may pin, in percent of the bytes that it relinks; 0:
                            * EBB_PIN_PERCENT */
 };
