@@ -103,7 +103,8 @@ EBB_API EBB_NODISCARD void *ebb_object_new(ebb_region region, const struct ebb_t
  * members in; those whose fields were overwritten stay members that nothing finds, so use
  * ebb_object_replace() or end them. A block of bytes is of one composite only; nothing checks that.
  * In a region of a shared pool, pointers to members that lie in shared memory move to memory of
- * this process: the field names their new block, and the old one is released.
+ * this process: the field names their new block, and the old one is released. That fails as
+ * ebb_region_alloc() does, also in a region that is sealed.
  * Errors, all without effect: EBB_E_NOT_OWNED, EBB_E_MEMBER, EBB_E_BORROWED, EBB_E_CYCLE,
  * EBB_E_DEPTH, EBB_E_FOREIGN, EBB_E_RELEASED, EBB_E_SIZE (block shorter than its count), EBB_E_TYPE
  * (an object for a block of bytes), EBB_E_ARGUMENT, and those of the type's check.
