@@ -230,18 +230,25 @@ static bool complete(ebb_region region, struct ebb_tensor **missing,
     return *missing != NULL;
 }
 
+/* All members are live tensors, all but the data of integers. The last two may be missing. */
 static int check_tensors(struct ebb_tensor *const *members) {
+    static const char *const names[] = {"data", "batch_sizes", "sorted_indices",
+                                        "unsorted_indices"};
     struct object_place place;
+    int result = 0;
     for (int i = 0; i < 4; i++)
         if ((i < 2 || members[i]) && !tensor_find(members[i], &place))
             return error_latest();
-    return integers_check(members[1], "batch_sizes");
+    for (int i = 1; i < 4 && !result; i++)
+        if (members[i])
+            result = integers_check(members[i], names[i]);
+    return result;
 }
 
 static int64_t sequences_in(const struct ebb_tensor *batch_sizes,
                             const struct ebb_tensor *indices) {
     if (indices)
-        return indices->ndim == 1 ? indices->shape[0] : 0;
+        return indices->shape[0];
     int64_t first = batch_sizes->shape[0] ? *integers_of(batch_sizes) : 0;
     return first < 0 ? 0 : first; /* refused by the check */
 }

@@ -343,6 +343,15 @@ static void indices_that_are_no_permutation_are_refused(void **state) {
     court_refused_block(court, ebb_packed_from(court->child, data, sizes, few, NULL),
                         EBB_E_BATCH_SIZES, "batch_sizes[0] is 3, 1 to 2");
     court_refused_block(court, ebb_permutation_invert(court->child, data), EBB_E_DTYPE, NULL);
+    struct ebb_tensor *square = ebb_tensor_new_zeroed(court->child, INT64, SHAPE(1, 3));
+    struct ebb_tensor *narrow = ebb_tensor_new_zeroed(court->child, INT32, SHAPE(3));
+    court_note(court);
+    court_refused_block(court, ebb_packed_from(court->child, data, sizes, square, square),
+                        EBB_E_SHAPE, "sorted_indices: 2 dimensions");
+    court_refused_block(court, ebb_packed_from(court->child, data, sizes, good, square),
+                        EBB_E_SHAPE, "unsorted_indices: 2 dimensions");
+    court_refused_block(court, ebb_packed_from(court->child, data, sizes, good, narrow),
+                        EBB_E_DTYPE, "unsorted_indices");
 }
 
 static void members_of_others_are_refused(void **state) {
