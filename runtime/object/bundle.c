@@ -86,10 +86,12 @@ struct bundle bundle_in_list(struct ebb_tensor *const *list, int64_t count) {
 
 static int check_alike(const struct ebb_tensor *tensor, const struct ebb_tensor *first,
                        size_t at) {
-    if (!ebb_dtype_equal(tensor->dtype, first->dtype))
-        return error_set(EBB_E_DTYPE, "sequence %zu: dtype %d with %d bits, the first %d with %d",
-                         at, tensor->dtype.code, tensor->dtype.bits, first->dtype.code,
-                         first->dtype.bits);
+    char dtype[DTYPE_TEXT], wanted[DTYPE_TEXT];
+    if (!ebb_dtype_equal(tensor->dtype, first->dtype)) {
+        dtype_describe(tensor->dtype, dtype);
+        dtype_describe(first->dtype, wanted);
+        return error_set(EBB_E_DTYPE, "sequence %zu: %s, the first %s", at, dtype, wanted);
+    }
     if (tensor->ndim < 1 || tensor->ndim != first->ndim)
         return error_set(EBB_E_SHAPE, "sequence %zu: %d dimensions, the first %d", at,
                          tensor->ndim, first->ndim);

@@ -134,7 +134,10 @@ static void lists_that_are_not_alike_are_refused(void **state) {
     court_note(court);
     refuse_list(court, list, 0, EBB_E_EMPTY, "0 sequences");
     refuse_list(court, NULL, 3, EBB_E_EMPTY, "3 sequences");
-    refuse_list(court, list, 3, EBB_E_DTYPE, "sequence 2");
+    refuse_list(court, list, 3, EBB_E_DTYPE, "sequence 2: int64, the first int32");
+    list[2] = ebb_tensor_new(court->child, (struct ebb_dtype){EBB_INT, 32, 2}, SHAPE(3, 4, 2));
+    court_note(court);
+    refuse_list(court, list, 3, EBB_E_DTYPE, "sequence 2: int32x2, the first int32");
     list[2] = counting(court->child, SHAPE(3, 4, 3));
     court_note(court);
     refuse_list(court, list, 3, EBB_E_SHAPE, "sequence 2: dimension 2 is 3, in the first 2");
