@@ -68,14 +68,26 @@ void object_pass_kinds(struct ebb_object *object, struct region *from, struct re
     compose_unchain(first);
 }
 
+/* Where in the list of its host one that is older than a mark is looked for: what came back last
+ * is still in front of what is older, if it is still there. */
+static struct ebb_object *first_older(const struct region *host, const struct ebb_object *object) {
+    struct ebb_object *last = host->came_back;
+    struct object_place place;
+    bool is_there = object_peek(last, &place) && place.host == host && !last->whole &&
+                    !last->adoption && !(last->state & OBJECT_GATHERED);
+    return is_there && last->serial >= object->serial ? last : host->objects;
+}
+
 /* Back in the list of its host, which is in the order of age. */
 static void enlist_by_age(struct region *host, struct ebb_object *object) {
-    struct ebb_object *before = NULL, *at = host->objects;
-    while (at && object->serial < host->mark_serial &&
-           (at->adoption || at->serial > object->serial)) {
+    bool is_old = object->serial < host->mark_serial;
+    struct ebb_object *at = is_old ? first_older(host, object) : host->objects;
+    struct ebb_object *before = at ? at->prev : NULL;
+    while (at && is_old && (at->adoption || at->serial > object->serial)) {
         before = at;
         at = at->next;
     }
+    host->came_back = is_old ? object : host->came_back;
     object->prev = before;
     object->next = at;
     if (at)

@@ -74,7 +74,7 @@ static inline void kinds_end_all(struct region *region) {
         struct kind_counts *counts = &region->kind_counts[__builtin_ctz(left)];
         kind_add(&counts->ended, kind_live(counts));
     }
-    region->objects = NULL;
+    region->objects = region->came_back = NULL;
 }
 
 /* What a region counted joins the sums of closed or of all regions. */

@@ -137,6 +137,7 @@ struct region {
     /* ends */
     struct ebb_cleanup *cleanups;     /* newest first */
     struct ebb_object *objects;       /* that it owns, newest first */
+    struct ebb_object *came_back;     /* last, of what is older than a mark; may have ended */
     const struct object_hooks *hooks; /* NULL: never had an object */
     unsigned closing;                 /* callbacks at work, here and below */
     struct region *safe;              /* of a shared one that has private things; or NULL */
