@@ -137,11 +137,11 @@ void *ebb_node_get(const void *address, const char *path) {
         error_set(EBB_E_ARGUMENT, "the path is NULL");
         return NULL;
     }
-    for (const char *part = path; at && *part;) {
+    for (const char *part = at && *path ? path : NULL; at && part;) {
         const struct ebb_node *node = find_kind(at, 0);
         size_t length = strcspn(part, "/");
         at = node ? step(node, part, length) : NULL;
-        part += length + (part[length] == '/');
+        part = part[length] ? part + length + 1 : NULL;
     }
     return at;
 }

@@ -154,6 +154,7 @@ static void paths_that_lead_nowhere_say_where_they_end(void **state) {
         {"list/-1", EBB_E_ARGUMENT, "'-1'"},
         {"list/x", EBB_E_ARGUMENT, "'x'"},
         {"list//0", EBB_E_ARGUMENT, "''"},
+        {"list/", EBB_E_ARGUMENT, "list of 2 members has no ''"},
         {"list/18446744073709551616", EBB_E_ARGUMENT, "'18446744073709551616'"},
         {"lis", EBB_E_ARGUMENT, "'lis'"},
         {"list2", EBB_E_ARGUMENT, "'list2'"},

@@ -111,6 +111,8 @@ static void empty_nodes_and_odd_names_are_kept(void **state) {
     assert_int_equal(ebb_node_count(list), 0);
     assert_int_equal(ebb_node_kind(ebb_node_at(dict, 1)), EBB_NODE_DICT);
     assert_string_equal(ebb_node_kind_name(EBB_NODE_DICT), "dict");
+    void *outer = ebb_node_new_dict(stage->root, (const char *[]){"in"}, &dict, 1);
+    assert_ptr_equal(ebb_node_get(outer, "in/"), list);
 }
 
 static void trees_go_as_deep_as_the_bound_and_no_deeper(void **state) {
