@@ -50,8 +50,8 @@ struct loan import_end(struct ebb_storage *storage);
 void loan_return(struct loan loan);
 
 /*
- * `fresh`, a copy of a foreign storage byte by byte in a block of another region, has the
- * producer's bytes from now on; `old` has nothing. Nothing of them moves.
+ * `fresh` has the producer's bytes from now on, in the region that it is of: a copy byte by byte of
+ * the foreign storage `old`, which has nothing then, or that one itself. Nothing of them moves.
  */
 void import_follow(struct ebb_storage *old, struct ebb_storage *fresh);
 

@@ -186,13 +186,14 @@ static void forward_bytes(const struct luggage *luggage, size_t at) {
     fresh->data = luggage->survivors[at].block;
 }
 
-/* A storage that was copied leaves those tensors behind that stayed. */
+/* A storage that was copied leaves those tensors behind that stayed. The loan of a producer's bytes
+ * ends with the target from now on, whichever way the storage goes. */
 static void forward_storage(struct ebb_storage *storage, void *block) {
     struct ebb_storage *fresh = moved(storage, storage->block, block);
+    if (storage->flags & STORAGE_FOREIGN)
+        import_follow(storage, fresh);
     if (fresh != storage) {
-        if (storage->flags & STORAGE_FOREIGN)
-            import_follow(storage, fresh);
-        else if (!(storage->flags & STORAGE_APART))
+        if (!(storage->flags & (STORAGE_FOREIGN | STORAGE_APART)))
             fresh->data = moved(storage->data, storage->block, block);
         fresh->block = block;
         fresh->tensors = storage->gathered;

@@ -2,7 +2,7 @@
 /*
  * loans.c - deleters of producers that call ebb while objects end: they may end others, but not
  * those that are about to end, nor do anything else to them, nor end the region while there are
- * such.
+ * such. And that the bytes are out until then, whichever way they were promoted.
  */
 #include "kit/boxes.h"
 #include "kit/dlpack.h"
@@ -366,6 +366,37 @@ static void what_was_given_back_is_not_saved_by_an_older_cleanup(void **state) {
     }
 }
 
+/* What leads to bytes at a multiple of 256 lies in a large block once it was promoted, which may be
+ * relinked the next time. */
+static void a_loan_is_out_however_often_it_is_promoted(void **state) {
+    struct stage *stage = *state;
+    static _Alignas(256) char bytes[10000];
+    static int64_t shape[] = {10000};
+    for (int mode = EBB_PROMOTE_AUTO; mode <= EBB_PROMOTE_RELINK; mode++) {
+        DLManagedTensor managed = {.dl_tensor = {.data = bytes, .device = {kDLCPU, 0}, .ndim = 1,
+                                                 .dtype = {kDLUInt, 8, 1}, .shape = shape},
+                                   .deleter = return_loan};
+        struct ebb_own_options options = {.size = sizeof options, .mode = mode};
+        ebb_region outer = OPEN(.parent = stage->root), inner = OPEN(.parent = outer);
+        struct ebb_promoted cost = {0};
+        memset(&act, 0, sizeof act);
+        act.closes = inner;
+        void *list[] = {ebb_tensor_import(inner, &managed, EBB_EXCHANGE_SHARE),
+                        tensor_of_bytes(inner, 9000)};
+        assert_int_equal(ebb_objects_promote(inner, outer, list, 2, &options, NULL), 0);
+        assert_int_equal(ebb_region_close(inner), 0);
+        list[1] = tensor_of_bytes(outer, 9000);
+        assert_int_equal(
+            ebb_objects_close_keeping(outer, stage->root, list, 2, &options, &cost, NULL), 0);
+        assert_int_equal(cost.relinked_blocks, mode == EBB_PROMOTE_COPY ? 0 : 2);
+        assert_int_equal(act.calls, 0);
+        assert_ptr_equal(((struct ebb_tensor *)list[0])->data, bytes);
+        assert_int_equal(ebb_object_end(list[0]), 0);
+        assert_int_equal(act.calls, 1);
+        assert_int_equal(ebb_object_end(list[1]), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_region_may_close_when_its_import_is_over),
@@ -382,6 +413,7 @@ int main(void) {
         STAGED(views_forget_what_went_before_them),
         STAGED(what_was_given_back_is_not_saved_by_an_older_cleanup),
         STAGED(a_rewind_is_not_left_by_the_region),
+        STAGED(a_loan_is_out_however_often_it_is_promoted),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
