@@ -228,10 +228,12 @@ static void finish_one(struct region *owner, struct ebb_object *object) {
 
 /*
  * Ends an object and its members; its blocks are released. It is in no list any more. Producers
- * have their bytes back meanwhile, and may do anything but end what is chained here, or its region;
- * a tensor is over when that happens. A composite ends before its members, which forget it first.
+ * have their bytes back meanwhile, and may do anything but end what is chained here, or its host or
+ * owner; a tensor is over when that happens. A composite ends before its members, which forget it
+ * first.
  */
 static void finish(struct object_place place, struct region *owner) {
+    struct region *other = owner != place.host ? owner : NULL;
     struct ebb_object *next;
     if (object_is_tensor(place.object)) {
         finish_one(owner, place.object);
@@ -241,10 +243,12 @@ static void finish(struct object_place place, struct region *owner) {
     for (struct ebb_object *at = first; at; at = at->forward)
         at->whole = NULL;
     region_begin_work(place.host);
+    region_begin_work(other);
     for (struct ebb_object *at = first; at; at = next) {
         next = at->forward;
         finish_one(owner, at);
     }
+    region_end_work(other);
     region_end_work(place.host);
 }
 

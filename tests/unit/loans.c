@@ -67,6 +67,28 @@ static void members_end_with_their_composite_and_once(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+/* What is attached or lent ends in another region than it lies in, which counts it to the end. */
+static void members_end_before_the_owner_of_their_composite(void **state) {
+    struct stage *stage = *state;
+    for (int lent = 0; lent < 2; lent++) {
+        ebb_region owner = lent ? OPEN(.pool = stage->pool) : OPEN(.parent = stage->root);
+        struct ebb_object_counts counts;
+        struct box *box = box_in(stage->root);
+        box->left = &borrow_bytes(stage->root)->object;
+        box->right = &floats_in(stage->root, 10)->object;
+        assert_int_equal(ebb_object_compose(box), 0);
+        assert_int_equal(lent ? ebb_object_borrow(box, owner) : ebb_object_attach(box, owner), 0);
+        act.closes = owner;
+        assert_int_equal(ebb_object_end(box), 0);
+        assert_int_equal(act.calls, 1);
+        assert_int_equal(act.closed, EBB_E_BUSY);
+        assert_int_equal(ebb_region_read_objects(owner, EBB_OBJECT_ALL, &counts), 0);
+        assert_int_equal(counts.ended_outside + counts.ended_inside, 3);
+        assert_int_equal(counts.live, 0);
+        assert_int_equal(ebb_region_close(owner), 0);
+    }
+}
+
 static void what_ends_with_others_ends_once(void **state) {
     struct stage *stage = *state;
     ebb_region region = OPEN(.parent = stage->root);
@@ -401,6 +423,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_region_may_close_when_its_import_is_over),
         STAGED(members_end_with_their_composite_and_once),
+        STAGED(members_end_before_the_owner_of_their_composite),
         STAGED(what_ends_with_others_ends_once),
         STAGED(what_ends_with_others_is_not_handed_on),
         STAGED(tensors_that_end_with_others_may_only_be_seen),
