@@ -5,7 +5,7 @@
  *     1  every allocation has a sort: thread, operation, size, place. The distances between two of
  *        a sort have a median, and a spread: half of what lies between their first and last tenth
  *     2  of the sorts that come often and evenly some are candidates: for each number of
- *        occurrences, those that are most even
+ *        occurrences, as many of the most even ones as there is room for
  *     3  for each candidate: which share of what is born between its first and last occurrence dies
  *        before the next one? One pass over the blocks
  *     4  the best share, less a little, is what a shorter period must reach: the shortest one that
@@ -274,19 +274,30 @@ struct candidate {
     struct share share;
 };
 
-/* A few of each count, at most CANDIDATES; of more counts those are taken that most sorts have. */
-static int pick(const struct sort **list, size_t count, struct candidate *picked, uint32_t least) {
+/* `each` of each count, at most CANDIDATES; of more counts those are taken that most sorts have. */
+static int pick(const struct sort **list, size_t count, struct candidate *picked, uint32_t least,
+                size_t each) {
     int taken = 0;
     for (size_t i = 0; i < count && taken < CANDIDATES;) {
         size_t same = i;
         while (same < count && list[same]->count == list[i]->count)
             same++;
         if (same - i >= least)
-            for (size_t j = i; j < same && j < i + PER_COUNT && taken < CANDIDATES; j++)
+            for (size_t j = i; j < same && j < i + each && taken < CANDIDATES; j++)
                 picked[taken++].sort = list[j];
         i = same;
     }
     return taken;
+}
+
+/* As many of each count as there is room for: most of them lie in the midst of a step, where none
+ * is good. */
+static int pick_more(const struct sort **list, size_t count, struct candidate *picked,
+                     uint32_t least) {
+    size_t each = PER_COUNT;
+    while (each < CANDIDATES && pick(list, count, picked, least, 2 * each) < CANDIDATES)
+        each *= 2;
+    return pick(list, count, picked, least, each);
 }
 
 /* Those whose count is that of `like`, give or take a fiftieth, spread over all there are. */
@@ -326,11 +337,12 @@ static const struct candidate *shortest(const struct candidate *picked, int coun
 static const struct candidate *choose(const struct search *search, const struct sort **list,
                                       size_t count, struct candidate *picked) {
     uint32_t least = 1;
-    int taken = pick(list, count, picked, least);
+    int taken = pick(list, count, picked, least, PER_COUNT);
     while (taken == CANDIDATES && least < 1000) /* too many counts: the popular ones */
-        taken = pick(list, count, picked, least *= 2);
+        taken = pick(list, count, picked, least *= 2, PER_COUNT);
     if (taken == 0)
-        taken = pick(list, count, picked, least / 2);
+        least /= 2;
+    taken = pick_more(list, count, picked, least);
     const struct candidate *period =
         shortest(picked, taken, measure_all(search, picked, taken));
     if (!period)
