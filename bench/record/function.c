@@ -181,15 +181,30 @@ static int read_loaded(struct dl_phdr_info *object, size_t size, void *now) {
     return 1;
 }
 
-/* NULL as well for data, whose slots are read and not called. */
+static void *own; /* the recorder, to be asked for what it has itself; NULL: not yet */
+
+/* The function of that name that comes behind the program's. NULL: there is none, or it is not
+ * known so far, for libraries are not opened in the midst of malloc(). */
+static void *find_behind_program(const char *name) {
+    Dl_info mine, other;
+    void *found = own ? dlsym(own, name) : NULL;
+    if (found && dladdr(function_entry, &mine) && dladdr(found, &other) &&
+        mine.dli_fbase == other.dli_fbase)
+        return found;
+    return own ? dlsym(RTLD_NEXT, name) : NULL;
+}
+
+/* NULL as well for data, whose slots are read and not called. A program at a fixed address that
+ * takes the function's has code of its own there, which only jumps through its slot. */
 static void *find_function(const char *name) {
     const ElfW(Sym) *symbol = NULL;
     void *found = dlsym(RTLD_DEFAULT, name);
     Dl_info ignored;
-    if (found && dladdr1(found, &ignored, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
-        ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT)
-        return NULL;
-    return found;
+    if (!found || !dladdr1(found, &ignored, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+        return found;
+    if (symbol->st_shndx == SHN_UNDEF)
+        return find_behind_program(name);
+    return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT ? NULL : found;
 }
 
 void function_look_again(void) {
@@ -206,6 +221,13 @@ void function_look_again(void) {
     atomic_flag_clear(&looking);
 }
 
+void function_begin(void) {
+    Dl_info mine;
+    if (watched[0] && dladdr(function_entry, &mine))
+        own = dlopen(mine.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    function_look_again();
+}
+
 void function_watch(const char *name) {
     if (!find_area()) {
         say("libebb-record: no function is watched, for this processor has no XSAVE\n");
@@ -220,6 +242,8 @@ void function_watch(const char *name) {
 #else
 
 void function_look_again(void) {}
+
+void function_begin(void) {}
 
 void function_watch(const char *name) {
     say("libebb-record: functions are watched on x86-64 only\n");

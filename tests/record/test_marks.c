@@ -62,6 +62,27 @@ static void data_is_not_watched(void **state)
     assert_said("no call of client_seven was seen");
 }
 
+// Such a program's own linkage table has the address by which all others find the function.
+static void functions_are_found_behind_a_program_at_a_fixed_address(void **state)
+{
+    static const char *const names[] = {"strtold", "malloc"};
+    char arguments[1024];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(arguments, sizeof arguments, "record --function %s -o %s -- timeout 20 %s",
+                 names[i], path, getenv("EBB_FIXED"));
+        assert_int_equal(ebb(arguments), 0);
+        struct ebb_trace *trace = read_it();
+        if (i == 0)
+            assert_int_equal(count(trace, TRACE_BEGIN, 0), 2 * CLIENT_STEPS - 1);
+        else
+            assert_true(count(trace, TRACE_BEGIN, 0) > CLIENT_MANY / 2);
+        assert_true(count(trace, TRACE_ALLOC, CLIENT_FRESH) >= CLIENT_STEPS - 1);
+        trace_free(trace);
+    }
+}
+
 // Whatever the recorder and the C library below it do with vector registers.
 static void arguments_of_watched_calls_are_kept_whole(void **state)
 {
@@ -217,6 +238,7 @@ int main(void)
         cmocka_unit_test(names_are_as_long_as_those_of_templates),
         cmocka_unit_test(a_function_that_is_called_once_makes_no_region),
         cmocka_unit_test(data_is_not_watched),
+        cmocka_unit_test(functions_are_found_behind_a_program_at_a_fixed_address),
         cmocka_unit_test(arguments_of_watched_calls_are_kept_whole),
         cmocka_unit_test(settings_of_another_recording_do_not_count),
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
