@@ -25,6 +25,7 @@ class Step {
   constructor(number, site) {
     this.number = number;
     this.site = site; // which could not go while the step is open, and would not be asked again
+    this.ended = false;
   }
 
   /** malloc() of this thread allocates in the step from now on. */
@@ -43,13 +44,14 @@ class Step {
     try {
       return work();
     } finally {
-      native.leave(this.number);
+      if (!this.ended) native.leave(this.number); // whose error would hide the function's own
     }
   }
 
   /** Throws an error with the code EBB_E_STALE if it has ended before. */
   end() {
     native.end(this.number);
+    this.ended = true;
   }
 }
 

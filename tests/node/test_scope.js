@@ -42,6 +42,16 @@ const tests = {
     step.end();
   },
 
+  'a step that its own function ends is left without a word'() {
+    const site = new ebb.Site('inside');
+    const endInside = (then) => {
+      const step = site.begin();
+      return step.run(() => { work(); step.end(); return then(); });
+    };
+    assert.strictEqual(endInside(() => 5), 5);
+    assert.throws(() => endInside(() => { throw new RangeError('no'); }), RangeError);
+  },
+
   async 'steps interleave, and end in any order'() {
     const site = new ebb.Site('waiting');
     const request = async (i) => {
