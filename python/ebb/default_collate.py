@@ -27,13 +27,24 @@ def _remake(cls, values, otherwise):
         return otherwise(values)
 
 
+def _numbers(batch):
+    """An array of them. numpy alone may make it of text, of objects, or of floats nearby."""
+    import numpy
+    made = numpy.asarray(batch)
+    if made.dtype.kind not in "biu" and all(isinstance(number, int) for number in batch):
+        raise OverflowError("default_collate: integers that no dtype holds together")
+    if made.dtype.kind not in "biufc":
+        raise TypeError("default_collate: numbers, and others that are none, in one batch")
+    return made
+
+
 def _numpy_collate(batch):
     import numpy
     first = batch[0]
     if isinstance(first, numpy.ndarray):
         return stack(batch)
     if isinstance(first, (bool, int, float, complex, numpy.number, numpy.bool_)):
-        return numpy.asarray(batch)
+        return _numbers(batch)
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, collections.abc.Mapping):

@@ -71,6 +71,16 @@ class NumpyOnly(unittest.TestCase):
             self.assertEqual(region.exports, 1)
         self.assertEqual(kept.sum(), 0)
 
+    def test_numbers_stay_what_they_are_or_are_refused(self):
+        for batch in ([1, 2.5], [True, False], [2 ** 63], [2 ** 63 - 1, 1], [1j, 2]):
+            self.assertEqual(ebb.default_collate(batch).tolist(), batch)
+        for batch in ([1, "a"], [2.5, "a"], [1, None], [numpy.float32(1), b"a"]):
+            with self.assertRaises(TypeError):
+                ebb.default_collate(batch)
+        for batch in ([1, 2 ** 63], [2 ** 64, 1], [-2 ** 63 - 1]):
+            with self.assertRaises(OverflowError):
+                ebb.default_collate(batch)
+
     def test_torch_that_another_thread_is_about_to_import(self):
         pool = ebb.Pool("shared")
         sys.modules["torch"] = half = types.ModuleType("torch")
