@@ -31,6 +31,18 @@ def _children(value):
     return [*getattr(value, "__dict__", {}).values(), *slots]
 
 
+def _parts(tensor):
+    """Tensors with the elements of a sparse one."""
+    layout = str(tensor.layout)
+    if layout == "torch.sparse_coo":
+        return [tensor._indices(), tensor._values()]
+    if layout in ("torch.sparse_csr", "torch.sparse_bsr"):
+        return [tensor.crow_indices(), tensor.values()]
+    if layout in ("torch.sparse_csc", "torch.sparse_bsc"):
+        return [tensor.ccol_indices(), tensor.values()]
+    return []
+
+
 def _addresses(batch):
     """Where the elements of all tensors and arrays in it are."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
@@ -46,8 +58,8 @@ def _addresses(batch):
                                  "copy")
             if value.layout == torch.strided:
                 yield value.data_ptr()
-            elif value.layout == torch.sparse_coo:
-                rest += [value._indices(), value._values()]
+            else:
+                rest += _parts(value)
         elif numpy and isinstance(value, numpy.ndarray):
             yield value.ctypes.data
         rest.extend(_children(value))

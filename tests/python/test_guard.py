@@ -188,9 +188,10 @@ class Guard(Refused):
     def test_tensors_and_streams_of_torch(self):
         pool = ebb.Pool("shared+pinned", slots=1)
         sparse = torch.eye(300).to_sparse()
-        got = pool.send([torch.ones(5000), torch.nn.Parameter(torch.ones(5)), sparse]).open()
+        rows = torch.zeros(300, 300).to_sparse_csr()  # without a single value
+        got = pool.send([torch.ones(5000), torch.nn.Parameter(torch.ones(5)), sparse, rows]).open()
         stream = types.SimpleNamespace(cuda_stream=0, device=types.SimpleNamespace(index=1))
-        for part in (got, got[0][3:], got[1], got[2]):
+        for part in (got, got[0][3:], got[1], got[2], got[3]):
             self.assertEqual(ebb.guard(part, stream), 1)
         with self.assertRaises(ValueError) as caught:
             ebb.guard([torch.ones(3, device="meta")], 0)
