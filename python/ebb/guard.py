@@ -62,6 +62,8 @@ def _addresses(batch):
                 rest += _parts(value)
         elif numpy and isinstance(value, numpy.ndarray):
             yield value.ctypes.data
+            if value.dtype.hasobject:
+                rest.append(value.tolist())
         rest.extend(_children(value))
 
 
@@ -72,8 +74,8 @@ def guard(batch, stream=None, *, device=None):
             x = images.to("cuda", non_blocking=True)
             ebb.guard(images)                       # before `images` is dropped
 
-    batch   the batch, or any tensor or array of it, on the host; dicts, lists, tuples and objects
-            are looked through. One tensor of a batch guards all of it
+    batch   the batch, or any tensor or array of it, on the host; dicts, lists, tuples, objects and
+            arrays of them are looked through. One tensor of a batch guards all of it
     stream  torch.cuda.Stream, or the address of one as an int (0: the default stream) with
             `device`; None: torch's current stream of `device`, and nothing where there is no CUDA
     device  its number; None: torch's current one, or 0

@@ -184,6 +184,14 @@ class Guard(Refused):
         self.assertEqual(child.exitcode, 0)
         self.assertEqual(registered(), 0, "who sends pins nothing")
 
+    def test_arrays_of_objects_are_looked_through(self):
+        unlike = numpy.empty((2, 2), object)
+        unlike[1, 1] = numpy.ones(5000)
+        pair = numpy.array([(1, numpy.ones(5000))], [("number", "i4"), ("part", object)])
+        for batch in (unlike, pair, unlike[1:, 1]):
+            got = ebb.Pool("shared+pinned", slots=1).send([batch]).open()
+            self.assertEqual(ebb.guard(got, 0), 1)
+
     @unittest.skipUnless(torch, "torch is missing")
     def test_tensors_and_streams_of_torch(self):
         pool = ebb.Pool("shared+pinned", slots=1)
