@@ -146,12 +146,12 @@ static int run_python(const char *script, const char *figures, const char *json,
         return 127;
     fflush(NULL);
     pid_t child = fork();
-    if (child == 0) {
+    if (child == 0) { /* -E: PYTHONHOME and its likes are for a Python of the user's */
         if (json)
-            execl("/usr/bin/python3", "python3", "-B", script, "--figures", figures, out, "--json",
+            execl("/usr/bin/python3", "python3", "-EB", script, "--figures", figures, out, "--json",
                   json, (char *)NULL);
         else
-            execl("/usr/bin/python3", "python3", "-B", script, "--figures", figures, out,
+            execl("/usr/bin/python3", "python3", "-EB", script, "--figures", figures, out,
                   (char *)NULL);
         complain("/usr/bin/python3: %s", strerror(errno));
         _exit(127);

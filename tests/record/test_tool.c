@@ -437,6 +437,18 @@ static void a_page_has_the_name_that_was_given(void **state)
     assert_string_equal(said, "ebb report: --html: a file without a name\n");
 }
 
+// What users have set for a Python of their own is not for the one that draws.
+static void settings_of_python_are_not_the_pages(void **state)
+{
+    (void)state;
+    write_steps(10);
+    setenv("PYTHONHOME", "/none", 1);
+    setenv("PYTHONSAFEPATH", "1", 1);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay --html /dev/null"), 0);
+    unsetenv("PYTHONHOME");
+    unsetenv("PYTHONSAFEPATH");
+}
+
 // A replay takes minutes: what cannot be written is named before it.
 static void a_page_that_cannot_be_is_named_at_once(void **state)
 {
@@ -574,6 +586,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_is_not_installed_is_left_out),
         cmocka_unit_test(pages_are_whole),
         cmocka_unit_test(a_page_has_the_name_that_was_given),
+        cmocka_unit_test(settings_of_python_are_not_the_pages),
         cmocka_unit_test(a_page_that_cannot_be_is_named_at_once),
         cmocka_unit_test(a_pipe_is_not_replayed_for_a_report),
         cmocka_unit_test(bad_input_is_named),
