@@ -210,6 +210,34 @@ static void python_programs_run_on_whatever_is_marked(void **state)
     }
 }
 
+// Servers ask whether a function is to be awaited, and its region lasts until it has been.
+static void coroutines_stay_coroutines(void **state)
+{
+    static const char *const cases[][2] = {{"function", " 3 regions"}, {"within", " 4 regions"}};
+    char command[1024];
+
+    (void)state;
+    snprintf(command, sizeof command, "cat >%s/later.py <<'EOF'\n"
+             "import asyncio\nasync def step(number):\n"
+             "    await asyncio.sleep(0)\n"
+             "    return number, bytearray(77777)\nEOF\n", folder);
+    assert_int_equal(system(command), 0);
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command,
+                 "record --%s later.step -o %s -- /usr/bin/python3 -c 'import sys\n"
+                 "sys.path.append(\"%s\")\nimport asyncio, inspect, later\n"
+                 "assert inspect.iscoroutinefunction(later.step)\n"
+                 "async def all():\n"
+                 "    for i in range(4): assert (await later.step(i))[0] == i\n"
+                 "asyncio.run(all())\n'", cases[i][0], path, folder);
+        assert_int_equal(ebb(command), 0);
+        assert_said(cases[i][1]);
+        struct ebb_trace *trace = read_it();
+        assert_int_equal(count(trace, TRACE_ALLOC, 77778), 3 + i);
+        trace_free(trace);
+    }
+}
+
 // More processes come and go than the tool watches at once, and then the one that counts.
 static void ticks_reach_the_last_of_many_processes(void **state)
 {
@@ -244,6 +272,7 @@ int main(void)
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
         cmocka_unit_test(calls_of_a_python_function_make_regions),
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
+        cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(ticks_reach_the_last_of_many_processes),
     };
 

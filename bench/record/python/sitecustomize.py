@@ -17,6 +17,7 @@ import os
 import sys
 
 WITHIN = os.environ.get("EBB_RECORD_PYTHON_WITHIN", "")
+COROUTINE = 128  # inspect.CO_COROUTINE, without what the import of inspect allocates
 WANTED = (WITHIN or os.environ.get("EBB_RECORD_PYTHON_FUNCTION", "")).split(".")
 
 
@@ -36,9 +37,26 @@ class Marks:
         self.call.restype = None
 
 
-def marked(function, marks):
-    kind = WANTED[-1].encode()
+def waiting(function, marks, kind):
+    """What takes the place of a function that is awaited, which programs ask about."""
 
+    @functools.wraps(function)
+    async def beginning(*arguments, **named):
+        marks.call(kind)
+        return await function(*arguments, **named)
+
+    @functools.wraps(function)
+    async def within(*arguments, **named):
+        marks.begin(kind, 0)
+        try:
+            return await function(*arguments, **named)
+        finally:
+            marks.end()
+
+    return within if WITHIN else beginning
+
+
+def calling(function, marks, kind):
     @functools.wraps(function)
     def beginning(*arguments, **named):
         marks.call(kind)
@@ -52,7 +70,12 @@ def marked(function, marks):
         finally:
             marks.end()
 
-    other = within if WITHIN else beginning
+    return within if WITHIN else beginning
+
+
+def marked(function, marks):
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    other = (waiting if flags & COROUTINE else calling)(function, marks, WANTED[-1].encode())
     for name in set(dir(function)) - set(dir(other)):  # cache_clear() of functools.cache
         setattr(other, name, getattr(function, name))
     return other
