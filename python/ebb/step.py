@@ -11,6 +11,14 @@ from .region import Region
 _sites = {}  # (name, ring, scope): a place of the program that is passed again and again
 
 
+def _goes_on(function):
+    """Whether it, or what an object does when it is called, only begins by the call."""
+    function = getattr(function, "__func__", function)  # of a staticmethod
+    return any(ask(each) for each in (function, getattr(type(function), "__call__", None))
+               for ask in (inspect.iscoroutinefunction, inspect.isgeneratorfunction,
+                           inspect.isasyncgenfunction))
+
+
 class step(_ebb.Step):
     """step(name, tag=0, *, pool=None, parent=None, ring=0, scope=False)
 
@@ -54,8 +62,7 @@ class step(_ebb.Step):
         return sites[key]
 
     def __call__(self, function):
-        if (inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
-                or inspect.isasyncgenfunction(function)):
+        if _goes_on(function):
             name = getattr(function, "__name__", repr(function))  # functools.partial has none
             raise TypeError(f"{name}() goes on after it has returned: write `with ebb.step(...)` "
                             "inside of it")

@@ -645,6 +645,12 @@ class Steps(Refused):
             self.assertIn(function.__name__, str(caught.exception))
             with self.assertRaisesRegex(TypeError, "goes on"):
                 ebb.step("later")(functools.partial(function))
+            called = type("Called", (), {"__call__": lambda self, it=function: it()})
+            self.assertTrue(ebb.step("now")(called()))  # says nothing of what it returns
+            called.__call__ = function
+            for other in (called(), staticmethod(function), classmethod(function)):
+                with self.assertRaisesRegex(TypeError, "goes on"):
+                    ebb.step("later")(other)
 
     def test_threads_have_currents_of_their_own(self):
         seen = []
