@@ -25,10 +25,12 @@ static PyObject *loaded(const char *name, const char *attribute) {
 
 static int find_methods(PyObject *tensor) {
     static const char *const wanted[] = {"data_ptr", "stride",  "is_contiguous",
-                                         "is_neg",   "is_conj", "view", "detach"};
+                                         "is_neg",   "is_conj", "view",
+                                         "detach",   "has_names"};
     PyObject **const to[] = {&torch_names.data_ptr, &torch_names.stride,
                              &torch_names.is_contiguous, &torch_names.is_neg,
-                             &torch_names.is_conj, &torch_names.view, &torch_names.detach};
+                             &torch_names.is_conj, &torch_names.view, &torch_names.detach,
+                             &torch_names.has_names};
     _Static_assert(sizeof wanted / sizeof *wanted == sizeof to / sizeof *to, "one for each name");
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (!(*to[i] = PyObject_GetAttrString(tensor, wanted[i])))
@@ -162,6 +164,10 @@ int library_describe_torch(PyObject *tensor, struct description *to) {
     to->item_bytes = to->dtype.bits / 8u;
     to->read_only = false;
     return good;
+}
+
+int library_has_names(PyObject *tensor) {
+    return call_is_true(torch_names.has_names, tensor);
 }
 
 /* ---- numpy ---- */

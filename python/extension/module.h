@@ -196,7 +196,7 @@ extern const char step_is_scope_served_doc[];
 struct torch_names {
     PyObject *tensor;                       /* the class */
     PyObject *data_ptr, *stride, *is_contiguous, *is_neg, *is_conj, *view; /* its methods */
-    PyObject *detach;                       /* one more */
+    PyObject *detach, *has_names;           /* two more */
     PyObject *from_dlpack, *strided;
     PyObject *dtypes[16];                   /* beside those of dtype.c, in its order */
     PyObject *bool_type;
@@ -221,6 +221,8 @@ struct description {
 
 /* 1: described; 0: of a kind that has no plain elements in host memory; -1: exception. */
 int library_describe_torch(PyObject *tensor, struct description *to);
+/* Whether its dimensions have names, which are no part of its elements. 1, 0, or -1. */
+int library_has_names(PyObject *tensor);
 int library_describe_numpy(PyObject *array, struct description *to);
 
 /* ---- names that are looked up often ---- */

@@ -241,8 +241,11 @@ static PyObject *reduce_tensor(struct writer *self, PyObject *tensor) {
     if (requires_grad == Py_True)
         return reduce_other(self, tensor);
     int good = library_describe_torch(tensor, &what);
-    if (good <= 0)
-        return good < 0 ? NULL : reduce_other(self, tensor);
+    int named = good > 0 ? library_has_names(tensor) : 0;
+    if (good < 0 || named < 0)
+        return NULL;
+    if (!good || named) /* torch refuses those with names */
+        return reduce_other(self, tensor);
     return call_with(batch_tensor_at, add_leaf(self, &what), NULL);
 }
 

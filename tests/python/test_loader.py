@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import unittest
+import warnings
 from unittest import mock
 
 import ebb
@@ -330,6 +331,9 @@ class Structure(Regions):
             self.assertTrue(torch.equal(pool.send(lazy).open(), lazy))
         sparse = torch.eye(3).to_sparse()
         self.assertTrue(torch.equal(pool.send(sparse).open().to_dense(), sparse.to_dense()))
+        with warnings.catch_warnings(), self.assertRaisesRegex(RuntimeError, "drop names"):
+            warnings.simplefilter("ignore")
+            pool.send([torch.zeros(2, 3, names=("row", "column"))])  # torch's own refusal
         objects = numpy.array([1, "a", None], object)
         self.assertEqual(pool.send(objects).open().tolist(), objects.tolist())
         masked = numpy.ma.array([1, 2, 3], mask=[0, 1, 0])
