@@ -3,19 +3,17 @@
  * current.c - the current region of a thread or task.
  *
  * A variable of contextvars has the region that was entered last, and each region the one that was
- * entered before it. Entering and leaving are calls of C, so that no handler of a signal, which
- * runs between bytecodes, raises in the middle: `with` leaves whatever it has entered.
+ * entered before it. Another task than the one that entered a region may leave it, or have a copy
+ * of the variable from before: so one that was left keeps what is below it, and is passed over.
+ *
+ * Entering and leaving are calls of C, so that no handler of a signal, which runs between
+ * bytecodes, raises in the middle: `with` leaves whatever it has entered.
  *
  * Invariant: the chain has no cycle, since no region is entered that is on it.
  */
 #include "module.h"
 
 static PyObject *variable, *get_name, *set_name;
-
-/* The region that was entered last and not left, or None. New reference. */
-static PyObject *innermost(void) {
-    return PyObject_CallMethodObjArgs(variable, get_name, NULL);
-}
 
 static int set_innermost(PyObject *region) {
     PyObject *token = PyObject_CallMethodObjArgs(variable, set_name, region, NULL);
@@ -27,6 +25,16 @@ static int set_innermost(PyObject *region) {
 static PyObject *outer_of(PyObject *region) {
     PyObject *outer = ((struct region *)region)->outer;
     return outer ? outer : Py_None;
+}
+
+/* The region that was entered last and not left, or None. New reference. */
+static PyObject *innermost(void) {
+    PyObject *last = PyObject_CallMethodObjArgs(variable, get_name, NULL), *at = last;
+    while (at && at != Py_None && ((struct region *)at)->is_left)
+        at = outer_of(at);
+    Py_XINCREF(at);
+    Py_XDECREF(last);
+    return at;
 }
 
 int current_enter(PyObject *object) {
@@ -45,23 +53,22 @@ int current_enter(PyObject *object) {
     }
     PyObject *before = region->outer; /* it was entered in another thread or task */
     region->outer = last;
+    region->is_left = 0;
     Py_XDECREF(before);
     return 0;
 }
 
 int current_leave(PyObject *object) {
-    PyObject *last = innermost(), *outer = Py_NewRef(outer_of(object)), *rest = NULL;
+    PyObject *last = innermost(), *outer = Py_NewRef(outer_of(object));
     int result = !last || (last == object && set_innermost(outer) != 0) ? -1 : 0;
     if (result == 0) {
-        rest = ((struct region *)object)->outer;
-        ((struct region *)object)->outer = NULL;
+        ((struct region *)object)->is_left = 1;
         for (PyObject *at = last; at != Py_None; at = outer_of(at))
             if (outer_of(at) == object) { /* whoever calls has another reference */
                 ((struct region *)at)->outer = Py_NewRef(outer);
                 Py_DECREF(object);
             }
     }
-    Py_XDECREF(rest);
     Py_DECREF(outer);
     Py_XDECREF(last);
     return result;

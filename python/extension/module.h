@@ -94,12 +94,13 @@ struct region {
     PyObject_HEAD
     PyObject *pool;   /* None: the default pool; kept alive */
     PyObject *parent; /* or None; kept alive */
-    PyObject *outer;  /* that was entered before this one, or None; NULL: not entered */
+    PyObject *outer;  /* that was entered before this one, or None; NULL: never entered */
     PyObject *site;   /* of the step that the region is, until that ends; or NULL */
     ebb_region handle;
     ebb_step step;
     struct region *opening_next; /* while a thread opens it without the interpreter's lock */
     uint64_t epoch;   /* grows when all tensors end at once */
+    char is_left;     /* since it was entered last, in whatever thread or task */
     char has_ended;   /* the step: its region is the ring's from then on */
     char keeps;       /* tensors stay to the region's end though nobody refers to them: it is
                        * sent, and what a description names must be there then */

@@ -714,6 +714,36 @@ class Current(Refused):
         made.close()
         self.assertFalse(region.is_open)
 
+    def test_below_a_region_that_was_left_elsewhere_the_others_are_found(self):
+        async def numbers():
+            with ebb.Region():
+                yield 1
+                yield 2
+
+        async def look():
+            await asyncio.sleep(0.001)
+            return ebb.current()
+
+        async def run():
+            with ebb.Region() as run:
+                for _ in range(3):
+                    async for _ in numbers():
+                        break  # another task ends it
+                    await asyncio.sleep(0.001)
+                    self.assertIs(ebb.current(), run)
+                with ebb.Region(parent=run) as inner:
+                    task = asyncio.create_task(look())
+                self.assertIs(await task, run)
+                with ebb.step("in") as region:
+                    self.assertIs(region.parent, run)
+            self.assertIsNone(ebb.current())
+            references.extend(map(weakref.ref, (run, inner, region)))
+
+        references = []
+        asyncio.run(run())
+        gc.collect()
+        self.assertEqual([reference() for reference in references], [None] * 3)
+
     def test_a_limit_of_the_users_is_an_error(self):
         with ebb.Region(limit=10_000):
             self.assertRefused("EBB_E_REGION_LIMIT", ebb.empty, (100_000,), numpy.float32)
