@@ -226,6 +226,13 @@ int ebb_pool_set_reserved_limit(struct ebb_pool *pool, size_t bytes) {
 
 /* ---- pages for regions ---- */
 
+bool pool_can_spare(struct ebb_pool *pool, size_t bytes) {
+    pthread_mutex_lock(&pool->lock);
+    bool can = !pool->limit_reserved || bytes <= pool->pages.hot_bytes;
+    pthread_mutex_unlock(&pool->lock);
+    return can;
+}
+
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {
     pthread_mutex_lock(&pool->lock);
     size_t limit = pool->limit_reserved, used = pool->pages.run_bytes - free;

@@ -102,6 +102,9 @@ void pool_each_ever(void (*visit)(void *context, struct ebb_pool *pool), void *c
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
                             const struct pages_wish *wish, size_t *gained);
 
+/* True if it has as many hot pages that nobody has now, or no limit. Any thread. */
+bool pool_can_spare(struct ebb_pool *pool, size_t bytes);
+
 /* False: there is no place for as many, whatever is given back. `free`: of what regions own. */
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free);
 

@@ -122,6 +122,7 @@ struct region {
     /* steps */
     struct step_hook *step;   /* of the step that this is the region of, or NULL */
     atomic_uint_fast64_t *given_back; /* adds what the pool gives back as it closes, or NULL */
+    bool uncounted;           /* ebb's own work in a pool of the program: not in its sums */
     struct track *track;      /* tied to it, or NULL */
     struct track *bearers;    /* of steps below it that have blocks here, see record.c */
     _Atomic(void *) remote;   /* blocks that other threads released, linked by their first word */

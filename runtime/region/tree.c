@@ -279,6 +279,8 @@ static void fold_kinds(struct region *region, struct ebb_pool *pool) {
 static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
     uint64_t blocks = 0, requested = 0, used = 0;
     struct region *above = region->parent;
+    if (region->uncounted)
+        return;
     for (unsigned level = 0; above && level < LEVELS_SUMMED; level++, above = above->parent) {
         small_fold(above);
         blocks += flow_now(&above->counted);

@@ -26,8 +26,7 @@ struct work {
     struct lane *lane;
     struct course *course;
     enum learn_verdict verdict;
-    ebb_pool *desk;    /* that the step has left pages in, or NULL */
-    size_t desk_bytes; /* so many */
+    ebb_pool *desk; /* that the step has left pages in, or NULL */
     struct coarse_record coarse;
     bool is_coarse; /* the plan is made from it */
     bool repeats;   /* the record is like the one before */
@@ -151,10 +150,9 @@ static struct draft *draft_of_step(const struct work *work) {
     return draft;
 }
 
-/* The step's region has left its pages hot: packing works in them, if they are enough. */
+/* The step's region has left its pages hot: packing works in them. */
 static struct plan *plan_at_desk(struct work *work, uint64_t height_most) {
     work->draft->desk = work->desk;
-    work->draft->desk_bytes = work->desk_bytes;
     guests_choose(work->draft, work->guests_most);
     struct plan *plan = draft_plan(work->draft, &effort, height_most);
     work->draft->desk = NULL;
@@ -271,13 +269,9 @@ static void publish(struct work *work, uint64_t began) {
 }
 
 void course_learn(struct lane *lane, const struct ended *ended) {
-    struct work work = {.lane = lane, .course = lane->course};
+    struct work work = {.lane = lane, .course = lane->course, .desk = ended->pool};
     if (!work.course)
         return;
-    if (!lane->site->options.ring) { /* else its region has its pages still */
-        work.desk = ended->pool;
-        work.desk_bytes = ended->cost.reserved.peak;
-    }
     struct learn_step step = describe(lane, ended, &work.coarse);
     judge(&work, &step, ended);
     if (work.verdict != LEARN_KEEP) {

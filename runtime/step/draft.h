@@ -40,8 +40,8 @@ struct draft {
     bool keyed;        /* a slot has a key */
     bool confirmed;    /* two steps were alike */
     bool coarse;       /* of a coarse record */
-    ebb_pool *desk;    /* where packing has its tables meanwhile, if it needs no more than */
-    size_t desk_bytes; /* this; else, and if it is NULL, in plan_pool() */
+    ebb_pool *desk; /* where packing has its tables meanwhile, if it can spare the pages; else, and
+                       if it is NULL, in plan_pool() */
     struct draft_slot slots[];
 };
 

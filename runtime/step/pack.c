@@ -54,25 +54,26 @@ static bool desk_bytes(const struct draft *draft, size_t *bytes) {
     return true;
 }
 
-/* The pool that has pages for it; the counters and limits of the program's are for its own. */
-static ebb_pool *desk_pool(const struct draft *draft) {
-    size_t bytes;
-    bool fits = draft->desk && desk_bytes(draft, &bytes) && bytes <= draft->desk_bytes;
-    return fits ? draft->desk : plan_pool();
-}
-
-static bool desk_open(struct packing_desk *desk, const struct draft *draft) {
-    ebb_pool *pool = desk_pool(draft);
+static bool desk_open_in(struct packing_desk *desk, const struct draft *draft, ebb_pool *pool) {
     *desk = (struct packing_desk){.memory = {NULL, 0}};
     if (!pool)
         return false;
     desk->memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "packing", .pool = pool));
     if (!ebb_region_is_open(desk->memory))
         return false;
+    ((struct region *)desk->memory.lane)->uncounted = pool == draft->desk;
     if (desk_fill(desk, draft->placed, draft->count))
         return true;
     ebb_region_close(desk->memory);
     return false;
+}
+
+/* In hot pages of the program's pool; what it has counted, and its limit, are for its own. */
+static bool desk_open(struct packing_desk *desk, const struct draft *draft) {
+    size_t bytes;
+    bool fits = draft->desk && desk_bytes(draft, &bytes) && pool_can_spare(draft->desk, bytes);
+    return (fits && desk_open_in(desk, draft, draft->desk)) ||
+           desk_open_in(desk, draft, plan_pool());
 }
 
 /* ---- lives ---- */
