@@ -145,7 +145,7 @@ static void pass(struct loop *loop, enum odd odd) {
     for (unsigned i = 0; i < GRADIENTS; i++)
         loop->gradient[i] = survivors[i].block;
     assert_int_equal(stats_of(loop->parent).blocks.current,
-                     GRADIENTS + (loop->kept != NULL) + loop->hoarded);
+                     GRADIENTS + (loop->kept ? 1u : 0u) + loop->hoarded);
     ebb_check_pool(loop->pool);
 }
 
