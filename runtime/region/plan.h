@@ -30,9 +30,10 @@ struct plan_slot {
     uint32_t key;       /* of the place in the program; 0: none */
     uint32_t above;     /* granules that large blocks of the parent had when it was recorded */
     uint8_t align_log2; /* as it was asked for */
-    bool tenured;       /* not placed: born in the parent */
-    bool guest;         /* not placed: in the parent for a while, it does not survive */
-    bool survived;      /* so does what is tenured */
+    bool tenured : 1;   /* not placed: born in the parent */
+    bool guest : 1;     /* not placed: in the parent for a while, it does not survive */
+    bool survived : 1;  /* so does what is tenured */
+    bool bound : 1;     /* may not be a guest */
 };
 
 /* Where a slot is: few bytes, since they are searched. */

@@ -113,7 +113,8 @@ static void fill_slots(struct draft *draft, const struct record_entry *record,
         struct draft_slot *slot = &draft->slots[i];
         bool placed = fits_a_slot(entry) && !entry->survived;
         *slot = (struct draft_slot){.rank = PLAN_NEVER, .key = entry->key,
-                                    .above = entry->above, .survived = entry->survived};
+                                    .above = entry->above, .survived = entry->survived,
+                                    .bound = entry->grew};
         slot->tenured = is_tenured(entry, alike ? &before->slots[i] : NULL, tenure);
         slot->needed = room_for(entry->bytes);
         slot->room = placed ? slot->needed : 0;
@@ -245,7 +246,8 @@ static struct draft_slot slot_of_plan(const struct plan_slot *from) {
                               .needed = from->room ? from->room : from->offset,
                               .key = from->key, .above = from->above,
                               .align_log2 = from->align_log2, .survived = from->survived,
-                              .tenured = from->tenured, .guest = from->guest};
+                              .tenured = from->tenured, .guest = from->guest,
+                              .bound = from->bound};
     if (slot.room || slot.guest)
         slot.align = align_for(slot.needed * (size_t)RANGE_GRANULE,
                                (size_t)1 << slot.align_log2);

@@ -94,10 +94,11 @@ static uint32_t peak_of(const struct survey *survey) {
 /* ---- choosing ---- */
 
 /* True if the block is there when that of slot `at` comes, and the parent has room for it as long
- * as it lives. */
+ * as it lives, and nothing speaks against it. */
 static bool may_be_guest(struct survey *survey, uint32_t number, uint32_t at) {
-    uint32_t room = survey->draft->slots[number].room, end;
-    if (survey->spare[at] < room || (end = end_of(survey->draft, number)) <= at)
+    const struct draft_slot *slot = &survey->draft->slots[number];
+    uint32_t room = slot->room, end;
+    if (slot->bound || survey->spare[at] < room || (end = end_of(survey->draft, number)) <= at)
         return false;
     survey->visits += end - number;
     for (uint32_t i = number; i < end; i++)

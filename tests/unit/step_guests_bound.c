@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_guests_bound.c - a training loop as in step_guests.c, in which some layers had better not be
+ * guests of the parent: once it is learnt, each step is served as planned.
+ */
+#include "kit/test.h"
+
+enum { GRADIENTS = 10, LAYERS = 40, LATE = 12, LEARNING = 4, STEPS = 12 };
+
+static const size_t size = 64 << 10;
+
+#define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
+
+/* What is not as with a layer that simply comes and goes. */
+enum odd {
+    GROWS /* two layers get larger where they are */
+};
+
+struct loop {
+    ebb_pool *pool;
+    ebb_region parent;
+    ebb_site *site;
+    enum odd odd;
+    void *gradient[GRADIENTS];
+};
+
+static struct ebb_site_stats site_stats(const struct loop *loop) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(loop->site, &stats), 0);
+    return stats;
+}
+
+static void release_gradients(struct loop *loop) {
+    for (unsigned i = 0; i < GRADIENTS; i++) {
+        assert_true(!loop->gradient[i] || pattern_holds(loop->gradient[i], size, i));
+        assert_int_equal(ebb_region_release(loop->parent, loop->gradient[i]), 0);
+        loop->gradient[i] = NULL;
+    }
+}
+
+/* ---- layers ---- */
+
+static void *layer_that_grows(ebb_step step) {
+    void *block = block_of(step.region, size / 2, 64);
+    block = ebb_region_realloc(step.region, block, size, 64);
+    assert_non_null(block);
+    return block;
+}
+
+/* So that what grows in a recorded step can do so where it is. */
+static void make_room(ebb_step step) {
+    assert_int_equal(ebb_region_release(step.region, block_of(step.region, 7 * size, 64)), 0);
+}
+
+static void *make_layer(const struct loop *loop, ebb_step step, unsigned number) {
+    if (loop->odd == GROWS && number == 20)
+        make_room(step);
+    if (loop->odd == GROWS && (number == 21 || number == 22))
+        return layer_that_grows(step);
+    return block_of(step.region, size, 64);
+}
+
+/* ---- steps ---- */
+
+static void *make_gradient(ebb_step step, unsigned number) {
+    void *gradient = block_of(step.region, size, 64);
+    pattern_fill(gradient, size, number);
+    return gradient;
+}
+
+static void backward(ebb_step step, void **layer, void **gradient) {
+    unsigned made = 0;
+    for (unsigned i = LAYERS; i-- > 0;) {
+        if (i < LAYERS - LATE && made < GRADIENTS) {
+            gradient[made] = make_gradient(step, made);
+            made++;
+        }
+        assert_true(pattern_holds(layer[i], size, 1000 + i));
+        assert_int_equal(ebb_region_release(step.region, layer[i]), 0);
+    }
+}
+
+static void end_step(struct loop *loop, ebb_step step, void **gradient) {
+    struct ebb_survivor survivors[GRADIENTS];
+    for (unsigned i = 0; i < GRADIENTS; i++)
+        survivors[i] = survivor_of(gradient[i], EBB_PROMOTE_AUTO);
+    assert_int_equal(
+        ebb_step_end_keeping(step, loop->parent, survivors, GRADIENTS, NULL, NULL), 0);
+    for (unsigned i = 0; i < GRADIENTS; i++)
+        loop->gradient[i] = survivors[i].block;
+}
+
+static void pass(struct loop *loop) {
+    ebb_step step = ebb_step_begin_under(loop->site, loop->parent, 1);
+    void *layer[LAYERS], *gradient[GRADIENTS];
+    assert_true(ebb_region_is_open(step.region));
+    release_gradients(loop);
+    for (unsigned i = 0; i < LAYERS; i++) {
+        layer[i] = make_layer(loop, step, i);
+        pattern_fill(layer[i], size, 1000 + i);
+    }
+    backward(step, layer, gradient);
+    end_step(loop, step, gradient);
+    assert_int_equal(stats_of(loop->parent).blocks.current, GRADIENTS);
+    ebb_check_pool(loop->pool);
+}
+
+/* Each step has so many guests, and nothing is asked for that has no place. */
+static void train(const struct stage *stage, enum odd odd, unsigned guests) {
+    struct loop loop = {.pool = stage->pool, .parent = stage->root, .odd = odd};
+    loop.site = SITE(.name = "train", .pool = stage->pool);
+    for (unsigned i = 0; i < LEARNING; i++)
+        pass(&loop);
+    struct ebb_site_stats before = site_stats(&loop);
+    for (unsigned i = 0; i < STEPS; i++)
+        pass(&loop);
+    struct ebb_site_stats after = site_stats(&loop);
+    assert_int_equal(after.guests - before.guests, STEPS * guests);
+    assert_int_equal(after.missed - before.missed, 0);
+    assert_int_equal(after.tenured_wrong, 0);
+    assert_int_equal(after.plans, before.plans);
+    release_gradients(&loop);
+    assert_int_equal(ebb_site_destroy(loop.site), 0);
+}
+
+static void what_grows_where_it_is_is_no_guest(void **state) {
+    train(*state, GROWS, GRADIENTS);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(what_grows_where_it_is_is_no_guest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
