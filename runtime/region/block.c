@@ -232,7 +232,8 @@ static void *allocate_planned(struct region *region, const struct request *reque
         return block;
     block = allocate(region, request->bytes, request->align);
     if (block) {
-        track_note_block(track, block, request->bytes, request->align, request->key);
+        track_note_block(track, block, request->bytes, request->align, request->key,
+                         request->tenure);
     } else { /* what is no allocation was not missed */
         track->seen.missed = missed;
         track->seen.missed_bytes = missed_bytes;

@@ -108,12 +108,14 @@ static uint32_t used_above(const struct track *track) {
     return (uint32_t)size_smaller(granules, UINT32_MAX);
 }
 
-void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key) {
+void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key,
+                      bool tenure) {
     struct record_entry *entry = track->recording ? append(track, block, bytes) : NULL;
     if (!entry)
         return;
     entry->align_log2 = (uint16_t)__builtin_ctzll(align);
     entry->key = key;
+    entry->bound = !tenure;
     entry->above = used_above(track);
 }
 

@@ -70,6 +70,7 @@ struct record_entry {
     bool listed;   /* while a list of survivors is checked */
     bool guest;    /* of one born in the parent: it was not expected to survive */
     bool grew;     /* where it was */
+    bool bound;    /* asked for by what takes no block in the parent */
     bool outgrew;  /* so that it is a large block now, and came as a small one */
 };
 
@@ -261,8 +262,10 @@ void track_leave_stretch(struct track *track, uintptr_t addr);
 
 /* ---- record.c ---- */
 
-/* Notes a block that came, from whatever lane, its end, and other sizes of it. */
-void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key);
+/* Notes a block that came, from whatever lane, its end, and other sizes of it. `tenure`: it might
+ * have come in the parent. */
+void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key,
+                      bool tenure);
 void track_note_end(struct track *track, uintptr_t addr);
 void track_note_resize(struct track *track, uintptr_t addr, size_t bytes);
 

@@ -114,7 +114,7 @@ static void fill_slots(struct draft *draft, const struct record_entry *record,
         bool placed = fits_a_slot(entry) && !entry->survived;
         *slot = (struct draft_slot){.rank = PLAN_NEVER, .key = entry->key,
                                     .above = entry->above, .survived = entry->survived,
-                                    .bound = entry->grew};
+                                    .bound = entry->bound || entry->grew};
         slot->tenured = is_tenured(entry, alike ? &before->slots[i] : NULL, tenure);
         slot->needed = room_for(entry->bytes);
         slot->room = placed ? slot->needed : 0;

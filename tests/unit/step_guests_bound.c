@@ -13,7 +13,8 @@ static const size_t size = 64 << 10;
 
 /* What is not as with a layer that simply comes and goes. */
 enum odd {
-    GROWS /* two layers get larger where they are */
+    GROWS, /* two layers get larger where they are */
+    COPIED /* two are copied from a region below, which is not a guest's way to come */
 };
 
 struct loop {
@@ -52,11 +53,20 @@ static void make_room(ebb_step step) {
     assert_int_equal(ebb_region_release(step.region, block_of(step.region, 7 * size, 64)), 0);
 }
 
+static void *layer_from_below(ebb_step step) {
+    ebb_region below = OPEN(.name = "below", .parent = step.region);
+    struct ebb_survivor survivor = survivor_of(block_of(below, size, 64), EBB_PROMOTE_COPY);
+    assert_int_equal(ebb_close_keeping(below, step.region, &survivor, 1, NULL, NULL), 0);
+    return survivor.block;
+}
+
 static void *make_layer(const struct loop *loop, ebb_step step, unsigned number) {
     if (loop->odd == GROWS && number == 20)
         make_room(step);
     if (loop->odd == GROWS && (number == 21 || number == 22))
         return layer_that_grows(step);
+    if (loop->odd == COPIED && (number == 21 || number == 22))
+        return layer_from_below(step);
     return block_of(step.region, size, 64);
 }
 
@@ -127,9 +137,14 @@ static void what_grows_where_it_is_is_no_guest(void **state) {
     train(*state, GROWS, GRADIENTS);
 }
 
+static void what_is_copied_from_below_is_no_guest(void **state) {
+    train(*state, COPIED, GRADIENTS);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_grows_where_it_is_is_no_guest),
+        STAGED(what_is_copied_from_below_is_no_guest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
