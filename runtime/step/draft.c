@@ -97,10 +97,11 @@ bool draft_widen(struct draft *draft, const struct draft *other) {
 /* ---- survivors ---- */
 
 /* One that grows later might have to move where it was born, and would ask for another place, which
- * the plan has not. */
+ * the plan has not; one that is bound is not asked for there. */
 static bool is_tenured(const struct record_entry *entry, const struct draft_slot *before,
                        enum draft_tenure tenure) {
-    if (!entry->survived || entry->further || entry->grew || tenure == DRAFT_TENURE_NONE)
+    if (!entry->survived || entry->further || entry->grew || entry->bound ||
+        tenure == DRAFT_TENURE_NONE)
         return false;
     return before ? before->survived : tenure == DRAFT_TENURE_ONCE;
 }
