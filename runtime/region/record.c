@@ -101,11 +101,12 @@ static struct record_entry *find(const struct track *track, uintptr_t addr) {
     return note ? &track->record[*note ^ bits_of(track)] : NULL;
 }
 
-/* Granules that the parent has in large blocks. */
+/* Granules that the parent has in large blocks, but for those that the step has promoted. */
 static uint32_t used_above(const struct track *track) {
     const struct region *parent = track->region->parent;
-    size_t granules = parent ? parent->large_used / RANGE_GRANULE : 0;
-    return (uint32_t)size_smaller(granules, UINT32_MAX);
+    size_t used = parent ? parent->large_used : 0;
+    used -= size_smaller(used, track->left_above);
+    return (uint32_t)size_smaller(used / RANGE_GRANULE, UINT32_MAX);
 }
 
 void track_note_block(struct track *track, void *block, size_t bytes, size_t align, uint32_t key,
@@ -173,6 +174,8 @@ void track_note_survivor(struct track *track, uintptr_t addr, bool further) {
         note_escape(track, addr);
         return;
     }
+    if (!entry->survived && !further && entry->bytes > EBB_SMALL_MAX_BYTES)
+        track->left_above += size_align(entry->bytes, EBB_UNIT);
     entry->survived = true;
     entry->further |= further;
 }

@@ -225,7 +225,7 @@ static void reset(struct track *track) {
     track->taken_over = track->record_lost = false;
     track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
     track->most_bytes = track->most_rooms = track->most_blocks = 0;
-    track->live_rooms = track->above_now = track->guest_used = 0;
+    track->live_rooms = track->above_now = track->guest_used = track->left_above = 0;
     track->blocks_from = track->rooms_from = 0;
 }
 

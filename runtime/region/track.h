@@ -63,7 +63,7 @@ struct record_entry {
     uint32_t passed;    /* releases before it */
     uint32_t rank;      /* of its release; PLAN_NEVER */
     uint32_t key;       /* of one born in the parent: what was noted there before */
-    uint32_t above;     /* granules that large blocks of the parent had, if that is of use */
+    uint32_t above;     /* granules that large blocks of the parent had, but for the step's own */
     uint16_t align_log2;
     bool survived; /* promoted */
     bool further;  /* not to the parent, or not only */
@@ -145,6 +145,7 @@ struct track {
     size_t above;      /* the most in the last step; with guests it shall have no more now */
     size_t above_now;  /* the most in this step */
     size_t guest_used; /* of live guests */
+    size_t left_above; /* of what a recorded step has promoted so far: it is to be born there */
     struct track_seen seen;
     struct track_drained drained; /* of the seen: since the track was made */
 

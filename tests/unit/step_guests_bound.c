@@ -15,7 +15,8 @@ static const size_t size = 64 << 10;
 enum odd {
     GROWS, /* two layers get larger where they are */
     COPIED, /* two are copied from a region below, which is not a guest's way to come */
-    COPIED_GRADIENT /* so is the first of what survives */
+    COPIED_GRADIENT, /* so is the first of what survives */
+    AT_ONCE /* what survives is promoted as soon as it is there */
 };
 
 struct loop {
@@ -77,6 +78,11 @@ static void *make_gradient(const struct loop *loop, ebb_step step, unsigned numb
     bool is_copied = loop->odd == COPIED_GRADIENT && number == 0;
     void *gradient = is_copied ? block_from_below(step) : block_of(step.region, size, 64);
     pattern_fill(gradient, size, number);
+    if (loop->odd == AT_ONCE) {
+        struct ebb_survivor survivor = survivor_of(gradient, EBB_PROMOTE_AUTO);
+        assert_int_equal(ebb_promote(step.region, loop->parent, &survivor, 1, NULL), 0);
+        gradient = survivor.block;
+    }
     return gradient;
 }
 
@@ -147,11 +153,16 @@ static void what_is_copied_from_below_is_not_born_above(void **state) {
     train(*state, COPIED_GRADIENT, GRADIENTS - 1);
 }
 
+static void survivors_that_are_promoted_at_once_count_once(void **state) {
+    train(*state, AT_ONCE, GRADIENTS);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_grows_where_it_is_is_no_guest),
         STAGED(what_is_copied_from_below_is_no_guest),
         STAGED(what_is_copied_from_below_is_not_born_above),
+        STAGED(survivors_that_are_promoted_at_once_count_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
