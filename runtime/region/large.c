@@ -143,6 +143,16 @@ ONE_BODY struct ebb_piece *place(struct region *region, size_t bytes, size_t ali
     return cut_place(region, piece, size_align(piece->addr, align), bytes);
 }
 
+/* Where a place in a free piece ends at the latest: of the top, behind what has been used before, for
+ * no pages lie behind that yet. */
+static uintptr_t last_end(const struct region *region, const struct ebb_piece *piece, size_t bytes,
+                          size_t align) {
+    uintptr_t least = size_align(piece->addr, align) + bytes;
+    if (piece != region->top)
+        return piece_end(piece);
+    return size_smaller(size_larger(region->highest, least), piece_end(piece));
+}
+
 /* The same at the end of what is free there. */
 static struct ebb_piece *place_behind(struct region *region, size_t bytes, size_t align) {
     large_settle(region);
@@ -150,7 +160,8 @@ static struct ebb_piece *place_behind(struct region *region, size_t bytes, size_
     if ((!piece && !(piece = make_place(region, bytes, align))) ||
         !piece_prepare(&region->store, 2))
         return NULL;
-    return cut_place(region, piece, (piece_end(piece) - bytes) & ~(uintptr_t)(align - 1), bytes);
+    uintptr_t start = last_end(region, piece, bytes, align) - bytes;
+    return cut_place(region, piece, size_align_down(start, align), bytes);
 }
 
 struct ebb_piece *large_place(struct region *region, size_t bytes, size_t align) {

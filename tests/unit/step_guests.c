@@ -34,6 +34,7 @@ struct loop {
     void *hoard[STEPS * GRADIENTS];
     unsigned hoarded;
     unsigned guests; /* in the last step */
+    uintptr_t guest_end, gradient_end; /* the highest ones so far */
 };
 
 static struct ebb_site_stats site_stats(const struct loop *loop) {
@@ -71,11 +72,17 @@ static void *release_elsewhere(void *argument) {
     return ebb_region_release_remote(elsewhere->region, elsewhere->block) ? elsewhere : NULL;
 }
 
+static void note_end(uintptr_t *highest, const void *block, size_t bytes) {
+    uintptr_t end = (uintptr_t)block + bytes;
+    *highest = end > *highest ? end : *highest;
+}
+
 static void release_guest(struct loop *loop, ebb_step step, void *layer, enum odd odd) {
     struct elsewhere elsewhere = {step.region, layer};
     pthread_t thread;
     void *failed = NULL;
     loop->guests++;
+    note_end(&loop->guest_end, layer, loop->bytes);
     assert_refused(ebb_region_release(loop->parent, layer), EBB_E_FOREIGN);
     if (odd == KEEPS_LAST && !loop->kept) {
         struct ebb_survivor survivor = survivor_of(layer, EBB_PROMOTE_AUTO);
@@ -142,8 +149,10 @@ static void pass(struct loop *loop, enum odd odd) {
         assert_int_equal(ebb_region_rewind(loop->parent, mark), 0);
     assert_int_equal(
         ebb_step_end_keeping(step, loop->parent, survivors, GRADIENTS, NULL, NULL), 0);
-    for (unsigned i = 0; i < GRADIENTS; i++)
+    for (unsigned i = 0; i < GRADIENTS; i++) {
         loop->gradient[i] = survivors[i].block;
+        note_end(&loop->gradient_end, loop->gradient[i], size);
+    }
     assert_int_equal(stats_of(loop->parent).blocks.current,
                      GRADIENTS + (loop->kept ? 1u : 0u) + loop->hoarded);
     ebb_check_pool(loop->pool);
@@ -277,6 +286,22 @@ static void guests_grow_with_their_step(void **state) {
     end(&loop);
 }
 
+/* Of a parent with many pages that nothing has needed yet no more are touched. */
+static void guests_lie_where_gradients_were(void **state) {
+    struct stage *stage = *state;
+    struct loop loop = begin(stage);
+    loop.parent = OPEN(.name = "hinted", .pool = stage->pool, .hint_bytes = 16 * MIB);
+    for (unsigned i = 0; i < LEARNING; i++)
+        pass(&loop, AS_LEARNT);
+    loop.guest_end = loop.gradient_end = 0;
+    for (unsigned i = 0; i < STEPS; i++)
+        pass(&loop, AS_LEARNT);
+    assert_int_equal(loop.guests, GRADIENTS);
+    assert_true(loop.guest_end <= loop.gradient_end);
+    end(&loop);
+    assert_int_equal(ebb_region_close(loop.parent), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(layers_and_gradients_take_turns_in_the_parent),
@@ -288,6 +313,7 @@ int main(void) {
         STAGED(a_parent_with_a_mark_has_no_guests),
         STAGED(guests_that_find_no_room_are_planned_elsewhere),
         STAGED(guests_grow_with_their_step),
+        STAGED(guests_lie_where_gradients_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
