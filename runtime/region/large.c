@@ -143,8 +143,8 @@ ONE_BODY struct ebb_piece *place(struct region *region, size_t bytes, size_t ali
     return cut_place(region, piece, size_align(piece->addr, align), bytes);
 }
 
-/* Where a place in a free piece ends at the latest: of the top, behind what has been used before, for
- * no pages lie behind that yet. */
+/* Where a place in a free piece ends at the latest: in the top, behind what has been used, for
+ * no pages are touched behind that yet. */
 static uintptr_t last_end(const struct region *region, const struct ebb_piece *piece, size_t bytes,
                           size_t align) {
     uintptr_t least = size_align(piece->addr, align) + bytes;

@@ -27,8 +27,8 @@ struct draft_slot {
     uint16_t align;     /* of placed slots, at most PLAN_ALIGN_MOST */
     uint8_t align_log2; /* as it was asked for */
     bool survived, tenured, guest;
-    bool bound; /* no guest: in the parent it might have to move where the plan has no place, or it is
-                   asked for by what takes no block there */
+    bool bound; /* no guest: in the parent it might have to move where the plan has no place, or it
+                   is asked for by what takes no block there */
 };
 
 struct draft {
