@@ -323,7 +323,7 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     }
     struct track_slot *slot = &track->slots[id];
     bool guest = (slot->align & TRACK_GUEST) != 0;
-    bool above = guest || (slot->align & TRACK_TENURED);
+    bool above = guest || (slot->align & TRACK_TENURED), serving = track->serving;
     void *block = NULL;
     note_unserved(track, id);
     skip(track, id);
@@ -336,7 +336,7 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     else if (block && above)
         slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
     if (!block && !(slot->align & TRACK_UNPLACED)) /* that one goes where it is meant to */
-        note_miss(track, bytes, guest);
+        note_miss(track, bytes, guest && serving); /* else the parent was not asked */
     if (!block || above)
         skip(track, id + 1);
     track->cursor = track->missed_at = id + 1;

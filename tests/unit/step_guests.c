@@ -21,7 +21,8 @@ enum odd {
     ELSEWHERE,      /* another thread releases them */
     RESIZES,        /* they get smaller, and larger */
     HOARDS,         /* gradients stay for good: there is no room for guests */
-    UNDER_A_MARK
+    UNDER_A_MARK,
+    OUTGROWN        /* so much comes first that the plan is of no use */
 };
 
 struct loop {
@@ -131,6 +132,7 @@ static void pass(struct loop *loop, enum odd odd) {
     struct ebb_survivor survivors[GRADIENTS];
     void *layer[LAYERS], *gradient[GRADIENTS];
     ebb_mark mark = {NULL, 0};
+    void *more = NULL;
     assert_true(ebb_region_is_open(step.region));
     loop->guests = 0;
     if (odd == UNDER_A_MARK)
@@ -138,11 +140,14 @@ static void pass(struct loop *loop, enum odd odd) {
     if (odd == HOARDS)
         hoard_gradients(loop);
     release_gradients(loop);
+    if (odd == OUTGROWN)
+        more = block_of(step.region, LAYERS * size, 64);
     for (unsigned i = 0; i < LAYERS; i++) {
         layer[i] = block_of(step.region, loop->bytes, 64);
         pattern_fill(layer[i], loop->bytes, 1000 + i);
     }
     backward(loop, step, layer, gradient, odd);
+    assert_int_equal(ebb_region_release(step.region, more), 0);
     for (unsigned i = 0; i < GRADIENTS; i++)
         survivors[i] = survivor_of(gradient[i], EBB_PROMOTE_AUTO);
     if (odd == UNDER_A_MARK)
@@ -286,6 +291,20 @@ static void guests_grow_with_their_step(void **state) {
     end(&loop);
 }
 
+/* It was not asked for room. */
+static void a_parent_is_not_crowded_by_steps_that_outgrow_their_plan(void **state) {
+    struct loop loop = begin_with_guests(*state);
+    for (unsigned i = 0; i < 2; i++) {
+        pass(&loop, OUTGROWN);
+        assert_int_equal(loop.guests, 0);
+    }
+    for (unsigned i = 0; i < LEARNING; i++)
+        pass(&loop, AS_LEARNT);
+    assert_int_equal(loop.guests, GRADIENTS);
+    assert_int_equal(site_stats(&loop).takeovers, 2);
+    end(&loop);
+}
+
 /* Of a parent with many pages that nothing has needed yet no more are touched. */
 static void guests_lie_where_gradients_were(void **state) {
     struct stage *stage = *state;
@@ -313,6 +332,7 @@ int main(void) {
         STAGED(a_parent_with_a_mark_has_no_guests),
         STAGED(guests_that_find_no_room_are_planned_elsewhere),
         STAGED(guests_grow_with_their_step),
+        STAGED(a_parent_is_not_crowded_by_steps_that_outgrow_their_plan),
         STAGED(guests_lie_where_gradients_were),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
