@@ -66,21 +66,21 @@ static void fill_spare(struct survey *survey) {
     }
 }
 
-/* What comes at a slot, less what went before it: sums of them are the load. Sums of all rooms fit
- * (PLAN_ROOMS_MOST), differences wrap and come right again. */
+/* What comes at a slot, and in `spare`, until that is filled, what goes before it: sums of both are
+ * the load. Sums of all rooms fit (PLAN_ROOMS_MOST). */
 static void fill_load(struct survey *survey) {
     const struct draft *draft = survey->draft;
     uint32_t load = 0;
     for (uint32_t i = 0; i < draft->count; i++)
-        survey->load[i] = 0;
+        survey->load[i] = survey->spare[i] = 0;
     for (uint32_t i = 0; i < draft->count; i++) {
         uint32_t room = draft->slots[i].room, end = room ? end_of(draft, i) : draft->count;
-        survey->load[i] += room;
+        survey->load[i] = room;
         if (end < draft->count)
-            survey->load[end] -= room;
+            survey->spare[end] += room;
     }
     for (uint32_t i = 0; i < draft->count; i++)
-        survey->load[i] = load += survey->load[i];
+        survey->load[i] = load = load - survey->spare[i] + survey->load[i];
 }
 
 static uint32_t peak_of(const struct survey *survey) {
