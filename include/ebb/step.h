@@ -20,7 +20,7 @@
  * A wrong guess costs these bytes for a step, or for as long as an export holds them, and counts as
  * tenured_wrong. Where survivors of the step before are gone and those of this one are not there
  * yet, large blocks that do not survive may lie in the parent for a while, in the same way
- * ("guests"): so a step and its survivors need no more than what is alive at once.
+ * ("guests"): so a step need not hold the survivors' bytes twice.
  *
  * Threads: a site is used by any number of threads at once; each step belongs to one, as its
  * region does. Plans are shared. Source of the semantics: docs/design.md, "Steps that learn".

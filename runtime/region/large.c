@@ -153,7 +153,7 @@ static uintptr_t last_end(const struct region *region, const struct ebb_piece *p
     return size_smaller(size_larger(region->highest, least), piece_end(piece));
 }
 
-/* The same at the end of what is free there. */
+/* As place(), but at the end of what is free there. */
 static struct ebb_piece *place_behind(struct region *region, size_t bytes, size_t align) {
     large_settle(region);
     struct ebb_piece *piece = find_place(region, bytes, align);
