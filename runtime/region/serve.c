@@ -285,11 +285,11 @@ static void note_miss(struct track *track, size_t bytes, bool turned_away) {
     track->seen.missed_bytes += bytes;
     track->seen.turned_away_bytes += turned_away ? bytes : 0;
     track->misses = track->missed_at == track->cursor ? track->misses + 1 : 1;
-    if (!track->serving)
+    if (track->taken_over)
         return;
     if (!turned_away && has_outgrown(track, bytes))
-        track->serving = !track_take_over(track);
-    else if (track->misses > TRACK_MISSES_MOST)
+        track->serving = !track_take_over(track) && track->serving;
+    else if (track->serving && track->misses > TRACK_MISSES_MOST)
         give_up(track);
 }
 

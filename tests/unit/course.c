@@ -303,6 +303,32 @@ static void what_comes_after_a_mark_is_not_missed(void **state) {
     }
 }
 
+/* Nothing of the plan is wanted any more, or it was given up: its arena is there for the rest. */
+static void a_step_that_goes_on_behind_its_plan_has_the_arena(void **state) {
+    enum { STEPS = 3, BLOCKS = 8, LARGE_BYTES = 64 * KIB, FEW = 100 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        ebb_step step = begin(site, stage->root);
+        void *block[BLOCKS];
+        for (unsigned k = 0; k < BLOCKS; k++)
+            block[k] = block_of(step.region, LARGE_BYTES, 64);
+        for (unsigned k = 0; k < BLOCKS; k++)
+            assert_int_equal(ebb_region_release(step.region, block[k]), 0);
+        for (unsigned k = 0; k < FEW && i == STEPS - 1; k++)
+            block_of(step.region, 16, 16);
+        for (unsigned k = 0; k < BLOCKS && i == STEPS - 1; k++)
+            block_of(step.region, LARGE_BYTES, 64);
+        if (i == STEPS - 1)
+            assert_true(stats_of(step.region).reserved.peak <
+                        BLOCKS * LARGE_BYTES + 2 * LARGE_BYTES);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).hits, BLOCKS);
+    assert_int_equal(site_stats(site).takeovers, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Packing needs ten times as much as many small blocks have. */
 static void plans_are_not_made_at_the_cost_of_the_pool(void **state) {
     enum { STEPS = 5, BLOCKS = 3000 };
@@ -418,6 +444,7 @@ int main(void) {
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
         STAGED(what_comes_after_a_mark_is_not_missed),
+        STAGED(a_step_that_goes_on_behind_its_plan_has_the_arena),
         STAGED(plans_are_not_made_at_the_cost_of_the_pool),
         STAGED(steps_that_met_once_come_one_at_a_time_all_the_same),
         cmocka_unit_test(plans_of_steps_in_shared_memory_take_nothing_of_the_default_pool),
