@@ -72,6 +72,14 @@ static uint64_t reserved_ppm(const struct learning *learning, const struct learn
     return live ? step->reserved_peak * 1000 / (live / 1000 + 1) : 0;
 }
 
+/* Guests that were turned away, which are missed as well, are another matter: there will be
+ * fewer. */
+static bool is_bad(const struct learn_step *step) {
+    struct learn_step apart = *step;
+    apart.missed_bytes -= step->turned_away_bytes;
+    return share_ppm(&apart) < LEARN_GOOD_PPM || step->taken_over;
+}
+
 static uint64_t moving_mean(uint64_t mean, uint64_t next) {
     return mean ? part(mean, LEARN_KEEP_PPM) + part(next, LEARN_MILLION - LEARN_KEEP_PPM) : next;
 }
@@ -160,7 +168,7 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
 static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
     uint32_t share = share_ppm(step);
     bool larger_than_plan = step->complete && step->grown && !learning->no_growth;
-    bool bad = share < LEARN_GOOD_PPM || step->taken_over;
+    bool bad = is_bad(step);
     bool grows = larger_than_plan && may_grow(learning, step, bad);
     if (!grows) /* else there is a better plan already */
         learning->mean_ppm = (uint32_t)(part(learning->mean_ppm, LEARN_KEEP_PPM) +
@@ -190,9 +198,9 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     }
     if (learning->doubtful && !learning->pardoned && learning->good >= LEARN_WAIT)
         return pardon(learning);
-    if (learning->crowded >= LEARN_IN_A_ROW)
-        return dismiss(learning, step);
-    return learning->bad >= learning->patience ? record_again(learning) : LEARN_KEEP;
+    if (learning->bad >= learning->patience)
+        return record_again(learning);
+    return learning->crowded >= LEARN_IN_A_ROW ? dismiss(learning, step) : LEARN_KEEP;
 }
 
 /* What was recorded is not like the plan, if there is one: patience with that grows. */

@@ -105,6 +105,21 @@ static void warming_up_may_take_some_records(void **state) {
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
 }
 
+/* There will be fewer of them; what the step does is as it was. */
+static void guests_that_were_turned_away_make_no_bad_step(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(600, 400);
+    step.turned_away_bytes = 350;
+    assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(pass(&learning, step), LEARN_FEWER);
+    assert_int_equal(learning.bad, 0);
+    learning = planned_course();
+    step.turned_away_bytes = 300; /* 100 of 700 were missed otherwise */
+    assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+}
+
 static void survivors_in_the_arena_count_as_missed(void **state) {
     struct learning learning = planned_course();
     struct learn_step step = served(1000, 0);
@@ -539,6 +554,7 @@ int main(void) {
         cmocka_unit_test(the_same_again_makes_patient),
         cmocka_unit_test(after_two_bad_steps_a_record_like_the_plan_is_enough),
         cmocka_unit_test(warming_up_may_take_some_records),
+        cmocka_unit_test(guests_that_were_turned_away_make_no_bad_step),
         cmocka_unit_test(survivors_in_the_arena_count_as_missed),
         cmocka_unit_test(patience_grows_where_nothing_repeats),
         cmocka_unit_test(some_odd_steps_do_not_end_a_plan_that_has_proven_itself),
