@@ -30,12 +30,13 @@ struct work {
     struct coarse_record coarse;
     bool is_coarse; /* the plan is made from it */
     bool repeats;   /* the record is like the one before */
-    uint64_t hash;  /* of the record */
+    uint64_t hash, coarse_hash; /* of the record */
     uint64_t height_most;
     uint64_t guests_most; /* bytes */
     bool searches; /* a thread of the site's is to begin */
     struct draft *present; /* of the course's plan; NULL: it has none */
     struct draft *draft;   /* of the plan that is made, or to be noted; NULL: none */
+    struct draft *finer;   /* of the same record, if the plan is coarse; NULL: none */
     struct plan *plan;     /* the result */
 };
 
@@ -59,6 +60,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .grown = seen->grown != 0,
         .complete = seen->complete,
         .taken_over = seen->taken_over,
+        .blocks = ended_allocations(ended),
         .lost = seen->recorded && lane->track->record_lost,
     };
     if (seen->recorded && !step.lost) {
@@ -78,6 +80,11 @@ static void forget_plan(struct course *course) {
 static void forget_note(struct course *course) {
     draft_drop(course->noted);
     course->noted = NULL;
+}
+
+static void forget_finer(struct course *course) {
+    draft_drop(course->finer);
+    course->finer = NULL;
 }
 
 /* A suspended course has no plan, and its arena is given up; what it did is kept while two steps
@@ -121,11 +128,14 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
         rhythm_look(lane->rhythm, lane->number);
     work->is_coarse = course->learning.coarse;
     work->repeats = course->learning.repeats;
-    work->hash = work->is_coarse ? step->coarse_hash : step->hash;
+    work->hash = step->hash;
+    work->coarse_hash = step->coarse_hash;
     work->height_most = learn_height_most(&course->learning);
     work->guests_most = may_have_guests(lane) ? course->learning.guests_most : 0;
     if (!course->planning && course->learning.suspended)
         rest(lane->site, course);
+    if (!course->planning && !course->learning.finer && work->verdict != LEARN_REFINE)
+        forget_finer(course);
     if (work->verdict != LEARN_KEEP)
         course->planning = true;
     pthread_mutex_unlock(&lane->site->lock);
@@ -133,19 +143,19 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
 
 /* ---- making ---- */
 
-static struct draft *draft_of_step(const struct work *work) {
+static struct draft *draft_of_step(const struct work *work, bool coarse) {
     const struct track *track = work->lane->track;
     const struct course *course = work->course;
     enum draft_tenure tenure = work->lane->site->options.tenure_none ? DRAFT_TENURE_NONE
                                : course->learning.doubtful           ? DRAFT_TENURE_TWICE
                                                                      : DRAFT_TENURE_ONCE;
     struct draft *draft = draft_from_record(
-        work->is_coarse ? work->coarse.record : track->record,
-        work->is_coarse ? work->coarse.count : track->record_count, work->hash,
+        coarse ? work->coarse.record : track->record,
+        coarse ? work->coarse.count : track->record_count, coarse ? work->coarse_hash : work->hash,
         course->noted ? course->noted : work->present, tenure);
     if (!draft)
         return NULL;
-    draft->coarse = work->is_coarse;
+    draft->coarse = coarse;
     draft->confirmed = work->repeats;
     return draft;
 }
@@ -159,19 +169,36 @@ static struct plan *plan_at_desk(struct work *work, uint64_t height_most) {
     return plan;
 }
 
+/* Of steps with keys that do not repeat the longest leads farthest: shorter ones follow it, too. */
+static void prefer_longer(struct work *work) {
+    struct draft *noted = work->course->noted;
+    if (work->repeats || !work->draft || !noted || !noted->keyed ||
+        noted->coarse != work->draft->coarse || noted->count <= work->draft->count)
+        return;
+    work->course->noted = work->draft;
+    work->draft = noted;
+}
+
+static void note(struct work *work) {
+    work->draft = draft_of_step(work, work->is_coarse);
+    prefer_longer(work);
+}
+
 /* A plan for all sizes that steps of this structure had; for the last ones alone if that is too
  * high. */
 static void adopt(struct work *work) {
-    work->draft = draft_of_step(work);
+    work->finer = work->is_coarse ? draft_of_step(work, false) : NULL;
+    work->draft = draft_of_step(work, work->is_coarse);
     if (!work->draft)
         return;
+    prefer_longer(work);
     bool wider = draft_widen(work->draft, work->course->noted);
     wider |= draft_widen(work->draft, work->present);
     work->plan = plan_at_desk(work, wider ? work->height_most : UINT64_MAX);
     if (work->plan || !wider)
         return;
     draft_drop(work->draft);
-    work->draft = draft_of_step(work);
+    work->draft = draft_of_step(work, work->is_coarse);
     if (work->draft)
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
@@ -213,17 +240,27 @@ static void dismiss(struct work *work) {
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
 
+/* The plan of the same record, with its small blocks. */
+static void refine(struct work *work) {
+    work->draft = work->course->finer;
+    work->course->finer = NULL;
+    if (work->draft)
+        work->plan = plan_at_desk(work, UINT64_MAX);
+}
+
 static void make(struct work *work) {
     if (work->course->plan)
         work->present = draft_of_plan(work->course->plan);
     if (work->verdict == LEARN_NOTE)
-        work->draft = draft_of_step(work);
+        note(work);
     else if (work->verdict == LEARN_ADOPT)
         adopt(work);
     else if (work->verdict == LEARN_FIT)
         fit(work);
     else if (work->verdict == LEARN_FEWER)
         dismiss(work);
+    else if (work->verdict == LEARN_REFINE)
+        refine(work);
     else
         grow(work);
 }
@@ -237,6 +274,9 @@ static void put_plan(struct work *work) {
     site_count_plan(work->lane->site, work->plan);
     course->plan = work->plan;
     work->plan = before;
+    struct draft *finer = course->finer;
+    course->finer = work->finer;
+    work->finer = finer;
     learn_adopted(&course->learning, course->plan->hash, course->plan->coarse);
     forget_note(course);
     if (work->lane->site->options.search_ns)
@@ -265,6 +305,7 @@ static void publish(struct work *work, uint64_t began) {
         search_begin(site);
     plan_drop(work->plan);
     draft_drop(work->draft);
+    draft_drop(work->finer);
     draft_drop(work->present);
 }
 
@@ -289,4 +330,5 @@ void course_learn(struct lane *lane, const struct ended *ended) {
 void course_end(struct course *course) {
     forget_plan(course);
     forget_note(course);
+    forget_finer(course);
 }

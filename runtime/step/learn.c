@@ -16,7 +16,7 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 }
 
 void learn_start(struct learning *learning) {
-    *learning = (struct learning){.to_record = 2, .mean_ppm = LEARN_MILLION,
+    *learning = (struct learning){.to_record = LEARN_FIRST, .mean_ppm = LEARN_MILLION,
                                   .patience = LEARN_IN_A_ROW, .wait_next = LEARN_WAIT,
                                   .guests_most = UINT64_MAX};
 }
@@ -115,14 +115,14 @@ static enum learn_verdict suspend(struct learning *learning) {
     await_look(learning);
     learning->bad = learning->bloated = learning->wrong = learning->good = 0;
     learning->crowded = learning->fruitless = 0;
-    learning->noted = false;
+    learning->noted = learning->finer = false;
     return LEARN_KEEP;
 }
 
 static enum learn_verdict record_again(struct learning *learning) {
     learning->to_record = 2;
     learning->bad = learning->wrong = learning->good = 0;
-    learning->noted = learning->pardoning = false;
+    learning->noted = learning->pardoning = learning->finer = false;
     return LEARN_KEEP;
 }
 
@@ -165,6 +165,17 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
     return true;
 }
 
+/* The first step under a coarse plan has as many blocks as the one that was recorded: the first
+ * steps of a program are odd in small blocks, and then all are the same. Steps that have as many
+ * but in another order come back to a coarse plan, some times. */
+static bool repeats_finely(struct learning *learning, const struct learn_step *step) {
+    bool repeats = learning->finer && step->complete && step->blocks == learning->record_blocks &&
+                   learning->refined < LEARN_TRIES;
+    learning->finer = false;
+    learning->refined += repeats;
+    return repeats;
+}
+
 static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
     uint32_t share = share_ppm(step);
     bool larger_than_plan = step->complete && step->grown && !learning->no_growth;
@@ -184,10 +195,13 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     if (learning->good == LEARN_WAIT) {
         learning->wait_next = LEARN_WAIT;
         learning->patience = LEARN_PATIENCE_PROVEN;
+        learning->refined = 0;
     }
     if (learning->bloated >= LEARN_IN_A_ROW)
         return suspend(learning);
-    learning->repeats = false;
+    learning->repeats = repeats_finely(learning, step);
+    if (learning->repeats)
+        return LEARN_REFINE;
     if (grows)
         return LEARN_GROW;
     if (learning->mean_ppm < LEARN_SUSPEND_PPM && learning->fruitless > LEARN_TRIES)
@@ -237,10 +251,12 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     learning->coarse = !fine && (coarse || like_coarse);
     learning->repeats = fine || coarse;
     learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(learning, step));
+    learning->finer = learning->coarse;
+    learning->record_blocks = step->blocks;
     learning->hash = step->hash;
     learning->coarse_hash = step->coarse_hash;
+    bool last = learning->to_record == 1, compared = learning->noted;
     learning->noted = true;
-    bool last = learning->to_record == 1;
     if (learning->to_record)
         learning->to_record--;
     if (learning->records < 2)
@@ -254,7 +270,11 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
         learning->pardoning = false;
         return LEARN_ADOPT;
     }
-    return learning->to_record ? LEARN_NOTE : judge_change(learning, last);
+    if (!learning->to_record)
+        return judge_change(learning, last);
+    if (compared)
+        note_fruitless(learning);
+    return LEARN_NOTE;
 }
 
 /* No plan can be made of such a step; who makes them all the time is not recorded each time. */
@@ -323,7 +343,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
 void learn_failed(struct learning *learning, enum learn_verdict verdict) {
     if (verdict == LEARN_GROW)
         learning->no_growth = true;
-    else if (verdict == LEARN_FEWER)
+    else if (verdict == LEARN_FEWER || verdict == LEARN_REFINE)
         return; /* the present one goes on */
     else if (learning->planned)
         note_fruitless(learning);

@@ -2,7 +2,7 @@
 /*
  * learn.h - when steps are recorded, planned, or left alone: the policy, without any memory.
  *
- *                 two records           serves badly, twice
+ *              two alike, or three      serves badly, twice
  *     recording ---------------> serving -----------------> recording two more
  *         ^                        | fits structure, too small: a larger plan
  *         |                        | hardly any hits, or pages for nothing
@@ -19,6 +19,10 @@
 #include <stdint.h>
 
 #define LEARN_MILLION 1000000u
+
+/* So many steps are recorded at first, unless two are alike before. The first of a program makes
+ * what the others find, and the second has some odd small blocks left. */
+#define LEARN_FIRST 3u
 
 /* Below this share of bytes served, in so many steps in a row, a plan does not fit: another
  * structure may repeat by now. One step alone is an odd batch. */
@@ -79,7 +83,8 @@ enum learn_verdict {
     LEARN_ADOPT, /* a plan is made from the record */
     LEARN_GROW,  /* a larger plan is made from the present one and the sizes that did not fit */
     LEARN_FIT,   /* a plan is made from the present one's structure and the sizes of this step */
-    LEARN_FEWER  /* the same plan is made with fewer guests */
+    LEARN_FEWER, /* the same plan is made with fewer guests */
+    LEARN_REFINE /* a plan is made from what was kept of the record: its small blocks repeat, too */
 };
 
 /* A step that has ended, as far as it matters. */
@@ -93,6 +98,7 @@ struct learn_step {
     bool alone;         /* of late no two steps of the site were open, or readable, at once */
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
+    uint64_t blocks; /* that came */
     bool lost;     /* it was recorded, but not to its end: as LEARN_PLAIN */
     bool grown;    /* slots were too small */
     bool complete; /* it did what the plan expects, but for sizes */
@@ -108,6 +114,10 @@ struct learning {
     bool repeats;   /* the last record was like the one before */
     bool coarse;    /* but for its small blocks: those are left to their lane */
     bool plan_coarse; /* so is the plan */
+    bool finer;     /* made of a record that is kept with its small blocks: the next may be so */
+    uint64_t record_blocks; /* how many came in that step */
+    uint32_t refined; /* so many times such a plan became one with small blocks, and has not proven
+                         itself */
     bool suspended;
     bool doubtful;  /* only what survived twice is born in the parent */
     bool pardoned;  /* doubt was dropped once; the next is for good */

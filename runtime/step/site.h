@@ -52,6 +52,7 @@ struct course {
     struct learning learning;
     struct plan *plan;    /* NULL: none */
     struct draft *noted;  /* of the last record, to be compared with the next */
+    struct draft *finer;  /* of the one that a coarse plan is of, with its small blocks */
     bool planning;        /* a thread is at work with the drafts */
     bool searched_for;    /* a better plan is to be looked for, when its turn comes */
 };

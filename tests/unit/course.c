@@ -45,6 +45,26 @@ static void sizes_that_differ_a_little_share_a_plan(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* None of the first steps is like another; the longest of them leads all that follow. */
+static void the_longest_of_the_first_loops_is_planned(void **state) {
+    static const unsigned trips[] = {9, 20, 5, 20, 12, 20, 20, 3};
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < sizeof trips / sizeof *trips; i++) {
+        ebb_step step = begin(site, stage->root);
+        for (unsigned k = 0; k < trips[i]; k++) {
+            assert_non_null(ebb_step_alloc(step, 5000, 64, 1));
+            assert_non_null(ebb_step_alloc(step, 3000, 64, 2));
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.recorded_steps, 3);
+    assert_int_equal(stats.hits, 2 * (20 + 12 + 20 + 20 + 3));
+    assert_int_equal(stats.missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* What came after a reset is not all that came: no plan is made of it, and nobody records that each
  * time. */
 static void a_record_that_was_broken_off_makes_no_plan(void **state) {
@@ -60,7 +80,8 @@ static void a_record_that_was_broken_off_makes_no_plan(void **state) {
     }
     assert_int_equal(site_stats(site).plans, 0);
     assert_int_equal(site_stats(site).planned_steps, 0);
-    assert_int_equal(site_stats(site).recorded_steps, 2 + 2 + 2); /* after 16 steps, and 32 */
+    /* at first, after 16 steps, and 32 */
+    assert_int_equal(site_stats(site).recorded_steps, LEARN_FIRST + 2 + 2);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
@@ -433,6 +454,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(sizes_that_never_come_together_make_no_plan_for_both),
         STAGED(sizes_that_differ_a_little_share_a_plan),
+        STAGED(the_longest_of_the_first_loops_is_planned),
         STAGED(a_record_that_was_broken_off_makes_no_plan),
         STAGED(a_plan_that_cannot_be_made_is_not_tried_each_time),
         STAGED(a_plan_that_is_of_no_use_any_more_goes_though_no_other_can_be_made),

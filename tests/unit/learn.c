@@ -12,13 +12,26 @@ static void the_third_step_is_served(void **state) {
     assert_false(learning.suspended);
 }
 
-static void the_third_step_is_served_even_if_the_first_was_different(void **state) {
+static void the_fourth_step_is_served_if_the_first_was_different(void **state) {
     struct learning learning;
     learn_start(&learning);
     assert_int_equal(record(&learning, 1), LEARN_NOTE);
+    assert_int_equal(record(&learning, 2), LEARN_NOTE);
     assert_int_equal(record(&learning, 2), LEARN_ADOPT);
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
-    assert_true(learning.plan_hash == 2);
+    assert_true(learning.repeats && learning.plan_hash == 2);
+    assert_int_equal(learning.fruitless, 0);
+}
+
+static void the_fourth_step_is_served_even_if_all_were_different(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    for (uint64_t hash = 1; hash < 3; hash++)
+        assert_int_equal(record(&learning, hash), LEARN_NOTE);
+    assert_int_equal(record(&learning, 3), LEARN_ADOPT);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    assert_true(!learning.repeats && learning.plan_hash == 3);
+    assert_int_equal(learning.fruitless, 2);
 }
 
 static void a_larger_step_of_the_same_structure_enlarges_the_plan_at_once(void **state) {
@@ -94,10 +107,11 @@ static void after_two_bad_steps_a_record_like_the_plan_is_enough(void **state) {
 static void warming_up_may_take_some_records(void **state) {
     struct learning learning;
     learn_start(&learning);
-    for (uint64_t hash = 1; hash <= 5; hash += 2) { /* six steps, none like another */
+    record(&learning, 100);
+    for (uint64_t hash = 1; hash <= 3; hash += 2) { /* five steps, none like another */
         record(&learning, hash);
         assert_int_equal(record(&learning, hash + 1), LEARN_ADOPT);
-        for (unsigned i = 0; hash < 5 && i < LEARN_IN_A_ROW; i++)
+        for (unsigned i = 0; hash < 3 && i < LEARN_IN_A_ROW; i++)
             assert_int_equal(pass(&learning, served(0, 1000)), LEARN_KEEP);
     }
     assert_false(learning.suspended);
@@ -448,7 +462,7 @@ static void steps_that_could_not_be_recorded_are_recorded_later(void **state) {
     for (int i = 0; i < 40; i++)
         assert_int_equal(learn_judge(&learning, &step, false), LEARN_KEEP);
     assert_int_equal(learn_next(&learning), LEARN_RECORD);
-    assert_int_equal(learning.to_record, 2);
+    assert_int_equal(learning.to_record, LEARN_FIRST);
 }
 
 /* Steps that badly fit a plan, and whose records come to nothing, as they are too long. */
@@ -465,56 +479,6 @@ static void steps_whose_records_are_lost_are_recorded_ever_more_rarely(void **st
     }
     assert_int_equal(learning.patience, LEARN_PATIENCE_MOST);
     assert_in_range(recorded, 8, 64);
-}
-
-/* Two records that are alike but for their small blocks. */
-static enum learn_verdict record_coarse(struct learning *learning, uint64_t hash,
-                                        uint64_t coarse_hash) {
-    struct learn_step step = step_of(LEARN_RECORD);
-    step.hash = hash;
-    step.coarse_hash = coarse_hash;
-    enum learn_verdict verdict = learn_judge(learning, &step, false);
-    if (verdict == LEARN_ADOPT)
-        learn_adopted(learning, learning->coarse ? coarse_hash : hash, learning->coarse);
-    return verdict;
-}
-
-static void small_blocks_do_not_keep_large_ones_from_a_plan(void **state) {
-    struct learning learning;
-    learn_start(&learning);
-    assert_int_equal(record_coarse(&learning, 7, 71), LEARN_NOTE);
-    assert_int_equal(record_coarse(&learning, 8, 71), LEARN_ADOPT);
-    assert_true(learning.coarse && learning.plan_coarse && learning.repeats);
-    assert_int_equal(learning.plan_hash, 71);
-}
-
-static void a_record_that_repeats_in_full_is_planned_in_full(void **state) {
-    struct learning learning;
-    learn_start(&learning);
-    record_coarse(&learning, 7, 71);
-    assert_int_equal(record_coarse(&learning, 7, 71), LEARN_ADOPT);
-    assert_false(learning.coarse || learning.plan_coarse);
-    assert_int_equal(learning.plan_hash, 7);
-}
-
-static void a_record_with_hardly_any_large_block_has_no_coarse_plan(void **state) {
-    struct learning learning;
-    learn_start(&learning);
-    record_coarse(&learning, 7, 0);
-    record_coarse(&learning, 8, 0);
-    assert_false(learning.coarse || learning.repeats);
-}
-
-static void a_new_record_like_the_coarse_plan_keeps_it(void **state) {
-    struct learning learning;
-    learn_start(&learning);
-    record_coarse(&learning, 7, 71);
-    record_coarse(&learning, 8, 71);
-    for (int i = 0; i < 2; i++)
-        pass(&learning, served(100, 900));
-    assert_int_equal(learn_next(&learning), LEARN_RECORD);
-    assert_int_equal(record_coarse(&learning, 9, 71), LEARN_ADOPT);
-    assert_true(learning.plan_coarse);
 }
 
 static void a_course_that_inherits_is_served_at_once_and_then_fitted(void **state) {
@@ -539,14 +503,11 @@ static void a_course_that_inherits_what_does_not_fit_is_recorded(void **state) {
 
 int main(void) {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_blocks_do_not_keep_large_ones_from_a_plan),
-        cmocka_unit_test(a_record_that_repeats_in_full_is_planned_in_full),
-        cmocka_unit_test(a_record_with_hardly_any_large_block_has_no_coarse_plan),
-        cmocka_unit_test(a_new_record_like_the_coarse_plan_keeps_it),
         cmocka_unit_test(a_course_that_inherits_is_served_at_once_and_then_fitted),
         cmocka_unit_test(a_course_that_inherits_what_does_not_fit_is_recorded),
         cmocka_unit_test(the_third_step_is_served),
-        cmocka_unit_test(the_third_step_is_served_even_if_the_first_was_different),
+        cmocka_unit_test(the_fourth_step_is_served_if_the_first_was_different),
+        cmocka_unit_test(the_fourth_step_is_served_even_if_all_were_different),
         cmocka_unit_test(a_larger_step_of_the_same_structure_enlarges_the_plan_at_once),
         cmocka_unit_test(a_growth_that_failed_is_not_tried_again),
         cmocka_unit_test(one_bad_step_changes_nothing),

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * coarse.c - plans without small blocks: when they are made, and when they become plans with them.
+ */
+#include "kit/passes.h"
+#include "kit/policy.h"
+
+#include "step/site.h"
+
+enum { BLOCKS = 100 };
+
+/* Two records that are alike but for their small blocks. */
+static enum learn_verdict record_coarse(struct learning *learning, uint64_t hash,
+                                        uint64_t coarse_hash) {
+    struct learn_step step = step_of(LEARN_RECORD);
+    step.hash = hash;
+    step.coarse_hash = coarse_hash;
+    step.blocks = BLOCKS;
+    enum learn_verdict verdict = learn_judge(learning, &step, false);
+    if (verdict == LEARN_ADOPT)
+        learn_adopted(learning, learning->coarse ? coarse_hash : hash, learning->coarse);
+    return verdict;
+}
+
+static void small_blocks_do_not_keep_large_ones_from_a_plan(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    assert_int_equal(record_coarse(&learning, 7, 71), LEARN_NOTE);
+    assert_int_equal(record_coarse(&learning, 8, 71), LEARN_ADOPT);
+    assert_true(learning.coarse && learning.plan_coarse && learning.repeats);
+    assert_int_equal(learning.plan_hash, 71);
+}
+
+static void a_record_that_repeats_in_full_is_planned_in_full(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    record_coarse(&learning, 7, 71);
+    assert_int_equal(record_coarse(&learning, 7, 71), LEARN_ADOPT);
+    assert_false(learning.coarse || learning.plan_coarse);
+    assert_int_equal(learning.plan_hash, 7);
+}
+
+static void a_record_with_hardly_any_large_block_has_no_coarse_plan(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    record_coarse(&learning, 7, 0);
+    record_coarse(&learning, 8, 0);
+    assert_false(learning.coarse || learning.repeats);
+}
+
+static void a_new_record_like_the_coarse_plan_keeps_it(void **state) {
+    struct learning learning;
+    learn_start(&learning);
+    record_coarse(&learning, 7, 71);
+    record_coarse(&learning, 8, 71);
+    for (int i = 0; i < 2; i++)
+        pass(&learning, served(100, 900));
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+    assert_int_equal(record_coarse(&learning, 9, 71), LEARN_ADOPT);
+    assert_true(learning.plan_coarse);
+}
+
+static struct learning coarse_course(void) {
+    struct learning learning;
+    learn_start(&learning);
+    record_coarse(&learning, 7, 71);
+    record_coarse(&learning, 8, 71);
+    assert_true(learning.plan_coarse);
+    return learning;
+}
+
+static enum learn_verdict serve_blocks(struct learning *learning, uint64_t blocks,
+                                       bool complete) {
+    struct learn_step step = served(1000, 0);
+    step.blocks = blocks;
+    step.complete = complete;
+    return pass(learning, step);
+}
+
+static void the_next_step_has_as_many_blocks(void **state) {
+    struct learning learning = coarse_course();
+    assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_REFINE);
+    learn_adopted(&learning, 8, false);
+    assert_true(learning.planned && !learning.plan_coarse && learning.plan_hash == 8);
+    assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP);
+}
+
+static void it_has_more_or_is_another(void **state) {
+    for (unsigned complete = 0; complete < 2; complete++) {
+        struct learning learning = coarse_course();
+        assert_int_equal(serve_blocks(&learning, BLOCKS + complete, complete), LEARN_KEEP);
+        assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP); /* too late */
+        assert_true(learning.plan_coarse);
+    }
+}
+
+/* Their order is another one each time. Some tries, until the coarse plan has proven itself. */
+static void steps_with_as_many_blocks_are_not_alike(void **state) {
+    struct learning learning = coarse_course();
+    for (unsigned tries = 0; tries < LEARN_TRIES; tries++) {
+        assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_REFINE);
+        learn_adopted(&learning, 8, false);
+        for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+            assert_int_equal(pass(&learning, served(100, 900)), LEARN_KEEP);
+        assert_int_equal(record_coarse(&learning, 10 + tries, 71), LEARN_NOTE);
+        assert_int_equal(record_coarse(&learning, 20 + tries, 71), LEARN_ADOPT);
+        assert_true(learning.plan_coarse);
+    }
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP);
+    assert_int_equal(learning.refined, 0);
+}
+
+static void a_finer_plan_that_cannot_be_made_changes_nothing(void **state) {
+    struct learning learning = coarse_course();
+    assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_REFINE);
+    learn_failed(&learning, LEARN_REFINE);
+    assert_true(learning.planned && learning.plan_coarse && !learning.fruitless);
+    assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP);
+}
+
+/* ---- with a site ---- */
+
+static void take_step(ebb_site *site, unsigned small) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < small; i++)
+        block_of(step.region, 32, 16);
+    block_of(step.region, 30000, 64);
+    block_of(step.region, 50000, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* What programs do: the first steps are odd, and all others are the same. */
+static void small_blocks_repeat_from_the_second_step_on(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    take_step(site, 8);
+    take_step(site, 5);
+    const struct course *course = &site->courses[0];
+    assert_true(course->plan->coarse && course->finer);
+    take_step(site, 5);
+    assert_true(!course->plan->coarse && course->plan->confirmed && !course->finer);
+    take_step(site, 5);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.hits, 2 + 7);
+    assert_int_equal(stats.missed, 0);
+    assert_int_equal(stats.recorded_steps, 2);
+    assert_int_equal(stats.plans, 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* The draft with small blocks is kept for one step only. */
+static void small_blocks_never_repeat(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    const struct course *course = &site->courses[0];
+    for (unsigned i = 0; i < 8; i++) {
+        take_step(site, 3 + i % 4);
+        assert_true((course->finer != NULL) == (i == 1));
+    }
+    assert_true(course->plan->coarse);
+    assert_int_equal(site_stats(site).hits, 6 * 2);
+    assert_int_equal(site_stats(site).plans, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_blocks_do_not_keep_large_ones_from_a_plan),
+        cmocka_unit_test(a_record_that_repeats_in_full_is_planned_in_full),
+        cmocka_unit_test(a_record_with_hardly_any_large_block_has_no_coarse_plan),
+        cmocka_unit_test(a_new_record_like_the_coarse_plan_keeps_it),
+        cmocka_unit_test(the_next_step_has_as_many_blocks),
+        cmocka_unit_test(it_has_more_or_is_another),
+        cmocka_unit_test(steps_with_as_many_blocks_are_not_alike),
+        cmocka_unit_test(a_finer_plan_that_cannot_be_made_changes_nothing),
+        STAGED(small_blocks_repeat_from_the_second_step_on),
+        STAGED(small_blocks_never_repeat),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
