@@ -17,6 +17,7 @@
 
 #define KEYS_AHEAD 4          /* places that a key is followed at once */
 #define BESIDE_PART 12        /* of the height: so much alive beside the plan is too much */
+#define BESIDE_PART_OF_LOOPS 4 /* where the plan goes on behind a loop that is longer */
 
 /* ---- searching ---- */
 
@@ -208,10 +209,13 @@ static void note_growth(struct track *track, struct track_slot *slot, size_t byt
  * step goes on with the plan elsewhere. */
 static bool has_outgrown(struct track *track, size_t bytes) {
     track_look(track);
+    const struct plan *plan = track->plan;
+    bool goes_on = plan->by_key && track->cursor < plan->slot_count;
     size_t beside = track->region->large_used - track->live_rooms;
     beside -= size_smaller(beside, track->seen.turned_away_bytes);
     return !track->seen.jumps &&
-           size_larger(beside, bytes) > track->plan->height_bytes / BESIDE_PART;
+           size_larger(beside, bytes) >
+               plan->height_bytes / (goes_on ? BESIDE_PART_OF_LOOPS : BESIDE_PART);
 }
 
 /* The slot is next for this request; it is served or skipped. */

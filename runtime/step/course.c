@@ -60,6 +60,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .grown = seen->grown != 0,
         .complete = seen->complete,
         .taken_over = seen->taken_over,
+        .keyed = seen->served && lane->track->plan->by_key,
         .blocks = ended_allocations(ended),
         .lost = seen->recorded && lane->track->record_lost,
     };
@@ -169,11 +170,10 @@ static struct plan *plan_at_desk(struct work *work, uint64_t height_most) {
     return plan;
 }
 
-/* Of steps with keys that do not repeat the longest leads farthest: shorter ones follow it, too. */
+/* Of loops that do not repeat the longest is kept: shorter ones follow its plan, too. */
 static void prefer_longer(struct work *work) {
     struct draft *noted = work->course->noted;
-    if (work->repeats || !work->draft || !noted || !noted->keyed ||
-        noted->coarse != work->draft->coarse || noted->count <= work->draft->count)
+    if (work->repeats || !work->draft || !draft_leads(noted, work->draft))
         return;
     work->course->noted = work->draft;
     work->draft = noted;
@@ -192,6 +192,8 @@ static void adopt(struct work *work) {
     if (!work->draft)
         return;
     prefer_longer(work);
+    if (!work->repeats && draft_leads(work->present, work->draft))
+        return; /* as it is, that is better */
     bool wider = draft_widen(work->draft, work->course->noted);
     wider |= draft_widen(work->draft, work->present);
     work->plan = plan_at_desk(work, wider ? work->height_most : UINT64_MAX);

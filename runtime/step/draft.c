@@ -94,6 +94,16 @@ bool draft_widen(struct draft *draft, const struct draft *other) {
     return wider;
 }
 
+bool draft_leads(const struct draft *longer, const struct draft *draft) {
+    if (!longer || !longer->keyed || longer->coarse != draft->coarse ||
+        longer->count <= draft->count)
+        return false;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < longer->count && found < draft->count; i++)
+        found += longer->slots[i].key == draft->slots[found].key;
+    return found == draft->count;
+}
+
 /* ---- survivors ---- */
 
 /* One that grows later might have to move where it was born, and would ask for another place, which

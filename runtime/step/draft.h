@@ -86,6 +86,10 @@ struct draft *draft_of_plan(const struct plan *plan);
  * one has become larger. NULL: nothing. */
 bool draft_widen(struct draft *draft, const struct draft *other);
 
+/* A plan of `longer`, or NULL, would have a slot for each block of the draft and for others: both
+ * have keys, those of the draft in this order among them. */
+bool draft_leads(const struct draft *longer, const struct draft *draft);
+
 /* Slot `number`, if it is placed, gets room for `bytes` at least. True if it had less. */
 bool draft_fit(struct draft *draft, uint32_t number, size_t bytes);
 

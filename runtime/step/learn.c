@@ -165,6 +165,18 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
     return true;
 }
 
+/* What loops that are longer than the plan missed adds up to what it costs to look for a longer
+ * one. */
+static bool wants_longer(struct learning *learning, const struct learn_step *step) {
+    if (!step->keyed)
+        return false;
+    learning->outgrown += step->missed_bytes;
+    if (learning->outgrown / LEARN_OUTGROWN < step->hit_bytes + step->missed_bytes)
+        return false;
+    learning->outgrown = 0;
+    return true;
+}
+
 /* The first step under a coarse plan has as many blocks as the one that was recorded: the first
  * steps of a program are odd in small blocks, and then all are the same. Steps that have as many
  * but in another order come back to a coarse plan, some times. */
@@ -212,7 +224,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     }
     if (learning->doubtful && !learning->pardoned && learning->good >= LEARN_WAIT)
         return pardon(learning);
-    if (learning->bad >= learning->patience)
+    if (learning->bad >= learning->patience || wants_longer(learning, step))
         return record_again(learning);
     return learning->crowded >= LEARN_IN_A_ROW ? dismiss(learning, step) : LEARN_KEEP;
 }

@@ -64,7 +64,7 @@
  * ever in each step, and a larger plan serves hardly more: from then on it waits until what larger
  * steps missed is as much as LEARN_OUTGROWN steps, about what a plan costs; as one step where that
  * is bad. Of lengths that all blocks follow a new longest one misses everything, and waits for
- * nothing. */
+ * nothing. Loops that are longer than their plan wait for as much until they are recorded. */
 #define LEARN_GROWTHS 4u
 #define LEARN_OUTGROWN 8u
 
@@ -101,6 +101,7 @@ struct learn_step {
     uint64_t blocks; /* that came */
     bool lost;     /* it was recorded, but not to its end: as LEARN_PLAIN */
     bool grown;    /* slots were too small */
+    bool keyed;    /* its plan is one of blocks with keys: loops may be longer, or shorter */
     bool complete; /* it did what the plan expects, but for sizes */
     bool taken_over;
 };

@@ -143,6 +143,21 @@ static void survivors_in_the_arena_count_as_missed(void **state) {
     assert_int_equal(learn_next(&learning), LEARN_RECORD);
 }
 
+/* Loops that are longer now and then, by a little. */
+static void what_longer_loops_missed_adds_up(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(950, 50);
+    for (unsigned i = 0; i < 1000; i++)
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    step.keyed = true;
+    for (unsigned i = 0; i < LEARN_OUTGROWN * 1000 / 50; i++)
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_RECORD);
+    assert_int_equal(record(&learning, 8), LEARN_NOTE);
+    assert_int_equal(record(&learning, 9), LEARN_ADOPT);
+    assert_int_equal(learning.outgrown, 0);
+}
+
 /* Steps that are served to 60 per cent and never repeat are recorded more and more rarely. */
 static void patience_grows_where_nothing_repeats(void **state) {
     struct learning learning = planned_course();
@@ -517,6 +532,7 @@ int main(void) {
         cmocka_unit_test(warming_up_may_take_some_records),
         cmocka_unit_test(guests_that_were_turned_away_make_no_bad_step),
         cmocka_unit_test(survivors_in_the_arena_count_as_missed),
+        cmocka_unit_test(what_longer_loops_missed_adds_up),
         cmocka_unit_test(patience_grows_where_nothing_repeats),
         cmocka_unit_test(some_odd_steps_do_not_end_a_plan_that_has_proven_itself),
         cmocka_unit_test(hardly_any_hits_suspend),
