@@ -6,15 +6,18 @@
  *     EBB_RECORD_LIMIT=BYTES      of a spool; 1 GiB
  *     EBB_RECORD_FUNCTION=NAME    each call of it is noted
  *
- * Without the first nothing is recorded and the calls are passed on. The environment is read from
- * /proc, since the first call comes before the C library has its own; where there is no /proc the
- * constructor looks again. A forked child notes nothing: the page that `recording` points to is
- * wiped by fork, whoever calls it. What the child executes makes a spool of its own.
+ * Without the first nothing is recorded and the calls are passed on. A value that makes no sense is
+ * told on the standard error, and has no effect. The environment is read from /proc, since the
+ * first call comes before the C library has its own; where there is no /proc the constructor looks
+ * again. A forked child notes nothing: the page that `recording` points to is wiped by fork,
+ * whoever calls it. What the child executes makes a spool of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +35,7 @@ static const bool off;
 struct spool_head *spool;
 const bool *recording = &off;
 
-static bool tried;
+static bool tried, told;
 static bool *switched; /* what `recording` points to, once there is a spool */
 static char path[VALUE_MAX + 32];
 static int descriptor = -1;
@@ -52,12 +55,31 @@ static struct wish wishes[] = {{"EBB_RECORD_SPOOL=", ""}, {"EBB_RECORD_LIMIT=", 
 
 enum { WISH_SPOOL, WISH_LIMIT, WISH_FUNCTION, WISHES };
 
+static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void tell(const char *format, ...) {
+    char text[VALUE_MAX + 128];
+    va_list words;
+    va_start(words, format);
+    int length = vsnprintf(text, sizeof text, format, words);
+    va_end(words);
+    ssize_t ignored = write(STDERR_FILENO, text, (size_t)length);
+    (void)ignored;
+}
+
+/* The environment may be read more than once; what is too long is told once. */
 static void take_setting(const char *setting) {
     for (int i = 0; i < WISHES; i++) {
         size_t length = strlen(wishes[i].name);
-        if (strncmp(setting, wishes[i].name, length) == 0 &&
-            strlen(setting + length) < VALUE_MAX)
+        if (strncmp(setting, wishes[i].name, length) != 0)
+            continue;
+        if (strlen(setting + length) < VALUE_MAX) {
             strcpy(wishes[i].value, setting + length);
+        } else if (!told) {
+            told = true;
+            tell("libebb-record: %.*s: more than %d bytes, which has no effect\n",
+                 (int)length - 1, setting, VALUE_MAX - 1);
+        }
     }
 }
 
@@ -82,20 +104,25 @@ static void read_environment(void) {
 }
 
 static uint64_t limit_wished(void) {
-    uint64_t limit = strtoull(wishes[WISH_LIMIT].value, NULL, 10);
-    if (limit == 0)
-        limit = UINT64_C(1) << 30;
-    return limit < SPOOL_LIMIT_MOST ? limit : SPOOL_LIMIT_MOST;
+    const char *value = wishes[WISH_LIMIT].value;
+    char *end;
+    errno = 0;
+    bool has_digits = *value >= '0' && *value <= '9'; /* no space, no sign */
+    uint64_t limit = strtoull(value, &end, 10);
+    if (has_digits && !*end && !errno && limit >= SPOOL_HEAD + SPOOL_CHUNK &&
+        limit <= SPOOL_LIMIT_MOST)
+        return limit;
+    if (*value)
+        tell("libebb-record: EBB_RECORD_LIMIT is '%.32s', expected %" PRIu64 " to %" PRIu64
+             " bytes; it has no effect\n", value, (uint64_t)(SPOOL_HEAD + SPOOL_CHUNK),
+             SPOOL_LIMIT_MOST);
+    return UINT64_C(1) << 30;
 }
 
 /* ---- the file */
 
 static void complain(const char *what) {
-    char text[VALUE_MAX + 128];
-    int length = snprintf(text, sizeof text, "libebb-record: %s: %s: %s; nothing is recorded\n",
-                          path, what, strerror(errno));
-    ssize_t ignored = write(STDERR_FILENO, text, (size_t)length);
-    (void)ignored;
+    tell("libebb-record: %s: %s: %s; nothing is recorded\n", path, what, strerror(errno));
 }
 
 /* The same file, under a number that the program does not look for: what it writes to a standard

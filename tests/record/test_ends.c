@@ -136,6 +136,47 @@ static void the_limit_stops_cleanly(void **state)
     trace_free(trace);
 }
 
+// By hand, without the tool: a number that is none is named, once, and the usual limit holds.
+static void a_limit_that_makes_no_sense_is_named(void **state)
+{
+    static const char *const senseless[] = {"1G", "abc", "-1048576", " 1048576", "1048576 ",
+                                            "917503", "34359738369", "99999999999999999999"};
+    char command[2048], line[128];
+    struct ebb_trace *trace;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {
+        snprintf(command, sizeof command,
+                 "mkdir %s/by_hand && { EBB_RECORD_LIMIT='%s' EBB_RECORD_SPOOL=%s/by_hand "
+                 "LD_PRELOAD=%s %s much 2>%s/said; [ $? = %d ]; }", folder, senseless[i], folder,
+                 getenv("EBB_RECORDER"), getenv("EBB_CLIENT"), folder, CLIENT_CODE);
+        assert_int_equal(system(command), 0);
+        snprintf(line, sizeof line, "libebb-record: EBB_RECORD_LIMIT is '%s', expected 917504 to "
+                 "34359738368 bytes; it has no effect\n", senseless[i]);
+        assert_string_equal(said(), line);
+        snprintf(command, sizeof command, "record --recover %s/by_hand -o %s", folder, path);
+        assert_int_equal(ebb(command), 0);
+        trace = read_it();
+        assert_true(count(trace, TRACE_ALLOC, 0) >= CLIENT_MANY);
+        trace_free(trace);
+        snprintf(command, sizeof command, "rm -r %s/by_hand", folder);
+        assert_int_equal(system(command), 0);
+    }
+}
+
+static void a_name_that_is_too_long_is_named(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "EBB_RECORD_SPOOL=$(printf '/%%04096d' 0) LD_PRELOAD=%s %s much 2>%s/said; "
+             "[ $? = %d ]", getenv("EBB_RECORDER"), getenv("EBB_CLIENT"), folder, CLIENT_CODE);
+    assert_int_equal(system(command), 0);
+    assert_string_equal(said(), "libebb-record: EBB_RECORD_SPOOL: more than 4095 bytes, which has "
+                                "no effect\n");
+}
+
 // The spool may hold more than a trace: the rest is left out, and who asked for it is told.
 static void a_trace_that_is_full_says_so(void **state)
 {
@@ -308,6 +349,8 @@ int main(void)
         cmocka_unit_test(a_killed_recorder_leaves_a_spool_that_can_be_read),
         cmocka_unit_test(damaged_spools_are_read_as_far_as_they_go),
         cmocka_unit_test(the_limit_stops_cleanly),
+        cmocka_unit_test(a_limit_that_makes_no_sense_is_named),
+        cmocka_unit_test(a_name_that_is_too_long_is_named),
         cmocka_unit_test(a_trace_that_is_full_says_so),
         cmocka_unit_test(a_full_disk_stops_the_recording_not_the_program),
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
