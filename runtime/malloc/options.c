@@ -60,10 +60,12 @@ static void read_turns(const char *value, int length) {
 static void read_pair(const char *pair, int length) {
     const char *colon = memchr(pair, ':', (size_t)length);
     int key = colon ? (int)(colon - pair) : length;
-    if (key == 7 && colon && strncmp(pair, "idle_ms", 7) == 0)
-        read_idle(colon + 1, length - key - 1);
+    const char *value = pair + key + (colon != NULL);
+    int rest = length - key - (colon != NULL);
+    if (key == 7 && strncmp(pair, "idle_ms", 7) == 0)
+        read_idle(value, rest);
     else if (key == 5 && strncmp(pair, "turns", 5) == 0)
-        read_turns(pair + key + (colon != NULL), length - key - (colon != NULL));
+        read_turns(value, rest);
     else
         complain("ebb-malloc: EBB_MALLOC: no such key: '%.*s'", key, pair);
 }

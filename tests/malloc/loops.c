@@ -460,6 +460,7 @@ static void bad_options_are_named(void) {
         {"turns:waits", "turns is 'waits', expected wait or receive"},
         {"turn:wait", "no such key: 'turn'"},
         {"idle_ms:-1", "idle_ms is '-1', expected 0 to 86400000"},
+        {"idle_ms", "idle_ms is '', expected 0 to 86400000"},
         {"idle_ms: -18446744073709551611",
          "idle_ms is ' -18446744073709551611', expected 0 to 86400000"},
         {"idle_ms:1,turns:receive", ""},
