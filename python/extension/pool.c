@@ -217,7 +217,7 @@ static PyObject *pool_trim(PyObject *object, PyObject *arguments, PyObject *keyw
 PyDoc_STRVAR(reclaim_doc,
 "reclaim(sent_too=False)\n--\n\n"
 "Frees regions of a shared pool whose processes are dead; returns how many. `sent_too`: also\n"
-"those that were sent and nobody opened.");
+"those that were sent and nobody opened. ebb.Error EBB_E_KIND if the pool is not shared.");
 
 static PyObject *pool_reclaim(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"sent_too", NULL};
@@ -225,7 +225,9 @@ static PyObject *pool_reclaim(PyObject *object, PyObject *arguments, PyObject *k
     ebb_pool *pool = pool_of(object);
     if (!pool || !PyArg_ParseTupleAndKeywords(arguments, keywords, "|p:reclaim", words, &sent_too))
         return NULL;
-    return PyLong_FromSize_t(ebb_pool_reclaim(pool, sent_too != 0));
+    size_t freed = ebb_pool_reclaim(pool, sent_too != 0);
+    bool is_shared = ((const struct pool *)object)->kind & EBB_KIND_SHARED;
+    return is_shared ? PyLong_FromSize_t(freed) : error_raise();
 }
 
 PyDoc_STRVAR(fileno_doc,

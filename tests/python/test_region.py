@@ -317,6 +317,10 @@ class Lifetimes(Refused):
                 tensor = region.empty((1 << 17,))
                 self.assertRaises(BufferError, tensor.__dlpack__, copy=True)
 
+    def test_what_only_shared_pools_do_is_refused_by_others(self):
+        for wanted in (ebb.Pool().fileno, ebb.Pool().reclaim, lambda: ebb.Pool().send(1)):
+            self.assertRefused("EBB_E_KIND", wanted)
+
     def test_a_pool_that_is_used_is_not_closed(self):
         pool = ebb.Pool()
         region = ebb.Region(pool)
