@@ -34,8 +34,9 @@ class Region(_ebb.Region):
     def pad(self, sequences, *, padding=0, batch_first=False, left=False, total_length=None):
         """Sequences [length, ...] become one tensor [T, B, ...], or [B, T, ...].
 
-        The padding must be a value that the dtype holds exactly. As
-        torch.nn.utils.rnn.pad_sequence().
+        As torch.nn.utils.rnn.pad_sequence(), but the padding must be a value that the dtype holds
+        exactly. left: it goes in front of the elements. total_length: T, at least the longest
+        length; None: just that.
         """
         return self._pad(sequences, padding, batch_first, left, total_length)
 

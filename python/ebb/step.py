@@ -37,7 +37,10 @@ class step(_ebb.Step):
 
     tag     what kind of step it is; kinds are planned apart (a padded length, say). Any integer:
             its lowest 64 bits count
-    parent  the region above; None: the current one, if there is one
+    pool    where steps without a parent get their pages, and whose sites learn; None: the default
+            pool, and sites of the process
+    parent  the region above; None: the current one, if there is one and no pool is named. Its pool
+            is the step's
     ring    so many ended steps stay readable, at most 64
     scope   what this thread mallocs during the step is the step's, too: torch's own tensors, say.
             Only where libebb-malloc is preloaded, which ebb.is_scope_served() tells; elsewhere it
