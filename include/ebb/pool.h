@@ -65,7 +65,8 @@ struct ebb_pool_options {
 
 /*
  * The pool that regions use when they name none. Made on first use, never destroyed, no limits.
- * NULL only if the process cannot reserve any address space (EBB_E_MEMORY).
+ * NULL, with EBB_E_MEMORY, only if it cannot be made: the process cannot reserve any address space,
+ * or has 1024 pools before the first use. (Measuring regions have one of these for themselves.)
  */
 EBB_API ebb_pool *ebb_pool_default(void);
 
