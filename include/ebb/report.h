@@ -53,8 +53,8 @@ EBB_API int ebb_report_leaks(ebb_region region, enum ebb_report_format format,
                              ebb_write_fn *write, void *context);
 
 /*
- * What a site has learnt and what its steps cost: all figures of struct ebb_site_stats, and shares
- * of hits and of a plan's height. Text: a few lines. JSON: one object. Any thread.
+ * What a site has learnt and what its steps cost: all figures of struct ebb_site_stats. Text: a few
+ * lines, also with shares of hits and of a plan's height. JSON: one object. Any thread.
  * Returns 0, the callback's value if it stopped, EBB_E_ARGUMENT.
  */
 EBB_API int ebb_report_site(ebb_site *site, enum ebb_report_format format, ebb_write_fn *write,
