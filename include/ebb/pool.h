@@ -51,7 +51,7 @@ struct ebb_pool_options {
     bool keep_all;               /* true: never shrink by itself, only by ebb_pool_trim() */
     unsigned kind;               /* EBB_KIND_ flags; 0: host. In shared ones the limits above are
                                   * those of each root region with its children */
-    int device;                  /* device: its number */
+    int device;                  /* device, pinned: its number */
     size_t slot_bytes;           /* shared: most bytes of a region, up to the next multiple of
                                   * 2 MiB; 0: 1 GiB, or what fits */
     unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256. Each one
