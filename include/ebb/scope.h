@@ -19,9 +19,9 @@
  * Without libebb-malloc a step with a scope is a step like any other, and malloc() is untouched.
  *
  * Scopes nest: malloc() allocates in the one that was begun or entered last. A scope belongs to the
- * thread that began it, which must end it; one that is open when its thread ends is ended then.
- * What other threads allocate meanwhile is not the scope's. Source of the semantics:
- * docs/malloc.md.
+ * thread that began it, which must end it; one that is open when its thread ends is ended then. Its
+ * step stays open, with what lies in its region, and any thread may end that. What other threads
+ * allocate meanwhile is not the scope's. Source of the semantics: docs/malloc.md.
  */
 #ifndef EBB_SCOPE_H
 #define EBB_SCOPE_H
