@@ -166,6 +166,19 @@ static void calls_of_a_python_function_make_regions(void **state)
     assert_int_equal(ebb("record --within strtold -- true"), 2);
 }
 
+// A program without a standard error has the standard output for itself.
+static void nothing_is_told_where_nobody_listens(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "record -q --function json.nothing -o %s -- "
+             "sh -c \"/usr/bin/python3 -c 'print(7)' 2>&-\"", path);
+    assert_int_equal(ebb(command), 0);
+    assert_string_equal(said(), "7\n");
+}
+
 // Methods of every sort are marked, and what cannot be is left alone: the program ends as ever.
 static void python_programs_run_on_whatever_is_marked(void **state)
 {
@@ -271,6 +284,7 @@ int main(void)
         cmocka_unit_test(settings_of_another_recording_do_not_count),
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
         cmocka_unit_test(calls_of_a_python_function_make_regions),
+        cmocka_unit_test(nothing_is_told_where_nobody_listens),
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
         cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(ticks_reach_the_last_of_many_processes),

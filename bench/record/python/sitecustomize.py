@@ -21,6 +21,11 @@ COROUTINE = 128  # inspect.CO_COROUTINE, without what the import of inspect allo
 WANTED = (WITHIN or os.environ.get("EBB_RECORD_PYTHON_FUNCTION", "")).split(".")
 
 
+def say(text):
+    if sys.stderr is not None:  # closed: print() would write to the standard output
+        print(f"ebb record: {text}", file=sys.stderr)
+
+
 class Marks:
     """The recorder's marks; nothing where it is not loaded."""
 
@@ -148,7 +153,7 @@ class Watcher(importlib.abc.MetaPathFinder):
 
     def tell(self):
         if not self.found:
-            print(f"ebb record: {'.'.join(WANTED)} {self.why_not}", file=sys.stderr)
+            say(f"{'.'.join(WANTED)} {self.why_not}")
 
 
 def start():
