@@ -166,6 +166,25 @@ static void calls_of_a_python_function_make_regions(void **state)
     assert_int_equal(ebb("record --within strtold -- true"), 2);
 }
 
+// By hand, without the tool: what names no function of a module is told, and all else goes on.
+static void a_name_by_hand_that_names_nothing_is_told(void **state)
+{
+    static const char *const settings[] = {"FUNCTION", "WITHIN"};
+    char command[2048];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        snprintf(command, sizeof command,
+                 "mkdir %s/by_hand && EBB_RECORD_PYTHON_%s=encode EBB_RECORD_SPOOL=%s/by_hand "
+                 "PYTHONPATH=$(dirname %s) LD_PRELOAD=%s /usr/bin/python3 -c 'print(7)' "
+                 ">%s/said 2>&1; rm -r %s/by_hand", folder, settings[i], folder,
+                 getenv("EBB_RECORDER"), getenv("EBB_RECORDER"), folder, folder);
+        assert_int_equal(system(command), 0);
+        assert_string_equal(said(), "ebb record: 'encode' is no module.function; its calls make no "
+                                    "regions\n7\n");
+    }
+}
+
 // A program without a standard error has the standard output for itself.
 static void nothing_is_told_where_nobody_listens(void **state)
 {
@@ -284,6 +303,7 @@ int main(void)
         cmocka_unit_test(settings_of_another_recording_do_not_count),
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
         cmocka_unit_test(calls_of_a_python_function_make_regions),
+        cmocka_unit_test(a_name_by_hand_that_names_nothing_is_told),
         cmocka_unit_test(nothing_is_told_where_nobody_listens),
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
         cmocka_unit_test(coroutines_stay_coroutines),

@@ -182,4 +182,6 @@ def go_on():
 
 if len(WANTED) > 1:
     start()
+elif WANTED[0]:
+    say(f"'{WANTED[0]}' is no module.function; its calls make no regions")
 go_on()
