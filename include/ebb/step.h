@@ -11,7 +11,8 @@
  *                    everything else goes where blocks of an ordinary region go
  *
  * A step need not be as the plan expects: whatever comes, in whatever order, no two live blocks
- * ever overlap; at worst a step is less tight. Steps that do not repeat are not planned.
+ * ever overlap; at worst a step is less tight. Steps that do not repeat are not planned, nor those
+ * under a limit on live bytes: of a region above, or `limit_used_bytes` of the pool.
  *
  * What a site has learnt to survive its steps, blocks and objects, is born in the parent
  * ("pre-tenured"): promoting it there costs nothing, and its address stays. Until it is promoted it
