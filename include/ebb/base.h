@@ -78,11 +78,11 @@ enum ebb_error {
     EBB_E_VALUE = -31,       /* the data type cannot hold the value exactly */
     EBB_E_EMPTY = -32,       /* a list of sequences or samples is empty */
     EBB_E_LENGTH_COUNT = -33, /* as many lengths as sequences are needed */
-    EBB_E_LENGTH_NEGATIVE = -34, /* a sequence is shorter than nothing */
+    EBB_E_LENGTH_NEGATIVE = -34, /* a sequence is shorter than nothing; or empty, if refused */
     EBB_E_LENGTH_EXCEEDS = -35,  /* a length is greater than the padded length */
     EBB_E_TOTAL_LENGTH = -36, /* the total length is less than the longest sequence */
-    EBB_E_UNSORTED = -37,    /* lengths do not decrease, though that was promised */
-    EBB_E_BATCH_SIZES = -38, /* batch sizes grow, or do not sum to the rows */
+    EBB_E_UNSORTED = -37,    /* lengths increase, though it was promised that they do not */
+    EBB_E_BATCH_SIZES = -38, /* batch sizes grow, are below 1, or do not sum to the rows */
     EBB_E_PERMUTATION = -39, /* indices are no permutation */
     EBB_E_METADATA = -40,    /* metadata does not fit the kind of sample */
     EBB_E_STRUCTURE = -41,   /* samples of one batch are not built alike */

@@ -85,6 +85,7 @@ EBB_API extern struct ebb_type ebb_type_tensor;
 /* Bytes of one element, or 0 with EBB_E_DTYPE if the type is none. Any thread. */
 EBB_API size_t ebb_dtype_bytes(struct ebb_dtype dtype);
 
+/* True if code, bits and lanes are the same. Any thread. */
 static inline bool ebb_dtype_equal(struct ebb_dtype a, struct ebb_dtype b) {
     return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
