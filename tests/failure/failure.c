@@ -77,8 +77,7 @@ static int run_child(const struct scenario *scenario, unsigned nth, bool forever
 
 /* From one acquisition that is tried to the next. */
 static unsigned stride(void) {
-    const char *share = getenv("EBB_SHARE");
-    return share && atoi(share) > 1 ? 4 : 1;
+    return number_from("EBB_SHARE", 1) > 1 ? 4 : 1;
 }
 
 static void fail_at_acquisitions(const struct scenario *scenario, bool forever) {

@@ -258,18 +258,13 @@ static bool advance(struct explorer *explorer) {
     return false;
 }
 
-static unsigned bound(const char *name, unsigned usual) {
-    const char *text = getenv(name);
-    return text ? (unsigned)atoi(text) : usual;
-}
-
 static void explore(unsigned preemptions, unsigned kills) {
     struct explorer *explorer = calloc(1, sizeof *explorer);
-    explorer->preemptions_most = bound("EBB_PREEMPTIONS", preemptions);
-    explorer->kills_most = bound("EBB_KILLS", kills);
-    explorer->share = bound("EBB_SHARE", 8);
+    explorer->preemptions_most = (unsigned)number_from("EBB_PREEMPTIONS", preemptions);
+    explorer->kills_most = (unsigned)number_from("EBB_KILLS", kills);
+    explorer->share = (unsigned)number_from("EBB_SHARE", 8);
     assert_true(explorer->share > 0);
-    unsigned seed = bound("EBB_SEED", (unsigned)time(NULL));
+    unsigned seed = (unsigned)number_from("EBB_SEED", (uint64_t)time(NULL));
     print_message("# EBB_SEED=%u draws one of %u\n", seed, explorer->share);
     srandom(seed);
     ebb_pool *pool = shared_pool(SLOTS, SLOT_BYTES);

@@ -2,6 +2,7 @@
 /* test.c - see test.h. */
 #include "kit/test.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -96,4 +97,19 @@ void assert_text_names(const char *part) {
 
 struct ebb_survivor survivor_of(void *block, int mode) {
     return (struct ebb_survivor){.block = block, .mode = mode};
+}
+
+uint64_t number_in(const char *what, const char *text) {
+    char *end = NULL;
+    errno = 0;
+    uint64_t number = strtoull(text, &end, 0);
+    if (*text >= '0' && *text <= '9' && !*end && !errno) /* no space, no sign */
+        return number;
+    fprintf(stderr, "%s is '%s', which is no number\n", what, text);
+    exit(2);
+}
+
+uint64_t number_from(const char *variable, uint64_t otherwise) {
+    const char *text = getenv(variable);
+    return text ? number_in(variable, text) : otherwise;
 }

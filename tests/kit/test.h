@@ -60,4 +60,9 @@ void assert_text_names(const char *part);
 /* A list of one survivor, for promotions. */
 struct ebb_survivor survivor_of(void *block, int mode);
 
+/* What a variable of the environment, or an argument, says. What is no number ends the program with
+ * code 2: a seed with a slip in it would play another game, and show nothing. */
+uint64_t number_from(const char *variable, uint64_t otherwise);
+uint64_t number_in(const char *what, const char *text);
+
 #endif

@@ -46,11 +46,6 @@ static void play(uint64_t seed, uint64_t ops, unsigned chance) {
     pool_end(pool);
 }
 
-static uint64_t number_from(const char *name, uint64_t otherwise) {
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 0) : otherwise;
-}
-
 static void random_operations_survive_random_failures(void **state) {
     static const unsigned chances[] = {2, 5, 50};
     uint64_t ops = number_from("EBB_OPS", 20000);

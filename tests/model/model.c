@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,11 +25,6 @@ static uint64_t ops = 40000;
 static unsigned kind; /* of memory */
 static uint64_t fresh_seed;
 static bool only_one;
-
-static uint64_t number_from(const char *name, uint64_t otherwise) {
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 0) : otherwise;
-}
 
 static void play_alone(uint64_t seed) {
     ebb_pool *pool = POOL(.name = "model", .kind = kind);
@@ -111,8 +107,27 @@ static int play_long(unsigned seconds) {
     return 0;
 }
 
+/* Who makes a slip in a seed is told, and plays nothing. */
+static void numbers_that_are_none_are_refused(void **state) {
+    static const char *const none[] = {"", "x", "12x", " 12", "-1", "99999999999999999999"};
+    assert_int_equal(number_in("EBB_OPS", "0"), 0);
+    assert_int_equal(number_in("EBB_OPS", "0x10"), 16);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        int status = 0;
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            (void)number_in("EBB_OPS", none[i]);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 2);
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_that_are_none_are_refused),
         cmocka_unit_test(random_operations_match_the_shadow),
         cmocka_unit_test(random_operations_under_limits_match_the_shadow),
         cmocka_unit_test(random_measuring_matches_the_shadow),
@@ -123,7 +138,7 @@ int main(int argc, char **argv) {
     ops = number_from("EBB_OPS", ops);
     kind = (unsigned)number_from("EBB_KIND", kind);
     if (argc > 1 && strcmp(argv[1], "--long") == 0)
-        return play_long(argc > 2 ? (unsigned)atoi(argv[2]) : 600);
+        return play_long(argc > 2 ? (unsigned)number_in("--long", argv[2]) : 600);
     fprintf(stderr, "# fresh seed: EBB_SEED=%llu\n", (unsigned long long)fresh_seed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,11 +218,6 @@ static void random_objects_in_planned_steps_survive_failing_acquisitions(void **
     play_seeds(PLANNED | FAULTY);
 }
 
-static uint64_t number_from(const char *name, uint64_t otherwise) {
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 0) : otherwise;
-}
-
 static int play_long(unsigned seconds) {
     time_t end = time(NULL) + (time_t)seconds;
     uint64_t games = 0;
@@ -252,7 +247,7 @@ int main(int argc, char **argv) {
         if (ebb_type_register(&node_types[i]) != 0)
             return 2;
     if (argc > 1 && strcmp(argv[1], "--long") == 0)
-        return play_long(argc > 2 ? (unsigned)atoi(argv[2]) : 600);
+        return play_long(argc > 2 ? (unsigned)number_in("--long", argv[2]) : 600);
     fprintf(stderr, "# fresh seed: EBB_SEED=%llu\n", (unsigned long long)fresh_seed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,11 +227,6 @@ static void play_one(uint64_t seed, ebb_pool *pool, uint32_t wild, uint64_t *all
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
-static uint64_t number_from(const char *name, uint64_t otherwise) {
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 0) : otherwise;
-}
-
 static void play(ebb_pool *pool, uint32_t wild) {
     struct ebb_site_stats sum = {0};
     uint64_t seed = number_from("EBB_SEED", (uint64_t)time(NULL) << 20), allocations = 0;

@@ -11,11 +11,6 @@
 #define ALLOCATIONS_EACH 60000 /* of one test; EBB_TRACK_ALLOCATIONS says otherwise */
 #define REPLAYS 12             /* of one plan */
 
-static uint64_t number_from(const char *name, uint64_t otherwise) {
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 0) : otherwise;
-}
-
 static struct plan *learn(struct dice *dice, const struct stream *stream, struct track *track,
                           ebb_region parent, unsigned kind, struct totals *totals) {
     bool tenure = (kind & PLAY_PROMOTE) != 0;

@@ -245,7 +245,7 @@ static int nothing_is_left(void **state) {
 #define TIDY(test) cmocka_unit_test_teardown(test, nothing_is_left)
 
 int main(void) {
-    seed = getenv("EBB_SEED") ? strtoull(getenv("EBB_SEED"), NULL, 0) : (uint64_t)time(NULL);
+    seed = number_from("EBB_SEED", (uint64_t)time(NULL));
     fprintf(stderr, "# EBB_SEED=%llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
         TIDY(layers_lie_where_gradients_are_not_yet),

@@ -58,8 +58,7 @@ static bool mark(const struct ebb_tensor *tensor, unsigned char *visits) {
 }
 
 static void answers_equal_those_of_a_model_that_marks_bytes(void **state) {
-    const char *seed = getenv("EBB_SEED");
-    uint64_t first = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
+    uint64_t first = number_from("EBB_SEED", (uint64_t)time(NULL));
     int shared = 0, apart = 0, own = 0;
     for (uint64_t round = 0; round < CASES; round++) {
         struct sample one, other;
