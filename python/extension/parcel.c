@@ -123,7 +123,8 @@ static void parcel_dealloc(PyObject *object) {
 
 PyDoc_STRVAR(open_doc,
 "open()\n--\n\n"
-"The batch. Its tensors hold the region; it is used again when the last is dropped.");
+"The batch. Its tensors hold the region; it is used again when the last is dropped. ValueError\n"
+"if the parcel was opened or sent before.");
 
 static PyObject *gone(void) {
     PyErr_SetString(PyExc_ValueError, "the parcel was opened or sent before");
