@@ -284,6 +284,38 @@ static void only_what_survived_twice_is_born_in_the_parent(void **state) {
     draft_drop(third);
 }
 
+/* Blocks with these keys, all to the end. */
+static struct draft *draft_of_keys(const char *keys) {
+    static struct model model;
+    model = (struct model){.count = 0};
+    for (; *keys; keys++)
+        model.record[model.count++] =
+            (struct record_entry){.bytes = 5000, .rank = PLAN_NEVER,
+                                  .key = (uint32_t)(*keys - '0'), .align_log2 = 6};
+    return draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+}
+
+static void a_longer_draft_leads_who_has_its_keys_in_order(void **state) {
+    static const struct {
+        const char *longer, *keys;
+        bool leads;
+    } cases[] = {
+        {"1212123434", "121234", true}, {"1212123434", "3434", true}, {"10203", "123", true},
+        {"1212123434", "4", true},      {"121212", "3", false},       {"1212123434", "4343", false},
+        {"1212", "1212", false},        {"12", "1212", false},        {"0000", "00", false},
+        {"1212", "12122", false},       {"1234", "13", true},         {"1234", "31", false},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct draft *longer = draft_of_keys(cases[i].longer);
+        struct draft *draft = draft_of_keys(cases[i].keys);
+        assert_int_equal(draft_leads(longer, draft), cases[i].leads);
+        draft->coarse = true;
+        assert_false(draft_leads(longer, draft) || draft_leads(NULL, draft));
+        draft_drop(longer);
+        draft_drop(draft);
+    }
+}
+
 static void rooms_are_the_largest_of_steps_that_are_alike(void **state) {
     static struct model model, other;
     seed = 13;
@@ -448,6 +480,7 @@ int main(void) {
         TIDY(the_order_of_releases_at_the_same_moment_is_no_structure),
         TIDY(survivors_are_not_placed),
         TIDY(only_what_survived_twice_is_born_in_the_parent),
+        TIDY(a_longer_draft_leads_who_has_its_keys_in_order),
         TIDY(rooms_are_the_largest_of_steps_that_are_alike),
         TIDY(a_plan_gives_the_draft_that_it_was_made_from),
         TIDY(steps_of_other_structure_do_not_widen),
