@@ -224,8 +224,12 @@ void shared_note_mine(const struct shared_slot *slot);
 /* `word`, if it still is the slot's, becomes FREE; who waits for that wakes up. */
 bool shared_free(struct shared_slot *slot, uint64_t word);
 
-/* The slot that a new region had best have, claimed; NULL: EBB_E_SLOTS. Lock held, identified. */
+/* The slot that a new region had best have, claimed; NULL: none is left, which is no error as long
+ * as somebody waits for one. Lock held, identified. */
 struct shared_slot *shared_find(struct shared *shared);
+
+/* Sets EBB_E_SLOTS: who has them. */
+void shared_say_taken(const struct shared *shared);
 
 /* Frees what dead owners left; what they sent, too, if asked. How many. Lock held, identified. */
 size_t shared_reclaim(struct shared *shared, bool sent_too);

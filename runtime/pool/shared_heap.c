@@ -214,8 +214,11 @@ static struct shared_slot *find_or_wait(struct shared *shared) {
         uint64_t most = shared_settle_locked(shared) ? WAIT_DEVICE : WAIT_MOST;
         struct shared_slot *slot = shared_find(shared);
         uint64_t waited = slot || !shared->wait_ns ? shared->wait_ns : os.now_ns() - began;
-        if (waited >= shared->wait_ns)
+        if (waited >= shared->wait_ns) {
+            if (!slot)
+                shared_say_taken(shared);
             return slot;
+        }
         wait_for_slot(shared, seen, size_smaller(shared->wait_ns - waited, most));
         if (shared_identify(shared) != 0)
             return NULL;

@@ -119,7 +119,7 @@ static struct shared_slot *claim_any(struct shared *shared) {
     return slot ? slot : claim_other(shared, ANY);
 }
 
-static void say_taken(const struct shared *shared) {
+void shared_say_taken(const struct shared *shared) {
     unsigned counts[SLOT_STATES] = {0}, broken = 0;
     for (uint32_t i = 0; i < shared->slot_count; i++) {
         unsigned state = word_state(read_word(&shared->slots[i]));
@@ -138,8 +138,6 @@ struct shared_slot *shared_find(struct shared *shared) {
     struct shared_slot *slot = claim_any(shared);
     if (!slot && shared_reclaim(shared, true))
         slot = claim_any(shared);
-    if (!slot)
-        say_taken(shared);
     return slot;
 }
 

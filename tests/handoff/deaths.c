@@ -192,10 +192,12 @@ static void who_waits_gets_what_becomes_free(void **state) {
         char byte;
         struct duo duo = duo_fork(pool, hold_for_a_while, how);
         assert_true(read_all(duo.in, &byte, 1));
+        assert_refused(ebb_pool_destroy(NULL), EBB_E_ARGUMENT);
         uint64_t began = os.now_ns();
         ebb_region region = OPEN(.pool = pool);
         uint64_t waited = os.now_ns() - began;
         assert_true(ebb_region_is_open(region));
+        assert_int_equal(ebb_last_error(), EBB_E_ARGUMENT); /* no call has failed since */
         assert_true(waited > 20000000 && waited < 10000000000);
         ebb_region_close(region);
         assert_int_equal(duo_end(&duo), killed ? SIGKILL : 0);
