@@ -5,15 +5,15 @@
  * The tree is walked twice, to measure and to write. Storages stay where they are if that is in
  * the slot; the bytes of others, imported ones say, are copied into the region first. Invariant:
  * both walks visit the same, since nothing happens between them; and whatever was taken from the
- * region is given back if the region is not sent.
+ * region is given back if the region is not sent, and counted nowhere.
  *
  * Refuses what cannot be read elsewhere: a struct that has pointers into itself.
  */
 #include "base/error.h"
 #include "handoff/manifest.h"
+#include "handoff/send.h"
 #include "pool/shared.h"
-
-#include <ebb/handoff.h>
+#include "region/undo.h"
 
 #include <string.h>
 
@@ -219,23 +219,15 @@ static uint64_t *make(struct writer *writer, char **copies) {
     return words;
 }
 
-static struct region *find_slot(ebb_region handle) {
-    struct region *region = region_find(handle);
-    if (region && !region->pool->slot) {
-        error_set(EBB_E_KIND, "region '%s' is in pool '%s', which is not shared", region->name,
-                  region->pool->name);
-        return NULL;
-    }
-    return region && shared_may_send(region->pool) ? region : NULL; /* before a byte is written */
-}
-
 int ebb_region_send_object(ebb_region handle, void *object, struct ebb_parcel *parcel) {
-    struct writer writer = {.region = find_slot(handle)};
+    struct writer writer = {.region = send_begin(handle, parcel)}; /* before a byte is written */
     struct object_place place;
+    struct undo undo;
     char *copies = NULL;
     if (!writer.region || object_find(object, &place) != 0 ||
         object_check_staying(place.object) != 0)
         return error_latest();
+    undo_remember(writer.region, &undo);
     writer.first = compose_chain(place.object);
     uint64_t *words = make(&writer, &copies);
     unchain_storages(&writer);
@@ -244,6 +236,7 @@ int ebb_region_send_object(ebb_region handle, void *object, struct ebb_parcel *p
     if (ebb_region_is_open(handle)) {
         ebb_region_release(handle, words);
         ebb_region_release(handle, copies);
+        undo_restore(writer.region, &undo);
     }
     return result;
 }

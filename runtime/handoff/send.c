@@ -9,11 +9,10 @@
 #include "base/error.h"
 #include "base/poison.h"
 #include "base/size.h"
+#include "handoff/send.h"
 #include "pool/shared.h"
 #include "region/hold.h"
 #include "region/safe.h"
-
-#include <ebb/handoff.h>
 
 /* The root of a tree in a slot, or NULL with an error. */
 static struct region *find_root(ebb_region handle) {
@@ -99,15 +98,17 @@ static int describe(struct region *root, const void *block, struct ebb_parcel *p
     return block ? find_block(root, block, parcel) : 0;
 }
 
-int ebb_region_send(ebb_region handle, const void *block, struct ebb_parcel *parcel) {
+struct region *send_begin(ebb_region handle, const struct ebb_parcel *parcel) {
     struct region *root = find_root(handle);
+    if (root && !parcel)
+        error_set(EBB_E_ARGUMENT, "region '%s': no parcel to fill", root->name);
+    return root && parcel && shared_may_send(root->pool) && check_exports(root) == 0 ? root : NULL;
+}
+
+int ebb_region_send(ebb_region handle, const void *block, struct ebb_parcel *parcel) {
+    struct region *root = send_begin(handle, parcel);
     struct ebb_parcel described;
-    if (!root)
-        return error_latest();
-    if (!parcel)
-        return error_set(EBB_E_ARGUMENT, "region '%s': no parcel to fill", root->name);
-    if (!shared_may_send(root->pool) || check_exports(root) != 0 ||
-        describe(root, block, &described) != 0)
+    if (!root || describe(root, block, &described) != 0)
         return error_latest();
     struct shared_slot *slot = root->pool->slot;
     size_t bytes = measure(root);

@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "handoff/duo.h"
 #include "kit/dlpack.h"
+#include "kit/tensors.h"
 #include "pool/shared.h"
 
 #include <dirent.h>
@@ -515,6 +516,35 @@ static void steps_work_in_slots(void **state) {
     pool_end(pool);
 }
 
+static void assert_nothing_sent(ebb_region region, void *object, struct ebb_parcel *parcel,
+                                int code) {
+    struct ebb_region_stats before = stats_of(region);
+    assert_refused(ebb_region_send_object(region, object, parcel), code);
+    struct ebb_region_stats after = stats_of(region);
+    assert_memory_equal(&before, &after, sizeof before);
+}
+
+static void what_was_not_sent_leaves_no_trace(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool, .limit_bytes = 3 * MIB), host = OPEN(.name = "host");
+    ebb_region_release(region, block_of(region, 3 * MIB, 64)); /* its pages stay */
+    struct ebb_tensor *tensor = tensor_of_bytes(region, 5000);
+    DLManagedTensor *out = share(tensor);
+    struct ebb_region_stats stats = stats_of(region);
+    size_t left = (size_t)(stats.limit - stats.subtree_used) / 64 * 64;
+    struct ebb_tensor *far = tensor_of_bytes(host, left); /* and no room for a description */
+    struct ebb_parcel parcel;
+    assert_nothing_sent(region, far, &parcel, EBB_E_BUSY);
+    give_back(out);
+    assert_int_equal(ebb_region_count_exports(region), 0);
+    assert_nothing_sent(region, tensor, NULL, EBB_E_ARGUMENT);
+    assert_nothing_sent(region, far, &parcel, EBB_E_REGION_LIMIT);
+    assert_int_equal(ebb_region_send_object(region, tensor, &parcel), 0);
+    assert_int_equal(ebb_parcel_discard(pool, &parcel), 0);
+    assert_int_equal(ebb_region_close(host), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_system_is_an_error),
@@ -534,6 +564,7 @@ int main(void) {
         cmocka_unit_test(limits_hold_for_each_region),
         cmocka_unit_test(limits_hold_whoever_was_there_before),
         cmocka_unit_test(steps_work_in_slots),
+        cmocka_unit_test(what_was_not_sent_leaves_no_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
