@@ -298,7 +298,8 @@ bool shared_send(struct shared_slot *slot, size_t bytes) {
                     word_make(SLOT_SENT, word_generation(word), word_owner(word)),
                     memory_order_acq_rel, memory_order_acquire);
     os.pass("send: done");
-    slot->use = slot->use == SLOT_OPEN ? SLOT_IDLE : slot->use;
+    if (slot->use == SLOT_OPEN || slot->use == SLOT_LOST) /* a cleanup forked, this is the child */
+        slot->use = SLOT_IDLE;
     slot->sending = false;
     pthread_mutex_unlock(&shared->lock);
     return sent;

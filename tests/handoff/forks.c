@@ -318,6 +318,40 @@ static void a_slot_of_the_parent_serves_the_child(void **state) {
     pool_end(pool);
 }
 
+static int fork_here(void *context) {
+    *(pid_t *)context = fork();
+    return 0;
+}
+
+/* The child of a cleanup goes on in the midst of the sending. */
+static int use_what_was_being_sent(ebb_pool *pool, int sent) {
+    ebb_region region = {0};
+    EXPECT(sent == EBB_E_STALE);
+    for (unsigned i = 0; i < 2000 && !ebb_region_is_open(region); i++) {
+        usleep(1000);
+        region = OPEN(.pool = pool);
+    }
+    EXPECT(ebb_region_is_open(region) && ebb_region_close(region) == 0);
+    return 0;
+}
+
+static void a_child_that_was_forked_while_sending_has_the_slot(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    pid_t child = -1;
+    struct ebb_cleanup cleanup = {.run = fork_here, .data = &child};
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_cleanup_add(region, &cleanup), 0);
+    int sent = ebb_region_send(region, NULL, &parcel), status;
+    if (child == 0)
+        _exit(use_what_was_being_sent(pool, sent));
+    assert_true(child > 0 && sent == 0);
+    assert_int_equal(ebb_parcel_discard(pool, &parcel), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    pool_end(pool);
+}
+
 /* ---- exports that were out at the fork ---- */
 
 struct exported {
@@ -486,6 +520,7 @@ int main(void) {
         cmocka_unit_test(a_child_does_not_write_into_its_parents_region),
         cmocka_unit_test(a_child_closes_what_lends_and_borrows),
         cmocka_unit_test(a_slot_of_the_parent_serves_the_child),
+        cmocka_unit_test(a_child_that_was_forked_while_sending_has_the_slot),
         cmocka_unit_test(a_slot_that_was_exported_serves_the_child),
         cmocka_unit_test(a_child_reads_what_was_sent_and_closes_what_it_inherited),
         cmocka_unit_test(a_lease_that_ends_at_a_fork_has_ended),
