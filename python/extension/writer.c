@@ -409,19 +409,24 @@ static PyObject *writer_move(PyObject *object, PyObject *target) {
     if (!root)
         return error_raise_as(EBB_E_ORDER, "move() comes after finish()");
     struct region *before = self->region;
-    size_t head = root_bytes(self);
+    size_t head = root_bytes(self), leaves = self->leaf_count * sizeof *self->leaves;
+    char *known = PyMem_Malloc(leaves);
     void *moved = NULL;
+    if (!known)
+        return PyErr_NoMemory();
+    append(known, self->leaves, leaves);
     self->region = region;
     self->slot = NULL;
     if (move_leaves(self, from) == 0)
         moved = write_root(self, root + head, self->root_bytes - head);
-    if (!moved) { /* all stays as it was: the root block knows the leaves */
+    if (!moved) { /* all stays as it was; to the leaves in the root block others may have written */
         self->region = before;
         self->slot = from;
-        append((char *)self->leaves, root + sizeof(struct batch_header),
-               self->leaf_count * sizeof *self->leaves);
-        return NULL;
+        append((char *)self->leaves, known, leaves);
     }
+    PyMem_Free(known);
+    if (!moved)
+        return NULL;
     self->root = moved;
     Py_INCREF(target);
     Py_DECREF((PyObject *)before);

@@ -3,10 +3,12 @@
 
 import copy
 import gc
+import mmap
 import os
 import pickle
 import random
 import resource
+import struct
 import sys
 import threading
 import time
@@ -214,6 +216,24 @@ class Messages(Regions):
         with self.assertRaises(ebb.Error) as caught:
             writer.move(other)
         self.assertEqual(caught.exception.name, "EBB_E_STALE")
+
+    def test_where_elements_are_is_not_read_from_the_slot(self):
+        """A batch that found no room once goes to another region, whatever others write."""
+        pool = ebb.Pool("shared", slots=2, slot_bytes=1 << 22)
+        tight = ebb.Pool("shared", slots=1, slot_bytes=1 << 22, limit=1 << 14)
+        region, other = ebb_loader._open_region(pool), ebb_loader._open_region(pool)
+        batch = [numpy.arange(50000), numpy.arange(60000)[::-1].copy()]
+        writer = structure.write(region, batch)
+        with mmap.mmap(pool.fileno(), 0) as peer:  # the leaf of the first array
+            leaf = peer.find(struct.pack("<3Q", 0, batch[0].nbytes, 0))
+            self.assertGreater(leaf, 0)
+            peer[leaf:leaf + 8] = struct.pack("<Q", batch[0].nbytes)
+        with self.assertRaises(ebb.Error):
+            writer.move(ebb_loader._open_region(tight))
+        writer.move(other)
+        region.close()
+        for came, sent in zip(writer.send().open(), batch):
+            numpy.testing.assert_array_equal(came, sent)
 
     def test_a_pool_that_was_closed_is_not_asked(self):
         pool, closed = ebb.Pool("shared"), ebb.Pool("shared")
