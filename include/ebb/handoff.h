@@ -56,8 +56,9 @@ struct DLManagedTensorVersioned;
  * A root region becomes another thread's: the result is its handle from now on, `region` is stale,
  * and so are copies of it. Children come along under their handles. A child is cut off from its
  * parent first, and budgets of the ancestors count it no longer. The caller passes the handle on by
- * any means that orders memory (a queue with a lock). Nothing is copied; constant time for a root,
- * linear in its descendants for a child. On failure the handle is not open, and `region` as it was:
+ * any means that orders memory (a queue with a lock). Nothing is copied; time is linear in the
+ * regions that go and in their cleanups (an import, a loan and a view of another region's storage
+ * have one each). On failure the handle is not open, and `region` as it was:
  * EBB_E_STALE, EBB_E_BUSY (region of a step; a cleanup runs; relinked survivors of it sit in other
  * regions), EBB_E_BORROWED (objects lent, attached, or views of storages in other regions),
  * EBB_E_KIND (a child in a shared pool: it has no slot of its own).
