@@ -139,10 +139,11 @@ EBB_API void ebb_lease_drop(ebb_lease *lease);
 /*
  * A tensor of bytes in the lease, as a DLPack struct that holds the lease. What it describes is
  * checked like an import, and must lie in what was sent: `offset` from the slot's start, strides in
- * elements, NULL: row-major. Its deleter: C, any thread, once; a forked child may call it. Any
- * thread. NULL on failure: EBB_E_PARCEL (not in what was sent), EBB_E_SHAPE, EBB_E_SIZE,
- * EBB_E_DTYPE, EBB_E_EXCHANGE (type that some consumers misread, negative strides, not aligned),
- * EBB_E_MEMORY, EBB_E_ARGUMENT (no lease).
+ * elements, NULL: row-major. Shape and strides are read once, so they may lie in the slot. Its
+ * deleter: C, any thread, once; a forked child may call it. Any thread. NULL on failure:
+ * EBB_E_PARCEL (not in what was sent), EBB_E_SHAPE, EBB_E_SIZE, EBB_E_DTYPE, EBB_E_EXCHANGE (type
+ * that some consumers misread, negative strides, not aligned), EBB_E_MEMORY, EBB_E_ARGUMENT (no
+ * lease).
  */
 EBB_API EBB_NODISCARD struct DLManagedTensor *
 ebb_lease_export(ebb_lease *lease, size_t offset, struct ebb_dtype dtype, int ndim,

@@ -6,7 +6,7 @@
  *
  * A loader makes one for each tensor of a batch, so this is one block, a few checks and one atomic
  * addition. Everything is checked against what was sent before anything is acquired; the numbers
- * may come from another process.
+ * may come from another process, and lie where it can still write: they are read once.
  */
 #include "base/error.h"
 #include "base/os.h"
@@ -117,9 +117,20 @@ static void fill(int64_t *numbers, int ndim, const int64_t *shape, const int64_t
     }
 }
 
+/* The numbers as they are now, if there can be so many. */
+static const int64_t *read_numbers(int64_t to[EBB_DIMENSIONS_MAX], int ndim,
+                                   const int64_t *numbers) {
+    if (numbers && ndim > 0 && ndim <= EBB_DIMENSIONS_MAX)
+        memcpy(to, numbers, (size_t)ndim * sizeof *to);
+    return numbers ? to : NULL;
+}
+
 static struct lease_export *begin(struct ebb_lease *lease, size_t offset, struct ebb_dtype dtype,
                                   int ndim, const int64_t *shape, const int64_t *strides,
                                   DLTensor *described) {
+    int64_t sizes[EBB_DIMENSIONS_MAX], steps[EBB_DIMENSIONS_MAX];
+    shape = read_numbers(sizes, ndim, shape);
+    strides = read_numbers(steps, ndim, strides);
     void *data = lease ? check(lease, offset, dtype, ndim, shape, strides) : NULL;
     struct lease_export *export = NULL;
     if (!lease)

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/size.h"
 #include "handoff/duo.h"
+#include "kit/dlpack.h"
 #include "kit/trees.h"
 #include "pool/shared.h"
 
@@ -434,6 +435,38 @@ static void a_parcel_without_root_has_no_bytes_of_one(void **state) {
     pool_end(pool);
 }
 
+/* ---- a description that changes while it is read ---- */
+
+static struct os_table real;
+static int64_t *described;
+
+static bool describe_more(enum os_acquisition what) {
+    if (what == OS_EXPORT)
+        described[0] = described[1] = INT64_MAX / 2;
+    return real.allow(what);
+}
+
+static void numbers_are_those_that_were_checked(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    described = ebb_lease_root(lease, NULL); /* shape and strides, where the peer writes */
+    described[0] = 100;
+    described[1] = 2;
+    real = os;
+    os.allow = describe_more;
+    DLManagedTensor *out =
+        ebb_lease_export(lease, 0, bytes8, 1, &described[0], &described[1]);
+    os = real;
+    assert_non_null(out);
+    assert_int_equal(described[0], INT64_MAX / 2);
+    assert_int_equal(out->dl_tensor.shape[0], 100);
+    assert_int_equal(out->dl_tensor.strides[0], 2);
+    give_back(out);
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forged_parcels_open_nothing),
@@ -445,6 +478,7 @@ int main(void) {
         cmocka_unit_test(a_number_beyond_all_is_mended),
         cmocka_unit_test(a_slot_that_is_ours_is_not_opened_whatever_its_word_says),
         cmocka_unit_test(a_parcel_without_root_has_no_bytes_of_one),
+        cmocka_unit_test(numbers_are_those_that_were_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
