@@ -42,11 +42,17 @@ bool shared_claim(struct shared_slot *slot) {
     return true;
 }
 
-/* Sequentially consistent with shared_heap.c: who announces that he waits, and then finds `frees`
- * as it was, is seen here. */
+/*
+ * Sequentially consistent with shared_heap.c: who announces that he waits, and then finds `frees`
+ * as it was, is seen here. What is taken back is an announcement of before: who made it does not
+ * fall asleep, or is woken. One that comes later may be of somebody who has looked since, and waits
+ * for the next slot: it stays.
+ */
 static void ring(struct shared_control *control) {
+    bool waits = atomic_load(&control->waiting) && atomic_exchange(&control->waiting, 0);
     atomic_fetch_add(&control->frees, 1);
-    if (atomic_load(&control->waiting) && atomic_exchange(&control->waiting, 0))
+    os.pass("free: ring");
+    if (waits || atomic_load(&control->waiting))
         os.wake(&control->frees);
 }
 
@@ -54,7 +60,6 @@ bool shared_free(struct shared_slot *slot, uint64_t word) {
     os.pass("free: swap");
     if (!change(slot, word, word_make(SLOT_FREE, word_generation(word), 0)))
         return false;
-    os.pass("free: ring");
     ring(slot->shared->control);
     return true;
 }

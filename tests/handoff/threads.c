@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* threads.c - regions go from thread to thread, and threads share leases. */
+#include "base/os.h"
 #include "handoff/duo.h"
 #include "kit/dlpack.h"
 #include "pool/shared.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define SLOT_BYTES (4 * MIB)
 #define THREADS 4
@@ -301,6 +305,64 @@ static void threads_send_to_each_other(void **state) {
     pool_end(crowd.pool);
 }
 
+/* ---- one who comes to wait while a slot becomes free ---- */
+
+static struct os_table real;
+
+static struct late {
+    ebb_pool *pool;
+    ebb_region quicker; /* has the slot that becomes free, */
+    pthread_t thread;   /* so that this one waits for the next */
+    sem_t announced, rung;
+    atomic_bool waited;
+    int result; /* of waiting */
+} late;
+
+static int announce_and_wait(const void *word, uint32_t value, uint64_t ns) {
+    if (atomic_exchange(&late.waited, true))
+        return real.wait(word, value, ns);
+    sem_post(&late.announced);
+    sem_wait(&late.rung);
+    late.result = real.wait(word, value, UINT64_C(2000000000));
+    return late.result;
+}
+
+static void *come_late(void *context) {
+    ebb_region region = OPEN(.pool = late.pool);
+    assert_int_equal(ebb_region_close(region), 0);
+    return NULL;
+}
+
+static void be_quicker(const char *step) {
+    if (strcmp(step, "free: ring") != 0)
+        return;
+    os.pass = real.pass;
+    late.quicker = OPEN(.pool = late.pool);
+    assert_int_equal(pthread_create(&late.thread, NULL, come_late, NULL), 0);
+    sem_wait(&late.announced);
+}
+
+static void who_comes_late_is_woken_by_the_next(void **state) {
+    late.pool = ebb_pool_create(EBB_POOL_OPTIONS(
+        .kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = SLOT_BYTES, .wait_ns = 10000000000));
+    struct ebb_parcel parcel = send_pattern(late.pool, 5000, 1);
+    ebb_lease *lease = ebb_parcel_open(late.pool, &parcel);
+    assert_non_null(lease);
+    sem_init(&late.announced, 0, 0);
+    sem_init(&late.rung, 0, 0);
+    real = os;
+    os.wait = announce_and_wait;
+    os.pass = be_quicker;
+    ebb_lease_drop(lease);
+    sem_post(&late.rung);
+    usleep(100000); /* it sleeps */
+    assert_int_equal(ebb_region_close(late.quicker), 0);
+    pthread_join(late.thread, NULL);
+    os = real;
+    assert_int_not_equal(late.result, ETIMEDOUT);
+    pool_end(late.pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_root_is_handed_over),
@@ -313,6 +375,7 @@ int main(void) {
         cmocka_unit_test(addresses_are_looked_up_while_the_first_parcel_is_opened),
         cmocka_unit_test(counters_are_read_while_the_pool_is_trimmed),
         cmocka_unit_test(threads_send_to_each_other),
+        cmocka_unit_test(who_comes_late_is_woken_by_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
