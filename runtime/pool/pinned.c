@@ -55,6 +55,11 @@ bool unpin_pages(const struct cuda_hold *hold, void *addr, size_t bytes) {
     return true;
 }
 
+void pin_forget(const struct cuda_hold *hold, size_t bytes) {
+    if (!hold->context)
+        atomic_fetch_sub_explicit(&locked, bytes, memory_order_relaxed);
+}
+
 static int begin(struct pages *pages, const struct ebb_pool_options *options) {
     return pin_begin(&pages->cuda, options->device);
 }

@@ -51,8 +51,10 @@ bool shared_part(struct shared *shared) {
 }
 
 void shared_forget_pins(struct shared *shared) {
-    for (uint32_t i = 0; i < shared->slot_count; i++)
+    for (uint32_t i = 0; i < shared->slot_count; i++) {
+        pin_forget(&shared->cuda, shared->slots[i].pinned);
         shared->slots[i].pinned = 0;
+    }
     shared->cuda = (struct cuda_hold){.context = NULL};
     shared->pinning_is_settled = false;
 }

@@ -166,6 +166,40 @@ static void what_a_consumer_opens_is_locked(void **state) {
     assert_int_equal(kernel_locked(), before);
 }
 
+static int lock_nothing(void *addr, size_t bytes) {
+    return EAGAIN;
+}
+
+/* What a child is told of a lock that fails. */
+static int find_nothing_locked(void) {
+    os.lock = lock_nothing;
+    ebb_region region = OPEN(.pool = ebb_pool_create(EBB_POOL_OPTIONS(.kind = EBB_KIND_PINNED)));
+    bool failed = !ebb_region_alloc(region, 100, 16) && ebb_last_error() == EBB_E_MEMORY;
+    bool said = strstr(ebb_last_error_text(), "of this process have locked 0 (") != NULL;
+    if (!said)
+        fprintf(stderr, "%s\n", ebb_last_error_text());
+    return !failed || !said;
+}
+
+static void what_a_consumer_locked_its_child_did_not(void **state) {
+    struct ebb_parcel parcel;
+    int status;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED | EBB_KIND_PINNED, .slots = 1);
+    ebb_region region = OPEN(.pool = pool);
+    assert_int_equal(ebb_region_send(region, block_of(region, 100000, 64), &parcel), 0);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_non_null(lease);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(find_nothing_locked());
+    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
 static int lock_little(void *addr, size_t bytes) {
     return bytes > 200000 ? ENOMEM : real.lock(addr, bytes);
 }
@@ -218,6 +252,7 @@ int main(void) {
         cmocka_unit_test(a_limit_that_is_too_low_is_named),
         cmocka_unit_test(each_lock_that_fails_leaves_what_there_was),
         cmocka_unit_test(what_a_consumer_opens_is_locked),
+        cmocka_unit_test(what_a_consumer_locked_its_child_did_not),
         cmocka_unit_test(what_was_sent_is_locked_at_least),
         cmocka_unit_test(memory_of_a_device_needs_a_driver),
         cmocka_unit_test(a_measuring_region_takes_no_releases_of_others),
