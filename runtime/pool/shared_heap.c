@@ -132,6 +132,15 @@ static size_t hot_within(const struct shared_slot *slot, size_t limit) {
     return size_smaller(slot->backed, most);
 }
 
+/* Counts what is hot now, which is all that there is: an increase by what is more than before. */
+static void note_hot(struct ebb_pool *pool) {
+    uint64_t before = pool->reserved.current, now = pool->pages.hot_bytes;
+    if (now > before)
+        meter_add(&pool->reserved, now - before);
+    else
+        meter_subtract(&pool->reserved, before - now);
+}
+
 /* The heap knows what is backed by now: another process may have been here. No run is in it. */
 static int restart(struct shared_slot *slot) {
     struct ebb_pool *pool = slot->pool;
@@ -145,8 +154,7 @@ static int restart(struct shared_slot *slot) {
     if (!pool->pages.slabs || pool->pages.hot_bytes != hot) {
         if (!pages_restart(&pool->pages, addr, slot->shared->slot_bytes, hot))
             result = error_set(EBB_E_MEMORY, "no bookkeeping left for slot %u", slot->index);
-        meter_subtract(&pool->reserved, pool->reserved.current);
-        meter_add(&pool->reserved, pool->pages.hot_bytes);
+        note_hot(pool);
     }
     pthread_mutex_unlock(&pool->lock);
     return result;

@@ -236,6 +236,26 @@ static void trims_of_others_are_noticed(void **state) {
 }
 
 /* Every byte of a block has its page in the file before anybody touches it. */
+/* What another process has backed is an increase by no more than that. */
+static void pages_that_others_added_are_counted_once(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_pool *other = ebb_pool_attach(ebb_pool_descriptor(pool), NULL);
+    struct ebb_meter seen = {0};
+    for (size_t bytes = 1 * MIB; bytes <= 16 * MIB; bytes *= 2) {
+        ebb_region theirs = OPEN(.pool = other);
+        block_of(theirs, bytes, 64);
+        assert_int_equal(ebb_region_close(theirs), 0);
+        ebb_region ours = OPEN(.pool = pool);
+        struct ebb_meter now = pool_stats_of(pool).reserved;
+        assert_in_range(now.current, seen.current + 1, SLOT_BYTES);
+        assert_int_equal(now.total - seen.total, now.current - seen.current);
+        assert_int_equal(ebb_region_close(ours), 0);
+        seen = now;
+    }
+    pool_end(other);
+    pool_end(pool);
+}
+
 static void what_is_allocated_is_backed(void **state) {
     ebb_pool *pool = shared_pool(3, SLOT_BYTES);
     for (unsigned round = 0; round < 6; round++) {
@@ -553,6 +573,7 @@ int main(void) {
         cmocka_unit_test(a_steady_loop_asks_nothing_of_the_system),
         cmocka_unit_test(a_trim_gives_pages_back),
         cmocka_unit_test(trims_of_others_are_noticed),
+        cmocka_unit_test(pages_that_others_added_are_counted_once),
         cmocka_unit_test(what_is_allocated_is_backed),
         cmocka_unit_test(a_slot_that_cannot_serve_is_not_preferred),
         cmocka_unit_test(a_limit_of_files_is_an_error),
