@@ -57,6 +57,11 @@ struct ebb_pool_options {
     unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256. Each one
                                   * that a process opened a region in is one of its 1024 pools */
     uint64_t wait_ns;            /* shared: opening waits so long for a slot; 0: not at all */
+    bool (*go_on)(void *context); /* shared: who waits asks it now and then, every tenth of a second
+                                   * at least, and after each signal. false: EBB_E_SLOTS at once.
+                                   * It may be asked in several threads, and must not end the pool.
+                                   * NULL: nothing ends the wait but time */
+    void *go_on_context;
 };
 
 /* Options with every field at its default: EBB_POOL_OPTIONS(.name = "loader"). C, not C++. */

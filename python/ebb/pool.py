@@ -23,7 +23,8 @@ class Pool(_ebb.Pool):
     keep_all    never give pages back by itself
     slot_bytes  shared: most bytes of one region (address space only); None: 1 GiB
     slots       shared: most regions at once, those included that others hold; None: 256
-    wait        shared: seconds that opening a region waits when all slots are taken
+    wait        shared: seconds that opening a region waits when all slots are taken, unless the
+                handler of a signal raises, as that of Ctrl-C does
     device      device, pinned: its number; None: 0
     descriptor  shared: attach to the pool behind this descriptor of another process
 

@@ -128,6 +128,16 @@ static int check_wishes(const struct wishes *wishes, const char *kind, unsigned 
                : check_use(kind, "device", wishes->device.given, "'device' or 'pinned'");
 }
 
+/* Whoever waits for a slot, with the interpreter's lock or without: handlers of signals run in the
+ * main thread. What one raises stays for who called. */
+static bool has_no_signal(void *context) {
+    (void)context;
+    PyGILState_STATE state = PyGILState_Ensure();
+    bool none = PyErr_CheckSignals() == 0;
+    PyGILState_Release(state);
+    return none;
+}
+
 static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"kind", "limit", "name", "limit_used", "keep_all", "slot_bytes",
                             "slots", "wait", "device", "descriptor", NULL};
@@ -154,6 +164,7 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     options.slot_bytes = (size_t)wishes.slot_bytes.value;
     options.slots = (uint32_t)wishes.slots.value;
     options.wait_ns = (uint64_t)(wishes.wait * 1e9);
+    options.go_on = has_no_signal;
     options.device = (int)wishes.device.value;
     try_waiting();
     ebb_pool *pool = wishes.descriptor.given
@@ -309,7 +320,8 @@ PyDoc_STRVAR(pool_doc,
 "keep_all    never give pages back by itself\n"
 "slot_bytes  shared: most bytes of one region (address space only); None: 1 GiB\n"
 "slots       shared: most regions at once, those included that others hold; None: 256\n"
-"wait        shared: seconds that opening a region waits when all slots are taken\n"
+"wait        shared: seconds that opening a region waits when all slots are taken, unless the\n"
+"            handler of a signal raises, as that of Ctrl-C does\n"
 "device      device, pinned: its number; None: 0\n"
 "descriptor  shared: attach to the pool behind this descriptor of another process\n");
 

@@ -132,6 +132,8 @@ struct shared {
     struct shared_control *control;
     size_t control_bytes, slot_bytes, own_bytes; /* of this struct and what follows it */
     uint64_t identity, wait_ns;
+    bool (*go_on)(void *context); /* or NULL, see ebb/pool.h */
+    void *go_on_context;
     uint32_t slot_count;
     int fd;
     int life;            /* an opening of the file that only this process has; -1: none so far */

@@ -123,6 +123,8 @@ static struct ebb_pool *publish(struct shared *shared, const struct ebb_pool_opt
         return NULL;
     }
     shared->wait_ns = options->wait_ns;
+    shared->go_on = options->go_on;
+    shared->go_on_context = options->go_on_context;
     shared->pins = options->kind & EBB_KIND_PINNED;
     shared->device = options->device;
     shared->pool = pool;

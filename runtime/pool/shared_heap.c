@@ -207,12 +207,15 @@ bool shared_settle_locked(struct shared *shared) {
     return hooks && hooks->settle(shared);
 }
 
-/* Waits until a slot has become free since `seen`, or so long. The lock is not held then. */
-static void wait_for_slot(struct shared *shared, uint32_t seen, uint64_t ns) {
+/* Waits until a slot has become free since `seen`, a signal has come, or so long. False: whoever
+ * waits is to give up. The lock is not held meanwhile. */
+static bool wait_for_slot(struct shared *shared, uint32_t seen, uint64_t ns) {
     pthread_mutex_unlock(&shared->lock);
     atomic_store(&shared->control->waiting, 1);
     (void)os.wait(&shared->control->frees, seen, ns);
+    bool goes_on = !shared->go_on || shared->go_on(shared->go_on_context);
     pthread_mutex_lock(&shared->lock);
+    return goes_on;
 }
 
 static struct shared_slot *find_or_wait(struct shared *shared) {
@@ -221,13 +224,14 @@ static struct shared_slot *find_or_wait(struct shared *shared) {
         uint32_t seen = atomic_load(&shared->control->frees);
         uint64_t most = shared_settle_locked(shared) ? WAIT_DEVICE : WAIT_MOST;
         struct shared_slot *slot = shared_find(shared);
-        uint64_t waited = slot || !shared->wait_ns ? shared->wait_ns : os.now_ns() - began;
-        if (waited >= shared->wait_ns) {
-            if (!slot)
-                shared_say_taken(shared);
+        if (slot)
             return slot;
+        uint64_t waited = shared->wait_ns ? os.now_ns() - began : 0;
+        if (waited >= shared->wait_ns ||
+            !wait_for_slot(shared, seen, size_smaller(shared->wait_ns - waited, most))) {
+            shared_say_taken(shared);
+            return NULL;
         }
-        wait_for_slot(shared, seen, size_smaller(shared->wait_ns - waited, most));
         if (shared_identify(shared) != 0)
             return NULL;
     }

@@ -30,7 +30,7 @@ PIN(sizeof(ebb_mark) == 16);
 PIN(offsetof(ebb_mark, place) == 0);
 PIN(offsetof(ebb_mark, serial) == 8);
 
-PIN(sizeof(struct ebb_pool_options) == 72);
+PIN(sizeof(struct ebb_pool_options) == 88);
 PIN(offsetof(struct ebb_pool_options, size) == 0);
 PIN(offsetof(struct ebb_pool_options, name) == 8);
 PIN(offsetof(struct ebb_pool_options, limit_used_bytes) == 16);
@@ -42,6 +42,8 @@ PIN(offsetof(struct ebb_pool_options, device) == 44);
 PIN(offsetof(struct ebb_pool_options, slot_bytes) == 48);
 PIN(offsetof(struct ebb_pool_options, slots) == 56);
 PIN(offsetof(struct ebb_pool_options, wait_ns) == 64);
+PIN(offsetof(struct ebb_pool_options, go_on) == 72);
+PIN(offsetof(struct ebb_pool_options, go_on_context) == 80);
 
 PIN(sizeof(struct ebb_region_options) == 64);
 PIN(offsetof(struct ebb_region_options, size) == 0);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,12 +178,16 @@ static int hold_for_a_while(ebb_pool *pool, int out, const void *context) {
     return 0;
 }
 
-static ebb_pool *waiting_pool(uint64_t wait_ms) {
+static ebb_pool *waiting_pool_asking(uint64_t wait_ms, bool (*go_on)(void *), void *context) {
     ebb_pool *pool = ebb_pool_create(EBB_POOL_OPTIONS(
         .kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = SLOT_BYTES,
-        .wait_ns = wait_ms * 1000000));
+        .wait_ns = wait_ms * 1000000, .go_on = go_on, .go_on_context = context));
     assert_non_null(pool);
     return pool;
+}
+
+static ebb_pool *waiting_pool(uint64_t wait_ms) {
+    return waiting_pool_asking(wait_ms, NULL, NULL);
 }
 
 static void who_waits_gets_what_becomes_free(void **state) {
@@ -218,6 +223,70 @@ static void waiting_ends(void **state) {
     pool_end(pool);
 }
 
+/* Somebody who is asked whether to go on waiting. */
+struct asked {
+    ebb_pool *pool;
+    unsigned times, most;
+    ebb_region frees; /* closed when asked for the last time; or none */
+};
+
+static volatile sig_atomic_t alarmed;
+
+static void on_alarm(int number) {
+    (void)number;
+    alarmed = 1;
+}
+
+static bool until_most(void *context) {
+    struct asked *asked = context;
+    assert_int_equal(pool_stats_of(asked->pool).open_regions, 1); /* no lock is held */
+    if (++asked->times < asked->most)
+        return true;
+    return asked->frees.lane && ebb_region_close(asked->frees) == 0;
+}
+
+static bool until_alarmed(void *context) {
+    struct asked *asked = context;
+    asked->times++;
+    return !alarmed;
+}
+
+static void who_is_asked_ends_the_wait(void **state) {
+    struct asked asked = {.most = 3};
+    asked.pool = waiting_pool_asking(60000, until_most, &asked);
+    ebb_region region = OPEN(.pool = asked.pool);
+    uint64_t began = os.now_ns();
+    assert_false(ebb_region_is_open(OPEN(.pool = asked.pool)));
+    assert_int_equal(ebb_last_error(), EBB_E_SLOTS);
+    assert_text_names("1 are written to");
+    assert_true(os.now_ns() - began < 50000000000);
+    assert_int_equal(asked.times, 3);
+    asked = (struct asked){.pool = asked.pool, .most = 1, .frees = region};
+    region = OPEN(.pool = asked.pool);
+    assert_true(ebb_region_is_open(region));
+    ebb_region_close(region);
+    pool_end(asked.pool);
+}
+
+/* A signal is told at once: with the next look after a tenth of a second at most. */
+static void a_signal_is_asked_about(void **state) {
+    struct asked asked = {.most = 0};
+    asked.pool = waiting_pool_asking(60000, until_alarmed, &asked);
+    ebb_region region = OPEN(.pool = asked.pool);
+    const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    const struct itimerval soon = {.it_value = {.tv_usec = 30000}};
+    struct sigaction before;
+    alarmed = 0;
+    assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
+    assert_false(ebb_region_is_open(OPEN(.pool = asked.pool)));
+    assert_int_equal(ebb_last_error(), EBB_E_SLOTS);
+    assert_true(alarmed && asked.times > 0);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    ebb_region_close(region);
+    pool_end(asked.pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_killed_leave_nothing_behind),
@@ -226,6 +295,8 @@ int main(void) {
         cmocka_unit_test(storms_of_kills_lose_nothing),
         cmocka_unit_test(who_waits_gets_what_becomes_free),
         cmocka_unit_test(waiting_ends),
+        cmocka_unit_test(who_is_asked_ends_the_wait),
+        cmocka_unit_test(a_signal_is_asked_about),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

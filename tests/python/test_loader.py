@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import resource
+import signal
 import struct
 import sys
 import threading
@@ -665,6 +666,31 @@ class Bounds(Refused, Regions):
             else:
                 self.assertRefused("EBB_E_SLOTS", pool.send, [3])
                 self.assertGreaterEqual(time.monotonic() - start, 0.29)
+
+    def test_a_signal_ends_the_wait_for_a_slot(self):
+        class Stopped(Exception):
+            pass
+
+        def stop(number, frame):
+            raise Stopped
+
+        pool = ebb.Pool("shared", slots=1, wait=60)
+        held = pool.send([1])
+        before = signal.signal(signal.SIGALRM, stop)
+        try:
+            for wait in (lambda: pool.send([2]), lambda: ebb.Region(pool),
+                         lambda: ebb.step("waits", pool=pool).__enter__(),
+                         lambda: ebb.step("rings", pool=pool, ring=1).__enter__()):
+                start = time.monotonic()
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                self.assertRaises(Stopped, wait)
+                self.assertLess(time.monotonic() - start, 50)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        self.assertEqual(held.open(), [1])
+        with ebb.Region(pool):
+            self.assertRefused("EBB_E_BUSY", pool.close)
+        pool.close()
 
     def test_a_pool_that_a_thread_waits_for_is_not_closed(self):
         for begin in (ebb.Region, lambda pool: ebb.step("waits", pool=pool).__enter__()):
