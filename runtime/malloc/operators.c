@@ -8,6 +8,8 @@
  */
 #include "malloc/door.h"
 
+#include "base/size.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
@@ -106,13 +108,20 @@ static __attribute__((noinline)) void *make_general(size_t bytes) {
 }
 
 /* Has nothing to keep over a call: in a scope it needs no frame. */
-static inline void *make(size_t bytes, size_t align, const void *caller) {
-    if (GUARDED || align)
-        return make_by_calls(bytes, align, caller);
+static inline void *make(size_t bytes, const void *caller) {
+    if (GUARDED)
+        return make_by_calls(bytes, 0, caller);
     if (!here.scope)
         return make_general(bytes);
     void *block = front_alloc_quick(here.scope, bytes, caller);
     return __builtin_expect(block != NULL, 1) ? block : make_by_calls(bytes, 0, caller);
+}
+
+/* As libstdc++: where no block can lie as is wished, no handler is asked. */
+static inline void *make_aligned(size_t bytes, size_t align, const void *caller) {
+    if (!size_is_power_of_two(align))
+        throw_bad_alloc();
+    return make_by_calls(bytes, align, caller);
 }
 
 /* A handler may throw, and only the C++ library's own function, which calls those above, can catch
@@ -134,6 +143,11 @@ static inline void *make_nothrow(size_t bytes, size_t align, nothrow tag, const 
     return block ? block : try_theirs(bytes, align, tag);
 }
 
+static inline void *make_aligned_nothrow(size_t bytes, size_t align, nothrow tag,
+                                         const void *caller) {
+    return size_is_power_of_two(align) ? make_nothrow(bytes, align, tag, caller) : NULL;
+}
+
 FAMILY void *_Znwm(size_t bytes);
 FAMILY void *_Znam(size_t bytes);
 FAMILY void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag);
@@ -144,11 +158,11 @@ FAMILY void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, n
 FAMILY void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag);
 
 void *_Znwm(size_t bytes) {
-    return make(bytes, 0, CALLER);
+    return make(bytes, CALLER);
 }
 
 void *_Znam(size_t bytes) {
-    return make(bytes, 0, CALLER);
+    return make(bytes, CALLER);
 }
 
 void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag) {
@@ -160,19 +174,19 @@ void *_ZnamRKSt9nothrow_t(size_t bytes, nothrow tag) {
 }
 
 void *_ZnwmSt11align_val_t(size_t bytes, align_val align) {
-    return make(bytes, align, CALLER);
+    return make_aligned(bytes, align, CALLER);
 }
 
 void *_ZnamSt11align_val_t(size_t bytes, align_val align) {
-    return make(bytes, align, CALLER);
+    return make_aligned(bytes, align, CALLER);
 }
 
 void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag) {
-    return make_nothrow(bytes, align, tag, CALLER);
+    return make_aligned_nothrow(bytes, align, tag, CALLER);
 }
 
 void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag) {
-    return make_nothrow(bytes, align, tag, CALLER);
+    return make_aligned_nothrow(bytes, align, tag, CALLER);
 }
 
 /* ---- delete ---- */

@@ -165,6 +165,26 @@ void failing() {
     std::set_new_handler(nullptr);
 }
 
+const volatile std::size_t wild_alignments[] = {0, 3, 24, 48, 5000, SIZE_MAX / 2 + 2, SIZE_MAX};
+
+/* An alignment that is none: there is no block, and no handler is asked for one. */
+void misaligned_forms() {
+    called = 0;
+    std::set_new_handler(gives_up);
+    for (std::size_t log : wild_alignments)
+        for (std::size_t bytes : {0, 100, 20000}) {
+            const std::align_val_t align{log};
+            std::printf("%s: %zu bytes at multiples of %zu:", where, bytes, log);
+            std::printf(" %s", outcome([=] { return ::operator new(bytes, align); }));
+            std::printf(" %s", outcome([=] { return ::operator new[](bytes, align); }));
+            std::printf(" %s", outcome([=] { return ::operator new(bytes, align, std::nothrow); }));
+            std::printf(" %s, called %d times\n",
+                        outcome([=] { return ::operator new[](bytes, align, std::nothrow); }),
+                        called);
+        }
+    std::set_new_handler(nullptr);
+}
+
 /* ---- what C++ programs do ---- */
 
 void library() {
@@ -248,6 +268,7 @@ void all(const char *place, ebb_site *site) {
     plain_forms();
     aligned_forms();
     failing();
+    misaligned_forms();
     library();
     types();
     exceptions(site);
