@@ -54,11 +54,12 @@ static unsigned number_of(const struct served *served, const char *name, size_t 
 enum { WINDOW = 4096 };
 
 /* The lowest number from 2 on that is free, looked for in a window after the other: sites may end
- * in any order. */
+ * in any order. Lock held. */
 static unsigned find_number(const char *name) {
+    static bool taken[WINDOW]; /* not on the stack, of which the thread may have little */
     size_t length = strlen(name);
     for (unsigned low = 2;; low += WINDOW) {
-        bool taken[WINDOW] = {false};
+        memset(taken, false, sizeof taken);
         for (const struct served *served = all; served; served = served->next) {
             unsigned number = number_of(served, name, length);
             if (number >= low && number - low < WINDOW)

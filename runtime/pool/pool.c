@@ -100,11 +100,12 @@ struct ebb_pool *pool_make(const struct ebb_pool_options *options, const struct 
     return pool;
 }
 
-/* Of a kind that has a table of its own. */
-static struct ebb_pool *create(const struct ebb_pool_options *options) {
+/* Apart, as it needs kilobytes of stack: a thread that has hardly any may make pools of the host's
+ * memory, in the malloc() with which the first turn begins. */
+static __attribute__((noinline)) struct ebb_pool *begin(const struct ebb_pool_options *options,
+                                                        const struct kind *kind) {
     struct pages begun = {.source = NULL};
-    const struct kind *kind = kind_find(options->kind);
-    if (!kind || (kind->begin && kind->begin(&begun, options) != 0))
+    if (kind->begin(&begun, options) != 0)
         return NULL;
     struct ebb_pool *pool = pool_make(options, kind);
     if (pool)
@@ -112,6 +113,14 @@ static struct ebb_pool *create(const struct ebb_pool_options *options) {
     else
         cuda_leave(&begun.cuda);
     return pool;
+}
+
+/* Of a kind that has a table of its own. */
+static struct ebb_pool *create(const struct ebb_pool_options *options) {
+    const struct kind *kind = kind_find(options->kind);
+    if (!kind)
+        return NULL;
+    return kind->begin ? begin(options, kind) : pool_make(options, kind);
 }
 
 struct ebb_pool *ebb_pool_create(const struct ebb_pool_options *options) {

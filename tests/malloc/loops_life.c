@@ -13,6 +13,8 @@
 #include <ebb/ebb.h>
 
 #include <errno.h>
+#include <limits.h>
+#include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -91,6 +93,33 @@ static void a_thousand_threads_die_in_a_turn(void) {
             early = open_regions();
     }
     EXPECT(open_regions() <= early + 2);
+}
+
+static void *has_little_room(void *context) {
+    live(50);
+    return context;
+}
+
+static int add_variables(struct dl_phdr_info *info, size_t bytes, void *sum) {
+    (void)bytes;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            *(size_t *)sum += info->dlpi_phdr[i].p_memsz;
+    return 0;
+}
+
+/* The first turn of the process is theirs, with all that is prepared then. Where libebb brings a
+ * jemalloc of its own as well, the variables of each thread alone are most of the least stack. */
+static void the_least_of_stacks_is_enough(void) {
+    size_t bytes = (size_t)12 << 10, least = (size_t)PTHREAD_STACK_MIN;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    (void)dl_iterate_phdr(add_variables, &bytes);
+    EXPECT(pthread_attr_init(&attributes) == 0);
+    EXPECT(pthread_attr_setstacksize(&attributes, bytes > least ? bytes : least) == 0);
+    EXPECT(pthread_create(&thread, &attributes, has_little_room, NULL) == 0);
+    EXPECT(pthread_join(thread, NULL) == 0);
+    pthread_attr_destroy(&attributes);
 }
 
 static void frees(void *block) {
@@ -336,6 +365,7 @@ int main(void) {
     static const struct act acts[] = {
         ACT(there_are_turns),
         ACT(a_thousand_threads_die_in_a_turn),
+        ACT(the_least_of_stacks_is_enough),
         ACT(threads_are_cancelled),
         ACT(destructors_have_turns),
         ACT(forks_come_in_turns),
