@@ -253,9 +253,9 @@ bool scope_resize_large(struct large *large, size_t bytes) {
 
 /* ---- the end ---- */
 
-/* Which keys the tray's live blocks have; each counts once in a scope. */
+/* Which keys the tray's live blocks have; each counts once in a scope, as many as are noted. */
 static void note_survivors(const struct tray *tray, uint16_t noted[], unsigned *count) {
-    for (uintptr_t at = tray_first(tray); at < tray->used_to;) {
+    for (uintptr_t at = tray_first(tray); at < tray->used_to && *count < KEYS_NOTED;) {
         struct tray_head *head = (struct tray_head *)at;
         at += head->step;
         if (tray_state(head) != TRAY_LIVE)
@@ -263,7 +263,7 @@ static void note_survivors(const struct tray *tray, uint16_t noted[], unsigned *
         unsigned i = 0;
         while (i < *count && noted[i] != head->key)
             i++;
-        if (i < *count || *count == KEYS_NOTED)
+        if (i < *count)
             continue;
         noted[(*count)++] = head->key;
         leaks_note(head->key);
