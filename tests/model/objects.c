@@ -162,7 +162,8 @@ static void play(uint64_t seed, unsigned how) {
     signal(SIGABRT, say_where);
     signal(SIGSEGV, say_where);
     begin(scene);
-    for (scene->op = 0; scene->op < ops; scene->op++) {
+    uint64_t most = scene->planned ? 3 * ops : ops; /* sites learn for some steps first */
+    for (scene->op = 0; scene->op < most; scene->op++) {
         act(scene);
         while (some_region(scene) == NOBODY)
             op_open(scene);

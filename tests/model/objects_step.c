@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-enum { STEPS_OF_ONE_SITE = 24 };
+enum { STEPS_OF_ONE_SITE = 12 };
 
 static void make_site(struct scene *scene, int at) {
     scene->sites[at] = ebb_site_create(
