@@ -17,6 +17,9 @@
 #include "base/size.h"
 #include "pool/shared.h"
 
+/* Of the bytes that are wanted: so much more is no reason to look for another run. */
+#define SPARE_PART 8
+
 static atomic_uint_fast64_t last_ticket;
 
 void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) {
@@ -52,7 +55,7 @@ static struct ebb_piece *retake_locked(struct ebb_pool *pool, const struct kept 
     struct ebb_piece *run = kept->run;
     struct pages_wish wish = {.least = bytes};
     pages_retake(&pool->pages, run);
-    *same = run->bytes >= bytes && run->bytes / 2 <= bytes;
+    *same = run->bytes >= bytes && run->bytes - bytes <= bytes / SPARE_PART;
     if (*same)
         return run;
     if (run->bytes < bytes && piece_prepare(&pool->pages.store, 1)) {

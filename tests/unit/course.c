@@ -269,6 +269,31 @@ static void what_the_first_step_of_a_tag_leaves_out_keeps_its_room(void **state)
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Blocks that live to the end; the most pages that the step had. */
+static size_t take_blocks(ebb_site *site, uint64_t tag, size_t bytes) {
+    ebb_step step = ebb_step_begin(site, tag);
+    for (unsigned i = 0; i < 64; i++)
+        block_of(step.region, bytes, 64);
+    size_t reserved = stats_of(step.region).reserved.peak;
+    assert_int_equal(ebb_step_end(step), 0);
+    return reserved;
+}
+
+/* The first step of a tag follows the plan of another one. Its own is lower, but not by half: that
+ * arena is none for it. */
+static void a_lower_plan_takes_fewer_pages(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 4; i++)
+        take_blocks(site, 1, 12 * KIB);
+    assert_int_equal(take_blocks(site, 2, 8 * KIB), 64 * 12 * KIB);
+    assert_int_equal(site_stats(site).plan_height, 64 * 8 * KIB);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(take_blocks(site, 2, 8 * KIB), 64 * 8 * KIB);
+    assert_int_equal(site_stats(site).missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* A step goes on for longer than the plan that it follows. It has outgrown two slots, the plan that
  * others have made meanwhile has forty: nothing follows for that one. */
 static void a_step_that_follows_an_older_plan_changes_no_newer_one(void **state) {
@@ -496,6 +521,7 @@ int main(void) {
         STAGED(a_coarse_plan_is_known_as_such_by_who_inherits_it),
         STAGED(a_small_block_that_grows_has_no_slot_in_a_coarse_plan),
         STAGED(what_the_first_step_of_a_tag_leaves_out_keeps_its_room),
+        STAGED(a_lower_plan_takes_fewer_pages),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
         STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
         STAGED(what_comes_after_a_mark_is_not_missed),
