@@ -170,13 +170,36 @@ static struct plan *plan_at_desk(struct work *work, uint64_t height_most) {
     return plan;
 }
 
+/* What is made is the present plan's draft, changed. */
+static void take_present(struct work *work) {
+    work->draft = work->present;
+    work->present = NULL;
+    if (work->draft)
+        guests_dismiss(work->draft); /* they are chosen anew */
+}
+
 /* Of loops that do not repeat the longest is kept: shorter ones follow its plan, too. */
 static void prefer_longer(struct work *work) {
     struct draft *noted = work->course->noted;
     if (work->repeats || !work->draft || !draft_leads(noted, work->draft))
         return;
+    draft_widen_along(noted, work->draft);
     work->course->noted = work->draft;
     work->draft = noted;
+}
+
+/* So they do the present plan. */
+static bool is_led(const struct work *work) {
+    return !work->repeats && draft_leads(work->present, work->draft);
+}
+
+/* What is made is the present plan's draft with room for this one. True if that had less. */
+static bool take_present_along(struct work *work) {
+    struct draft *shorter = work->draft;
+    take_present(work);
+    bool wider = draft_widen_along(work->draft, shorter);
+    draft_drop(shorter);
+    return wider;
 }
 
 static void note(struct work *work) {
@@ -192,9 +215,10 @@ static void adopt(struct work *work) {
     if (!work->draft)
         return;
     prefer_longer(work);
-    if (!work->repeats && draft_leads(work->present, work->draft))
+    bool led = is_led(work), wider = led && take_present_along(work);
+    if (led && !wider)
         return; /* as it is, that is better */
-    bool wider = draft_widen(work->draft, work->course->noted);
+    wider |= draft_widen(work->draft, work->course->noted);
     wider |= draft_widen(work->draft, work->present);
     work->plan = plan_at_desk(work, wider ? work->height_most : UINT64_MAX);
     if (work->plan || !wider)
@@ -203,14 +227,6 @@ static void adopt(struct work *work) {
     work->draft = draft_of_step(work, work->is_coarse);
     if (work->draft)
         work->plan = plan_at_desk(work, UINT64_MAX);
-}
-
-/* What is made is the present plan's draft, changed. */
-static void take_present(struct work *work) {
-    work->draft = work->present;
-    work->present = NULL;
-    if (work->draft)
-        guests_dismiss(work->draft); /* they are chosen anew */
 }
 
 /* A plan with room for what did not fit. */

@@ -104,6 +104,15 @@ bool draft_leads(const struct draft *longer, const struct draft *draft) {
     return found == draft->count;
 }
 
+bool draft_widen_along(struct draft *longer, const struct draft *draft) {
+    uint32_t found = 0;
+    bool wider = false;
+    for (uint32_t i = 0; i < longer->count && found < draft->count; i++)
+        if (longer->slots[i].key == draft->slots[found].key)
+            wider |= draft_fit(longer, i, (size_t)draft->slots[found++].needed * RANGE_GRANULE);
+    return wider;
+}
+
 /* ---- survivors ---- */
 
 /* One that grows later might have to move where it was born, and would ask for another place, which

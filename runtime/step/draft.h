@@ -90,6 +90,9 @@ bool draft_widen(struct draft *draft, const struct draft *other);
  * have keys, those of the draft in this order among them. */
 bool draft_leads(const struct draft *longer, const struct draft *draft);
 
+/* Those slots get room for these blocks. True if one had less. */
+bool draft_widen_along(struct draft *longer, const struct draft *draft);
+
 /* Slot `number`, if it is placed, gets room for `bytes` at least. True if it had less. */
 bool draft_fit(struct draft *draft, uint32_t number, size_t bytes);
 

@@ -316,6 +316,25 @@ static void a_longer_draft_leads_who_has_its_keys_in_order(void **state) {
     }
 }
 
+/* Each block has its slot by its key; what is behind them keeps what it had. */
+static void a_longer_draft_gets_room_for_who_it_leads(void **state) {
+    struct draft *longer = draft_of_keys("1212123434"), *draft = draft_of_keys("12234");
+    static const uint32_t slots[] = {0, 1, 3, 6, 7}; /* of the longer one */
+    assert_false(draft_widen_along(longer, draft));
+    uint32_t room = longer->slots[0].room;
+    for (uint32_t i = 0; i < draft->count; i++)
+        draft_refit(draft, i, (size_t)1 << (16 + i));
+    assert_true(draft_widen_along(longer, draft));
+    for (uint32_t i = 0, found = 0; i < longer->count; i++) {
+        bool leads = found < draft->count && slots[found] == i;
+        assert_int_equal(longer->slots[i].room, leads ? draft->slots[found].room : room);
+        found += leads;
+    }
+    assert_false(draft_widen_along(longer, draft));
+    draft_drop(longer);
+    draft_drop(draft);
+}
+
 static void rooms_are_the_largest_of_steps_that_are_alike(void **state) {
     static struct model model, other;
     seed = 13;
@@ -481,6 +500,7 @@ int main(void) {
         TIDY(survivors_are_not_placed),
         TIDY(only_what_survived_twice_is_born_in_the_parent),
         TIDY(a_longer_draft_leads_who_has_its_keys_in_order),
+        TIDY(a_longer_draft_gets_room_for_who_it_leads),
         TIDY(rooms_are_the_largest_of_steps_that_are_alike),
         TIDY(a_plan_gives_the_draft_that_it_was_made_from),
         TIDY(steps_of_other_structure_do_not_widen),

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * loops.c - what a site makes of loops with keys that are never alike: which one is planned, and
+ * what becomes of a plan when others are larger, or shorter, than all that led to it.
+ */
+#include "kit/passes.h"
+
+#include "step/site.h"
+
+/* A loop, and what it left in the order in which it came. */
+static void take_loops(ebb_site *site, ebb_region parent, unsigned trips, size_t bytes) {
+    ebb_step step = begin(site, parent);
+    for (unsigned k = 0; k < trips; k++) {
+        void *hidden = ebb_step_alloc(step, 2 * bytes, 64, 1);
+        assert_non_null(ebb_step_alloc(step, bytes, 64, 2));
+        assert_int_equal(ebb_region_release(step.region, hidden), 0);
+    }
+    for (unsigned k = 0; k < trips; k++)
+        assert_non_null(ebb_step_alloc(step, 3 * bytes, 64, 3));
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* From `least` trips on, up to twice as many. */
+static void take_steps(ebb_site *site, ebb_region parent, unsigned steps, unsigned least,
+                       size_t bytes) {
+    uint32_t chance = 7;
+    for (unsigned i = 0; i < steps; i++) {
+        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+        take_loops(site, parent, least + (chance >> 16) % (least + 1), bytes);
+    }
+}
+
+/* The longest loops that there will be; none is like another. */
+static ebb_site *site_of_long_loops(struct stage *stage, unsigned trips, size_t bytes) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < LEARN_FIRST; i++)
+        take_loops(site, stage->root, trips - i, bytes);
+    assert_int_equal(site_stats(site).plans, 1);
+    return site;
+}
+
+/* The plan has a slot for each block, but with too little room. */
+static void blocks_are_larger_than_those_of_the_longest(void **state) {
+    static const size_t larger[] = {4200, 5000, 6000};
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < sizeof larger / sizeof *larger; i++) {
+        ebb_site *site = site_of_long_loops(stage, 20, 4000);
+        take_steps(site, stage->root, 100, 6, larger[i]);
+        struct ebb_site_stats stats = site_stats(site);
+        assert_true(stats.hits * 100 >= stats.allocations * 75);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(blocks_are_larger_than_those_of_the_longest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
