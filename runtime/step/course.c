@@ -188,9 +188,10 @@ static void prefer_longer(struct work *work) {
     work->draft = noted;
 }
 
-/* So they do the present plan. */
+/* So they do the present plan, unless recent steps needed much less than that. */
 static bool is_led(const struct work *work) {
-    return !work->repeats && draft_leads(work->present, work->draft);
+    return !work->repeats && draft_leads(work->present, work->draft) &&
+           work->course->plan->height_bytes <= work->height_most;
 }
 
 /* What is made is the present plan's draft with room for this one. True if that had less. */

@@ -114,7 +114,7 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->suspensions++;
     await_look(learning);
     learning->bad = learning->bloated = learning->wrong = learning->good = 0;
-    learning->crowded = learning->fruitless = 0;
+    learning->crowded = learning->fruitless = learning->shortened = 0;
     learning->noted = learning->finer = false;
     return LEARN_KEEP;
 }
@@ -188,6 +188,12 @@ static bool repeats_finely(struct learning *learning, const struct learn_step *s
     return repeats;
 }
 
+/* A plan of loops takes too many pages: that of a shorter one may do, as recent steps are. Some
+ * tries, until one has proven itself. */
+static bool may_be_shorter(struct learning *learning, const struct learn_step *step) {
+    return step->keyed && learning->shortened++ < LEARN_TRIES;
+}
+
 static enum learn_verdict judge_served(struct learning *learning, const struct learn_step *step) {
     uint32_t share = share_ppm(step);
     bool larger_than_plan = step->complete && step->grown && !learning->no_growth;
@@ -207,10 +213,10 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     if (learning->good == LEARN_WAIT) {
         learning->wait_next = LEARN_WAIT;
         learning->patience = LEARN_PATIENCE_PROVEN;
-        learning->refined = 0;
+        learning->refined = learning->shortened = 0;
     }
     if (learning->bloated >= LEARN_IN_A_ROW)
-        return suspend(learning);
+        return may_be_shorter(learning, step) ? record_again(learning) : suspend(learning);
     learning->repeats = repeats_finely(learning, step);
     if (learning->repeats)
         return LEARN_REFINE;

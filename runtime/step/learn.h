@@ -130,6 +130,7 @@ struct learning {
     uint32_t patience;  /* so many bad steps in a row before new records */
     uint32_t bad, bloated, wrong, crowded; /* in a row */
     uint32_t good;      /* in a row */
+    uint32_t shortened; /* times that a plan of loops was too long, until one has proven itself */
     uint32_t growths;   /* of plans of this structure, up to LEARN_GROWTHS */
     uint64_t guests_most; /* bytes of a plan's guests */
     uint64_t outgrown;  /* bytes that steps missed which were larger than the plan, since it grew */

@@ -248,6 +248,24 @@ static void pages_for_nothing_suspend(void **state) {
     assert_true(learning.suspensions == 1);
 }
 
+/* The longest loop led the others, and does not come any more. */
+static void pages_for_loops_that_were_longer_are_recorded_first(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(1000, 0);
+    step.keyed = true;
+    step.reserved_peak = 2 * PEAK;
+    for (uint64_t hash = 10; hash < 10 + 2 * LEARN_TRIES; hash++) {
+        for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+            pass(&learning, step);
+        assert_false(learning.suspended);
+        assert_int_equal(record(&learning, hash), LEARN_NOTE);
+        assert_int_equal(record(&learning, ++hash), LEARN_ADOPT);
+    }
+    for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+        pass(&learning, step);
+    assert_true(learning.suspended);
+}
+
 /* Every other step does something else: the plan is good for the rest. */
 static void pages_for_nothing_now_and_then_do_not_suspend(void **state) {
     struct learning learning = planned_course();
@@ -538,6 +556,7 @@ int main(void) {
         cmocka_unit_test(hardly_any_hits_suspend),
         cmocka_unit_test(records_on_both_sides_of_a_suspension_are_not_compared),
         cmocka_unit_test(pages_for_nothing_suspend),
+        cmocka_unit_test(pages_for_loops_that_were_longer_are_recorded_first),
         cmocka_unit_test(pages_for_nothing_now_and_then_do_not_suspend),
         cmocka_unit_test(a_small_step_may_have_some_pages_more),
         cmocka_unit_test(pages_that_longer_steps_need_are_there_anyway),

@@ -52,9 +52,22 @@ static void blocks_are_larger_than_those_of_the_longest(void **state) {
     }
 }
 
+/* Its plan is followed until nothing like it was there for a while. */
+static void the_longest_never_comes_again(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of_long_loops(stage, 100, 4000);
+    size_t height = site_stats(site).plan_height;
+    take_steps(site, stage->root, 100, 20, 4000);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_true(!stats.suspended && stats.plan_height < height / 2);
+    assert_true(stats.hits * 100 >= stats.allocations * 85);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(blocks_are_larger_than_those_of_the_longest),
+        STAGED(the_longest_never_comes_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
