@@ -88,6 +88,19 @@ static void forget_finer(struct course *course) {
     course->finer = NULL;
 }
 
+static void forget_coarser(struct course *course) {
+    plan_drop(course->coarser);
+    course->coarser = NULL;
+}
+
+/* What was kept for a verdict that will not come any more. */
+static void tidy(struct course *course, enum learn_verdict verdict) {
+    if (!course->learning.finer && verdict != LEARN_REFINE)
+        forget_finer(course);
+    if (!course->learning.refining && verdict != LEARN_COARSEN)
+        forget_coarser(course);
+}
+
 /* A suspended course has no plan, and its arena is given up; what it did is kept while two steps
  * are recorded. */
 static void rest(const struct ebb_site *site, struct course *course) {
@@ -135,8 +148,8 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
     work->guests_most = may_have_guests(lane) ? course->learning.guests_most : 0;
     if (!course->planning && course->learning.suspended)
         rest(lane->site, course);
-    if (!course->planning && !course->learning.finer && work->verdict != LEARN_REFINE)
-        forget_finer(course);
+    if (!course->planning)
+        tidy(course, work->verdict);
     if (work->verdict != LEARN_KEEP)
         course->planning = true;
     pthread_mutex_unlock(&lane->site->lock);
@@ -267,6 +280,12 @@ static void refine(struct work *work) {
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
 
+/* The plan without them, as it was. */
+static void coarsen(struct work *work) {
+    work->plan = work->course->coarser;
+    work->course->coarser = NULL;
+}
+
 static void make(struct work *work) {
     if (work->course->plan)
         work->present = draft_of_plan(work->course->plan);
@@ -280,6 +299,8 @@ static void make(struct work *work) {
         dismiss(work);
     else if (work->verdict == LEARN_REFINE)
         refine(work);
+    else if (work->verdict == LEARN_COARSEN)
+        coarsen(work);
     else
         grow(work);
 }
@@ -292,7 +313,9 @@ static void put_plan(struct work *work) {
     struct plan *before = course->plan;
     site_count_plan(work->lane->site, work->plan);
     course->plan = work->plan;
-    work->plan = before;
+    work->plan = work->verdict == LEARN_REFINE ? course->coarser : before;
+    if (work->verdict == LEARN_REFINE)
+        course->coarser = before;
     struct draft *finer = course->finer;
     course->finer = work->finer;
     work->finer = finer;
@@ -350,4 +373,5 @@ void course_end(struct course *course) {
     forget_plan(course);
     forget_note(course);
     forget_finer(course);
+    forget_coarser(course);
 }

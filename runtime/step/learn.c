@@ -115,14 +115,14 @@ static enum learn_verdict suspend(struct learning *learning) {
     await_look(learning);
     learning->bad = learning->bloated = learning->wrong = learning->good = 0;
     learning->crowded = learning->fruitless = learning->shortened = 0;
-    learning->noted = learning->finer = false;
+    learning->noted = learning->finer = learning->refining = false;
     return LEARN_KEEP;
 }
 
 static enum learn_verdict record_again(struct learning *learning) {
     learning->to_record = 2;
     learning->bad = learning->wrong = learning->good = 0;
-    learning->noted = learning->pardoning = learning->finer = false;
+    learning->noted = learning->pardoning = learning->finer = learning->refining = false;
     return LEARN_KEEP;
 }
 
@@ -178,14 +178,30 @@ static bool wants_longer(struct learning *learning, const struct learn_step *ste
 }
 
 /* The first step under a coarse plan has as many blocks as the one that was recorded: the first
- * steps of a program are odd in small blocks, and then all are the same. Steps that have as many
- * but in another order come back to a coarse plan, some times. */
+ * steps of a program are odd in small blocks, and then all are the same. */
 static bool repeats_finely(struct learning *learning, const struct learn_step *step) {
     bool repeats = learning->finer && step->complete && step->blocks == learning->record_blocks &&
-                   learning->refined < LEARN_TRIES;
+                   learning->refined != learning->plan_hash;
     learning->finer = false;
-    learning->refined += repeats;
+    if (repeats)
+        learning->refined = learning->plan_hash;
+    learning->refining |= repeats;
     return repeats;
+}
+
+/* They were not all the same: a step with nearly as many blocks does badly, or takes pages for
+ * nothing. With the coarse plan it would not, to which small blocks do not matter. */
+static bool was_refined_in_vain(const struct learning *learning, const struct learn_step *step) {
+    bool failed = learning->bad || learning->bloated >= LEARN_IN_A_ROW;
+    uint64_t most = larger(step->blocks, learning->record_blocks);
+    uint64_t apart = 2 * most - step->blocks - learning->record_blocks;
+    return learning->refining && failed && apart <= most / LEARN_NEARLY_PART;
+}
+
+static enum learn_verdict coarsen(struct learning *learning) {
+    learning->refining = false;
+    learning->repeats = true;
+    return LEARN_COARSEN;
 }
 
 /* A plan of loops takes too many pages: that of a shorter one may do, as recent steps are. Some
@@ -213,8 +229,12 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     if (learning->good == LEARN_WAIT) {
         learning->wait_next = LEARN_WAIT;
         learning->patience = LEARN_PATIENCE_PROVEN;
-        learning->refined = learning->shortened = 0;
+        learning->shortened = 0;
+        learning->refined = learning->refining ? 0 : learning->refined;
+        learning->refining = false;
     }
+    if (was_refined_in_vain(learning, step))
+        return coarsen(learning);
     if (learning->bloated >= LEARN_IN_A_ROW)
         return may_be_shorter(learning, step) ? record_again(learning) : suspend(learning);
     learning->repeats = repeats_finely(learning, step);
@@ -361,7 +381,9 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
 void learn_failed(struct learning *learning, enum learn_verdict verdict) {
     if (verdict == LEARN_GROW)
         learning->no_growth = true;
-    else if (verdict == LEARN_FEWER || verdict == LEARN_REFINE)
+    else if (verdict == LEARN_REFINE)
+        learning->refining = false;
+    else if (verdict == LEARN_FEWER || verdict == LEARN_COARSEN)
         return; /* the present one goes on */
     else if (learning->planned)
         note_fruitless(learning);

@@ -68,6 +68,9 @@
 #define LEARN_GROWTHS 4u
 #define LEARN_OUTGROWN 8u
 
+/* Steps whose numbers of blocks differ by so small a part may differ in small blocks only. */
+#define LEARN_NEARLY_PART 8u
+
 /* Steps that "recent" means for peaks. */
 #define LEARN_RECENT 16u
 
@@ -84,7 +87,9 @@ enum learn_verdict {
     LEARN_GROW,  /* a larger plan is made from the present one and the sizes that did not fit */
     LEARN_FIT,   /* a plan is made from the present one's structure and the sizes of this step */
     LEARN_FEWER, /* the same plan is made with fewer guests */
-    LEARN_REFINE /* a plan is made from what was kept of the record: its small blocks repeat, too */
+    LEARN_REFINE, /* a plan is made from what was kept of the record: its small blocks repeat, too;
+                     the one that it takes the place of is kept */
+    LEARN_COARSEN /* they do not: that one takes its place again */
 };
 
 /* A step that has ended, as far as it matters. */
@@ -117,8 +122,8 @@ struct learning {
     bool plan_coarse; /* so is the plan */
     bool finer;     /* made of a record that is kept with its small blocks: the next may be so */
     uint64_t record_blocks; /* how many came in that step */
-    uint32_t refined; /* so many times such a plan became one with small blocks, and has not proven
-                         itself */
+    bool refining;    /* the plan took the place of a coarse one, and has yet to prove itself */
+    uint64_t refined; /* hash of that one, or of the last one that had to come back; 0: none */
     bool suspended;
     bool doubtful;  /* only what survived twice is born in the parent */
     bool pardoned;  /* doubt was dropped once; the next is for good */

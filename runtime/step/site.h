@@ -53,6 +53,7 @@ struct course {
     struct plan *plan;    /* NULL: none */
     struct draft *noted;  /* of the last record, to be compared with the next */
     struct draft *finer;  /* of the one that a coarse plan is of, with its small blocks */
+    struct plan *coarser; /* that one with small blocks took the place of; NULL: none, or proven */
     bool planning;        /* a thread is at work with the drafts */
     bool searched_for;    /* a better plan is to be looked for, when its turn comes */
 };

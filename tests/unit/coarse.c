@@ -94,21 +94,62 @@ static void it_has_more_or_is_another(void **state) {
     }
 }
 
-/* Their order is another one each time. Some tries, until the coarse plan has proven itself. */
-static void steps_with_as_many_blocks_are_not_alike(void **state) {
+static struct learning refined_course(void) {
     struct learning learning = coarse_course();
-    for (unsigned tries = 0; tries < LEARN_TRIES; tries++) {
-        assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_REFINE);
-        learn_adopted(&learning, 8, false);
-        for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
-            assert_int_equal(pass(&learning, served(100, 900)), LEARN_KEEP);
-        assert_int_equal(record_coarse(&learning, 10 + tries, 71), LEARN_NOTE);
-        assert_int_equal(record_coarse(&learning, 20 + tries, 71), LEARN_ADOPT);
+    assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_REFINE);
+    learn_adopted(&learning, 8, false);
+    return learning;
+}
+
+static enum learn_verdict miss_blocks(struct learning *learning, uint64_t blocks) {
+    struct learn_step step = served(100, 900);
+    step.blocks = blocks;
+    return pass(learning, step);
+}
+
+/* Some small blocks more or less, or in another order: the coarse plan is back at once, without a
+ * record, and no plan takes its place again. */
+static void the_next_steps_are_not_alike(void **state) {
+    static const uint64_t blocks[] = {BLOCKS, BLOCKS + BLOCKS / 8, BLOCKS - BLOCKS / 8};
+    for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        struct learning learning = refined_course();
+        assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP);
+        assert_int_equal(miss_blocks(&learning, blocks[i]), LEARN_COARSEN);
+        learn_adopted(&learning, 71, true);
+        for (unsigned k = 0; k < LEARN_WAIT; k++)
+            assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP);
+        for (unsigned k = 0; k < LEARN_PATIENCE_PROVEN; k++)
+            assert_int_equal(miss_blocks(&learning, BLOCKS), LEARN_KEEP);
+        assert_int_equal(record_coarse(&learning, 10, 71), LEARN_ADOPT);
+        assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP);
         assert_true(learning.plan_coarse);
     }
+}
+
+/* That says nothing about small blocks. */
+static void the_next_step_is_another_altogether(void **state) {
+    struct learning learning = refined_course();
+    assert_int_equal(miss_blocks(&learning, BLOCKS / 2), LEARN_KEEP);
+    assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP);
+    assert_true(learning.refining && !learning.plan_coarse);
+}
+
+static void a_finer_plan_that_has_proven_itself_stays(void **state) {
+    struct learning learning = refined_course();
     for (unsigned i = 0; i < LEARN_WAIT; i++)
         assert_int_equal(serve_blocks(&learning, BLOCKS, true), LEARN_KEEP);
-    assert_int_equal(learning.refined, 0);
+    assert_int_equal(miss_blocks(&learning, BLOCKS), LEARN_KEEP);
+    assert_true(!learning.plan_coarse && !learning.refining && !learning.refined);
+}
+
+static void a_finer_plan_that_takes_pages_for_nothing(void **state) {
+    struct learning learning = refined_course();
+    struct learn_step step = served(1000, 0);
+    step.blocks = BLOCKS;
+    step.reserved_peak = 2 * PEAK;
+    assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(pass(&learning, step), LEARN_COARSEN);
+    assert_false(learning.suspended);
 }
 
 static void a_finer_plan_that_cannot_be_made_changes_nothing(void **state) {
@@ -164,6 +205,26 @@ static void small_blocks_never_repeat(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Every fourth step has some more, now so many, now others: the coarse plan serves them all. */
+static void small_blocks_repeat_most_of_the_time(void **state) {
+    enum { STEPS = 200 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    const struct course *course = &site->courses[0];
+    uint32_t chance = 1;
+    for (unsigned i = 0; i < STEPS; i++) {
+        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+        take_step(site, 64 + (i % 4 == 0 ? 2 + chance % 5 : 0));
+        assert_true((course->coarser != NULL) == (i == 2 || i == 3));
+    }
+    assert_true(course->plan->coarse);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.recorded_steps, 2);
+    assert_int_equal(stats.row_steps, 0);
+    assert_in_range(stats.missed, 1, 64 + 8);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_blocks_do_not_keep_large_ones_from_a_plan),
@@ -172,10 +233,14 @@ int main(void) {
         cmocka_unit_test(a_new_record_like_the_coarse_plan_keeps_it),
         cmocka_unit_test(the_next_step_has_as_many_blocks),
         cmocka_unit_test(it_has_more_or_is_another),
-        cmocka_unit_test(steps_with_as_many_blocks_are_not_alike),
+        cmocka_unit_test(the_next_steps_are_not_alike),
+        cmocka_unit_test(the_next_step_is_another_altogether),
+        cmocka_unit_test(a_finer_plan_that_has_proven_itself_stays),
+        cmocka_unit_test(a_finer_plan_that_takes_pages_for_nothing),
         cmocka_unit_test(a_finer_plan_that_cannot_be_made_changes_nothing),
         STAGED(small_blocks_repeat_from_the_second_step_on),
         STAGED(small_blocks_never_repeat),
+        STAGED(small_blocks_repeat_most_of_the_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
