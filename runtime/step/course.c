@@ -93,21 +93,20 @@ static void forget_coarser(struct course *course) {
     course->coarser = NULL;
 }
 
-/* What was kept for a verdict that will not come any more. */
+/* What was kept for a comparison, or a verdict, that will not come any more. */
 static void tidy(struct course *course, enum learn_verdict verdict) {
+    if (!course->learning.noted)
+        forget_note(course);
     if (!course->learning.finer && verdict != LEARN_REFINE)
         forget_finer(course);
     if (!course->learning.refining && verdict != LEARN_COARSEN)
         forget_coarser(course);
 }
 
-/* A suspended course has no plan, and its arena is given up; what it did is kept while two steps
- * are recorded. */
+/* A suspended course has no plan, and its arena is given up. */
 static void rest(const struct ebb_site *site, struct course *course) {
     search_stop(site, course);
     forget_plan(course);
-    if (!course->learning.noted)
-        forget_note(course);
 }
 
 /* False: the step was taken for one of another kind, whose course has nothing to learn from it. By

@@ -64,10 +64,24 @@ static void the_longest_never_comes_again(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Two records make no plan, as a longer one is known. They are none of those that come later. */
+static void a_note_is_compared_with_the_next_record_only(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of_long_loops(stage, 20, 4000);
+    const struct course *course = &site->courses[0];
+    for (unsigned i = 0; i < 40; i++) {
+        take_loops(site, stage->root, 5 + i % 7, i % 2 ? 4000 : 300);
+        assert_true(!course->noted || course->learning.noted);
+    }
+    assert_true(site_stats(site).recorded_steps > LEARN_FIRST);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(blocks_are_larger_than_those_of_the_longest),
         STAGED(the_longest_never_comes_again),
+        STAGED(a_note_is_compared_with_the_next_record_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
