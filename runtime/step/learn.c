@@ -168,7 +168,7 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
 /* What loops that are longer than the plan missed adds up to what it costs to look for a longer
  * one. */
 static bool wants_longer(struct learning *learning, const struct learn_step *step) {
-    if (!step->keyed)
+    if (!step->keyed || !step->missed_bytes)
         return false;
     learning->outgrown += step->missed_bytes;
     if (learning->outgrown / LEARN_OUTGROWN < step->hit_bytes + step->missed_bytes)

@@ -158,6 +158,16 @@ static void what_longer_loops_missed_adds_up(void **state) {
     assert_int_equal(learning.outgrown, 0);
 }
 
+/* As where all blocks are small, and the plan is a coarse one. */
+static void a_loop_that_asked_the_plan_for_nothing_wants_no_longer_one(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(0, 0);
+    step.keyed = true;
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+}
+
 /* Steps that are served to 60 per cent and never repeat are recorded more and more rarely. */
 static void patience_grows_where_nothing_repeats(void **state) {
     struct learning learning = planned_course();
@@ -551,6 +561,7 @@ int main(void) {
         cmocka_unit_test(guests_that_were_turned_away_make_no_bad_step),
         cmocka_unit_test(survivors_in_the_arena_count_as_missed),
         cmocka_unit_test(what_longer_loops_missed_adds_up),
+        cmocka_unit_test(a_loop_that_asked_the_plan_for_nothing_wants_no_longer_one),
         cmocka_unit_test(patience_grows_where_nothing_repeats),
         cmocka_unit_test(some_odd_steps_do_not_end_a_plan_that_has_proven_itself),
         cmocka_unit_test(hardly_any_hits_suspend),
