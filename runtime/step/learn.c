@@ -293,7 +293,7 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     learning->record_blocks = step->blocks;
     learning->hash = step->hash;
     learning->coarse_hash = step->coarse_hash;
-    bool last = learning->to_record == 1, compared = learning->noted;
+    bool last = learning->to_record == 1;
     learning->noted = true;
     if (learning->to_record)
         learning->to_record--;
@@ -308,11 +308,7 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
         learning->pardoning = false;
         return LEARN_ADOPT;
     }
-    if (!learning->to_record)
-        return judge_change(learning, last);
-    if (compared)
-        note_fruitless(learning);
-    return LEARN_NOTE;
+    return learning->to_record ? LEARN_NOTE : judge_change(learning, last);
 }
 
 /* No plan can be made of such a step; who makes them all the time is not recorded each time. */
