@@ -18,6 +18,9 @@
  * bytes alive by more than half a per cent. */
 static const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = 5000};
 
+/* So many times as many bytes are another kind of step altogether. */
+#define FAR_LARGER 4u
+
 /* Hot pages that are left for the next record. */
 #define SPARE_BYTES ((size_t)64 << 10)
 
@@ -200,6 +203,24 @@ static void prefer_longer(struct work *work) {
     work->draft = noted;
 }
 
+static uint64_t granules_of(const struct draft *draft) {
+    uint64_t granules = 0;
+    for (uint32_t i = 0; draft && i < draft->count; i++)
+        granules += draft->slots[i].needed;
+    return granules;
+}
+
+/* Of two records that are not alike, one is far larger: most of what is missed is missed by steps
+ * like that one. */
+static void prefer_larger(struct work *work) {
+    struct draft *noted = work->course->noted;
+    if (work->repeats || work->is_coarse ||
+        granules_of(noted) / FAR_LARGER <= granules_of(work->draft))
+        return;
+    work->course->noted = work->draft;
+    work->draft = noted;
+}
+
 /* So they do the present plan, unless recent steps needed much less than that. */
 static bool is_led(const struct work *work) {
     return !work->repeats && draft_leads(work->present, work->draft) &&
@@ -228,6 +249,7 @@ static void adopt(struct work *work) {
     if (!work->draft)
         return;
     prefer_longer(work);
+    prefer_larger(work);
     bool led = is_led(work), wider = led && take_present_along(work);
     if (led && !wider)
         return; /* as it is, that is better */

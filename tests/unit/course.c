@@ -97,6 +97,30 @@ static void most_blocks_of_loops_are_served_whatever_came_first(void **state) {
     }
 }
 
+/* A step that is hardly any now and then: the plan is of the others, whichever came last. */
+static void hardly_any_step_makes_no_plan(void **state) {
+    enum { STEPS = 60 };
+    struct stage *stage = *state;
+    for (unsigned last = 0; last < 2; last++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        uint32_t chance = 1;
+        for (unsigned i = 0; i < STEPS; i++) {
+            ebb_step step = ebb_step_begin(site, 0);
+            chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+            if (i % 2 != last)
+                for (unsigned k = 0; k < 20; k++)
+                    block_of(step.region, 8000, 64);
+            else
+                for (unsigned k = 0; k < 1 + (chance >> 16) % 4; k++)
+                    block_of(step.region, 200, 16);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        struct ebb_site_stats stats = site_stats(site);
+        assert_true(stats.hit_bytes * 100 >= stats.allocated_bytes * 85);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 /* What came after a reset is not all that came: no plan is made of it, and nobody records that each
  * time. */
 static void a_record_that_was_broken_off_makes_no_plan(void **state) {
@@ -513,6 +537,7 @@ int main(void) {
         STAGED(sizes_that_differ_a_little_share_a_plan),
         STAGED(the_longest_of_the_first_loops_is_planned),
         STAGED(most_blocks_of_loops_are_served_whatever_came_first),
+        STAGED(hardly_any_step_makes_no_plan),
         STAGED(a_record_that_was_broken_off_makes_no_plan),
         STAGED(a_plan_that_cannot_be_made_is_not_tried_each_time),
         STAGED(a_plan_that_is_of_no_use_any_more_goes_though_no_other_can_be_made),
