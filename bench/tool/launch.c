@@ -3,8 +3,9 @@
  * launch.c - the command gets the recorder preloaded; ticks and progress are this side's work.
  *
  * A tick is the number that the spool's counter had at that time, so it costs the recorded program
- * nothing. Interrupts from the keyboard reach the command, which decides; the tool goes on, since
- * what was recorded until then is to become a trace.
+ * nothing. Interrupts from the keyboard reach the command, which decides; who ends or hangs up the
+ * tool means the command, which is told so. The tool goes on, since what was recorded until then is
+ * to become a trace.
  */
 #include "launch.h"
 
@@ -32,7 +33,7 @@ struct watched {
     int ticks; /* file, or -1 */
 };
 
-enum { SIGNALS = 4 };
+enum { SIGNALS = 4, HANDED_ON = 2 };
 
 /* As they were: what the tool does with signals is not the command's. */
 struct signals {
@@ -41,6 +42,9 @@ struct signals {
 };
 
 static const int signals_of_tool[SIGNALS] = {SIGINT, SIGQUIT, SIGCHLD, SIGPIPE};
+static const int signals_handed_on[HANDED_ON] = {SIGTERM, SIGHUP};
+
+static sigset_t awaited; /* SIGCHLD, and of those that are handed on what is not ignored */
 
 static struct sigaction file_size; /* SIGXFSZ, as it was */
 
@@ -85,10 +89,13 @@ void launch_spare_files(void) {
  * before the end has a trace all the same, and no spool beside it. */
 static void take_signals(struct signals *before) {
     struct sigaction ignored = {.sa_handler = SIG_IGN}, usual = {.sa_handler = SIG_DFL};
-    sigset_t child;
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &child, &before->blocked);
+    struct sigaction now;
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGCHLD);
+    for (int i = 0; i < HANDED_ON; i++)
+        if (sigaction(signals_handed_on[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&awaited, signals_handed_on[i]);
+    sigprocmask(SIG_BLOCK, &awaited, &before->blocked);
     for (int i = 0; i < SIGNALS; i++)
         sigaction(signals_of_tool[i], signals_of_tool[i] == SIGCHLD ? &usual : &ignored,
                   &before->action[i]);
@@ -246,15 +253,14 @@ static int wait_for(pid_t child, struct watch *watch) {
     long ms = watch->launch->every_ms && watch->launch->every_ms < LOOK_MS
                   ? watch->launch->every_ms : LOOK_MS;
     struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-    sigset_t child_signal;
     int status = 0;
     if (watch->launch->every_ms > LOOK_MS)
         pause = (struct timespec){watch->launch->every_ms / 1000,
                                   watch->launch->every_ms % 1000 * 1000000};
-    sigemptyset(&child_signal);
-    sigaddset(&child_signal, SIGCHLD);
     while (waitpid(child, &status, WNOHANG) == 0) {
-        sigtimedwait(&child_signal, NULL, &pause);
+        int signal = sigtimedwait(&awaited, NULL, &pause);
+        if (signal > 0 && signal != SIGCHLD)
+            kill(child, signal);
         look(watch);
     }
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

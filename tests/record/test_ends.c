@@ -92,6 +92,34 @@ static void a_killed_recorder_leaves_a_spool_that_can_be_read(void **state)
     assert_int_equal(system(arguments), 0);
 }
 
+// As `kill` does it, or `timeout`: the command is meant, and what it did until then is a trace.
+static void who_ends_the_tool_ends_the_command(void **state)
+{
+    static const int ends[] = {SIGTERM, SIGHUP};
+    char ready[128];
+
+    (void)state;
+    snprintf(ready, sizeof ready, "%s/ready", folder);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct ebb_trace *trace;
+        int status;
+        pid_t tool;
+
+        unlink(path);
+        tool = start_waiting_client(ready);
+        kill(tool, ends[i]); // the tool alone
+        waitpid(tool, &status, 0);
+        kill(-tool, SIGKILL);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 128 + ends[i]);
+        unlink(ready);
+        trace = read_it();
+        assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY);
+        trace_free(trace);
+        assert_int_equal(files_left(), 0);
+    }
+}
+
 // A spool cut anywhere, or with rubbish in it, gives a valid trace or a message.
 static void damaged_spools_are_read_as_far_as_they_go(void **state)
 {
@@ -347,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_program_has_a_trace),
         cmocka_unit_test(a_killed_recorder_leaves_a_spool_that_can_be_read),
+        cmocka_unit_test(who_ends_the_tool_ends_the_command),
         cmocka_unit_test(damaged_spools_are_read_as_far_as_they_go),
         cmocka_unit_test(the_limit_stops_cleanly),
         cmocka_unit_test(a_limit_that_makes_no_sense_is_named),
