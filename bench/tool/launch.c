@@ -249,6 +249,7 @@ static void end_watch(struct watch *watch) {
 
 /* ---- both */
 
+/* The status of its end. */
 static int wait_for(pid_t child, struct watch *watch) {
     long ms = watch->launch->every_ms && watch->launch->every_ms < LOOK_MS
                   ? watch->launch->every_ms : LOOK_MS;
@@ -263,7 +264,16 @@ static int wait_for(pid_t child, struct watch *watch) {
             kill(child, signal);
         look(watch);
     }
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return status;
+}
+
+/* What a shell would say of it. The exit code. */
+static int tell_end(const struct launch *launch, int status) {
+    if (!WIFSIGNALED(status))
+        return WEXITSTATUS(status);
+    complain("%s: ended by signal %d, %s", launch->command[0], WTERMSIG(status),
+             strsignal(WTERMSIG(status)));
+    return 128 + WTERMSIG(status);
 }
 
 /* A process that is or will be the command; -1 after a message. `told`: see become(). */
@@ -304,7 +314,7 @@ static bool has_become(int told) {
 
 bool launch_run(const struct launch *launch, int *code) {
     struct watch *watch = calloc(1, sizeof *watch);
-    int told = -1;
+    int told = -1, status = 0;
     if (!watch)
         return complain("out of memory");
     watch->launch = launch;
@@ -313,8 +323,10 @@ bool launch_run(const struct launch *launch, int *code) {
     pid_t child = start(launch, &told);
     bool started = child > 0 && has_become(told);
     if (child > 0)
-        *code = wait_for(child, watch);
+        status = wait_for(child, watch);
     end_watch(watch);
+    if (child > 0)
+        *code = tell_end(launch, status);
     free(watch);
     return started;
 }

@@ -28,6 +28,7 @@ static void a_killed_program_has_a_trace(void **state)
 
     (void)state;
     assert_int_equal(record("", "EBB_CLIENT", "killed"), 128 + SIGKILL);
+    assert_said("record_client: ended by signal 9, Killed\n");
     trace = read_it();
     assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY);
     assert_int_equal(trace->totals.left_bytes, (uint64_t)CLIENT_MANY * CLIENT_MALLOC);
