@@ -7,19 +7,19 @@
  * instructions that note the call and jump on to the function. Registers are kept, so any signature
  * will do. Not seen: calls inside of the library that has the function where it binds them itself,
  * calls through pointers that were fetched by dlsym(), functions that are not exported, calls from
- * a library that was loaded less than a chunk of records ago, and the recorder's own, which make
- * room for the very record of a call.
+ * a library that was loaded less than a chunk of records ago, of several functions of one name any
+ * but the first, and the recorder's own, which make room for the very record of a call.
  *
  * Only x86-64; elsewhere nothing is watched and a line on standard error says so.
  */
 #if defined __x86_64__
 #include <cpuid.h>
 #endif
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@
 
 static char watched[SPOOL_FUNCTION];
 static uint32_t kind;
-static unsigned long long loaded; /* number of libraries loaded so far, when they were looked at */
+static unsigned long long loaded, loaded_before; /* libraries so far, at the last two looks */
 static atomic_flag looking = ATOMIC_FLAG_INIT;
 
 static void say(const char *text) {
@@ -101,10 +101,12 @@ struct tables {
     const char *names;
     const ElfW(Rela) *jumps, *others;
     size_t jump_bytes, other_bytes;
+    const uint32_t *hash, *gnu_hash; /* either may be missing */
+    const uint16_t *versions;        /* NULL: none */
 };
 
-static void read_tables(const struct dl_phdr_info *object, const ElfW(Dyn) *entry,
-                        struct tables *tables) {
+static void read_entries(const struct dl_phdr_info *object, const ElfW(Dyn) *entry,
+                         struct tables *tables) {
     for (; entry->d_tag != DT_NULL; entry++) {
         uintptr_t at = entry->d_un.d_ptr;
         if (at < object->dlpi_addr) /* the vdso's are not moved */
@@ -116,12 +118,31 @@ static void read_tables(const struct dl_phdr_info *object, const ElfW(Dyn) *entr
         case DT_RELA: tables->others = (const ElfW(Rela) *)at; break;
         case DT_PLTRELSZ: tables->jump_bytes = entry->d_un.d_val; break;
         case DT_RELASZ: tables->other_bytes = entry->d_un.d_val; break;
+        case DT_HASH: tables->hash = (const uint32_t *)at; break;
+        case DT_GNU_HASH: tables->gnu_hash = (const uint32_t *)at; break;
+        case DT_VERSYM: tables->versions = (const uint16_t *)at; break;
         default: break;
         }
     }
 }
 
-/* A slot may lie where the linker has taken the right to write away again. */
+/* False: it has none. `own`: it is the recorder. */
+static bool read_tables(const struct dl_phdr_info *object, struct tables *tables, bool *own) {
+    *tables = (struct tables){0};
+    *own = false;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(object->dlpi_addr + part->p_vaddr);
+        if (part->p_type != PT_DYNAMIC)
+            continue;
+        *own |= entry == _DYNAMIC;
+        read_entries(object, entry, tables);
+    }
+    return tables->symbols && tables->names;
+}
+
+/* A slot may lie where the linker has taken the right to write away. The page stays writable: the
+ * linker may be about to write to it, in an object that is just being loaded. */
 static void set_slot(void **slot, bool read_only) {
     uintptr_t page = (uintptr_t)slot & ~(uintptr_t)4095;
     if (*slot == function_entry)
@@ -129,8 +150,6 @@ static void set_slot(void **slot, bool read_only) {
     if (read_only && mprotect((void *)page, 4096, PROT_READ | PROT_WRITE) != 0)
         return;
     *slot = function_entry;
-    if (read_only)
-        mprotect((void *)page, 4096, PROT_READ);
 }
 
 static bool is_read_only(const struct dl_phdr_info *object, uintptr_t slot) {
@@ -143,6 +162,110 @@ static bool is_read_only(const struct dl_phdr_info *object, uintptr_t slot) {
     return false;
 }
 
+/* ---- where the function is */
+
+/*
+ * Its first definition, in the order in which objects were loaded. dlsym() is not asked: this may
+ * be a free() in the midst of dlerror(), or the last of a thread, whose message another failure
+ * would free again; nor does it know of libraries that were opened for one other alone, as Python's
+ * are. An object that is just being loaded is looked at once more when it is there.
+ */
+struct definitions {
+    int objects;
+    void *first;    /* NULL: there is none, or it is data, whose slots are read and not called */
+    int first_in;   /* number of its object; -1 */
+    bool sole;
+};
+
+static struct definitions known = {.first_in = -1};
+static int begun; /* so many objects were there when the program began; all bind to theirs */
+
+/* Whether it is a definition that may be asked for without a version. */
+static bool defines(const struct tables *tables, uint32_t i) {
+    const ElfW(Sym) *symbol = &tables->symbols[i];
+    return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
+           ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
+           !(tables->versions && tables->versions[i] & 0x8000) &&
+           strcmp(tables->names + symbol->st_name, watched) == 0;
+}
+
+static const ElfW(Sym) *find_by_gnu_hash(const struct tables *tables) {
+    const uint32_t *head = tables->gnu_hash; /* buckets, first symbol, words of the filter, shift */
+    const uint32_t *buckets = head + 4 + head[2] * (sizeof(ElfW(Addr)) / sizeof *head);
+    const uint32_t *chains = buckets + head[0];
+    uint32_t hash = 5381;
+    for (const char *c = watched; *c; c++)
+        hash = hash * 33 + (unsigned char)*c;
+    uint32_t i = head[0] ? buckets[hash % head[0]] : 0;
+    for (; i >= head[1] && i > 0; i++) {
+        uint32_t of_symbol = chains[i - head[1]];
+        if ((of_symbol | 1) == (hash | 1) && defines(tables, i))
+            return &tables->symbols[i];
+        if (of_symbol & 1) /* the last of its bucket */
+            break;
+    }
+    return NULL;
+}
+
+static const ElfW(Sym) *find_definition(const struct tables *tables) {
+    if (tables->gnu_hash)
+        return find_by_gnu_hash(tables);
+    for (uint32_t i = 1; tables->hash && i < tables->hash[1]; i++)
+        if (defines(tables, i))
+            return &tables->symbols[i];
+    return NULL;
+}
+
+/* NULL as well for one that its library chooses, as long as that may not be ready to run. */
+static void *address_of(const struct dl_phdr_info *object, const ElfW(Sym) *symbol, bool ready) {
+    uintptr_t at = object->dlpi_addr + symbol->st_value;
+    switch (ELF64_ST_TYPE(symbol->st_info)) {
+    case STT_FUNC:
+    case STT_NOTYPE: return (void *)at;
+    case STT_GNU_IFUNC: return ready ? ((void *(*)(void))at)() : NULL;
+    default: return NULL;
+    }
+}
+
+static int note_definition(struct dl_phdr_info *object, size_t size, void *to) {
+    struct definitions *found = to;
+    struct tables tables;
+    bool own;
+    int number = found->objects++;
+    (void)size;
+    if (object->dlpi_addr && object->dlpi_addr == getauxval(AT_SYSINFO_EHDR))
+        return 0; /* the vdso's are the C library's alone */
+    const ElfW(Sym) *symbol = read_tables(object, &tables, &own) ? find_definition(&tables) : NULL;
+    if (!symbol)
+        return 0;
+    found->sole = found->first_in < 0;
+    if (found->sole) {
+        found->first = address_of(object, symbol, !begun || number < begun);
+        found->first_in = number;
+    }
+    return 0;
+}
+
+/* ---- from where it is called */
+
+/* Whether the linker has not come to it: it would add to what it finds there, its place in the
+ * object's file. */
+static bool is_raw(const struct dl_phdr_info *object, const void *value) {
+    for (int i = 0; object->dlpi_addr && i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && (uintptr_t)value - part->p_vaddr < part->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+/* Where the function has not been looked up yet it cannot be seen which of several will be called,
+ * unless the first is every object's. NULL stays what the program may ask for. */
+static bool calls_it(const struct dl_phdr_info *object, const void *value) {
+    return value == known.first ||
+           (value && !is_raw(object, value) && (known.sole || known.first_in < begun));
+}
+
 static void watch_slots(const struct dl_phdr_info *object, const struct tables *tables,
                         const ElfW(Rela) *slot, size_t bytes) {
     const ElfW(Rela) *end = slot ? slot + bytes / sizeof *slot : NULL; /* not every object has it */
@@ -151,24 +274,18 @@ static void watch_slots(const struct dl_phdr_info *object, const struct tables *
         const ElfW(Sym) *symbol = &tables->symbols[ELF64_R_SYM(slot->r_info)];
         uintptr_t at = object->dlpi_addr + slot->r_offset;
         if ((type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) &&
-            strcmp(tables->names + symbol->st_name, watched) == 0)
+            strcmp(tables->names + symbol->st_name, watched) == 0 &&
+            calls_it(object, *(void **)at))
             set_slot((void **)at, is_read_only(object, at));
     }
 }
 
 static int watch_object(struct dl_phdr_info *object, size_t size, void *ignored) {
+    struct tables tables;
+    bool own;
     (void)size;
     (void)ignored;
-    loaded = object->dlpi_adds;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(object->dlpi_addr + part->p_vaddr);
-        struct tables tables = {0};
-        if (part->p_type != PT_DYNAMIC || entry == _DYNAMIC)
-            continue;
-        read_tables(object, entry, &tables);
-        if (!tables.symbols || !tables.names)
-            continue;
+    if (read_tables(object, &tables, &own) && !own) {
         watch_slots(object, &tables, tables.jumps, tables.jump_bytes);
         watch_slots(object, &tables, tables.others, tables.other_bytes);
     }
@@ -181,51 +298,25 @@ static int read_loaded(struct dl_phdr_info *object, size_t size, void *now) {
     return 1;
 }
 
-static void *own; /* the recorder, to be asked for what it has itself; NULL: not yet */
-
-/* The function of that name that comes behind the program's. NULL: there is none, or it is not
- * known so far, for libraries are not opened in the midst of malloc(). */
-static void *find_behind_program(const char *name) {
-    Dl_info mine, other;
-    void *found = own ? dlsym(own, name) : NULL;
-    if (found && dladdr(function_entry, &mine) && dladdr(found, &other) &&
-        mine.dli_fbase == other.dli_fbase)
-        return found;
-    return own ? dlsym(RTLD_NEXT, name) : NULL;
-}
-
-/* NULL as well for data, whose slots are read and not called. A program at a fixed address that
- * takes the function's has code of its own there, which only jumps through its slot. */
-static void *find_function(const char *name) {
-    const ElfW(Sym) *symbol = NULL;
-    void *found = dlsym(RTLD_DEFAULT, name);
-    Dl_info ignored;
-    if (!found || !dladdr1(found, &ignored, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
-        return found;
-    if (symbol->st_shndx == SHN_UNDEF)
-        return find_behind_program(name);
-    return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT ? NULL : found;
-}
-
 void function_look_again(void) {
     unsigned long long now = 0;
     if (!watched[0] || atomic_flag_test_and_set(&looking))
         return;
     dl_iterate_phdr(read_loaded, &now);
-    if (now != loaded) {
-        if (!function_target)
-            function_target = find_function(watched);
-        if (function_target)
+    if (now != loaded || now != loaded_before) {
+        struct definitions found = {.first_in = -1};
+        dl_iterate_phdr(note_definition, &found);
+        known = found;
+        if (!begun)
+            begun = found.objects;
+        if (found.first) {
+            function_target = found.first;
             dl_iterate_phdr(watch_object, NULL);
+        }
+        loaded_before = loaded;
+        loaded = now;
     }
     atomic_flag_clear(&looking);
-}
-
-void function_begin(void) {
-    Dl_info mine;
-    if (watched[0] && dladdr(function_entry, &mine))
-        own = dlopen(mine.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    function_look_again();
 }
 
 void function_watch(const char *name) {
@@ -243,11 +334,10 @@ void function_watch(const char *name) {
 
 void function_look_again(void) {}
 
-void function_begin(void) {}
-
 void function_watch(const char *name) {
     say("libebb-record: functions are watched on x86-64 only\n");
-    (void)name, (void)watched, (void)kind, (void)loaded, (void)looking;
+    (void)name, (void)watched, (void)kind, (void)loaded, (void)loaded_before,
+        (void)looking;
 }
 
 #endif

@@ -125,9 +125,6 @@ static inline void note_end(enum spool_op op, const void *block) {
 /* Every call of it begins a region from now on. */
 void function_watch(const char *name);
 
-/* The program's own code is about to run: libraries may be opened. */
-void function_begin(void);
-
 /* Looks at libraries that were loaded since; cheap where there are none. */
 void function_look_again(void);
 

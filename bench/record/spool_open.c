@@ -294,7 +294,7 @@ __attribute__((constructor)) static void look_again(void) {
     for (char **setting = environ; !spool && setting && *setting; setting++)
         take_setting(*setting);
     spool_open();
-    function_begin();
+    function_look_again();
 }
 
 __attribute__((destructor)) static void note_ended(void) {

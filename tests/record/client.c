@@ -439,6 +439,17 @@ static void number(void)
     DEMAND(client_number() == 7);
 }
 
+// Libraries are looked at in the midst of it, too.
+static void opens(void)
+{
+    for (int i = 0; i < CLIENT_OPENS; i++) {
+        void *library = dlopen(getenv("EBB_WITHOUT"), RTLD_LAZY);
+
+        DEMAND(library);
+        dlclose(library);
+    }
+}
+
 static bool interrupts;
 
 // As a signal handler, while the recorder looks for a kind.
@@ -511,6 +522,7 @@ static const struct {
     {"calls", calls},   {"loop", loop},     {"mute", mute},
     {"wide", wide},     {"moved", moved},   {"number", number}, {"workers", workers},
     {"cancelled", cancelled}, {"unnamed", unnamed}, {"handled", handled},
+    {"opens", opens},
 };
 
 static void no_mark(const char *kind, uint64_t argument)

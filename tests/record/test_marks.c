@@ -54,6 +54,39 @@ static void a_function_that_is_called_once_makes_no_region(void **state)
     assert_said("no call of strtod was seen");
 }
 
+// The C library keeps what went wrong in a thread, and frees it in the thread's last free().
+static void a_function_that_is_nowhere_harms_no_thread(void **state)
+{
+    (void)state;
+    trace_free(recorded("--function client_nowhere", "workers"));
+    assert_said("no call of client_nowhere was seen");
+}
+
+// The linker still writes where its tables will be read-only, and adds to what it finds there.
+static void libraries_that_are_being_loaded_are_left_alone(void **state)
+{
+    (void)state;
+    trace_free(recorded("--function strstr", "opens"));
+}
+
+// Python opens each module for itself alone, and what it is linked with.
+static void functions_of_a_modules_library_are_found(void **state)
+{
+    char command[1024];
+    struct ebb_trace *trace;
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "record --function sqlite3_step -o %s -- /usr/bin/python3 -c 'import sqlite3\n"
+             "base = sqlite3.connect(\":memory:\")\n"
+             "kept = [bytes(size) for size in range(600, 9000)]\n"
+             "for i in range(100): base.execute(\"select 1\").fetchall()'", path);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_true(count(trace, TRACE_BEGIN, 0) >= 100);
+    trace_free(trace);
+}
+
 // The program reads what is no function, and would read the recorder's code.
 static void data_is_not_watched(void **state)
 {
@@ -297,6 +330,9 @@ int main(void)
         cmocka_unit_test(calls_of_a_function_make_regions),
         cmocka_unit_test(names_are_as_long_as_those_of_templates),
         cmocka_unit_test(a_function_that_is_called_once_makes_no_region),
+        cmocka_unit_test(a_function_that_is_nowhere_harms_no_thread),
+        cmocka_unit_test(libraries_that_are_being_loaded_are_left_alone),
+        cmocka_unit_test(functions_of_a_modules_library_are_found),
         cmocka_unit_test(data_is_not_watched),
         cmocka_unit_test(functions_are_found_behind_a_program_at_a_fixed_address),
         cmocka_unit_test(arguments_of_watched_calls_are_kept_whole),
