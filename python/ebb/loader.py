@@ -11,7 +11,7 @@ them that gives it back when it goes: see parcel.c.
 
 import gc
 
-from . import delivery, structure
+from . import _ebb, delivery, structure
 from ._ebb import Error
 from .default_collate import default_collate
 from .pool import Pool, shared_pools
@@ -125,6 +125,8 @@ class Collate:
 
     def __init__(self, pool=None, inner=None, *, allocate=False):
         self.pool = Pool("shared") if pool is None else pool
+        if not isinstance(self.pool, _ebb.Pool):
+            raise TypeError(f"{pool!r} is no ebb.Pool: what collates is `inner`")
         if "shared" not in self.pool.kind:
             raise ValueError(f"the pool is of kind {self.pool.kind!r}, not 'shared'")
         self.inner = default_collate if inner is None else inner

@@ -6,6 +6,7 @@ import inspect
 import operator
 
 from . import _ebb
+from .pool import Pool
 from .region import Region
 
 _sites = {}  # (name, ring, scope): a place of the program that is passed again and again
@@ -52,6 +53,8 @@ class step(_ebb.Step):
     _region = Region
 
     def __init__(self, name, tag=0, *, pool=None, parent=None, ring=0, scope=False):
+        if pool is not None and not isinstance(pool, Pool):
+            raise TypeError(f"{pool!r} is no ebb.Pool")
         self._name, self._tag, self._pool = name, operator.index(tag), pool
         self._parent, self._ring, self._scope, self._open = parent, ring, scope, []
 

@@ -766,6 +766,9 @@ class Bounds(Refused, Regions):
 
     def test_only_shared_pools_collate_and_go_to_other_processes(self):
         self.assertRaises(ValueError, ebb.Collate, ebb.Pool())
+        for no_pool in (INNER["b"], 3):  # a collate function of one's own goes second
+            with self.assertRaisesRegex(TypeError, "no ebb.Pool: what collates is `inner`"):
+                ebb.Collate(no_pool)
         self.assertRaises(TypeError, pickle.dumps, ebb.Pool())
         self.assertRefused("EBB_E_KIND", ebb.Pool().fileno)
         self.assertRefused("EBB_E_KIND", ebb.Pool().send, [1])

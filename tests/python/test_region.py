@@ -332,6 +332,8 @@ class Lifetimes(Refused):
         self.assertRaises(ValueError, ebb.Pool, "marble")
         self.assertRaises(ValueError, ebb.Pool, "shared+marble")
         self.assertRaises(TypeError, ebb.Region, "no pool")
+        with self.assertRaisesRegex(TypeError, "'no pool' is no ebb.Pool"):
+            ebb.step("tests.pools", pool="no pool")
 
     def test_shapes_and_dtypes_that_are_none(self):
         with ebb.Region() as region:
