@@ -79,7 +79,8 @@ def highlights(figures, results):
     found = list(ratio_highlights(results, case))
     if kind:
         found.append(page.highlight(share_text(amount(fate, "died")[0], amount(fate, "born")[0]),
-                                    f"of the blocks die with their step, `{kind.get('kind')}`"))
+                                    joined(["of the blocks die with their step, ",
+                                            tag("code", kind.get("kind"))])))
         steps = as_number(kind.get("steps")) or 1
         found.append(page.highlight(quantity.bytes_text(survived(fate)[1] / steps),
                                     "outlive a step, on average"))
@@ -162,8 +163,9 @@ def kinds_table(figures):
 def steps_section(figures):
     if not as_list(figures.get("kinds")):
         return tag("section", tag("h2", "Steps"),
-                   tag("p", "The trace has no steps: `ebb record --every` or `--function` makes "
-                       "some, and `ebb advise` looks for them.", class_="lead"), id="steps")
+                   tag("p", "The trace has no steps: ", tag("code", "ebb record --every"), " or ",
+                       tag("code", "--function"), " makes some, and ", tag("code", "ebb advise"),
+                       " looks for them.", class_="lead"), id="steps")
     return tag("section", tag("h2", "Steps"),
                tag("p", "What is born in a step, and when it ends; shares are of bytes.",
                    class_="lead"), kinds_table(figures),

@@ -417,6 +417,12 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(found.seen.count("script"), 1)
         self.assertNotIn("img", found.seen)
 
+    def test_what_is_typed_or_named_is_set_as_code(self):
+        for figures in (program_figures("train"), {**program_figures("train"), "kinds": []}):
+            text, found = self.page_of(figures)
+            self.assertIn("code", found.seen)
+            self.assertNotIn("`", text.partition("<script>")[0].partition("</style>")[2])
+
     def test_each_part_may_be_missing_or_of_a_wrong_type(self):
         whole = program_figures("train")
         for part in whole:
