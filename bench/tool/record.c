@@ -264,7 +264,8 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
         return;
     if (function && rendered->calls)
         fprintf(stderr, "ebb record: no thread called %s twice, and a region lasts from one call "
-                        "to the next\n", function);
+                        "to the next%s\n", function,
+                strchr(function, '.') ? "; with --within it is the call" : "");
     else if (function)
         fprintf(stderr, "ebb record: no call of %s was seen\n", function);
     else

@@ -45,11 +45,16 @@ static void names_are_as_long_as_those_of_templates(void **state)
 static void a_function_that_is_called_once_makes_no_region(void **state)
 {
     struct ebb_trace *trace = recorded("--function strtof", "calls");
+    char command[1024];
 
     (void)state;
     assert_int_equal(count(trace, TRACE_BEGIN, 0), 0);
-    assert_said("no thread called strtof twice, and a region lasts from one call to the next");
+    assert_said("no thread called strtof twice, and a region lasts from one call to the next\n");
     trace_free(trace);
+    snprintf(command, sizeof command, "record --function json.dumps -o %s -- /usr/bin/python3 -c "
+                                      "'import json; json.dumps(1)'", path);
+    assert_int_equal(ebb(command), 0);
+    assert_said("a region lasts from one call to the next; with --within it is the call\n");
     trace_free(recorded("--function strtod", "calls"));
     assert_said("no call of strtod was seen");
 }
