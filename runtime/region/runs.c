@@ -235,9 +235,17 @@ static void give_part_locked(struct region *region, struct ebb_piece *run, struc
     pool_needs_less_locked(region->pool, bytes);
 }
 
+/* The region's own, so nobody else's pieces are looked at, which change meanwhile. */
+static struct ebb_piece *run_of(const struct region *region, const struct ebb_piece *piece) {
+    struct ebb_piece *run = region->runs;
+    while (!piece_covers(run, piece->addr))
+        run = run->next;
+    return run;
+}
+
 void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from) {
     struct ebb_pool *pool = region->pool;
-    struct ebb_piece *run = range_run_at(piece->addr);
+    struct ebb_piece *run = run_of(region, piece);
     uintptr_t to = size_align_down(piece_end(piece), EBB_PAGE);
     from = size_align(from, EBB_PAGE);
     if (from >= to || run->pins || !piece_prepare(&region->store, 2))
