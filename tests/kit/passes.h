@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* passes.h - steps of a site that keeps two tensors, and has learnt to make them in the parent. */
+/* passes.h - steps of a site: those that keep two tensors, which it has learnt to make in the
+ * parent, and those with small blocks beside large ones. */
 #ifndef KIT_PASSES_H
 #define KIT_PASSES_H
 
 #include "kit/dlpack.h"
 
 enum { LEARNING = 2, SMALL = 100, LARGE = 9000 };
-
-static inline struct ebb_site_stats site_stats(ebb_site *site) {
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
-    return stats;
-}
 
 static inline ebb_step begin(ebb_site *site, ebb_region parent) {
     ebb_step step = ebb_step_begin_under(site, parent, 1);
@@ -22,6 +17,16 @@ static inline ebb_step begin(ebb_site *site, ebb_region parent) {
 static inline bool lies_in(ebb_region region, const void *address) {
     ebb_region found = ebb_region_of(address);
     return found.lane == region.lane && found.generation == region.generation;
+}
+
+/* Small blocks as the number says, and two large ones. */
+static inline void take_loose_step(ebb_site *site, uint64_t tag, unsigned small) {
+    ebb_step step = ebb_step_begin(site, tag);
+    for (unsigned i = 0; i < small; i++)
+        block_of(step.region, 32, 16);
+    block_of(step.region, 30000, 64);
+    block_of(step.region, 50000, 64);
+    assert_int_equal(ebb_step_end(step), 0);
 }
 
 /* What promoting the object costs; where it is then. */

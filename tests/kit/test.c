@@ -49,6 +49,12 @@ struct ebb_pool_stats pool_stats_of(ebb_pool *pool) {
     return stats;
 }
 
+struct ebb_site_stats site_stats(ebb_site *site) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    return stats;
+}
+
 void *block_of(ebb_region region, size_t bytes, size_t align) {
     void *block = ebb_region_alloc(region, bytes, align);
     if (!block)

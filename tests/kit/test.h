@@ -42,6 +42,7 @@ void pool_end(ebb_pool *pool);
 
 struct ebb_region_stats stats_of(ebb_region region);
 struct ebb_pool_stats pool_stats_of(ebb_pool *pool);
+struct ebb_site_stats site_stats(ebb_site *site);
 
 /* A block that must be there: `bytes` at `align`, of this region, filled with its pattern. */
 void *block_of(ebb_region region, size_t bytes, size_t align);

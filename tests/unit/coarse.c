@@ -162,26 +162,17 @@ static void a_finer_plan_that_cannot_be_made_changes_nothing(void **state) {
 
 /* ---- with a site ---- */
 
-static void take_step(ebb_site *site, unsigned small) {
-    ebb_step step = ebb_step_begin(site, 0);
-    for (unsigned i = 0; i < small; i++)
-        block_of(step.region, 32, 16);
-    block_of(step.region, 30000, 64);
-    block_of(step.region, 50000, 64);
-    assert_int_equal(ebb_step_end(step), 0);
-}
-
 /* What programs do: the first steps are odd, and all others are the same. */
 static void small_blocks_repeat_from_the_second_step_on(void **state) {
     struct stage *stage = *state;
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
-    take_step(site, 8);
-    take_step(site, 5);
+    take_loose_step(site, 0, 8);
+    take_loose_step(site, 0, 5);
     const struct course *course = &site->courses[0];
     assert_true(course->plan->coarse && course->finer);
-    take_step(site, 5);
+    take_loose_step(site, 0, 5);
     assert_true(!course->plan->coarse && course->plan->confirmed && !course->finer);
-    take_step(site, 5);
+    take_loose_step(site, 0, 5);
     struct ebb_site_stats stats = site_stats(site);
     assert_int_equal(stats.hits, 2 + 7);
     assert_int_equal(stats.missed, 0);
@@ -196,7 +187,7 @@ static void small_blocks_never_repeat(void **state) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
     const struct course *course = &site->courses[0];
     for (unsigned i = 0; i < 8; i++) {
-        take_step(site, 3 + i % 4);
+        take_loose_step(site, 0, 3 + i % 4);
         assert_true((course->finer != NULL) == (i == 1));
     }
     assert_true(course->plan->coarse);
@@ -214,7 +205,7 @@ static void small_blocks_repeat_most_of_the_time(void **state) {
     uint32_t chance = 1;
     for (unsigned i = 0; i < STEPS; i++) {
         chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
-        take_step(site, 64 + (i % 4 == 0 ? 2 + chance % 5 : 0));
+        take_loose_step(site, 0, 64 + (i % 4 == 0 ? 2 + chance % 5 : 0));
         assert_true((course->coarser != NULL) == (i == 2 || i == 3));
     }
     assert_true(course->plan->coarse);

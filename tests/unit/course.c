@@ -231,16 +231,6 @@ static void a_survivor_that_grows_is_not_born_above(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
-/* Small blocks as the number says, which no plan is made of, and two large ones. */
-static void take_loose_step(ebb_site *site, uint64_t tag, unsigned small) {
-    ebb_step step = ebb_step_begin(site, tag);
-    for (unsigned i = 0; i < small; i++)
-        block_of(step.region, 32, 16);
-    block_of(step.region, 30000, 64);
-    block_of(step.region, 50000, 64);
-    assert_int_equal(ebb_step_end(step), 0);
-}
-
 static void a_coarse_plan_is_known_as_such_by_who_inherits_it(void **state) {
     struct stage *stage = *state;
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));

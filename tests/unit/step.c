@@ -9,12 +9,6 @@ enum { BLOCKS = 60 };
 
 #define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
 
-static struct ebb_site_stats site_stats(ebb_site *site) {
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
-    return stats;
-}
-
 static ebb_step begin(ebb_site *site, ebb_region parent, uint64_t tag) {
     ebb_step step = ebb_step_begin_under(site, parent, tag);
     assert_true(ebb_region_is_open(step.region));

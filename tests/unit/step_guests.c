@@ -3,13 +3,13 @@
  * step_guests.c - a training loop: gradients survive each step and go early in the next, and layers
  * lie in the parent in between. Whatever becomes of such guests, nothing is lost or counted twice.
  */
-#include "kit/test.h"
+#include "kit/gradients.h"
 
 #include <pthread.h>
 
-enum { GRADIENTS = 10, LAYERS = 40, LATE = 12, LEARNING = 4, STEPS = 12 };
+enum { LAYERS = 40, LATE = 12, LEARNING = 4, STEPS = 12 };
 
-static const size_t size = 64 << 10;
+static const size_t size = GRADIENT_BYTES;
 
 #define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
 
@@ -37,20 +37,6 @@ struct loop {
     unsigned guests; /* in the last step */
     uintptr_t guest_end, gradient_end; /* the highest ones so far */
 };
-
-static struct ebb_site_stats site_stats(const struct loop *loop) {
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    assert_int_equal(ebb_site_read_stats(loop->site, &stats), 0);
-    return stats;
-}
-
-static void release_gradients(struct loop *loop) {
-    for (unsigned i = 0; i < GRADIENTS; i++) {
-        assert_true(!loop->gradient[i] || pattern_holds(loop->gradient[i], size, i));
-        assert_int_equal(ebb_region_release(loop->parent, loop->gradient[i]), 0);
-        loop->gradient[i] = NULL;
-    }
-}
 
 static void hoard_gradients(struct loop *loop) {
     for (unsigned i = 0; i < GRADIENTS; i++)
@@ -139,7 +125,7 @@ static void pass(struct loop *loop, enum odd odd) {
         mark = ebb_region_mark(loop->parent);
     if (odd == HOARDS)
         hoard_gradients(loop);
-    release_gradients(loop);
+    gradients_release(loop->parent, loop->gradient);
     if (odd == OUTGROWN)
         more = block_of(step.region, LAYERS * size, 64);
     for (unsigned i = 0; i < LAYERS; i++) {
@@ -179,7 +165,7 @@ static struct loop begin_with_guests(const struct stage *stage) {
 }
 
 static void end(struct loop *loop) {
-    release_gradients(loop);
+    gradients_release(loop->parent, loop->gradient);
     while (loop->hoarded)
         assert_int_equal(ebb_region_release(loop->parent, loop->hoard[--loop->hoarded]), 0);
     assert_int_equal(ebb_region_release(loop->parent, loop->kept), 0);
@@ -190,14 +176,14 @@ static void end(struct loop *loop) {
 static void layers_and_gradients_take_turns_in_the_parent(void **state) {
     struct loop loop = begin_with_guests(*state);
     size_t above = stats_of(loop.parent).reserved.current;
-    struct ebb_site_stats before = site_stats(&loop);
+    struct ebb_site_stats before = site_stats(loop.site);
     assert_int_equal(before.plan_height, (LAYERS - GRADIENTS) * size);
     for (unsigned i = 0; i < STEPS; i++) {
         pass(&loop, AS_LEARNT);
         assert_int_equal(loop.guests, GRADIENTS);
         assert_true(stats_of(loop.parent).reserved.current <= above + above / 8);
     }
-    struct ebb_site_stats after = site_stats(&loop);
+    struct ebb_site_stats after = site_stats(loop.site);
     assert_int_equal(after.guests - before.guests, STEPS * GRADIENTS);
     assert_int_equal(after.guest_bytes - before.guest_bytes, STEPS * GRADIENTS * size);
     assert_int_equal(after.tenured_right - before.tenured_right, STEPS * GRADIENTS);
@@ -214,15 +200,15 @@ static void a_site_that_tenures_nothing_has_no_guests(void **state) {
     loop.site = SITE(.pool = loop.pool, .tenure_none = true);
     for (unsigned i = 0; i < STEPS; i++)
         pass(&loop, AS_LEARNT);
-    assert_int_equal(site_stats(&loop).guests, 0);
+    assert_int_equal(site_stats(loop.site).guests, 0);
     end(&loop);
 }
 
 static void a_guest_that_is_kept_stays_where_it_is(void **state) {
     struct loop loop = begin_with_guests(*state);
-    struct ebb_site_stats before = site_stats(&loop);
+    struct ebb_site_stats before = site_stats(loop.site);
     pass(&loop, KEEPS_LAST);
-    struct ebb_site_stats after = site_stats(&loop);
+    struct ebb_site_stats after = site_stats(loop.site);
     assert_non_null(loop.kept);
     assert_int_equal(after.guests - before.guests, GRADIENTS - 1);
     assert_int_equal(after.guest_bytes - before.guest_bytes, (GRADIENTS - 1) * size);
@@ -242,7 +228,7 @@ static void pass_oddly(struct stage *stage, enum odd odd) {
         assert_true(loop.guests == (i % 4 == 0 && odd == UNDER_A_MARK ? 0 : GRADIENTS) ||
                     odd == RESIZES);
     }
-    assert_true(!site_stats(&loop).tenured_wrong || odd == RESIZES);
+    assert_true(!site_stats(loop.site).tenured_wrong || odd == RESIZES);
     end(&loop);
 }
 
@@ -264,12 +250,12 @@ static void a_parent_with_a_mark_has_no_guests(void **state) {
 
 static void guests_that_find_no_room_are_planned_elsewhere(void **state) {
     struct loop loop = begin_with_guests(*state);
-    uint64_t height = site_stats(&loop).plan_height;
+    uint64_t height = site_stats(loop.site).plan_height;
     for (unsigned i = 0; i < STEPS; i++) {
         pass(&loop, HOARDS);
         assert_int_equal(loop.guests, 0);
     }
-    struct ebb_site_stats stats = site_stats(&loop);
+    struct ebb_site_stats stats = site_stats(loop.site);
     assert_int_equal(stats.plan_height, height + GRADIENTS * size);
     assert_int_equal(stats.missed, GRADIENTS * 2); /* two such steps, one after the other */
     assert_int_equal(stats.takeovers, 0);
@@ -284,10 +270,10 @@ static void guests_grow_with_their_step(void **state) {
     }
     unsigned fit = (unsigned)(GRADIENTS * size / loop.bytes);
     assert_int_equal(loop.guests, fit);
-    struct ebb_site_stats before = site_stats(&loop);
+    struct ebb_site_stats before = site_stats(loop.site);
     pass(&loop, AS_LEARNT);
-    assert_int_equal(site_stats(&loop).missed, before.missed);
-    assert_int_equal(site_stats(&loop).plan_height / loop.bytes, LAYERS - fit);
+    assert_int_equal(site_stats(loop.site).missed, before.missed);
+    assert_int_equal(site_stats(loop.site).plan_height / loop.bytes, LAYERS - fit);
     end(&loop);
 }
 
@@ -301,7 +287,7 @@ static void a_parent_is_not_crowded_by_steps_that_outgrow_their_plan(void **stat
     for (unsigned i = 0; i < LEARNING; i++)
         pass(&loop, AS_LEARNT);
     assert_int_equal(loop.guests, GRADIENTS);
-    assert_int_equal(site_stats(&loop).takeovers, 2);
+    assert_int_equal(site_stats(loop.site).takeovers, 2);
     end(&loop);
 }
 

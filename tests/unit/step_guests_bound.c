@@ -3,11 +3,11 @@
  * step_guests_bound.c - a training loop as in step_guests.c, in which some layers had better not be
  * guests of the parent: once it is learnt, each step is served as planned.
  */
-#include "kit/test.h"
+#include "kit/gradients.h"
 
-enum { GRADIENTS = 10, LAYERS = 40, LATE = 12, LEARNING = 4, STEPS = 12 };
+enum { LAYERS = 40, LATE = 12, LEARNING = 4, STEPS = 12 };
 
-static const size_t size = 64 << 10;
+static const size_t size = GRADIENT_BYTES;
 
 #define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
 
@@ -26,20 +26,6 @@ struct loop {
     enum odd odd;
     void *gradient[GRADIENTS];
 };
-
-static struct ebb_site_stats site_stats(const struct loop *loop) {
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    assert_int_equal(ebb_site_read_stats(loop->site, &stats), 0);
-    return stats;
-}
-
-static void release_gradients(struct loop *loop) {
-    for (unsigned i = 0; i < GRADIENTS; i++) {
-        assert_true(!loop->gradient[i] || pattern_holds(loop->gradient[i], size, i));
-        assert_int_equal(ebb_region_release(loop->parent, loop->gradient[i]), 0);
-        loop->gradient[i] = NULL;
-    }
-}
 
 /* ---- layers ---- */
 
@@ -112,7 +98,7 @@ static void pass(struct loop *loop) {
     ebb_step step = ebb_step_begin_under(loop->site, loop->parent, 1);
     void *layer[LAYERS], *gradient[GRADIENTS];
     assert_true(ebb_region_is_open(step.region));
-    release_gradients(loop);
+    gradients_release(loop->parent, loop->gradient);
     for (unsigned i = 0; i < LAYERS; i++) {
         layer[i] = make_layer(loop, step, i);
         pattern_fill(layer[i], size, 1000 + i);
@@ -129,15 +115,15 @@ static void train(const struct stage *stage, enum odd odd, unsigned guests) {
     loop.site = SITE(.name = "train", .pool = stage->pool);
     for (unsigned i = 0; i < LEARNING; i++)
         pass(&loop);
-    struct ebb_site_stats before = site_stats(&loop);
+    struct ebb_site_stats before = site_stats(loop.site);
     for (unsigned i = 0; i < STEPS; i++)
         pass(&loop);
-    struct ebb_site_stats after = site_stats(&loop);
+    struct ebb_site_stats after = site_stats(loop.site);
     assert_int_equal(after.missed - before.missed, 0);
     assert_int_equal(after.guests - before.guests, STEPS * guests);
     assert_int_equal(after.tenured_wrong, 0);
     assert_int_equal(after.plans, before.plans);
-    release_gradients(&loop);
+    gradients_release(loop.parent, loop.gradient);
     assert_int_equal(ebb_site_destroy(loop.site), 0);
 }
 

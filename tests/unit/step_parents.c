@@ -13,12 +13,6 @@ enum { STEPS = 12 };
 
 static const ebb_region none = {NULL, 0};
 
-static struct ebb_site_stats site_stats(ebb_site *site) {
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
-    return stats;
-}
-
 static ebb_step begin(ebb_site *site, ebb_region parent) {
     ebb_step step = ebb_step_begin_under(site, parent, 1);
     assert_true(ebb_region_is_open(step.region));

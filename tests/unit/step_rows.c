@@ -24,12 +24,6 @@ static struct course course_of(struct stage *stage) {
     return course;
 }
 
-static struct ebb_site_stats site_stats(const struct course *course) {
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    assert_int_equal(ebb_site_read_stats(course->site, &stats), 0);
-    return stats;
-}
-
 /* Structure depends on the number of blocks as well as sizes do. */
 static size_t size_of(unsigned blocks, unsigned i) {
     return 200 + (i * 7 + blocks) % 11 * 700;
@@ -91,10 +85,10 @@ static void take_row(struct course *course, unsigned gathering) {
 
 /* Rows of four that are foretold and served whole; returns how many steps were recorded. */
 static uint64_t take_good_rows(struct course *course, unsigned rows) {
-    struct ebb_site_stats before = site_stats(course);
+    struct ebb_site_stats before = site_stats(course->site);
     for (unsigned i = 0; i < rows; i++)
         take_row(course, 3);
-    struct ebb_site_stats after = site_stats(course);
+    struct ebb_site_stats after = site_stats(course->site);
     assert_int_equal(after.row_steps, 4);
     assert_int_equal(after.missed - before.missed, 0);
     return after.recorded_steps - before.recorded_steps;
@@ -113,11 +107,11 @@ static void gathered_gradients_are_planned_row_by_row(void **state) {
     struct course course = course_of(*state);
     for (unsigned i = 0; i < 6; i++)
         take_row(&course, 3);
-    struct ebb_site_stats before = site_stats(&course);
+    struct ebb_site_stats before = site_stats(course.site);
     assert_int_equal(before.row_steps, 4);
     for (unsigned i = 0; i < 20; i++)
         take_row(&course, 3);
-    struct ebb_site_stats after = site_stats(&course);
+    struct ebb_site_stats after = site_stats(course.site);
     assert_int_equal(after.planned_steps - before.planned_steps, 80);
     assert_int_equal(after.missed - before.missed, 0);
     assert_int_equal(after.hits - before.hits, 20 * (3 * GATHER + UPDATE));
@@ -137,7 +131,7 @@ static void plans_of_several_kinds_need_no_more_pages_than_the_largest(void **st
         struct course course = course_of(stage);
         for (unsigned i = 0; i < 80; i++)
             take_step(&course, rows ? sorts[i % 4] : MOST, false, false);
-        assert_int_equal(site_stats(&course).row_steps, rows ? 4 : 0);
+        assert_int_equal(site_stats(course.site).row_steps, rows ? 4 : 0);
         reserved[rows] = pool_stats_of(((struct stage *)stage)->pool).reserved.current;
         end_course(&course);
         assert_int_equal(stage_close(&stage), 0);
@@ -151,13 +145,13 @@ static void two_that_take_turns_have_a_plan_each(void **state) {
         take_step(&course, GATHER, false, false);
         take_step(&course, UPDATE, false, false);
     }
-    struct ebb_site_stats before = site_stats(&course);
+    struct ebb_site_stats before = site_stats(course.site);
     assert_int_equal(before.row_steps, 2);
     for (unsigned i = 0; i < 10; i++) {
         take_step(&course, GATHER, false, false);
         take_step(&course, UPDATE, false, false);
     }
-    assert_int_equal(site_stats(&course).missed - before.missed, 0);
+    assert_int_equal(site_stats(course.site).missed - before.missed, 0);
     end_course(&course);
 }
 
@@ -165,11 +159,11 @@ static void evaluation_now_and_then_is_planned_in_its_place(void **state) {
     struct course course = course_of(*state);
     for (unsigned i = 0; i < 6 * 10; i++)
         take_step(&course, i % 10 == 9 ? UPDATE : GATHER, false, false);
-    struct ebb_site_stats before = site_stats(&course);
+    struct ebb_site_stats before = site_stats(course.site);
     assert_int_equal(before.row_steps, 10);
     for (unsigned i = 0; i < 5 * 10; i++)
         take_step(&course, i % 10 == 9 ? UPDATE : GATHER, false, false);
-    assert_int_equal(site_stats(&course).missed - before.missed, 0);
+    assert_int_equal(site_stats(course.site).missed - before.missed, 0);
     end_course(&course);
 }
 
@@ -183,7 +177,7 @@ static void steps_that_one_plan_serves_well_are_left_as_they_are(void **state) {
             block_of(step.region, 64, 64);
         assert_int_equal(ebb_step_end(step), 0);
     }
-    struct ebb_site_stats stats = site_stats(&course);
+    struct ebb_site_stats stats = site_stats(course.site);
     assert_int_equal(stats.row_steps, 0);
     assert_true(stats.hits > stats.missed * 9);
     end_course(&course);
@@ -225,10 +219,10 @@ static void an_odd_step_is_no_measure_of_what_a_plan_may_need(void **state) {
     assert_int_equal(ebb_step_end(odd), 0);
     for (unsigned i = 1; i < 48; i++) {
         take_step_with_large_blocks(&course, i % 3 == 2 ? UPDATE : GATHER, i % 3 ? MOST : i / 3);
-        uint64_t height = site_stats(&course).plan_height;
+        uint64_t height = site_stats(course.site).plan_height;
         highest = height > highest ? height : highest;
     }
-    assert_int_equal(site_stats(&course).row_steps, 3);
+    assert_int_equal(site_stats(course.site).row_steps, 3);
     assert_true(highest > 2 * MIB && highest < 8 * MIB);
     end_course(&course);
 }
@@ -254,13 +248,13 @@ static void steps_that_end_after_their_row_are_no_lesson_for_its_kinds(void **st
         open[i] = ebb_step_begin_under(course.site, course.parent, 7);
     for (unsigned i = 0; i < 6; i++)
         take_step(&course, 10 + i, false, true);
-    assert_int_equal(site_stats(&course).row_steps, 0);
+    assert_int_equal(site_stats(course.site).row_steps, 0);
     for (unsigned i = 0; i < 16; i++) {
         void *live[MOST];
         fill_step(open[i], MOST - i, live);
         assert_int_equal(ebb_step_end(open[i]), 0);
     }
-    while (site_stats(&course).row_steps != 4)
+    while (site_stats(course.site).row_steps != 4)
         take_row(&course, 3);
     assert_int_equal(take_good_rows(&course, 3), 0);
     end_course(&course);
@@ -271,10 +265,10 @@ static void rows_that_change_are_learnt_again_and_again(void **state) {
     for (unsigned change = 0; change < 8; change++) {
         for (unsigned i = 0; i < 60; i++)
             take_step(&course, i % 3 ? 20 + change : 50 + change, false, false);
-        struct ebb_site_stats before = site_stats(&course);
+        struct ebb_site_stats before = site_stats(course.site);
         for (unsigned i = 0; i < 30; i++)
             take_step(&course, i % 3 ? 20 + change : 50 + change, false, false);
-        struct ebb_site_stats after = site_stats(&course);
+        struct ebb_site_stats after = site_stats(course.site);
         assert_int_equal(after.row_steps, 3);
         assert_int_equal(after.missed - before.missed, 0);
         assert_int_equal(after.planned_steps - before.planned_steps, 30);
@@ -299,7 +293,7 @@ static void whatever_comes_blocks_keep_their_bytes(void **state) {
         }
         drop_kept(&course);
     }
-    struct ebb_site_stats stats = site_stats(&course);
+    struct ebb_site_stats stats = site_stats(course.site);
     assert_true(stats.steps == course.steps && stats.allocations == blocks);
     assert_true(stats.hits > blocks / 3);
     end_course(&course);
@@ -319,9 +313,9 @@ static void each_tag_has_rows_of_its_own(void **state) {
             assert_int_equal(ebb_step_end(step), 0);
         }
         if (i == 60)
-            missed = site_stats(&course).missed;
+            missed = site_stats(course.site).missed;
     }
-    struct ebb_site_stats stats = site_stats(&course);
+    struct ebb_site_stats stats = site_stats(course.site);
     assert_int_equal(stats.row_steps, 4); /* of the third tag: the newest */
     assert_int_equal(stats.missed - missed, 0);
     end_course(&course);
@@ -345,17 +339,17 @@ static void entries_of_kinds_go_from_tag_to_tag_and_none_is_a_tag_less(void **st
     take_tagged_steps(&course, 1, first, 4, 80);
     take_tagged_steps(&course, 1, second, 4, 80);
     take_tagged_steps(&course, 2, turns, 2, 80);
-    struct ebb_site_stats before = site_stats(&course);
+    struct ebb_site_stats before = site_stats(course.site);
     take_tagged_steps(&course, 2, turns, 2, 40);
-    assert_true(before.row_steps == 2 && site_stats(&course).missed == before.missed);
+    assert_true(before.row_steps == 2 && site_stats(course.site).missed == before.missed);
     take_tagged_steps(&course, 1, second, 4, 80);
-    before = site_stats(&course);
+    before = site_stats(course.site);
     take_tagged_steps(&course, 1, second, 4, 40);
-    assert_true(before.row_steps == 4 && site_stats(&course).missed == before.missed);
-    before = site_stats(&course);
+    assert_true(before.row_steps == 4 && site_stats(course.site).missed == before.missed);
+    before = site_stats(course.site);
     for (uint64_t tag = 3; tag <= 17; tag++)
         take_tagged_steps(&course, tag, turns, 1, 4);
-    struct ebb_site_stats after = site_stats(&course);
+    struct ebb_site_stats after = site_stats(course.site);
     assert_int_equal(after.planned_steps + after.recorded_steps,
                      before.planned_steps + before.recorded_steps + 14 * 4);
     end_course(&course);
@@ -373,9 +367,9 @@ static void kinds_of_several_tags_do_not_drive_each_other_out(void **state) {
             assert_int_equal(ebb_step_end(step), 0);
         }
         if (i == 8 * 16)
-            recorded = site_stats(&course).recorded_steps;
+            recorded = site_stats(course.site).recorded_steps;
     }
-    assert_int_equal(site_stats(&course).recorded_steps, recorded);
+    assert_int_equal(site_stats(course.site).recorded_steps, recorded);
     end_course(&course);
 }
 
@@ -407,7 +401,7 @@ static void a_site_that_does_not_learn_knows_no_rows(void **state) {
     course.site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .unplanned = true));
     for (unsigned i = 0; i < 10; i++)
         take_row(&course, 3);
-    assert_int_equal(site_stats(&course).row_steps + site_stats(&course).hits, 0);
+    assert_int_equal(site_stats(course.site).row_steps + site_stats(course.site).hits, 0);
     end_course(&course);
 }
 

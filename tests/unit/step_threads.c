@@ -24,12 +24,6 @@ static void expect(bool holds) {
 
 #define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
 
-static struct ebb_site_stats site_stats(ebb_site *site) {
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    expect(ebb_site_read_stats(site, &stats) == 0);
-    return stats;
-}
-
 static void on_threads(unsigned count, void *(*body)(void *context), void *context) {
     pthread_t threads[THREADS];
     assert_int_equal(pthread_barrier_init(&end, NULL, count), 0);

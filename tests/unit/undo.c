@@ -22,12 +22,6 @@ static void assert_counts(const struct stage *stage, ebb_region region, uint64_t
     ebb_check_pool(stage->pool);
 }
 
-static struct ebb_site_stats site_stats(ebb_site *site) {
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
-    return stats;
-}
-
 static void hand_in(ebb_region region, void *block) {
     assert_int_equal(ebb_region_release_remote(region, block), 0);
 }
