@@ -72,6 +72,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         step.hash = draft_hash(lane->track->record, lane->track->record_count);
         if (coarse_make(coarse, lane->track->record, lane->track->record_count))
             step.coarse_hash = draft_hash(coarse->record, coarse->count) | 1;
+        step.small = !step.coarse_hash || coarse->count < lane->track->record_count;
     }
     return step;
 }

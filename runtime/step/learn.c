@@ -293,10 +293,10 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     learning->record_blocks = step->blocks;
     learning->hash = step->hash;
     learning->coarse_hash = step->coarse_hash;
-    bool last = learning->to_record == 1;
+    bool last = learning->to_record == 1, will_do = learning->noted && !step->small;
     learning->noted = true;
     if (learning->to_record)
-        learning->to_record--;
+        learning->to_record = will_do ? 0 : learning->to_record - 1;
     if (learning->records < 2)
         learning->records++;
     if (learning->records < 2)

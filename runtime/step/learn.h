@@ -21,7 +21,8 @@
 #define LEARN_MILLION 1000000u
 
 /* So many steps are recorded at first, unless two are alike before. The first of a program makes
- * what the others find, and the second has some odd small blocks left. */
+ * what the others find, and the second has some odd small blocks left; where there are no small
+ * ones, it will do. */
 #define LEARN_FIRST 3u
 
 /* Below this share of bytes served, in so many steps in a row, a plan does not fit: another
@@ -104,6 +105,7 @@ struct learn_step {
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
     uint64_t blocks; /* that came */
+    bool small;    /* blocks of the small lane were among those that were recorded */
     bool lost;     /* it was recorded, but not to its end: as LEARN_PLAIN */
     bool grown;    /* slots were too small */
     bool keyed;    /* its plan is one of blocks with keys: loops may be longer, or shorter */

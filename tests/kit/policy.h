@@ -14,7 +14,7 @@ static inline struct learn_step step_of(enum learn_mode mode) {
     return (struct learn_step){.mode = mode, .hit_bytes = mode == LEARN_SERVE ? 1000 : 0,
                                .used_peak = PEAK, .live_peak = PEAK, .reserved_peak = PEAK,
                                .hash = 7,
-                               .complete = true};
+                               .complete = true, .small = true};
 }
 
 static inline struct learn_step served(uint64_t hits, uint64_t missed) {

@@ -60,6 +60,17 @@ static void a_new_record_like_the_coarse_plan_keeps_it(void **state) {
     assert_true(learning.plan_coarse);
 }
 
+static void without_small_blocks_two_records_will_do(void **state) {
+    struct learning learning;
+    struct learn_step step = step_of(LEARN_RECORD);
+    step.small = false;
+    learn_start(&learning);
+    assert_int_equal(pass(&learning, step), LEARN_NOTE);
+    step.hash++;
+    assert_int_equal(pass(&learning, step), LEARN_ADOPT);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+}
+
 static struct learning coarse_course(void) {
     struct learning learning;
     learn_start(&learning);
@@ -218,6 +229,7 @@ static void small_blocks_repeat_most_of_the_time(void **state) {
 
 int main(void) {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_small_blocks_two_records_will_do),
         cmocka_unit_test(small_blocks_do_not_keep_large_ones_from_a_plan),
         cmocka_unit_test(a_record_that_repeats_in_full_is_planned_in_full),
         cmocka_unit_test(a_record_with_hardly_any_large_block_has_no_coarse_plan),
