@@ -194,14 +194,20 @@ static void take_present(struct work *work) {
         guests_dismiss(work->draft); /* they are chosen anew */
 }
 
+/* The record before is planned or noted, in place of this one. */
+static void take_noted(struct work *work) {
+    struct draft *noted = work->course->noted;
+    work->course->noted = work->draft;
+    work->draft = noted;
+}
+
 /* Of loops that do not repeat the longest is kept: shorter ones follow its plan, too. */
 static void prefer_longer(struct work *work) {
     struct draft *noted = work->course->noted;
     if (work->repeats || !work->draft || !draft_leads(noted, work->draft))
         return;
     draft_widen_along(noted, work->draft);
-    work->course->noted = work->draft;
-    work->draft = noted;
+    take_noted(work);
 }
 
 static uint64_t granules_of(const struct draft *draft) {
@@ -214,12 +220,9 @@ static uint64_t granules_of(const struct draft *draft) {
 /* Of two records that are not alike, one is far larger: most of what is missed is missed by steps
  * like that one. */
 static void prefer_larger(struct work *work) {
-    struct draft *noted = work->course->noted;
-    if (work->repeats || work->is_coarse ||
-        granules_of(noted) / FAR_LARGER <= granules_of(work->draft))
-        return;
-    work->course->noted = work->draft;
-    work->draft = noted;
+    if (!work->repeats && !work->is_coarse &&
+        granules_of(work->course->noted) / FAR_LARGER > granules_of(work->draft))
+        take_noted(work);
 }
 
 /* So they do the present plan, unless recent steps needed much less than that. */
@@ -335,9 +338,11 @@ static void put_plan(struct work *work) {
     struct plan *before = course->plan;
     site_count_plan(work->lane->site, work->plan);
     course->plan = work->plan;
-    work->plan = work->verdict == LEARN_REFINE ? course->coarser : before;
-    if (work->verdict == LEARN_REFINE)
+    work->plan = before;
+    if (work->verdict == LEARN_REFINE) { /* it may come back */
+        work->plan = course->coarser;
         course->coarser = before;
+    }
     struct draft *finer = course->finer;
     course->finer = work->finer;
     work->finer = finer;
