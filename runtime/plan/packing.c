@@ -4,9 +4,9 @@
  *
  * A try that passes the best height so far is given up where it does. Orders of the portfolio must
  * be better than that to count, steps of the search at least as good: equally high plans are the
- * ways between better ones.
+ * ways between better ones. Which of several places a buffer has is decided last, in the best try.
  *
- * Invariant: `offsets` and `height` always belong to the same try, the best one. Refused, with
+ * Invariant: `offsets` and `height` always belong together, to the best try. Refused, with
  * nothing changed: lives that end before they begin, alignments that are no powers of two, and
  * what needs more than EBB_SIZE_MAX bytes.
  */
@@ -17,14 +17,15 @@
 #include "plan/keys.h"
 #include "plan/order.h"
 #include "plan/skyline.h"
+#include "plan/warm.h"
 
 #include <inttypes.h>
 
 enum { MILLION = 1000000 };
 
 /*
- * The workspace. Ordering and laying are not at work at the same time: `ordered` and `scratch`
- * share their memory with what a try needs.
+ * The workspace. Ordering and laying are not at work at the same time, nor is warming: `ordered`
+ * and `scratch` share their memory with what a try needs.
  *
  *     tiles | offsets | segments | heap    | nodes           | keys | shaken
  *                     | ordered  | scratch | gone
@@ -228,6 +229,18 @@ static void search(struct attempts *attempts, unsigned order) {
     }
 }
 
+/* Which of several places a buffer has; that may lower the height, too. */
+static void warm_up(struct attempts *attempts, uint32_t count) {
+    const struct tile *tiles = attempts->space.tiles;
+    warm_places(tiles, count, attempts->offsets, (struct ordered *)attempts->space.segments,
+                (struct ordered *)attempts->space.heap);
+    attempts->best.height = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t end = attempts->offsets[tiles[i].index] + tiles[i].bytes;
+        attempts->best.height = size_larger(attempts->best.height, end);
+    }
+}
+
 int packing_solve(const struct packing_buffer *buffers, uint32_t count,
                   const struct packing_effort *effort, void *workspace, uint64_t *offsets,
                   struct packing_result *result) {
@@ -250,6 +263,7 @@ int packing_solve(const struct packing_buffer *buffers, uint32_t count,
                          "tries", attempts.best.max_live, EBB_SIZE_MAX, attempts.best.tries);
     if (effort->search_ns > 0)
         search(&attempts, order);
+    warm_up(&attempts, count);
     *result = attempts.best;
     return 0;
 }
