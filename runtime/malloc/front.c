@@ -121,7 +121,8 @@ static __attribute__((noinline)) void free_other(struct tray *tray, struct tray_
     int before = errno;
     int64_t weight = tray_weight(head);
     mark(head, TRAY_PASSED);
-    tray_release_other(tray, weight);
+    if (tray_release_other(tray, weight))
+        heap_give_any_tray(tray);
     errno = before;
 }
 

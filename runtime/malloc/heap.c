@@ -262,8 +262,7 @@ struct tray *heap_take_tray(struct heap *heap) {
         tray = take_stashed(heap);
     if (!tray)
         return tray_take(heap);
-    atomic_store_explicit(&tray->balance, 0, memory_order_relaxed);
-    atomic_store_explicit(&tray->owner, heap, memory_order_relaxed);
+    tray_begin(tray, heap);
     return tray;
 }
 
@@ -281,6 +280,13 @@ void heap_give_tray(struct heap *heap, struct tray *tray) {
         (void)os.forbid(tray, TRAY_BYTES);
     /* release: what this thread did with it comes before what whoever takes it does */
     atomic_store_explicit(&heap->stash[heap->stashed++], tray, memory_order_release);
+}
+
+void heap_give_any_tray(struct tray *tray) {
+    if (here.heap)
+        heap_give_tray(here.heap, tray);
+    else
+        tray_give(tray);
 }
 
 void heap_drop_stash(struct heap *heap) {

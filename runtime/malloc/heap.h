@@ -22,6 +22,7 @@
 #include "malloc/guard.h"
 #include "malloc/large.h"
 #include "malloc/leaks.h"
+#include "malloc/suspects.h"
 #include "malloc/tray.h"
 
 #include <ebb/scope.h>
@@ -80,6 +81,7 @@ struct heap {
     unsigned since_settled; /* scopes that ended, and kept blocks that went */
     size_t freed_since;     /* bytes of these */
     unsigned settle_in;     /* scopes before it is settled for what was freed, without more ado */
+    struct suspects suspects;
     struct large *kept;   /* large blocks that outlived their scopes */
     struct large *unused; /* records */
     _Atomic(struct large *) handed_in; /* that other threads freed */
@@ -136,6 +138,9 @@ void heap_hand_in(struct large *large);
 /* An empty tray of the heap's own, hot if there is one; NULL: no memory. */
 struct tray *heap_take_tray(struct heap *heap);
 void heap_give_tray(struct heap *heap, struct tray *tray);
+
+/* One that is nobody's: it is the heap's of this thread, if that has one. */
+void heap_give_any_tray(struct tray *tray);
 
 /* It keeps no empty trays. */
 void heap_drop_stash(struct heap *heap);
@@ -204,7 +209,7 @@ static inline void *scope_alloc_quick(struct scope *scope, size_t bytes, size_t 
     size_t step = tray_step(bytes);
     void **newest = &scope->free->newest[step / TRAY_GRANULE], *block = *newest;
     struct tray_head *head;
-    if (block && (align <= TRAY_GRANULE || (uintptr_t)block % align == 0)) {
+    if (block && ((uintptr_t)block & (align - 1)) == 0) {
         *newest = *(void **)block;
         head = tray_head_of(block);
     } else if (!(head = scope_bump(scope, step, align))) {

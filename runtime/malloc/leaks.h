@@ -3,7 +3,8 @@
  * leaks.h - who allocates in scopes what outlives them.
  *
  * A key stands for the place in the program that calls malloc() and for the size, roughly. A key
- * whose blocks were alive at the end of LEAKS_SURE scopes, within the last few hundred, is a leak:
+ * whose blocks survived LEAKS_SURE scopes, within the last few hundred, and the next ones as well
+ * (suspects.h), is a leak:
  * its blocks are allocated in the general heap from then on. Counts are halved now and then, so
  * that a key has another chance. Being wrong costs a little time, nothing else, so threads count
  * without locks and may lose a count.
@@ -36,10 +37,10 @@ static inline bool leaks_is_sure(uint16_t key) {
     return atomic_load_explicit(&leaks.count[key], memory_order_relaxed) >= LEAKS_SURE;
 }
 
-/* A block of that key is alive at the end of its scope. To be called once a key and scope. */
+/* A block of that key has survived. To be called once a key and scope. */
 void leaks_note(uint16_t key);
 
-/* A scope with survivors has ended. */
+/* A scope had such survivors. */
 void leaks_turn(void);
 
 /* How many keys are leaks. */

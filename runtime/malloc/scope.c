@@ -8,7 +8,7 @@
  * At the end trays with live blocks are sealed and stay until these are freed; large blocks that
  * are alive are promoted, by relinking, to the keeper of the heap; the step ends.
  *
- * What survivors pin is bounded: keys of those that survive are learnt (leaks.h), a scope whose
+ * What survivors pin is bounded: keys of those that stay are learnt (suspects.h), a scope whose
  * trays are mostly dead puts no more small blocks there, and while all pinned trays together are
  * mostly dead no scope does.
  *
@@ -34,7 +34,6 @@
 #define TRAYS_LOOKED_AT 64u  /* after so many more, and an eighth, the density is looked at */
 #define PINNED_SLACK ((size_t)4 << 20)
 #define PINNED_LOOK 64u /* after so many more pinned trays, or ends, all of them are looked at */
-#define KEYS_NOTED 64u
 #define SPARES 16u
 
 struct scope_free scope_free_none;
@@ -253,23 +252,6 @@ bool scope_resize_large(struct large *large, size_t bytes) {
 
 /* ---- the end ---- */
 
-/* Which keys the tray's live blocks have; each counts once in a scope, as many as are noted. */
-static void note_survivors(const struct tray *tray, uint16_t noted[], unsigned *count) {
-    for (uintptr_t at = tray_first(tray); at < tray->used_to && *count < KEYS_NOTED;) {
-        struct tray_head *head = (struct tray_head *)at;
-        at += head->step;
-        if (tray_state(head) != TRAY_LIVE)
-            continue;
-        unsigned i = 0;
-        while (i < *count && noted[i] != head->key)
-            i++;
-        if (i < *count)
-            continue;
-        noted[(*count)++] = head->key;
-        leaks_note(head->key);
-    }
-}
-
 /* A scope has ended that pinned so many trays, or none and is plain, which counts as one. The more
  * are pinned, the longer a look takes, and the later it comes. */
 static void note_pinned(uint64_t trays) {
@@ -285,12 +267,12 @@ static void note_pinned(uint64_t trays) {
 }
 
 static void end_trays(struct scope *scope) {
-    uint16_t noted[KEYS_NOTED];
-    unsigned count = 0;
+    struct suspects *suspects = &scope->heap->suspects;
     uint64_t pinned = 0;
     if (GUARDED)
         guard_release_scoped(scope);
     put_aside(scope);
+    suspects_judge(suspects); /* those of the scope before */
     if (scope->has_free)
         memset(scope->free, 0, sizeof *scope->free);
     uint64_t left_bytes = scope->bytes - scope->freed_bytes; /* in the trays to come */
@@ -299,14 +281,14 @@ static void end_trays(struct scope *scope) {
         int64_t left = left_bytes ? tray_count(tray) : 0;
         left_bytes -= tray_balance_bytes(left);
         if (left + atomic_load_explicit(&tray->balance, memory_order_relaxed) != 0)
-            note_survivors(tray, noted, &count);
+            suspects_add(suspects, tray);
         if (tray_seal(tray, left, holding_of(scope)))
             pinned++;
         else
             heap_give_tray(scope->heap, tray);
     }
-    if (count)
-        leaks_turn();
+    if (GUARDED)
+        suspects_judge(suspects);
     if (!pinned && !scope->plain)
         return;
     if (scope->served)

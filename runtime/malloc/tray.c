@@ -65,9 +65,14 @@ struct tray *tray_take(struct heap *owner) {
         tray_give(tray);
         return NULL;
     }
-    atomic_store_explicit(&tray->balance, 0, memory_order_relaxed);
-    atomic_store_explicit(&tray->owner, owner, memory_order_relaxed);
+    tray_begin(tray, owner);
     return tray;
+}
+
+void tray_begin(struct tray *tray, struct heap *owner) {
+    atomic_store_explicit(&tray->balance, 0, memory_order_relaxed);
+    atomic_store_explicit(&tray->seal, 0, memory_order_relaxed);
+    atomic_store_explicit(&tray->owner, owner, memory_order_relaxed);
 }
 
 void tray_give(struct tray *tray) {
@@ -130,13 +135,13 @@ bool tray_seal(struct tray *tray, int64_t left, struct holding *holding) {
     return false;
 }
 
-void tray_release_other(struct tray *tray, int64_t weight) {
+bool tray_release_other(struct tray *tray, int64_t weight) {
     /* acq_rel: what this thread did with the block comes before whoever gives the tray away */
     if (atomic_fetch_sub_explicit(&tray->balance, weight, memory_order_acq_rel) != weight)
-        return;
+        return false;
     /* The last one of a tray that is sealed: an open one has a balance below this. */
     unpin(tray);
-    tray_give(tray);
+    return true;
 }
 
 struct tray_pinned tray_read_pinned(void) {

@@ -45,7 +45,7 @@ struct tray {
     struct scope *scope;          /* of the owner */
     uintptr_t used_to;            /* where the cursor was when the tray was left */
     struct holding *holding;      /* of the owner's site, while it is pinned */
-    uint64_t padding;
+    _Atomic(uint64_t) seal;       /* its number, see suspects.h; 0: it is in use, or empty */
 };
 
 /* In front of each block. A block's address is a multiple of 16, its head's is 8 less. */
@@ -113,6 +113,9 @@ bool tray_prepare(void);
 /* An empty tray with that owner, or NULL. Any thread. */
 struct tray *tray_take(struct heap *owner);
 
+/* An empty one that has been in use gets an owner again. */
+void tray_begin(struct tray *tray, struct heap *owner);
+
 /* It goes back. Any thread. */
 void tray_give(struct tray *tray);
 
@@ -127,8 +130,9 @@ int64_t tray_count(const struct tray *tray);
  */
 bool tray_seal(struct tray *tray, int64_t left, struct holding *holding);
 
-/* A block of a tray that is not the caller's own is freed. */
-void tray_release_other(struct tray *tray, int64_t weight);
+/* A block of a tray that is not the caller's own is freed. True: it was the last one of a tray that
+ * is sealed, which is empty and the caller's now. */
+bool tray_release_other(struct tray *tray, int64_t weight);
 
 /* What survivors pin. */
 struct tray_pinned {

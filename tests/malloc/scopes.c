@@ -307,95 +307,6 @@ static void test_a_region_that_closes_ends_its_scope(void **state) {
     end(large, 50000, 2);
 }
 
-static void test_what_leaks_is_allocated_elsewhere(void **state) {
-    void *kept[64];
-    unsigned elsewhere = 0;
-    for (unsigned i = 0; i < 64; i++) {
-        ebb_step step = begin(*state);
-        kept[i] = make(777, i);
-        elsewhere += !is_of_a_scope(kept[i]);
-        end(make(100, 1), 100, 1);
-        finish(step);
-    }
-    assert_true(elsewhere >= 60);
-    for (unsigned i = 0; i < 64; i++)
-        end(kept[i], 777, i);
-}
-
-/* Survivors of ever new sizes, one a scope: what they pin must not grow without bound. */
-static void test_pinned_is_bounded(void **state) {
-    enum { MANY = 3000 };
-    static void *kept[MANY];
-    for (unsigned i = 0; i < MANY; i++) {
-        ebb_step step = begin(*state);
-        kept[i] = front_alloc(16 + i % 500 * 16, (void *)(uintptr_t)(i * 4096));
-        for (unsigned k = 0; k < 20; k++)
-            front_free(front_alloc(200, NULL));
-        finish(step);
-        struct tray_pinned pinned = tray_read_pinned();
-        assert_true(pinned.bytes <= 4 * pinned.live + 4 * MIB + 128 * TRAY_BYTES);
-    }
-    for (unsigned i = 0; i < MANY; i++)
-        front_free(kept[i]);
-    for (unsigned i = 0; i < 200; i++) { /* and scopes are used again */
-        ebb_step step = begin(*state);
-        kept[0] = front_alloc(16, (void *)(uintptr_t)(i * 4096));
-        finish(step);
-        front_free(kept[0]);
-    }
-}
-
-/* Nor where each scope has much, and keeps a little of it. */
-static void test_what_large_scopes_pin_is_bounded(void **state) {
-    enum { ROUNDS = 30, MANY = 20000, KEPT = MANY / 100 };
-    static void *kept[ROUNDS][KEPT], *others[MANY];
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        ebb_step step = begin(*state);
-        for (unsigned i = 0; i < MANY; i++) /* callers and sizes that never come again */
-            others[i] = front_alloc(1000, (void *)(uintptr_t)((round * MANY + i) * 4096));
-        for (unsigned i = 0; i < MANY; i++)
-            if (i % 100)
-                front_free(others[i]);
-            else
-                kept[round][i / 100] = others[i];
-        finish(step);
-        struct tray_pinned pinned = tray_read_pinned();
-        size_t of_one = MANY * 1008 + 2 * TRAY_BYTES;
-        assert_true(pinned.bytes <= 4 * pinned.live + 4 * MIB + 64 * TRAY_BYTES + of_one);
-    }
-    for (unsigned round = 0; round < ROUNDS; round++)
-        for (unsigned i = 0; i < KEPT; i++)
-            front_free(kept[round][i]);
-    for (unsigned i = 0; i < 200; i++)
-        finish(begin(*state)); /* scopes are used again */
-    ebb_step step = begin(*state);
-    assert_false(here.scope->plain);
-    finish(step);
-}
-
-/* A long scope that keeps a little of everything. */
-static void test_a_long_scope_stays_dense(void **state) {
-    enum { MANY = 6000 };
-    static void *kept[MANY];
-    size_t alive = 0, trays = 0;
-    ebb_step step = begin(*state);
-    for (unsigned i = 0; i < MANY; i++) {
-        for (unsigned k = 0; k < 16; k++)
-            front_free(front_alloc(1000 + k, NULL));
-        void *first = front_alloc(4000, NULL);
-        kept[i] = front_alloc(24, NULL);
-        alive += 32;
-        void *second = front_alloc(4000, NULL);
-        front_free(first);
-        front_free(second);
-        trays = here.scope->trays;
-    }
-    assert_true(trays * TRAY_BYTES <= 4 * alive + 80 * TRAY_BYTES);
-    finish(step);
-    for (unsigned i = 0; i < MANY; i++)
-        front_free(kept[i]);
-}
-
 static void test_errno_is_kept(void **state) {
     ebb_step step = begin(*state);
     errno = 77;
@@ -582,10 +493,6 @@ int main(void) {
         SERVED(test_what_is_told_is_cut_behind_a_line),
         SERVED(test_trays_are_open_and_not_their_zone),
         SERVED(test_a_zone_at_any_page_keeps_alignments),
-        SERVED(test_what_leaks_is_allocated_elsewhere),
-        SERVED(test_pinned_is_bounded),
-        SERVED(test_what_large_scopes_pin_is_bounded),
-        SERVED(test_a_long_scope_stays_dense),
         cmocka_unit_test_setup(test_survivors_stay_where_they_are, serve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

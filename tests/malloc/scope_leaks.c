@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * scope_leaks.c - who allocates what outlives scopes is known after some of them, whoever leaves
+ * something behind that goes soon is not, and what survivors pin is bounded.
+ */
+#include "malloc/scoped.h"
+
+static void test_what_leaks_is_allocated_elsewhere(void **state) {
+    void *kept[64];
+    unsigned elsewhere = 0;
+    for (unsigned i = 0; i < 64; i++) {
+        ebb_step step = begin(*state);
+        kept[i] = make(777, i);
+        elsewhere += !is_of_a_scope(kept[i]);
+        end(make(100, 1), 100, 1);
+        finish(step);
+    }
+    assert_true(elsewhere >= 60);
+    for (unsigned i = 0; i < 64; i++)
+        end(kept[i], 777, i);
+}
+
+/* Survivors of ever new sizes, one a scope: what they pin must not grow without bound. */
+static void test_pinned_is_bounded(void **state) {
+    enum { MANY = 3000 };
+    static void *kept[MANY];
+    for (unsigned i = 0; i < MANY; i++) {
+        ebb_step step = begin(*state);
+        kept[i] = front_alloc(16 + i % 500 * 16, (void *)(uintptr_t)(i * 4096));
+        for (unsigned k = 0; k < 20; k++)
+            front_free(front_alloc(200, NULL));
+        finish(step);
+        struct tray_pinned pinned = tray_read_pinned();
+        assert_true(pinned.bytes <= 4 * pinned.live + 4 * MIB + 128 * TRAY_BYTES);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        front_free(kept[i]);
+    for (unsigned i = 0; i < 200; i++) { /* and scopes are used again */
+        ebb_step step = begin(*state);
+        kept[0] = front_alloc(16, (void *)(uintptr_t)(i * 4096));
+        finish(step);
+        front_free(kept[0]);
+    }
+}
+
+/* Nor where each scope has much, and keeps a little of it. */
+static void test_what_large_scopes_pin_is_bounded(void **state) {
+    enum { ROUNDS = 30, MANY = 20000, KEPT = MANY / 100 };
+    static void *kept[ROUNDS][KEPT], *others[MANY];
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        ebb_step step = begin(*state);
+        for (unsigned i = 0; i < MANY; i++) /* callers and sizes that never come again */
+            others[i] = front_alloc(1000, (void *)(uintptr_t)((round * MANY + i) * 4096));
+        for (unsigned i = 0; i < MANY; i++)
+            if (i % 100)
+                front_free(others[i]);
+            else
+                kept[round][i / 100] = others[i];
+        finish(step);
+        struct tray_pinned pinned = tray_read_pinned();
+        size_t of_one = MANY * 1008 + 2 * TRAY_BYTES;
+        assert_true(pinned.bytes <= 4 * pinned.live + 4 * MIB + 64 * TRAY_BYTES + of_one);
+    }
+    for (unsigned round = 0; round < ROUNDS; round++)
+        for (unsigned i = 0; i < KEPT; i++)
+            front_free(kept[round][i]);
+    for (unsigned i = 0; i < 200; i++)
+        finish(begin(*state)); /* scopes are used again */
+    ebb_step step = begin(*state);
+    assert_false(here.scope->plain);
+    finish(step);
+}
+
+/* A long scope that keeps a little of everything. */
+static void test_a_long_scope_stays_dense(void **state) {
+    enum { MANY = 6000 };
+    static void *kept[MANY];
+    size_t alive = 0, trays = 0;
+    ebb_step step = begin(*state);
+    for (unsigned i = 0; i < MANY; i++) {
+        for (unsigned k = 0; k < 16; k++)
+            front_free(front_alloc(1000 + k, NULL));
+        void *first = front_alloc(4000, NULL);
+        kept[i] = front_alloc(24, NULL);
+        alive += 32;
+        void *second = front_alloc(4000, NULL);
+        front_free(first);
+        front_free(second);
+        trays = here.scope->trays;
+    }
+    assert_true(trays * TRAY_BYTES <= 4 * alive + 80 * TRAY_BYTES);
+    finish(step);
+    for (unsigned i = 0; i < MANY; i++)
+        front_free(kept[i]);
+}
+
+/* ---- what goes soon is no leak ---- */
+
+enum { SCOPES = 64 };
+
+static void test_what_goes_before_the_next_scope_is_no_leak(void **state) {
+    for (unsigned i = 0; i < SCOPES; i++) {
+        ebb_step step = begin(*state);
+        void *answer = make(777, i);
+        assert_true(is_of_a_scope(answer));
+        finish(step);
+        assert_int_equal(tray_read_pinned().trays, 1);
+        end(answer, 777, i);
+        assert_int_equal(tray_read_pinned().trays, 0);
+    }
+    assert_int_equal(leaks_count(), 0);
+}
+
+/* As a variable of a loop, which keeps its value until it gets the next one. */
+static void test_what_the_next_scope_frees_is_no_leak(void **state) {
+    void *last = NULL;
+    for (unsigned i = 0; i < SCOPES; i++) {
+        ebb_step step = begin(*state);
+        void *next = make(777, i);
+        assert_true(is_of_a_scope(next));
+        if (last)
+            end(last, 777, i - 1);
+        last = next;
+        finish(step);
+    }
+    assert_int_equal(leaks_count(), 0);
+    end(last, 777, SCOPES - 1);
+}
+
+/* A tray that went may be another one when it is looked at, with such a block in the same place. */
+static void test_a_tray_that_is_used_again_is_not_taken_for_the_same(void **state) {
+    for (unsigned i = 0; i < SCOPES; i++) {
+        ebb_step outer = begin(*state);
+        void *place = make(777, i);
+        struct tray *tray = tray_of((uintptr_t)place);
+        finish(outer);
+        end(place, 777, i);
+        ebb_step next = begin(*state);
+        void *again = make(777, i);
+        assert_ptr_equal(again, place); /* if not, this shows nothing */
+        assert_ptr_equal(here.scope->tray, tray);
+        finish(next);
+        end(again, 777, i);
+    }
+    assert_int_equal(leaks_count(), 0);
+}
+
+/* Of one key, and in one tray: some go and one stays, in each scope. */
+static void test_who_stays_is_found_among_those_that_go(void **state) {
+    void *kept[SCOPES];
+    unsigned elsewhere = 0;
+    for (unsigned i = 0; i < SCOPES; i++) {
+        void *blocks[3];
+        ebb_step step = begin(*state);
+        for (unsigned k = 0; k < 3; k++)
+            blocks[k] = make(777, k);
+        finish(step);
+        kept[i] = blocks[i % 3];
+        elsewhere += !is_of_a_scope(kept[i]);
+        for (unsigned k = 0; k < 3; k++)
+            if (k != i % 3)
+                end(blocks[k], 777, k);
+    }
+    assert_true(elsewhere >= SCOPES - 4);
+    for (unsigned i = 0; i < SCOPES; i++)
+        end(kept[i], 777, i % 3);
+}
+
+static void test_several_of_one_scope_count_once(void **state) {
+    void *kept[3];
+    ebb_step step = begin(*state);
+    for (unsigned k = 0; k < 3; k++)
+        kept[k] = make(777, k);
+    finish(step);
+    finish(begin(*state));
+    assert_int_equal(leaks_count(), 0);
+    for (unsigned k = 0; k < 3; k++)
+        end(kept[k], 777, k);
+}
+
+/* Many of one kind hide nobody else. */
+static void test_who_stays_is_found_behind_many_others(void **state) {
+    enum { MANY = 300 };
+    void *others[MANY], *kept[SCOPES];
+    unsigned elsewhere = 0;
+    for (unsigned i = 0; i < SCOPES; i++) {
+        ebb_step step = begin(*state);
+        for (unsigned k = 0; k < MANY; k++)
+            others[k] = make(40, k);
+        kept[i] = make(777, i);
+        elsewhere += !is_of_a_scope(kept[i]);
+        finish(step);
+        for (unsigned k = 0; k < MANY; k++)
+            end(others[k], 40, k);
+    }
+    assert_true(elsewhere >= SCOPES - 4);
+    for (unsigned i = 0; i < SCOPES; i++)
+        end(kept[i], 777, i);
+}
+
+/* ---- their trays ---- */
+
+static void test_a_tray_whose_last_block_goes_is_the_threads_next(void **state) {
+    ebb_step step = begin(*state);
+    void *answer = make(100, 1);
+    struct tray *tray = tray_of((uintptr_t)answer);
+    finish(step);
+    unsigned stashed = here.heap->stashed;
+    end(answer, 100, 1);
+    assert_int_equal(here.heap->stashed, stashed + 1);
+    step = begin(*state);
+    answer = make(100, 2);
+    assert_ptr_equal(tray_of((uintptr_t)answer), tray);
+    end(answer, 100, 2);
+    finish(step);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SERVED(test_what_leaks_is_allocated_elsewhere),
+        SERVED(test_pinned_is_bounded),
+        SERVED(test_what_large_scopes_pin_is_bounded),
+        SERVED(test_a_long_scope_stays_dense),
+        SERVED(test_what_goes_before_the_next_scope_is_no_leak),
+        SERVED(test_what_the_next_scope_frees_is_no_leak),
+        SERVED(test_a_tray_that_is_used_again_is_not_taken_for_the_same),
+        SERVED(test_who_stays_is_found_among_those_that_go),
+        SERVED(test_several_of_one_scope_count_once),
+        SERVED(test_who_stays_is_found_behind_many_others),
+        SERVED(test_a_tray_whose_last_block_goes_is_the_threads_next),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
