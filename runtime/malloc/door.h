@@ -11,13 +11,15 @@
 #include "malloc/general.h"
 #include "malloc/heap.h"
 
+#include <errno.h>
+
 static inline void *door_alloc(size_t bytes, const void *caller) {
     struct scope *scope = here.scope;
     if (GUARDED)
         return guard_alloc(bytes, GUARD_ALIGN, caller);
     if (__builtin_expect(!scope, 1))
         return je_malloc(bytes);
-    void *block = front_alloc_quick(scope, bytes, caller);
+    void *block = front_alloc_quick(scope, bytes, TRAY_GRANULE, caller);
     return __builtin_expect(block != NULL, 1) ? block : front_alloc_scoped(bytes, caller);
 }
 
@@ -25,8 +27,19 @@ static inline void *door_alloc_zeroed(size_t bytes, const void *caller) {
     return GUARDED ? guard_alloc_zeroed(bytes, caller) : front_alloc_zeroed(bytes, caller);
 }
 
+/* Keeps errno. A read of it is a call, which is not for the way that most blocks go. */
 static inline void *door_alloc_aligned(size_t bytes, size_t align, const void *caller) {
-    return GUARDED ? guard_alloc(bytes, align, caller) : front_alloc_aligned(bytes, align, caller);
+    struct scope *scope = here.scope;
+    if (GUARDED) {
+        int before = errno;
+        void *block = guard_alloc(bytes, align, caller);
+        errno = before;
+        return block;
+    }
+    void *block = scope && align > TRAY_GRANULE && align <= EBB_PAGE
+                      ? front_alloc_quick(scope, bytes, align, caller)
+                      : NULL;
+    return __builtin_expect(block != NULL, 1) ? block : front_alloc_aligned(bytes, align, caller);
 }
 
 static inline void *door_resize(void *block, size_t bytes, const void *caller) {
@@ -36,10 +49,8 @@ static inline void *door_resize(void *block, size_t bytes, const void *caller) {
 static inline void door_free(void *block) {
     if (GUARDED)
         guard_free(block);
-    else if (__builtin_expect(!heap_may_hold((uintptr_t)block), 1))
-        je_free(block);
     else
-        front_free_spanned(block);
+        front_free(block);
 }
 
 static inline void door_free_sized(void *block, size_t bytes) {

@@ -26,11 +26,11 @@ static void *no_memory(void) {
 }
 
 /* What is above PTRDIFF_MAX jemalloc refuses. */
-FAMILY void *malloc(size_t bytes) {
+FAMILY FRONT_HOT void *malloc(size_t bytes) {
     return door_alloc(bytes, CALLER);
 }
 
-FAMILY void free(void *block) {
+FAMILY FRONT_HOT void free(void *block) {
     door_free(block);
 }
 
@@ -62,8 +62,15 @@ FAMILY void *reallocarray(void *block, size_t count, size_t bytes) {
 
 /* ---- alignment ---- */
 
+/* Keeps errno. */
+static inline void *try_aligned(size_t align, size_t bytes, const void *caller) {
+    bool can_be = align <= PTRDIFF_MAX && bytes <= PTRDIFF_MAX - align;
+    return can_be ? door_alloc_aligned(bytes, align, caller) : NULL;
+}
+
 static void *aligned(size_t align, size_t bytes, const void *caller) {
-    return bytes <= PTRDIFF_MAX - align ? door_alloc_aligned(bytes, align, caller) : no_memory();
+    void *block = try_aligned(align, bytes, caller);
+    return block ? block : no_memory();
 }
 
 /* As glibc: any alignment will do, it is rounded up to a power of two. */
@@ -87,12 +94,10 @@ FAMILY void *aligned_alloc(size_t align, size_t bytes) {
     return aligned_up(align, bytes, CALLER);
 }
 
-FAMILY int posix_memalign(void **place, size_t align, size_t bytes) {
+FAMILY FRONT_HOT int posix_memalign(void **place, size_t align, size_t bytes) {
     if (!size_is_power_of_two(align) || align % sizeof(void *) != 0)
         return EINVAL;
-    int before = errno;
-    void *block = align > PTRDIFF_MAX ? NULL : aligned(align, bytes, CALLER);
-    errno = before;
+    void *block = try_aligned(align, bytes, CALLER);
     if (!block)
         return ENOMEM;
     *place = block;

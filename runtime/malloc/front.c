@@ -79,20 +79,22 @@ void *front_alloc_zeroed(size_t bytes, const void *caller) {
 }
 
 static void *general_aligned(size_t bytes, size_t align) {
-    void *block = bytes <= PTRDIFF_MAX && align <= PTRDIFF_MAX
-                      ? je_mallocx(bytes ? bytes : 1, MALLOCX_ALIGN(align))
-                      : NULL;
-    if (!block)
-        errno = ENOMEM;
-    return block;
+    if (bytes > PTRDIFF_MAX || align > PTRDIFF_MAX)
+        return NULL;
+    if (align <= TRAY_GRANULE) /* jemalloc's blocks of 8 bytes lie at multiples of 8 */
+        return je_malloc(size_larger(bytes, align));
+    return je_mallocx(bytes ? bytes : 1, MALLOCX_ALIGN(align));
 }
 
 void *front_alloc_aligned(size_t bytes, size_t align, const void *caller) {
     struct scope *scope = here.scope;
-    if (align <= TRAY_GRANULE) /* jemalloc's blocks of 8 bytes lie at multiples of 8 */
-        return front_alloc(size_larger(bytes, align), caller);
-    void *block = scope ? alloc_in(scope, bytes, align, caller) : NULL;
-    return block ? block : general_aligned(bytes, align);
+    void *block = scope ? alloc_in(scope, bytes, size_larger(align, TRAY_GRANULE), caller) : NULL;
+    if (block)
+        return block;
+    int before = errno;
+    block = general_aligned(bytes, align);
+    errno = before;
+    return block;
 }
 
 /* ---- freeing ---- */
@@ -198,7 +200,7 @@ static __attribute__((noinline)) void free_general(void *block) {
     je_free(block);
 }
 
-static inline void free_spanned(void *block, size_t bytes) {
+FRONT_HOT void front_free_spanned(void *block, size_t bytes) {
     if (LIKELY(tray_holds((uintptr_t)block)))
         free_small(block, bytes);
     else if (range_reserves((uintptr_t)block))
@@ -207,30 +209,12 @@ static inline void free_spanned(void *block, size_t bytes) {
         free_general(block);
 }
 
-void front_free_spanned(void *block) {
-    free_spanned(block, 0);
-}
-
-void front_free(void *block) {
-    if (LIKELY(!heap_may_hold((uintptr_t)block)))
-        je_free(block);
-    else
-        front_free_spanned(block);
-}
-
 size_t front_usable(const void *block) {
     if (!is_scoped(block))
         return je_malloc_usable_size((void *)(uintptr_t)block);
     if (tray_holds((uintptr_t)block))
         return head_of((void *)(uintptr_t)block)->step - sizeof(struct tray_head);
     return large_of(block)->bytes;
-}
-
-void front_free_sized(void *block, size_t bytes) {
-    if (LIKELY(!heap_may_hold((uintptr_t)block)))
-        je_free(block);
-    else
-        free_spanned(block, bytes);
 }
 
 /* ---- resizing ---- */

@@ -113,7 +113,7 @@ static inline void *make(size_t bytes, const void *caller) {
         return make_by_calls(bytes, 0, caller);
     if (!here.scope)
         return make_general(bytes);
-    void *block = front_alloc_quick(here.scope, bytes, caller);
+    void *block = front_alloc_quick(here.scope, bytes, TRAY_GRANULE, caller);
     return __builtin_expect(block != NULL, 1) ? block : make_by_calls(bytes, 0, caller);
 }
 
@@ -157,7 +157,7 @@ FAMILY void *_ZnamSt11align_val_t(size_t bytes, align_val align);
 FAMILY void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag);
 FAMILY void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag);
 
-void *_Znwm(size_t bytes) {
+FRONT_HOT void *_Znwm(size_t bytes) {
     return make(bytes, CALLER);
 }
 
@@ -204,7 +204,7 @@ FAMILY void _ZdaPvmSt11align_val_t(void *block, size_t bytes, align_val align);
 FAMILY void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag);
 FAMILY void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag);
 
-void _ZdlPv(void *block) {
+FRONT_HOT void _ZdlPv(void *block) {
     door_free(block);
 }
 
@@ -222,7 +222,7 @@ void _ZdaPvRKSt9nothrow_t(void *block, nothrow tag) {
     door_free(block);
 }
 
-void _ZdlPvm(void *block, size_t bytes) {
+FRONT_HOT void _ZdlPvm(void *block, size_t bytes) {
     door_free_sized(block, bytes);
 }
 
