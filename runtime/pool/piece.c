@@ -143,14 +143,18 @@ static bool cool(struct ebb_piece *batch) {
     return true;
 }
 
-void piece_trim(uint64_t deadline_ns) {
+bool piece_trim(uint64_t deadline_ns, size_t *most) {
     pthread_mutex_lock(&sharing);
-    while (shared && !(deadline_ns && os.now_ns() >= deadline_ns) && cool(shared)) {
+    while (shared && *most >= PIECES_BATCH_BYTES &&
+           !(deadline_ns && os.now_ns() >= deadline_ns) && cool(shared)) {
         struct ebb_piece *batch = pop(&shared);
         batch->next = cold;
         cold = batch;
+        *most -= PIECES_BATCH_BYTES;
     }
+    bool is_done = !shared;
     pthread_mutex_unlock(&sharing);
+    return is_done;
 }
 
 void piece_give_up(struct piece_store *store) {

@@ -191,8 +191,9 @@ void piece_forget_all(struct piece_store *store);
 void piece_give_up(struct piece_store *store);
 
 /* Gives the memory of batches that no store has back to the system, until the clock passes
- * `deadline_ns` (0: none). Any thread. */
-void piece_trim(uint64_t deadline_ns);
+ * `deadline_ns` (0: none), and while it is less than *most bytes, which gets smaller by it. True:
+ * no such batch is left. Any thread. */
+bool piece_trim(uint64_t deadline_ns, size_t *most);
 
 /* Takes the lock of batches without an owner before a fork, and gives it back after. */
 void piece_fork(bool before);

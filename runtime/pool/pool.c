@@ -171,8 +171,8 @@ void pool_retire(struct ebb_pool *pool) {
     struct ebb_pool **link = &all_pools;
     pthread_mutex_lock(&pool->lock);
     pages_fini(&pool->pages);
-    starts_trim(0);
-    piece_trim(0);
+    (void)starts_trim(0, &(size_t){SIZE_MAX});
+    (void)piece_trim(0, &(size_t){SIZE_MAX});
     pool->alive = false;
     pthread_mutex_unlock(&pool->lock);
     pthread_mutex_lock(&registry);

@@ -33,6 +33,7 @@ struct recent {
     size_t now;       /* highest owned bytes since the last boundary */
     size_t before;    /* owned bytes at the last boundary */
     size_t new_bytes; /* pages made resident since the last boundary */
+    size_t described; /* bytes of bookkeeping that may go, for their pages have gone */
 };
 
 struct region; /* of the layer above; a pool only keeps its slots */
@@ -148,6 +149,9 @@ void pool_give(struct ebb_pool *pool, struct ebb_piece *run);
 
 /* The same with the lock held; all runs of a list linked by next. */
 void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs);
+
+/* Of its pages that nobody has so many stay hot, others are given back, and what described them. */
+void pool_keep_hot(struct ebb_pool *pool, size_t bytes);
 
 /* Gives all cached pages back, those kept too; false: some stay, error set. Lock held. */
 bool pool_give_all_locked(struct ebb_pool *pool);

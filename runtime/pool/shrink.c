@@ -27,6 +27,7 @@
 
 #define SPARE ((size_t)4 << 20)  /* kept above that where much may go at once */
 #define SLACK ((size_t)64 << 10) /* kept above the margin: small steps never trim */
+#define DESCRIBED_BY 4u          /* bookkeeping has at most this part of the pages it describes */
 #define SOON (8 * POOL_RECENT)   /* steps after giving back in which it can be regretted */
 #define EARLY POOL_RECENT        /* of these: sooner a load goes on, as the moving peak sees */
 #define LONG (32 * POOL_RECENT)  /* steps for which is kept what was regretted */
@@ -64,19 +65,29 @@ static void note_wanted(struct recent *recent) {
         recent->wanted_left = LONG;
 }
 
-/* What regions no longer need of it. Before pages: once all of these went, it has, too. */
-static void trim_bookkeeping(uint64_t deadline_ns) {
-    starts_trim(deadline_ns);
-    piece_trim(deadline_ns);
+/* What regions no longer need of it, *most bytes at most. True: nothing is left. */
+static bool trim_bookkeeping(uint64_t deadline_ns, size_t *most) {
+    bool no_starts = starts_trim(deadline_ns, most);
+    return piece_trim(deadline_ns, most) && no_starts;
 }
 
+static void trim_all_bookkeeping(uint64_t deadline_ns) {
+    size_t most = SIZE_MAX;
+    (void)trim_bookkeeping(deadline_ns, &most);
+}
+
+/* With pages goes what described them. Were all of it to go each time that a few pages do, steps
+ * that take turns would have to touch it again. */
 static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most) {
     size_t hot = pool->pages.hot_bytes;
     uint64_t deadline = pool->trim_ns ? os.now_ns() + pool->trim_ns : 0;
-    trim_bookkeeping(deadline);
     pool->given_back += pages_cool(&pool->pages, cached_target,
                                    pool->trim_ns ? SIZE_MAX : most, deadline);
-    pool->reserved.current -= hot - pool->pages.hot_bytes;
+    size_t cooled = hot - pool->pages.hot_bytes; /* resident or not */
+    pool->reserved.current -= cooled;
+    pool->recent.described += cooled / DESCRIBED_BY;
+    if (trim_bookkeeping(deadline, &pool->recent.described))
+        pool->recent.described = 0;
 }
 
 /* More than so much is given back down to `keep`: rarely much, not a little each time. */
@@ -136,6 +147,12 @@ bool pool_give_all_locked(struct ebb_pool *pool) {
     return pool->pages.hot_bytes == 0;
 }
 
+void pool_keep_hot(struct ebb_pool *pool, size_t bytes) {
+    pthread_mutex_lock(&pool->lock);
+    cool_locked(pool, bytes, SIZE_MAX);
+    pthread_mutex_unlock(&pool->lock);
+}
+
 size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t budget_ns,
                             size_t *remaining_bytes) {
     if (!pool) {
@@ -152,7 +169,7 @@ size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t
     }
     pthread_mutex_lock(&pool->lock);
     size_t hot = pool->pages.hot_bytes;
-    trim_bookkeeping(deadline);
+    trim_all_bookkeeping(deadline); /* before pages: once all of these went, it has, too */
     size_t given = pages_cool(&pool->pages, target_bytes, SIZE_MAX, deadline);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
     pool->given_back += given;

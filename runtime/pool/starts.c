@@ -140,14 +140,19 @@ static bool cool(uint32_t name) {
     return os.give_back((void *)from, to - from) == 0;
 }
 
-void starts_trim(uint64_t deadline_ns) {
+bool starts_trim(uint64_t deadline_ns, size_t *most) {
+    size_t bytes = (size_t)BATCH_UNITS * RANGE_STARTS_UNIT;
     pthread_mutex_lock(&sharing);
-    while (shared && !(deadline_ns && os.now_ns() >= deadline_ns) && cool(shared)) {
+    while (shared && *most >= bytes && !(deadline_ns && os.now_ns() >= deadline_ns) &&
+           cool(shared)) {
         uint32_t name = pop(&shared);
         batch_at(name)->next = cold;
         cold = name;
+        *most -= bytes;
     }
+    bool is_done = !shared;
     pthread_mutex_unlock(&sharing);
+    return is_done;
 }
 
 void starts_fork(bool before) {

@@ -393,7 +393,7 @@ void course_learn(struct lane *lane, const struct ended *ended) {
     if (ended->seen.recorded)
         track_forget_record(lane->track);
     if (ended->seen.recorded || work.verdict != LEARN_KEEP)
-        ebb_pool_trim(plan_pool(), SPARE_BYTES); /* all this needs much, and seldom */
+        pool_keep_hot(plan_pool(), SPARE_BYTES); /* all this needs much, and seldom */
 }
 
 void course_end(struct course *course) {

@@ -269,12 +269,16 @@ static uint64_t slow_clock(void) {
 }
 
 /* Of many blocks, large ones or small ones, there is much bookkeeping and no page is asked for. */
-static void expect_bounded(ebb_pool *pool, size_t bytes) {
+static void close_many(ebb_pool *pool, size_t bytes) {
     ebb_region region = OPEN(.name = "many", .pool = pool);
     for (size_t i = 0; i < 20000; i++)
         assert_non_null(ebb_region_alloc(region, bytes, 16));
     assert_int_equal(ebb_region_close(region), 0);
     calls = 0;
+}
+
+static void expect_bounded(ebb_pool *pool, size_t bytes) {
+    close_many(pool, bytes);
     real = os;
     os.give_back = give_back_counting;
     os.now_ns = slow_clock;
@@ -293,6 +297,40 @@ static void a_budget_bounds_what_goes_of_the_bookkeeping(void **state) {
     (void)ebb_pool_trim(pool, 0); /* what other tests left */
     expect_bounded(pool, 1040);
     expect_bounded(pool, 1000);
+    pool_end(pool);
+}
+
+/* How many times something was given back until so many bytes are left. */
+static unsigned calls_down_to(ebb_pool *pool, size_t bytes) {
+    calls = 0;
+    pool_keep_hot(pool, bytes);
+    return calls;
+}
+
+static void expect_with_pages(ebb_pool *pool, size_t bytes) {
+    close_many(pool, bytes);
+    real = os;
+    os.give_back = give_back_counting;
+    size_t hot = pool_stats_of(pool).cached, few = 256 << 10;
+    unsigned nothing = calls_down_to(pool, hot), some = calls_down_to(pool, hot - few);
+    uint64_t given = hot - pool_stats_of(pool).cached;
+    unsigned all = calls_down_to(pool, 0);
+    calls = 0;
+    (void)ebb_pool_trim(pool, 0);
+    unsigned rest = calls;
+    os = real;
+    assert_int_equal(nothing, 0);
+    assert_in_range(some, 1, 8); /* some pages, and of tens of batches four at most */
+    assert_in_range(given, few, few + EBB_PAGE);
+    assert_true(all > 8);
+    assert_int_equal(rest, 0);
+}
+
+static void bookkeeping_goes_with_the_pages_that_it_described(void **state) {
+    ebb_pool *pool = POOL(.keep_all = true);
+    (void)ebb_pool_trim(pool, 0);
+    expect_with_pages(pool, 1040);
+    expect_with_pages(pool, 1000);
     pool_end(pool);
 }
 
@@ -326,6 +364,7 @@ int main(void) {
         cmocka_unit_test(the_margin_is_kept_above_the_recent_peak),
         cmocka_unit_test(a_margin_may_be_more_than_there_is),
         cmocka_unit_test(a_budget_bounds_what_goes_of_the_bookkeeping),
+        cmocka_unit_test(bookkeeping_goes_with_the_pages_that_it_described),
         STAGED(steps_inside_a_root_are_step_boundaries_too),
         cmocka_unit_test(a_spike_that_leaves_survivors_takes_no_pages_from_the_next_step),
         cmocka_unit_test(what_a_root_gives_back_goes_at_once),
