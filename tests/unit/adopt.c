@@ -5,8 +5,6 @@
  */
 #include "kit/boxes.h"
 
-#include <time.h>
-
 static void a_list_names_what_is_attached_once(void **state) {
     struct stage *stage = *state;
     ebb_region middle = OPEN(.parent = stage->root), inner = OPEN(.parent = middle);
@@ -286,42 +284,6 @@ static void a_cleanup_does_not_rewind_the_region_that_it_is_called_for(void **st
     assert_int_equal(stats_of(stage->root).blocks.current, 1);
 }
 
-/* Seconds of the processor that it takes until as many have come back, past as many that are newer
- * than they are. Of two marks, one has some between the two. */
-static double time_back(ebb_pool *pool, void **lent, size_t count) {
-    ebb_region root = OPEN(.pool = pool), other = OPEN(.pool = pool);
-    ebb_mark marks[2];
-    for (size_t i = 0; i < count; i++) {
-        lent[i] = floats_in(root, 1);
-        assert_int_equal(ebb_object_borrow(lent[i], other), 0);
-        if (i == count / 2)
-            marks[0] = ebb_region_mark(root);
-    }
-    marks[1] = ebb_region_mark(root);
-    for (size_t i = 0; i < count; i++)
-        floats_in(root, 2);
-    clock_t began = clock();
-    for (size_t i = count; i-- > 0;)
-        assert_int_equal(ebb_object_return(lent[i]), 0);
-    double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
-    ebb_check_pool(pool);
-    assert_int_equal(ebb_region_rewind(root, marks[1]), 0);
-    assert_int_equal(live_in(root), count);
-    assert_int_equal(ebb_region_rewind(root, marks[0]), 0);
-    assert_int_equal(live_in(root), count / 2 + 1);
-    assert_int_equal(ebb_region_close(other), 0);
-    assert_int_equal(ebb_region_close(root), 0);
-    return seconds;
-}
-
-static void coming_back_does_not_depend_on_how_many_are_newer(void **state) {
-    enum { FEW = 2000, MANY = 16000 };
-    static void *lent[MANY];
-    struct stage *stage = *state;
-    double few = time_back(stage->pool, lent, FEW), many = time_back(stage->pool, lent, MANY);
-    assert_true(many < 20 * few + 0.05); /* as it is 8 times; with the square 64 times */
-}
-
 /* What came back last may have ended, gone again, or become a member, before the next one does. */
 static void what_came_back_may_be_anywhere_when_others_come(void **state) {
     struct stage *stage = *state;
@@ -364,7 +326,6 @@ int main(void) {
         STAGED(a_long_chain_of_loans_is_only_long),
         STAGED(a_rewind_takes_back_what_was_given_since_and_ends_what_is_newer),
         STAGED(a_loan_does_not_make_an_object_younger),
-        STAGED(coming_back_does_not_depend_on_how_many_are_newer),
         STAGED(what_came_back_may_be_anywhere_when_others_come),
         STAGED(an_attached_taker_ends_with_its_own_bytes),
         STAGED(views_further_down_end_when_what_they_see_is_rewound),

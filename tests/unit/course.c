@@ -7,8 +7,6 @@
 
 #include "step/site.h"
 
-#include <time.h>
-
 static void take_step(ebb_site *site, size_t first, size_t second) {
     ebb_step step = ebb_step_begin(site, 0);
     block_of(step.region, first, 64);
@@ -340,43 +338,6 @@ static void a_step_that_follows_an_older_plan_changes_no_newer_one(void **state)
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
-/* Pairs that go in this order or in that one, all at two places: processor time of the step. */
-static clock_t take_pairs(ebb_site *site, unsigned pairs, uint32_t *chance) {
-    clock_t began = clock();
-    ebb_step step = ebb_step_begin(site, 0);
-    for (unsigned i = 0; i < pairs; i++) {
-        void *pair[] = {ebb_region_alloc(step.region, 2000, 64),
-                        ebb_region_alloc(step.region, 2000, 64)};
-        *chance = (uint32_t)(*chance * UINT64_C(1664525) + 1013904223);
-        unsigned first = *chance >> 31;
-        assert_int_equal(ebb_region_release(step.region, pair[first]), 0);
-        assert_int_equal(ebb_region_release(step.region, pair[1 - first]), 0);
-        if (i % 1024 == 0)
-            assert_refused(ebb_region_release(step.region, pair[first]), EBB_E_RELEASED);
-    }
-    assert_int_equal(ebb_step_end(step), 0);
-    return clock() - began;
-}
-
-static void a_place_that_many_blocks_had_costs_no_more_than_others(void **state) {
-    enum { PAIRS = 40000, STEPS = 6 };
-    struct stage *stage = *state;
-    clock_t least[2] = {0, 0};
-    for (unsigned planned = 0; planned < 2; planned++) {
-        ebb_site *site =
-            ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .unplanned = !planned));
-        uint32_t chance = 1;
-        for (unsigned i = 0; i < STEPS; i++) {
-            clock_t took = take_pairs(site, PAIRS, &chance);
-            if (i >= 2 && (!least[planned] || took < least[planned]))
-                least[planned] = took;
-        }
-        assert_int_equal(site_stats(site).hits, planned * (STEPS - 2) * 2 * PAIRS);
-        assert_int_equal(ebb_site_destroy(site), 0);
-    }
-    assert_true(least[1] < 30 * (least[0] + 1000));
-}
-
 /* A step outgrows its plan, or does not, before a mark. */
 static void what_comes_after_a_mark_is_not_missed(void **state) {
     enum { STEPS = 4, BLOCKS = 20 };
@@ -543,7 +504,6 @@ int main(void) {
         STAGED(what_the_first_step_of_a_tag_leaves_out_keeps_its_room),
         STAGED(a_lower_plan_takes_fewer_pages),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
-        STAGED(a_place_that_many_blocks_had_costs_no_more_than_others),
         STAGED(what_comes_after_a_mark_is_not_missed),
         STAGED(a_step_that_goes_on_behind_its_plan_has_the_arena),
         STAGED(plans_are_not_made_at_the_cost_of_the_pool),

@@ -9,8 +9,6 @@
 #include "pool/pages.h"
 #include "pool/range.h"
 
-#include <time.h>
-
 static struct pages pages;
 static struct os_table real;
 
@@ -384,38 +382,6 @@ static void the_longest_kept_goes_first_whoever_went_before(void **state) {
     expect(0, 0);
 }
 
-/* Processor time in which so many kept runs are given back. */
-static clock_t give_back_kept(size_t count) {
-    struct pages_wish wish = exactly(count * PAGE);
-    struct ebb_piece *run = pages_take(&pages, &wish);
-    for (uint64_t i = 0; run; i++) {
-        struct ebb_piece *rest;
-        assert_true(pages_prepare_cut(&pages));
-        uintptr_t to = run->bytes > PAGE ? run->addr + PAGE : piece_end(run);
-        run = pages_cut_out(&pages, run, run->addr, to, &rest);
-        pages_keep(&pages, run, i);
-        run = rest;
-    }
-    expect(0, count * PAGE);
-    clock_t began = clock();
-    pages_cool(&pages, 0, SIZE_MAX, 0);
-    clock_t took = clock() - began;
-    expect(0, 0);
-    return took;
-}
-
-/* Eight times as many take eight times as long: none is looked for among the others. */
-static void many_kept_runs_are_given_back_in_linear_time(void **state) {
-    enum { FEW = 10000, TRIES = 3 };
-    clock_t few = 0, many = 0;
-    for (unsigned i = 0; i < TRIES; i++) {
-        clock_t took = give_back_kept(FEW), longer = give_back_kept(8 * FEW);
-        few = i == 0 || took < few ? took : few;
-        many = i == 0 || longer < many ? longer : many;
-    }
-    assert_true(many < 24 * few);
-}
-
 #define PAGES_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void) {
@@ -441,7 +407,6 @@ int main(void) {
         PAGES_TEST(who_takes_addresses_of_a_slab_that_goes_is_not_forgotten),
         PAGES_TEST(what_the_system_has_swapped_out_goes_as_well),
         PAGES_TEST(the_longest_kept_goes_first_whoever_went_before),
-        PAGES_TEST(many_kept_runs_are_given_back_in_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,6 @@
  */
 #include "kit/test.h"
 
-#include <time.h>
-
 static int promote_one(ebb_region source, ebb_region target, struct ebb_survivor *survivor,
                        struct ebb_promoted *cost) {
     int result = ebb_promote(source, target, survivor, 1, cost);
@@ -522,38 +520,6 @@ static void a_relinked_block_can_shrink_and_not_grow(void **state) {
     }
 }
 
-/* Seconds of the processor that it takes to promote as many blocks, each alone in a run: between
- * survivors of a step before. */
-static double time_in_runs(struct ebb_survivor *list, size_t count) {
-    ebb_pool *pool = ebb_pool_create(EBB_POOL_OPTIONS(.name = "runs"));
-    ebb_region root = OPEN(.pool = pool), step = OPEN(.parent = root);
-    for (size_t i = 0; i < count; i++) {
-        list[i] = survivor_of(ebb_region_alloc(step, 8192, 64), EBB_PROMOTE_RELINK);
-        assert_non_null(ebb_region_alloc(step, 8192, 64));
-    }
-    assert_int_equal(ebb_close_keeping(step, root, list, count, NULL, NULL), 0);
-    step = OPEN(.parent = root);
-    for (size_t i = 0; i < count - 100; i++)
-        list[i] = survivor_of(ebb_region_alloc(step, 8192, 64), EBB_PROMOTE_RELINK);
-    clock_t began = clock();
-    assert_int_equal(ebb_promote(step, root, list, count - 100, NULL), 0);
-    double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
-    assert_int_equal(ebb_region_close(step), 0);
-    assert_int_equal(ebb_region_close(root), 0);
-    assert_int_equal(ebb_pool_destroy(pool), 0);
-    return seconds;
-}
-
-static void relinking_does_not_depend_on_how_many_runs_there_are(void **state) {
-    enum { FEW = 2000, MANY = 16000 };
-    static struct ebb_survivor list[MANY];
-    (void)state;
-    if (EBB_CHECK_LEVEL >= 2)
-        skip(); /* walkers look at everything each time */
-    double few = time_in_runs(list, FEW), many = time_in_runs(list, MANY);
-    assert_true(many < 20 * few + 0.05); /* as it is 8 times; with the square 64 times */
-}
-
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_copy_has_its_own_address_and_the_same_bytes),
@@ -582,7 +548,6 @@ int main(void) {
         STAGED(costs_are_added_to_what_is_there),
         STAGED(promoted_blocks_survive_a_rewind_of_their_source),
         STAGED(a_block_promoted_before_a_mark_survives_the_rewind_of_its_owner),
-        STAGED(relinking_does_not_depend_on_how_many_runs_there_are),
         STAGED(a_relinked_block_can_shrink_and_not_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,8 +5,6 @@
  */
 #include "kit/test.h"
 
-#include <time.h>
-
 enum { STEPS = 12 };
 
 #define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
@@ -488,71 +486,6 @@ static void a_step_may_stop_releasing(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
-/* ---- many steps at once ---- */
-
-enum { OPEN_STEPS = 3000 };
-
-struct request {
-    ebb_step step;
-    void *block, *kept;
-};
-
-static void begin_request(struct request *request, ebb_site *site, ebb_region parent) {
-    request->step = begin(site, parent);
-    assert_non_null(ebb_region_alloc(request->step.region, 500, 16));
-    request->block = ebb_region_alloc(request->step.region, 600, 16);
-    assert_non_null(request->block);
-}
-
-/* What the one before kept goes, as the parent's own. */
-static void end_request(struct request *request, ebb_region parent) {
-    struct ebb_survivor survivor = survivor_of(request->block, EBB_PROMOTE_AUTO);
-    assert_int_equal(ebb_promote(request->step.region, parent, &survivor, 1, NULL), 0);
-    assert_int_equal(ebb_step_end(request->step), 0);
-    assert_int_equal(ebb_region_release(parent, request->kept), 0);
-    request->kept = survivor.block;
-}
-
-/* The least processor time in which all end once, the first that began first, and begin again. */
-static clock_t take_turns(struct request *requests, ebb_site *site, ebb_region parent) {
-    clock_t least = 0;
-    for (unsigned i = 0; i < 4; i++) {
-        clock_t began = clock();
-        for (unsigned k = 0; k < OPEN_STEPS; k++) {
-            end_request(&requests[k], parent);
-            begin_request(&requests[k], site, parent);
-        }
-        clock_t took = clock() - began;
-        least = i == 1 || (i && took < least) ? took : least; /* the first is another thing */
-    }
-    return least;
-}
-
-static void many_steps_at_once_do_not_wait_for_each_other(void **state) {
-    struct stage *stage = *state;
-    static struct request requests[OPEN_STEPS];
-    clock_t least[2];
-    for (unsigned tenures = 0; tenures < 2; tenures++) {
-        ebb_site *site = SITE(.pool = stage->pool, .tenure_none = !tenures);
-        ebb_region parent = OPEN(.parent = stage->root);
-        memset(requests, 0, sizeof requests);
-        for (unsigned k = 0; k < 4; k++) {
-            begin_request(&requests[0], site, parent);
-            end_request(&requests[0], parent);
-        }
-        for (unsigned k = 0; k < OPEN_STEPS; k++)
-            begin_request(&requests[k], site, parent);
-        least[tenures] = take_turns(requests, site, parent);
-        for (unsigned k = 0; k < OPEN_STEPS; k++)
-            end_request(&requests[k], parent);
-        assert_int_equal(stats_of(parent).blocks.current, OPEN_STEPS);
-        assert_true((site_stats(site).tenured_right > OPEN_STEPS) == tenures);
-        assert_int_equal(ebb_region_close(parent), 0);
-        assert_int_equal(ebb_site_destroy(site), 0);
-    }
-    assert_true(least[1] < 4 * (least[0] + 1000));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_rewind_ends_what_was_promoted_since_though_it_was_born_before),
@@ -574,7 +507,6 @@ int main(void) {
         STAGED(an_alignment_that_is_none_is_refused_where_a_block_is_born),
         STAGED(what_does_not_survive_is_not_born_above_whatever_its_alignment),
         STAGED(a_step_may_stop_releasing),
-        STAGED(many_steps_at_once_do_not_wait_for_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * costs.c - what must not cost more for each where there are more of them; test_costs.py counts
+ * the instructions of counted_...(), and of nothing else.
+ *
+ *   costs CASE COUNT
+ */
+#include "kit/boxes.h"
+#include "kit/test.h"
+
+#include "pool/pages.h"
+#include "pool/range.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COUNTED static __attribute__((noinline, noclone))
+
+static void *array_of(size_t count, size_t bytes) {
+    void *array = calloc(count, bytes);
+    assert_non_null(array);
+    return array;
+}
+
+/* ---- runs that are kept are given back */
+
+COUNTED void counted_cool(struct pages *pages) {
+    pages_cool(pages, 0, SIZE_MAX, 0);
+}
+
+static void give_back_kept_runs(size_t count) {
+    static struct pages pages;
+    pages_init(&pages, &kind_host);
+    assert_int_equal(range_prepare(), 0);
+    struct pages_wish wish = {.least = count * PAGE, .extend = count * PAGE, .want = count * PAGE,
+                              .want_cold = count * PAGE, .most_cold = SIZE_MAX};
+    struct ebb_piece *run = pages_take(&pages, &wish);
+    assert_non_null(run);
+    for (uint64_t i = 0; run; i++) {
+        struct ebb_piece *rest;
+        assert_true(pages_prepare_cut(&pages));
+        uintptr_t to = run->bytes > PAGE ? run->addr + PAGE : piece_end(run);
+        run = pages_cut_out(&pages, run, run->addr, to, &rest);
+        pages_keep(&pages, run, i);
+        run = rest;
+    }
+    assert_int_equal(pages.hot_bytes, count * PAGE);
+    counted_cool(&pages);
+    assert_int_equal(pages.hot_bytes, 0);
+    pages_fini(&pages);
+}
+
+/* ---- blocks are relinked, each alone in a run, between survivors of a step before */
+
+COUNTED void counted_promote(ebb_region step, ebb_region root, struct ebb_survivor *list,
+                             size_t count) {
+    assert_int_equal(ebb_promote(step, root, list, count, NULL), 0);
+}
+
+static void relink_runs(size_t count) {
+    size_t later = count - count / 8;
+    struct ebb_survivor *list = array_of(count, sizeof *list);
+    ebb_pool *pool = POOL(.name = "runs");
+    ebb_region root = OPEN(.pool = pool), step = OPEN(.parent = root);
+    for (size_t i = 0; i < count; i++) {
+        list[i] = survivor_of(ebb_region_alloc(step, 8192, 64), EBB_PROMOTE_RELINK);
+        assert_non_null(ebb_region_alloc(step, 8192, 64));
+    }
+    assert_int_equal(ebb_close_keeping(step, root, list, count, NULL, NULL), 0);
+    step = OPEN(.parent = root);
+    for (size_t i = 0; i < later; i++)
+        list[i] = survivor_of(ebb_region_alloc(step, 8192, 64), EBB_PROMOTE_RELINK);
+    counted_promote(step, root, list, later);
+    assert_int_equal(ebb_region_close(step), 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+    free(list);
+}
+
+/* ---- what was lent comes back, past as many that are newer; one mark lies amid, one behind it */
+
+COUNTED void counted_return(void **lent, size_t count) {
+    for (size_t i = count; i-- > 0;)
+        assert_int_equal(ebb_object_return(lent[i]), 0);
+}
+
+static void return_the_lent(size_t count) {
+    void **lent = array_of(count, sizeof *lent);
+    ebb_pool *pool = POOL(.name = "lent");
+    ebb_region root = OPEN(.pool = pool), other = OPEN(.pool = pool);
+    ebb_mark marks[2];
+    for (size_t i = 0; i < count; i++) {
+        lent[i] = floats_in(root, 1);
+        assert_int_equal(ebb_object_borrow(lent[i], other), 0);
+        if (i == count / 2)
+            marks[0] = ebb_region_mark(root);
+    }
+    marks[1] = ebb_region_mark(root);
+    for (size_t i = 0; i < count; i++)
+        floats_in(root, 2);
+    counted_return(lent, count);
+    ebb_check_pool(pool);
+    assert_int_equal(ebb_region_rewind(root, marks[1]), 0);
+    assert_int_equal(stats_of(root).blocks.current, count);
+    assert_int_equal(ebb_region_rewind(root, marks[0]), 0);
+    assert_int_equal(stats_of(root).blocks.current, count / 2 + 1);
+    assert_int_equal(ebb_region_close(other), 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+    free(lent);
+}
+
+/* ---- pairs that go in this order or in that one, all at two places of a plan */
+
+static void take_pairs(ebb_site *site, size_t pairs, uint32_t *chance) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (size_t i = 0; i < pairs; i++) {
+        void *pair[] = {ebb_region_alloc(step.region, 2000, 64),
+                        ebb_region_alloc(step.region, 2000, 64)};
+        *chance = (uint32_t)(*chance * UINT64_C(1664525) + 1013904223);
+        unsigned first = *chance >> 31;
+        assert_int_equal(ebb_region_release(step.region, pair[first]), 0);
+        assert_int_equal(ebb_region_release(step.region, pair[1 - first]), 0);
+        if (i % 1024 == 0)
+            assert_refused(ebb_region_release(step.region, pair[first]), EBB_E_RELEASED);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+COUNTED void counted_pairs(ebb_site *site, size_t pairs, uint32_t *chance) {
+    take_pairs(site, pairs, chance);
+}
+
+static void serve_pairs_at_two_places(size_t count) {
+    ebb_pool *pool = POOL(.name = "pairs");
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    uint32_t chance = 1;
+    for (unsigned i = 0; i < 2; i++)
+        take_pairs(site, count, &chance);
+    counted_pairs(site, count, &chance);
+    assert_int_equal(site_stats(site).hits, 2 * count);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
+/* ---- as many steps are open; each keeps a block, which the parent has until the next is kept */
+
+struct request {
+    ebb_step step;
+    void *block, *kept;
+};
+
+static void begin_request(struct request *request, ebb_site *site, ebb_region parent) {
+    request->step = ebb_step_begin_under(site, parent, 1);
+    assert_non_null(ebb_region_alloc(request->step.region, 500, 16));
+    request->block = ebb_region_alloc(request->step.region, 600, 16);
+    assert_non_null(request->block);
+}
+
+static void end_request(struct request *request, ebb_region parent) {
+    struct ebb_survivor survivor = survivor_of(request->block, EBB_PROMOTE_AUTO);
+    assert_int_equal(ebb_promote(request->step.region, parent, &survivor, 1, NULL), 0);
+    assert_int_equal(ebb_step_end(request->step), 0);
+    assert_int_equal(ebb_region_release(parent, request->kept), 0);
+    request->kept = survivor.block;
+}
+
+/* All end once, the first that began first, and begin again. */
+COUNTED void counted_turn(struct request *requests, size_t count, ebb_site *site,
+                          ebb_region parent) {
+    for (size_t i = 0; i < count; i++) {
+        end_request(&requests[i], parent);
+        begin_request(&requests[i], site, parent);
+    }
+}
+
+static void hold_steps_open(size_t count, bool tenures) {
+    struct request *requests = array_of(count, sizeof *requests);
+    ebb_pool *pool = POOL(.name = "requests");
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool, .tenure_none = !tenures));
+    ebb_region parent = OPEN(.pool = pool);
+    for (unsigned i = 0; i < 4; i++) {
+        begin_request(&requests[0], site, parent);
+        end_request(&requests[0], parent);
+    }
+    for (size_t i = 0; i < count; i++)
+        begin_request(&requests[i], site, parent);
+    for (size_t i = 0; i < count; i++) { /* the first time is another thing */
+        end_request(&requests[i], parent);
+        begin_request(&requests[i], site, parent);
+    }
+    counted_turn(requests, count, site, parent);
+    for (size_t i = 0; i < count; i++)
+        end_request(&requests[i], parent);
+    assert_int_equal(stats_of(parent).blocks.current, count);
+    assert_true((site_stats(site).tenured_right > count) == tenures);
+    assert_int_equal(ebb_region_close(parent), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+    free(requests);
+}
+
+static void bear_in_one_parent(size_t count) {
+    hold_steps_open(count, true);
+}
+
+static void promote_to_one_parent(size_t count) {
+    hold_steps_open(count, false);
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        void (*play)(size_t count);
+    } cases[] = {
+        {"give_back_kept_runs", give_back_kept_runs},
+        {"relink_runs", relink_runs},
+        {"return_the_lent", return_the_lent},
+        {"serve_pairs_at_two_places", serve_pairs_at_two_places},
+        {"bear_in_one_parent", bear_in_one_parent},
+        {"promote_to_one_parent", promote_to_one_parent},
+    };
+    for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
+        if (!strcmp(argv[1], cases[i].name)) {
+            cases[i].play(number_in("COUNT", argv[2]));
+            return 0;
+        }
+    fputs("usage: costs CASE COUNT\n", stderr);
+    return 2;
+}

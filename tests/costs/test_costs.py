@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is linear: for eight times as many it takes eight times the instructions, as callgrind
+counts them. That is the same in every run, however busy the machine is; times are not."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+FACTOR = 8
+MORE = 1.25  # trees grow deeper, tables are enlarged
+
+
+def instructions(case, count):
+    """Of all calls of counted_...() in `costs`."""
+    ran = subprocess.run(
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+         "--toggle-collect=counted_*", os.environ["EBB_COSTS"], case, str(count)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise AssertionError(f"{case} {count}: exit {ran.returncode}\n{ran.stdout}{ran.stderr}")
+    return int(re.search(r"Collected : (\d+)", ran.stderr)[1])
+
+
+@unittest.skipUnless(shutil.which("valgrind"), "valgrind is missing")
+class Linear(unittest.TestCase):
+    def check(self, case, few):
+        least, most = instructions(case, few), instructions(case, FACTOR * few)
+        self.assertGreater(least, 10 * few, "counted_...() was not found")
+        print(f"# {case}: {least / few:.0f} each of {few}, {most / few / FACTOR:.0f} each of "
+              f"{FACTOR * few}")
+        self.assertLess(most, MORE * FACTOR * least)
+
+    def test_kept_runs_are_given_back_wherever_they_are_listed(self):
+        self.check("give_back_kept_runs", 1000)
+
+    def test_relinking_does_not_depend_on_how_many_runs_there_are(self):
+        self.check("relink_runs", 500)
+
+    def test_coming_back_does_not_depend_on_how_many_are_newer(self):
+        self.check("return_the_lent", 500)
+
+    def test_a_place_that_many_blocks_had_costs_no_more_than_others(self):
+        self.check("serve_pairs_at_two_places", 1000)
+
+    def test_many_steps_at_once_do_not_wait_for_each_other(self):
+        self.check("bear_in_one_parent", 300)
+
+    def test_many_blocks_promoted_to_one_parent_do_not_wait_for_each_other(self):
+        self.check("promote_to_one_parent", 300)
