@@ -17,14 +17,16 @@
 
 enum {
     WARM_BYTES = 16 << 10, /* half of a first cache */
-    WARM_DEATHS = 16, /* that a tile may follow */
+    WARM_DEATHS = 16,  /* that a tile may follow */
     WARM_BIRTHS = 256, /* that are looked at for one place */
+    WARM_LOOKS = 32,   /* for each tile; those before it leave what they did not need */
 };
 
 struct warm {
     const struct tile *tiles; /* by birth */
     uint64_t *offsets;        /* of buffers */
     struct ordered *deaths;   /* of tiles that are large enough, by time */
+    uint64_t looks;           /* that are left */
 };
 
 struct stretch {
@@ -50,25 +52,30 @@ static uint64_t overlap_of(struct stretch a, struct stretch b) {
     return from < to ? to - from : 0;
 }
 
+static bool may_look(struct warm *warm) {
+    return warm->looks > 0 && warm->looks-- > 0;
+}
+
 /* Is what `before` has left free when `tile` is born? */
-static bool is_left(const struct warm *warm, uint32_t before, uint32_t tile, struct stretch place) {
+static bool is_left(struct warm *warm, uint32_t before, uint32_t tile, struct stretch place) {
     uint32_t since = warm->tiles[before].end;
     if (tile - since > WARM_BIRTHS)
         return false;
     for (uint32_t i = since; i < tile; i++)
-        if (warm->tiles[i].end > tile && overlap_of(stretch_of(warm, i), place) > 0)
+        if (!may_look(warm) ||
+            (warm->tiles[i].end > tile && overlap_of(stretch_of(warm, i), place) > 0))
             return false;
     return true;
 }
 
 /* When the places of `tile` can be exchanged until; 0: they cannot. */
-static uint32_t end_of_exchange(const struct warm *warm, uint32_t tile, struct stretch own,
+static uint32_t end_of_exchange(struct warm *warm, uint32_t tile, struct stretch own,
                                 struct stretch other) {
     uint64_t apart = own.from < other.from ? other.from - own.from : own.from - other.from;
     uint32_t until = warm->tiles[tile].end;
     for (uint32_t i = tile; i < until; i++) {
         struct stretch its = stretch_of(warm, i);
-        if (i - tile > WARM_BIRTHS)
+        if (i - tile > WARM_BIRTHS || !may_look(warm))
             return 0;
         if (overlap_of(its, own) == 0 && overlap_of(its, other) == 0)
             continue;
@@ -94,8 +101,11 @@ static void exchange(const struct warm *warm, uint32_t tile, uint32_t until, str
     }
 }
 
-/* True if there is nothing left to do for the tile: it follows the one that has died. */
-static bool follow(const struct warm *warm, uint32_t tile, uint32_t before) {
+/* True if there is nothing left to do for the tile: it follows the one that has died, or there is
+ * no time for it. */
+static bool follow(struct warm *warm, uint32_t tile, uint32_t before) {
+    if (!may_look(warm))
+        return true;
     struct stretch own = stretch_of(warm, tile), other = stretch_of(warm, before);
     uint64_t bytes = own.to - own.from;
     if (overlap_of(own, other) > bytes / 2)
@@ -128,6 +138,7 @@ void warm_places(const struct tile *tiles, uint32_t count, uint64_t *offsets,
         while (dead < large && list[dead].key <= i)
             dead++;
         bool follows = tiles[i].bytes < WARM_BYTES;
+        warm.looks += WARM_LOOKS;
         for (uint32_t k = 1; k <= WARM_DEATHS && k <= dead && !follows; k++)
             follows = follow(&warm, i, list[dead - k].index);
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * costs.c - what must not cost more for each where there are more of them; test_costs.py counts
- * the instructions of counted_...(), and of nothing else.
+ * the instructions of counted_...(), or of a function of ebb's, and of nothing else.
  *
  *   costs CASE COUNT
  */
 #include "kit/boxes.h"
 #include "kit/test.h"
 
+#include "plan/packing.h"
 #include "pool/pages.h"
 #include "pool/range.h"
 
@@ -208,6 +209,26 @@ static void promote_to_one_parent(size_t count) {
     hold_steps_open(count, false);
 }
 
+/* ---- places for buffers of which 128 die together: each may follow one that does not leave room */
+
+static void warm_groups(size_t count) {
+    size_t bytes;
+    assert_true(packing_workspace_bytes(count, &bytes));
+    struct packing_buffer *buffers = array_of(count, sizeof *buffers);
+    uint64_t *offsets = array_of(count, sizeof *offsets);
+    void *workspace = array_of(bytes, 1);
+    for (uint32_t i = 0; i < count; i++)
+        buffers[i] = (struct packing_buffer){.lower = i, .upper = i + 128 - i % 128, .align = 64,
+                                             .bytes = 16384 + i % 128 * 64};
+    const struct packing_effort once = {.keys = 1};
+    struct packing_result result;
+    assert_int_equal(packing_solve(buffers, (uint32_t)count, &once, workspace, offsets, &result),
+                     0); /* calls what is counted */
+    free(workspace);
+    free(offsets);
+    free(buffers);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -219,6 +240,7 @@ int main(int argc, char **argv) {
         {"serve_pairs_at_two_places", serve_pairs_at_two_places},
         {"bear_in_one_parent", bear_in_one_parent},
         {"promote_to_one_parent", promote_to_one_parent},
+        {"warm_groups", warm_groups},
     };
     for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(argv[1], cases[i].name)) {

@@ -12,11 +12,11 @@ FACTOR = 8
 MORE = 1.25  # trees grow deeper, tables are enlarged
 
 
-def instructions(case, count):
-    """Of all calls of counted_...() in `costs`."""
+def instructions(case, count, function="counted_*"):
+    """Of all calls of the function in `costs`."""
     ran = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-         "--toggle-collect=counted_*", os.environ["EBB_COSTS"], case, str(count)],
+         f"--toggle-collect={function}", os.environ["EBB_COSTS"], case, str(count)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if ran.returncode != 0:
         raise AssertionError(f"{case} {count}: exit {ran.returncode}\n{ran.stdout}{ran.stderr}")
@@ -49,3 +49,13 @@ class Linear(unittest.TestCase):
 
     def test_many_blocks_promoted_to_one_parent_do_not_wait_for_each_other(self):
         self.check("promote_to_one_parent", 300)
+
+
+@unittest.skipUnless(shutil.which("valgrind"), "valgrind is missing")
+class Bounded(unittest.TestCase):
+    def test_warming_looks_at_few_tiles_for_each(self):
+        """However much there is to look at: without a limit some 40,000 instructions."""
+        each = instructions("warm_groups", 5000, "warm_places") / 5000
+        print(f"# warm_groups: {each:.0f} each")
+        self.assertGreater(each, 100, "it was not found")
+        self.assertLess(each, 2000)
