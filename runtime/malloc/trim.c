@@ -66,13 +66,12 @@ static size_t cached(struct ebb_pool *pool) {
     return bytes;
 }
 
-/* An eighth of what is cached, or a little. True: nothing is left. */
+/* An eighth of what is cached, or a little, and bookkeeping. True: nothing is left. */
 static bool trim_part(void) {
     struct ebb_pool *pool = heap_pool();
     size_t bytes = cached(pool), part = size_larger(bytes / 8, LEAST);
-    if (bytes)
-        (void)ebb_pool_trim_within(pool, bytes > part ? bytes - part : 0, AT_ONCE_NS, NULL);
-    return cached(pool) == 0;
+    (void)ebb_pool_trim_within(pool, bytes > part ? bytes - part : 0, AT_ONCE_NS, NULL);
+    return cached(pool) == 0 && !pool_bookkeeping_is_left();
 }
 
 /* For how long the count has been the same. */

@@ -153,6 +153,9 @@ void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs);
 /* Of its pages that nobody has so many stay hot, others are given back, and what described them. */
 void pool_keep_hot(struct ebb_pool *pool, size_t bytes);
 
+/* Is there bookkeeping that was needed once, and can be given back? Of all pools. Any thread. */
+bool pool_bookkeeping_is_left(void);
+
 /* Gives all cached pages back, those kept too; false: some stay, error set. Lock held. */
 bool pool_give_all_locked(struct ebb_pool *pool);
 

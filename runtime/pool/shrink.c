@@ -76,18 +76,26 @@ static void trim_all_bookkeeping(uint64_t deadline_ns) {
     (void)trim_bookkeeping(deadline_ns, &most);
 }
 
-/* With pages goes what described them. Were all of it to go each time that a few pages do, steps
- * that take turns would have to touch it again. */
+static uint64_t deadline_of(const struct ebb_pool *pool) {
+    return pool->trim_ns ? os.now_ns() + pool->trim_ns : 0;
+}
+
+/* After pages goes what described them; what there is no time for waits. Were all of it to go each
+ * time that a few pages do, steps that take turns would have to touch it again. */
+static void give_described(struct ebb_pool *pool, uint64_t deadline_ns) {
+    if (trim_bookkeeping(deadline_ns, &pool->recent.described))
+        pool->recent.described = 0;
+}
+
 static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most) {
     size_t hot = pool->pages.hot_bytes;
-    uint64_t deadline = pool->trim_ns ? os.now_ns() + pool->trim_ns : 0;
+    uint64_t deadline = deadline_of(pool);
     pool->given_back += pages_cool(&pool->pages, cached_target,
                                    pool->trim_ns ? SIZE_MAX : most, deadline);
     size_t cooled = hot - pool->pages.hot_bytes; /* resident or not */
     pool->reserved.current -= cooled;
     pool->recent.described += cooled / DESCRIBED_BY;
-    if (trim_bookkeeping(deadline, &pool->recent.described))
-        pool->recent.described = 0;
+    give_described(pool, deadline);
 }
 
 /* More than so much is given back down to `keep`: rarely much, not a little each time. */
@@ -103,7 +111,8 @@ static void note_giving(struct recent *recent, size_t reserved) {
     recent->given_from = reserved;
 }
 
-static void shrink_locked(struct ebb_pool *pool) {
+/* False: there is no more than steps need. */
+static bool shrink_locked(struct ebb_pool *pool) {
     struct recent *recent = &pool->recent;
     size_t owned = pool->pages.run_bytes;
     size_t peak = size_larger(pool_recent_peak_locked(pool), recent->wanted);
@@ -111,11 +120,22 @@ static void shrink_locked(struct ebb_pool *pool) {
     bool is_spike = recent->count == POOL_RECENT && recent->now > 2 * peak; /* no start, either */
     size_t left = is_spike ? owned - size_smaller(owned, recent->before) : 0;
     keep = size_larger(keep + left, owned);
-    if (pool->reserved.current > most_reserved(pool, keep)) {
-        size_t most = size_larger(recent->new_bytes, recent->now / 4);
-        note_giving(recent, pool->reserved.current);
-        cool_locked(pool, keep - owned, size_larger(most, SLACK));
-    }
+    if (pool->reserved.current <= most_reserved(pool, keep))
+        return false;
+    size_t most = size_larger(recent->new_bytes, recent->now / 4);
+    note_giving(recent, pool->reserved.current);
+    cool_locked(pool, keep - owned, size_larger(most, SLACK));
+    return true;
+}
+
+/* Pages first, and at ends of steps at which none are to go what described those that went. */
+static void give_back_locked(struct ebb_pool *pool) {
+    size_t owned = pool->pages.run_bytes;
+    if (pool->reserved.current > most_reserved(pool, size_larger(owned, SLACK)) &&
+        shrink_locked(pool))
+        return;
+    if (pool->recent.described >= PIECES_BATCH_BYTES)
+        give_described(pool, deadline_of(pool));
 }
 
 size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
@@ -125,8 +145,8 @@ size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
     note_peak(recent);
     if (pool->trim_ns)
         note_wanted(recent);
-    if (!pool->keep_all && pool->reserved.current > most_reserved(pool, size_larger(owned, SLACK)))
-        shrink_locked(pool);
+    if (!pool->keep_all)
+        give_back_locked(pool);
     recent->now = recent->before = owned;
     recent->new_bytes = 0;
     return pool->given_back - given_before;
@@ -151,6 +171,11 @@ void pool_keep_hot(struct ebb_pool *pool, size_t bytes) {
     pthread_mutex_lock(&pool->lock);
     cool_locked(pool, bytes, SIZE_MAX);
     pthread_mutex_unlock(&pool->lock);
+}
+
+bool pool_bookkeeping_is_left(void) {
+    size_t nothing = 0;
+    return !trim_bookkeeping(0, &nothing);
 }
 
 size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t budget_ns,

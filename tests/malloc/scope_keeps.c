@@ -8,6 +8,7 @@
 
 #include "base/os.h"
 #include "malloc/general.h"
+#include "pool/pool.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -211,6 +212,33 @@ static void test_a_look_at_what_others_have_freed_ends_in_time(void **state) {
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* Of many blocks there is much bookkeeping, more than one look has time for; pages or not. */
+static void test_looks_in_idle_time_take_bookkeeping_too(void **state) {
+    enum { MANY = 20000, TICK_MS = 20000, LOOKS = 10000 };
+    static void *many[MANY];
+    struct trim_idle idle = {0};
+    ebb_step step = begin(*state);
+    for (unsigned i = 0; i < MANY; i++)
+        many[i] = front_alloc(9000, NULL);
+    for (unsigned i = 0; i < MANY; i++)
+        front_free(many[i]);
+    finish(step);
+    struct ebb_pool *pool = heap_pool();
+    pthread_mutex_lock(&pool->lock);
+    assert_true(pool_give_all_locked(pool));
+    pthread_mutex_unlock(&pool->lock);
+    bool was_left = pool_bookkeeping_is_left(), is_done = false;
+    unsigned looks = 0;
+    while (!is_done && looks++ < LOOKS) {
+        asked = 1;
+        is_done = trim_when_idle(&idle, TICK_MS, 0);
+    }
+    asked = 0;
+    printf("# %u looks\n", looks);
+    assert_true(was_left && looks > 2 && is_done);
+    assert_false(pool_bookkeeping_is_left());
+}
+
 /* As pages go in a free(), which leaves errno alone. */
 static void test_pages_that_are_locked_are_refused_silently(void **unused) {
     size_t bytes = 32 << 10;
@@ -237,6 +265,7 @@ int main(void) {
         SERVED(test_a_trim_takes_all_of_it),
         SERVED(test_a_thread_that_has_ended_keeps_nothing),
         SERVED(test_a_look_at_what_others_have_freed_ends_in_time),
+        SERVED(test_looks_in_idle_time_take_bookkeeping_too),
         cmocka_unit_test(test_pages_that_are_locked_are_refused_silently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

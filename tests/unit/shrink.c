@@ -334,6 +334,29 @@ static void bookkeeping_goes_with_the_pages_that_it_described(void **state) {
     pool_end(pool);
 }
 
+/* A spike's pages take all the time that the end of a step has, each time until they are gone. */
+static void what_there_was_no_time_for_goes_at_later_ends(void **state) {
+    enum { TIME_NS = 10 };
+    ebb_pool *pool = timed_pool();
+    for (size_t bytes = 1040; bytes >= 1000; bytes -= 40) {
+        (void)ebb_pool_trim(pool, 0);
+        steps(pool, 2 * RECENT, 1 * MIB);
+        pool->trim_ns = TIME_NS;
+        real = os;
+        os.now_ns = slow_clock;
+        close_many(pool, bytes);
+        bool was_left = pool_bookkeeping_is_left();
+        uint64_t cached = pool_stats_of(pool).cached;
+        steps(pool, 100, 1 * MIB);
+        bool is_left = pool_bookkeeping_is_left();
+        os = real;
+        pool->trim_ns = UINT32_MAX;
+        assert_true(was_left && cached > 6 * MIB);
+        assert_true(!is_left && pool_stats_of(pool).cached <= 6 * MIB);
+    }
+    pool_end(pool);
+}
+
 /* So many percent of 512 GiB are 2^64 bytes and a few more. */
 static void a_margin_may_be_more_than_there_is(void **state) {
     (void)state;
@@ -365,6 +388,7 @@ int main(void) {
         cmocka_unit_test(a_margin_may_be_more_than_there_is),
         cmocka_unit_test(a_budget_bounds_what_goes_of_the_bookkeeping),
         cmocka_unit_test(bookkeeping_goes_with_the_pages_that_it_described),
+        cmocka_unit_test(what_there_was_no_time_for_goes_at_later_ends),
         STAGED(steps_inside_a_root_are_step_boundaries_too),
         cmocka_unit_test(a_spike_that_leaves_survivors_takes_no_pages_from_the_next_step),
         cmocka_unit_test(what_a_root_gives_back_goes_at_once),
