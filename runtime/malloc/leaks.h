@@ -4,10 +4,9 @@
  *
  * A key stands for the place in the program that calls malloc() and for the size, roughly. A key
  * whose blocks survived LEAKS_SURE scopes, within the last few hundred, and the next ones as well
- * (suspects.h), is a leak:
- * its blocks are allocated in the general heap from then on. Counts are halved now and then, so
- * that a key has another chance. Being wrong costs a little time, nothing else, so threads count
- * without locks and may lose a count.
+ * (suspects.h), is a leak: its blocks are allocated in the general heap from then on. Counts are
+ * halved now and then, so that a key has another chance. Being wrong costs a little time, nothing
+ * else, so threads count without locks and may lose a count.
  */
 #ifndef EBB_MALLOC_LEAKS_H
 #define EBB_MALLOC_LEAKS_H

@@ -276,19 +276,19 @@ static void end_trays(struct scope *scope) {
     if (scope->has_free)
         memset(scope->free, 0, sizeof *scope->free);
     uint64_t left_bytes = scope->bytes - scope->freed_bytes; /* in the trays to come */
+    if (GUARDED && left_bytes)
+        suspects_convict(scope->full);
     for (struct tray *tray = scope->full, *next; tray; tray = next) {
         next = tray->next;
         int64_t left = left_bytes ? tray_count(tray) : 0;
         left_bytes -= tray_balance_bytes(left);
-        if (left + atomic_load_explicit(&tray->balance, memory_order_relaxed) != 0)
-            suspects_add(suspects, tray);
-        if (tray_seal(tray, left, holding_of(scope)))
-            pinned++;
-        else
+        uint64_t seal = tray_seal(tray, left, holding_of(scope));
+        pinned += seal != 0;
+        if (!seal)
             heap_give_tray(scope->heap, tray);
+        else if (!GUARDED)
+            suspects_add(suspects, tray, seal);
     }
-    if (GUARDED)
-        suspects_judge(suspects);
     if (!pinned && !scope->plain)
         return;
     if (scope->served)

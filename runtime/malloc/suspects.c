@@ -1,51 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 /* suspects.c - a list that is filled when a scope ends and judged when the next one has. */
 #include "malloc/suspects.h"
-#include "malloc/guard.h"
 #include "malloc/leaks.h"
 
-static _Atomic(uint64_t) seals;
+/* A bit for each. */
+struct keys {
+    uint64_t bits[LEAKS_KEYS / 64];
+};
 
-static unsigned count_of(const struct suspects *suspects, uint16_t key) {
-    unsigned count = 0;
-    for (unsigned i = 0; i < suspects->count; i++)
-        count += suspects->list[i].key == key;
-    return count;
+void suspects_add(struct suspects *suspects, const struct tray *tray, uint64_t seal) {
+    unsigned at = suspects->seen++;
+    if (at >= SUSPECTS_MOST)
+        at = (unsigned)((seal * 0x9E3779B97F4A7C15u >> 32) % suspects->seen);
+    if (at < SUSPECTS_MOST)
+        suspects->list[at] = (struct suspect){tray, seal};
 }
 
-void suspects_add(struct suspects *suspects, struct tray *tray) {
-    /* relaxed: no number is given twice, and who reads it believes nothing else because of it */
-    uint64_t seal = atomic_fetch_add_explicit(&seals, 1, memory_order_relaxed) + 1;
-    atomic_store_explicit(&tray->seal, seal, memory_order_relaxed);
-    for (uintptr_t at = tray_first(tray);
-         at < tray->used_to && suspects->count < SUSPECTS_MOST;) {
-        const struct tray_head *head = (const struct tray_head *)at;
-        at += head->step;
-        if (tray_state(head) == TRAY_LIVE && count_of(suspects, head->key) < SUSPECTS_OF_A_KEY)
-            suspects->list[suspects->count++] = (struct suspect){head, seal, head->key};
+static void add_keys(struct keys *keys, const struct tray *tray) {
+    for (const struct tray_head *head = NULL; (head = tray_next(tray, head));) {
+        unsigned key = head->key % LEAKS_KEYS; /* it may have been overwritten */
+        if (tray_state(head) == TRAY_LIVE)
+            keys->bits[key / 64] |= UINT64_C(1) << key % 64;
     }
 }
 
-static bool is_alive(const struct suspect *suspect) {
-    const struct tray *tray = tray_of((uintptr_t)suspect->head);
-    return atomic_load_explicit(&tray->seal, memory_order_relaxed) == suspect->seal &&
-           tray_state(suspect->head) == TRAY_LIVE;
+static void note_keys(const struct keys *keys) {
+    bool is_any = false;
+    for (unsigned i = 0; i < LEAKS_KEYS / 64; i++)
+        for (uint64_t left = keys->bits[i]; left; left &= left - 1) {
+            leaks_note((uint16_t)(i * 64 + (unsigned)__builtin_ctzll(left)));
+            is_any = true;
+        }
+    if (is_any)
+        leaks_turn();
 }
 
 void suspects_judge(struct suspects *suspects) {
-    uint16_t noted[SUSPECTS_MOST];
-    unsigned count = 0;
-    for (unsigned i = 0; i < suspects->count; i++) {
-        uint16_t key = suspects->list[i].key;
-        unsigned at = 0;
-        while (at < count && noted[at] != key)
-            at++;
-        if (at < count || !is_alive(&suspects->list[i]))
+    unsigned count = suspects->seen < SUSPECTS_MOST ? suspects->seen : SUSPECTS_MOST;
+    struct keys keys = {{0}};
+    bool is_any = false;
+    suspects->seen = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct suspect *suspect = &suspects->list[i];
+        if (!tray_hold(suspect->tray, suspect->seal))
             continue;
-        noted[count++] = key;
-        leaks_note(key);
+        add_keys(&keys, suspect->tray);
+        tray_let();
+        is_any = true;
     }
-    suspects->count = 0;
-    if (count)
-        leaks_turn();
+    if (is_any)
+        note_keys(&keys);
+}
+
+void suspects_convict(const struct tray *trays) {
+    struct keys keys = {{0}};
+    for (const struct tray *tray = trays; tray; tray = tray->next)
+        add_keys(&keys, tray);
+    note_keys(&keys);
 }

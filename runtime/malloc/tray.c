@@ -25,6 +25,7 @@ struct zone tray_zone;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tray *pinned;
 static size_t pinned_trays;
+static uint64_t last_seal;
 
 /* ---- the zone ---- */
 
@@ -71,7 +72,6 @@ struct tray *tray_take(struct heap *owner) {
 
 void tray_begin(struct tray *tray, struct heap *owner) {
     atomic_store_explicit(&tray->balance, 0, memory_order_relaxed);
-    atomic_store_explicit(&tray->seal, 0, memory_order_relaxed);
     atomic_store_explicit(&tray->owner, owner, memory_order_relaxed);
 }
 
@@ -81,7 +81,16 @@ void tray_give(struct tray *tray) {
 
 /* ---- pinned ---- */
 
-static void pin(struct tray *tray, struct holding *holding) {
+/* relaxed: whether a seal is still there is decided by who has the lock */
+static void set_seal(struct tray *tray, uint64_t seal) {
+    atomic_store_explicit(&tray->seal, seal, memory_order_relaxed);
+}
+
+static bool has_seal(const struct tray *tray, uint64_t seal) {
+    return atomic_load_explicit(&tray->seal, memory_order_relaxed) == seal;
+}
+
+static uint64_t pin(struct tray *tray, struct holding *holding) {
     tray->holding = holding;
     holding_pin(holding, TRAY_BYTES);
     pthread_mutex_lock(&lock);
@@ -91,7 +100,10 @@ static void pin(struct tray *tray, struct holding *holding) {
         pinned->prev = tray;
     pinned = tray;
     pinned_trays++;
+    uint64_t seal = ++last_seal;
+    set_seal(tray, seal);
     pthread_mutex_unlock(&lock);
+    return seal;
 }
 
 static void unpin(struct tray *tray) {
@@ -103,36 +115,66 @@ static void unpin(struct tray *tray) {
     if (tray->next)
         tray->next->prev = tray->prev;
     pinned_trays--;
+    set_seal(tray, 0);
     pthread_mutex_unlock(&lock);
     holding_unpin(tray->holding, TRAY_BYTES);
 }
 
+bool tray_hold(const struct tray *tray, uint64_t seal) {
+    if (!has_seal(tray, seal))
+        return false;
+    pthread_mutex_lock(&lock);
+    if (has_seal(tray, seal))
+        return true;
+    pthread_mutex_unlock(&lock);
+    return false;
+}
+
+void tray_let(void) {
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- what is in them ---- */
+
+static uintptr_t behind(const struct tray *tray, const struct tray_head *head) {
+    return head ? (uintptr_t)head + head->step : tray_first(tray);
+}
+
+const struct tray_head *tray_next(const struct tray *tray, const struct tray_head *head) {
+    uintptr_t at = behind(tray, head);
+    head = (const struct tray_head *)at;
+    bool is_one = at < tray->used_to && head->step >= TRAY_GRANULE &&
+                  head->step <= tray->used_to - at;
+    return is_one ? head : NULL;
+}
+
 int64_t tray_count(const struct tray *tray) {
+    const struct tray_head *head = NULL, *last = NULL;
     int64_t count = 0;
-    for (uintptr_t at = tray_first(tray); at < tray->used_to;) {
-        const struct tray_head *head = (const struct tray_head *)at;
+    while ((head = tray_next(tray, last))) {
         uint16_t state = tray_state(head);
-        if (head->step < TRAY_GRANULE || head->step > tray->used_to - at)
-            misuse_before(head + 1);
         if (state == TRAY_LIVE || state == TRAY_PASSED)
             count += tray_weight(head);
-        at += head->step;
+        last = head;
     }
+    uintptr_t end = behind(tray, last);
+    if (end != tray->used_to)
+        misuse_before((const struct tray_head *)end + 1);
     return count;
 }
 
-bool tray_seal(struct tray *tray, int64_t left, struct holding *holding) {
+uint64_t tray_seal(struct tray *tray, int64_t left, struct holding *holding) {
     /* Only this thread can bring the balance above zero, below.
      * acquire: what others did with the blocks that they freed comes before the next use */
     if (left + atomic_load_explicit(&tray->balance, memory_order_acquire) == 0)
-        return false;
-    pin(tray, holding);
+        return 0;
+    uint64_t seal = pin(tray, holding);
     atomic_store_explicit(&tray->owner, TRAY_SEALED, memory_order_relaxed);
     /* acq_rel: as in tray_release_other(), whichever comes last */
     if (atomic_fetch_add_explicit(&tray->balance, left, memory_order_acq_rel) + left != 0)
-        return true;
+        return seal;
     unpin(tray);
-    return false;
+    return 0;
 }
 
 bool tray_release_other(struct tray *tray, int64_t weight) {

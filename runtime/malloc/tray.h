@@ -45,7 +45,7 @@ struct tray {
     struct scope *scope;          /* of the owner */
     uintptr_t used_to;            /* where the cursor was when the tray was left */
     struct holding *holding;      /* of the owner's site, while it is pinned */
-    _Atomic(uint64_t) seal;       /* its number, see suspects.h; 0: it is in use, or empty */
+    _Atomic(uint64_t) seal;       /* no other has the same; 0: it is not pinned */
 };
 
 /* In front of each block. A block's address is a multiple of 16, its head's is 8 less. */
@@ -119,16 +119,26 @@ void tray_begin(struct tray *tray, struct heap *owner);
 /* It goes back. Any thread. */
 void tray_give(struct tray *tray);
 
-/* Blocks that its owner has not freed, as a balance. Ends the process where a head's step leads
- * nowhere: it was overwritten (misuse.h). */
+/* The first head of a tray that is not in use, if `head` is NULL, or the one behind it; NULL: that
+ * was the last, or its step leads nowhere, as it was overwritten. */
+const struct tray_head *tray_next(const struct tray *tray, const struct tray_head *head);
+
+/* Blocks that its owner has not freed, as a balance. Ends the process where a step leads nowhere
+ * (misuse.h). */
 int64_t tray_count(const struct tray *tray);
 
 /*
- * The owner is done with a tray, of which it has not freed so much: true if blocks in it are alive,
- * so that it stays until they are not, pinned, and counts in `holding`. False: it is empty and the
- * caller's.
+ * The owner is done with a tray, of which it has not freed so much: if blocks in it are alive it
+ * stays until they are not, pinned, counts in `holding`, and has the seal that is returned. 0: it
+ * is empty and the caller's.
  */
-bool tray_seal(struct tray *tray, int64_t left, struct holding *holding);
+uint64_t tray_seal(struct tray *tray, int64_t left, struct holding *holding);
+
+/* True if a tray has still that seal: then its heads may be read until tray_let(), though blocks
+ * are freed meanwhile. Nothing else is done with trays in between. Not of hardened ones. Any
+ * thread. */
+bool tray_hold(const struct tray *tray, uint64_t seal);
+void tray_let(void);
 
 /* A block of a tray that is not the caller's own is freed. True: it was the last one of a tray that
  * is sealed, which is empty and the caller's now. */

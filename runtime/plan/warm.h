@@ -23,8 +23,8 @@
 /*
  * Moves tiles within a plan, of 16 KiB and more; smaller ones are near each other anyway. A valid
  * plan stays valid and gets no higher. `offsets` are those of buffers, by number; `list` and
- * `scratch` are as long as the tiles. 0.1 us a tile: at most it looks at 16 places for one, and at 32
- * tiles for each tile on average.
+ * `scratch` are as long as the tiles. 0.1 us a tile: at most it looks at 16 places for one, and at
+ * 32 tiles for each tile on average.
  */
 void warm_places(const struct tile *tiles, uint32_t count, uint64_t *offsets,
                  struct ordered *list, struct ordered *scratch);

@@ -209,7 +209,7 @@ static void promote_to_one_parent(size_t count) {
     hold_steps_open(count, false);
 }
 
-/* ---- places for buffers of which 128 die together: each may follow one that does not leave room */
+/* ---- places for buffers of which 128 die together: none of them leaves room for the next ones */
 
 static void warm_groups(size_t count) {
     size_t bytes;

@@ -5,6 +5,8 @@
  */
 #include "malloc/scoped.h"
 
+#include <stdlib.h>
+
 static void test_what_leaks_is_allocated_elsewhere(void **state) {
     void *kept[64];
     unsigned elsewhere = 0;
@@ -147,23 +149,24 @@ static void test_a_tray_that_is_used_again_is_not_taken_for_the_same(void **stat
 
 /* Of one key, and in one tray: some go and one stays, in each scope. */
 static void test_who_stays_is_found_among_those_that_go(void **state) {
+    enum { OF_IT = 12 };
     void *kept[SCOPES];
     unsigned elsewhere = 0;
     for (unsigned i = 0; i < SCOPES; i++) {
-        void *blocks[3];
+        void *blocks[OF_IT];
         ebb_step step = begin(*state);
-        for (unsigned k = 0; k < 3; k++)
+        for (unsigned k = 0; k < OF_IT; k++)
             blocks[k] = make(777, k);
         finish(step);
-        kept[i] = blocks[i % 3];
+        kept[i] = blocks[i % OF_IT];
         elsewhere += !is_of_a_scope(kept[i]);
-        for (unsigned k = 0; k < 3; k++)
-            if (k != i % 3)
+        for (unsigned k = 0; k < OF_IT; k++)
+            if (k != i % OF_IT)
                 end(blocks[k], 777, k);
     }
     assert_true(elsewhere >= SCOPES - 4);
     for (unsigned i = 0; i < SCOPES; i++)
-        end(kept[i], 777, i % 3);
+        end(kept[i], 777, i % OF_IT);
 }
 
 static void test_several_of_one_scope_count_once(void **state) {
@@ -178,24 +181,38 @@ static void test_several_of_one_scope_count_once(void **state) {
         end(kept[k], 777, k);
 }
 
-/* Many of one kind hide nobody else. */
-static void test_who_stays_is_found_behind_many_others(void **state) {
-    enum { MANY = 300 };
-    void *others[MANY], *kept[SCOPES];
-    unsigned elsewhere = 0;
+/* Others that go soon, of many callers, before it and after it. In how many scopes it was hidden;
+ * then its key is known, and no other. */
+static unsigned scopes_that_hide(ebb_site *site, unsigned others, size_t bytes) {
+    void **blocks = malloc(others * sizeof *blocks), *kept[SCOPES];
+    unsigned hidden = 0;
+    assert_non_null(blocks);
     for (unsigned i = 0; i < SCOPES; i++) {
-        ebb_step step = begin(*state);
-        for (unsigned k = 0; k < MANY; k++)
-            others[k] = make(40, k);
-        kept[i] = make(777, i);
-        elsewhere += !is_of_a_scope(kept[i]);
+        ebb_step step = begin(site);
+        for (unsigned k = 0; k < others; k++) {
+            blocks[k] = front_alloc(bytes, (void *)(uintptr_t)(k % 40 * 4096));
+            if (k == others / 20)
+                kept[i] = make(777, i);
+        }
+        hidden += is_of_a_scope(kept[i]);
         finish(step);
-        for (unsigned k = 0; k < MANY; k++)
-            end(others[k], 40, k);
+        for (unsigned k = 0; k < others; k++)
+            front_free(blocks[k]);
     }
-    assert_true(elsewhere >= SCOPES - 4);
+    assert_int_equal(leaks_count(), 1);
     for (unsigned i = 0; i < SCOPES; i++)
         end(kept[i], 777, i);
+    free(blocks);
+    return hidden;
+}
+
+static void test_who_stays_is_found_between_many_others(void **state) {
+    assert_true(scopes_that_hide(*state, 600, 40) <= 4);
+}
+
+/* More trays than are looked at, so that it takes a few scopes more. */
+static void test_who_stays_is_found_between_many_trays(void **state) {
+    assert_true(scopes_that_hide(*state, 1100, 4000) <= 24);
 }
 
 /* ---- their trays ---- */
@@ -226,7 +243,8 @@ int main(void) {
         SERVED(test_a_tray_that_is_used_again_is_not_taken_for_the_same),
         SERVED(test_who_stays_is_found_among_those_that_go),
         SERVED(test_several_of_one_scope_count_once),
-        SERVED(test_who_stays_is_found_behind_many_others),
+        SERVED(test_who_stays_is_found_between_many_others),
+        SERVED(test_who_stays_is_found_between_many_trays),
         SERVED(test_a_tray_whose_last_block_goes_is_the_threads_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
