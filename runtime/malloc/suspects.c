@@ -8,10 +8,15 @@ struct keys {
     uint64_t bits[LEAKS_KEYS / 64];
 };
 
+/* A number that follows from another one, and looks like any. */
+static unsigned scatter(uint64_t number) {
+    return (unsigned)(number * 0x9E3779B97F4A7C15u >> 32);
+}
+
 void suspects_add(struct suspects *suspects, const struct tray *tray, uint64_t seal) {
     unsigned at = suspects->seen++;
     if (at >= SUSPECTS_MOST)
-        at = (unsigned)((seal * 0x9E3779B97F4A7C15u >> 32) % suspects->seen);
+        at = scatter(seal) % suspects->seen;
     if (at < SUSPECTS_MOST)
         suspects->list[at] = (struct suspect){tray, seal};
 }
