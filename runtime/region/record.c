@@ -54,9 +54,10 @@ static bool grow(struct track *track) {
 
 /* Where a block is noted that has just come. In an arena, or when one was taken over, small and
  * large blocks are no different; so whoever looks for a note looks in both places. */
-static uint32_t *place_of_note(uintptr_t addr) {
+static uint32_t *place_of_note(struct track *track, uintptr_t addr) {
     const struct ebb_piece *piece = range_block_at(addr);
     bool large = piece->state == PIECE_BLOCK && piece->addr == addr;
+    track->noted_small |= !large;
     return large ? range_block_note(addr) : range_note(addr);
 }
 
@@ -76,7 +77,7 @@ static struct record_entry *append(struct track *track, const void *block, size_
     }
     struct record_entry *entry = &track->record[track->record_count];
     *entry = (struct record_entry){.addr = addr, .bytes = bytes, .rank = PLAN_NEVER};
-    uint32_t *note = place_of_note(addr);
+    uint32_t *note = place_of_note(track, addr);
     entry->key = *note;
     *note = track->record_count++ | bits_of(track);
     entry->passed = track->released;

@@ -222,7 +222,7 @@ static void reset(struct track *track) {
     track->record_count = track->released = 0;
     track->open = track->serving = track->shadowing = track->recording = false;
     track->expecting = false;
-    track->taken_over = track->record_lost = false;
+    track->taken_over = track->record_lost = track->noted_small = false;
     track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
     track->most_bytes = track->most_rooms = track->most_blocks = 0;
     track->live_rooms = track->above_now = track->guest_used = track->left_above = 0;
@@ -292,7 +292,7 @@ static void forget_notes(const struct region *region) {
 void track_finish(struct track *track, struct track_seen *seen) {
     if (track->region) {
         remote_look(track->region);
-        if (track->recording)
+        if (track->recording && track->noted_small)
             forget_notes(track->region);
         track_look(track);
         track->seen.complete = is_complete(track);

@@ -156,6 +156,7 @@ struct track {
     struct track **bearer_at; /* what leads to this one there */
     uint32_t released; /* releases so far */
     bool record_lost;  /* there was no memory: useless */
+    bool noted_small;  /* some block has its note where those of small ones are */
     uint32_t slots_limit;
     ebb_region slots_memory, record_memory; /* not open where the limits are 0 */
     uint64_t begun; /* when it was tied last, in numbers of whoever ties it */

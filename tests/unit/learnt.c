@@ -4,6 +4,7 @@
  */
 #include "kit/test.h"
 
+#include "base/os.h"
 #include "region/plan.h"
 
 #include <ebb/step.h>
@@ -85,6 +86,36 @@ static void notes_go_when_a_recorded_step_ends(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+static struct os_table real;
+static unsigned notes_given;
+static uintptr_t noted; /* a block */
+
+static int give_back_counting(void *addr, size_t bytes) {
+    notes_given += (uintptr_t)range_note(noted) - (uintptr_t)addr < bytes;
+    return real.give_back(addr, bytes);
+}
+
+static unsigned notes_given_after(ebb_site *site, size_t bytes) {
+    ebb_step step = ebb_step_begin(site, 0);
+    noted = (uintptr_t)fill(step, bytes) - 64 * KIB; /* not in the last page, which stays */
+    notes_given = 0;
+    real = os;
+    os.give_back = give_back_counting;
+    assert_int_equal(ebb_step_end(step), 0);
+    os = real;
+    return notes_given;
+}
+
+/* Which have theirs elsewhere. */
+static void of_large_blocks_alone_no_notes_are_to_go(void **state) {
+    ebb_pool *pool = POOL(.keep_all = true); /* no page goes, which would take its notes along */
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "notes", .pool = pool));
+    assert_int_equal(notes_given_after(site, 2048), 0);
+    assert_true(notes_given_after(site, 64) > 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
 /* All blocks of a step below `parent`, each of which survives. */
 static void keep_all(ebb_site *site, ebb_region parent) {
     static struct ebb_survivor kept[BLOCKS];
@@ -159,6 +190,7 @@ int main(void) {
         cmocka_unit_test(what_is_learnt_takes_what_it_needs),
         cmocka_unit_test(what_learning_needed_goes_back_to_the_system),
         cmocka_unit_test(notes_go_when_a_recorded_step_ends),
+        cmocka_unit_test(of_large_blocks_alone_no_notes_are_to_go),
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),
         cmocka_unit_test(the_lock_of_a_pool_outlives_it),
