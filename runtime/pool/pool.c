@@ -13,7 +13,6 @@
 #include "base/poison.h"
 #include "pool/range.h"
 #include "pool/shared.h"
-#include "pool/starts.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -171,8 +170,7 @@ void pool_retire(struct ebb_pool *pool) {
     struct ebb_pool **link = &all_pools;
     pthread_mutex_lock(&pool->lock);
     pages_fini(&pool->pages);
-    (void)starts_trim(0, &(size_t){SIZE_MAX});
-    (void)piece_trim(0, &(size_t){SIZE_MAX});
+    pool_trim_bookkeeping(0);
     pool->alive = false;
     pthread_mutex_unlock(&pool->lock);
     pthread_mutex_lock(&registry);

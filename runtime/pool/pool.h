@@ -153,7 +153,9 @@ void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs);
 /* Of its pages that nobody has so many stay hot, others are given back, and what described them. */
 void pool_keep_hot(struct ebb_pool *pool, size_t bytes);
 
-/* Is there bookkeeping that was needed once, and can be given back? Of all pools. Any thread. */
+/* Bookkeeping that no region needs any more, of all pools: gives it back, until the clock passes
+ * `deadline_ns` (0: none); is there any? Any thread. */
+void pool_trim_bookkeeping(uint64_t deadline_ns);
 bool pool_bookkeeping_is_left(void);
 
 /* Gives all cached pages back, those kept too; false: some stay, error set. Lock held. */

@@ -71,11 +71,6 @@ static bool trim_bookkeeping(uint64_t deadline_ns, size_t *most) {
     return piece_trim(deadline_ns, most) && no_starts;
 }
 
-static void trim_all_bookkeeping(uint64_t deadline_ns) {
-    size_t most = SIZE_MAX;
-    (void)trim_bookkeeping(deadline_ns, &most);
-}
-
 static uint64_t deadline_of(const struct ebb_pool *pool) {
     return pool->trim_ns ? os.now_ns() + pool->trim_ns : 0;
 }
@@ -173,6 +168,11 @@ void pool_keep_hot(struct ebb_pool *pool, size_t bytes) {
     pthread_mutex_unlock(&pool->lock);
 }
 
+void pool_trim_bookkeeping(uint64_t deadline_ns) {
+    size_t most = SIZE_MAX;
+    (void)trim_bookkeeping(deadline_ns, &most);
+}
+
 bool pool_bookkeeping_is_left(void) {
     size_t nothing = 0;
     return !trim_bookkeeping(0, &nothing);
@@ -194,7 +194,7 @@ size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t
     }
     pthread_mutex_lock(&pool->lock);
     size_t hot = pool->pages.hot_bytes;
-    trim_all_bookkeeping(deadline); /* before pages: once all of these went, it has, too */
+    pool_trim_bookkeeping(deadline); /* before pages: once all of these went, it has, too */
     size_t given = pages_cool(&pool->pages, target_bytes, SIZE_MAX, deadline);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
     pool->given_back += given;
