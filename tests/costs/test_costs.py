@@ -4,7 +4,6 @@ counts them. That is the same in every run, however busy the machine is; times a
 
 import os
 import re
-import shutil
 import subprocess
 import unittest
 
@@ -23,7 +22,6 @@ def instructions(case, count, function="counted_*"):
     return int(re.search(r"Collected : (\d+)", ran.stderr)[1])
 
 
-@unittest.skipUnless(shutil.which("valgrind"), "valgrind is missing")
 class Linear(unittest.TestCase):
     def check(self, case, few):
         least, most = instructions(case, few), instructions(case, FACTOR * few)
@@ -51,7 +49,6 @@ class Linear(unittest.TestCase):
         self.check("promote_to_one_parent", 300)
 
 
-@unittest.skipUnless(shutil.which("valgrind"), "valgrind is missing")
 class Bounded(unittest.TestCase):
     def test_warming_looks_at_few_tiles_for_each(self):
         """However much there is to look at: without a limit some 40,000 instructions."""

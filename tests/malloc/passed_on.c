@@ -31,15 +31,11 @@ static void *free_all(void *context) {
     unsigned taken = 0;
     for (bool is_last = false; !is_last;) {
         is_last = atomic_load(&over);
-        for (unsigned found = 1; found;) {
-            found = 0;
-            for (unsigned i = 0; i < PLACES; i++) {
-                unsigned char *block = atomic_exchange(&places[i], NULL);
-                EXPECT(!block || (block[0] == i % 251 && block[2999] == i % 251));
-                free(block);
-                found += block != NULL;
-            }
-            taken += found;
+        for (unsigned i = 0; i < PLACES; i++) {
+            unsigned char *block = atomic_exchange(&places[i], NULL);
+            EXPECT(!block || (block[0] == i % 251 && block[2999] == i % 251));
+            free(block);
+            taken += block != NULL;
         }
     }
     *(unsigned *)context = taken;

@@ -94,7 +94,8 @@ static void a_smaller_one_has_the_beginning_of_the_place(void **state) {
     assert_true(row.offsets[0] == 0 && row.offsets[1] == 0);
 }
 
-/* What is left of each case of unmoved() with a first tile that the last one would follow. */
+/* The place of a tile has become free, and another one would follow it if it could; `between`, if
+ * there is one, was born at `at` meanwhile. */
 static void is_not_moved(uint64_t bytes, uint32_t align, const struct packing_buffer *between,
                          uint64_t at) {
     struct row row = {0};
