@@ -149,6 +149,7 @@ static struct heap *take(void) {
     pthread_mutex_lock(&lock);
     struct heap *heap = find_left();
     if (!heap && (heap = je_calloc(1, sizeof *heap))) {
+        heap->number = heaps ? heaps->number + 1 : 0;
         heap->next = heaps;
         heaps = heap;
     }
@@ -156,6 +157,17 @@ static struct heap *take(void) {
         heap->is_taken = true;
     pthread_mutex_unlock(&lock);
     return heap;
+}
+
+struct heap_ended heap_read_ended(void) {
+    struct heap_ended sum = {0};
+    pthread_mutex_lock(&lock);
+    for (const struct heap *heap = heaps; heap; heap = heap->next) {
+        sum.scopes += atomic_load_explicit(&heap->ended, memory_order_relaxed);
+        sum.large_scopes += atomic_load_explicit(&heap->ended_large, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&lock);
+    return sum;
 }
 
 struct heap *heap_own(void) {

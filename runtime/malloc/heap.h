@@ -46,18 +46,21 @@ struct scope {
     struct tray *full;       /* trays before it, newest first */
     struct large *larges;    /* alive */
     uint64_t large_blocks, large_bytes; /* allocated ever */
+    uint64_t asked_bytes;    /* of large blocks, those included that the general heap got */
     uint64_t tenured_bytes;  /* of those that are alive; not in the pages of its step */
     struct heap *heap;
     struct served *served;   /* of its site */
+    _Atomic(uint64_t) *counts; /* of that, the heap's share */
     uint64_t tag;
     unsigned trays;          /* that it has */
     unsigned look_at;        /* with so many it is looked at whether they are mostly dead */
-    uint64_t open_bytes;     /* pages that its site's `holding` has for it */
+    uint64_t open_bytes;     /* pages that its site counts for it */
     ebb_step step;           /* where large blocks are; begun when the first one is */
     struct scope *outer, *inner; /* entered before this one, and after it */
     bool entered;
     bool plain;              /* small blocks go to the general heap from now on */
     bool has_free;           /* a list has had a block */
+    bool is_modest;          /* so were those of its site (served.h), when it began */
     bool over;               /* a turn's, which ends when it would need memory (turn.h) */
     _Atomic(bool) abandoned; /* its step was ended by another thread */
     struct scope *next, *prev; /* all open scopes of the heap */
@@ -74,7 +77,9 @@ struct heap {
     size_t opens, spares; /* how many */
     _Atomic(struct tray *) stash[HEAP_STASH]; /* NULL: taken by who cools */
     unsigned stashed;     /* places of it, from the first on; of its thread */
+    unsigned number;      /* of all heaps */
     _Atomic(uint64_t) begun; /* scopes: it does not rest */
+    _Atomic(uint64_t) ended, ended_large; /* scopes; those that had large blocks */
     uint64_t seen_begun;  /* of who cools */
     unsigned rests_ms;    /* the same */
     ebb_region keeper;
@@ -156,6 +161,12 @@ void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes);
 /* The lock of all heaps, and of what a thread shares with who closes the region of its scope. */
 void heap_lock(bool take);
 
+/* Scopes that have ended, in all threads; those of them that had large blocks. */
+struct heap_ended {
+    uint64_t scopes, large_scopes;
+};
+struct heap_ended heap_read_ended(void);
+
 /* Heaps of ended threads give up what others freed and what they keep for later. */
 void heap_tidy_left(void);
 
@@ -230,10 +241,6 @@ bool scope_resize_large(struct large *large, size_t bytes);
 
 /* From now on steps of sites with `scope` are scopes. */
 void scope_serve(void);
-
-/* Scopes that have ended, in all threads; those of them that had large blocks. */
-uint64_t scope_count(void);
-uint64_t scope_large_count(void);
 
 /* Ends a scope of the calling thread, in whatever order. */
 void scope_end(struct scope *scope);

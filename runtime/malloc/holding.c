@@ -31,12 +31,3 @@ void holding_unpin(struct holding *holding, size_t bytes) {
     atomic_fetch_sub_explicit(&holding->pinned_bytes, bytes, memory_order_relaxed);
     holding_drop(holding);
 }
-
-void holding_change(struct holding *holding, uint64_t before, uint64_t after) {
-    if (!holding || before == after)
-        return;
-    if (before < after)
-        atomic_fetch_add_explicit(&holding->open_bytes, after - before, memory_order_relaxed);
-    else
-        atomic_fetch_sub_explicit(&holding->open_bytes, before - after, memory_order_relaxed);
-}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * holding.h - what the scopes of a site have just now, and what has outlived them.
+ * holding.h - what has outlived the scopes of a site.
  *
  * Pinned trays and large blocks may outlive the site, so whoever counts here has a share of the
  * record: the site, each tray, each block. Any thread. NULL: a site for which there was no memory;
@@ -15,7 +15,6 @@
 
 struct holding {
     _Atomic(uint64_t) shares;
-    _Atomic(uint64_t) open_bytes;   /* pages of open scopes */
     _Atomic(uint64_t) pinned_bytes; /* of these shares: trays, and large blocks as asked */
 };
 
@@ -26,8 +25,5 @@ void holding_drop(struct holding *holding);
 /* Something outlives its scope, with a share; or does not any more. */
 void holding_pin(struct holding *holding, size_t bytes);
 void holding_unpin(struct holding *holding, size_t bytes);
-
-/* An open scope has other pages than before. */
-void holding_change(struct holding *holding, uint64_t before, uint64_t after);
 
 #endif

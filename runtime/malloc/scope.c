@@ -40,7 +40,6 @@ struct scope_free scope_free_none;
 
 static _Atomic(bool) pins_too_much;
 static _Atomic(uint64_t) pins, look_at; /* so far; at so many */
-static _Atomic(uint64_t) ended, ended_large;
 
 /* ---- the chain of entered scopes ---- */
 
@@ -86,9 +85,24 @@ static struct holding *holding_of(const struct scope *scope) {
     return scope->served ? scope->served->holding : NULL;
 }
 
+static void add(_Atomic(uint64_t) *count, uint64_t more) {
+    atomic_fetch_add_explicit(count, more, memory_order_relaxed);
+}
+
+static void take(_Atomic(uint64_t) *count, uint64_t less) {
+    /* release: pairs with served_sum(), after which a site may go */
+    atomic_fetch_sub_explicit(count, less, memory_order_release);
+}
+
 static void hold(struct scope *scope, uint64_t bytes) {
-    holding_change(holding_of(scope), scope->open_bytes, bytes);
+    uint64_t before = scope->open_bytes;
     scope->open_bytes = bytes;
+    if (!scope->counts)
+        return;
+    if (before < bytes)
+        add(&scope->counts[SERVED_OPEN_BYTES], bytes - before);
+    else if (before > bytes)
+        take(&scope->counts[SERVED_OPEN_BYTES], before - bytes);
 }
 
 /* Its trays, and the pages of its large blocks. */
@@ -192,8 +206,15 @@ static struct large **list_of(struct large *large) {
     return large->scope ? &large->scope->larges : &large->heap->kept;
 }
 
+/* Without a step, where that is not worth its cost: its site is modest, and so is this scope so
+ * far. */
+static bool is_for_general(struct scope *scope, size_t bytes) {
+    scope->asked_bytes += bytes;
+    return scope->is_modest && scope->asked_bytes <= SERVED_MODEST_BYTES && !scope->step.lane;
+}
+
 void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
-    if (!(scope = serving(scope)))
+    if (!(scope = serving(scope)) || is_for_general(scope, bytes))
         return NULL;
     struct heap *heap = scope->heap;
     heap_drain(heap);
@@ -291,8 +312,8 @@ static void end_trays(struct scope *scope) {
     }
     if (!pinned && !scope->plain)
         return;
-    if (scope->served)
-        atomic_fetch_add_explicit(&scope->served->survived_trays, pinned, memory_order_relaxed);
+    if (scope->counts)
+        add(&scope->counts[SERVED_SURVIVED_TRAYS], pinned);
     note_pinned(pinned);
 }
 
@@ -329,8 +350,8 @@ static bool keep_larges(struct scope *scope) {
     if (result != 0)
         return false;
     scope->larges = NULL;
-    atomic_fetch_add_explicit(&scope->served->survived_blocks, count, memory_order_relaxed);
-    atomic_fetch_add_explicit(&scope->served->survived_bytes, bytes, memory_order_relaxed);
+    add(&scope->counts[SERVED_SURVIVED_BLOCKS], count);
+    add(&scope->counts[SERVED_SURVIVED_BYTES], bytes);
     return true;
 }
 
@@ -363,8 +384,8 @@ static void drop_spares(struct heap *heap) {
 static void give_record(struct scope *scope) {
     struct heap *heap = scope->heap;
     hold(scope, 0);
-    if (scope->served)
-        atomic_fetch_sub_explicit(&scope->served->open, 1, memory_order_release);
+    if (scope->counts)
+        take(&scope->counts[SERVED_OPEN], 1);
     scope->next = heap->spare;
     heap->spare = scope;
     heap->spares++;
@@ -384,26 +405,22 @@ static void retry_stuck(struct heap *heap) {
     }
 }
 
-uint64_t scope_count(void) {
-    return atomic_load_explicit(&ended, memory_order_relaxed);
-}
-
-uint64_t scope_large_count(void) {
-    return atomic_load_explicit(&ended_large, memory_order_relaxed);
+/* Of a heap, whose thread alone writes it. */
+static void count_own(_Atomic(uint64_t) *count) {
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
 }
 
 static void count(const struct scope *scope) {
-    atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed);
+    count_own(&scope->heap->ended);
     if (scope->step.lane)
-        atomic_fetch_add_explicit(&ended_large, 1, memory_order_relaxed);
-    struct served *served = scope->served;
-    if (!served)
+        count_own(&scope->heap->ended_large);
+    if (!scope->served)
         return;
-    atomic_fetch_add_explicit(&served->scopes, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&served->blocks, scope->blocks + scope->large_blocks,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&served->bytes, scope->bytes + scope->large_bytes,
-                              memory_order_relaxed);
+    add(&scope->counts[SERVED_SCOPES], 1);
+    add(&scope->counts[SERVED_BLOCKS], scope->blocks + scope->large_blocks);
+    add(&scope->counts[SERVED_BYTES], scope->bytes + scope->large_bytes);
+    served_note_large(scope->served, scope->asked_bytes);
 }
 
 void scope_end(struct scope *scope) {
@@ -473,9 +490,7 @@ static void *begin(ebb_site *site, uint64_t tag, void **place) {
     if (!scope)
         return NULL;
     tender_notice();
-    /* relaxed: no other thread writes it */
-    uint64_t begun = atomic_load_explicit(&heap->begun, memory_order_relaxed);
-    atomic_store_explicit(&heap->begun, begun + 1, memory_order_relaxed);
+    count_own(&heap->begun);
     end_abandoned(heap);
     heap_drain(heap);
     struct scope_free *lists = scope->free;
@@ -483,8 +498,11 @@ static void *begin(ebb_site *site, uint64_t tag, void **place) {
     scope->free = lists;
     scope->plain = atomic_load_explicit(&pins_too_much, memory_order_relaxed);
     scope->served = find_served(site);
-    if (scope->served)
-        atomic_fetch_add_explicit(&scope->served->open, 1, memory_order_relaxed);
+    if (scope->served) {
+        scope->counts = scope->served->shares[heap->number % SERVED_SHARES].counts;
+        scope->is_modest = served_is_modest(scope->served);
+        add(&scope->counts[SERVED_OPEN], 1);
+    }
     if (heap->open)
         heap->open->prev = scope;
     heap->open = scope;

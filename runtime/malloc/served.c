@@ -81,7 +81,8 @@ static void find_name(const char *name, char told[SERVED_NAME_BYTES]) {
 }
 
 static struct served *make(ebb_site *site) {
-    struct served *served = je_calloc(1, sizeof *served);
+    struct served *served =
+        je_mallocx(sizeof *served, MALLOCX_ALIGN(_Alignof(struct served)) | MALLOCX_ZERO);
     if (!served)
         return NULL;
     served->hidden = site_create_inner(EBB_SITE_OPTIONS(
@@ -97,6 +98,28 @@ static struct served *make(ebb_site *site) {
     served->next = all;
     all = served;
     return served;
+}
+
+uint64_t served_sum(const struct served *served, enum served_count count) {
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < SERVED_SHARES; i++) /* acquire: scopes that have ended are done */
+        sum += atomic_load_explicit(&served->shares[i].counts[count], memory_order_acquire);
+    return sum;
+}
+
+bool served_is_modest(const struct served *served) {
+    return atomic_load_explicit(&served->modest, memory_order_relaxed) == SERVED_MODEST_SCOPES;
+}
+
+/* Two that end at once may count as one. */
+void served_note_large(struct served *served, uint64_t bytes) {
+    unsigned seen = atomic_load_explicit(&served->modest, memory_order_relaxed), now = seen;
+    if (bytes > SERVED_MODEST_BYTES)
+        now = 0;
+    else if (seen < SERVED_MODEST_SCOPES)
+        now++;
+    if (now != seen) /* as it is, nobody takes the line */
+        atomic_store_explicit(&served->modest, now, memory_order_relaxed);
 }
 
 struct served *served_of(ebb_site *site) {
@@ -115,8 +138,7 @@ struct served *served_of(ebb_site *site) {
 /* Lock held. Whoever reads the list may look at the hidden site. */
 static int forget_locked(ebb_site *site) {
     struct served *served = site->served, **place = &all;
-    /* acquire: scopes that have ended are done with it */
-    uint64_t open = atomic_load_explicit(&served->open, memory_order_acquire);
+    uint64_t open = served_sum(served, SERVED_OPEN);
     if (open)
         return error_set(EBB_E_BUSY, "site '%s' has %llu open scopes", site->name,
                          (unsigned long long)open);

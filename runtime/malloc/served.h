@@ -16,21 +16,54 @@
 
 #define SERVED_NAME_BYTES (REGION_NAME_BYTES + 12)
 
-/* Counts and bytes of all scopes that have ended. */
+/* What is counted of a site's scopes. */
+enum served_count {
+    SERVED_OPEN,            /* that name the site, also those that wait for their end */
+    SERVED_OPEN_BYTES,      /* their pages */
+    SERVED_SCOPES,          /* that have ended */
+    SERVED_BLOCKS,          /* allocated in these */
+    SERVED_BYTES,           /* the same */
+    SERVED_SURVIVED_TRAYS,  /* pinned when one ended */
+    SERVED_SURVIVED_BLOCKS, /* large ones, relinked */
+    SERVED_SURVIVED_BYTES,  /* theirs */
+    SERVED_COUNTS
+};
+
+/* A heap has its share by its number: processors do not take a line from each other. */
+#define SERVED_SHARES 8u
+
+struct served_share {
+    _Alignas(64) _Atomic(uint64_t) counts[SERVED_COUNTS];
+};
+
 struct served {
+    struct served_share shares[SERVED_SHARES];
     ebb_site *site, *hidden;
     struct holding *holding;
+    _Atomic(unsigned) modest; /* scopes in a row with few bytes of large blocks; up to so many */
     char name[SERVED_NAME_BYTES]; /* as it is told: no two have the same */
-    _Atomic(uint64_t) scopes;
-    _Atomic(uint64_t) blocks, bytes;             /* allocated in them */
-    _Atomic(uint64_t) survived_trays;            /* pinned when a scope ended */
-    _Atomic(uint64_t) survived_blocks, survived_bytes; /* large ones, relinked */
-    _Atomic(uint64_t) open; /* scopes that name this, also those that wait for their end */
     struct served *next; /* all */
 };
 
+/* That of all heaps, as it is just now. Any thread. */
+uint64_t served_sum(const struct served *served, enum served_count count);
+
 /* That of the site, made when it is first asked for; NULL: no memory. Any thread. */
 struct served *served_of(ebb_site *site);
+
+/*
+ * A site is modest if so many scopes in a row asked for no more bytes of large blocks than these.
+ * The general heap has them hot as well, and a step, whose pages come from a pool that all threads
+ * share, costs more than it saves. Not before: ends of steps give back what the pool has from
+ * larger ones, and what is left then goes in idle time.
+ */
+#define SERVED_MODEST_BYTES ((size_t)1 << 20)
+#define SERVED_MODEST_SCOPES 256u
+
+bool served_is_modest(const struct served *served);
+
+/* A scope has ended that asked for so many bytes of large blocks. Any thread. */
+void served_note_large(struct served *served, uint64_t bytes);
 
 /* The site is going: EBB_E_BUSY while a scope of it is open or waits for memory. */
 int served_forget(ebb_site *site);

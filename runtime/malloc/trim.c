@@ -82,9 +82,10 @@ static uint64_t idle_for(uint64_t *seen, uint64_t count, uint64_t idle_ms, unsig
 }
 
 bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms) {
-    idle->idle_ms = idle_for(&idle->scopes, scope_count(), idle->idle_ms, tick_ms);
+    struct heap_ended ended = heap_read_ended();
+    idle->idle_ms = idle_for(&idle->scopes, ended.scopes, idle->idle_ms, tick_ms);
     idle->large_idle_ms =
-        idle_for(&idle->large_scopes, scope_large_count(), idle->large_idle_ms, tick_ms);
+        idle_for(&idle->large_scopes, ended.large_scopes, idle->large_idle_ms, tick_ms);
     heap_tidy_left();
     idle->now_ms += tick_ms;
     bool done = cool_part(idle->now_ms, tick_ms, least_ms);

@@ -60,26 +60,29 @@ static void read_site(const struct served *served, struct number numbers[SITE_NU
     error_mute();
     (void)ebb_site_read_stats(served->hidden, &stats);
     error_unmute();
+    uint64_t sum[SERVED_COUNTS];
+    for (unsigned i = 0; i < SERVED_COUNTS; i++)
+        sum[i] = served_sum(served, (enum served_count)i);
     const struct holding *holding = served->holding;
-    uint64_t open = holding ? holding->open_bytes : 0;
     uint64_t pinned = holding ? holding->pinned_bytes : 0;
     const struct number read[SITE_NUMBERS] = {
-        {"scopes_total", "scopes that have ended", true, served->scopes},
-        {"scope_blocks_total", "blocks allocated in scopes", true, served->blocks},
-        {"scope_bytes_total", "bytes allocated in scopes", true, served->bytes},
+        {"scopes_total", "scopes that have ended", true, sum[SERVED_SCOPES]},
+        {"scope_blocks_total", "blocks allocated in scopes", true, sum[SERVED_BLOCKS]},
+        {"scope_bytes_total", "bytes allocated in scopes", true, sum[SERVED_BYTES]},
         {"scope_planned_blocks_total", "large blocks placed by a plan", true, stats.hits},
         {"scope_planned_bytes_total", "their bytes", true, stats.hit_bytes},
         {"scope_tenured_blocks_total", "of these: known to outlive the scope", true,
          stats.tenured_right},
-        {"scope_pinned_trays_total", "trays that outlived a scope", true, served->survived_trays},
+        {"scope_pinned_trays_total", "trays that outlived a scope", true,
+         sum[SERVED_SURVIVED_TRAYS]},
         {"scope_survivors_total", "large blocks that outlived a scope", true,
-         served->survived_blocks},
-        {"scope_survivor_bytes_total", "their bytes", true, served->survived_bytes},
+         sum[SERVED_SURVIVED_BLOCKS]},
+        {"scope_survivor_bytes_total", "their bytes", true, sum[SERVED_SURVIVED_BYTES]},
         {"scope_peak_bytes", "most pages that a scope's large blocks had", false,
          stats.reserved_peak},
-        {"scopes_open", "scopes that have not ended", false, served->open},
+        {"scopes_open", "scopes that have not ended", false, sum[SERVED_OPEN]},
         {"scope_resident_bytes", "pages of open scopes, and what outlived others", false,
-         open + pinned},
+         sum[SERVED_OPEN_BYTES] + pinned},
         {"scope_pinned_bytes", "of these: trays and large blocks that outlived scopes", false,
          pinned},
         {"scope_given_back_bytes_total", "given back to the system as scopes ended", true,

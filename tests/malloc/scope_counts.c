@@ -172,14 +172,15 @@ static void test_a_scope_of_ever_other_sizes_stays_dense(void **state) {
 /* One that is known to survive lies in no page of the scope's step. */
 static void test_large_blocks_that_will_survive_are_counted(void **state) {
     enum { BYTES = 10 << 20, ROUNDS = 100 };
-    const struct holding *holding = served_of(*state)->holding;
+    const struct served *served = served_of(*state);
+    const struct holding *holding = served->holding;
     void *kept = NULL;
     bool is_known = false;
     for (unsigned i = 0; i < ROUNDS; i++) {
         ebb_step step = begin(*state);
         const struct scope *scope = here.scope;
         void *block = make(BYTES, i), *other = make(100000, i);
-        assert_true(holding->open_bytes >= BYTES + 100000);
+        assert_true(served_sum(served, SERVED_OPEN_BYTES) >= BYTES + 100000);
         is_known = scope->tenured_bytes != 0;
         if (is_known) {
             assert_true(front_resize(block, BYTES / 2, NULL) == block);
@@ -194,7 +195,7 @@ static void test_large_blocks_that_will_survive_are_counted(void **state) {
             assert_int_equal(scope->tenured_bytes, 0);
         }
         finish(step);
-        assert_int_equal(holding->open_bytes, 0);
+        assert_int_equal(served_sum(served, SERVED_OPEN_BYTES), 0);
     }
     assert_true(is_known);
     assert_int_equal(holding->pinned_bytes, 0);
@@ -211,7 +212,8 @@ static void test_a_stuck_scope_has_no_trays(void **state) {
     enum { SMALL = 100, LARGE = 1000 };
     static void *small[SMALL], *large[LARGE];
     bool (*allow)(enum os_acquisition) = os.allow;
-    const struct holding *holding = served_of(*state)->holding;
+    const struct served *served = served_of(*state);
+    const struct holding *holding = served->holding;
     ebb_step step = begin(*state);
     for (unsigned i = 0; i < SMALL; i++)
         small[i] = make(1000, i);
@@ -221,16 +223,16 @@ static void test_a_stuck_scope_has_no_trays(void **state) {
         end(small[i], 1000, i);
     uint64_t pages = ((const struct region *)here.scope->step.region.lane)->reserved.current;
     assert_int_equal(here.scope->trays, 2);
-    assert_int_equal(holding->open_bytes, pages + 2 * TRAY_BYTES);
+    assert_int_equal(served_sum(served, SERVED_OPEN_BYTES), pages + 2 * TRAY_BYTES);
     os.allow = allow_nothing;
     finish(step);
     os.allow = allow;
     assert_non_null(here.heap->stuck);
-    assert_int_equal(holding->open_bytes, pages);
+    assert_int_equal(served_sum(served, SERVED_OPEN_BYTES), pages);
     assert_int_equal(holding->pinned_bytes, TRAY_BYTES);
     finish(begin(*state)); /* it is tried again */
     assert_null(here.heap->stuck);
-    assert_int_equal(holding->open_bytes, 0);
+    assert_int_equal(served_sum(served, SERVED_OPEN_BYTES), 0);
     end(small[0], 1000, 0);
     assert_int_equal(holding->pinned_bytes, LARGE * front_usable(large[0]));
     for (unsigned i = 0; i < LARGE; i++)

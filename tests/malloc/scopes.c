@@ -327,11 +327,11 @@ static void test_counters(void **state) {
         front_free(make(100, i));
     finish(step);
     const struct served *served = served_of(site);
-    assert_int_equal(served->scopes, 1);
-    assert_int_equal(served->blocks, 11);
-    assert_int_equal(served->bytes, 10 * 112 + 20032);
-    assert_int_equal(served->survived_blocks, 1);
-    assert_int_equal(served->survived_trays, 0);
+    assert_int_equal(served_sum(served, SERVED_SCOPES), 1);
+    assert_int_equal(served_sum(served, SERVED_BLOCKS), 11);
+    assert_int_equal(served_sum(served, SERVED_BYTES), 10 * 112 + 20032);
+    assert_int_equal(served_sum(served, SERVED_SURVIVED_BLOCKS), 1);
+    assert_int_equal(served_sum(served, SERVED_SURVIVED_TRAYS), 0);
     end(large, 20000, 1);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
