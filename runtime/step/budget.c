@@ -18,7 +18,7 @@ static bool is_passed(const struct bound *bound) {
     return bound->budget && bound->spent > bound->budget;
 }
 
-static bool has_bounds(const struct ebb_churn_budget *budget) {
+bool budget_is_set(const struct ebb_churn_budget *budget) {
     return budget->bytes || budget->allocations || budget->promoted_bytes ||
            budget->reserved_bytes;
 }
@@ -44,7 +44,7 @@ bool excess_find(struct excess *excess, const struct ebb_site_options *options, 
                  const struct ebb_churn_budget *spent) {
     const struct ebb_churn_budget *budget = &options->budget;
     excess->told.site = NULL;
-    if (!has_bounds(budget))
+    if (!budget_is_set(budget))
         return false;
     const struct bound bounds[] = {
         {"bytes", spent->bytes, budget->bytes},

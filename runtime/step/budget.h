@@ -14,6 +14,9 @@ struct excess {
     char site[32];
 };
 
+/* There is a bound. */
+bool budget_is_set(const struct ebb_churn_budget *budget);
+
 /* Compares; true if a bound was passed. */
 bool excess_find(struct excess *excess, const struct ebb_site_options *options, uint64_t step,
                  const struct ebb_churn_budget *spent);

@@ -8,7 +8,8 @@
  * threads may be using. A cleanup of what would have to close for the step has another lane for its
  * steps.
  *
- * Invariant: a lane is open for one step at a time; one that is not is on the list of idle ones.
+ * Invariant: a lane is taken by one step at a time; one that is not open is on the list of idle
+ * ones, where it may be taken for a bare step.
  * Fails without effect where there is no memory for another lane.
  */
 #include "step/site.h"
@@ -24,6 +25,7 @@ static struct lane *lane_create(struct ebb_site *site) {
     if (!lane)
         return NULL;
     lane->site = site;
+    (void)lane_try(lane);
     if (!ring_create(lane)) {
         ebb_region_release(site->memory, lane);
         return NULL;
@@ -45,7 +47,8 @@ static struct lane **find_idle(struct ebb_site *site, struct seat seat) {
     for (unsigned looks = 0; *place && !(other && looks >= most); looks++) {
         const struct lane *lane = *place;
         bool own = lane->owner.thread == seat.thread;
-        bool serves = (own || (!other && is_for_all(lane))) && !ring_is_stuck(lane);
+        bool serves = (own || (!other && is_for_all(lane))) && !ring_is_stuck(lane) &&
+                      !atomic_load_explicit(&lane->taken, memory_order_relaxed);
         if (own && serves)
             return place;
         other = serves ? place : other;
@@ -61,7 +64,9 @@ static struct lane *choose_lane(struct ebb_site *site, struct seat seat) {
                   (unsigned long long)site->stats.steps);
         return NULL;
     }
-    struct lane **place = find_idle(site, seat), *lane = place ? *place : NULL;
+    struct lane **place, *lane = NULL;
+    while (!lane && (place = find_idle(site, seat)))
+        lane = lane_try(*place) ? *place : NULL; /* else a bare step came first */
     if (!lane)
         return lane_create(site);
     *place = lane->idle_next;
@@ -70,6 +75,8 @@ static struct lane *choose_lane(struct ebb_site *site, struct seat seat) {
 
 bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
     struct seat seat = seat_own();
+    if (bare_take(site, tag, ticket))
+        return true;
     pthread_mutex_lock(&site->lock);
     struct lane *lane = choose_lane(site, seat);
     if (lane) {
@@ -82,14 +89,21 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
         course_choose(site, ticket);
     }
     pthread_mutex_unlock(&site->lock);
+    if (lane)
+        bare_note(lane);
     return lane != NULL;
 }
 
 void lane_release_locked(struct lane *lane) {
-    lane->is_open = false;
-    lane->idle_next = lane->site->idle;
-    lane->site->idle = lane;
-    lane->site->open_steps--;
+    if (lane->is_open) {
+        lane->is_open = false;
+        lane->course = NULL;
+        lane->rhythm = NULL;
+        lane->idle_next = lane->site->idle;
+        lane->site->idle = lane;
+        lane->site->open_steps--;
+    }
+    lane_let(lane);
 }
 
 void lane_return(const struct ticket *ticket) {

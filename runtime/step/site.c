@@ -13,6 +13,8 @@
 
 #include <stdio.h>
 
+static _Atomic(uint64_t) numbers; /* of sites so far */
+
 static const struct ebb_site_options defaults = {.size = sizeof(struct ebb_site_options)};
 
 /* ---- birth ---- */
@@ -39,6 +41,9 @@ static struct ebb_site *make_site(ebb_region memory, const struct ebb_site_optio
     snprintf(site->name, sizeof site->name, "%s", options->name ? options->name : "site");
     site->options.name = site->name;
     site->stats.size = sizeof site->stats;
+    /* relaxed: only that no two are the same matters */
+    site->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+    site->is_bare = options->scope && !options->ring && !budget_is_set(&options->budget);
     return site;
 }
 
@@ -76,7 +81,7 @@ struct ebb_site *site_create_inner(const struct ebb_site_options *options) {
 static int check_idle(struct ebb_site *site) {
     unsigned closing = 0;
     pthread_mutex_lock(&site->lock); /* whoever ended the last step is done with the site */
-    uint64_t open = site->open_steps;
+    uint64_t open = site_count_open(site);
     for (const struct lane *lane = site->lanes; lane; lane = lane->next)
         closing += ring_count_closing(lane);
     pthread_mutex_unlock(&site->lock);
@@ -155,6 +160,8 @@ void site_count(struct lane *lane, const struct ended *ended, struct excess *exc
     stats->used_peak = size_larger(stats->used_peak, ended->cost.used.peak);
     stats->reserved_peak = size_larger(stats->reserved_peak, ended->cost.reserved.peak);
     count_seen(stats, &ended->seen);
+    if (!ended->bare)
+        atomic_store_explicit(&site->is_bare, false, memory_order_relaxed);
     lane_release_locked(lane);
     pthread_mutex_unlock(&site->lock);
 }
@@ -173,6 +180,7 @@ int ebb_site_read_stats(struct ebb_site *site, struct ebb_site_stats *stats) {
                          (void *)site, stats ? stats->size : 0, sizeof *stats);
     pthread_mutex_lock(&site->lock);
     *stats = site->stats;
+    stats->steps += bare_count(site);
     stats->suspended = site->newest && site->newest->learning.suspended;
     stats->row_steps = course_row(site);
     /* relaxed: regions that close add to it */

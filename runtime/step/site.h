@@ -5,6 +5,7 @@
  *     site.c     create, destroy, counters
  *     sites.c    all of them, for forks
  *     lane.c     which lane a step gets
+ *     bare.c     steps that are there for their scope alone
  *     ring.c     ended steps that stay readable
  *     step.c     begin and end
  *     scope.h    what the step means to malloc(), where that is served
@@ -22,8 +23,9 @@
  *                       learnt, the plan that is shared
  *
  * The mutex protects all of it but what belongs to an open step: its lane's fields under "open",
- * its region, its track. It is never held while regions of the caller's open or close, nor while a
- * plan is made: `planning` then keeps others from the course's drafts.
+ * its region, its track; and what bare steps use without it. It is never held while regions of the
+ * caller's open or close, nor while a plan is made: `planning` then keeps others from the course's
+ * drafts.
  */
 #ifndef EBB_STEP_SITE_H
 #define EBB_STEP_SITE_H
@@ -74,10 +76,12 @@ struct lane {
     struct lane *next;      /* all lanes of the site */
     struct lane *idle_next; /* those that are not open */
     struct seat owner;      /* began a step here last */
-    bool is_open;
+    bool is_open;          /* and on no list; changes under the lock */
+    _Atomic(bool) taken;   /* the same, or by a bare step, without the lock (bare.c) */
+    _Atomic(uint64_t) bare_steps; /* that ended here */
     uint64_t steps;        /* so many began here */
     struct berth *ring;    /* one more than the site's ring; step k's is k modulo that */
-    struct course *course; /* NULL: not learnt from. While open; changes under the lock */
+    struct course *course; /* NULL: not learnt from, or not open; changes under the lock */
     struct rhythm *rhythm; /* that the step is part of, as this number; or NULL */
     uint64_t number;
     /* open */
@@ -102,6 +106,8 @@ struct ebb_site {
     struct ebb_site_stats stats;
     atomic_uint_fast64_t given_back; /* for the stats; no lock */
     struct ebb_site_options options;
+    uint64_t number;           /* no two sites ever have the same */
+    _Atomic(bool) is_bare;     /* no step ever had anything in its region (bare.c) */
     struct searcher *searcher; /* NULL: none yet */
     _Atomic(void *) served;    /* of scope_server; NULL: nothing yet */
     char name[REGION_NAME_BYTES];
@@ -119,7 +125,8 @@ struct ended {
     uint64_t promoted_bytes;
     uint64_t strays;
     ebb_pool *pool; /* of its region; NULL: that was a slot of a shared one */
-    bool empty;     /* nothing is to be counted, nor learnt from */
+    bool bare;      /* nothing ever was in its region */
+    bool empty;     /* the same, nor was anything expected: it is not learnt from */
 };
 
 /* Those that were born in the parent included. */
@@ -162,12 +169,33 @@ struct ticket {
  * site is being destroyed. */
 bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
 
+/* The lane is the caller's, if it was nobody's. */
+bool lane_try(struct lane *lane);
+void lane_let(struct lane *lane);
+
 /* The step could not begin: the lane is idle, and nothing was learnt of the step. */
 void lane_return(const struct ticket *ticket);
 
 /* The step has ended, and is over for its lane. */
 void lane_release(struct lane *lane);
 void lane_release_locked(struct lane *lane);
+
+/* ---- bare.c ---- */
+
+/* The lane that the calling thread had last, where steps of the site are bare. No lock held. */
+bool bare_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
+
+/* The calling thread has the lane now. */
+void bare_note(struct lane *lane);
+
+/* The step is over if it was bare, and its lane is free. */
+bool bare_end(struct lane *lane, const struct ended *ended);
+
+/* Bare steps that have ended. Lock held. */
+uint64_t bare_count(const struct ebb_site *site);
+
+/* All open steps, bare ones too. Lock held. */
+uint64_t site_count_open(const struct ebb_site *site);
 
 /* ---- choose.c ---- */
 

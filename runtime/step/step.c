@@ -152,12 +152,8 @@ static struct lane *find_ending(ebb_step step) {
     return lane && lane->scope && !scope_server->is_own(lane->scope) ? NULL : lane;
 }
 
-/* Nothing was ever in the region, nor expected there, as in most steps that are there for their
- * scope: `cost` and `seen` are all zero. */
-static bool was_empty(const struct lane *lane) {
-    const struct region *region = lane->region;
-    return lane->mode == LEARN_PLAIN && !region->counted.in && !region->reserved.peak &&
-           !region->strays;
+static bool is_bare(const struct region *region) {
+    return !region->counted.in && !region->reserved.peak && !region->strays;
 }
 
 /* From here on the step is over, but its lane is not free and its region still open. */
@@ -169,8 +165,9 @@ static void finish(struct lane *lane, struct ended *ended) {
     if (lane->scope)
         scope_server->end(lane->scope);
     lane->scope = NULL;
-    ended->empty = was_empty(lane);
-    if (ended->empty)
+    ended->bare = is_bare(region);
+    ended->empty = ended->bare && lane->mode == LEARN_PLAIN;
+    if (ended->empty) /* `cost` and `seen` are all zero */
         return;
     ended->cost.size = sizeof ended->cost;
     error_mute();
@@ -188,6 +185,8 @@ static int retire(struct lane *lane, const struct ended *ended) {
     int result = 0;
     if (!ring_keep(lane, region))
         result = ebb_region_close(region_handle(region));
+    if (bare_end(lane, ended))
+        return result;
     if (!ended->empty) {
         error_mute();
         course_learn(lane, ended);

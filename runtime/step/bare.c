@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * bare.c - steps that are there for their scope alone (see ebb/scope.h).
+ *
+ * While no step of a site with scopes ever had anything in its region, there is nothing to learn,
+ * and all that a step needs of the site is a lane: its thread takes the one that it had last, with
+ * one exchange. The lane stays on the list of idle ones; no line of the site is written, which
+ * threads on several processors would take from each other. The first step that has something in
+ * its region ends this for all that come after it.
+ *
+ * Invariant: a bare step has no course, and its lane, which is `taken`, is not `is_open`.
+ */
+#include "step/site.h"
+
+#define LATEST 4u /* sites that a thread remembers its lane of */
+
+static _Thread_local struct latest {
+    uint64_t site; /* its number */
+    struct lane *lane;
+} latest[LATEST];
+
+bool lane_try(struct lane *lane) {
+    /* acquire: pairs with lane_let() */
+    return !atomic_exchange_explicit(&lane->taken, true, memory_order_acquire);
+}
+
+void lane_let(struct lane *lane) {
+    /* release: what the step did with the lane comes before what the next one does */
+    atomic_store_explicit(&lane->taken, false, memory_order_release);
+}
+
+static bool is_bare(const struct ebb_site *site) {
+    /* relaxed: a step that begins meanwhile may be the last bare one */
+    return atomic_load_explicit(&site->is_bare, memory_order_relaxed);
+}
+
+void bare_note(struct lane *lane) {
+    if (is_bare(lane->site))
+        latest[lane->site->number % LATEST] = (struct latest){lane->site->number, lane};
+}
+
+bool bare_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
+    const struct latest *last = &latest[site->number % LATEST];
+    struct lane *lane = last->lane;
+    if (!is_bare(site) || last->site != site->number || !lane_try(lane))
+        return false;
+    if (lane->owner.thread != seat_own().thread) {
+        lane_let(lane);
+        return false;
+    }
+    *ticket = (struct ticket){.lane = lane, .tag = tag, .mode = LEARN_PLAIN};
+    return true;
+}
+
+bool bare_end(struct lane *lane, const struct ended *ended) {
+    if (lane->is_open || !ended->empty)
+        return false;
+    /* relaxed: only who has the lane writes it */
+    uint64_t steps = atomic_load_explicit(&lane->bare_steps, memory_order_relaxed);
+    atomic_store_explicit(&lane->bare_steps, steps + 1, memory_order_relaxed);
+    lane_let(lane);
+    return true;
+}
+
+uint64_t bare_count(const struct ebb_site *site) {
+    uint64_t steps = 0;
+    for (const struct lane *lane = site->lanes; lane; lane = lane->next)
+        steps += atomic_load_explicit(&lane->bare_steps, memory_order_relaxed);
+    return steps;
+}
+
+uint64_t site_count_open(const struct ebb_site *site) {
+    uint64_t open = site->open_steps;
+    for (const struct lane *lane = site->lanes; lane; lane = lane->next)
+        /* acquire: whoever ended a step is done with the site */
+        open += !lane->is_open && atomic_load_explicit(&lane->taken, memory_order_acquire);
+    return open;
+}
