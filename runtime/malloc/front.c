@@ -259,8 +259,11 @@ static inline void *resize_general(void *block, size_t bytes) {
 void *front_resize(void *block, size_t bytes, const void *caller) {
     if (!block)
         return front_alloc(bytes, caller);
-    if (!is_scoped(block))
+    if (!is_scoped(block)) {
+        if (here.scope && bytes > FRONT_SMALL_MOST)
+            scope_note_growth(je_malloc_usable_size(block), bytes);
         return resize_general(block, bytes ? bytes : 1);
+    }
     int before = errno;
     if (resize_in_place(block, bytes)) {
         errno = before;

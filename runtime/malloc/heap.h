@@ -239,6 +239,9 @@ void scope_release_large(struct large *large);
 /* A large block of a scope of this thread has room for so many bytes where it is, from now on. */
 bool scope_resize_large(struct large *large, size_t bytes);
 
+/* A block of the general heap is to grow, in the scope of this thread. */
+void scope_note_growth(size_t bytes_before, size_t bytes);
+
 /* From now on steps of sites with `scope` are scopes. */
 void scope_serve(void);
 

@@ -21,6 +21,7 @@
 #include "malloc/guard.h"
 #include "malloc/served.h"
 #include "malloc/tender.h"
+#include "malloc/trim.h"
 #include "malloc/turn.h"
 
 #include "base/check.h"
@@ -213,6 +214,12 @@ static bool is_for_general(struct scope *scope, size_t bytes) {
     return scope->is_modest && scope->asked_bytes <= SERVED_MODEST_BYTES && !scope->step.lane;
 }
 
+void scope_note_growth(size_t bytes_before, size_t bytes) {
+    struct scope *scope = here.scope;
+    if (scope != &scope_awaited && bytes > bytes_before)
+        scope->asked_bytes += bytes - bytes_before;
+}
+
 void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
     if (!(scope = serving(scope)) || is_for_general(scope, bytes))
         return NULL;
@@ -262,6 +269,8 @@ bool scope_resize_large(struct large *large, size_t bytes) {
     error_unmute();
     if (result)
         return false;
+    if (bytes > large->bytes)
+        large->scope->asked_bytes += bytes - large->bytes;
     if (large->is_tenured) {
         large->scope->tenured_bytes -= large->bytes;
         large->scope->tenured_bytes += bytes;
@@ -423,6 +432,13 @@ static void count(const struct scope *scope) {
     served_note_large(scope->served, scope->asked_bytes);
 }
 
+/* It had large blocks: in a step of its own, or else in the general heap. */
+static void cool(const struct scope *scope) {
+    size_t back = trim_after(scope->step.lane != NULL);
+    if (back && scope->served) /* relaxed: a sum that nothing depends on */
+        atomic_fetch_add_explicit(&scope->served->hidden->given_back, back, memory_order_relaxed);
+}
+
 void scope_end(struct scope *scope) {
     struct heap *heap = scope->heap;
     leave(scope);
@@ -440,6 +456,8 @@ void scope_end(struct scope *scope) {
     heap_drain(heap);
     heap_settle_now_and_then(heap, 0);
     retry_stuck(heap);
+    if (scope->asked_bytes)
+        cool(scope);
     if (end_step(scope)) {
         give_record(scope);
     } else {

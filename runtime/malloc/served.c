@@ -111,15 +111,14 @@ bool served_is_modest(const struct served *served) {
     return atomic_load_explicit(&served->modest, memory_order_relaxed) == SERVED_MODEST_SCOPES;
 }
 
-/* Two that end at once may count as one. */
+/* Two that end at once may count as one. What is as it is is not written: nobody takes the line. */
 void served_note_large(struct served *served, uint64_t bytes) {
-    unsigned seen = atomic_load_explicit(&served->modest, memory_order_relaxed), now = seen;
-    if (bytes > SERVED_MODEST_BYTES)
-        now = 0;
-    else if (seen < SERVED_MODEST_SCOPES)
-        now++;
-    if (now != seen) /* as it is, nobody takes the line */
-        atomic_store_explicit(&served->modest, now, memory_order_relaxed);
+    unsigned seen = atomic_load_explicit(&served->modest, memory_order_relaxed);
+    if (bytes > SERVED_MODEST_BYTES && seen)
+        atomic_store_explicit(&served->modest, 0, memory_order_relaxed);
+    else if (bytes <= SERVED_MODEST_BYTES && seen < SERVED_MODEST_SCOPES)
+        (void)atomic_compare_exchange_strong_explicit(&served->modest, &seen, seen + 1,
+                                                      memory_order_relaxed, memory_order_relaxed);
 }
 
 struct served *served_of(ebb_site *site) {

@@ -59,6 +59,25 @@ int trim_all(void) {
     return given || general_read("stats.resident") < before;
 }
 
+/* Ends of scopes in a row that find nothing to give before no more look. */
+#define LOOKS 64u
+
+size_t trim_after(bool had_step) {
+    static _Atomic(unsigned) looks; /* to come. As it is it is not written: nobody takes the line */
+    struct ebb_pool *pool = heap_pool();
+    unsigned left = atomic_load_explicit(&looks, memory_order_relaxed);
+    size_t back = 0;
+    if (!had_step && left && pool) {
+        pthread_mutex_lock(&pool->lock);
+        back = pool_step_ended_locked(pool, 0);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    unsigned next = had_step || back ? LOOKS : left ? left - 1 : 0;
+    if (next != left)
+        atomic_store_explicit(&looks, next, memory_order_relaxed);
+    return back;
+}
+
 static size_t cached(struct ebb_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     size_t bytes = pool->pages.hot_bytes;

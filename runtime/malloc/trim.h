@@ -4,11 +4,19 @@
 #define EBB_MALLOC_TRIM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Everything that no block needs, at once. 1 if any memory went, 0 if there was none to give. Any
  * thread. */
 int trim_all(void);
+
+/*
+ * A scope with large blocks has ended; they were those of a step, or else the general heap's. After
+ * one without a step what steps have left in the pool goes as if there had been one, until nothing
+ * is left to go. The bytes. Any thread.
+ */
+size_t trim_after(bool had_step);
 
 /* What is remembered between two looks. */
 struct trim_idle {

@@ -6,9 +6,10 @@
  * and all that a step needs of the site is a lane: its thread takes the one that it had last, with
  * one exchange. The lane stays on the list of idle ones; no line of the site is written, which
  * threads on several processors would take from each other. The first step that has something in
- * its region ends this for all that come after it.
+ * its region ends this for all that come after it. Whoever looks for an idle lane and meets one
+ * that is taken so makes the step an ordinary one, which is met no more.
  *
- * Invariant: a bare step has no course, and its lane, which is `taken`, is not `is_open`.
+ * Invariant: a lane that is LANE_BARE has no course, and is on the list of idle ones.
  */
 #include "step/site.h"
 
@@ -18,16 +19,6 @@ static _Thread_local struct latest {
     uint64_t site; /* its number */
     struct lane *lane;
 } latest[LATEST];
-
-bool lane_try(struct lane *lane) {
-    /* acquire: pairs with lane_let() */
-    return !atomic_exchange_explicit(&lane->taken, true, memory_order_acquire);
-}
-
-void lane_let(struct lane *lane) {
-    /* release: what the step did with the lane comes before what the next one does */
-    atomic_store_explicit(&lane->taken, false, memory_order_release);
-}
 
 static bool is_bare(const struct ebb_site *site) {
     /* relaxed: a step that begins meanwhile may be the last bare one */
@@ -39,13 +30,21 @@ void bare_note(struct lane *lane) {
         latest[lane->site->number % LATEST] = (struct latest){lane->site->number, lane};
 }
 
+/* The lane is free, whether it is still bare or became an ordinary one meanwhile. */
+static void bare_give(struct lane *lane) {
+    if (!lane_change(lane, LANE_BARE, LANE_IDLE))
+        lane_release(lane);
+}
+
 bool bare_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
+    if (!is_bare(site))
+        return false;
     const struct latest *last = &latest[site->number % LATEST];
     struct lane *lane = last->lane;
-    if (!is_bare(site) || last->site != site->number || !lane_try(lane))
+    if (last->site != site->number || !lane_change(lane, LANE_IDLE, LANE_BARE))
         return false;
     if (lane->owner.thread != seat_own().thread) {
-        lane_let(lane);
+        bare_give(lane);
         return false;
     }
     *ticket = (struct ticket){.lane = lane, .tag = tag, .mode = LEARN_PLAIN};
@@ -53,12 +52,12 @@ bool bare_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
 }
 
 bool bare_end(struct lane *lane, const struct ended *ended) {
-    if (lane->is_open || !ended->empty)
+    if (!ended->empty || lane_state(lane) != LANE_BARE)
         return false;
     /* relaxed: only who has the lane writes it */
     uint64_t steps = atomic_load_explicit(&lane->bare_steps, memory_order_relaxed);
     atomic_store_explicit(&lane->bare_steps, steps + 1, memory_order_relaxed);
-    lane_let(lane);
+    bare_give(lane);
     return true;
 }
 
@@ -72,7 +71,6 @@ uint64_t bare_count(const struct ebb_site *site) {
 uint64_t site_count_open(const struct ebb_site *site) {
     uint64_t open = site->open_steps;
     for (const struct lane *lane = site->lanes; lane; lane = lane->next)
-        /* acquire: whoever ended a step is done with the site */
-        open += !lane->is_open && atomic_load_explicit(&lane->taken, memory_order_acquire);
+        open += lane_state(lane) == LANE_BARE;
     return open;
 }

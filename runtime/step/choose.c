@@ -71,7 +71,7 @@ static bool is_past(const struct ebb_site *site, const struct course *course) {
         course->planning || search_is_for(site, course))
         return false;
     for (const struct lane *lane = site->lanes; lane; lane = lane->next)
-        if (lane->is_open && lane->course == course)
+        if (lane->course == course) /* it is open */
             return false;
     return true;
 }

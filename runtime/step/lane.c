@@ -8,8 +8,7 @@
  * threads may be using. A cleanup of what would have to close for the step has another lane for its
  * steps.
  *
- * Invariant: a lane is taken by one step at a time; one that is not open is on the list of idle
- * ones, where it may be taken for a bare step.
+ * Invariant: a lane has one step at a time; one that is not LANE_OPEN is on the list of idle ones.
  * Fails without effect where there is no memory for another lane.
  */
 #include "step/site.h"
@@ -20,12 +19,23 @@
 
 #define LOOKS 64u /* at idle lanes, for the thread's own, where others will do */
 
+enum lane_state lane_state(const struct lane *lane) {
+    /* acquire: whoever ended a step there is done with it */
+    return atomic_load_explicit(&lane->state, memory_order_acquire);
+}
+
+bool lane_change(struct lane *lane, enum lane_state from, enum lane_state to) {
+    /* acquire and release: a step sees what the one before has done with the lane */
+    return atomic_compare_exchange_strong_explicit(&lane->state, &from, to, memory_order_acq_rel,
+                                                   memory_order_acquire);
+}
+
 static struct lane *lane_create(struct ebb_site *site) {
     struct lane *lane = ebb_region_alloc_zeroed(site->memory, sizeof *lane, EBB_UNIT);
     if (!lane)
         return NULL;
     lane->site = site;
-    (void)lane_try(lane);
+    lane->state = LANE_OPEN;
     if (!ring_create(lane)) {
         ebb_region_release(site->memory, lane);
         return NULL;
@@ -41,14 +51,25 @@ static bool is_for_all(const struct lane *lane) {
            (seat_is_left(lane->owner) && !ring_hangs_below_a_parent(lane));
 }
 
+/* True: it has a bare step, which is an ordinary one from now on; the lane is not on the list. */
+static bool was_bare(struct lane **place) {
+    struct lane *lane = *place;
+    if (!lane_change(lane, LANE_BARE, LANE_OPEN))
+        return false;
+    *place = lane->idle_next;
+    lane->site->open_steps++;
+    return true;
+}
+
 static struct lane **find_idle(struct ebb_site *site, struct seat seat) {
     struct lane **place = &site->idle, **other = NULL;
     unsigned most = site->options.ring ? UINT_MAX : LOOKS; /* else what is in its ring would stay */
     for (unsigned looks = 0; *place && !(other && looks >= most); looks++) {
         const struct lane *lane = *place;
+        if (was_bare(place))
+            continue;
         bool own = lane->owner.thread == seat.thread;
-        bool serves = (own || (!other && is_for_all(lane))) && !ring_is_stuck(lane) &&
-                      !atomic_load_explicit(&lane->taken, memory_order_relaxed);
+        bool serves = (own || (!other && is_for_all(lane))) && !ring_is_stuck(lane);
         if (own && serves)
             return place;
         other = serves ? place : other;
@@ -66,7 +87,7 @@ static struct lane *choose_lane(struct ebb_site *site, struct seat seat) {
     }
     struct lane **place, *lane = NULL;
     while (!lane && (place = find_idle(site, seat)))
-        lane = lane_try(*place) ? *place : NULL; /* else a bare step came first */
+        lane = lane_change(*place, LANE_IDLE, LANE_OPEN) ? *place : NULL; /* else just bare */
     if (!lane)
         return lane_create(site);
     *place = lane->idle_next;
@@ -81,7 +102,6 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
     struct lane *lane = choose_lane(site, seat);
     if (lane) {
         lane->owner = seat;
-        lane->is_open = true;
         site->begun++;
         if (site->open_steps++)
             site->crowded = site->begun;
@@ -95,15 +115,14 @@ bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
 }
 
 void lane_release_locked(struct lane *lane) {
-    if (lane->is_open) {
-        lane->is_open = false;
-        lane->course = NULL;
-        lane->rhythm = NULL;
-        lane->idle_next = lane->site->idle;
-        lane->site->idle = lane;
-        lane->site->open_steps--;
-    }
-    lane_let(lane);
+    if (lane_change(lane, LANE_BARE, LANE_IDLE))
+        return;
+    lane->course = NULL;
+    lane->rhythm = NULL;
+    lane->idle_next = lane->site->idle;
+    lane->site->idle = lane;
+    lane->site->open_steps--;
+    (void)lane_change(lane, LANE_OPEN, LANE_IDLE);
 }
 
 void lane_return(const struct ticket *ticket) {

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-static _Atomic(uint64_t) numbers; /* of sites so far */
+static _Atomic(uint64_t) numbers; /* of sites with scopes, so far */
 
 static const struct ebb_site_options defaults = {.size = sizeof(struct ebb_site_options)};
 
@@ -41,8 +41,8 @@ static struct ebb_site *make_site(ebb_region memory, const struct ebb_site_optio
     snprintf(site->name, sizeof site->name, "%s", options->name ? options->name : "site");
     site->options.name = site->name;
     site->stats.size = sizeof site->stats;
-    /* relaxed: only that no two are the same matters */
-    site->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+    if (options->scope) /* relaxed: only that no two are the same matters */
+        site->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
     site->is_bare = options->scope && !options->ring && !budget_is_set(&options->budget);
     return site;
 }

@@ -70,14 +70,19 @@ struct berth {
     struct track *followed; /* by the step before, of these; NULL: none */
 };
 
+enum lane_state {
+    LANE_IDLE, /* on the list of these */
+    LANE_BARE, /* there, too, but a bare step has taken it, without the lock (bare.c) */
+    LANE_OPEN, /* on no list: a step has it. To here, and from here, under the lock */
+};
+
 struct lane {
     struct step_hook hook; /* of the region of the open step */
     struct ebb_site *site;
     struct lane *next;      /* all lanes of the site */
-    struct lane *idle_next; /* those that are not open */
+    struct lane *idle_next; /* those that are idle or bare */
     struct seat owner;      /* began a step here last */
-    bool is_open;          /* and on no list; changes under the lock */
-    _Atomic(bool) taken;   /* the same, or by a bare step, without the lock (bare.c) */
+    _Atomic(enum lane_state) state;
     _Atomic(uint64_t) bare_steps; /* that ended here */
     uint64_t steps;        /* so many began here */
     struct berth *ring;    /* one more than the site's ring; step k's is k modulo that */
@@ -97,8 +102,8 @@ struct ebb_site {
     struct ebb_site *next, *prev; /* see sites.c */
     bool is_inner, is_ending;
     struct lane *lanes;
-    struct lane *idle; /* of these: not open, the one that was open last first */
-    uint64_t open_steps;
+    struct lane *idle; /* of these: idle or bare, the one that was open last first */
+    uint64_t open_steps; /* lanes that are open */
     uint64_t begun, crowded; /* steps so far; as many had the last one that met another open */
     struct course courses[SITE_COURSES];
     unsigned course_count, kind_count; /* the second: of the first */
@@ -106,7 +111,7 @@ struct ebb_site {
     struct ebb_site_stats stats;
     atomic_uint_fast64_t given_back; /* for the stats; no lock */
     struct ebb_site_options options;
-    uint64_t number;           /* no two sites ever have the same */
+    uint64_t number;           /* no two sites with scopes ever have the same */
     _Atomic(bool) is_bare;     /* no step ever had anything in its region (bare.c) */
     struct searcher *searcher; /* NULL: none yet */
     _Atomic(void *) served;    /* of scope_server; NULL: nothing yet */
@@ -169,9 +174,11 @@ struct ticket {
  * site is being destroyed. */
 bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
 
-/* The lane is the caller's, if it was nobody's. */
-bool lane_try(struct lane *lane);
-void lane_let(struct lane *lane);
+/* As it is just now; as it stays, for who has the lock and sees it open. */
+enum lane_state lane_state(const struct lane *lane);
+
+/* True: it was in the one state, and is in the other. */
+bool lane_change(struct lane *lane, enum lane_state from, enum lane_state to);
 
 /* The step could not begin: the lane is idle, and nothing was learnt of the step. */
 void lane_return(const struct ticket *ticket);
@@ -188,7 +195,7 @@ bool bare_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
 /* The calling thread has the lane now. */
 void bare_note(struct lane *lane);
 
-/* The step is over if it was bare, and its lane is free. */
+/* The step is over if it was bare up to now, and its lane is free. */
 bool bare_end(struct lane *lane, const struct ended *ended);
 
 /* Bare steps that have ended. Lock held. */

@@ -5,6 +5,9 @@
  */
 #include "malloc/scoped.h"
 
+#include "pool/pool.h"
+#include "step/site.h"
+
 #include <pthread.h>
 
 enum { FEW = 100000 };
@@ -83,6 +86,57 @@ static void test_survivors_pin_nothing(void **state) {
     end(kept, FEW, 1);
 }
 
+/* A block that grows is asked for as well, wherever it lies. */
+static void test_what_grows_is_counted(void **state) {
+    for (unsigned modest = 0; modest < 2; modest++) {
+        if (modest)
+            become_modest(*state);
+        for (unsigned i = 0; i < 20; i++) {
+            ebb_step step = begin(*state);
+            void *block = make(20000, i);
+            assert_int_equal(is_of_a_scope(block), !modest || i);
+            for (size_t bytes = 40000; bytes < 3 << 20; bytes *= 2)
+                block = front_resize(block, bytes, NULL);
+            assert_true(pattern_holds(block, 20000, i));
+            assert_true(here.scope->asked_bytes > SERVED_MODEST_BYTES);
+            front_free(block);
+            finish(step);
+            assert_false(served_is_modest(served_of(*state)));
+        }
+    }
+}
+
+/* What another site's step has left in the pool goes, though no scope has a step any more. */
+static void test_what_others_left_goes(void **state) {
+    ebb_site *other = SITE(.name = "other");
+    const struct ebb_pool *pool = heap_pool();
+    become_modest(*state);
+    ebb_step step = begin(other);
+    end(make(32 << 20, 1), 32 << 20, 1);
+    finish(step);
+    size_t left = pool->pages.hot_bytes;
+    assert_true(left > 16 << 20);
+    for (unsigned i = 0; i < 3000 && pool->pages.hot_bytes > left / 4; i++)
+        assert_int_equal(take(*state, FEW), 0);
+    assert_true(pool->pages.hot_bytes <= left / 4);
+    assert_int_equal(ebb_site_destroy(other), 0);
+}
+
+static void test_a_thread_knows_its_lanes_of_several_sites(void **state) {
+    ebb_site *sites[3];
+    for (unsigned i = 0; i < 3; i++) { /* each of them has a hidden one */
+        sites[i] = SITE(.name = "one of three");
+        take(sites[i], FEW);
+    }
+    for (unsigned round = 0; round < 50; round++)
+        for (unsigned i = 0; i < 3; i++)
+            take(sites[i], FEW);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(bare_count(sites[i]) >= 45);
+        assert_int_equal(ebb_site_destroy(sites[i]), 0);
+    }
+}
+
 enum { THREADS = 3 * SERVED_SHARES, SCOPES = 50 };
 
 static void *count(void *site) {
@@ -119,6 +173,9 @@ int main(void) {
         SERVED(test_a_scope_is_not_of_two_minds),
         SERVED(test_a_site_is_modest_by_itself),
         SERVED(test_survivors_pin_nothing),
+        SERVED(test_what_grows_is_counted),
+        SERVED(test_what_others_left_goes),
+        SERVED(test_a_thread_knows_its_lanes_of_several_sites),
         SERVED(test_counts_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,6 +92,44 @@ static void several_of_a_thread_are_apart(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+static unsigned count_listed(const ebb_site *site, enum lane_state state) {
+    unsigned count = 0;
+    for (const struct lane *lane = site->idle; lane; lane = lane->idle_next)
+        count += lane_state(lane) == state;
+    return count;
+}
+
+/* Whoever looks through the list for a lane meets no step twice. */
+static void many_that_stay_open_are_met_once(void **state) {
+    enum { MANY = 500 };
+    ebb_step held[MANY];
+    ebb_site *site = bare_site();
+    for (unsigned i = 0; i < MANY; i++) {
+        held[i] = begin(site);
+        assert_true(count_listed(site, LANE_BARE) <= 1);
+    }
+    assert_int_equal(site_count_open(site), MANY);
+    for (unsigned i = 0; i < 3 * MANY; i++) { /* one ends, a short one, and one that stays */
+        unsigned at = i * 7 % MANY;
+        finish(held[at]);
+        finish(begin(site));
+        held[at] = begin(site);
+        assert_int_equal(site_count_open(site), MANY);
+    }
+    assert_true(count_listed(site, LANE_BARE) > 1);
+    ebb_step more[] = {begin(site), begin(site), begin(site)};
+    assert_int_equal(count_listed(site, LANE_BARE) + count_listed(site, LANE_IDLE), 0);
+    for (unsigned i = 0; i < 3; i++)
+        finish(more[i]);
+    for (unsigned i = 0; i < MANY; i++)
+        finish(held[i]);
+    assert_int_equal(site->open_steps, 0);
+    assert_true(count_lanes(site) <= MANY + 3);
+    assert_int_equal(count_listed(site, LANE_IDLE), count_lanes(site));
+    assert_int_equal(stats_of_site(site).steps, 21 + 7 * MANY + 3);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* One that has something after all is whole, and from then on steps are learnt from. */
 static void one_that_is_filled_is_the_last(void **state) {
     ebb_site *site = bare_site();
@@ -243,6 +281,7 @@ static void threads_have_lanes_of_their_own(void **state) {
         assert_int_equal(stats_of_site(site).allocations, atomic_exchange(&filled, 0));
         assert_true(count_lanes(site) <= 2 * THREADS);
         assert_int_equal(site_count_open(site), 0);
+        assert_int_equal(count_listed(site, LANE_IDLE), count_lanes(site));
         assert_int_equal(ebb_site_destroy(site), 0);
     }
 }
@@ -252,6 +291,7 @@ int main(void) {
         cmocka_unit_test(steps_are_counted),
         cmocka_unit_test(an_open_one_keeps_its_site),
         cmocka_unit_test(several_of_a_thread_are_apart),
+        cmocka_unit_test(many_that_stay_open_are_met_once),
         cmocka_unit_test(one_that_is_filled_is_the_last),
         cmocka_unit_test(sites_with_budgets_or_rings_have_none),
         cmocka_unit_test(one_that_cannot_begin_leaves_its_lane),
