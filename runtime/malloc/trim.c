@@ -100,6 +100,16 @@ static uint64_t idle_for(uint64_t *seen, uint64_t count, uint64_t idle_ms, unsig
     return is_same ? idle_ms + tick_ms : 0;
 }
 
+/* Threads at work see to the pages of their arenas themselves, and when one pauses for a moment
+ * only, what it needs next is not to go. Arenas of threads that rest are looked at now and then. */
+static void decay(struct trim_idle *idle, unsigned tick_ms) {
+    idle->since_decay_ms += tick_ms;
+    if (!idle->idle_ms && idle->since_decay_ms < GENERAL_AGES_MS)
+        return;
+    idle->since_decay_ms = 0;
+    general_decay();
+}
+
 bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms) {
     struct heap_ended ended = heap_read_ended();
     idle->idle_ms = idle_for(&idle->scopes, ended.scopes, idle->idle_ms, tick_ms);
@@ -108,7 +118,7 @@ bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms)
     heap_tidy_left();
     idle->now_ms += tick_ms;
     bool done = cool_part(idle->now_ms, tick_ms, least_ms);
-    general_decay();
+    decay(idle, tick_ms);
     if (idle->large_idle_ms < least_ms)
         return false;
     error_mute();

@@ -122,6 +122,18 @@ static void test_what_others_left_goes(void **state) {
     assert_int_equal(ebb_site_destroy(other), 0);
 }
 
+/* Pages that a busy thread is about to need do not go while it pauses for a moment. */
+static void test_nothing_ages_by_force_while_scopes_come(void **state) {
+    struct trim_idle idle = {0};
+    for (unsigned look = 1; look <= 100; look++) {
+        take(*state, FEW);
+        assert_false(trim_when_idle(&idle, 250, 1000));
+        assert_int_equal(idle.since_decay_ms, look * 250 % GENERAL_AGES_MS);
+    }
+    assert_false(trim_when_idle(&idle, 250, 1000));
+    assert_int_equal(idle.since_decay_ms, 0);
+}
+
 static void test_a_thread_knows_its_lanes_of_several_sites(void **state) {
     ebb_site *sites[3];
     for (unsigned i = 0; i < 3; i++) { /* each of them has a hidden one */
@@ -175,6 +187,7 @@ int main(void) {
         SERVED(test_survivors_pin_nothing),
         SERVED(test_what_grows_is_counted),
         SERVED(test_what_others_left_goes),
+        SERVED(test_nothing_ages_by_force_while_scopes_come),
         SERVED(test_a_thread_knows_its_lanes_of_several_sites),
         SERVED(test_counts_are_exact),
     };
