@@ -60,7 +60,7 @@ struct scope {
     bool entered;
     bool plain;              /* small blocks go to the general heap from now on */
     bool has_free;           /* a list has had a block */
-    bool is_modest;          /* so were those of its site (served.h), when it began */
+    bool is_modest;          /* its site was, when it began (served.h) */
     bool over;               /* a turn's, which ends when it would need memory (turn.h) */
     _Atomic(bool) abandoned; /* its step was ended by another thread */
     struct scope *next, *prev; /* all open scopes of the heap */
@@ -79,7 +79,7 @@ struct heap {
     unsigned stashed;     /* places of it, from the first on; of its thread */
     unsigned number;      /* of all heaps */
     _Atomic(uint64_t) begun; /* scopes: it does not rest */
-    _Atomic(uint64_t) ended, ended_large; /* scopes; those that had large blocks */
+    _Atomic(uint64_t) ended, ended_large; /* scopes; those that had a step for large blocks */
     uint64_t seen_begun;  /* of who cools */
     unsigned rests_ms;    /* the same */
     ebb_region keeper;
@@ -161,7 +161,7 @@ void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes);
 /* The lock of all heaps, and of what a thread shares with who closes the region of its scope. */
 void heap_lock(bool take);
 
-/* Scopes that have ended, in all threads; those of them that had large blocks. */
+/* Scopes that have ended, in all threads; those of them that had a step for large blocks. */
 struct heap_ended {
     uint64_t scopes, large_scopes;
 };

@@ -54,8 +54,8 @@ struct served *served_of(ebb_site *site);
 /*
  * A site is modest if so many scopes in a row asked for no more bytes of large blocks than these.
  * The general heap has them hot as well, and a step, whose pages come from a pool that all threads
- * share, costs more than it saves. Not before: ends of steps give back what the pool has from
- * larger ones, and what is left then goes in idle time.
+ * share, costs more than it saves. What larger scopes have left in that pool goes at ends of such
+ * scopes as well (trim.h).
  */
 #define SERVED_MODEST_BYTES ((size_t)1 << 20)
 #define SERVED_MODEST_SCOPES 256u
