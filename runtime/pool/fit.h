@@ -6,7 +6,9 @@
  * address. A bit for each finds the next bin that is not empty. Finding is exact (smallest
  * size that fits, lowest address among equals) as long as a bin holds few pieces; beyond
  * FIT_LOOK entries the look-up and the sorting give up, so that no operation depends on the
- * number of free pieces. docs/design.md has the measurements that chose this.
+ * number of free pieces. Below 1 KiB a bin has pieces of one size: gaps that alignments left, often
+ * a row of them, which would be walked for each new one. They lie as they came, the newest first.
+ * docs/design.md has the measurements that chose this.
  */
 #ifndef EBB_POOL_FIT_H
 #define EBB_POOL_FIT_H
@@ -18,6 +20,7 @@
 #define FIT_SUBS 8
 #define FIT_BINS (36 * FIT_SUBS) /* up to 64 B << 36: more than addresses are reserved */
 #define FIT_WORDS ((FIT_BINS + 63) / 64)
+#define FIT_ALIKE (4 * FIT_SUBS) /* bins before this one: a size each, up to 15 * 64 B */
 #ifndef FIT_LOOK
 #define FIT_LOOK 48
 #endif

@@ -229,6 +229,17 @@ static void warm_groups(size_t count) {
     free(buffers);
 }
 
+/* ---- blocks in a row, each with a gap behind it that is smaller than any block */
+
+static void leave_gaps(size_t count) {
+    ebb_pool *pool = POOL(.name = "gaps");
+    ebb_region region = OPEN(.pool = pool);
+    for (size_t i = 0; i < count; i++)
+        assert_non_null(ebb_region_alloc(region, 2000 + i % 7 * 64, 256)); /* calls fit_insert() */
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -241,6 +252,7 @@ int main(int argc, char **argv) {
         {"bear_in_one_parent", bear_in_one_parent},
         {"promote_to_one_parent", promote_to_one_parent},
         {"warm_groups", warm_groups},
+        {"leave_gaps", leave_gaps},
     };
     for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(argv[1], cases[i].name)) {

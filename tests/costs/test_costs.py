@@ -56,3 +56,10 @@ class Bounded(unittest.TestCase):
         print(f"# warm_groups: {each:.0f} each")
         self.assertGreater(each, 100, "it was not found")
         self.assertLess(each, 2000)
+
+    def test_a_gap_that_no_block_fits_into_is_not_sorted(self):
+        """Walking over 48 that are there takes more than 300."""
+        each = instructions("leave_gaps", 5000, "fit_insert") / 5000
+        print(f"# leave_gaps: {each:.0f} each")
+        self.assertGreater(each, 10, "it was not found")
+        self.assertLess(each, 80)

@@ -86,6 +86,22 @@ static void the_lowest_of_equals_is_found_first(void **state) {
     }
 }
 
+/* They wait to be merged, in any order. */
+static void gaps_lie_as_they_came(void **state) {
+    for (size_t bytes = EBB_UNIT; bytes < 1 * KIB; bytes += EBB_UNIT) {
+        for (unsigned i = 0; i < 6; i++)
+            put(i * 3 % 7, bytes);
+        fit_remove(&fit, &pieces[6]);
+        for (unsigned i = 6; i-- > 0;) {
+            if (i == 2) /* pieces[6] */
+                continue;
+            assert_ptr_equal(fit_find(&fit, bytes), &pieces[i * 3 % 7]);
+            fit_remove(&fit, &pieces[i * 3 % 7]);
+        }
+        assert_true(fit_is_empty(&fit));
+    }
+}
+
 static void random_sizes_match_a_search_over_all(void **state) {
     srand(11);
     for (unsigned count = 0; count < FIT_LOOK; count++) {
@@ -149,6 +165,7 @@ int main(void) {
         FIT_TEST(a_size_fits_itself_and_less_and_not_more),
         FIT_TEST(of_three_neighbouring_sizes_the_right_one_is_found),
         FIT_TEST(the_lowest_of_equals_is_found_first),
+        FIT_TEST(gaps_lie_as_they_came),
         FIT_TEST(random_sizes_match_a_search_over_all),
         FIT_TEST(a_crowded_bin_still_gives_a_piece_that_fits),
         FIT_TEST(each_piece_is_visited_once_or_until_stopped),
