@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tap.py FILE [NAME...] - runs a file of unittest's tests and says TAP, one point a test.
 
-NAME is Class or Class.test, as for unittest.
+NAME is Class or Class.test, as for unittest. A file that raises SkipTest is skipped, whole.
 """
 
 import importlib.util
@@ -53,7 +53,11 @@ def main():
     sys.path.insert(0, str(file.parent))
     spec = importlib.util.spec_from_file_location(file.stem, file)
     module = sys.modules[file.stem] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except unittest.SkipTest as reason:
+        print(f"1..0 # SKIP {reason}")
+        return 0
     loader = unittest.TestLoader()
     suite = (loader.loadTestsFromNames(sys.argv[2:], module) if sys.argv[2:]
              else loader.loadTestsFromModule(module))

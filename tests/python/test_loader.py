@@ -451,7 +451,7 @@ class Structure(Regions):
         pool, frozen = ebb.Pool("shared"), numpy.zeros(4, "i4,f8")
         frozen.flags.writeable = False
         for array in (numpy.zeros(4, "i4,f8"), numpy.zeros((4, 4), "i4,f8")[:, ::2], frozen,
-                      numpy.zeros(4, "i4,f8").newbyteorder()):
+                      numpy.zeros(4, numpy.dtype("i4,f8").newbyteorder())):
             back = pool.send(array).open()
             same(back, array)
             self.assertEqual(back.flags.writeable, array.flags.writeable)

@@ -537,7 +537,7 @@ class Steps(Refused):
     def test_a_step_that_there_is_no_memory_for_does_not_stay_open(self):
         pool, refused = ebb.Pool(), 0
         site = ebb.step("tests.memory", pool=pool).site
-        for allocations in range(1, 10):
+        for allocations in range(10):
             begun = None
             _testcapi.set_nomemory(allocations, allocations + 1)
             try:
