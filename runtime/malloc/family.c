@@ -3,8 +3,8 @@
  * family.c - the functions that libebb-malloc defines in place of the C library's.
  *
  * Rules of arguments are glibc's: malloc(0) gives a block of its own, realloc(p, 0) frees,
- * memalign() rounds its alignment up to a power of two, posix_memalign() returns its error and
- * keeps errno. A size above PTRDIFF_MAX is ENOMEM.
+ * memalign() rounds its alignment up to a power of two, as aligned_alloc() did before glibc 2.38,
+ * posix_memalign() returns its error and keeps errno. A size above PTRDIFF_MAX is ENOMEM.
  */
 #include "malloc/door.h"
 #include "malloc/general.h"
@@ -13,8 +13,10 @@
 #include "base/size.h"
 
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <malloc.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FAMILY __attribute__((visibility("default")))
@@ -90,7 +92,18 @@ FAMILY void *memalign(size_t align, size_t bytes) {
     return aligned_up(align, bytes, CALLER);
 }
 
+/* From 2.38 on EINVAL where the alignment is no power of two (C17 7.22.3.1). */
+static bool library_is_strict(void) {
+    char *dot;
+    unsigned long major = strtoul(gnu_get_libc_version(), &dot, 10);
+    return major > 2 || (major == 2 && *dot == '.' && strtoul(dot + 1, NULL, 10) >= 38);
+}
+
 FAMILY void *aligned_alloc(size_t align, size_t bytes) {
+    if (!size_is_power_of_two(align) && library_is_strict()) {
+        errno = EINVAL;
+        return NULL;
+    }
     return aligned_up(align, bytes, CALLER);
 }
 

@@ -14,6 +14,7 @@
 #include <ebb/ebb.h>
 
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -327,11 +328,16 @@ static bool alignment_is_no_power(void) {
 }
 
 static bool alignment_is_rounded(void) {
-    void *block = aligned_alloc(48, 100), *other = memalign(4097, 100);
+    bool strict = strtod(gnu_get_libc_version(), NULL) >= 2.38; /* as glibc itself from there on */
+    void *block = memalign(48, 100), *other = memalign(4097, 100);
     bool rounded = block && (uintptr_t)block % 64 == 0 && other && (uintptr_t)other % 8192 == 0;
     free(block);
     free(other);
-    return rounded && is_whole();
+    errno = 0;
+    block = aligned_alloc(48, 100);
+    bool as_told = strict ? !block && errno == EINVAL : block && (uintptr_t)block % 64 == 0;
+    free(block);
+    return rounded && as_told && is_whole();
 }
 
 static bool alignment_beyond_all_memory(void) {
