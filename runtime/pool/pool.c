@@ -49,27 +49,17 @@ static struct ebb_pool *take_record(void) {
     return pool;
 }
 
-/* Everything behind the lock. */
+/* Everything behind the lock that is of this pool alone. */
 static void clear(struct ebb_pool *pool) {
-    size_t from = offsetof(struct ebb_pool, pages);
-    memset((char *)pool + from, 0, sizeof *pool - from);
+    size_t from = offsetof(struct ebb_pool, pages), to = offsetof(struct ebb_pool, closed_kinds);
+    memset((char *)pool + from, 0, to - from);
 }
 
 static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options,
                    const struct kind *kind) {
     struct piece_store store = pool->pages.store;
-    struct region *slots = pool->slots, *free_slots = pool->free_slots;
-    struct region *spare = atomic_load_explicit(&pool->spare_slot, memory_order_relaxed);
-    uint64_t opened_before = pool->opened_before;
-    struct kind_totals kinds[POOL_KINDS];
-    memcpy(kinds, pool->closed_kinds, sizeof kinds);
     clear(pool);
-    memcpy(pool->closed_kinds, kinds, sizeof kinds);
     pool->pages.store = store;
-    pool->slots = slots;
-    pool->free_slots = free_slots;
-    pool->opened_before = opened_before;
-    atomic_init(&pool->spare_slot, spare);
     pages_init(&pool->pages, kind);
     snprintf(pool->name, sizeof pool->name, "%s", options->name ? options->name : "pool");
     pool->limit_reserved = options->limit_reserved_bytes;

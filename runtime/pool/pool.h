@@ -47,6 +47,13 @@ struct kind_totals {
     uint64_t attached, detached, moved, copied, relinked, joined;
 };
 
+/* A slot that was closed last by some thread, hot. */
+struct spare_slot {
+    _Alignas(64) _Atomic(struct region *) region; /* no processor takes the line of another */
+};
+
+#define POOL_SPARES 8u
+
 struct ebb_pool {
     pthread_mutex_t lock;
     struct pages pages;
@@ -64,14 +71,15 @@ struct ebb_pool {
     char name[POOL_NAME_BYTES];
     /* filled by the regions layer under the lock */
     struct ebb_meter closed_blocks, closed_requested, closed_used; /* sums over closed regions */
-    struct kind_totals closed_kinds[POOL_KINDS]; /* of all pools that had this record */
     struct shared *shared;    /* of a shared pool, and of the hidden pools of its slots */
     struct shared_slot *slot; /* of a hidden one */
-    _Atomic(struct region *) spare_slot; /* closed last, hot; taken without the lock */
-    struct region *free_slots;           /* other closed slots */
-    struct region *slots;                /* all slots of this pool, open or not */
-    uint64_t opened_before;              /* generations of the slots when the pool was made */
     struct ebb_pool *next; /* list of all pools */
+    /* from here on: of all pools that had this record */
+    struct kind_totals closed_kinds[POOL_KINDS];
+    struct region *free_slots; /* closed ones, but for the spare ones */
+    struct region *slots;      /* all slots of this pool, open or not */
+    uint64_t opened_before;    /* generations of the slots when the pool was made */
+    struct spare_slot spare_slots[POOL_SPARES]; /* taken without the lock, see slots.c */
 };
 
 /* A pool of that kind on the list of all, with these options; NULL with EBB_E_MEMORY. */

@@ -3,14 +3,26 @@
  * slots.c - the slots that regions live in.
  *
  * A slot belongs to one pool for ever and is on its list of slots, open or not; walkers go over
- * that list. The slot that was closed last waits in `spare_slot`, where opening takes it with
- * one exchange and without the lock. Invariant: a closed slot is the spare one or on the list of
- * free slots, never both. Only the spare one keeps its batches of bookkeeping.
+ * that list. Each of `spare_slots` is a place where the slot waits that was closed last of those
+ * that were opened from there, and opening takes it with one exchange and without the lock. Which
+ * place it is follows from the thread, so that a slot and its lines stay with one processor.
+ * Invariant: a closed slot is a spare one or on the list of free slots, never both. Only spare ones
+ * keep their batches of bookkeeping.
  */
 #include "base/error.h"
 #include "base/os.h"
 #include "pool/shared.h"
 #include "region/region.h"
+
+#include <errno.h>
+
+_Static_assert((POOL_SPARES & (POOL_SPARES - 1)) == 0, "a part of a hash");
+
+/* That of this thread, and of others if there are more threads than places. */
+static unsigned own_place(void) {
+    uint64_t page = (uintptr_t)&errno >> 12; /* in memory that is the thread's own */
+    return (page * UINT64_C(0x9E3779B97F4A7C15) >> 32) % POOL_SPARES; /* equal steps spread well */
+}
 
 static struct region *take_locked(struct ebb_pool *pool) {
     struct region *region = pool->free_slots;
@@ -29,21 +41,24 @@ static struct region *take_locked(struct ebb_pool *pool) {
 struct region *slot_take(struct ebb_pool *pool) {
     if (!os.allow(OS_SLOT))
         return NULL;
+    unsigned place = own_place();
     /* acquire: pairs with the exchange of the thread that closed here, its writes are seen */
-    struct region *region =
-        atomic_exchange_explicit(&pool->spare_slot, NULL, memory_order_acquire);
+    struct region *region = atomic_exchange_explicit(&pool->spare_slots[place].region, NULL,
+                                                     memory_order_acquire);
     if (region)
         return region;
     pthread_mutex_lock(&pool->lock);
     region = take_locked(pool);
     pthread_mutex_unlock(&pool->lock);
+    if (region)
+        region->place = place;
     return region;
 }
 
 void slot_give(struct ebb_pool *pool, struct region *region) {
     /* release: what this thread wrote is seen by the next owner; acquire: of the one we get */
-    struct region *older =
-        atomic_exchange_explicit(&pool->spare_slot, region, memory_order_acq_rel);
+    struct region *older = atomic_exchange_explicit(&pool->spare_slots[region->place].region,
+                                                    region, memory_order_acq_rel);
     if (!older)
         return;
     piece_give_up(&older->store);

@@ -235,6 +235,53 @@ static void a_region_is_handed_to_another_thread(void **state) {
     }
 }
 
+static void *open_one(void) {
+    ebb_region region = ebb_region_open(NULL);
+    void *slot = region.lane;
+    expect(ebb_region_close(region) == 0);
+    return slot;
+}
+
+/* A thread that opens one, and stays until it may leave: the next one has memory of its own. */
+struct visitor {
+    pthread_t thread;
+    pthread_barrier_t came, may_leave;
+    void *slot;
+};
+
+static void *visit(void *context) {
+    struct visitor *visitor = context;
+    visitor->slot = open_one();
+    pthread_barrier_wait(&visitor->came);
+    pthread_barrier_wait(&visitor->may_leave);
+    return NULL;
+}
+
+/* They take no line from each other, nor the pool's lock: but for threads that share one of eight
+ * places. */
+static void a_thread_opens_where_it_closed_and_others_elsewhere(void **state) {
+    enum { OTHERS = 16 };
+    static struct visitor visitors[OTHERS];
+    unsigned elsewhere = 0;
+    for (unsigned i = 0; i < OTHERS; i++) {
+        struct visitor *visitor = &visitors[i];
+        void *mine = open_one();
+        pthread_barrier_init(&visitor->came, NULL, 2);
+        pthread_barrier_init(&visitor->may_leave, NULL, 2);
+        assert_int_equal(pthread_create(&visitor->thread, NULL, visit, visitor), 0);
+        pthread_barrier_wait(&visitor->came);
+        assert_ptr_equal(open_one(), mine);
+        elsewhere += visitor->slot != mine;
+    }
+    for (unsigned i = 0; i < OTHERS; i++) {
+        pthread_barrier_wait(&visitors[i].may_leave);
+        assert_int_equal(pthread_join(visitors[i].thread, NULL), 0);
+        pthread_barrier_destroy(&visitors[i].came);
+        pthread_barrier_destroy(&visitors[i].may_leave);
+    }
+    assert_true(elsewhere > OTHERS / 2);
+}
+
 struct question {
     ebb_region region;
     const char *block;
@@ -262,6 +309,7 @@ int main(void) {
         cmocka_unit_test(what_is_exhausted_is_reported_while_others_grow),
         cmocka_unit_test(pools_come_and_go_on_many_threads),
         STAGED(empty_regions_open_and_close_on_many_threads),
+        cmocka_unit_test(a_thread_opens_where_it_closed_and_others_elsewhere),
         STAGED(a_region_is_handed_to_another_thread),
         STAGED(any_thread_may_ask_whose_a_pointer_is),
     };
