@@ -30,7 +30,7 @@ enum served_count {
 };
 
 /* A heap has its share by its number: processors do not take a line from each other. */
-#define SERVED_SHARES 8u
+#define SERVED_SHARES 32u
 
 struct served_share {
     _Alignas(64) _Atomic(uint64_t) counts[SERVED_COUNTS];
