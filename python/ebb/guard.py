@@ -12,7 +12,7 @@ def _stream(stream, device):
     """(number of the device, address of the stream); None: there is no device."""
     if stream is None:
         torch = sys.modules.get("torch")
-        if torch is None or not torch.cuda.is_available():
+        if torch is None or not (torch.cuda.is_initialized() or torch.cuda.is_available()):
             return None
         stream = torch.cuda.current_stream(device)
     if isinstance(stream, int):
@@ -53,13 +53,16 @@ def _addresses(batch):
             continue
         seen[id(value)] = value
         if torch and isinstance(value, torch.Tensor):
-            if value.device.type != "cpu":
+            if not value.is_cpu:
                 raise ValueError(f"a tensor on {value.device}: guard what was copied from, not the "
                                  "copy")
             if value.layout == torch.strided:
                 yield value.data_ptr()
             else:
                 rest += _parts(value)
+            if type(value) is torch.Tensor:  # has no slots, and seldom anything else
+                rest.extend(value.__dict__.values())
+                continue
         elif numpy and isinstance(value, numpy.ndarray):
             yield value.ctypes.data
             if value.dtype.hasobject:
@@ -85,12 +88,15 @@ def guard(batch, stream=None, *, device=None):
     synchronise then.
     """
     place = _stream(stream, device)
-    ranges = []
+    ranges, start, end = [], 0, 0  # the last one is that of the next tensor as well, mostly
     for address in _addresses(batch) if place else ():
-        if address and not any(start <= address < end for start, end in ranges):
-            found = guard_at(address, *place)
-            if found:
-                ranges.append(found)
+        if not address or start <= address < end or any(low <= address < high
+                                                        for low, high in ranges):
+            continue
+        found = guard_at(address, *place)
+        if found:
+            ranges.append(found)
+            start, end = found
     return len(ranges)
 
 
