@@ -15,7 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef __clang__
+#define COUNTED static __attribute__((noinline))
+#else
 #define COUNTED static __attribute__((noinline, noclone))
+#endif
 
 static void *array_of(size_t count, size_t bytes) {
     void *array = calloc(count, bytes);
