@@ -23,6 +23,8 @@ TITLES = {"ort-c": "onnxruntime, C API", "ort-c-arena": "onnxruntime, C API, its
           "torch-cpp": "torch, C++", "llama": "llama.cpp, Node",
           "pairs-64": "a million pairs of malloc and free, 64 bytes",
           "pairs-1000": "the same, 1000 bytes"}
+LOOPS = {"ort": "a thousand requests to onnxruntime", "short": "a thousand short requests",
+         "large": "a thousand short requests with a large block"}
 WIDTH, ROW = 420, 19
 CPU_SHARE, SPIKE, MIXED = "cpu_over_glibc", "spike_resident_bytes", "mixed_resident_bytes"
 OURS = ("ebb", "ebb-scopes")
@@ -31,6 +33,9 @@ KEEPS_ITS_OWN = ("ort-c-arena",)  # what these hold after a spike is not malloc'
 
 def title_of(case):
     kind, _, rest = case.partition("-")
+    name, _, threads = rest.partition("-t")
+    if kind == "loop" and name in LOOPS:
+        return f"{LOOPS[name]}, {threads} thread{'s' if threads != '1' else ''}"
     return TITLES.get(case, f"training, {rest}" if kind == "train" else case)
 
 
@@ -165,7 +170,14 @@ def of_pairs(results, case, who):
     return below(case, who, "time of a pair over jemalloc's", over(mine, theirs), 1.05, "ratio")
 
 
-JUDGES = {"train": of_loop, "pairs": of_pairs}
+def of_requests(results, case, who):
+    """Without a server: time is all that is asked for."""
+    mine = results.value(BENCH, case, who, "cpu_ms_per_step")
+    return below(case, who, "time of a request over that of the best peer",
+                 over(mine, least_of_peers(results, case, "cpu_ms_per_step")), 1.0, "ratio")
+
+
+JUDGES = {"train": of_loop, "pairs": of_pairs, "loop": of_requests}
 
 
 def verdicts(results):

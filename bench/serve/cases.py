@@ -5,6 +5,7 @@
 """
 
 import importlib.util
+import os
 import pathlib
 import platform
 import shutil
@@ -70,7 +71,6 @@ class Serving:
         self.command, self.normal, self.mixed = command, normal, mixed
         self.warm, self.timed, self.most, self.scopes = warm, timed, most, scopes
 
-
     def make_short(self):
         self.timed, self.most = min(self.timed, 1000), min(self.most, 5000)
 
@@ -117,6 +117,31 @@ def training(place, name):
 STEPS = {"lstm": 120, "resnet18": 20, "transformer": 24, "elementwise": 60, "mlp": 1500}
 
 PAIRS = (64, 1000)  # bytes
+THREADS = (1, 2, 4, 8, 16)
+SHORT = {"short": 0, "large": 100_000}  # bytes of the large block
+
+
+def ort_loop(place, threads):
+    return [place.program("bench", "serve", "ort-loop"), place.onnxruntime(),
+            place.made("model.onnx"), str(threads)]
+
+
+def short_loop(place, large, threads):
+    return [place.program("bench", "serve", "ebb-short-loop"), str(large), str(threads)]
+
+
+def loops(place):
+    """Requests without a server, by threads: up to two for each processor."""
+    found = {}
+    for threads in THREADS:
+        if threads > 2 * len(os.sched_getaffinity(0)):
+            break
+        found[f"loop-ort-t{threads}"] = Training(
+            lambda threads=threads: ort_loop(place, threads), 40)
+        for name, large in SHORT.items():
+            found[f"loop-{name}-t{threads}"] = Training(
+                lambda threads=threads, large=large: short_loop(place, large, threads), 400)
+    return found
 
 
 def all_cases(place):
@@ -132,6 +157,7 @@ def all_cases(place):
     for size in PAIRS:
         found[f"pairs-{size}"] = Training(
             lambda size=size: [place.program("bench", "serve", "ebb-pairs"), str(size)], 100)
+    found.update(loops(place))
     for name, steps in STEPS.items():
         found[f"train-{name}"] = Training(lambda name=name: training(place, name), steps)
     return found

@@ -191,6 +191,52 @@ class Rounds(unittest.TestCase):
             self.assertEqual(said.count("enough"), 2)
 
 
+class Loops(unittest.TestCase):
+    """Programs that take so many steps for each line, in so many threads."""
+
+    def turns(self, name, *words, scopes=False):
+        place = cases.Place(BUILD, pathlib.Path("/nowhere"))
+        allocator = allocators.Allocator("ebb-scopes" if scopes else "glibc", BUILD)
+        done = subprocess.run([place.program("bench", "serve", name), *words], input="3\n1\n",
+                              capture_output=True, text=True, env=allocator.environment(),
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ready, *turns = done.stdout.splitlines()
+        self.assertEqual((ready, len(turns)), ("ready", 2))
+        return [json.loads(turn) for turn in turns]
+
+    def test_threads_do_the_same_work_each_and_scopes_change_no_result(self):
+        for large in ("0", "100000"):
+            alone = self.turns("ebb-short-loop", large, "1", "2")
+            for threads in (1, 3, 8):
+                for scopes in (False, True):
+                    turns = self.turns("ebb-short-loop", large, str(threads), "2", scopes=scopes)
+                    self.assertEqual([turn["loss"] for turn in turns],
+                                     [turn["loss"] * threads for turn in alone])
+                    self.assertTrue(all(turn["cpu_ms"] > 0 for turn in turns))
+
+    def test_pairs_are_none_of_them_left_out(self):
+        ten_thousand = sum(i & 255 for i in range(10000))
+        self.assertEqual([turn["loss"] for turn in self.turns("ebb-pairs", "64", "1")],
+                         [300 * ten_thousand, 100 * ten_thousand])
+
+    def test_what_is_no_number_of_threads_is_refused(self):
+        for words in (["ebb-short-loop", "0", "0", "1"], ["ebb-short-loop", "0", "65", "1"],
+                      ["ebb-short-loop", "0", "many", "1"], ["ort-loop", "lib", "model", "0", "1"],
+                      ["ort-loop", "lib", "model", "1"], ["ebb-pairs", "0", "1"]):
+            done = subprocess.run([BUILD / "bench" / "serve" / words[0], *words[1:]],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("usage: ", done.stderr)
+
+    def test_a_library_that_is_none_is_said(self):
+        program = BUILD / "bench" / "serve" / "ort-loop"
+        done = subprocess.run([program, "/nowhere.so", "model", "1", "1"], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nowhere.so", done.stderr)
+
+
 class Program(unittest.TestCase):
     def run_it(self, *words):
         with tempfile.TemporaryDirectory() as empty:

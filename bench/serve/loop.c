@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* loop.c - see loop.h. */
+#include "loop.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static loop_step *take_step;
+static unsigned thread_count;
+static unsigned long steps; /* of a turn, for each thread */
+static unsigned long sums[LOOP_MOST]; /* of the turn */
+static pthread_barrier_t turn_begins, turn_ends;
+
+static void take_steps(unsigned thread) {
+    unsigned long sum = 0;
+    for (unsigned long i = 0; i < steps; i++)
+        sum += take_step(thread);
+    sums[thread] = sum;
+}
+
+static void *work(void *number) {
+    for (;;) {
+        pthread_barrier_wait(&turn_begins);
+        take_steps((unsigned)(size_t)number);
+        pthread_barrier_wait(&turn_ends);
+    }
+    return NULL;
+}
+
+static void take_turn(unsigned long count) {
+    steps = count;
+    if (thread_count == 1) {
+        take_steps(0);
+        return;
+    }
+    pthread_barrier_wait(&turn_begins);
+    pthread_barrier_wait(&turn_ends);
+}
+
+static bool start_threads(void) {
+    if (thread_count == 1)
+        return true;
+    pthread_barrier_init(&turn_begins, NULL, thread_count + 1);
+    pthread_barrier_init(&turn_ends, NULL, thread_count + 1);
+    for (size_t i = 0; i < thread_count; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, work, (void *)i) != 0)
+            return false;
+    }
+    return true;
+}
+
+static double now_ms(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+static void measure(unsigned long count) {
+    struct rusage before, after;
+    double taken = (double)count * thread_count;
+    unsigned long sum = 0;
+    getrusage(RUSAGE_SELF, &before);
+    double began = now_ms();
+    take_turn(count);
+    double spent = now_ms() - began;
+    getrusage(RUSAGE_SELF, &after);
+    for (unsigned i = 0; i < thread_count; i++)
+        sum += sums[i];
+    printf("{\"cpu_ms\": %.6f, \"faults\": %.3f, \"peak_bytes\": %ld, \"loss\": %lu}\n",
+           spent / taken, (double)(after.ru_minflt - before.ru_minflt) / taken,
+           after.ru_maxrss * 1024, sum);
+    fflush(stdout);
+}
+
+int loop_run(loop_step *step, unsigned threads, unsigned long warm) {
+    unsigned long count;
+    take_step = step;
+    thread_count = threads;
+    if (!start_threads()) {
+        fprintf(stderr, "loop: no more threads\n");
+        return 1;
+    }
+    take_turn(warm);
+    printf("ready\n");
+    fflush(stdout);
+    while (scanf("%lu", &count) == 1 && count)
+        measure(count);
+    return 0;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ort_loop.c - ort-loop LIBRARY MODEL THREADS WARM: requests to onnxruntime, in a loop (loop.h).
+ *
+ * The same requests as ort-server's, with nothing between them and the model. A step is a thousand
+ * of 16 to 256 tokens, so its milliseconds are a request's microseconds.
+ */
+#include "loop.h"
+#include "ort_model.h"
+#include "scopes.h"
+
+enum { REQUESTS = 1000, LEAST = 16, MOST = 256 };
+
+static ebb_site *site; /* NULL: there are no scopes */
+static uint64_t chances[LOOP_MOST];
+
+static unsigned random_of(uint64_t *chance) {
+    *chance = *chance * 6364136223846793005 + 1442695040888963407;
+    return (unsigned)(*chance >> 40);
+}
+
+static unsigned long answer_request(uint64_t *chance) {
+    float answer[ANSWER_FLOATS];
+    size_t count = LEAST + random_of(chance) % (MOST - LEAST + 1);
+    int32_t *tokens = malloc(count * sizeof *tokens);
+    if (!tokens)
+        abort();
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = (int32_t)(random_of(chance) % 100);
+    if (!ort_model_infer(tokens, count, answer))
+        abort();
+    free(tokens);
+    unsigned long sum = 0;
+    for (size_t i = 0; i < ANSWER_FLOATS; i++)
+        sum += (unsigned long)(long)(answer[i] * 1e6F);
+    return sum;
+}
+
+static unsigned long run_step(unsigned thread) {
+    unsigned long sum = 0;
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        ebb_step step = {0};
+        if (site)
+            step = ebb_step_begin(site, 0);
+        sum += answer_request(&chances[thread]);
+        if (site && ebb_step_end(step) != 0)
+            abort();
+    }
+    return sum;
+}
+
+int main(int argc, char **argv) {
+    unsigned long threads = argc == 5 ? strtoul(argv[3], NULL, 10) : 0;
+    if (threads < 1 || threads > LOOP_MOST || !scopes_begin("request", &site)) {
+        fprintf(stderr, "usage: ort-loop LIBRARY MODEL THREADS WARM, at most %d threads\n",
+                LOOP_MOST);
+        return 2;
+    }
+    for (unsigned i = 0; i < threads; i++)
+        chances[i] = i;
+    return ort_model_open(argv[1], argv[2], false)
+               ? loop_run(run_step, (unsigned)threads, strtoul(argv[4], NULL, 10))
+               : 1;
+}

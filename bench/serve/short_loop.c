@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * short_loop.c - ebb-short-loop LARGE THREADS WARM: short requests, in a loop (loop.h).
+ *
+ * A request has 16 blocks of 64 to 784 bytes, all at once, one of LARGE bytes, if not 0, of which
+ * two pages are touched, and some microseconds of work on memory of its thread's own. A step is a
+ * thousand requests, so its milliseconds are a request's microseconds. With SERVE_SCOPES=1, in a
+ * process that has libebb-malloc, each request is a scope of the one site that all threads share.
+ */
+#include "loop.h"
+#include "scopes.h"
+
+enum { REQUESTS = 1000, BLOCKS = 16, OWN = 1 << 18, TOUCHES = 5000 };
+
+static ebb_site *site; /* NULL: there are no scopes */
+static size_t large;
+static unsigned char (*own)[OWN];
+
+/* The block's address, so that no compiler leaves it out. */
+static unsigned char *block_of(size_t bytes) {
+    unsigned char *volatile block = malloc(bytes);
+    if (!block)
+        abort();
+    block[0] = 1;
+    return block;
+}
+
+static unsigned work(unsigned char *memory) {
+    unsigned sum = 0;
+    for (size_t i = 0; i < TOUCHES; i++)
+        sum += memory[i * 64 % OWN]++;
+    return sum;
+}
+
+static unsigned long answer_request(unsigned thread) {
+    unsigned char *blocks[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++)
+        blocks[i] = block_of(64 + i * 48);
+    if (large) {
+        unsigned char *block = block_of(large);
+        block[large / 2] = 1;
+        free(block);
+    }
+    unsigned long sum = work(own[thread]);
+    for (size_t i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+    return sum;
+}
+
+static unsigned long run_step(unsigned thread) {
+    unsigned long sum = 0;
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        ebb_step step = {0};
+        if (site)
+            step = ebb_step_begin(site, 0);
+        sum += answer_request(thread);
+        if (site && ebb_step_end(step) != 0)
+            abort();
+    }
+    return sum;
+}
+
+int main(int argc, char **argv) {
+    unsigned long threads = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
+    if (threads < 1 || threads > LOOP_MOST || !scopes_begin("request", &site)) {
+        fprintf(stderr, "usage: ebb-short-loop LARGE THREADS WARM, at most %d threads\n",
+                LOOP_MOST);
+        return 2;
+    }
+    large = strtoul(argv[1], NULL, 10);
+    own = calloc(threads, sizeof *own);
+    return own ? loop_run(run_step, (unsigned)threads, strtoul(argv[3], NULL, 10)) : 1;
+}
