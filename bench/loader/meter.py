@@ -3,17 +3,12 @@
 
 import os
 import pathlib
+import time
 
 
 def cpu_ns(pid):
-    """Time on a processor of all threads that the process has."""
-    total = 0
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        try:
-            total += int((task / "schedstat").read_text().split()[0])
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # it has ended
-    return total
+    """Time on a processor of all threads that the process has had."""
+    return time.clock_gettime_ns(~pid << 3 | 2)  # as clock_getcpuclockid() of Linux names it
 
 
 def faults(pid):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_bench.py - the loader benchmark: rows, refusals, and batches that arrive as they were made.
+"""test_bench.py - the loader benchmarks: rows, refusals, and batches that arrive as they were made.
 
 Nothing is timed. Skipped without torch.
 """
@@ -40,6 +40,24 @@ class LoaderTest(unittest.TestCase):
             done = run("--quick", *words)
             self.assertEqual(done.returncode, 2)
             self.assertIn("no such", done.stderr)
+
+    def test_batches_to_a_gpu_need_one(self):
+        import torch
+        program = str(LOADER.parent / "gpu.py")
+        for words in (["--cases", "nothing"], ["--methods", "magic"], ["--workers", "0"],
+                      ["--rounds", "-1"]):
+            done = subprocess.run([sys.executable, program, *words], capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+        done = subprocess.run([sys.executable, program, "--quick", "--cases", "tiny"],
+                              capture_output=True, text=True, check=False)
+        if not torch.cuda.is_available():
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("torch has no GPU here", done.stderr)
+            return
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [line.split("\t") for line in done.stdout.splitlines()]
+        self.assertEqual({row[2] for row in rows}, {"torch", "torch-pinned", "ebb", "ebb-pinned"})
 
     def test_every_method_delivers_what_was_collated(self):
         sys.path.insert(0, str(LOADER.parent))
