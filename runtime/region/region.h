@@ -185,6 +185,17 @@ struct region {
     struct fit fit; /* free pieces of all runs but the top and the loose one */
 };
 
+/* What it came to so far, as the site of a step counts it. */
+struct region_cost {
+    uint64_t blocks, bytes; /* that were allocated, and what was asked for */
+    size_t bytes_peak, used_peak, reserved_peak;
+};
+
+/* ---- stats.c ---- */
+
+/* Of an open region; its own thread. */
+struct region_cost region_read_cost(struct region *region);
+
 /* ---- slots.c ---- */
 
 struct region *slot_take(struct ebb_pool *pool);

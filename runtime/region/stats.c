@@ -37,6 +37,18 @@ int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
     return 0;
 }
 
+struct region_cost region_read_cost(struct region *region) {
+    remote_look(region);
+    small_fold(region);
+    return (struct region_cost){
+        .blocks = region->counted.in,
+        .bytes = region->requested.in,
+        .bytes_peak = region->requested.peak,
+        .used_peak = region->used.peak,
+        .reserved_peak = region->reserved.peak,
+    };
+}
+
 size_t ebb_region_measured(ebb_region handle) {
     struct region *region = region_find(handle);
     if (!region)

@@ -57,9 +57,9 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .wrong_bytes = seen->tenured_wrong_bytes,
         .guest_bytes = seen->guest_bytes,
         .turned_away_bytes = seen->turned_away_bytes,
-        .used_peak = ended->cost.used.peak,
-        .live_peak = ended->cost.requested.peak,
-        .reserved_peak = ended->cost.reserved.peak,
+        .used_peak = ended->cost.used_peak,
+        .live_peak = ended->cost.bytes_peak,
+        .reserved_peak = ended->cost.reserved_peak,
         .grown = seen->grown != 0,
         .complete = seen->complete,
         .taken_over = seen->taken_over,
@@ -131,6 +131,18 @@ static bool are_alone(const struct ebb_site *site) {
     return !met && !site->options.ring;
 }
 
+/* Something is to be made, by this thread. Lock held. */
+static void take_up(struct work *work, const struct learn_step *step) {
+    struct course *course = work->course;
+    work->is_coarse = course->learning.coarse;
+    work->repeats = course->learning.repeats;
+    work->hash = step->hash;
+    work->coarse_hash = step->coarse_hash;
+    work->height_most = learn_height_most(&course->learning);
+    work->guests_most = may_have_guests(work->lane) ? course->learning.guests_most : 0;
+    course->planning = true;
+}
+
 static void judge(struct work *work, struct learn_step *step, const struct ended *ended) {
     struct lane *lane = work->lane;
     struct course *course = work->course;
@@ -143,18 +155,12 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
     work->verdict = own ? learn_judge(&course->learning, step, busy) : LEARN_KEEP;
     if (lane->rhythm && own && !busy && learn_does_badly(&course->learning))
         rhythm_look(lane->rhythm, lane->number);
-    work->is_coarse = course->learning.coarse;
-    work->repeats = course->learning.repeats;
-    work->hash = step->hash;
-    work->coarse_hash = step->coarse_hash;
-    work->height_most = learn_height_most(&course->learning);
-    work->guests_most = may_have_guests(lane) ? course->learning.guests_most : 0;
     if (!course->planning && course->learning.suspended)
         rest(lane->site, course);
     if (!course->planning)
         tidy(course, work->verdict);
     if (work->verdict != LEARN_KEEP)
-        course->planning = true;
+        take_up(work, step);
     pthread_mutex_unlock(&lane->site->lock);
 }
 

@@ -117,17 +117,17 @@ int ebb_site_destroy(struct ebb_site *site) {
 
 uint64_t ended_allocations(const struct ended *ended) {
     const struct track_seen *seen = &ended->seen;
-    return ended->cost.blocks.total + seen->tenured_right + seen->tenured_wrong + seen->guests;
+    return ended->cost.blocks + seen->tenured_right + seen->tenured_wrong + seen->guests;
 }
 
 static struct ebb_churn_budget spent_by(const struct ended *ended) {
     const struct track_seen *seen = &ended->seen;
     return (struct ebb_churn_budget){
-        .bytes = ended->cost.requested.total + seen->tenured_right_bytes +
+        .bytes = ended->cost.bytes + seen->tenured_right_bytes +
                  seen->tenured_wrong_bytes + seen->guest_bytes,
         .allocations = ended_allocations(ended),
         .promoted_bytes = ended->promoted_bytes,
-        .reserved_bytes = ended->cost.reserved.peak,
+        .reserved_bytes = ended->cost.reserved_peak,
     };
 }
 
@@ -157,8 +157,8 @@ void site_count(struct lane *lane, const struct ended *ended, struct excess *exc
     stats->allocations += spent.allocations;
     stats->allocated_bytes += spent.bytes;
     stats->strays += ended->strays;
-    stats->used_peak = size_larger(stats->used_peak, ended->cost.used.peak);
-    stats->reserved_peak = size_larger(stats->reserved_peak, ended->cost.reserved.peak);
+    stats->used_peak = size_larger(stats->used_peak, ended->cost.used_peak);
+    stats->reserved_peak = size_larger(stats->reserved_peak, ended->cost.reserved_peak);
     count_seen(stats, &ended->seen);
     if (!ended->bare)
         atomic_store_explicit(&site->is_bare, false, memory_order_relaxed);

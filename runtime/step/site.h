@@ -126,10 +126,10 @@ struct ebb_site *site_create_inner(const struct ebb_site_options *options);
 /* What a step was, when it ends. */
 struct ended {
     struct track_seen seen;
-    struct ebb_region_stats cost;
+    struct region_cost cost;
     uint64_t promoted_bytes;
     uint64_t strays;
-    ebb_pool *pool; /* of its region; NULL: that was a slot of a shared one */
+    ebb_pool *pool; /* of its region; NULL: a slot of a shared one, or no memory of the host */
     bool bare;      /* nothing ever was in its region */
     bool empty;     /* the same, nor was anything expected: it is not learnt from */
 };

@@ -169,13 +169,13 @@ static void finish(struct lane *lane, struct ended *ended) {
     ended->empty = ended->bare && lane->mode == LEARN_PLAIN;
     if (ended->empty) /* `cost` and `seen` are all zero */
         return;
-    ended->cost.size = sizeof ended->cost;
-    error_mute();
-    if (lane->track)
+    if (lane->track) {
+        error_mute();
         track_finish(lane->track, &ended->seen);
-    ebb_region_read_stats(region_handle(region), &ended->cost);
+        error_unmute();
+    }
+    ended->cost = region_read_cost(region);
     ended->strays = region->strays;
-    error_unmute();
 }
 
 /* The region closes or stays for the ring, the site learns, the lane is free. */
