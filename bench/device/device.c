@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { BLOCKS = 500, WINDOW = 8, WARM = 20, STEPS = 201, MOST_PEERS = 4 };
+enum { BLOCKS = 500, WINDOW = 8, WARM = 20, STEPS = 201, MOST_PEERS = 5 };
 
 static size_t sizes[BLOCKS];
 static double spent[MOST_PEERS][STEPS];
@@ -74,7 +74,7 @@ static void run(const struct peer *const *peers, size_t count, const char *name,
 
 int main(void) {
     const struct peer *const all[] = {
-        &peer_ebb, &peer_driver, &peer_driver_pool,
+        &peer_ebb, &peer_planned, &peer_driver, &peer_driver_pool,
 #ifdef HAS_TORCH
         &peer_torch,
 #endif

@@ -20,7 +20,7 @@ struct peer {
     void (*end_step)(void);
 };
 
-extern const struct peer peer_ebb, peer_driver, peer_driver_pool;
+extern const struct peer peer_ebb, peer_planned, peer_driver, peer_driver_pool;
 extern const struct peer peer_torch; /* where the program is linked with torch */
 
 #ifdef __cplusplus

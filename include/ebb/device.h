@@ -13,7 +13,7 @@
  * touch it is a fault. ebb_device_address() says where it lies on the device. What would have to
  * read or write the bytes on the host is refused with EBB_E_DEVICE: objects, zeroed blocks,
  * promotion of blocks, releases by other threads, a realloc that would have to move the block.
- * What counts and places works; steps are not planned.
+ * What counts and places works, plans of steps (ebb/step.h) too: a plan has memory in one piece.
  *
  * Memory of a device comes and goes in slabs (2 MiB at first, then as much as there is already, up
  * to 64 MiB): a trim gives back those that are free all over.

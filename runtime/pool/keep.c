@@ -26,7 +26,7 @@ void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) 
     /* relaxed: only that it is never the same number twice matters */
     uint64_t number = atomic_fetch_add_explicit(&last_ticket, 1, memory_order_relaxed) + 1;
     pthread_mutex_lock(&pool->lock);
-    if (!pool_is_leased(pool))
+    if (!pool_is_leased(pool) && !pool->pages.kind->phantom)
         poison_unused(run->addr, run->bytes);
     pages_keep(&pool->pages, run, number);
     pthread_mutex_unlock(&pool->lock);

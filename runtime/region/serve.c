@@ -111,7 +111,8 @@ void track_release(struct track *track, struct track_slot *slot) {
     else if (track_may_peak(track))
         track_note_peaks(track);
     track_leave(track, slot);
-    poison_released(addr, slot->room);
+    if (!track->region->hollow)
+        poison_released(addr, slot->room);
     if (track->taken_over)
         track_leave_stretch(track, addr);
     track_pass_ended(track);
@@ -141,8 +142,10 @@ int track_resize(struct track *track, struct track_slot *slot, size_t bytes) {
     flow_change(&region->requested, slot->bytes, bytes);
     region->calm = 0;
     slot->bytes = (uint32_t)bytes;
-    poison_unused(addr, slot->room);
-    poison_opened(addr, bytes);
+    if (!region->hollow) {
+        poison_unused(addr, slot->room);
+        poison_opened(addr, bytes);
+    }
     return 0;
 }
 
@@ -191,7 +194,8 @@ static void *serve(struct track *track, struct track_slot *slot, size_t bytes) {
     slot->mark = track->epoch;
     slot->bytes = (uint32_t)bytes;
     track->came_bytes += bytes;
-    poison_opened(slot->addr, bytes);
+    if (!track->region->hollow)
+        poison_opened(slot->addr, bytes);
     track->misses = 0;
     if (track->coarse)
         track->region->calm = 0; /* small blocks that leave look at the peaks */

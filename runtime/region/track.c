@@ -230,7 +230,7 @@ static void reset(struct track *track) {
 }
 
 void track_tie(struct track *track, struct region *region, bool serve, bool record) {
-    bool plain = !region->metered && !region->hollow;
+    bool plain = !region->metered && !region->measuring;
     CHECK(!track->region && !region->track && !flow_now(&region->counted));
     reset(track);
     track->serving = track->shadowing =

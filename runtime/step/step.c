@@ -156,11 +156,16 @@ static bool is_bare(const struct region *region) {
     return !region->counted.in && !region->reserved.peak && !region->strays;
 }
 
+/* Pages that the step leaves serve as a desk for making its plan. */
+static bool is_workshop(const struct region *region) {
+    return !region->pool->slot && !region->hollow;
+}
+
 /* From here on the step is over, but its lane is not free and its region still open. */
 static void finish(struct lane *lane, struct ended *ended) {
     struct region *region = lane->region;
     *ended = (struct ended){.promoted_bytes = region->promoted,
-                            .pool = region->pool->slot ? NULL : region->pool};
+                            .pool = is_workshop(region) ? region->pool : NULL};
     region->step = NULL;
     if (lane->scope)
         scope_server->end(lane->scope);

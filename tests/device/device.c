@@ -9,6 +9,8 @@
 
 #include "kit/tensors.h"
 
+#include "base/size.h"
+
 #include <signal.h>
 #include <stdlib.h>
 
@@ -312,20 +314,126 @@ static void a_device_that_is_not_there_is_refused(void **state) {
     assert_refused(ebb_last_error(), EBB_E_KIND);
 }
 
-static void steps_run_without_a_plan(void **state) {
+/* ---- steps ---- */
+
+/* A block of a step, where it lies on the device. */
+struct lying {
+    void *block;
+    size_t bytes;
+    uint64_t from;
+    unsigned seed;
+};
+
+static void check_apart(const struct lying *lying, size_t count, const struct lying *other) {
+    for (size_t i = 0; i < count; i++)
+        assert_true(lying[i].from + lying[i].bytes <= other->from ||
+                    other->from + other->bytes <= lying[i].from);
+}
+
+static void check_release(ebb_region region, struct lying *lying, size_t *count, size_t at) {
+    assert_int_equal(ebb_device_address(region, lying[at].block), lying[at].from);
+    assert_true(arrived(region, lying[at].block, size_smaller(lying[at].bytes, 500),
+                        lying[at].seed));
+    assert_int_equal(ebb_region_release(region, lying[at].block), 0);
+    lying[at] = lying[--*count];
+}
+
+/* 60 blocks of 1 KiB to 90 KiB; one in `odd` has another size, comes not at all, or goes late. */
+static void play_step(ebb_site *site, uint64_t *chance, unsigned odd) {
+    struct lying lying[60];
+    size_t count = 0;
+    ebb_step step = ebb_step_begin(site, 0);
+    assert_true(ebb_region_is_open(step.region));
+    for (unsigned i = 0; i < 60; i++) {
+        *chance = (*chance * 1103515245 + 12345) % ((uint64_t)1 << 31);
+        uint64_t fate = odd && *chance / 64 % odd == 0 ? 1 + *chance / 65536 % 3 : 0;
+        size_t bytes = 1024 + i * 7919 % 90000 + (fate == 1 ? *chance / 7 % 20000 : 0);
+        if (fate == 2)
+            continue;
+        struct lying new = {take(step.region, bytes, 256), bytes, 0, i};
+        new.from = ebb_device_address(step.region, new.block);
+        assert_int_equal(new.from % 256, 0);
+        check_apart(lying, count, &new);
+        send_pattern(step.region, new.block, size_smaller(bytes, 500), i);
+        lying[count++] = new;
+        while (count > 12 && fate != 3)
+            check_release(step.region, lying, &count, i * 5 % count);
+    }
+    while (count > 3)
+        check_release(step.region, lying, &count, 0);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+static void steps_are_planned_and_blocks_of_others_lie_apart_as_well(void **state) {
     ebb_pool *pool = device_pool(1);
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "gpu", .pool = pool));
+    uint64_t chance = 7;
     assert_non_null(site);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 20; i++)
+        play_step(site, &chance, 0);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.planned_steps, 18);
+    assert_int_equal(stats.missed, 0);
+    assert_true(stats.plan_height < stats.plan_max_live + stats.plan_max_live / 4);
+    for (unsigned odd = 320; odd > 1; odd /= 2)
+        for (int i = 0; i < 12; i++)
+            play_step(site, &chance, odd);
+    assert_true(site_stats(site).planned_steps > 60);
+    assert_true(site_stats(site).missed > 20);
+    assert_int_equal(ebb_check_pool(pool), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+/* A plan is served from one slab, whatever slabs usually have. */
+static void a_plan_larger_than_a_slab_is_in_one_piece(void **state) {
+    ebb_pool *pool = device_pool(0);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "large", .pool = pool));
+    const size_t bytes = 24 * MIB + 512;
+    for (int i = 0; i < 5; i++) {
         ebb_step step = ebb_step_begin(site, 0);
-        assert_true(ebb_region_is_open(step.region));
-        for (size_t k = 1; k < 30; k++) {
-            void *block = take(step.region, k * 3000, 64);
-            if (k % 2)
-                assert_int_equal(ebb_region_release(step.region, block), 0);
+        void *blocks[4];
+        char ends[8], back[8];
+        for (unsigned k = 0; k < 4; k++) {
+            blocks[k] = take(step.region, bytes, 256);
+            memset(ends, (int)k + 1, sizeof ends);
+            send(step.region, blocks[k], ends, sizeof ends);
+            assert_int_equal(ebb_copy_to_device(step.region, blocks[k], bytes - sizeof ends, ends,
+                                                sizeof ends, NULL), 0);
+        }
+        for (unsigned k = 0; k < 8; k++) {
+            memset(ends, (int)k / 2 + 1, sizeof ends);
+            assert_int_equal(ebb_copy_from_device(step.region, blocks[k / 2],
+                                                  k % 2 ? bytes - sizeof ends : 0, back,
+                                                  sizeof ends, NULL), 0);
+            assert_memory_equal(ends, back, sizeof ends);
         }
         assert_int_equal(ebb_step_end(step), 0);
     }
+    assert_int_equal(site_stats(site).planned_steps, 3);
+    assert_int_equal(site_stats(site).hits, 12);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_true(ebb_pool_trim(pool, 0) >= 96 * MIB);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+/* Without memory for the plan in one piece, steps go on as they did before. */
+static void a_full_device_leaves_steps_without_a_plan(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_DEVICE, .limit_reserved_bytes = 64 * MIB);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "full", .pool = pool));
+    for (int i = 0; i < 8; i++) {
+        ebb_region other = OPEN(.pool = pool);
+        if (i >= 2)
+            take(other, 20 * MIB, 256); /* the plan of 40 MiB has no place beside it */
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned k = 0; k < 4; k++)
+            take(step.region, 10 * MIB, 256);
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(ebb_region_close(other), 0);
+    }
+    assert_int_equal(site_stats(site).steps, 8);
     assert_int_equal(ebb_site_destroy(site), 0);
     pool_end(pool);
     assert_driver_is_empty();
@@ -421,7 +529,9 @@ int main(void) {
         ON_GPU(a_trim_frees_slabs_that_are_free_all_over),
         cmocka_unit_test(addresses_go_back_as_they_were),
         cmocka_unit_test(a_device_that_is_not_there_is_refused),
-        cmocka_unit_test(steps_run_without_a_plan),
+        cmocka_unit_test(steps_are_planned_and_blocks_of_others_lie_apart_as_well),
+        cmocka_unit_test(a_plan_larger_than_a_slab_is_in_one_piece),
+        cmocka_unit_test(a_full_device_leaves_steps_without_a_plan),
         cmocka_unit_test(each_call_that_fails_leaves_what_there_was),
         ON_GPU(a_forked_child_leaves_the_device_alone),
     };
