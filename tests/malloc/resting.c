@@ -240,7 +240,7 @@ static void what_a_large_request_had_goes_though_small_ones_come(void) {
     for (unsigned i = 0; i < THREADS; i++)
         free(blocks[i]);
     EXPECT(ebb_step_end(step) == 0);
-    for (unsigned ms = 0; now > before - (THREADS - 1) * BLOCK && ms < SOON_MS; ms += 10) {
+    for (unsigned ms = 0; now > before - (THREADS - 1) * BLOCK && ms < LATE_MS; ms += 10) {
         request(100);
         usleep(CALM_US);
         now = act_resident();
