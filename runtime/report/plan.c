@@ -94,7 +94,7 @@ int ebb_report_plan(ebb_site *site, uint64_t tag, ebb_write_fn *write, void *con
         return error_set(EBB_E_ARGUMENT, "report: site %p, callback %s", (void *)site,
                          write ? "set" : "NULL");
     pthread_mutex_lock(&site->lock);
-    uint64_t open = site_count_open(site);
+    uint64_t open = lane_count_open(site);
     if (!open)
         followed = find_followed(site, tag);
     pthread_mutex_unlock(&site->lock);

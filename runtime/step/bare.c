@@ -67,10 +67,3 @@ uint64_t bare_count(const struct ebb_site *site) {
         steps += atomic_load_explicit(&lane->bare_steps, memory_order_relaxed);
     return steps;
 }
-
-uint64_t site_count_open(const struct ebb_site *site) {
-    uint64_t open = site->open_steps;
-    for (const struct lane *lane = site->lanes; lane; lane = lane->next)
-        open += lane_state(lane) == LANE_BARE;
-    return open;
-}

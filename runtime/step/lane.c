@@ -138,3 +138,10 @@ void lane_release(struct lane *lane) {
     lane_release_locked(lane);
     pthread_mutex_unlock(&lane->site->lock);
 }
+
+uint64_t lane_count_open(const struct ebb_site *site) {
+    uint64_t open = site->open_steps;
+    for (const struct lane *lane = site->lanes; lane; lane = lane->next)
+        open += lane_state(lane) == LANE_BARE;
+    return open;
+}

@@ -81,7 +81,7 @@ struct ebb_site *site_create_inner(const struct ebb_site_options *options) {
 static int check_idle(struct ebb_site *site) {
     unsigned closing = 0;
     pthread_mutex_lock(&site->lock); /* whoever ended the last step is done with the site */
-    uint64_t open = site_count_open(site);
+    uint64_t open = lane_count_open(site);
     for (const struct lane *lane = site->lanes; lane; lane = lane->next)
         closing += ring_count_closing(lane);
     pthread_mutex_unlock(&site->lock);

@@ -187,6 +187,9 @@ void lane_return(const struct ticket *ticket);
 void lane_release(struct lane *lane);
 void lane_release_locked(struct lane *lane);
 
+/* All open steps of the site, bare ones too. Lock held. */
+uint64_t lane_count_open(const struct ebb_site *site);
+
 /* ---- bare.c ---- */
 
 /* The lane that the calling thread had last, where steps of the site are bare. No lock held. */
@@ -200,9 +203,6 @@ bool bare_end(struct lane *lane, const struct ended *ended);
 
 /* Bare steps that have ended. Lock held. */
 uint64_t bare_count(const struct ebb_site *site);
-
-/* All open steps, bare ones too. Lock held. */
-uint64_t site_count_open(const struct ebb_site *site);
 
 /* ---- choose.c ---- */
 

@@ -108,13 +108,13 @@ static void many_that_stay_open_are_met_once(void **state) {
         held[i] = begin(site);
         assert_true(count_listed(site, LANE_BARE) <= 1);
     }
-    assert_int_equal(site_count_open(site), MANY);
+    assert_int_equal(lane_count_open(site), MANY);
     for (unsigned i = 0; i < 3 * MANY; i++) { /* one ends, a short one, and one that stays */
         unsigned at = i * 7 % MANY;
         finish(held[at]);
         finish(begin(site));
         held[at] = begin(site);
-        assert_int_equal(site_count_open(site), MANY);
+        assert_int_equal(lane_count_open(site), MANY);
     }
     assert_true(count_listed(site, LANE_BARE) > 1);
     ebb_step more[] = {begin(site), begin(site), begin(site)};
@@ -280,7 +280,7 @@ static void threads_have_lanes_of_their_own(void **state) {
         assert_int_equal(stats_of_site(site).steps, atomic_load(&steps));
         assert_int_equal(stats_of_site(site).allocations, atomic_exchange(&filled, 0));
         assert_true(count_lanes(site) <= 2 * THREADS);
-        assert_int_equal(site_count_open(site), 0);
+        assert_int_equal(lane_count_open(site), 0);
         assert_int_equal(count_listed(site, LANE_IDLE), count_lanes(site));
         assert_int_equal(ebb_site_destroy(site), 0);
     }
