@@ -143,11 +143,14 @@ static void take_up(struct work *work, const struct learn_step *step) {
     course->planning = true;
 }
 
-static void judge(struct work *work, struct learn_step *step, const struct ended *ended) {
+/* True: that was all, and the step is counted and over for its lane. */
+static bool judge(struct work *work, struct learn_step *step, const struct ended *ended,
+                  struct excess *excess) {
     struct lane *lane = work->lane;
     struct course *course = work->course;
-    pthread_mutex_lock(&lane->site->lock);
-    step->alone = are_alone(lane->site);
+    struct ebb_site *site = lane->site;
+    pthread_mutex_lock(&site->lock);
+    step->alone = are_alone(site);
     bool outdated = step->mode == LEARN_SERVE && lane->track->plan != course->plan;
     bool own = is_of_its_kind(lane, ended), busy = outdated || course->planning;
     if (lane->rhythm)
@@ -156,12 +159,16 @@ static void judge(struct work *work, struct learn_step *step, const struct ended
     if (lane->rhythm && own && !busy && learn_does_badly(&course->learning))
         rhythm_look(lane->rhythm, lane->number);
     if (!course->planning && course->learning.suspended)
-        rest(lane->site, course);
+        rest(site, course);
     if (!course->planning)
         tidy(course, work->verdict);
     if (work->verdict != LEARN_KEEP)
         take_up(work, step);
-    pthread_mutex_unlock(&lane->site->lock);
+    bool is_all = work->verdict == LEARN_KEEP && !ended->seen.recorded;
+    if (is_all)
+        site_count_locked(lane, ended, excess);
+    pthread_mutex_unlock(&site->lock);
+    return is_all;
 }
 
 /* ---- making ---- */
@@ -384,12 +391,13 @@ static void publish(struct work *work, uint64_t began) {
     draft_drop(work->present);
 }
 
-void course_learn(struct lane *lane, const struct ended *ended) {
+bool course_learn(struct lane *lane, const struct ended *ended, struct excess *excess) {
     struct work work = {.lane = lane, .course = lane->course, .desk = ended->pool};
     if (!work.course)
-        return;
+        return false;
     struct learn_step step = describe(lane, ended, &work.coarse);
-    judge(&work, &step, ended);
+    if (judge(&work, &step, ended, excess))
+        return true;
     if (work.verdict != LEARN_KEEP) {
         uint64_t began = os.now_ns();
         make(&work);
@@ -400,6 +408,7 @@ void course_learn(struct lane *lane, const struct ended *ended) {
         track_forget_record(lane->track);
     if (ended->seen.recorded || work.verdict != LEARN_KEEP)
         pool_keep_hot(plan_pool(), SPARE_BYTES); /* all this needs much, and seldom */
+    return false;
 }
 
 void course_end(struct course *course) {

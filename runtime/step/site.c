@@ -147,11 +147,10 @@ static void count_seen(struct ebb_site_stats *stats, const struct track_seen *se
     stats->takeovers += seen->taken_over;
 }
 
-void site_count(struct lane *lane, const struct ended *ended, struct excess *excess) {
+void site_count_locked(struct lane *lane, const struct ended *ended, struct excess *excess) {
     struct ebb_site *site = lane->site;
     struct ebb_site_stats *stats = &site->stats;
     struct ebb_churn_budget spent = spent_by(ended);
-    pthread_mutex_lock(&site->lock);
     stats->excesses += excess_find(excess, &site->options, stats->steps, &spent);
     stats->steps++;
     stats->allocations += spent.allocations;
@@ -163,6 +162,12 @@ void site_count(struct lane *lane, const struct ended *ended, struct excess *exc
     if (!ended->bare)
         atomic_store_explicit(&site->is_bare, false, memory_order_relaxed);
     lane_release_locked(lane);
+}
+
+void site_count(struct lane *lane, const struct ended *ended, struct excess *excess) {
+    struct ebb_site *site = lane->site; /* the lane may be another thread's soon */
+    pthread_mutex_lock(&site->lock);
+    site_count_locked(lane, ended, excess);
     pthread_mutex_unlock(&site->lock);
 }
 

@@ -139,6 +139,7 @@ uint64_t ended_allocations(const struct ended *ended);
 
 /* The last of a step: adds it to the counters, compares it with the budget, releases its lane. */
 void site_count(struct lane *lane, const struct ended *ended, struct excess *excess);
+void site_count_locked(struct lane *lane, const struct ended *ended, struct excess *excess);
 
 /* A plan was made that steps will follow. Lock held. */
 void site_count_plan(struct ebb_site *site, const struct plan *plan);
@@ -250,8 +251,8 @@ void ring_end(struct lane *lane);
 /* ---- course.c ---- */
 
 /* Learns from the lane's step, whose region is closed or in the ring. No lock held. Keeps failures
- * to itself. */
-void course_learn(struct lane *lane, const struct ended *ended);
+ * to itself. True: nothing was to be made of it, and it was counted as by site_count(). */
+bool course_learn(struct lane *lane, const struct ended *ended, struct excess *excess);
 
 /* Forgets everything. */
 void course_end(struct course *course);

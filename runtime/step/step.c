@@ -183,6 +183,16 @@ static void finish(struct lane *lane, struct ended *ended) {
     ended->strays = region->strays;
 }
 
+/* True: it was counted as well, under the same lock. */
+static bool learn(struct lane *lane, const struct ended *ended, struct excess *excess) {
+    if (ended->empty)
+        return false;
+    error_mute();
+    bool counted = course_learn(lane, ended, excess);
+    error_unmute();
+    return counted;
+}
+
 /* The region closes or stays for the ring, the site learns, the lane is free. */
 static int retire(struct lane *lane, const struct ended *ended) {
     struct region *region = lane->region;
@@ -192,12 +202,8 @@ static int retire(struct lane *lane, const struct ended *ended) {
         result = ebb_region_close(region_handle(region));
     if (bare_end(lane, ended))
         return result;
-    if (!ended->empty) {
-        error_mute();
-        course_learn(lane, ended);
-        error_unmute();
-    }
-    site_count(lane, ended, &excess);
+    if (!learn(lane, ended, &excess))
+        site_count(lane, ended, &excess);
     excess_tell(&excess);
     return result;
 }
