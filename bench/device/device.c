@@ -29,9 +29,9 @@ static double now_ns(void) {
 static void choose_sizes(void) {
     uint64_t chance = 1;
     for (size_t i = 0; i < BLOCKS; i++) {
-        chance = chance * 6364136223846793005 + 1442695040888963407;
-        size_t most = (size_t)1024 << chance % 13;
-        sizes[i] = most / 2 + (chance >> 33) % (most / 2);
+        chance = (chance * 1103515245 + 12345) % ((uint64_t)1 << 31);
+        size_t most = (size_t)1024 << (chance >> 8) % 13;
+        sizes[i] = most / 2 + (chance >> 3) % (most / 2);
     }
 }
 

@@ -15,8 +15,8 @@ static ebb_site *site; /* NULL: there are no scopes */
 static uint64_t chances[LOOP_MOST];
 
 static unsigned random_of(uint64_t *chance) {
-    *chance = *chance * 6364136223846793005 + 1442695040888963407;
-    return (unsigned)(*chance >> 40);
+    *chance = (*chance * 1103515245 + 12345) % ((uint64_t)1 << 31);
+    return (unsigned)(*chance >> 8);
 }
 
 static unsigned long answer_request(uint64_t *chance) {

@@ -27,8 +27,11 @@ static unsigned char *block_of(size_t bytes) {
 
 static unsigned work(unsigned char *memory) {
     unsigned sum = 0;
-    for (size_t i = 0; i < TOUCHES; i++)
-        sum += memory[i * 64 % OWN]++;
+    for (size_t i = 0; i < TOUCHES; i++) {
+        unsigned char *byte = &memory[i * 64 % OWN];
+        sum += *byte;
+        *byte = (unsigned char)((*byte + 1) % 256);
+    }
     return sum;
 }
 
