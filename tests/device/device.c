@@ -339,10 +339,10 @@ static void check_release(ebb_region region, struct lying *lying, size_t *count,
 }
 
 /* 60 blocks of 1 KiB to 90 KiB; one in `odd` has another size, comes not at all, or goes late. */
-static void play_step(ebb_site *site, uint64_t *chance, unsigned odd) {
+static void play_step(ebb_site *site, ebb_region parent, uint64_t *chance, unsigned odd) {
     struct lying lying[60];
     size_t count = 0;
-    ebb_step step = ebb_step_begin(site, 0);
+    ebb_step step = ebb_step_begin_under(site, parent, 0);
     assert_true(ebb_region_is_open(step.region));
     for (unsigned i = 0; i < 60; i++) {
         *chance = (*chance * 1103515245 + 12345) % ((uint64_t)1 << 31);
@@ -364,24 +364,32 @@ static void play_step(ebb_site *site, uint64_t *chance, unsigned odd) {
     assert_int_equal(ebb_step_end(step), 0);
 }
 
-static void steps_are_planned_and_blocks_of_others_lie_apart_as_well(void **state) {
-    ebb_pool *pool = device_pool(1);
+static void play_site(ebb_pool *pool, ebb_region parent) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "gpu", .pool = pool));
     uint64_t chance = 7;
     assert_non_null(site);
     for (int i = 0; i < 20; i++)
-        play_step(site, &chance, 0);
+        play_step(site, parent, &chance, 0);
     struct ebb_site_stats stats = site_stats(site);
     assert_int_equal(stats.planned_steps, 18);
     assert_int_equal(stats.missed, 0);
     assert_true(stats.plan_height < stats.plan_max_live + stats.plan_max_live / 4);
     for (unsigned odd = 320; odd > 1; odd /= 2)
         for (int i = 0; i < 12; i++)
-            play_step(site, &chance, odd);
+            play_step(site, parent, &chance, odd);
     assert_true(site_stats(site).planned_steps > 60);
     assert_true(site_stats(site).missed > 20);
-    assert_int_equal(ebb_check_pool(pool), 0);
     assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void steps_are_planned_and_blocks_of_others_lie_apart_as_well(void **state) {
+    ebb_pool *pool = device_pool(1);
+    ebb_region parent = OPEN(.pool = pool);
+    take(parent, 5000, 256);
+    play_site(pool, (ebb_region){NULL, 0});
+    play_site(pool, parent);
+    assert_int_equal(ebb_check_pool(pool), 0);
+    assert_int_equal(ebb_region_close(parent), 0);
     pool_end(pool);
     assert_driver_is_empty();
 }
