@@ -3,8 +3,8 @@
  * pool.h - a pool: a page heap with limits, counters, and a memory of recent steps.
  *
  * The lock protects everything but what never changes, and the atomics: what is charged to the
- * limit on used bytes, and the spare slot. Regions come here when they grow and when they close, if
- * they had pages; the fast paths never do.
+ * limit on used bytes, and the spare slots. Regions come here when they grow and when they close,
+ * if they had pages; the fast paths never do.
  *
  * Laws, checked by pool_check_locked(), the second by whoever sums up the regions:
  *     pages.run_bytes + pages.hot_bytes = reserved.current
@@ -79,6 +79,7 @@ struct ebb_pool {
     struct region *free_slots; /* closed ones, but for the spare ones */
     struct region *slots;      /* all slots of this pool, open or not */
     uint64_t opened_before;    /* generations of the slots when the pool was made */
+    void (*drop_spares_locked)(struct ebb_pool *pool); /* NULL: no slot was ever taken */
     struct spare_slot spare_slots[POOL_SPARES]; /* taken without the lock, see slots.c */
 };
 

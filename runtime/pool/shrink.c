@@ -194,6 +194,8 @@ size_t ebb_pool_trim_within(struct ebb_pool *pool, size_t target_bytes, uint64_t
     }
     pthread_mutex_lock(&pool->lock);
     size_t hot = pool->pages.hot_bytes;
+    if (pool->drop_spares_locked)
+        pool->drop_spares_locked(pool);
     pool_trim_bookkeeping(deadline); /* before pages: once all of these went, it has, too */
     size_t given = pages_cool(&pool->pages, target_bytes, SIZE_MAX, deadline);
     pool->reserved.current -= hot - pool->pages.hot_bytes;

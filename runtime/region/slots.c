@@ -4,24 +4,43 @@
  *
  * A slot belongs to one pool for ever and is on its list of slots, open or not; walkers go over
  * that list. Each of `spare_slots` is a place where the slot waits that was closed last of those
- * that were opened from there, and opening takes it with one exchange and without the lock. Which
- * place it is follows from the thread, so that a slot and its lines stay with one processor.
- * Invariant: a closed slot is a spare one or on the list of free slots, never both. Only spare ones
- * keep their batches of bookkeeping.
+ * that were opened from there, and opening takes it with one exchange and without the lock. Each
+ * thread has a place, so that a slot and its lines stay with one processor. Invariant: a closed
+ * slot is a spare one or on the list of free slots, never both. Only spare ones keep their batches
+ * of bookkeeping, until the pool is trimmed or ends. A region is refused only where no slot is
+ * closed.
  */
 #include "base/error.h"
 #include "base/os.h"
 #include "pool/shared.h"
 #include "region/region.h"
 
-#include <errno.h>
-
-_Static_assert((POOL_SPARES & (POOL_SPARES - 1)) == 0, "a part of a hash");
-
-/* That of this thread, and of others if there are more threads than places. */
+/* That of the calling thread: threads get them in turn, so eight that begin one after the other
+ * have one each. */
 static unsigned own_place(void) {
-    uint64_t page = (uintptr_t)&errno >> 12; /* in memory that is the thread's own */
-    return (page * UINT64_C(0x9E3779B97F4A7C15) >> 32) % POOL_SPARES; /* equal steps spread well */
+    static atomic_uint threads;
+    static _Thread_local unsigned own; /* and one more; 0: none yet */
+    if (!own) /* relaxed: only that they take turns matters */
+        own = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % POOL_SPARES;
+    return own - 1;
+}
+
+static struct region *take_spare(struct ebb_pool *pool, unsigned place) {
+    /* acquire: pairs with the exchange of the thread that closed here, its writes are seen */
+    return atomic_exchange_explicit(&pool->spare_slots[place].region, NULL, memory_order_acquire);
+}
+
+/* All of them become free slots like others, without bookkeeping. */
+static void drop_spares_locked(struct ebb_pool *pool) {
+    for (unsigned i = 0; i < POOL_SPARES; i++) {
+        struct region *region = take_spare(pool, i);
+        if (!region)
+            continue;
+        piece_give_up(&region->store);
+        starts_give_up(&region->starts);
+        region->free_next = pool->free_slots;
+        pool->free_slots = region;
+    }
 }
 
 static struct region *take_locked(struct ebb_pool *pool) {
@@ -34,17 +53,18 @@ static struct region *take_locked(struct ebb_pool *pool) {
     if (region) {
         region->list_next = pool->slots;
         pool->slots = region;
+        pool->drop_spares_locked = drop_spares_locked;
     }
+    for (unsigned i = 0; !region && i < POOL_SPARES; i++) /* other threads' */
+        region = take_spare(pool, i);
     return region;
 }
 
 struct region *slot_take(struct ebb_pool *pool) {
     if (!os.allow(OS_SLOT))
         return NULL;
-    unsigned place = own_place();
-    /* acquire: pairs with the exchange of the thread that closed here, its writes are seen */
-    struct region *region = atomic_exchange_explicit(&pool->spare_slots[place].region, NULL,
-                                                     memory_order_acquire);
+    unsigned place = pool->slot ? 0 : own_place(); /* in a slot of a shared one there is one root */
+    struct region *region = take_spare(pool, place);
     if (region)
         return region;
     pthread_mutex_lock(&pool->lock);
@@ -116,6 +136,7 @@ static void retire(void *context, struct ebb_pool *pool) {
     (void)context;
     pthread_mutex_lock(&pool->lock);
     pool->opened_before += slot_count_opened(pool);
+    drop_spares_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     pool_retire(pool);
 }
