@@ -2,11 +2,11 @@
 /*
  * device.c - memory of a GPU by steps: ebb, the driver, its pool, and torch where it is linked.
  *
- * Blocks of 512 bytes to 4 MiB, as many of each size class. `held`: all live to the end of the
- * step, as what a forward pass keeps; `window`: each is given back when eight newer ones are there.
- * Allocators take turns, step by step; a row is the median over the steps, after some that do not
- * count: device TAB case TAB allocator TAB ns_per_block TAB value. A block costs what it takes to
- * get it and to give it back.
+ * Blocks of 512 bytes to 4 MiB, of thirteen sizes a doubling apart and what lies between. `held`:
+ * all live to the end of the step, as what a forward pass keeps; `window`: each is given back when
+ * eight newer ones are there. Allocators take turns, step by step; a row is the median over the
+ * steps, after some that do not count: device TAB case TAB allocator TAB ns_per_block TAB value. A
+ * block costs what it takes to get it and to give it back.
  */
 #include "peer.h"
 

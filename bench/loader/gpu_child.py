@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpu_child.py CASE METHOD WORKERS BATCHES - one loader whose batches go to device 0.
 
-Prints one line of JSON. The first WARM batches do not count, nor does what comes after the last.
-The sum of some elements of each batch is taken on the device and compared with the same of the
-batch on the host: of all once the clock has stopped.
+Prints one line of JSON. The first WARM batches do not count, nor do the last CHECKED, of which the
+sums of some elements of each tensor are taken on the device and compared with those on the host.
 """
 
 import json

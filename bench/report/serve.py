@@ -171,9 +171,9 @@ def of_pairs(results, case, who):
 
 
 def of_requests(results, case, who):
-    """Without a server: time is all that is asked for."""
+    """Without a server: time of processors is all that is asked for."""
     mine = results.value(BENCH, case, who, "cpu_ms_per_step")
-    return below(case, who, "time of a request over that of the best peer",
+    return below(case, who, "processor time of a request over that of the best peer",
                  over(mine, least_of_peers(results, case, "cpu_ms_per_step")), 1.0, "ratio")
 
 

@@ -4,7 +4,7 @@
  *
  * It speaks as train.py does: takes `warm` steps, prints `ready`, and for each line with a number
  * takes so many steps in every thread and prints a line of JSON, whose times and faults are those
- * of one step of one thread.
+ * of one step of one thread. Times are of processors: a thread that waits for a lock takes none.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * short_loop.c - ebb-short-loop LARGE THREADS WARM: short requests, in a loop (loop.h).
  *
- * A request has 16 blocks of 64 to 784 bytes, all at once, one of LARGE bytes, if not 0, of which
- * two pages are touched, and some microseconds of work on memory of its thread's own. A step is a
+ * A request has 16 blocks of 64 to 784 bytes and one of LARGE bytes, if not 0, all at once, whose
+ * ends are touched, and some microseconds of work on memory of its thread's own. A step is a
  * thousand requests, so its milliseconds are a request's microseconds. With SERVE_SCOPES=1, in a
  * process that has libebb-malloc, each request is a scope of the one site that all threads share.
  */
@@ -16,13 +16,21 @@ static ebb_site *site; /* NULL: there are no scopes */
 static size_t large;
 static unsigned char (*own)[OWN];
 
-/* The block's address, so that no compiler leaves it out. */
-static unsigned char *block_of(size_t bytes) {
+/* Both ends of it are written, so that another block in the same place would be noticed. */
+static unsigned char *block_of(size_t bytes, size_t number) {
     unsigned char *volatile block = malloc(bytes);
     if (!block)
         abort();
-    block[0] = 1;
+    block[0] = (unsigned char)(number + 1);
+    block[bytes - 1] = (unsigned char)(number + 101);
     return block;
+}
+
+/* The sum of what was written. */
+static unsigned end_block(unsigned char *block, size_t bytes) {
+    unsigned sum = block[0] + 2u * block[bytes - 1];
+    free(block);
+    return sum;
 }
 
 static unsigned work(unsigned char *memory) {
@@ -36,17 +44,16 @@ static unsigned work(unsigned char *memory) {
 }
 
 static unsigned long answer_request(unsigned thread) {
-    unsigned char *blocks[BLOCKS];
+    unsigned char *blocks[BLOCKS], *largest = NULL;
     for (size_t i = 0; i < BLOCKS; i++)
-        blocks[i] = block_of(64 + i * 48);
-    if (large) {
-        unsigned char *block = block_of(large);
-        block[large / 2] = 1;
-        free(block);
-    }
+        blocks[i] = block_of(64 + i * 48, i);
+    if (large)
+        largest = block_of(large, BLOCKS);
     unsigned long sum = work(own[thread]);
+    if (large)
+        sum += end_block(largest, large);
     for (size_t i = 0; i < BLOCKS; i++)
-        free(blocks[i]);
+        sum += end_block(blocks[i], 64 + i * 48);
     return sum;
 }
 

@@ -145,7 +145,7 @@ class RealGpu(unittest.TestCase):
         streams, there = [torch.cuda.Stream(GPU) for _ in range(4)], []
         for stream in streams:
             with torch.cuda.stream(stream):
-                torch.cuda._sleep(LONG)
+                torch.cuda._sleep(20 * LONG)  # what follows is to come before its end
                 there.append(got.to(GPU, non_blocking=True))
                 self.assertEqual(ebb.guard(got), 1)
         with self.assertRaises(ebb.Error):  # EBB_E_BUSY: a fifth
