@@ -55,6 +55,7 @@ static pid_t start_waiting_client(const char *ready)
 
     if (tool == 0) {
         setpgid(0, 0);
+        signal(SIGHUP, SIG_DFL); // whoever runs the tests may ignore it, as under nohup
         setenv("CLIENT_READY", ready, 1);
         execl(getenv("EBB_TOOL"), "ebb", "record", "-o", path, "--", getenv("EBB_CLIENT"), "waits",
               (char *)NULL);
