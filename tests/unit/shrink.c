@@ -323,7 +323,7 @@ static void expect_with_pages(ebb_pool *pool, size_t bytes) {
     assert_in_range(some, 1, 8); /* some pages, and of tens of batches four at most */
     assert_in_range(given, few, few + EBB_PAGE);
     assert_true(all > 8);
-    assert_int_equal(rest, 0);
+    assert_true(rest <= 4); /* what the slot that waits has kept of it */
 }
 
 static void bookkeeping_goes_with_the_pages_that_it_described(void **state) {
