@@ -47,14 +47,15 @@ void fit_insert(struct fit *fit, struct ebb_piece *piece) {
     CHECK(bin < FIT_BINS);
     piece->free.bin = bin;
     fit->count++;
-    if (filled & bit && bin >= FIT_ALIKE) {
+    struct ebb_piece *first = filled & bit ? *head : NULL;
+    if (first && bin >= FIT_ALIKE) {
         insert_sorted(head, piece);
         return;
     }
     piece->prev = NULL;
-    piece->next = filled & bit ? *head : NULL;
-    if (piece->next)
-        piece->next->prev = piece;
+    piece->next = first;
+    if (first)
+        first->prev = piece;
     fit->filled[bin / 64] = filled | bit;
     *head = piece;
 }
