@@ -14,12 +14,13 @@ the rounds, and the median of the ratios to ebb-pinned within a round.
     trainer_ms_per_batch  processor time of the trainer, with torch's thread that pins
 """
 
-import argparse
 import json
 import pathlib
 import statistics
 import subprocess
 import sys
+
+from chosen import parser_of, read
 
 HERE = pathlib.Path(__file__).resolve().parent
 METHODS = ["torch", "torch-pinned", "ebb", "ebb-pinned"]
@@ -29,21 +30,11 @@ METRICS = ("ms_per_batch", "cpu_ms_per_batch", "trainer_ms_per_batch")
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--cases", default=",".join(BATCHES))
+    parser = parser_of(__doc__, METHODS, BATCHES)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=0)
-    chosen = parser.parse_args()
-    chosen.methods, chosen.cases = chosen.methods.split(","), chosen.cases.split(",")
-    strange = [name for name in chosen.methods if name not in METHODS] + \
-        [name for name in chosen.cases if name not in BATCHES]
-    if strange:
-        parser.error(f"no such method or case: {', '.join(strange)}")
-    if chosen.rounds < 0 or chosen.workers < 1:
-        parser.error(f"--rounds {chosen.rounds} or --workers {chosen.workers} is too small")
-    chosen.rounds = chosen.rounds or (1 if chosen.quick else 5)
+    chosen = read(parser, METHODS, BATCHES, 5)
+    if chosen.workers < 1:
+        parser.error(f"--workers: {chosen.workers} is below 1")
     return chosen
 
 

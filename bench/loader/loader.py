@@ -12,7 +12,6 @@ their difference is what a batch costs. Needs python3-torch; importing `ebb` mus
 goes to standard error.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -21,6 +20,8 @@ import shutil
 import statistics
 import subprocess
 import sys
+
+from chosen import parser_of, read
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
@@ -31,24 +32,6 @@ KEEP = {"MALLOC_TRIM_THRESHOLD_": "4294967296", "MALLOC_MMAP_THRESHOLD_": "42949
 SHORT, LONG = 12, 52  # batches of the runs under strace
 RATIOS = ("cpu_ms_per_batch", "trainer_ms_per_batch")
 TOTAL = re.compile(r"^100\.00\s.*\stotal$", re.MULTILINE)
-
-
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--cases", default=",".join(BATCHES))
-    parser.add_argument("--rounds", type=int, default=0)
-    chosen = parser.parse_args()
-    chosen.methods, chosen.cases = chosen.methods.split(","), chosen.cases.split(",")
-    strange = [name for name in chosen.methods if name not in METHODS] + \
-        [name for name in chosen.cases if name not in BATCHES]
-    if strange:
-        parser.error(f"no such method or case: {', '.join(strange)}")
-    if chosen.rounds < 0:
-        parser.error(f"--rounds: {chosen.rounds} is below 1")
-    chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
-    return chosen
 
 
 def child(case, method, workers, batches, *more):
@@ -109,7 +92,7 @@ def print_rows(name, rounds, methods):
 
 
 def main():
-    chosen = arguments()
+    chosen = read(parser_of(__doc__, METHODS, BATCHES), METHODS, BATCHES, 3)
     settings = [("", 1, {})] if chosen.quick else [("", 1, {}), (".w2", 2, {}), (".kept", 1, KEEP)]
     for suffix, workers, extra in settings:
         for case in chosen.cases:

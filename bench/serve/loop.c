@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* loop.c - see loop.h. */
 #include "loop.h"
+#include "scopes.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -9,11 +10,24 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static loop_step *take_step;
-static unsigned thread_count;
+static struct loop loop;
+static ebb_site *site; /* NULL: there are no scopes */
 static unsigned long steps; /* of a turn, for each thread */
 static unsigned long sums[LOOP_MOST]; /* of the turn */
 static pthread_barrier_t turn_begins, turn_ends;
+
+static unsigned long take_step(unsigned thread) {
+    unsigned long sum = 0;
+    for (unsigned i = 0; i < loop.requests; i++) {
+        ebb_step step = {0};
+        if (site)
+            step = ebb_step_begin(site, 0);
+        sum += loop.request(thread);
+        if (site && ebb_step_end(step) != 0)
+            abort();
+    }
+    return sum;
+}
 
 static void take_steps(unsigned thread) {
     unsigned long sum = 0;
@@ -33,7 +47,7 @@ static void *work(void *number) {
 
 static void take_turn(unsigned long count) {
     steps = count;
-    if (thread_count == 1) {
+    if (loop.threads == 1) {
         take_steps(0);
         return;
     }
@@ -42,11 +56,11 @@ static void take_turn(unsigned long count) {
 }
 
 static bool start_threads(void) {
-    if (thread_count == 1)
+    if (loop.threads == 1)
         return true;
-    pthread_barrier_init(&turn_begins, NULL, thread_count + 1);
-    pthread_barrier_init(&turn_ends, NULL, thread_count + 1);
-    for (size_t i = 0; i < thread_count; i++) {
+    pthread_barrier_init(&turn_begins, NULL, loop.threads + 1);
+    pthread_barrier_init(&turn_ends, NULL, loop.threads + 1);
+    for (size_t i = 0; i < loop.threads; i++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, work, (void *)i) != 0)
             return false;
@@ -62,14 +76,14 @@ static double now_ms(void) {
 
 static void measure(unsigned long count) {
     struct rusage before, after;
-    double taken = (double)count * thread_count;
+    double taken = (double)count * loop.threads;
     unsigned long sum = 0;
     getrusage(RUSAGE_SELF, &before);
     double began = now_ms();
     take_turn(count);
     double spent = now_ms() - began;
     getrusage(RUSAGE_SELF, &after);
-    for (unsigned i = 0; i < thread_count; i++)
+    for (unsigned i = 0; i < loop.threads; i++)
         sum += sums[i];
     printf("{\"cpu_ms\": %.6f, \"faults\": %.3f, \"peak_bytes\": %ld, \"loss\": %lu}\n",
            spent / taken, (double)(after.ru_minflt - before.ru_minflt) / taken,
@@ -77,15 +91,21 @@ static void measure(unsigned long count) {
     fflush(stdout);
 }
 
-int loop_run(loop_step *step, unsigned threads, unsigned long warm) {
+unsigned loop_threads(const char *word) {
+    unsigned long threads = strtoul(word, NULL, 10);
+    return threads <= LOOP_MOST ? (unsigned)threads : 0;
+}
+
+int loop_run(const struct loop *what) {
     unsigned long count;
-    take_step = step;
-    thread_count = threads;
+    loop = *what;
+    if (!scopes_begin(loop.name, &site))
+        return 2;
     if (!start_threads()) {
         fprintf(stderr, "loop: no more threads\n");
         return 1;
     }
-    take_turn(warm);
+    take_turn(loop.warm);
     printf("ready\n");
     fflush(stdout);
     while (scanf("%lu", &count) == 1 && count)

@@ -5,14 +5,25 @@
  * It speaks as train.py does: takes `warm` steps, prints `ready`, and for each line with a number
  * takes so many steps in every thread and prints a line of JSON, whose times and faults are those
  * of one step of one thread. Times are of processors: a thread that waits for a lock takes none.
+ *
+ * With SERVE_SCOPES=1, in a process that has libebb-malloc, each request is a scope of one site.
  */
 #pragma once
 
-/* One step of a thread, which gets its number, 0 to threads - 1; the result is what it computed,
- * the same with every allocator. */
-typedef unsigned long loop_step(unsigned thread);
-
 #define LOOP_MOST 64 /* threads */
 
-/* The program's exit code. One thread: the caller's own. */
-int loop_run(loop_step *step, unsigned threads, unsigned long warm);
+struct loop {
+    /* Gets the number of its thread, 0 to threads - 1; the result is what it computed, the same
+     * with every allocator. */
+    unsigned long (*request)(unsigned thread);
+    const char *name;  /* of the site */
+    unsigned requests; /* of a step */
+    unsigned threads;  /* one: the caller's own */
+    unsigned long warm;
+};
+
+/* The number of threads that the word says; 0: it says none, or too many. */
+unsigned loop_threads(const char *word);
+
+/* The program's exit code. */
+int loop_run(const struct loop *loop);

@@ -7,11 +7,12 @@
  */
 #include "loop.h"
 #include "ort_model.h"
-#include "scopes.h"
 
-enum { REQUESTS = 1000, LEAST = 16, MOST = 256 };
+#include <stdio.h>
+#include <stdlib.h>
 
-static ebb_site *site; /* NULL: there are no scopes */
+enum { LEAST = 16, MOST = 256 };
+
 static uint64_t chances[LOOP_MOST];
 
 static unsigned random_of(uint64_t *chance) {
@@ -19,7 +20,8 @@ static unsigned random_of(uint64_t *chance) {
     return (unsigned)(*chance >> 8);
 }
 
-static unsigned long answer_request(uint64_t *chance) {
+static unsigned long answer_request(unsigned thread) {
+    uint64_t *chance = &chances[thread];
     float answer[ANSWER_FLOATS];
     size_t count = LEAST + random_of(chance) % (MOST - LEAST + 1);
     int32_t *tokens = malloc(count * sizeof *tokens);
@@ -36,29 +38,17 @@ static unsigned long answer_request(uint64_t *chance) {
     return sum;
 }
 
-static unsigned long run_step(unsigned thread) {
-    unsigned long sum = 0;
-    for (unsigned i = 0; i < REQUESTS; i++) {
-        ebb_step step = {0};
-        if (site)
-            step = ebb_step_begin(site, 0);
-        sum += answer_request(&chances[thread]);
-        if (site && ebb_step_end(step) != 0)
-            abort();
-    }
-    return sum;
-}
-
 int main(int argc, char **argv) {
-    unsigned long threads = argc == 5 ? strtoul(argv[3], NULL, 10) : 0;
-    if (threads < 1 || threads > LOOP_MOST || !scopes_begin("request", &site)) {
+    unsigned threads = argc == 5 ? loop_threads(argv[3]) : 0;
+    if (!threads) {
         fprintf(stderr, "usage: ort-loop LIBRARY MODEL THREADS WARM, at most %d threads\n",
                 LOOP_MOST);
         return 2;
     }
     for (unsigned i = 0; i < threads; i++)
         chances[i] = i;
-    return ort_model_open(argv[1], argv[2], false)
-               ? loop_run(run_step, (unsigned)threads, strtoul(argv[4], NULL, 10))
-               : 1;
+    if (!ort_model_open(argv[1], argv[2], false))
+        return 1;
+    return loop_run(&(struct loop){.request = answer_request, .name = "request", .requests = 1000,
+                                   .threads = threads, .warm = strtoul(argv[4], NULL, 10)});
 }

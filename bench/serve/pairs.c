@@ -2,20 +2,21 @@
 /*
  * pairs.c - ebb-pairs BYTES WARM: pairs of malloc() and free(), in a loop (loop.h).
  *
- * A step is a million pairs, so its milliseconds are the nanoseconds of one. With SERVE_SCOPES=1,
- * in a process that has libebb-malloc, ten thousand pairs are a scope.
+ * A step is a million pairs, so its milliseconds are the nanoseconds of one; ten thousand are a
+ * request.
  */
 #include "loop.h"
-#include "scopes.h"
 
-#define SCOPES 100
-#define PAIRS 10000 /* of a scope */
+#include <stdio.h>
+#include <stdlib.h>
 
-static ebb_site *site; /* NULL: there are no scopes */
+#define PAIRS 10000 /* of a request */
+
 static size_t bytes;
 
 /* The sum of what was written: no pair may be left out. */
-static unsigned long run_pairs(void) {
+static unsigned long run_pairs(unsigned thread) {
+    (void)thread;
     unsigned long sum = 0;
     for (unsigned i = 0; i < PAIRS; i++) {
         unsigned char *volatile block = malloc(bytes);
@@ -28,25 +29,12 @@ static unsigned long run_pairs(void) {
     return sum;
 }
 
-static unsigned long run_step(unsigned thread) {
-    unsigned long sum = 0;
-    (void)thread;
-    for (unsigned i = 0; i < SCOPES; i++) {
-        ebb_step step = {0};
-        if (site)
-            step = ebb_step_begin(site, 0);
-        sum += run_pairs();
-        if (site && ebb_step_end(step) != 0)
-            abort();
-    }
-    return sum;
-}
-
 int main(int argc, char **argv) {
     bytes = argc == 3 ? strtoul(argv[1], NULL, 10) : 0;
-    if (!bytes || !scopes_begin("pairs", &site)) {
+    if (!bytes) {
         fprintf(stderr, "usage: ebb-pairs BYTES WARM\n");
         return 2;
     }
-    return loop_run(run_step, 1, strtoul(argv[2], NULL, 10));
+    return loop_run(&(struct loop){.request = run_pairs, .name = "pairs", .requests = 100,
+                                   .threads = 1, .warm = strtoul(argv[2], NULL, 10)});
 }

@@ -4,15 +4,15 @@
  *
  * A request has 16 blocks of 64 to 784 bytes and one of LARGE bytes, if not 0, all at once, whose
  * ends are touched, and some microseconds of work on memory of its thread's own. A step is a
- * thousand requests, so its milliseconds are a request's microseconds. With SERVE_SCOPES=1, in a
- * process that has libebb-malloc, each request is a scope of the one site that all threads share.
+ * thousand requests, so its milliseconds are a request's microseconds.
  */
 #include "loop.h"
-#include "scopes.h"
 
-enum { REQUESTS = 1000, BLOCKS = 16, OWN = 1 << 18, TOUCHES = 5000 };
+#include <stdio.h>
+#include <stdlib.h>
 
-static ebb_site *site; /* NULL: there are no scopes */
+enum { BLOCKS = 16, OWN = 1 << 18, TOUCHES = 5000 };
+
 static size_t large;
 static unsigned char (*own)[OWN];
 
@@ -57,27 +57,17 @@ static unsigned long answer_request(unsigned thread) {
     return sum;
 }
 
-static unsigned long run_step(unsigned thread) {
-    unsigned long sum = 0;
-    for (unsigned i = 0; i < REQUESTS; i++) {
-        ebb_step step = {0};
-        if (site)
-            step = ebb_step_begin(site, 0);
-        sum += answer_request(thread);
-        if (site && ebb_step_end(step) != 0)
-            abort();
-    }
-    return sum;
-}
-
 int main(int argc, char **argv) {
-    unsigned long threads = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
-    if (threads < 1 || threads > LOOP_MOST || !scopes_begin("request", &site)) {
+    unsigned threads = argc == 4 ? loop_threads(argv[2]) : 0;
+    if (!threads) {
         fprintf(stderr, "usage: ebb-short-loop LARGE THREADS WARM, at most %d threads\n",
                 LOOP_MOST);
         return 2;
     }
     large = strtoul(argv[1], NULL, 10);
     own = calloc(threads, sizeof *own);
-    return own ? loop_run(run_step, (unsigned)threads, strtoul(argv[3], NULL, 10)) : 1;
+    if (!own)
+        return 1;
+    return loop_run(&(struct loop){.request = answer_request, .name = "request", .requests = 1000,
+                                   .threads = threads, .warm = strtoul(argv[3], NULL, 10)});
 }
