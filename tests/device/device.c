@@ -427,21 +427,21 @@ static void a_plan_larger_than_a_slab_is_in_one_piece(void **state) {
     assert_driver_is_empty();
 }
 
-/* Without memory for the plan in one piece, steps go on as they did before. */
-static void a_full_device_leaves_steps_without_a_plan(void **state) {
+static void a_limit_holds_for_planned_steps_too(void **state) {
     ebb_pool *pool = POOL(.kind = EBB_KIND_DEVICE, .limit_reserved_bytes = 64 * MIB);
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "full", .pool = pool));
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "limited", .pool = pool));
     for (int i = 0; i < 8; i++) {
         ebb_region other = OPEN(.pool = pool);
-        if (i >= 2)
-            take(other, 20 * MIB, 256); /* the plan of 40 MiB has no place beside it */
+        if (i >= 2) /* of what steps had before, slabs have to go for it */
+            take(other, 20 * MIB, 256);
         ebb_step step = ebb_step_begin(site, 0);
         for (unsigned k = 0; k < 4; k++)
             take(step.region, 10 * MIB, 256);
         assert_int_equal(ebb_step_end(step), 0);
         assert_int_equal(ebb_region_close(other), 0);
     }
-    assert_int_equal(site_stats(site).steps, 8);
+    assert_int_equal(site_stats(site).planned_steps, 6);
+    assert_true(pool_stats_of(pool).reserved.peak <= 64 * MIB);
     assert_int_equal(ebb_site_destroy(site), 0);
     pool_end(pool);
     assert_driver_is_empty();
@@ -539,7 +539,7 @@ int main(void) {
         cmocka_unit_test(a_device_that_is_not_there_is_refused),
         cmocka_unit_test(steps_are_planned_and_blocks_of_others_lie_apart_as_well),
         cmocka_unit_test(a_plan_larger_than_a_slab_is_in_one_piece),
-        cmocka_unit_test(a_full_device_leaves_steps_without_a_plan),
+        cmocka_unit_test(a_limit_holds_for_planned_steps_too),
         cmocka_unit_test(each_call_that_fails_leaves_what_there_was),
         ON_GPU(a_forked_child_leaves_the_device_alone),
     };

@@ -158,17 +158,15 @@ class RealGpu(unittest.TestCase):
         for part in there:
             self.assertTrue(torch.equal(part.cpu(), torch.arange(BYTES)))
 
-    def test_what_goes_leaves_nothing_registered(self):
+    def test_pools_come_and_go(self):
         for _ in range(20):  # the same addresses are registered anew, if they come again
             pool = ebb.Pool("shared+pinned")
             got = pool.send(torch.ones(BYTES)).open()
             self.assertTrue(got.is_pinned())
-            address = got.data_ptr()
             del got
             pool.close()
             del pool
             gc.collect()
-        self.assertTrue(address)
 
     def test_a_region_on_the_device_takes_no_objects(self):
         with ebb.Region(ebb.Pool("device")) as region:
