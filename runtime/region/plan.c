@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 
+#define SPARE_BYTES ((size_t)64 << 10) /* for what serving needs now and then */
+
 /* No lock: one that a thread held at a fork would be held for ever in the child. */
 static _Atomic(ebb_pool *) learnt;
 
@@ -46,6 +48,12 @@ void *plan_pool_take(const char *name, size_t bytes, ebb_region *memory) {
     else
         ebb_region_close(taken);
     return block;
+}
+
+void plan_pool_rest(size_t wanted) {
+    ebb_pool *pool = plan_pool();
+    if (pool)
+        pool_keep_hot(pool, size_larger(wanted, SPARE_BYTES));
 }
 
 void plan_share(struct plan *plan) {

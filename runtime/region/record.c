@@ -32,10 +32,18 @@
 #define NOTE_BORN ((uint32_t)1 << 31)
 _Static_assert(PLAN_SLOTS_MOST < NOTE_BORN, "they lie side by side");
 
+/* As long as the record before at once: a step is recorded after another, which was much the same.
+ * What is not written to costs no memory. */
+static uint32_t first_limit(const struct track *track) {
+    uint32_t before = track->recording ? track->record_before + track->record_before / 8 : 0;
+    return (uint32_t)size_larger(RECORD_LEAST, before);
+}
+
 static bool grow(struct track *track) {
-    uint32_t limit = track->record_limit ? 2 * track->record_limit : RECORD_LEAST;
-    if (limit > PLAN_SLOTS_MOST)
+    uint32_t limit = track->record_limit ? 2 * track->record_limit : first_limit(track);
+    if (track->record_limit >= PLAN_SLOTS_MOST)
         return false;
+    limit = (uint32_t)size_smaller(limit, PLAN_SLOTS_MOST);
     ebb_region memory;
     error_mute();
     struct record_entry *record = plan_pool_take("record", limit * sizeof *record, &memory);
@@ -258,8 +266,13 @@ void *track_bear_next(struct track *track, size_t bytes, size_t align) {
     return block;
 }
 
+/* Looked at before notes are: what lies elsewhere has none, and reading may make pages for them. */
+static bool is_above(const struct track *track, uintptr_t addr) {
+    return range_holds(addr) && range_block_at(addr)->owner == track->region->parent->owner;
+}
+
 struct record_entry *track_find_born(const struct track *track, uintptr_t addr) {
-    return track->born && range_holds(addr) ? find(track, addr) : NULL;
+    return track->born && is_above(track, addr) ? find(track, addr) : NULL;
 }
 
 struct region *track_home(const struct track *track, uintptr_t addr) {

@@ -43,6 +43,8 @@ static void forget_plan(struct track *track) {
 }
 
 void track_forget_record(struct track *track) {
+    if (track->seen.recorded)
+        track->record_before = track->record_count;
     if (track->record_limit)
         ebb_region_close(track->record_memory);
     track->record = NULL;
@@ -103,6 +105,7 @@ int track_follow(struct track *track, struct plan *plan) {
     track_forget_record(track);
     if (!plan) {
         forget_plan(track);
+        plan_pool_rest(0);
         return 0;
     }
     plan_share(plan);
@@ -280,10 +283,10 @@ static void detach(struct track *track) {
     small_set_inline(region);
 }
 
-/* Nobody looks for the entries of blocks any more, unless some were born here for steps below, or
- * some here are an ancestor's. */
+/* Nobody looks for the entries of small blocks any more, unless some were born here for steps
+ * below. What was promoted where it is are large ones, whose notes lie elsewhere. */
 static void forget_notes(const struct region *region) {
-    if (region->bearers || region->lent)
+    if (region->bearers)
         return;
     for (const struct ebb_piece *run = region->runs; run; run = run->next)
         range_forget_notes(run->addr, run->bytes);

@@ -21,9 +21,6 @@ static const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm 
 /* So many times as many bytes are another kind of step altogether. */
 #define FAR_LARGER 4u
 
-/* Hot pages that are left for the next record. */
-#define SPARE_BYTES ((size_t)64 << 10)
-
 /* What one thread makes for a course. */
 struct work {
     struct lane *lane;
@@ -36,6 +33,7 @@ struct work {
     uint64_t hash, coarse_hash; /* of the record */
     uint64_t height_most;
     uint64_t guests_most; /* bytes */
+    bool goes_on;  /* another step is to be recorded */
     bool searches; /* a thread of the site's is to begin */
     struct draft *present; /* of the course's plan; NULL: it has none */
     struct draft *draft;   /* of the plan that is made, or to be noted; NULL: none */
@@ -164,6 +162,7 @@ static bool judge(struct work *work, struct learn_step *step, const struct ended
         tidy(course, work->verdict);
     if (work->verdict != LEARN_KEEP)
         take_up(work, step);
+    work->goes_on = course->learning.to_record != 0;
     bool is_all = work->verdict == LEARN_KEEP && !ended->seen.recorded;
     if (is_all)
         site_count_locked(lane, ended, excess);
@@ -391,6 +390,11 @@ static void publish(struct work *work, uint64_t began) {
     draft_drop(work->present);
 }
 
+/* Bytes that a record like this step's needs. */
+static size_t record_bytes(const struct lane *lane) {
+    return lane->track->record_count * sizeof *lane->track->record;
+}
+
 bool course_learn(struct lane *lane, const struct ended *ended, struct excess *excess) {
     struct work work = {.lane = lane, .course = lane->course, .desk = ended->pool};
     if (!work.course)
@@ -404,10 +408,11 @@ bool course_learn(struct lane *lane, const struct ended *ended, struct excess *e
         publish(&work, began);
     }
     coarse_drop(&work.coarse);
+    size_t wanted = work.goes_on && ended->seen.recorded ? record_bytes(lane) : 0;
     if (ended->seen.recorded)
         track_forget_record(lane->track);
     if (ended->seen.recorded || work.verdict != LEARN_KEEP)
-        pool_keep_hot(plan_pool(), SPARE_BYTES); /* all this needs much, and seldom */
+        plan_pool_rest(wanted);
     return false;
 }
 

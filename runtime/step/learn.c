@@ -113,10 +113,17 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->planned = false;
     learning->suspensions++;
     await_look(learning);
-    learning->bad = learning->bloated = learning->wrong = learning->good = 0;
+    learning->bad = learning->hopeless = learning->bloated = learning->wrong = learning->good = 0;
     learning->crowded = learning->fruitless = learning->shortened = 0;
     learning->noted = learning->finer = learning->refining = false;
     return LEARN_KEEP;
+}
+
+/* A try that served nothing. */
+static enum learn_verdict give_up(struct learning *learning) {
+    if (++learning->hopeless_tries < LEARN_TRIES)
+        learning->wait_next = LEARN_PAUSE;
+    return suspend(learning);
 }
 
 static enum learn_verdict record_again(struct learning *learning) {
@@ -219,13 +226,16 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         learning->mean_ppm = (uint32_t)(part(learning->mean_ppm, LEARN_KEEP_PPM) +
                                         part(share, LEARN_MILLION - LEARN_KEEP_PPM));
     count_in_a_row(&learning->bad, bad && !grows);
+    count_in_a_row(&learning->hopeless, share < LEARN_HOPELESS_PPM);
     learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(learning, step));
     count_in_a_row(&learning->bloated, is_bloated(learning, step));
     count_in_a_row(&learning->wrong, step->wrong_bytes > step->tenured_bytes / 4);
     count_in_a_row(&learning->crowded, step->turned_away_bytes > step->guest_bytes);
     count_in_a_row(&learning->good, !bad);
-    if (learning->good == LEARN_IN_A_ROW)
-        learning->fruitless = 0;
+    if (learning->good == LEARN_IN_A_ROW) {
+        learning->fruitless = learning->hopeless_tries = 0;
+        learning->tried = false;
+    }
     if (learning->good == LEARN_WAIT) {
         learning->wait_next = LEARN_WAIT;
         learning->patience = LEARN_PATIENCE_PROVEN;
@@ -237,6 +247,8 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         return coarsen(learning);
     if (learning->bloated >= LEARN_IN_A_ROW)
         return may_be_shorter(learning, step) ? record_again(learning) : suspend(learning);
+    if (learning->tried && !step->keyed && learning->hopeless >= LEARN_IN_A_ROW)
+        return give_up(learning);
     learning->repeats = repeats_finely(learning, step);
     if (learning->repeats)
         return LEARN_REFINE;
@@ -262,10 +274,16 @@ static void note_fruitless(struct learning *learning) {
         learning->patience = more_patience(learning->patience);
 }
 
+/* The course was suspended after its first try, and no warming up lasts longer. */
+static bool may_try(const struct learning *learning) {
+    bool waited = learning->wait_next > LEARN_WAIT;
+    return learning->hopeless_tries && learning->hopeless_tries < LEARN_TRIES && waited;
+}
+
 /* A record, the `last` that was asked for or a later one, is neither like the other nor like the
  * plan. */
 static enum learn_verdict judge_change(struct learning *learning, bool last) {
-    if (learning->suspended) {
+    if (learning->suspended && !may_try(learning)) {
         learning->noted = false;
         if (last)
             await_look(learning);
@@ -356,6 +374,8 @@ bool learn_does_badly(const struct learning *learning) {
 /* ---- what came of it ---- */
 
 void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
+    if (learning->repeats || hash != learning->plan_hash)
+        learning->tried = !learning->repeats;
     if (learning->repeats) {
         learning->mean_ppm = LEARN_MILLION;
         learning->fruitless = 0;
@@ -370,7 +390,8 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     learning->plan_coarse = coarse;
     learning->plan_hash = hash;
     learning->suspended = learning->no_growth = false;
-    learning->bad = learning->bloated = learning->wrong = learning->crowded = 0;
+    learning->bad = learning->hopeless = learning->bloated = 0;
+    learning->wrong = learning->crowded = 0;
     learning->served_ppm = 0;
 }
 

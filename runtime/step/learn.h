@@ -46,6 +46,12 @@
 /* But warming up looks like that, too: so many times new records are tried first. */
 #define LEARN_TRIES 2u
 
+/* Below this share a plan is one of something else. Where LEARN_IN_A_ROW such steps follow one that
+ * was only tried, nothing repeats, or a program is warming up: it is suspended, but for a short
+ * while at first. */
+#define LEARN_HOPELESS_PPM 250000u
+#define LEARN_PAUSE 4u
+
 /* A suspended course is looked at again after so many steps. Each look in vain doubles the wait,
  * and each suspension without LEARN_WAIT good steps since the last: to record a step costs as much
  * as three others. */
@@ -126,6 +132,7 @@ struct learning {
     uint64_t record_blocks; /* how many came in that step */
     bool refining;    /* the plan took the place of a coarse one, and has yet to prove itself */
     uint64_t refined; /* hash of that one, or of the last one that had to come back; 0: none */
+    bool tried;     /* the plan is of a record that nothing was like */
     bool suspended;
     bool doubtful;  /* only what survived twice is born in the parent */
     bool pardoned;  /* doubt was dropped once; the next is for good */
@@ -133,9 +140,10 @@ struct learning {
     bool no_growth; /* a larger plan would be too high */
     bool inherited; /* the plan is that of another course */
     uint32_t mean_ppm;  /* moving mean of the share of bytes that were served */
+    uint32_t hopeless_tries; /* in a row */
     uint32_t fruitless; /* plans in a row adopted without a repetition, that served badly */
     uint32_t patience;  /* so many bad steps in a row before new records */
-    uint32_t bad, bloated, wrong, crowded; /* in a row */
+    uint32_t bad, hopeless, bloated, wrong, crowded; /* in a row */
     uint32_t good;      /* in a row */
     uint32_t shortened; /* times that a plan of loops was too long, until one has proven itself */
     uint32_t growths;   /* of plans of this structure, up to LEARN_GROWTHS */

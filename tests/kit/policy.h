@@ -41,6 +41,11 @@ static inline enum learn_verdict record(struct learning *learning, uint64_t hash
     return pass(learning, step);
 }
 
+static inline void pass_plainly(struct learning *learning, unsigned steps) {
+    for (unsigned i = 0; i < steps; i++)
+        assert_int_equal(pass(learning, step_of(LEARN_PLAIN)), LEARN_KEEP);
+}
+
 /* A course with a plan of a structure that was seen twice. */
 static inline struct learning planned_course(void) {
     struct learning learning;

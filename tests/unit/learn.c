@@ -104,21 +104,6 @@ static void after_two_bad_steps_a_record_like_the_plan_is_enough(void **state) {
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
 }
 
-static void warming_up_may_take_some_records(void **state) {
-    struct learning learning;
-    learn_start(&learning);
-    record(&learning, 100);
-    for (uint64_t hash = 1; hash <= 5; hash += 2) { /* seven steps, none like another */
-        record(&learning, hash);
-        assert_int_equal(record(&learning, hash + 1), LEARN_ADOPT);
-        for (unsigned i = 0; hash < 5 && i < LEARN_IN_A_ROW; i++)
-            assert_int_equal(pass(&learning, served(0, 1000)), LEARN_KEEP);
-    }
-    assert_false(learning.suspended);
-    assert_int_equal(learning.fruitless, 3);
-    assert_int_equal(learn_next(&learning), LEARN_SERVE);
-}
-
 /* There will be fewer of them; what the step does is as it was. */
 static void guests_that_were_turned_away_make_no_bad_step(void **state) {
     struct learning learning = planned_course();
@@ -200,12 +185,8 @@ static void some_odd_steps_do_not_end_a_plan_that_has_proven_itself(void **state
     assert_int_equal(learn_next(&learning), LEARN_RECORD);
 }
 
-static void pass_plainly(struct learning *learning, unsigned steps) {
-    for (unsigned i = 0; i < steps; i++)
-        assert_int_equal(pass(learning, step_of(LEARN_PLAIN)), LEARN_KEEP);
-}
-
-/* Steps without hits whose structure never comes again, until the course is suspended: how many. */
+/* Steps with hardly any hits whose structure never comes again, until the course is suspended: how
+ * many. */
 static unsigned fail_until_suspended(struct learning *learning) {
     static uint64_t strange = 1000;
     unsigned steps = 0;
@@ -213,7 +194,7 @@ static unsigned fail_until_suspended(struct learning *learning) {
         if (learn_next(learning) == LEARN_RECORD)
             record(learning, strange++);
         else
-            assert_int_equal(pass(learning, served(0, 1000)), LEARN_KEEP);
+            assert_int_equal(pass(learning, served(300, 700)), LEARN_KEEP);
     }
     assert_true(learning->suspended && !learning->planned);
     return steps;
@@ -557,7 +538,6 @@ int main(void) {
         cmocka_unit_test(after_two_bad_steps_what_repeats_is_adopted),
         cmocka_unit_test(the_same_again_makes_patient),
         cmocka_unit_test(after_two_bad_steps_a_record_like_the_plan_is_enough),
-        cmocka_unit_test(warming_up_may_take_some_records),
         cmocka_unit_test(guests_that_were_turned_away_make_no_bad_step),
         cmocka_unit_test(survivors_in_the_arena_count_as_missed),
         cmocka_unit_test(what_longer_loops_missed_adds_up),
