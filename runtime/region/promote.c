@@ -37,6 +37,8 @@ struct promotion {
     bool anywhere;    /* the target is any region: copies only */
     int mode_most;    /* what may be asked for */
     unsigned percent; /* of what auto relinks, so much may be pinned; 0: nothing is auto */
+    const struct track *births; /* that may be asked what was born where it is to go; or NULL */
+    size_t moving;    /* survivors that do not stay where they are */
     struct ebb_promoted cost;
 };
 
@@ -110,16 +112,45 @@ static void unlist_rest(const struct promotion *promotion) {
     }
 }
 
-static int check_list(struct promotion *promotion) {
-    int result = 0;
-    size_t i = 0;
-    while (i < promotion->count && (result = check_survivor(promotion, &promotion->list[i])) == 0)
-        allow(promotion, &promotion->list[i++]);
+/* True: it was born where it is to go, as nearly all were in a step that has been learnt, and is
+ * found and listed. Else it is to be looked at in full, where that is no error. */
+static bool stays_where_born(const struct promotion *promotion, struct ebb_survivor *survivor) {
+    bool plain = (unsigned)survivor->mode <= EBB_PROMOTE_RELINK &&
+                 !(survivor->align & (survivor->align - 1)) && survivor->align <= EBB_ALIGN_MAX;
+    struct record_entry *born =
+        plain ? track_find_born(promotion->births, (uintptr_t)survivor->block) : NULL;
+    if (!born || born->listed)
+        return false;
+    born->listed = true;
+    survivor->scratch = born;
+    survivor->mode |= SURVIVOR_BORN | SURVIVOR_STAYS;
+    return true;
+}
+
+static int check_in_full(struct promotion *promotion, struct ebb_survivor *survivor) {
+    int result = check_survivor(promotion, survivor);
     if (result)
+        return result;
+    allow(promotion, survivor);
+    promotion->moving += (survivor->mode & SURVIVOR_WAY) != SURVIVOR_STAYS;
+    return 0;
+}
+
+static int check_list(struct promotion *promotion) {
+    const struct region *source = promotion->source, *target = promotion->target;
+    bool asks = source->track && target == source->parent && !target->marks;
+    promotion->births = asks ? source->track : NULL;
+    for (size_t i = 0; i < promotion->count; i++) {
+        struct ebb_survivor *survivor = &promotion->list[i];
+        if (asks && stays_where_born(promotion, survivor))
+            continue;
+        int result = check_in_full(promotion, survivor);
+        if (!result)
+            continue;
         unlist(promotion, i);
-    else
-        unlist_rest(promotion);
-    return result;
+        return result;
+    }
+    return 0;
 }
 
 static int check_regions(const struct promotion *promotion) {
@@ -413,25 +444,47 @@ static void check_both(const struct promotion *promotion) {
     region_check_blocks(promotion->target);
 }
 
-static int promote(struct promotion *promotion) {
-    int result = check_regions(promotion);
-    if (!result)
-        result = check_list(promotion);
-    if (result)
-        return result;
+/* Nothing moves, so nothing can fail. */
+static void commit_stays(const struct promotion *promotion) {
+    bool leaves = promotion->source != promotion->target;
+    for (size_t i = 0; i < promotion->count; i++) {
+        struct ebb_survivor *survivor = &promotion->list[i];
+        survivor_list(survivor, false);
+        if (survivor_is(survivor, SURVIVOR_BORN) && leaves)
+            track_leave_to_parent(promotion->source->track, survivor->scratch,
+                                  (uintptr_t)survivor->block);
+        survivor->mode = EBB_PROMOTE_COPY;
+    }
+}
+
+static int acquire_and_commit(struct promotion *promotion) {
     struct undo undo;
     undo_remember(promotion->target, &undo);
+    unlist_rest(promotion);
     weigh_all(promotion);
-    result = acquire_all(promotion);
+    int result = acquire_all(promotion);
     if (result) {
         undo_restore(promotion->target, &undo);
         return result;
     }
     for (size_t i = 0; i < promotion->count; i++)
         commit(promotion, &promotion->list[i]);
-    if (EBB_CHECK_FULL)
-        check_both(promotion);
     return 0;
+}
+
+static int promote(struct promotion *promotion) {
+    int result = check_regions(promotion);
+    if (!result)
+        result = check_list(promotion);
+    if (result)
+        return result;
+    if (promotion->moving)
+        result = acquire_and_commit(promotion);
+    else
+        commit_stays(promotion);
+    if (!result && EBB_CHECK_FULL)
+        check_both(promotion);
+    return result;
 }
 
 void promoted_add(struct ebb_promoted *cost, const struct ebb_promoted *more) {

@@ -74,9 +74,9 @@ static uint32_t bits_of(const struct track *track) {
     return track->seen.served ? NOTE_BORN : 0;
 }
 
-/* A new entry; NULL: the record is lost, or was before. */
-static struct record_entry *append(struct track *track, const void *block, size_t bytes) {
-    uintptr_t addr = (uintptr_t)block;
+/* A new entry, with a note of it there; NULL: the record is lost, or was before. */
+static inline struct record_entry *append_at(struct track *track, uint32_t *note, uintptr_t addr,
+                                             size_t bytes) {
     if (track->record_lost)
         return NULL;
     if (track->record_count == track->record_limit && !grow(track)) {
@@ -85,29 +85,36 @@ static struct record_entry *append(struct track *track, const void *block, size_
     }
     struct record_entry *entry = &track->record[track->record_count];
     *entry = (struct record_entry){.addr = addr, .bytes = bytes, .rank = PLAN_NEVER};
-    uint32_t *note = place_of_note(track, addr);
     entry->key = *note;
     *note = track->record_count++ | bits_of(track);
     entry->passed = track->released;
     return entry;
 }
 
-static bool is_named(const struct track *track, uint32_t note, uintptr_t addr) {
+static struct record_entry *append(struct track *track, const void *block, size_t bytes) {
+    uintptr_t addr = (uintptr_t)block;
+    return append_at(track, place_of_note(track, addr), addr, bytes);
+}
+
+/* The entry of a live block, if the note says so; else NULL. */
+static inline struct record_entry *named(const struct track *track, uint32_t note,
+                                         uintptr_t addr) {
     uint32_t number = note ^ bits_of(track);
-    return number < track->record_count && track->record[number].addr == addr;
+    bool is_one = number < track->record_count && track->record[number].addr == addr;
+    return is_one ? &track->record[number] : NULL;
 }
 
-/* The note of a live block's entry, wherever it was made; NULL: there is none. */
-static uint32_t *find_note(const struct track *track, uintptr_t addr) {
-    uint32_t *note = range_block_note(addr);
-    if (!is_named(track, *note, addr))
-        note = range_note(addr);
-    return is_named(track, *note, addr) ? note : NULL;
-}
-
+/* The same, wherever the note was made. */
 static struct record_entry *find(const struct track *track, uintptr_t addr) {
-    const uint32_t *note = find_note(track, addr);
-    return note ? &track->record[*note ^ bits_of(track)] : NULL;
+    struct record_entry *entry = named(track, *range_block_note(addr), addr);
+    return entry ? entry : named(track, *range_note(addr), addr);
+}
+
+/* Where an entry's note was made. */
+static uint32_t *note_of(const struct track *track, const struct record_entry *entry) {
+    uint32_t *note = range_block_note(entry->addr), *other = range_note(entry->addr);
+    uint32_t said = (uint32_t)(entry - track->record) | bits_of(track);
+    return *note == said ? note : other;
 }
 
 /* Granules that the parent has in large blocks, but for those that the step has promoted. */
@@ -170,15 +177,25 @@ static void set_bearing(struct track *track, bool bears) {
 
 /* What was born in the parent is the parent's alone, and so is what is noted there. */
 static void leave_to_parent(struct track *track, struct record_entry *entry) {
-    *find_note(track, entry->addr) = entry->key;
+    *note_of(track, entry) = entry->key;
     entry->addr = 0;
     track->guest_used -= entry->guest ? entry->bytes : 0;
     if (--track->born == 0)
         set_bearing(track, false);
 }
 
+/* Looked at before notes are: what lies elsewhere has none, and reading may make pages for them. */
+static bool is_above(const struct track *track, uintptr_t addr) {
+    return range_holds(addr) && range_block_at(addr)->owner == track->region->parent->owner;
+}
+
+struct record_entry *track_find_born(const struct track *track, uintptr_t addr) {
+    return track->born && is_above(track, addr) ? find(track, addr) : NULL;
+}
+
 void track_note_survivor(struct track *track, uintptr_t addr, bool further) {
-    struct record_entry *entry = find(track, addr);
+    struct record_entry *entry =
+        track->recording ? find(track, addr) : track_find_born(track, addr);
     if (!entry) {
         note_escape(track, addr);
         return;
@@ -228,21 +245,28 @@ static void count_guest(struct track *track, struct record_entry *entry) {
     track->seen.guest_bytes += entry->bytes;
 }
 
-/* The parent's block is the step's from here on; NULL: that cannot be noted, and it is gone. */
-static void *take_born(struct track *track, void *block, size_t bytes, bool guest) {
-    struct record_entry *entry = append(track, block, bytes);
-    if (!entry) {
-        ebb_region_release(region_handle(track->region->parent), block);
-        return NULL;
-    }
-    if (guest)
-        count_guest(track, entry);
-    else
-        track_note_above(track);
+static void count_born(struct track *track, size_t bytes) {
     if (track->born++ == 0)
         set_bearing(track, true);
     track->seen.hits++;
     track->seen.hit_bytes += bytes;
+}
+
+/* That a block of the parent is the step's from here on cannot be noted: it is gone. */
+static __attribute__((noinline)) void *refuse_born(const struct track *track, void *block) {
+    ebb_region_release(region_handle(track->region->parent), block);
+    return NULL;
+}
+
+static void *take_born(struct track *track, void *block, size_t bytes, bool guest) {
+    struct record_entry *entry = append(track, block, bytes);
+    if (!entry)
+        return refuse_born(track, block);
+    if (guest)
+        count_guest(track, entry);
+    else
+        track_note_above(track);
+    count_born(track, bytes);
     return block;
 }
 
@@ -260,19 +284,14 @@ void *track_bear(struct track *track, size_t bytes, size_t align, bool guest) {
 void *track_bear_next(struct track *track, size_t bytes, size_t align) {
     struct region *parent = track->region->parent;
     void *block = may_bear(track, parent) ? block_quickly(parent, bytes, align) : NULL;
-    if (!block || !take_born(track, block, bytes, false))
+    if (!block)
         return NULL;
+    if (!append_at(track, range_note((uintptr_t)block), (uintptr_t)block, bytes))
+        return refuse_born(track, block);
+    track_note_above(track);
+    count_born(track, bytes);
     track_pass_next(track, bytes);
     return block;
-}
-
-/* Looked at before notes are: what lies elsewhere has none, and reading may make pages for them. */
-static bool is_above(const struct track *track, uintptr_t addr) {
-    return range_holds(addr) && range_block_at(addr)->owner == track->region->parent->owner;
-}
-
-struct record_entry *track_find_born(const struct track *track, uintptr_t addr) {
-    return track->born && is_above(track, addr) ? find(track, addr) : NULL;
 }
 
 struct region *track_home(const struct track *track, uintptr_t addr) {

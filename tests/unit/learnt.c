@@ -110,6 +110,29 @@ static void notes_go_when_something_of_the_step_lives_on(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Of a step that is served one block was born in the parent and the other is in no plan. Who looks
+ * where that was born does not ask the notes of its address, which would have to have a page. */
+static void notes_are_not_asked_where_none_are_made(void **state) {
+    enum { ALIGN = 64 << 10 };
+    ebb_region root = ebb_region_open(EBB_REGION_OPTIONS(.name = "root"));
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "notes"));
+    for (int i = 0; i < 8; i++) {
+        ebb_step step = ebb_step_begin_under(site, root, 0);
+        assert_non_null(ebb_region_alloc(step.region, 3000, 16));
+        struct ebb_survivor kept[2] = {{.block = ebb_region_alloc(step.region, 100, 16)}};
+        kept[1].block = i == 7 ? ebb_region_alloc(step.region, 100 * KIB, ALIGN) : NULL;
+        const void *other = kept[1].block;
+        size_t count = other ? 2 : 1;
+        assert_int_equal(ebb_step_end_keeping(step, root, kept, count, NULL, NULL), 0);
+        assert_false(other && is_resident(range_note((uintptr_t)other)));
+    }
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    assert_true(stats.tenured_right > 0 && stats.missed == 1);
+    assert_int_equal(ebb_region_close(root), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static struct os_table real;
 static unsigned notes_given;
 static uintptr_t noted; /* a block */
@@ -216,6 +239,7 @@ int main(void) {
         cmocka_unit_test(what_learning_needed_goes_back_to_the_system),
         cmocka_unit_test(notes_go_when_a_recorded_step_ends),
         cmocka_unit_test(notes_go_when_something_of_the_step_lives_on),
+        cmocka_unit_test(notes_are_not_asked_where_none_are_made),
         cmocka_unit_test(of_large_blocks_alone_no_notes_are_to_go),
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),

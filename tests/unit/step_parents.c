@@ -192,6 +192,33 @@ static void a_small_block_that_was_born_above_is_listed_once(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* What is asked of a block is looked at wherever it was born; a list that is refused leaves all. */
+static void what_is_asked_of_a_block_that_was_born_above_must_be_right(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (int i = 0; i < STEPS; i++) {
+        ebb_step step = begin(site, stage->root);
+        struct ebb_survivor list[2];
+        for (int k = 0; k < 2; k++)
+            list[k] = survivor_of(block_of(step.region, 700, 16), EBB_PROMOTE_AUTO);
+        list[1].align = 24;
+        assert_refused(ebb_promote(step.region, stage->root, list, 2, NULL), EBB_E_ALIGNMENT);
+        list[1].align = EBB_ALIGN_MAX * 2;
+        assert_refused(ebb_promote(step.region, stage->root, list, 2, NULL), EBB_E_ALIGNMENT);
+        list[1].align = 0;
+        list[1].mode = EBB_PROMOTE_RELINK + 1;
+        assert_refused(ebb_promote(step.region, stage->root, list, 2, NULL), EBB_E_ARGUMENT);
+        list[1].mode = -1;
+        assert_refused(ebb_promote(step.region, stage->root, list, 2, NULL), EBB_E_ARGUMENT);
+        list[1].mode = EBB_PROMOTE_AUTO;
+        assert_int_equal(ebb_step_end_keeping(step, stage->root, list, 2, NULL, NULL), 0);
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(ebb_region_release(stage->root, list[k].block), 0);
+    }
+    assert_true(site_stats(site).tenured_right > 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Until it is promoted it is the step's alone: what the parent places there later is not taken for
  * it, nor is it taken for what the parent has. */
 static void what_was_born_above_is_not_the_parents_yet(void **state) {
@@ -495,6 +522,7 @@ int main(void) {
         STAGED(a_step_can_count_what_it_lost_wherever_that_was_born),
         STAGED(a_block_that_was_born_above_is_listed_once),
         STAGED(a_small_block_that_was_born_above_is_listed_once),
+        STAGED(what_is_asked_of_a_block_that_was_born_above_must_be_right),
         STAGED(what_was_born_above_is_not_the_parents_yet),
         STAGED(what_is_born_in_a_planned_step_is_of_the_one_below_until_it_is_promoted),
         STAGED(what_is_not_to_be_born_above_leaves_the_plan_as_it_is),
