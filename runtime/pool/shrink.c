@@ -106,12 +106,25 @@ static void note_giving(struct recent *recent, size_t reserved) {
     recent->given_from = reserved;
 }
 
-/* False: there is no more than steps need. */
+/* The second highest of the recent ones is no lower: the lower of the last two. */
+static size_t lower_of_two(const struct recent *recent) {
+    unsigned before = (recent->next + POOL_RECENT - 2) % POOL_RECENT;
+    return recent->count < 2 ? 0 : size_smaller(recent->now, recent->peaks[before]);
+}
+
+static size_t keep_for(const struct ebb_pool *pool, size_t peak) {
+    return peak + peak / 100 * pool->keep_margin_percent + SLACK;
+}
+
+/* False: there is no more than steps need, as the last two mostly tell. */
 static bool shrink_locked(struct ebb_pool *pool) {
     struct recent *recent = &pool->recent;
     size_t owned = pool->pages.run_bytes;
+    size_t least = size_larger(keep_for(pool, lower_of_two(recent)), owned);
+    if (pool->reserved.current <= most_reserved(pool, least))
+        return false;
     size_t peak = size_larger(pool_recent_peak_locked(pool), recent->wanted);
-    size_t keep = peak + peak / 100 * pool->keep_margin_percent + SLACK;
+    size_t keep = keep_for(pool, peak);
     bool is_spike = recent->count == POOL_RECENT && recent->now > 2 * peak; /* no start, either */
     size_t left = is_spike ? owned - size_smaller(owned, recent->before) : 0;
     keep = size_larger(keep + left, owned);
