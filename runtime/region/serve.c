@@ -16,7 +16,7 @@
 #include "region/track.h"
 
 #define KEYS_AHEAD 4           /* places that a key is followed at once */
-#define BESIDE_PART 12         /* of the height: so much alive beside the plan is too much */
+#define BESIDE_PART 16         /* of the height: so much alive beside the plan is too much */
 #define BESIDE_PART_OF_LOOPS 4 /* where the plan goes on behind a loop that is longer */
 
 /* ---- searching ---- */

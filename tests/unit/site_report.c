@@ -101,9 +101,9 @@ static void slots_that_were_too_small_or_never_reached_are_told(void **state) {
     static struct page page;
     page = (struct page){.length = 0};
     struct stage *stage = *state;
-    ebb_site *site = site_with_survivors(stage, 8, 300, 321);
+    ebb_site *site = site_with_survivors(stage, 8, 200, 209);
     assert_int_equal(ebb_report_plan(site, 7, page_write, &page), 0);
-    assert_int_equal(page_count(&page, "[\"placed\",0,304,0,321],[\"placed\",0,3008,1,3000]"), 1);
+    assert_int_equal(page_count(&page, "[\"placed\",0,208,0,209],[\"placed\",0,3008,1,3000]"), 1);
     ebb_step step = ebb_step_begin_under(site, stage->root, 7);
     assert_int_equal(ebb_step_end(step), 0);
     page = (struct page){.length = 0};
