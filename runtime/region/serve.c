@@ -351,10 +351,21 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     return block;
 }
 
+/* The large lane has the arena, and the step does something else than the plan: no slot tells
+ * anything of it any more. A plan with keys may go on elsewhere. */
+static bool is_lost(const struct track *track) {
+    return track->taken_over && track->seen.strange && !track->plan->by_key;
+}
+
 void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure) {
     remote_look(track->region);
     if (!track->shadowing)
         return NULL;
+    if (is_lost(track)) {
+        track->seen.missed++;
+        track->seen.missed_bytes += bytes;
+        return NULL;
+    }
     track->cursor = track_cursor(track);
     track->open = false;
     if (track->served_to < track->cursor)

@@ -387,6 +387,29 @@ static void a_step_that_goes_on_behind_its_plan_has_the_arena(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* One block is as planned, the next has another alignment, then more comes than the plan is high:
+ * nothing more is looked for in it, and all is missed. The step after it is as those before. */
+static void what_a_step_of_another_kind_takes_is_missed(void **state) {
+    enum { STEPS = 6, BLOCKS = 20, ODD = 4, FIRST = 1000, ALL = 2 * FIRST + 189 * 4000 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        bool odd = i == ODD;
+        ebb_step step = begin(site, stage->root);
+        struct ebb_site_stats before = site_stats(site);
+        for (unsigned k = 0; k < BLOCKS; k++)
+            block_of(step.region, !odd ? 3000 : k < 2 ? FIRST : 4000 * k, odd ? 4096 : 64);
+        assert_true(!odd || stats_of(step.region).requested.peak == ALL);
+        assert_int_equal(ebb_step_end(step), 0);
+        struct ebb_site_stats after = site_stats(site);
+        assert_int_equal(after.missed - before.missed, odd ? BLOCKS - 1 : 0);
+        assert_int_equal(after.missed_bytes - before.missed_bytes, odd ? ALL - FIRST : 0);
+        assert_int_equal(after.hits - before.hits, odd ? 1 : i < 2 ? 0 : BLOCKS);
+    }
+    assert_int_equal(site_stats(site).takeovers, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Packing needs ten times as much as many small blocks have. */
 static void plans_are_not_made_at_the_cost_of_the_pool(void **state) {
     enum { STEPS = 5, BLOCKS = 3000 };
@@ -506,6 +529,7 @@ int main(void) {
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
         STAGED(what_comes_after_a_mark_is_not_missed),
         STAGED(a_step_that_goes_on_behind_its_plan_has_the_arena),
+        STAGED(what_a_step_of_another_kind_takes_is_missed),
         STAGED(plans_are_not_made_at_the_cost_of_the_pool),
         STAGED(steps_that_met_once_come_one_at_a_time_all_the_same),
         cmocka_unit_test(plans_of_steps_in_shared_memory_take_nothing_of_the_default_pool),
