@@ -115,8 +115,9 @@ static void unlist_rest(const struct promotion *promotion) {
 /* True: it was born where it is to go, as nearly all were in a step that has been learnt, and is
  * found and listed. Else it is to be looked at in full, where that is no error. */
 static bool stays_where_born(const struct promotion *promotion, struct ebb_survivor *survivor) {
-    bool plain = (unsigned)survivor->mode <= EBB_PROMOTE_RELINK &&
-                 !(survivor->align & (survivor->align - 1)) && survivor->align <= EBB_ALIGN_MAX;
+    size_t align = survivor->align ? survivor->align : 1;
+    bool plain = (unsigned)survivor->mode <= EBB_PROMOTE_RELINK && size_is_power_of_two(align) &&
+                 align <= EBB_ALIGN_MAX;
     struct record_entry *born =
         plain ? track_find_born(promotion->births, (uintptr_t)survivor->block) : NULL;
     if (!born || born->listed)
