@@ -10,6 +10,7 @@
 #include "base/error.h"
 
 #define SPARE_BYTES ((size_t)64 << 10) /* for what serving needs now and then */
+#define WANTED_MOST ((size_t)2 << 20)  /* that nobody may come for */
 
 /* No lock: one that a thread held at a fork would be held for ever in the child. */
 static _Atomic(ebb_pool *) learnt;
@@ -53,7 +54,7 @@ void *plan_pool_take(const char *name, size_t bytes, ebb_region *memory) {
 void plan_pool_rest(size_t wanted) {
     ebb_pool *pool = plan_pool();
     if (pool)
-        pool_keep_hot(pool, size_larger(wanted, SPARE_BYTES));
+        pool_keep_hot(pool, size_larger(SPARE_BYTES, size_smaller(wanted, WANTED_MOST)));
 }
 
 void plan_share(struct plan *plan) {

@@ -64,8 +64,8 @@ ebb_pool *plan_pool(void);
  * is in *memory then. NULL with an error. Any thread. */
 void *plan_pool_take(const char *name, size_t bytes, ebb_region *memory);
 
-/* Gives back pages of that pool that nobody has, but for `wanted` bytes and a few: learning needs
- * many, and seldom. Any thread. */
+/* Gives back pages of that pool that nobody has, but for `wanted` bytes, 2 MiB at most, and a few:
+ * learning needs many, and seldom. Any thread. */
 void plan_pool_rest(size_t wanted);
 
 void plan_share(struct plan *plan);

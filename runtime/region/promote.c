@@ -132,7 +132,6 @@ static int check_in_full(struct promotion *promotion, struct ebb_survivor *survi
     int result = check_survivor(promotion, survivor);
     if (result)
         return result;
-    allow(promotion, survivor);
     promotion->moving += (survivor->mode & SURVIVOR_WAY) != SURVIVOR_STAYS;
     return 0;
 }
@@ -461,6 +460,8 @@ static void commit_stays(const struct promotion *promotion) {
 static int acquire_and_commit(struct promotion *promotion) {
     struct undo undo;
     undo_remember(promotion->target, &undo);
+    for (size_t i = 0; i < promotion->count; i++)
+        allow(promotion, &promotion->list[i]);
     unlist_rest(promotion);
     weigh_all(promotion);
     int result = acquire_all(promotion);

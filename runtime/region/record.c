@@ -36,14 +36,11 @@ _Static_assert(PLAN_SLOTS_MOST < NOTE_BORN, "they lie side by side");
  * What is not written to costs no memory. */
 static uint32_t first_limit(const struct track *track) {
     uint32_t before = track->recording ? track->record_before + track->record_before / 8 : 0;
-    return (uint32_t)size_larger(RECORD_LEAST, before);
+    return (uint32_t)size_larger(RECORD_LEAST, size_smaller(before, PLAN_SLOTS_MOST));
 }
 
-static bool grow(struct track *track) {
-    uint32_t limit = track->record_limit ? 2 * track->record_limit : first_limit(track);
-    if (track->record_limit >= PLAN_SLOTS_MOST)
-        return false;
-    limit = (uint32_t)size_smaller(limit, PLAN_SLOTS_MOST);
+/* Room for `limit` entries, with those that there are. */
+static bool grow_to(struct track *track, uint32_t limit) {
     ebb_region memory;
     error_mute();
     struct record_entry *record = plan_pool_take("record", limit * sizeof *record, &memory);
@@ -58,6 +55,15 @@ static bool grow(struct track *track) {
     track->record_memory = memory;
     track->record_limit = limit;
     return true;
+}
+
+static bool grow(struct track *track) {
+    uint32_t limit = track->record_limit;
+    if (limit >= PLAN_SLOTS_MOST)
+        return false;
+    if (!limit)
+        return grow_to(track, first_limit(track)) || grow_to(track, RECORD_LEAST);
+    return grow_to(track, (uint32_t)size_smaller(2 * (size_t)limit, PLAN_SLOTS_MOST));
 }
 
 /* Where a block is noted that has just come. In an arena, or when one was taken over, small and

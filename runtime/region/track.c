@@ -43,10 +43,10 @@ static void forget_plan(struct track *track) {
 }
 
 void track_forget_record(struct track *track) {
-    if (track->seen.recorded)
-        track->record_before = track->record_count;
     if (track->record_limit)
         ebb_region_close(track->record_memory);
+    if (track->record_limit && track->seen.recorded)
+        track->record_before = track->record_count;
     track->record = NULL;
     track->record_limit = track->record_count = 0;
 }

@@ -121,7 +121,7 @@ static enum learn_verdict suspend(struct learning *learning) {
 
 /* A try that served nothing. */
 static enum learn_verdict give_up(struct learning *learning) {
-    if (++learning->hopeless_tries < LEARN_TRIES)
+    if (learning->hopeless_tries < LEARN_TRIES && ++learning->hopeless_tries < LEARN_TRIES)
         learning->wait_next = LEARN_PAUSE;
     return suspend(learning);
 }
@@ -274,16 +274,19 @@ static void note_fruitless(struct learning *learning) {
         learning->patience = more_patience(learning->patience);
 }
 
-/* The course was suspended after its first try, and no warming up lasts longer. */
-static bool may_try(const struct learning *learning) {
+/* The course was suspended after its first try, and no warming up lasts longer: once more. */
+static bool try_again(struct learning *learning) {
     bool waited = learning->wait_next > LEARN_WAIT;
-    return learning->hopeless_tries && learning->hopeless_tries < LEARN_TRIES && waited;
+    if (!waited || !learning->hopeless_tries || learning->hopeless_tries >= LEARN_TRIES)
+        return false;
+    learning->hopeless_tries = LEARN_TRIES; /* whatever becomes of it */
+    return true;
 }
 
 /* A record, the `last` that was asked for or a later one, is neither like the other nor like the
  * plan. */
 static enum learn_verdict judge_change(struct learning *learning, bool last) {
-    if (learning->suspended && !may_try(learning)) {
+    if (learning->suspended && !(last && try_again(learning))) {
         learning->noted = false;
         if (last)
             await_look(learning);

@@ -110,6 +110,7 @@ int ebb_site_destroy(struct ebb_site *site) {
     sites_remove(site);
     pthread_mutex_destroy(&site->lock);
     ebb_region_close(site->memory);
+    plan_pool_rest(0);
     return 0;
 }
 

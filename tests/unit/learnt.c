@@ -5,7 +5,7 @@
 #include "kit/test.h"
 
 #include "base/os.h"
-#include "region/track.h"
+#include "step/site.h"
 
 #include <ebb/step.h>
 
@@ -63,6 +63,67 @@ static uint64_t cached(void) {
     struct ebb_pool_stats stats = {.size = sizeof stats};
     assert_int_equal(ebb_pool_read_stats(plan_pool(), &stats), 0);
     return stats.cached;
+}
+
+/* A long record is followed by none: the site is idle, or ends. */
+static void what_the_next_record_would_need_is_little_or_goes_with_the_site(void **state) {
+    enum { MANY = 200000 };
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "long"));
+    ebb_step step = ebb_step_begin(site, 0);
+    for (int i = 0; i < MANY; i++)
+        assert_non_null(ebb_region_alloc(step.region, 16, 16));
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_true(MANY * sizeof(struct record_entry) > 4 * MIB && cached() <= 2 * MIB);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_true(cached() <= 64 * KIB);
+}
+
+static struct ebb_site_stats stats_of_site(ebb_site *site) {
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
+    return stats;
+}
+
+static void take(ebb_site *site, int blocks, size_t bytes) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (int i = 0; i < blocks; i++)
+        assert_non_null(ebb_region_alloc(step.region, bytes, 16));
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* There is no memory for a record like the last; this step needs little. */
+static void a_short_step_after_a_long_one_is_recorded_in_little_memory(void **state) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "short"));
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    take(site, 100000, 16);
+    assert_int_equal(ebb_pool_read_stats(plan_pool(), &stats), 0);
+    plan_pool()->limit_reserved = (size_t)stats.owned + 512 * KIB;
+    ebb_step step = ebb_step_begin(site, 0);
+    const struct track *track = site->lanes->ring[0].tracks[0];
+    for (int block = 0; block < 1000; block++)
+        assert_non_null(ebb_region_alloc(step.region, 16, 16));
+    assert_true(track->recording && !track->record_lost);
+    assert_int_equal(track->record_count, 1000);
+    plan_pool()->limit_reserved = 0;
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* It begins with room for as many blocks, though a plan was followed in between. */
+static void a_record_is_as_long_as_the_last_one(void **state) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "long"));
+    const struct track *track = NULL;
+    for (int i = 0; i < 20; i++) { /* each has more blocks than the one before */
+        ebb_step step = ebb_step_begin(site, 0);
+        track = site->lanes->ring[0].tracks[0];
+        assert_non_null(ebb_region_alloc(step.region, i < 6 ? 100 : 5000, 16));
+        assert_true(!i || !track->recording || track->record_limit >= BLOCKS);
+        for (int block = 0; block < BLOCKS + 10 * i; block++)
+            assert_non_null(ebb_region_alloc(step.region, i < 6 ? 100 : 5000, 16));
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_true(stats_of_site(site).recorded_steps > 3 && stats_of_site(site).planned_steps > 3);
+    assert_int_equal(ebb_site_destroy(site), 0);
 }
 
 /* Records and planning need much, and seldom: hardly any of it stays cached, but for the next
@@ -236,6 +297,9 @@ static void the_lock_of_a_pool_outlives_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_learnt_takes_what_it_needs),
+        cmocka_unit_test(what_the_next_record_would_need_is_little_or_goes_with_the_site),
+        cmocka_unit_test(a_short_step_after_a_long_one_is_recorded_in_little_memory),
+        cmocka_unit_test(a_record_is_as_long_as_the_last_one),
         cmocka_unit_test(what_learning_needed_goes_back_to_the_system),
         cmocka_unit_test(notes_go_when_a_recorded_step_ends),
         cmocka_unit_test(notes_go_when_something_of_the_step_lives_on),

@@ -219,6 +219,28 @@ static void what_is_asked_of_a_block_that_was_born_above_must_be_right(void **st
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The least that a survivor allows counts for the whole list, wherever it was born. */
+static void what_a_block_that_was_born_above_allows_counts_for_all(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool);
+    for (int i = 0; i < 2 * STEPS; i++) {
+        ebb_step step = begin(site, stage->root);
+        block_of(step.region, 3000, 64);
+        struct ebb_survivor list[2] = {survivor_of(block_of(step.region, 100, 16), 0)};
+        list[0].pin_percent = 1;
+        bool last = i == 2 * STEPS - 1;
+        if (last) /* in pages that it fills to six tenths */
+            list[1] = survivor_of(block_of(step.region, 5000, 64), EBB_PROMOTE_AUTO);
+        size_t count = last ? 2 : 1;
+        assert_int_equal(ebb_step_end_keeping(step, stage->root, list, count, NULL, NULL), 0);
+        assert_true(!last || list[1].mode == EBB_PROMOTE_COPY);
+        for (size_t k = 0; k < count; k++)
+            assert_int_equal(ebb_region_release(stage->root, list[k].block), 0);
+    }
+    assert_true(site_stats(site).tenured_right > STEPS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Until it is promoted it is the step's alone: what the parent places there later is not taken for
  * it, nor is it taken for what the parent has. */
 static void what_was_born_above_is_not_the_parents_yet(void **state) {
@@ -523,6 +545,7 @@ int main(void) {
         STAGED(a_block_that_was_born_above_is_listed_once),
         STAGED(a_small_block_that_was_born_above_is_listed_once),
         STAGED(what_is_asked_of_a_block_that_was_born_above_must_be_right),
+        STAGED(what_a_block_that_was_born_above_allows_counts_for_all),
         STAGED(what_was_born_above_is_not_the_parents_yet),
         STAGED(what_is_born_in_a_planned_step_is_of_the_one_below_until_it_is_promoted),
         STAGED(what_is_not_to_be_born_above_leaves_the_plan_as_it_is),

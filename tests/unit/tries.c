@@ -69,6 +69,50 @@ static void where_nothing_repeats_there_are_two_tries(void **state) {
     }
 }
 
+/* The second try is the last, also if it serves more than nothing but too little, or if no plan can
+ * be made of it. */
+static void what_the_second_try_serves_makes_no_third_one(void **state) {
+    for (int can_be_made = 0; can_be_made < 2; can_be_made++) {
+        struct learning learning = tried_course();
+        uint64_t hash = 100;
+        unsigned recorded = 0, served_steps = 0;
+        serve_nothing(&learning, LEARN_IN_A_ROW);
+        for (unsigned i = 0; i < 5000; i++) {
+            struct learn_step step = step_of(learn_next(&learning));
+            step.hash = hash++;
+            recorded += i >= 1000 && step.mode == LEARN_RECORD;
+            served_steps += i >= 1000 && step.mode == LEARN_SERVE;
+            if (step.mode == LEARN_SERVE)
+                step = served(400, 600);
+            enum learn_verdict verdict = learn_judge(&learning, &step, false);
+            if (verdict == LEARN_ADOPT && can_be_made)
+                learn_adopted(&learning, step.hash, false);
+            else if (verdict == LEARN_ADOPT)
+                learn_failed(&learning, verdict);
+        }
+        assert_int_equal(served_steps, 0);
+        assert_in_range(recorded, 2, 2 * 4000 / LEARN_WAIT_MOST + 2);
+    }
+}
+
+/* Steps of several threads were begun to be recorded: they are one look, and no try before its
+ * time. */
+static void records_at_once_are_no_try(void **state) {
+    struct learning learning = tried_course();
+    serve_nothing(&learning, LEARN_IN_A_ROW);
+    pass_plainly(&learning, LEARN_PAUSE);
+    assert_int_equal(record(&learning, 100), LEARN_NOTE);
+    assert_int_equal(record(&learning, 101), LEARN_KEEP);
+    pass_plainly(&learning, 2 * LEARN_PAUSE);
+    for (uint64_t hash = 102; hash < 106; hash++) {
+        struct learn_step step = step_of(LEARN_RECORD);
+        step.hash = hash;
+        enum learn_verdict verdict = learn_judge(&learning, &step, false);
+        assert_true(verdict == LEARN_NOTE || verdict == LEARN_KEEP);
+    }
+    assert_true(learning.suspended && learning.wait == LEARN_WAIT);
+}
+
 static void a_try_that_serves_something_is_not_given_up_that_soon(void **state) {
     struct learning odd = tried_course(), larger = tried_course();
     serve_nothing(&odd, 1);
@@ -99,6 +143,8 @@ int main(void) {
         cmocka_unit_test(warming_up_may_take_some_records),
         cmocka_unit_test(a_try_that_serves_nothing_is_given_up_for_a_short_while),
         cmocka_unit_test(where_nothing_repeats_there_are_two_tries),
+        cmocka_unit_test(what_the_second_try_serves_makes_no_third_one),
+        cmocka_unit_test(records_at_once_are_no_try),
         cmocka_unit_test(a_try_that_serves_something_is_not_given_up_that_soon),
         cmocka_unit_test(a_try_with_keys_is_recorded_again),
     };
