@@ -108,8 +108,10 @@ struct region *block_owner(struct region *place, uintptr_t addr) {
 
 void block_set_quick(struct region *region) {
     struct track *track = region->track;
-    bool watched = region->bearers || region->shared || (track && track->recording);
+    bool closely = region->shared || (track && track->recording);
+    bool watched = region->bearers || closely;
     region->mixed = region->bearers || region->shared || region->safe_of;
+    region->bears_only = region->bearers && !closely;
     region->quick_key = watched ? PIECE_KEY_NONE : region->window_key;
     if (track)
         track_set_paths(track);
@@ -446,6 +448,19 @@ static bool ends_quickly(const struct region *region, const struct ebb_piece *pi
            region->quick_key != PIECE_KEY_NONE;
 }
 
+/* A small block of a region in which others were born for steps below, and none of these. */
+static bool is_beside_births(const struct region *region, const struct ebb_piece *piece,
+                             uintptr_t addr) {
+    return region->bears_only && piece_key(piece) == region->window_key &&
+           piece_covers(piece, addr) && !track_may_be_born(addr);
+}
+
+static __attribute__((noinline)) int release_beside_births(struct region *region,
+                                                           struct ebb_piece *window,
+                                                           uintptr_t addr) {
+    return small_release(region, window, addr);
+}
+
 /* Small and large blocks, and what is left. Apart, so that what a plan expects needs no frame. */
 static __attribute__((noinline)) int release_ordinary(struct region *region, uintptr_t addr) {
     if (range_holds(addr)) {
@@ -456,6 +471,8 @@ static __attribute__((noinline)) int release_ordinary(struct region *region, uin
             large_release(region, piece);
             return 0;
         }
+        if (is_beside_births(region, piece, addr))
+            return release_beside_births(region, piece, addr);
     }
     return release_other(region, addr);
 }

@@ -27,11 +27,6 @@
 
 #define RECORD_LEAST 256u
 
-/* In a note: the entry is that of a block which was born in the parent and is the step's. So a
- * parent need not ask its bearers, who may be many, about blocks of its own. */
-#define NOTE_BORN ((uint32_t)1 << 31)
-_Static_assert(PLAN_SLOTS_MOST < NOTE_BORN, "they lie side by side");
-
 /* As long as the record before at once: a step is recorded after another, which was much the same.
  * What is not written to costs no memory. */
 static uint32_t first_limit(const struct track *track) {
@@ -77,7 +72,7 @@ static uint32_t *place_of_note(struct track *track, uintptr_t addr) {
 
 /* Of a track's notes: one that serves a plan notes nothing but what was born in the parent. */
 static uint32_t bits_of(const struct track *track) {
-    return track->seen.served ? NOTE_BORN : 0;
+    return track->seen.served ? TRACK_NOTE_BORN : 0;
 }
 
 /* A new entry, with a note of it there; NULL: the record is lost, or was before. */
@@ -304,13 +299,8 @@ struct region *track_home(const struct track *track, uintptr_t addr) {
     return track_find_born(track, addr) ? track->region->parent : NULL;
 }
 
-/* True if a note says so; it may be that of a large block which begins close by. */
-static bool may_be_born(uintptr_t addr) {
-    return range_holds(addr) && ((*range_block_note(addr) | *range_note(addr)) & NOTE_BORN);
-}
-
 struct region *track_of_step(const struct region *parent, uintptr_t addr) {
-    if (!parent->bearers || !may_be_born(addr))
+    if (!parent->bearers || !range_holds(addr) || !track_may_be_born(addr))
         return NULL;
     for (const struct track *at = parent->bearers; at; at = at->bearer)
         if (track_home(at, addr))

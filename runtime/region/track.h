@@ -295,6 +295,16 @@ struct region *track_home(const struct track *track, uintptr_t addr);
 /* The block there that was born in the parent ends; it is not held. */
 void track_end(struct track *track, uintptr_t addr);
 
+/* In a note: the entry is that of a block which was born in the parent and is the step's. So a
+ * parent need not ask its bearers, who may be many, about blocks of its own. */
+#define TRACK_NOTE_BORN ((uint32_t)1 << 31)
+_Static_assert(PLAN_SLOTS_MOST < TRACK_NOTE_BORN, "they lie side by side");
+
+/* Of an address of the range: a note says so, which may be that of a large block close by. */
+static inline bool track_may_be_born(uintptr_t addr) {
+    return (*range_block_note(addr) | *range_note(addr)) & TRACK_NOTE_BORN;
+}
+
 /* The step that a block in `parent` was born for and still is of; NULL: it is the parent's own. */
 struct region *track_of_step(const struct region *parent, uintptr_t addr);
 

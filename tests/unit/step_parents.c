@@ -473,6 +473,31 @@ static void a_planned_step_can_be_rewound_and_sealed(void **state) {
 }
 
 /* Marks of slots lie beside alignments: none is taken for the other, whatever is asked. */
+/* A step is recorded while blocks are born in it: what it releases itself is noted all the same. */
+static void a_recorded_step_that_bears_knows_what_it_releases(void **state) {
+    struct stage *stage = *state;
+    ebb_site *inner = SITE(.pool = stage->pool), *outer = SITE(.pool = stage->pool);
+    for (int i = 0; i < STEPS; i++) {
+        bool nested = i >= STEPS / 2;
+        ebb_step above = nested ? begin(outer, stage->root) : (ebb_step){stage->root, NULL};
+        void *own = block_of(above.region, 1000, 16);
+        ebb_step step = begin(inner, above.region);
+        block_of(step.region, 3000, 64);
+        struct ebb_survivor kept = survivor_of(block_of(step.region, 700, 16), EBB_PROMOTE_AUTO);
+        assert_int_equal(ebb_region_release(above.region, own), 0);
+        assert_int_equal(ebb_step_end_keeping(step, above.region, &kept, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(above.region, kept.block), 0);
+        own = block_of(above.region, 1000, 16);
+        assert_int_equal(ebb_region_release(above.region, own), 0);
+        if (nested)
+            assert_int_equal(ebb_step_end(above), 0);
+    }
+    assert_int_equal(site_stats(inner).tenured_right, STEPS - 2);
+    assert_int_equal(site_stats(outer).plan_max_live, 1008 + 704); /* and not twice 1008 */
+    assert_int_equal(ebb_site_destroy(inner), 0);
+    assert_int_equal(ebb_site_destroy(outer), 0);
+}
+
 static void an_alignment_that_is_none_is_refused_where_a_block_is_born(void **state) {
     struct stage *stage = *state;
     block_of(stage->root, 100, 16); /* there is room to bump */
@@ -555,6 +580,7 @@ int main(void) {
         cmocka_unit_test(a_site_outlives_its_pool),
         STAGED(kept_arenas_are_trimmed_like_other_pages),
         STAGED(a_planned_step_can_be_rewound_and_sealed),
+        STAGED(a_recorded_step_that_bears_knows_what_it_releases),
         STAGED(an_alignment_that_is_none_is_refused_where_a_block_is_born),
         STAGED(what_does_not_survive_is_not_born_above_whatever_its_alignment),
         STAGED(a_step_may_stop_releasing),
