@@ -37,7 +37,6 @@ struct promotion {
     bool anywhere;    /* the target is any region: copies only */
     int mode_most;    /* what may be asked for */
     unsigned percent; /* of what auto relinks, so much may be pinned; 0: nothing is auto */
-    const struct track *births; /* that may be asked what was born where it is to go; or NULL */
     size_t moving;    /* survivors that do not stay where they are */
     struct ebb_promoted cost;
 };
@@ -112,14 +111,14 @@ static void unlist_rest(const struct promotion *promotion) {
     }
 }
 
-/* True: it was born where it is to go, as nearly all were in a step that has been learnt, and is
- * found and listed. Else it is to be looked at in full, where that is no error. */
-static bool stays_where_born(const struct promotion *promotion, struct ebb_survivor *survivor) {
+/* True: it was born where it is to go, as nearly all were in a step that has been learnt; nothing
+ * is wrong with it, and it is found and listed. Else it is as it was: to be looked at in full. */
+static bool stays_where_born(const struct track *births, struct ebb_survivor *survivor) {
     size_t align = survivor->align ? survivor->align : 1;
     bool plain = (unsigned)survivor->mode <= EBB_PROMOTE_RELINK && size_is_power_of_two(align) &&
                  align <= EBB_ALIGN_MAX;
     struct record_entry *born =
-        plain ? track_find_born(promotion->births, (uintptr_t)survivor->block) : NULL;
+        plain ? track_find_born(births, (uintptr_t)survivor->block) : NULL;
     if (!born || born->listed)
         return false;
     born->listed = true;
@@ -138,11 +137,11 @@ static int check_in_full(struct promotion *promotion, struct ebb_survivor *survi
 
 static int check_list(struct promotion *promotion) {
     const struct region *source = promotion->source, *target = promotion->target;
-    bool asks = source->track && target == source->parent && !target->marks;
-    promotion->births = asks ? source->track : NULL;
+    const struct track *births =
+        target == source->parent && !target->marks ? source->track : NULL;
     for (size_t i = 0; i < promotion->count; i++) {
         struct ebb_survivor *survivor = &promotion->list[i];
-        if (asks && stays_where_born(promotion, survivor))
+        if (births && stays_where_born(births, survivor))
             continue;
         int result = check_in_full(promotion, survivor);
         if (!result)
@@ -404,16 +403,22 @@ void promote_return(struct region *owner, struct ebb_piece *block) {
     large_free(host, own);
 }
 
+/* The block stays where it is; if it was born there, it is the parent's from here on. */
+static void commit_stay(const struct promotion *promotion, struct ebb_survivor *survivor) {
+    if (survivor_is(survivor, SURVIVOR_BORN) && promotion->source != promotion->target)
+        track_leave_to_parent(promotion->source->track, survivor->scratch,
+                              (uintptr_t)survivor->block);
+    survivor->mode = EBB_PROMOTE_COPY;
+}
+
 static void commit(struct promotion *promotion, struct ebb_survivor *survivor) {
     const struct region *source = promotion->source;
     int way = survivor->mode & SURVIVOR_WAY, mode = survivor->mode & SURVIVOR_MODE;
-    bool born = survivor_is(survivor, SURVIVOR_BORN);
-    survivor->mode = way == SURVIVOR_RELINKED ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
     if (way == SURVIVOR_STAYS) {
-        if (born && source != promotion->target)
-            track_leave_to_parent(source->track, survivor->scratch, (uintptr_t)survivor->block);
+        commit_stay(promotion, survivor);
         return;
     }
+    survivor->mode = way == SURVIVOR_RELINKED ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
     if (source->track)
         track_note_survivor(source->track, (uintptr_t)survivor->block,
                             mode == PROMOTE_APART || promotion->target != source->parent);
@@ -446,14 +451,9 @@ static void check_both(const struct promotion *promotion) {
 
 /* Nothing moves, so nothing can fail. */
 static void commit_stays(const struct promotion *promotion) {
-    bool leaves = promotion->source != promotion->target;
     for (size_t i = 0; i < promotion->count; i++) {
-        struct ebb_survivor *survivor = &promotion->list[i];
-        survivor_list(survivor, false);
-        if (survivor_is(survivor, SURVIVOR_BORN) && leaves)
-            track_leave_to_parent(promotion->source->track, survivor->scratch,
-                                  (uintptr_t)survivor->block);
-        survivor->mode = EBB_PROMOTE_COPY;
+        survivor_list(&promotion->list[i], false);
+        commit_stay(promotion, &promotion->list[i]);
     }
 }
 
