@@ -106,12 +106,15 @@ struct region *block_owner(struct region *place, uintptr_t addr) {
     return step ? step : place;
 }
 
+/* Every release must be seen, whatever notes say. */
+static bool is_seen_closely(const struct region *region) {
+    return region->shared || (region->track && region->track->recording);
+}
+
 void block_set_quick(struct region *region) {
     struct track *track = region->track;
-    bool closely = region->shared || (track && track->recording);
-    bool watched = region->bearers || closely;
+    bool watched = region->bearers || is_seen_closely(region);
     region->mixed = region->bearers || region->shared || region->safe_of;
-    region->bears_only = region->bearers && !closely;
     region->quick_key = watched ? PIECE_KEY_NONE : region->window_key;
     if (track)
         track_set_paths(track);
@@ -451,8 +454,8 @@ static bool ends_quickly(const struct region *region, const struct ebb_piece *pi
 /* A small block of a region in which others were born for steps below, and none of these. */
 static bool is_beside_births(const struct region *region, const struct ebb_piece *piece,
                              uintptr_t addr) {
-    return region->bears_only && piece_key(piece) == region->window_key &&
-           piece_covers(piece, addr) && !track_may_be_born(addr);
+    return region->bearers && piece_key(piece) == region->window_key &&
+           piece_covers(piece, addr) && !is_seen_closely(region) && !track_may_be_born(addr);
 }
 
 static __attribute__((noinline)) int release_beside_births(struct region *region,

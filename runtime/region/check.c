@@ -160,7 +160,6 @@ static void check_bearers(const struct region *region) {
         CHECK_ALWAYS(born == at->born);
     }
     CHECK_ALWAYS(!region->bearers || region->quick_key == PIECE_KEY_NONE);
-    CHECK_ALWAYS(!region->bears_only || (region->bearers && !region->shared));
 }
 
 static uint64_t used_by(struct region *region) {

@@ -148,7 +148,6 @@ struct region {
     bool sealed, metered, measuring, sites;
     bool shared; /* its pages are a slot's: other processes can write there, see safe.h */
     bool mixed;  /* blocks in its pages may be another region's: block_owner() knows */
-    bool bears_only; /* that is all why a release must be seen: notes tell which ones */
     bool hollow; /* its addresses have no memory behind them on the host: measuring, or a device */
     bool keeper; /* a root that has had children: what it allocates outlives steps */
     uint64_t owner; /* of its pieces: slot and epoch */

@@ -288,9 +288,13 @@ static uint32_t seek_key(struct track *track, uint32_t key) {
 
 /* ---- the slow way to a slot ---- */
 
-static void note_miss(struct track *track, size_t bytes, bool turned_away) {
+static void count_miss(struct track *track, size_t bytes) {
     track->seen.missed++;
     track->seen.missed_bytes += bytes;
+}
+
+static void note_miss(struct track *track, size_t bytes, bool turned_away) {
+    count_miss(track, bytes);
     track->seen.turned_away_bytes += turned_away ? bytes : 0;
     track->misses = track->missed_at == track->cursor ? track->misses + 1 : 1;
     if (track->taken_over)
@@ -362,8 +366,7 @@ void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key,
     if (!track->shadowing)
         return NULL;
     if (is_lost(track)) {
-        track->seen.missed++;
-        track->seen.missed_bytes += bytes;
+        count_miss(track, bytes);
         return NULL;
     }
     track->cursor = track_cursor(track);
