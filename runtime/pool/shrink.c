@@ -106,7 +106,8 @@ static void note_giving(struct recent *recent, size_t reserved) {
     recent->given_from = reserved;
 }
 
-/* The second highest of the recent ones is no lower: the lower of the last two. */
+/* The lower of the last two peaks, of which the newest is noted: the second highest of the recent
+ * ones is no lower. */
 static size_t lower_of_two(const struct recent *recent) {
     unsigned before = (recent->next + POOL_RECENT - 2) % POOL_RECENT;
     return recent->count < 2 ? 0 : size_smaller(recent->now, recent->peaks[before]);

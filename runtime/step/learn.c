@@ -121,7 +121,7 @@ static enum learn_verdict suspend(struct learning *learning) {
 
 /* A try that served nothing. */
 static enum learn_verdict give_up(struct learning *learning) {
-    if (learning->hopeless_tries < LEARN_TRIES && ++learning->hopeless_tries < LEARN_TRIES)
+    if (learning->hopeless_tries++ == 0)
         learning->wait_next = LEARN_PAUSE;
     return suspend(learning);
 }
@@ -277,9 +277,9 @@ static void note_fruitless(struct learning *learning) {
 /* The course was suspended after its first try, and no warming up lasts longer: once more. */
 static bool try_again(struct learning *learning) {
     bool waited = learning->wait_next > LEARN_WAIT;
-    if (!waited || !learning->hopeless_tries || learning->hopeless_tries >= LEARN_TRIES)
+    if (!waited || learning->hopeless_tries != 1)
         return false;
-    learning->hopeless_tries = LEARN_TRIES; /* whatever becomes of it */
+    learning->hopeless_tries++; /* whatever becomes of it */
     return true;
 }
 

@@ -140,7 +140,7 @@ struct learning {
     bool no_growth; /* a larger plan would be too high */
     bool inherited; /* the plan is that of another course */
     uint32_t mean_ppm;  /* moving mean of the share of bytes that were served */
-    uint32_t hopeless_tries; /* in a row */
+    uint32_t hopeless_tries; /* until a plan serves well; the second counts when it begins */
     uint32_t fruitless; /* plans in a row adopted without a repetition, that served badly */
     uint32_t patience;  /* so many bad steps in a row before new records */
     uint32_t bad, hopeless, bloated, wrong, crowded; /* in a row */
