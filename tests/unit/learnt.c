@@ -65,37 +65,28 @@ static uint64_t cached(void) {
     return stats.cached;
 }
 
+static void take(ebb_site *site, int blocks) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (int i = 0; i < blocks; i++)
+        assert_non_null(ebb_region_alloc(step.region, 16, 16));
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
 /* A long record is followed by none: the site is idle, or ends. */
 static void what_the_next_record_would_need_is_little_or_goes_with_the_site(void **state) {
     enum { MANY = 200000 };
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "long"));
-    ebb_step step = ebb_step_begin(site, 0);
-    for (int i = 0; i < MANY; i++)
-        assert_non_null(ebb_region_alloc(step.region, 16, 16));
-    assert_int_equal(ebb_step_end(step), 0);
+    take(site, MANY);
     assert_true(MANY * sizeof(struct record_entry) > 4 * MIB && cached() <= 2 * MIB);
     assert_int_equal(ebb_site_destroy(site), 0);
     assert_true(cached() <= 64 * KIB);
-}
-
-static struct ebb_site_stats stats_of_site(ebb_site *site) {
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
-    return stats;
-}
-
-static void take(ebb_site *site, int blocks, size_t bytes) {
-    ebb_step step = ebb_step_begin(site, 0);
-    for (int i = 0; i < blocks; i++)
-        assert_non_null(ebb_region_alloc(step.region, bytes, 16));
-    assert_int_equal(ebb_step_end(step), 0);
 }
 
 /* There is no memory for a record like the last; this step needs little. */
 static void a_short_step_after_a_long_one_is_recorded_in_little_memory(void **state) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "short"));
     struct ebb_pool_stats stats = {.size = sizeof stats};
-    take(site, 100000, 16);
+    take(site, 100000);
     assert_int_equal(ebb_pool_read_stats(plan_pool(), &stats), 0);
     plan_pool()->limit_reserved = (size_t)stats.owned + 512 * KIB;
     ebb_step step = ebb_step_begin(site, 0);
@@ -122,7 +113,7 @@ static void a_record_is_as_long_as_the_last_one(void **state) {
             assert_non_null(ebb_region_alloc(step.region, i < 6 ? 100 : 5000, 16));
         assert_int_equal(ebb_step_end(step), 0);
     }
-    assert_true(stats_of_site(site).recorded_steps > 3 && stats_of_site(site).planned_steps > 3);
+    assert_true(site_stats(site).recorded_steps > 3 && site_stats(site).planned_steps > 3);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
@@ -187,9 +178,7 @@ static void notes_are_not_asked_where_none_are_made(void **state) {
         assert_int_equal(ebb_step_end_keeping(step, root, kept, count, NULL, NULL), 0);
         assert_false(other && is_resident(range_note((uintptr_t)other)));
     }
-    struct ebb_site_stats stats = {.size = sizeof stats};
-    assert_int_equal(ebb_site_read_stats(site, &stats), 0);
-    assert_true(stats.tenured_right > 0 && stats.missed == 1);
+    assert_true(site_stats(site).tenured_right > 0 && site_stats(site).missed == 1);
     assert_int_equal(ebb_region_close(root), 0);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
