@@ -11,7 +11,8 @@
  * the arena stays whole.
  *
  * Invariant: as in large.c. Refuses, with nothing changed, if a slot is no large block (smaller
- * than 1 KiB or not in units), if bytes are held, and without memory for entries.
+ * than 1 KiB or not in units), if bytes are held or blocks were born here for steps below, whose
+ * notes are those of an arena, and without memory for entries.
  */
 #include "base/check.h"
 #include "region/small.h"
@@ -109,7 +110,7 @@ bool track_dissolve(struct track *track) {
     struct region *region = track->region;
     if (!track->arena && !track->taken_over)
         return true;
-    uint32_t live = track->held ? UINT32_MAX : count_live(track);
+    uint32_t live = track->held || region->bearers ? UINT32_MAX : count_live(track);
     if (live == UINT32_MAX || !piece_prepare(&region->store, 2 * live + 3))
         return false;
     track_look(track);

@@ -6,9 +6,10 @@
  *     record     | 0 | 1 | 2 | ...      in the order of allocation
  *     notes      ... number of the entry, at the address of its block ...
  *
- * Large blocks lie far apart, so their notes are in a table of their own, where they are close.
- * A note may be old; it is believed if its entry names the address. So nothing is cleared and
- * nothing is searched. While a plan is served the record has what was born in the parent instead.
+ * Large blocks lie far apart, so their notes are in a table of their own, where they are close; the
+ * piece at the address tells which table it is, and nobody looks into the other, where looking may
+ * make a page. A note may be old; it is believed if its entry names the address. So nothing is
+ * cleared and nothing is searched. While a plan is served the record has what was born in the parent instead.
  * Invariant: an entry's `addr` is that of a live block that belongs to the step, or 0.
  *
  * A block that was born in the parent is counted there and lies there, but it is the step's in all
@@ -61,15 +62,6 @@ static bool grow(struct track *track) {
     return grow_to(track, (uint32_t)size_smaller(2 * (size_t)limit, PLAN_SLOTS_MOST));
 }
 
-/* Where a block is noted that has just come. In an arena, or when one was taken over, small and
- * large blocks are no different; so whoever looks for a note looks in both places. */
-static uint32_t *place_of_note(struct track *track, uintptr_t addr) {
-    const struct ebb_piece *piece = range_block_at(addr);
-    bool large = piece->state == PIECE_BLOCK && piece->addr == addr;
-    track->noted_small |= !large;
-    return large ? range_block_note(addr) : range_note(addr);
-}
-
 /* Of a track's notes: one that serves a plan notes nothing but what was born in the parent. */
 static uint32_t bits_of(const struct track *track) {
     return track->seen.served ? TRACK_NOTE_BORN : 0;
@@ -94,28 +86,16 @@ static inline struct record_entry *append_at(struct track *track, uint32_t *note
 
 static struct record_entry *append(struct track *track, const void *block, size_t bytes) {
     uintptr_t addr = (uintptr_t)block;
-    return append_at(track, place_of_note(track, addr), addr, bytes);
+    uint32_t *note = track_note_at(addr);
+    track->noted_small |= note != range_block_note(addr);
+    return append_at(track, note, addr, bytes);
 }
 
-/* The entry of a live block, if the note says so; else NULL. */
-static inline struct record_entry *named(const struct track *track, uint32_t note,
-                                         uintptr_t addr) {
-    uint32_t number = note ^ bits_of(track);
+/* The entry of the live block at `addr`, an address of the range, or NULL. */
+static struct record_entry *find(const struct track *track, uintptr_t addr) {
+    uint32_t number = *track_note_at(addr) ^ bits_of(track);
     bool is_one = number < track->record_count && track->record[number].addr == addr;
     return is_one ? &track->record[number] : NULL;
-}
-
-/* The same, wherever the note was made. */
-static struct record_entry *find(const struct track *track, uintptr_t addr) {
-    struct record_entry *entry = named(track, *range_block_note(addr), addr);
-    return entry ? entry : named(track, *range_note(addr), addr);
-}
-
-/* Where an entry's note was made. */
-static uint32_t *note_of(const struct track *track, const struct record_entry *entry) {
-    uint32_t *note = range_block_note(entry->addr), *other = range_note(entry->addr);
-    uint32_t said = (uint32_t)(entry - track->record) | bits_of(track);
-    return *note == said ? note : other;
 }
 
 /* Granules that the parent has in large blocks, but for those that the step has promoted. */
@@ -178,7 +158,7 @@ static void set_bearing(struct track *track, bool bears) {
 
 /* What was born in the parent is the parent's alone, and so is what is noted there. */
 static void leave_to_parent(struct track *track, struct record_entry *entry) {
-    *note_of(track, entry) = entry->key;
+    *track_note_at(entry->addr) = entry->key;
     entry->addr = 0;
     track->guest_used -= entry->guest ? entry->bytes : 0;
     if (--track->born == 0)

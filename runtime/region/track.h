@@ -300,9 +300,17 @@ void track_end(struct track *track, uintptr_t addr);
 #define TRACK_NOTE_BORN ((uint32_t)1 << 31)
 _Static_assert(PLAN_SLOTS_MOST < TRACK_NOTE_BORN, "they lie side by side");
 
-/* Of an address of the range: a note says so, which may be that of a large block close by. */
+/* The note of the live block at an address of the range. What an arena has is noted like small
+ * blocks, until it is dissolved. */
+static inline uint32_t *track_note_at(uintptr_t addr) {
+    const struct ebb_piece *piece = range_block_at(addr);
+    bool large = piece->state == PIECE_BLOCK && piece->addr == addr;
+    return large ? range_block_note(addr) : range_note(addr);
+}
+
+/* Of an address of the range: its note says so, which may be an old one. */
 static inline bool track_may_be_born(uintptr_t addr) {
-    return (*range_block_note(addr) | *range_note(addr)) & TRACK_NOTE_BORN;
+    return *track_note_at(addr) & TRACK_NOTE_BORN;
 }
 
 /* The step that a block in `parent` was born for and still is of; NULL: it is the parent's own. */

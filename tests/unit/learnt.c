@@ -183,6 +183,51 @@ static void notes_are_not_asked_where_none_are_made(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* A root's own large block goes while others are born there: only notes of large blocks are asked. */
+static void notes_of_small_blocks_are_not_asked_for_a_large_one(void **state) {
+    ebb_region root = ebb_region_open(EBB_REGION_OPTIONS(.name = "root"));
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "notes"));
+    for (int i = 0; i < 8; i++) {
+        void *large = ebb_region_alloc(root, 1 * MIB, 64 * KIB);
+        ebb_step step = ebb_step_begin_under(site, root, 0);
+        assert_non_null(ebb_region_alloc(step.region, 3000, 16));
+        struct ebb_survivor kept = {.block = ebb_region_alloc(step.region, 100, 16)};
+        assert_int_equal(ebb_region_release(root, large), 0);
+        assert_false(is_resident(range_note((uintptr_t)large)));
+        assert_int_equal(ebb_step_end_keeping(step, root, &kept, 1, NULL, NULL), 0);
+    }
+    assert_true(site_stats(site).tenured_right > 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static struct track *track_of(ebb_step step) {
+    return ((struct region *)step.region.lane)->track;
+}
+
+/* What was born in a planned step is noted as what its arena has, so that stays an arena. */
+static void an_arena_in_which_others_were_born_is_not_dissolved(void **state) {
+    ebb_site *outer = ebb_site_create(EBB_SITE_OPTIONS(.name = "outer"));
+    ebb_site *inner = ebb_site_create(EBB_SITE_OPTIONS(.name = "inner"));
+    for (int i = 0; i < 8; i++) {
+        ebb_step above = ebb_step_begin(outer, 0);
+        assert_non_null(ebb_region_alloc(above.region, 2048, 64));
+        ebb_step below = ebb_step_begin_under(inner, above.region, 0);
+        assert_non_null(ebb_region_alloc(below.region, 4096, 64));
+        struct ebb_survivor kept = {.block = ebb_region_alloc(below.region, 8192, 64)};
+        bool born = region_is(ebb_region_of(kept.block), above.region);
+        bool laid = track_of(above) && track_of(above)->arena;
+        assert_true(i < 7 || (born && laid));
+        assert_true(!born || !laid || !track_dissolve(track_of(above)));
+        assert_int_equal(ebb_step_end_keeping(below, above.region, &kept, 1, NULL, NULL), 0);
+        assert_true(!track_of(above) || track_dissolve(track_of(above)));
+        assert_int_equal(ebb_region_release(above.region, kept.block), 0);
+        assert_int_equal(ebb_step_end(above), 0);
+    }
+    assert_int_equal(ebb_site_destroy(inner), 0);
+    assert_int_equal(ebb_site_destroy(outer), 0);
+}
+
 static struct os_table real;
 static unsigned notes_given;
 static uintptr_t noted; /* a block */
@@ -293,6 +338,8 @@ int main(void) {
         cmocka_unit_test(notes_go_when_a_recorded_step_ends),
         cmocka_unit_test(notes_go_when_something_of_the_step_lives_on),
         cmocka_unit_test(notes_are_not_asked_where_none_are_made),
+        cmocka_unit_test(notes_of_small_blocks_are_not_asked_for_a_large_one),
+        cmocka_unit_test(an_arena_in_which_others_were_born_is_not_dissolved),
         cmocka_unit_test(of_large_blocks_alone_no_notes_are_to_go),
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),
