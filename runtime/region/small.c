@@ -54,8 +54,7 @@ void small_fold_tracked(struct region *region) {
         small_note_peaks(region); /* of both together: whatever leaves comes here first */
 }
 
-/* Padding that turned out to be free again. */
-static void drop_padding(struct region *region, struct ebb_piece *window, size_t bytes) {
+void small_drop_padding(struct region *region, struct ebb_piece *window, size_t bytes) {
     if (!bytes)
         return;
     window->window.live -= bytes;
@@ -92,7 +91,7 @@ static void set_room(struct region *region, struct ebb_piece *window, uintptr_t 
 static void give_window(struct region *region, struct ebb_piece *window) {
     if (region->spare == window)
         region->spare = NULL;
-    drop_padding(region, window, small_live_bytes(window));
+    small_drop_padding(region, window, small_live_bytes(window));
     holes_leave(region, window);
     piece_unlink(&region->windows, window);
     starts_give(&region->starts, window->window.map, window->bytes);
@@ -184,7 +183,7 @@ static void open_window(struct region *region, struct ebb_piece *window) {
 /* ---- room ---- */
 
 static void adopt(struct region *region, struct ebb_piece *window, const struct hole *hole) {
-    drop_padding(region, window, hole->padding);
+    small_drop_padding(region, window, hole->padding);
     window->window.scanned = (uint16_t)((hole->to - window->addr) / RANGE_GRANULE);
     set_room(region, window, hole->from, hole->to);
 }
@@ -194,7 +193,7 @@ static bool restart(struct region *region) {
     struct ebb_piece *window = region->window;
     if (!window || window->pins || small_live_blocks(window) > 0)
         return false;
-    drop_padding(region, window, small_live_bytes(window));
+    small_drop_padding(region, window, small_live_bytes(window));
     holes_leave(region, window);
     set_room(region, window, window->addr, piece_end(window));
     return true;
@@ -330,7 +329,7 @@ int small_settle(struct region *region, struct ebb_piece *window) {
         if (!window->flag)
             holes_enter(region, window);
     } else if (!region->spare) {
-        drop_padding(region, window, small_live_bytes(window));
+        small_drop_padding(region, window, small_live_bytes(window));
         holes_leave(region, window);
         region->spare = window;
     } else {
@@ -477,7 +476,7 @@ void small_take_back(struct region *region, uintptr_t room, uintptr_t cursor) {
     if (!region->window || region->room != room || region->lane.cursor <= cursor)
         return;
     each(region->window, cursor, region->lane.cursor, count_padding, &padding);
-    drop_padding(region, region->window, padding);
+    small_drop_padding(region, region->window, padding);
     set_room(region, region->window, cursor, region->limit);
     region->room = room;
 }
@@ -522,7 +521,7 @@ struct ending {
 static void end_block(void *context, uintptr_t addr, size_t bytes, bool block) {
     struct ending *ending = context;
     if (!block) {
-        drop_padding(ending->region, ending->window, RANGE_GRANULE);
+        small_drop_padding(ending->region, ending->window, RANGE_GRANULE);
         return;
     }
     size_t step = small_step(bytes);

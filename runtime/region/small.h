@@ -28,6 +28,9 @@ bool small_mark(struct region *region, struct ebb_piece *mark);
 /* Ends every small block that is newer than the mark. */
 void small_rewind(struct region *region, const struct ebb_piece *mark);
 
+/* Padding in the window that turned out to be free again: it is not counted any more. */
+void small_drop_padding(struct region *region, struct ebb_piece *window, size_t bytes);
+
 /* Everything behind `cursor` in the room was released: the room is as it was, if still current. */
 void small_take_back(struct region *region, uintptr_t room, uintptr_t cursor);
 

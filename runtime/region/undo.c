@@ -3,7 +3,11 @@
  * undo.c - a call that takes several blocks and fails at the last leaves no trace.
  *
  * Who takes them remembers the counters first, releases what it got, and restores them. Pages that
- * the region grew by stay, and so does padding in front of small blocks in rooms that were left.
+ * the region grew by stay. Padding in front of small blocks is taken back with the room; in rooms
+ * that were left since it is found behind the blocks, and counts no more than before:
+ *
+ *     window   | live | padding | released | padding | live |
+ *                       free                 of the live block
  *
  * Looking for room takes in what other threads have released. That stays released: it leaves the
  * counters once more, and the room, of which it may have been a part, stays as it is.
@@ -45,6 +49,46 @@ static void restore_seen(struct track *track, const struct undo_part *undo) {
         undo->seen.tenured_wrong_bytes + (track->drained.bytes - undo->drained_born.bytes);
 }
 
+/* Padding in a window, as far as it is in one piece. */
+struct stretch {
+    struct region *region;
+    struct ebb_piece *window;
+    uintptr_t from, to;
+    size_t excess; /* of padding that counts: so much may go */
+};
+
+/* It is in front of no live block: released granules from here on. */
+static void free_stretch(struct stretch *stretch) {
+    for (; stretch->from < stretch->to && stretch->excess; stretch->from += RANGE_GRANULE) {
+        *small_entry(stretch->window, stretch->from) = STARTS_RELEASED | (RANGE_GRANULE + 1);
+        small_drop_padding(stretch->region, stretch->window, RANGE_GRANULE);
+        stretch->excess -= RANGE_GRANULE;
+    }
+}
+
+static void visit(void *context, uintptr_t addr, size_t bytes, bool block) {
+    struct stretch *stretch = context;
+    (void)bytes;
+    if (addr != stretch->to)
+        free_stretch(stretch);
+    if (addr != stretch->to || block)
+        stretch->from = addr;
+    stretch->to = block ? addr : addr + RANGE_GRANULE;
+}
+
+/* More counts than did before, and all of that is padding of blocks that are gone. */
+static void drop_excess(struct region *region, uint64_t before) {
+    uint64_t now = flow_now(&region->used);
+    struct stretch stretch = {.region = region, .excess = now > before ? now - before : 0};
+    for (struct ebb_piece *window = region->windows; window && stretch.excess;
+         window = window->next) {
+        stretch.window = window;
+        stretch.from = stretch.to = 0;
+        small_each_live(region, window, visit, &stretch);
+        free_stretch(&stretch);
+    }
+}
+
 static void restore(struct region *region, const struct undo_part *undo) {
     struct popped drained = {region->drained.blocks - undo->drained.blocks,
                              region->drained.requested - undo->drained.requested,
@@ -55,6 +99,7 @@ static void restore(struct region *region, const struct undo_part *undo) {
         small_take_back(region, undo->room, undo->cursor);
     if (region->track)
         restore_seen(region->track, undo);
+    drop_excess(region, flow_now(&undo->used) - drained.used);
     uint64_t used = flow_now(&region->used);
     region->calm = 0;
     region->counted = undo->counted;

@@ -76,6 +76,45 @@ static void promotions_that_fail_keep_what_others_released(void **state) {
     }
 }
 
+static unsigned draw(uint64_t *state, unsigned below) {
+    *state = (*state * 1664525 + 1013904223) % ((uint64_t)1 << 32);
+    return (unsigned)(*state >> 8) % below;
+}
+
+/* Padding in front of copies lies in rooms that were left meanwhile, holes between others among
+ * them; that between what was there stays, and counts. */
+static void padding_of_what_failed_does_not_count(void **state) {
+    struct stage *stage = *state;
+    enum { MANY = 300 };
+    for (unsigned seed = 0; seed < 200; seed++) {
+        struct ebb_survivor list[MANY + 1];
+        void *old[MANY];
+        uint64_t random = seed;
+        ebb_region target = OPEN(.parent = stage->root), source = OPEN(.parent = target);
+        for (unsigned i = 0; i < MANY; i++)
+            old[i] = block_of(target, 1 + draw(&random, 200), (size_t)16 << draw(&random, 3));
+        for (unsigned i = 0; i < MANY; i++)
+            if (draw(&random, 200) < seed)
+                assert_int_equal(ebb_region_release(target, old[i]), 0);
+        unsigned count = 1 + draw(&random, MANY);
+        for (unsigned i = 0; i < count; i++) {
+            list[i] = survivor_of(block_of(source, draw(&random, 300), 16), EBB_PROMOTE_COPY);
+            list[i].align = (size_t)16 << draw(&random, 5);
+        }
+        list[count] = survivor_of(block_of(source, HUGE_BYTES, 16), EBB_PROMOTE_COPY);
+        struct ebb_region_stats before = stats_of(target);
+        run_short(stage);
+        assert_refused(ebb_promote(source, target, list, count + 1, NULL), EBB_E_POOL_LIMIT);
+        recover(stage);
+        ebb_check_pool(stage->pool);
+        struct ebb_region_stats after = stats_of(target);
+        assert_true(after.used.current <= before.used.current); /* a hole may have had some */
+        assert_int_equal(after.requested.current, before.requested.current);
+        assert_int_equal(after.used.peak, before.used.peak);
+        assert_int_equal(ebb_region_close(target), 0);
+    }
+}
+
 static void objects_that_are_not_promoted_keep_what_others_released(void **state) {
     struct stage *stage = *state;
     for (unsigned i = 0; i < SIZES_COUNT; i++) {
@@ -246,6 +285,7 @@ static void another_thread_may_release_while_promotions_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(promotions_that_fail_keep_what_others_released),
+        STAGED(padding_of_what_failed_does_not_count),
         STAGED(objects_that_are_not_promoted_keep_what_others_released),
         STAGED(sequences_that_are_not_made_keep_what_others_released),
         STAGED(steps_that_fail_keep_what_others_released_above),
