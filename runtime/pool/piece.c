@@ -4,8 +4,8 @@
  *
  * A store cuts pieces from batches that it keeps; batches it no longer needs go to a list that
  * all stores share; when a pool gives pages back, so do they, all but the page with their link,
- * and are on another list then. Invariant: a piece is in at most one store. Taking can fail, giving
- * cannot.
+ * and are on another list then. First batches are parts of a batch that was cut for them, and stay
+ * what they are. Invariant: a piece is in at most one store. Taking can fail, giving cannot.
  */
 #include "pool/piece.h"
 #include "base/os.h"
@@ -16,7 +16,7 @@
 #include <pthread.h>
 
 #ifndef BATCHES_KEPT
-#define BATCHES_KEPT 4 /* per store: what piece_forget_all() leaves it, 64 KiB */
+#define BATCHES_KEPT 5 /* per store: what piece_forget_all() leaves it, 65 KiB */
 #endif
 
 static_assert(sizeof(struct ebb_piece) % 16 == 0, "32 bits name a piece in units of 16 bytes");
@@ -25,8 +25,12 @@ static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
 static struct ebb_piece *shared; /* batches without an owner, linked by next */
 static struct ebb_piece *cold;   /* the same; they were given back, and all entries are unused */
 
-static void wipe(struct ebb_piece *batch) {
-    for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
+static struct ebb_piece *shared_firsts; /* first batches without an owner */
+static char *uncut; /* what first batches are cut from next, as far as `uncut_end` */
+static char *uncut_end;
+
+static void wipe(struct ebb_piece *batch, unsigned entries) {
+    for (unsigned i = 1; i < entries; i++)
         batch[i].word = PIECE_UNUSED;
 }
 
@@ -37,20 +41,51 @@ static struct ebb_piece *pop(struct ebb_piece **list) {
     return batch;
 }
 
-static struct ebb_piece *acquire_batch(void) {
+/* A batch, all of whose entries are unused. Lock held. */
+static struct ebb_piece *acquire_locked(void) {
+    struct ebb_piece *used = pop(&shared), *batch = used ? used : pop(&cold);
+    if (used)
+        wipe(used, PIECES_PER_BATCH); /* of another owner before */
+    return batch ? batch : range_carve_pieces();
+}
+
+/* Of a batch that nobody had: an old name may lead to an entry of it, and shall find one. */
+static struct ebb_piece *cut_first_locked(void) {
+    if (uncut == uncut_end) {
+        char *batch = (char *)range_carve_pieces();
+        if (!batch)
+            return NULL;
+        uncut = batch;
+        uncut_end = batch + size_align_down(PIECES_BATCH_BYTES, PIECES_FIRST_BYTES);
+    }
+    char *first = uncut;
+    uncut += PIECES_FIRST_BYTES;
+    return (struct ebb_piece *)(void *)first;
+}
+
+static struct ebb_piece *acquire_first_locked(void) {
+    struct ebb_piece *used = pop(&shared_firsts);
+    if (used)
+        wipe(used, PIECES_IN_FIRST);
+    return used ? used : cut_first_locked();
+}
+
+static struct ebb_piece *acquire(bool first) {
     if (!os.allow(OS_PIECES))
         return NULL;
     pthread_mutex_lock(&sharing);
-    struct ebb_piece *used = pop(&shared), *batch = used ? used : pop(&cold);
+    struct ebb_piece *batch = first ? acquire_first_locked() : acquire_locked();
     pthread_mutex_unlock(&sharing);
-    if (used)
-        wipe(used); /* of another owner before */
-    return batch ? batch : range_carve_pieces();
+    return batch;
+}
+
+static unsigned entries_of(const struct piece_store *store, const struct ebb_piece *batch) {
+    return batch == store->first ? PIECES_IN_FIRST : PIECES_PER_BATCH;
 }
 
 /* Appends a batch behind the current one, which is used up. */
 static bool grow(struct piece_store *store) {
-    struct ebb_piece *batch = acquire_batch();
+    struct ebb_piece *batch = acquire(!store->first);
     if (!batch)
         return false;
     batch->next = NULL;
@@ -71,7 +106,7 @@ static bool advance(struct piece_store *store) {
         return false;
     store->current = *next;
     store->cut = 1;
-    store->ready += PIECES_PER_BATCH - 1;
+    store->ready += entries_of(store, store->current) - 1;
     return true;
 }
 
@@ -84,7 +119,7 @@ struct ebb_piece *piece_take_fresh(struct piece_store *store) {
 
 /* What is left of the current batch goes to the free list, so that the next can be current. */
 static void finish_batch(struct piece_store *store) {
-    while (store->current && store->cut < PIECES_PER_BATCH) {
+    while (store->current && store->cut < entries_of(store, store->current)) {
         struct ebb_piece *piece = store->current + store->cut++;
         piece->next = store->free;
         store->free = piece;
@@ -110,15 +145,20 @@ static void share_tail(struct piece_store *store) {
     store->batches = BATCHES_KEPT;
 }
 
-static void wipe_all(struct ebb_piece *batch) {
+static void wipe_all(struct ebb_piece *batch, unsigned entries) {
     for (; batch; batch = batch->next)
-        wipe(batch);
+        wipe(batch, entries);
 }
 
 void piece_wipe(struct piece_store *store) {
-    wipe_all(store->first);
+    if (store->first) {
+        wipe(store->first, PIECES_IN_FIRST);
+        wipe_all(store->first->next, PIECES_PER_BATCH);
+    }
     pthread_mutex_lock(&sharing);
-    wipe_all(shared); /* some may have been the store's; whoever took others has wiped them */
+    /* some may have been the store's; whoever took others has wiped them */
+    wipe_all(shared, PIECES_PER_BATCH);
+    wipe_all(shared_firsts, PIECES_IN_FIRST);
     pthread_mutex_unlock(&sharing);
 }
 
@@ -158,10 +198,15 @@ bool piece_trim(uint64_t deadline_ns, size_t *most) {
 }
 
 void piece_give_up(struct piece_store *store) {
-    if (store->last) {
+    struct ebb_piece *first = store->first;
+    if (first) {
         pthread_mutex_lock(&sharing);
-        store->last->next = shared;
-        shared = store->first;
+        if (first != store->last) {
+            store->last->next = shared;
+            shared = first->next;
+        }
+        first->next = shared_firsts;
+        shared_firsts = first;
         pthread_mutex_unlock(&sharing);
     }
     *store = (struct piece_store){0};

@@ -137,10 +137,13 @@ static inline uint64_t piece_key_of(uint64_t owner, enum piece_state state) {
 #define PIECES_BATCH_BYTES ((size_t)16 << 10)
 #endif
 #define PIECES_PER_BATCH ((unsigned)(PIECES_BATCH_BYTES / sizeof(struct ebb_piece)))
+#define PIECES_FIRST_BYTES ((size_t)1024) /* a part of a batch, whose other parts others have */
+#define PIECES_IN_FIRST ((unsigned)(PIECES_FIRST_BYTES / sizeof(struct ebb_piece)))
 
 /*
  * Where one owner gets its pieces from: batches of its own, kept across uses. One thread. The
- * first entry of a batch links the batches of a store.
+ * first entry of a batch links the batches of a store. The first batch is a small one: most owners
+ * need a few pieces, and four share a page then.
  */
 struct piece_store {
     struct ebb_piece *free;    /* given back, linked by next */

@@ -34,6 +34,11 @@ static int by_address(const void *a, const void *b) {
     return *left < *right ? -1 : *left > *right;
 }
 
+/* That a store has in all its batches. */
+static unsigned entries_of(const struct piece_store *store) {
+    return PIECES_IN_FIRST - 1 + (store->batches - 1) * (PIECES_PER_BATCH - 1);
+}
+
 static void pieces_of_a_store_are_distinct(void **state) {
     enum { COUNT = 500 };
     static uintptr_t taken[COUNT];
@@ -81,7 +86,7 @@ static void a_refused_batch_refuses_only_what_it_was_needed_for(void **state) {
     assert_false(piece_prepare(&store, PIECES_PER_BATCH));
     while (piece_take(&store))
         left++;
-    assert_int_equal(left, PIECES_PER_BATCH - 2);
+    assert_int_equal(left, PIECES_IN_FIRST - 2);
     os = real_os;
     assert_non_null(piece_take(&store));
     piece_forget_all(&store);
@@ -94,9 +99,69 @@ static void a_store_that_forgot_serves_again_without_acquiring(void **state) {
     piece_forget_all(&store);
     assert_true(store.batches >= 1);
     os.allow = refuse_pieces;
-    for (unsigned i = 0; i < store.batches * (PIECES_PER_BATCH - 1); i++)
+    for (unsigned i = 0; i < entries_of(&store); i++)
         assert_non_null(piece_take(&store));
+    assert_null(piece_take(&store));
+    os = real_os;
     piece_forget_all(&store);
+}
+
+static void small_stores_share_pages(void **state) {
+    enum { STORES = 64 };
+    static struct piece_store stores[STORES];
+    uintptr_t pages[STORES], different = 0;
+    for (int i = 0; i < STORES; i++)
+        pages[i] = (uintptr_t)piece_take(&stores[i]) / EBB_PAGE;
+    qsort(pages, STORES, sizeof *pages, by_address);
+    for (int i = 0; i < STORES; i++)
+        different += i == 0 || pages[i] != pages[i - 1];
+    assert_true(different <= STORES / 4 + 1);
+    for (int i = 0; i < STORES; i++)
+        piece_give_up(&stores[i]);
+}
+
+static uintptr_t part_of(const struct ebb_piece *piece) {
+    return (uintptr_t)piece / PIECES_FIRST_BYTES;
+}
+
+/* An old name of an entry leads to an entry for ever, never into the midst of two. */
+static void first_batches_stay_first_batches(void **state) {
+    enum { STORES = 100, MANY = 10000 };
+    static struct piece_store stores[STORES];
+    static uintptr_t firsts[STORES];
+    struct piece_store large = {0};
+    for (int i = 0; i < STORES; i++)
+        firsts[i] = part_of(piece_take(&stores[i]));
+    for (int i = 0; i < STORES; i++)
+        piece_give_up(&stores[i]);
+    for (int i = 0; i < MANY; i++) {
+        uintptr_t part = part_of(piece_take(&large));
+        for (int k = 0; k < STORES && part != part_of(large.first); k++)
+            assert_true(part != firsts[k]);
+    }
+    piece_give_up(&large);
+    for (int i = 0; i < STORES; i++) {
+        uintptr_t part = part_of(piece_take(&stores[i]));
+        bool again = false;
+        for (int k = 0; k < STORES; k++)
+            again |= part == firsts[k];
+        assert_true(again);
+    }
+    for (int i = 0; i < STORES; i++)
+        piece_give_up(&stores[i]);
+}
+
+static void what_a_store_gave_up_is_wiped_with_it(void **state) {
+    struct piece_store store = {0};
+    struct ebb_piece *few[2 * PIECES_PER_BATCH];
+    for (unsigned i = 0; i < 2 * PIECES_PER_BATCH; i++) {
+        few[i] = piece_take(&store);
+        few[i]->state = PIECE_BLOCK;
+    }
+    piece_give_up(&store);
+    piece_wipe(&store);
+    for (unsigned i = 0; i < 2 * PIECES_PER_BATCH; i++)
+        assert_int_equal(few[i]->state, PIECE_UNUSED);
 }
 
 static void batches_beyond_those_kept_go_to_other_stores(void **state) {
@@ -158,6 +223,9 @@ int main(void) {
         PIECE_TEST(what_was_prepared_cannot_fail),
         PIECE_TEST(a_refused_batch_refuses_only_what_it_was_needed_for),
         PIECE_TEST(a_store_that_forgot_serves_again_without_acquiring),
+        PIECE_TEST(small_stores_share_pages),
+        PIECE_TEST(first_batches_stay_first_batches),
+        PIECE_TEST(what_a_store_gave_up_is_wiped_with_it),
         PIECE_TEST(batches_beyond_those_kept_go_to_other_stores),
         PIECE_TEST(splitting_and_absorbing_keep_the_chain),
         PIECE_TEST(lists_unlink_first_last_and_middle),
