@@ -81,7 +81,10 @@ def _stack_torch(tensors):
                 and tensor.layout == torch.strided and tensor.is_cpu and not tensor.requires_grad
                 and not tensor.is_quantized
                 for tensor in tensors)
-    if not plain or len(tensors) * first.numel() * first.element_size() <= SMALL:
+    in_rows = first.is_contiguous()
+    if not plain or not (in_rows or torch.utils.data.get_worker_info()):
+        return torch.stack(tensors, 0)  # which may be channels_last; in workers torch's is not
+    if in_rows and len(tensors) * first.numel() * first.element_size() <= SMALL:
         return torch.stack(tensors, 0)
     return torch.stack(tensors, 0, out=_room(tensors))
 
@@ -101,7 +104,8 @@ def stack(tensors):
     """Tensors of torch, or arrays of numpy, as one with a new first dimension.
 
     The result is made in the current region if there is one, but for small ones (up to 4 KiB) and
-    those of unlike or unusual parts, such as typed tensors. Errors are torch's and numpy's.
+    those of unlike or unusual parts, such as typed tensors, or of parts that are not row-major,
+    outside of workers. Strides and errors are torch's and numpy's.
     """
     tensors = list(tensors)
     if current() is None or not tensors:

@@ -28,6 +28,6 @@ typedef struct DLManagedTensorVersioned {
 
 #endif
 
-enum { DLPACK_MAJOR = 1, DLPACK_READ_ONLY = 1 };
+enum { DLPACK_MAJOR = 1, DLPACK_READ_ONLY = 1, DLPACK_COPIED = 2 };
 
 #endif

@@ -37,19 +37,69 @@ PyObject *exchange_wrap(struct DLManagedTensor *managed) {
     return capsule;
 }
 
-PyObject *exchange_capsule(struct ebb_tensor *tensor, bool plain_bool) {
-    DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_IF_NEEDED);
+/* True if its bytes can be exported as they are. */
+static bool is_shareable(const struct ebb_tensor *tensor) {
+    DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE);
+    if (managed)
+        managed->deleter(managed);
+    return managed != NULL;
+}
+
+/* A new tensor with the same elements, row-major, which can be shared; NULL with an exception. */
+static struct ebb_tensor *copy_of(ebb_region region, const struct ebb_tensor *tensor) {
+    struct ebb_tensor *copy = tensor_make(region, tensor->dtype, tensor->ndim, tensor->shape);
+    if (copy && ebb_tensor_copy(copy, tensor) == 0)
+        return copy;
+    error_raise_buffer();
+    if (copy)
+        ebb_object_end(copy);
+    return NULL;
+}
+
+int exchange_choose(PyObject *object, enum ebb_exchange_mode mode, struct exported *exported) {
+    struct ebb_tensor *tensor = tensor_of(object);
+    if (!tensor)
+        return -1;
+    const struct region *region = ((const struct tensor *)object)->region;
+    *exported = (struct exported){.tensor = tensor, .mode = mode};
+    if (!region->keeps || mode == EBB_EXCHANGE_SHARE ||
+        (mode == EBB_EXCHANGE_IF_NEEDED && is_shareable(tensor)))
+        return 0;
+    exported->mode = EBB_EXCHANGE_SHARE;
+    exported->copy = exported->tensor = copy_of(region->handle, tensor);
+    return exported->copy ? 0 : -1;
+}
+
+void *exchange_refuse(const struct exported *exported) {
+    error_raise_buffer();
+    if (exported->copy)
+        ebb_object_end(exported->copy);
+    return NULL;
+}
+
+static PyObject *plain_capsule(const struct exported *exported, bool plain_bool) {
+    DLManagedTensor *managed = ebb_tensor_export(exported->tensor, exported->mode);
     if (!managed)
-        return error_raise_buffer();
+        return exchange_refuse(exported);
     if (plain_bool && managed->dl_tensor.dtype.code == EBB_BOOL)
         managed->dl_tensor.dtype.code = EBB_UINT;
     return exchange_wrap(managed);
 }
 
-static PyObject *versioned_capsule(struct ebb_tensor *tensor, enum ebb_exchange_mode mode) {
-    DLManagedTensorVersioned *managed = ebb_tensor_export_versioned(tensor, mode);
+PyObject *exchange_capsule(PyObject *object, bool plain_bool) {
+    struct exported exported;
+    return exchange_choose(object, EBB_EXCHANGE_IF_NEEDED, &exported) == 0
+               ? plain_capsule(&exported, plain_bool)
+               : NULL;
+}
+
+static PyObject *versioned_capsule(const struct exported *exported) {
+    DLManagedTensorVersioned *managed =
+        ebb_tensor_export_versioned(exported->tensor, exported->mode);
     if (!managed)
-        return error_raise_buffer();
+        return exchange_refuse(exported);
+    if (exported->copy)
+        managed->flags |= DLPACK_COPIED;
     PyObject *capsule = PyCapsule_New(managed, VERSIONED, drop_versioned);
     if (!capsule)
         managed->deleter(managed);
@@ -106,13 +156,10 @@ PyObject *exchange_export(PyObject *self, PyObject *arguments, PyObject *keyword
         PyErr_SetString(PyExc_BufferError, "the host's memory has no streams");
         return NULL;
     }
-    struct ebb_tensor *tensor = tensor_of(self);
-    if (!tensor)
+    struct exported exported;
+    if (exchange_choose(self, mode, &exported) != 0)
         return NULL;
-    if (wanted)
-        return versioned_capsule(tensor, mode);
-    DLManagedTensor *managed = ebb_tensor_export(tensor, mode);
-    return managed ? exchange_wrap(managed) : error_raise_buffer();
+    return wanted ? versioned_capsule(&exported) : plain_capsule(&exported, false);
 }
 
 /* ---- in: what is described here ---- */
@@ -225,8 +272,8 @@ static bool find_dtype(const char *format, Py_ssize_t item_bytes, struct ebb_dty
         *dtype = (struct ebb_dtype){codes[i], (uint8_t)(8 * item_bytes), 1};
         const char *ours = dtype_format(*dtype);
         if (ours && (strcmp(ours, format) == 0 ||
-                     (*format == 'l' && codes[i] == EBB_INT) ||
-                     (*format == 'L' && codes[i] == EBB_UINT)))
+                     (strcmp(format, "l") == 0 && codes[i] == EBB_INT) ||
+                     (strcmp(format, "L") == 0 && codes[i] == EBB_UINT)))
             return true;
     }
     return false;

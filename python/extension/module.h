@@ -116,10 +116,10 @@ bool region_stays(const struct region *region, uint64_t epoch);
 struct region *region_make(PyTypeObject *type, PyObject *pool, PyObject *parent);
 /* Below another region the pool is that one's, whatever was said. */
 void region_take_pool(struct region *region, const struct region *above);
-/* open(region, how), which opens its handle, without the interpreter's lock: it may wait for a slot
- * that another thread gives back. The pool is not closed meanwhile. */
-void region_open_unlocked(struct region *region, void (*open)(struct region *, const void *),
-                          const void *how);
+/* open(region, how), which opens its handle and may wait for a slot that another thread gives back;
+ * if not `locked`, without the interpreter's lock. The pool is not closed meanwhile. */
+void region_open_listed(struct region *region, bool locked,
+                        void (*open)(struct region *, const void *), const void *how);
 /* Whether a thread of this process opens a region of that pool now. */
 bool region_is_opening(const PyObject *pool);
 /* In a forked child, which has one thread: what others were opening is nobody's, and is closed. */
@@ -171,7 +171,17 @@ struct ebb_tensor *tensor_make(ebb_region region, struct ebb_dtype dtype, int nd
 /* Tensor.__dlpack__(), with keywords. */
 PyObject *exchange_export(PyObject *self, PyObject *arguments, PyObject *keywords);
 /* What torch._C._from_dlpack() takes: bool as uint8 if `plain_bool`. */
-PyObject *exchange_capsule(struct ebb_tensor *tensor, bool plain_bool);
+PyObject *exchange_capsule(PyObject *tensor, bool plain_bool);
+/* What is exported of a Tensor, and how. Where a copy is needed in a region whose tensors stay,
+ * that is a tensor, too: a batch that is written there may name it when the export is over. */
+struct exported {
+    struct ebb_tensor *tensor, *copy; /* the second is the first, or NULL */
+    enum ebb_exchange_mode mode;
+};
+/* 0, or -1 with an exception. */
+int exchange_choose(PyObject *tensor, enum ebb_exchange_mode mode, struct exported *exported);
+/* It could not be exported: NULL, with ebb's error. */
+void *exchange_refuse(const struct exported *exported);
 /* Region.tensor(object, copy=None): anything that has elements. */
 PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keywords);
 /* The same for functions that only read: NULL with an exception. End it with ebb_object_end(). */

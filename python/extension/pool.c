@@ -60,7 +60,7 @@ static const struct {
 /* "shared+pinned": flags. */
 static int parse_kind(const char *text, unsigned *flags) {
     *flags = 0;
-    for (const char *at = text; *at;) {
+    for (const char *at = text;; at++) {
         size_t length = strcspn(at, "+"), i = 0;
         while (i < sizeof kinds / sizeof *kinds &&
                (strlen(kinds[i].name) != length || strncmp(kinds[i].name, at, length) != 0))
@@ -72,9 +72,10 @@ static int parse_kind(const char *text, unsigned *flags) {
             return -1;
         }
         *flags |= kinds[i].flag;
-        at += length + (at[length] == '+');
+        at += length;
+        if (!*at)
+            return 0;
     }
-    return 0;
 }
 
 static PyObject *pool_wrap(PyTypeObject *type, ebb_pool *pool, unsigned kind) {
@@ -129,10 +130,15 @@ static int check_wishes(const struct wishes *wishes, const char *kind, unsigned 
 }
 
 /* Whoever waits for a slot, with the interpreter's lock or without: handlers of signals run in the
- * main thread. What one raises stays for who called. */
+ * main thread, and other threads may have what is waited for. What a handler raises stays for who
+ * called. */
 static bool has_no_signal(void *context) {
     (void)context;
     PyGILState_STATE state = PyGILState_Ensure();
+    if (state == PyGILState_LOCKED) {
+        Py_BEGIN_ALLOW_THREADS
+        Py_END_ALLOW_THREADS
+    }
     bool none = PyErr_CheckSignals() == 0;
     PyGILState_Release(state);
     return none;
@@ -217,12 +223,12 @@ PyDoc_STRVAR(trim_doc,
 static PyObject *pool_trim(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"target", NULL};
     Py_ssize_t target = 0;
-    ebb_pool *pool = pool_of(object);
-    if (!pool || !PyArg_ParseTupleAndKeywords(arguments, keywords, "|n:trim", words, &target))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|n:trim", words, &target))
         return NULL;
     if (target < 0)
         return PyErr_Format(PyExc_ValueError, "a target of %zd bytes is negative", target);
-    return PyLong_FromSize_t(ebb_pool_trim(pool, (size_t)target));
+    ebb_pool *pool = pool_of(object); /* now: arguments have methods, which may close it */
+    return pool ? PyLong_FromSize_t(ebb_pool_trim(pool, (size_t)target)) : NULL;
 }
 
 PyDoc_STRVAR(reclaim_doc,
@@ -233,8 +239,10 @@ PyDoc_STRVAR(reclaim_doc,
 static PyObject *pool_reclaim(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"sent_too", NULL};
     int sent_too = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|p:reclaim", words, &sent_too))
+        return NULL;
     ebb_pool *pool = pool_of(object);
-    if (!pool || !PyArg_ParseTupleAndKeywords(arguments, keywords, "|p:reclaim", words, &sent_too))
+    if (!pool)
         return NULL;
     size_t freed = ebb_pool_reclaim(pool, sent_too != 0);
     bool is_shared = ((const struct pool *)object)->kind & EBB_KIND_SHARED;

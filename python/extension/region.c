@@ -48,18 +48,28 @@ bool region_is_opening(const PyObject *pool) {
     return region != NULL;
 }
 
-void region_open_unlocked(struct region *self, void (*open)(struct region *, const void *),
-                          const void *how) {
+/* A handler that forked while it waited may have emptied the list. */
+static void end_opening(const struct region *self) {
     struct region **link = &opening;
+    while (*link && *link != self)
+        link = &(*link)->opening_next;
+    if (*link)
+        *link = self->opening_next;
+}
+
+void region_open_listed(struct region *self, bool locked,
+                        void (*open)(struct region *, const void *), const void *how) {
     region_settle_fork();
     self->opening_next = opening;
     opening = self;
-    Py_BEGIN_ALLOW_THREADS
-    open(self, how);
-    Py_END_ALLOW_THREADS
-    while (*link != self)
-        link = &(*link)->opening_next;
-    *link = self->opening_next;
+    if (locked) {
+        open(self, how);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        open(self, how);
+        Py_END_ALLOW_THREADS
+    }
+    end_opening(self);
 }
 
 /* ---- making and ending ---- */
@@ -78,10 +88,8 @@ static int open_checked(struct region *self, struct ebb_region_options *options)
         options->parent = above->handle;
         region_take_pool(self, above);
     }
-    if (options->parent.lane) /* whose tensors any thread may end meanwhile, without the lock */
-        open_handle(self, options);
-    else
-        region_open_unlocked(self, open_handle, options);
+    bool locked = options->parent.lane; /* whose tensors any thread could end meanwhile */
+    region_open_listed(self, locked, open_handle, options);
     if (ebb_region_is_open(self->handle))
         return 0;
     error_raise();

@@ -15,7 +15,7 @@ struct site {
     PyObject_HEAD
     ebb_site *site;
     PyObject *pool;
-    bool waits; /* steps may wait for a slot, and close no region of those before */
+    bool waits; /* steps may wait for a slot, and close no region of those before: without the lock */
 };
 
 static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -93,10 +93,8 @@ static int begin_in(struct region *made, struct site *site, uint64_t tag) {
     }
     if (site->pool != Py_None && !pool_of(site->pool))
         return -1;
-    if (site->waits && !beginning.above.lane)
-        region_open_unlocked(made, open_step, &beginning);
-    else
-        open_step(made, &beginning);
+    bool locked = !site->waits || beginning.above.lane;
+    region_open_listed(made, locked, open_step, &beginning);
     if (!ebb_region_is_open(made->handle)) {
         error_raise();
         return -1;

@@ -186,8 +186,16 @@ static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
         return refuse_view(view, "the tensor is not contiguous");
     DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE);
     bool copied = !managed && !writes;
-    if (copied)
-        managed = ebb_tensor_export(tensor, EBB_EXCHANGE_COPY);
+    if (copied) {
+        struct exported exported;
+        if (exchange_choose(object, EBB_EXCHANGE_COPY, &exported) != 0)
+            return refuse_view(view, NULL);
+        managed = ebb_tensor_export(exported.tensor, exported.mode);
+        if (!managed) {
+            exchange_refuse(&exported);
+            return refuse_view(view, NULL);
+        }
+    }
     struct buffer *buffer = managed ? PyMem_Malloc(sizeof *buffer) : NULL;
     if (!buffer) {
         if (managed) {
@@ -260,8 +268,7 @@ PyDoc_STRVAR(capsule_doc,
 "_capsule()\n--\n\nAn old DLPack capsule in which bool is uint8, for torch up to 2.0.");
 
 static PyObject *tensor_capsule(PyObject *object, PyObject *Py_UNUSED(none)) {
-    struct ebb_tensor *tensor = tensor_of(object);
-    return tensor ? exchange_capsule(tensor, true) : NULL;
+    return exchange_capsule(object, true);
 }
 
 PyDoc_STRVAR(copy_doc,

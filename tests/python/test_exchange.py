@@ -219,6 +219,21 @@ class Exports(Refused):
             self.assertEqual(copied.tolist(), list(range(6)))
             self.assertEqual(tensor.numpy().tolist(), [0] * 6)
 
+    def test_buffers_of_structs_are_refused(self):
+        try:
+            import _testbuffer as testbuffer
+        except ImportError:
+            self.skipTest("this Python comes without _testbuffer")
+        with ebb.Region() as region:
+            for code, item in (("<lf", (1, 2.0)), ("<Lf", (1, 2.0)), ("<lhh", (1, 2, 3)),
+                               ("Li", (7, 8)), ("lxxxx", (7,))):
+                struct = testbuffer.ndarray([item], shape=[1], format=code)
+                with self.assertRaisesRegex(TypeError, "format .* is none that ebb reads"):
+                    region.tensor(struct)
+            for code in ("l", "L", "@l", "@L"):
+                made = region.tensor(testbuffer.ndarray([5], shape=[1], format=code))
+                self.assertEqual(made.numpy().tolist(), [5])
+
     def test_dropped_in_any_thread(self):
         pool = ebb.Pool()
         with ebb.Region(pool) as region:

@@ -476,6 +476,23 @@ class Structure(Regions):
         self.assertLess(len(file.getvalue()), 4096)
         self.assertEqual(batch[0].storage().size(), 10)
 
+    def test_stacked_tensors_have_the_strides_of_torchs(self):
+        from torch.utils.data import default_collate
+        images = torch.rand(3, 20, 20, 3).permute(0, 3, 1, 2)  # channels_last
+        for samples in (list(images), [images, images], [images[:, :, :3, :3]] * 2,
+                        [torch.rand(40, 50).t()] * 3, [torch.rand(2, 3)] * 2):
+            wanted = default_collate(samples)
+            batches = [ebb.Collate(ebb.Pool("shared"), ebb.default_collate)(samples)]
+            with ebb.Region():
+                batches.append(ebb.default_collate(samples).clone())
+            for batch in batches:
+                self.assertEqual(batch.stride(), wanted.stride())
+                self.assertTrue(torch.equal(batch, wanted))
+            made = torch.utils.data.DataLoader(samples, len(samples), num_workers=1,
+                                               collate_fn=ebb.Collate(ebb.Pool("shared")))
+            plain = torch.utils.data.DataLoader(samples, len(samples), num_workers=1)
+            self.assertEqual(next(iter(made)).stride(), next(iter(plain)).stride())
+
     def test_born_in_the_region_is_not_copied(self):
         seen = []
 
@@ -537,6 +554,23 @@ class Structure(Regions):
         self.assertEqual(region.exports, 0)
         self.assertEqual(region.stats["blocks"], before)
         region.close()
+        self.assertAllFree(pool)
+
+    def test_copies_of_what_was_imported_stay_until_they_are_sent(self):
+        """They lie where scratch of the collate function lay: a run that would leave the region."""
+        def inner(samples):
+            region = ebb.current()
+            with ebb.Region(parent=region) as scratch:
+                scratch.empty((4_000_000,), "float32")
+                copy = export(region.tensor(torch.full((3_000_000,), samples[0]), copy=False))
+            return copy, numpy.full(2_000_000, 7.0, "float32")
+
+        pool = ebb.Pool("shared")
+        for export in (ebb.Tensor.torch, ebb.Tensor.numpy, numpy.from_dlpack,
+                       lambda tensor: tensor.torch()[5:9]):
+            copy, other = ebb.Collate(pool, inner)([3.5])
+            self.assertTrue(bool((copy == 3.5).all()) and bool((other == 7).all()))
+            del copy, other
         self.assertAllFree(pool)
 
     def test_a_collate_that_keeps_what_it_made(self):
@@ -667,6 +701,14 @@ class Bounds(Refused, Regions):
                 self.assertRefused("EBB_E_SLOTS", pool.send, [3])
                 self.assertGreaterEqual(time.monotonic() - start, 0.29)
 
+    def test_a_step_with_a_ring_that_waits_leaves_other_threads_alone(self):
+        pool = ebb.Pool("shared", slots=1, wait=60)
+        held = [pool.send([1])]
+        threading.Timer(0.1, held.pop).start()
+        start = time.monotonic()
+        with ebb.step("rings", pool=pool, ring=1):
+            self.assertLess(time.monotonic() - start, 50)
+
     def test_a_signal_ends_the_wait_for_a_slot(self):
         class Stopped(Exception):
             pass
@@ -714,6 +756,26 @@ class Bounds(Refused, Regions):
             thread.join()
             opened.pop().close()
             pool.close()
+
+    def test_a_handler_cannot_close_the_pool_that_is_waited_for(self):
+        for ring in (0, 1):
+            pool, refused = ebb.Pool("shared", slots=1, wait=60), []
+            held = [pool.send([1])]
+
+            def close(number, frame):
+                with self.assertRaises(ebb.Error) as caught:
+                    pool.close()
+                refused.append(caught.exception.name)
+                held.clear()
+
+            before = signal.signal(signal.SIGALRM, close)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                with ebb.step("waits", pool=pool, ring=ring) as region:
+                    region.zeros(1000)
+            finally:
+                signal.signal(signal.SIGALRM, before)
+            self.assertEqual(refused, ["EBB_E_BUSY"])
 
     def test_kept_without_a_bound(self):
         pool = ebb.Pool("shared")

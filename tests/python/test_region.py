@@ -240,6 +240,27 @@ class Lifetimes(Refused):
         with self.assertRaisesRegex(ValueError, "a target of -1 bytes"):
             ebb.Pool("host").trim(-1)
 
+    def test_arguments_that_close_the_pool(self):
+        class Closer:
+            def __index__(self):
+                pool.close()
+                return 0
+
+            def __bool__(self):
+                pool.close()
+                return True
+
+        for kind in ("host", "shared"):
+            for name in ("trim", "reclaim"):
+                pool = ebb.Pool(kind)
+                ebb.Region(pool).zeros(100000).region.close()
+                self.assertRefused("EBB_E_STALE", getattr(pool, name), Closer())
+
+    def test_kinds_of_which_a_part_is_missing(self):
+        for kind in ("", "+", "shared+", "+shared", "host++huge"):
+            with self.assertRaisesRegex(ValueError, "none of host, huge"):
+                ebb.Pool(kind)
+
     def test_numbers_that_would_be_taken_for_the_default(self):
         shared = functools.partial(ebb.Pool, "shared")
         for make, name in [(ebb.Pool, "limit"), (ebb.Pool, "limit_used"), (shared, "limit"),
