@@ -182,20 +182,33 @@ static void close_block(char *block, size_t bytes) {
     }
 }
 
-/* It leaves: nobody may have written to it. */
+/* What was done to a block after it was freed, to which nobody may have written; NULL: nothing. */
+static const char *harm_to(char *block) {
+    const struct guard *guard = guard_of(block);
+    if (guard->seal != seal_of(block, guard, GUARD_FREED))
+        return "bytes before it were overwritten after it was freed";
+    for (size_t at = 0, end = filled_bytes(block, bytes_of(guard)); at < end; at++)
+        if ((unsigned char)block[at] != FILL)
+            return "it was written to after it was freed";
+    return NULL;
+}
+
 static void let_go(char *block) {
     struct guard *guard = guard_of(block);
-    size_t bytes = bytes_of(guard), length;
+    size_t length;
     char *from;
-    if (guard->seal != seal_of(block, guard, GUARD_FREED))
-        misuse_of_guarded(block, "bytes before it were overwritten after it was freed");
-    for (size_t at = 0, end = filled_bytes(block, bytes); at < end; at++)
-        if ((unsigned char)block[at] != FILL)
-            misuse_of_guarded(block, "it was written to after it was freed");
-    if (pages_inside(block, bytes, &from, &length) && os.cover(from, length) != 0)
+    if (pages_inside(block, bytes_of(guard), &from, &length) && os.cover(from, length) != 0)
         return; /* it cannot be used again */
     guard->seal = 0;
     front_free(block - ((size_t)1 << (guard->facts & 255)));
+}
+
+/* It leaves. */
+static void check_out(char *block) {
+    const char *harm = harm_to(block);
+    if (harm)
+        misuse_of_guarded(block, harm);
+    let_go(block);
 }
 
 /* The oldest leaves, without the lock, if there is no room for so many bytes more. */
@@ -212,7 +225,7 @@ static bool evict(size_t bytes) {
     }
     pthread_mutex_unlock(&held->lock);
     if (block)
-        let_go(block);
+        check_out(block);
     return full;
 }
 
@@ -241,7 +254,7 @@ void guard_free(void *block) {
     guard->seal = seal_of(block, guard, GUARD_FREED);
     close_block(block, bytes_of(guard));
     if (!hold(block, bytes_of(guard)))
-        let_go(block);
+        check_out(block);
     errno = before;
 }
 
@@ -261,18 +274,25 @@ static bool is_over_with(const struct scope *scope, char *block) {
     return owner == TRAY_SEALED || (owner == scope->heap && tray->scope == scope);
 }
 
+/* The process ends without the lock, for a handler of SIGABRT may free. */
 void guard_release_scoped(const struct scope *scope) {
     struct quarantine *held = &quarantine;
+    char *harmed = NULL;
     pthread_mutex_lock(&held->lock);
-    for (unsigned i = 0; i < held->count; i++) {
+    for (unsigned i = 0; i < held->count && !harmed; i++) {
         char *block = held->blocks[(held->first + i) % HELD_BLOCKS];
         if (!is_over_with(scope, block))
             continue;
         held->blocks[(held->first + i) % HELD_BLOCKS] = NULL;
         held->bytes -= bytes_of(guard_of(block));
-        let_go(block);
+        if (harm_to(block))
+            harmed = block;
+        else
+            let_go(block);
     }
     pthread_mutex_unlock(&held->lock);
+    if (harmed)
+        check_out(harmed);
 }
 
 void guard_fork(bool before) {

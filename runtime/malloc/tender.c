@@ -42,6 +42,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -58,6 +59,7 @@
 #define LOCK_MS 5
 #define TEXT_BYTES ((size_t)2 << 20) /* of a thousand sites at least; costs what is written */
 #define STACK_BYTES ((size_t)256 << 10) /* beside the variables of each thread */
+#define HEAP_BYTES ((size_t)8 << 20)    /* more than a thread has of the general heap at first */
 #define FILES_LINE "\nFDSize:" /* of a thread's status */
 #define FILES_MOST (1u << 20)   /* that a table has, where that is not to be read */
 
@@ -457,11 +459,18 @@ void tender_prepare(void) {
     stack_bytes = bytes;
 }
 
+/* A thread that the general heap has no memory for does not fail to allocate, but crashes. */
+static bool has_room(void) {
+    size_t bytes = stack_bytes + HEAP_BYTES;
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return room != MAP_FAILED && munmap(room, bytes) == 0;
+}
+
 static bool begin_thread(void) {
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
-    if (pthread_attr_init(&attributes) != 0)
+    if (!has_room() || pthread_attr_init(&attributes) != 0)
         return false;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, stack_bytes);

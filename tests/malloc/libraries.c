@@ -351,6 +351,47 @@ static void a_tiny_address_space(void) {
     live_within(16 * MIB);
 }
 
+/* Bytes that the limit counts. */
+static size_t counted(enum __rlimit_resource what) {
+    static char text[8192];
+    FILE *file = fopen("/proc/self/status", "r");
+    EXPECT(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    const char *line = strstr(text, what == RLIMIT_DATA ? "VmData:" : "VmSize:");
+    EXPECT(line);
+    return strtoul(line + strlen("VmData:"), NULL, 10) * 1024;
+}
+
+/* The first scope, and the thread that begins with it, find little left. */
+static void begin_with(enum __rlimit_resource what, size_t left) {
+    char *big = malloc(MIB);
+    EXPECT(big && memset(big, 1, MIB));
+    ebb_site *first = ebb_site_create(EBB_SITE_OPTIONS(.name = "first", .scope = true));
+    EXPECT(first);
+    allow(what, counted(what) + left);
+    ebb_step step = ebb_step_begin(first, 0);
+    char *small = malloc(100), *large = malloc(100000);
+    if (small)
+        memset(small, 2, 100);
+    free(large);
+    if (ebb_region_is_open(step.region))
+        EXPECT(ebb_step_end(step) == 0);
+    EXPECT(!small || small[99] == 2);
+    EXPECT(big[0] == 1 && big[MIB - 1] == 1);
+    _exit(0);
+}
+
+static void a_first_scope_near_a_limit(void) {
+    for (size_t left = 500 << 10; left <= 6 * MIB; left += 500 << 10)
+        for (unsigned i = 0; i < 2; i++) {
+            pid_t child = fork();
+            if (child == 0)
+                begin_with(i ? RLIMIT_DATA : RLIMIT_AS, left);
+            act_await(child);
+        }
+}
+
 /* A program with nothing but libebb-malloc in its environment, no open file, little memory. */
 static void programs_start_with_nothing(void) {
     const char *library = getenv("LD_PRELOAD");
@@ -437,6 +478,7 @@ int main(int count, char **words) {
         ACT(a_tiny_address_space),
         ACT(a_small_address_space),
         ACT(a_large_address_space),
+        ACT(a_first_scope_near_a_limit),
         ACT(limited_late),
         ACT(limited_data),
         ACT(limited_stack),
