@@ -110,7 +110,7 @@ static void *make(enum form form, size_t size, size_t align, const void *nothrow
     case NEW_ALIGNED: block = below(form).aligned(size, align); break;
     default: block = below(form).aligned_nothrow(size, align, nothrow); break;
     }
-    if (!before.caller && operator_around.born != block)
+    if (operator_around.born != block) /* of a new handler's, too, which is inside of another */
         note_birth(align ? SPOOL_ALIGNED : SPOOL_MALLOC, block, size, align, caller);
     return block;
 }

@@ -118,6 +118,8 @@ static inline void note_birth(enum spool_op op, void *block, size_t size, size_t
 static inline void note_end(enum spool_op op, const void *block) {
     if (*recording && !unlikely(operator_around.ending == block))
         lane_note(op, 0, (uint64_t)(uintptr_t)block, 0, 0);
+    if (unlikely(operator_around.born == block))
+        operator_around.born = NULL; /* its address may come again */
 }
 
 /* ---- a named function (function.c) */

@@ -146,6 +146,8 @@ static bool make_file(void) {
             unlink(path);
             break;
         }
+        if (errno == ENOENT)
+            return false; /* the recording is over: whoever began it has gone, and its folder */
         if (errno != EEXIST)
             break;
     }

@@ -17,14 +17,16 @@
 
 enum { SITES_MAX = 1024 };
 
-/* What is known of a site. `of` NULL: made here, and its address is this one's. */
+/* What is known of a site that there is. `of`: its address; this one's, of one that was made here
+ * or is not known yet; NULL: the place is free. */
 struct known_site {
     _Atomic(const void *) of;
-    uint32_t kind;
+    _Atomic uint32_t kind;
 };
 
 static struct known_site sites[SITES_MAX];
-static _Atomic uint32_t site_count;
+static struct known_site beyond; /* stands for all that were made here and have no place */
+static _Atomic uint32_t site_count; /* places that were ever taken */
 static _Atomic uint64_t own_steps;
 
 EXPORT void ebb_record_begin(const char *kind, uint64_t argument);
@@ -68,38 +70,61 @@ static const struct libebb *libebb(void) {
 
 /* ---- sites */
 
-static uint32_t kind_of(const void *site) {
-    uint32_t count = site_count < SITES_MAX ? site_count : SITES_MAX;
-    for (uint32_t i = count; i-- > 0;) /* the newest first: an address may come again */
+static struct known_site *find_site(const void *site) {
+    for (uint32_t i = 0, count = site_count; i < count; i++)
         if (sites[i].of == site)
-            return sites[i].kind;
-    return spool_kind("site");
+            return &sites[i];
+    return NULL;
+}
+
+static uint32_t kind_of(const void *site) {
+    const struct known_site *known = find_site(site);
+    return known ? known->kind : spool_kind("site");
+}
+
+/* A place, as that of one made here; NULL: there is none. */
+static struct known_site *take_place(void) {
+    for (uint32_t i = 0; i < SITES_MAX; i++) {
+        const void *none = NULL;
+        if (!atomic_compare_exchange_strong(&sites[i].of, &none, &sites[i]))
+            continue;
+        uint32_t count = site_count;
+        while (count <= i && !atomic_compare_exchange_weak(&site_count, &count, i + 1))
+            ;
+        return &sites[i];
+    }
+    return NULL;
 }
 
 static struct known_site *remember(const struct ebb_site_options *options) {
-    uint32_t number = atomic_fetch_add(&site_count, 1);
-    struct known_site *site = &sites[number < SITES_MAX ? number : SITES_MAX - 1];
+    struct known_site *site = take_place();
     const char *name = options && options->name ? options->name : "site";
-    site->kind = *recording ? spool_kind(name) : 0;
+    if (site)
+        site->kind = *recording ? spool_kind(name) : 0;
     return site;
 }
 
 EXPORT ebb_site *ebb_site_create(const struct ebb_site_options *options) {
     const struct libebb *below = libebb();
-    if (!below) {
-        struct known_site *own = remember(options);
-        own->of = own;
-        return (ebb_site *)(void *)own;
-    }
-    ebb_site *site = below->site_create(options);
-    if (site)
-        remember(options)->of = site;
-    return site;
+    ebb_site *site = below ? below->site_create(options) : NULL;
+    if (below && !site)
+        return NULL;
+    struct known_site *known = remember(options);
+    if (known && below)
+        known->of = site;
+    return below ? site : (ebb_site *)(void *)(known ? known : &beyond);
 }
 
+/* Its place is free before its address may come again. */
 EXPORT int ebb_site_destroy(ebb_site *site) {
     const struct libebb *below = libebb();
-    return below ? below->site_destroy(site) : 0;
+    struct known_site *known = find_site(site);
+    if (known)
+        known->of = below ? (const void *)known : NULL;
+    int result = below ? below->site_destroy(site) : 0;
+    if (known && below)
+        known->of = result ? (const void *)site : NULL;
+    return result;
 }
 
 /* ---- steps */

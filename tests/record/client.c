@@ -396,6 +396,31 @@ static void steps(void)
     }
 }
 
+// Sites that come and go, and then more than the recorder has places for.
+static void sites(void)
+{
+    static ebb_site *many[CLIENT_SITES + CLIENT_MORE];
+    ebb_site *(*site_create)(const struct ebb_site_options *);
+    ebb_step (*step_begin)(ebb_site *, uint64_t);
+    int (*step_end)(ebb_step), (*site_destroy)(ebb_site *);
+
+    find(&site_create, "ebb_site_create");
+    find(&site_destroy, "ebb_site_destroy");
+    find(&step_begin, "ebb_step_begin");
+    find(&step_end, "ebb_step_end");
+    for (int i = 0; i < 2 * CLIENT_SITES; i++) {
+        ebb_site *site = site_create(EBB_SITE_OPTIONS(.name = i % 2 ? "odd" : "even"));
+        DEMAND(step_end(step_begin(site, 1 + (uint64_t)i % 2)) == 0);
+        DEMAND(site_destroy(site) == 0);
+    }
+    for (int i = 0; i < CLIENT_SITES + CLIENT_MORE; i++)
+        many[i] = site_create(EBB_SITE_OPTIONS(.name = i < 10 ? "first" : "many"));
+    for (int i = CLIENT_SITES + CLIENT_MORE; i-- > 0;)
+        DEMAND(step_end(step_begin(many[i], i < 10 ? 3 : i < CLIENT_SITES ? 4 : 5)) == 0);
+    for (int i = 0; i < CLIENT_SITES + CLIENT_MORE; i++)
+        DEMAND(site_destroy(many[i]) == 0);
+}
+
 static void deep(void)
 {
     for (int i = 0; i < CLIENT_DEEP; i++)
@@ -518,7 +543,8 @@ static const struct {
 } scenarios[] = {
     {"family", family}, {"giant", giant}, {"threads", threads}, {"crowd", crowd},
     {"forks", forks},   {"killed", killed}, {"waits", waits},   {"much", much},
-    {"full", full},     {"closes", closes}, {"steps", steps},   {"deep", deep},
+    {"full", full},     {"closes", closes}, {"steps", steps},   {"sites", sites},
+    {"deep", deep},
     {"calls", calls},   {"loop", loop},     {"mute", mute},
     {"wide", wide},     {"moved", moved},   {"number", number}, {"workers", workers},
     {"cancelled", cancelled}, {"unnamed", unnamed}, {"handled", handled},

@@ -20,6 +20,8 @@ enum {
     CLIENT_OPENS = 4000,
     CLIENT_MANY = 50000,
     CLIENT_STEPS = 6,
+    CLIENT_SITES = 1024, // that the recorder knows at once
+    CLIENT_MORE = 100,   // sites
     CLIENT_DEEP = 40,
     CLIENT_LOOP = 60,
     CLIENT_LOOP_BLOCKS = 50,

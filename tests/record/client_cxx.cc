@@ -15,19 +15,23 @@ using end_function = void (*)();
 static volatile std::size_t huge = static_cast<std::size_t>(PTRDIFF_MAX) + 1;
 static void *reserve;
 
-// The first failure gives back what was reserved; the second one throws.
-static void give_back()
-{
-    std::set_new_handler(nullptr);
-    std::free(reserve);
-}
-
 // Keeps the compiler from leaving out what is freed at once.
 static void *kept(void *block)
 {
     static void *volatile sink;
     sink = block;
     return sink;
+}
+
+// The first failure gives back what was reserved; the second one throws.
+static void give_back()
+{
+    std::set_new_handler(nullptr);
+    for (int i = 0; i < 2; i++) { // the same address again, mostly
+        operator delete(kept(operator new(110)));
+        std::free(kept(std::malloc(110)));
+    }
+    std::free(reserve);
 }
 
 static bool throws()

@@ -329,6 +329,50 @@ static void ticks_reach_the_last_of_many_processes(void **state)
     trace_free(trace);
 }
 
+// Steps with this tag, and all have this name.
+static void check_named(const struct ebb_trace *trace, uint64_t tag, const char *name,
+                        uint32_t steps)
+{
+    assert_int_equal(count(trace, TRACE_BEGIN, tag), steps);
+    for (uint32_t i = 0; i < trace->event_count; i++)
+        if (trace->events[i].op == TRACE_BEGIN && trace->events[i].value == tag)
+            assert_string_equal(trace->kinds.word[trace->events[i].name], name);
+}
+
+static void steps_have_the_names_of_their_sites_however_many(void **state)
+{
+    static const char *const clients[] = {"EBB_CLIENT", "EBB_CLIENT_LINKED"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct ebb_trace *trace;
+
+        assert_int_equal(record("", clients[i], "sites"), 0);
+        trace = read_it();
+        check_named(trace, 1, "even", CLIENT_SITES);
+        check_named(trace, 2, "odd", CLIENT_SITES);
+        check_named(trace, 3, "first", 10);
+        check_named(trace, 4, "many", CLIENT_SITES - 10);
+        check_named(trace, 5, "site", CLIENT_MORE);
+        trace_free(trace);
+    }
+}
+
+// Whoever recorded has gone, and the folder of the recording with it: nobody is told.
+static void what_outlives_the_recording_is_quiet(void **state)
+{
+    char command[2000];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "record -q -o %s -- sh -c '(while kill -0 $PPID; do sleep 0.1; done; ls /; echo over) "
+             ">%s.late 2>&1 & exit 0'", path, path);
+    assert_int_equal(ebb(command), 0);
+    snprintf(command, sizeof command, "timeout 60 sh -c 'until grep -q ^over %s.late; do sleep 0.1; "
+             "done'; ! grep libebb-record %s.late", path, path);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +393,8 @@ int main(void)
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
         cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(ticks_reach_the_last_of_many_processes),
+        cmocka_unit_test(steps_have_the_names_of_their_sites_however_many),
+        cmocka_unit_test(what_outlives_the_recording_is_quiet),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
