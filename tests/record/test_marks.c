@@ -329,6 +329,28 @@ static void ticks_reach_the_last_of_many_processes(void **state)
     trace_free(trace);
 }
 
+// Modules of an archive share a loader. One that the other imports has a function of that name, too.
+static void a_function_of_an_archives_module_is_no_others(void **state)
+{
+    struct ebb_trace *trace;
+    char command[2000];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "/usr/bin/python3 -c \"import zipfile; z = zipfile.ZipFile('%s.zip', 'w'); "
+             "z.writestr('pack/__init__.py', ''); z.writestr('pack/a.py', 'def f(): pass'); "
+             "z.writestr('pack/b.py', 'import pack.a\\ndef f(): pass'); z.close()\"", path);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command,
+             "record -q --within pack.b.f -o %s -- /usr/bin/python3 -c \"import sys; "
+             "sys.path.insert(0, '%s.zip'); import pack.b; [pack.b.f() for i in range(5)]; "
+             "pack.a.f()\"", path, path);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 5);
+    trace_free(trace);
+}
+
 // Steps with this tag, and all have this name.
 static void check_named(const struct ebb_trace *trace, uint64_t tag, const char *name,
                         uint32_t steps)
@@ -393,6 +415,7 @@ int main(void)
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
         cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(ticks_reach_the_last_of_many_processes),
+        cmocka_unit_test(a_function_of_an_archives_module_is_no_others),
         cmocka_unit_test(steps_have_the_names_of_their_sites_however_many),
         cmocka_unit_test(what_outlives_the_recording_is_quiet),
     };

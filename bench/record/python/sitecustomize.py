@@ -126,9 +126,11 @@ class Watcher(importlib.abc.MetaPathFinder):
         loader.exec_module = exec_module
 
     def look(self, module):
-        """Replaces the function if it is in this module."""
-        owner = module
-        names = WANTED[len(module.__name__.split(".")):]
+        """Replaces the function if it is in this module; a loader may have others, too."""
+        owner, path = module, module.__name__.split(".")
+        if WANTED[:len(path)] != path:
+            return
+        names = WANTED[len(path):]
         for name in names[:-1]:
             owner = getattr(owner, name, None)
         function = as_written(owner, names[-1]) if owner is not None else None
