@@ -235,6 +235,12 @@ static bool resize_small(void *block, size_t bytes) {
     return true;
 }
 
+/* In its scope, but for one that shall have pages of its own and does not begin one. */
+static bool resize_large(struct large *large, size_t bytes) {
+    size_t unit = large_unit(bytes);
+    return large->block % unit == 0 && scope_resize_large(large, size_align(bytes, unit));
+}
+
 /* One that outlived its scope was relinked with its pages, which are not cut: as another thread's
  * it stays as it is, while it needs half of them. */
 static bool resize_in_place(void *block, size_t bytes) {
@@ -244,7 +250,7 @@ static bool resize_in_place(void *block, size_t bytes) {
     if (bytes <= TRAY_MOST || bytes > RANGE_MOST)
         return false;
     if (large->heap == here.heap && large->scope)
-        return scope_resize_large(large, size_align(bytes, large_unit(bytes)));
+        return resize_large(large, bytes);
     return bytes <= large->bytes && bytes >= large->bytes / 2;
 }
 

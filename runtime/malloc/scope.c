@@ -269,8 +269,9 @@ bool scope_resize_large(struct large *large, size_t bytes) {
     error_unmute();
     if (result)
         return false;
-    if (bytes > large->bytes)
-        large->scope->asked_bytes += bytes - large->bytes;
+    size_t more = bytes - size_smaller(bytes, large->bytes);
+    large->scope->asked_bytes += more;
+    large->scope->large_bytes += more;
     if (large->is_tenured) {
         large->scope->tenured_bytes -= large->bytes;
         large->scope->tenured_bytes += bytes;

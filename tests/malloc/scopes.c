@@ -336,6 +336,40 @@ static void test_counters(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* What a large block gains where it is was allocated as well; what it loses was there. */
+static void test_growth_in_place_is_counted(void **state) {
+    ebb_site *site = SITE(.name = "grows");
+    ebb_step step = begin(site);
+    void *block = make(20000, 1);
+    size_t allocated = front_usable(block);
+    for (unsigned i = 0; i < 10; i++) {
+        size_t before = front_usable(block), bytes = i % 3 == 2 ? before - 500 : before + 1000;
+        void *resized = front_resize(block, bytes, NULL);
+        size_t now = front_usable(resized);
+        allocated += resized != block ? now : now > before ? now - before : 0;
+        block = resized;
+    }
+    finish(step);
+    assert_int_equal(served_sum(served_of(site), SERVED_BYTES), allocated);
+    end(block, 20000, 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* So it pins nothing beside itself, wherever it came from. */
+static void test_what_grows_to_whole_pages_begins_one(void **state) {
+    ebb_step step = begin(*state);
+    void *first = make(10000, 1), *grown = make(10000, 2);
+    assert_true(is_of_a_scope(grown));
+    for (size_t bytes = 20000; bytes < 200000; bytes += 4000) {
+        grown = front_resize(grown, bytes, NULL);
+        assert_true(pattern_holds(grown, 10000, 2));
+        assert_true(bytes < 32 * KIB || (uintptr_t)grown % EBB_PAGE == 0);
+    }
+    finish(step);
+    end(first, 10000, 1);
+    end(grown, 10000, 2);
+}
+
 static void test_names_of_sites_are_quoted(void **state) {
     static char text[64 << 10];
     ebb_site *odd = SITE(.name = "a\"b\\c\nd");
@@ -486,6 +520,8 @@ int main(void) {
         SERVED(test_a_region_that_closes_ends_its_scope),
         SERVED(test_errno_is_kept),
         SERVED(test_counters),
+        SERVED(test_growth_in_place_is_counted),
+        SERVED(test_what_grows_to_whole_pages_begins_one),
         SERVED(test_names_of_sites_are_quoted),
         SERVED(test_sites_of_one_name_are_told_apart),
         SERVED(test_numbers_of_sites_that_ended_are_given_again),
