@@ -15,7 +15,7 @@ struct site {
     PyObject_HEAD
     ebb_site *site;
     PyObject *pool;
-    bool waits; /* steps may wait for a slot, and close no region of those before: without the lock */
+    bool waits; /* steps may wait for a slot, and close no region of those before: no lock */
 };
 
 static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {

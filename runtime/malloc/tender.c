@@ -24,6 +24,8 @@
  * that cannot be had is named once on the standard error, and tried again each second.
  */
 #include "malloc/tender.h"
+#include "base/os.h"
+#include "base/size.h"
 #include "malloc/general.h"
 #include "malloc/heap.h"
 #include "malloc/options.h"
@@ -42,7 +44,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -461,9 +462,11 @@ void tender_prepare(void) {
 
 /* A thread that the general heap has no memory for does not fail to allocate, but crashes. */
 static bool has_room(void) {
-    size_t bytes = stack_bytes + HEAP_BYTES;
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return room != MAP_FAILED && munmap(room, bytes) == 0;
+    size_t bytes = size_align(stack_bytes + HEAP_BYTES, EBB_PAGE);
+    void *room = os_pages(bytes);
+    if (room)
+        os.release(room, bytes);
+    return room != NULL;
 }
 
 static bool begin_thread(void) {

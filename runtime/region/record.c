@@ -9,8 +9,9 @@
  * Large blocks lie far apart, so their notes are in a table of their own, where they are close; the
  * piece at the address tells which table it is, and nobody looks into the other, where looking may
  * make a page. A note may be old; it is believed if its entry names the address. So nothing is
- * cleared and nothing is searched. While a plan is served the record has what was born in the parent instead.
- * Invariant: an entry's `addr` is that of a live block that belongs to the step, or 0.
+ * cleared and nothing is searched. While a plan is served the record has what was born in the
+ * parent instead. Invariant: an entry's `addr` is that of a live block that belongs to the step, or
+ * 0.
  *
  * A block that was born in the parent is counted there and lies there, but it is the step's in all
  * else: only through the step can it be found, released, resized and promoted, until it has been

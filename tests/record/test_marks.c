@@ -329,7 +329,7 @@ static void ticks_reach_the_last_of_many_processes(void **state)
     trace_free(trace);
 }
 
-// Modules of an archive share a loader. One that the other imports has a function of that name, too.
+// Modules of an archive share a loader. One that the other imports has a function of that name.
 static void a_function_of_an_archives_module_is_no_others(void **state)
 {
     struct ebb_trace *trace;
@@ -387,11 +387,11 @@ static void what_outlives_the_recording_is_quiet(void **state)
 
     (void)state;
     snprintf(command, sizeof command,
-             "record -q -o %s -- sh -c '(while kill -0 $PPID; do sleep 0.1; done; ls /; echo over) "
-             ">%s.late 2>&1 & exit 0'", path, path);
+             "record -q -o %s -- sh -c '(while kill -0 $PPID; do sleep 0.1; done; "
+             "ls /; echo over) >%s.late 2>&1 & exit 0'", path, path);
     assert_int_equal(ebb(command), 0);
-    snprintf(command, sizeof command, "timeout 60 sh -c 'until grep -q ^over %s.late; do sleep 0.1; "
-             "done'; ! grep libebb-record %s.late", path, path);
+    snprintf(command, sizeof command, "timeout 60 sh -c 'until grep -q ^over %s.late; do "
+             "sleep 0.1; done'; ! grep libebb-record %s.late", path, path);
     assert_int_equal(system(command), 0);
 }
 

@@ -183,7 +183,7 @@ static void notes_are_not_asked_where_none_are_made(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
-/* A root's own large block goes while others are born there: only notes of large blocks are asked. */
+/* A root's own large block goes while others are born there: notes of large blocks are asked. */
 static void notes_of_small_blocks_are_not_asked_for_a_large_one(void **state) {
     ebb_region root = ebb_region_open(EBB_REGION_OPTIONS(.name = "root"));
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "notes"));
