@@ -67,3 +67,21 @@ void plan_drop(struct plan *plan) {
     if (plan && atomic_fetch_sub_explicit(&plan->users, 1, memory_order_acq_rel) == 1)
         ebb_region_close(plan->memory);
 }
+
+void plan_follow(struct plan *plan) {
+    plan_share(plan);
+    atomic_fetch_add_explicit(&plan->followers, 1, memory_order_relaxed); /* as users */
+}
+
+void plan_leave(struct plan *plan) {
+    if (plan) /* relaxed: it still has this user */
+        atomic_fetch_sub_explicit(&plan->followers, 1, memory_order_relaxed);
+    plan_drop(plan);
+}
+
+/* relaxed, one after the other: where a track leaves in between this may be so too early. Then who
+ * asked has to follow the plan again, some day. */
+bool plan_is_forgotten(const struct plan *plan) {
+    unsigned followers = atomic_load_explicit(&plan->followers, memory_order_relaxed);
+    return atomic_load_explicit(&plan->users, memory_order_relaxed) == followers;
+}

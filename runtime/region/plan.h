@@ -44,6 +44,7 @@ struct plan_place {
 
 struct plan {
     atomic_uint users;
+    atomic_uint followers; /* of these: tracks */
     uint32_t slot_count, order_count, placed_count, guest_count;
     const struct plan_slot *slots;
     const uint32_t *order;  /* placed slots and guests that are released; then slot_count */
@@ -72,5 +73,12 @@ void plan_share(struct plan *plan);
 
 /* The last user ends it. NULL: nothing. Any thread. */
 void plan_drop(struct plan *plan);
+
+/* The same for a track. */
+void plan_follow(struct plan *plan);
+void plan_leave(struct plan *plan);
+
+/* Only tracks have it, and no step will be served by it any more. Any thread. */
+bool plan_is_forgotten(const struct plan *plan);
 
 #endif

@@ -33,7 +33,7 @@ struct track *track_create(ebb_region memory) {
 }
 
 static void forget_plan(struct track *track) {
-    plan_drop(track->plan);
+    plan_leave(track->plan);
     if (track->slots_limit)
         ebb_region_close(track->slots_memory);
     track->plan = NULL;
@@ -108,9 +108,9 @@ int track_follow(struct track *track, struct plan *plan) {
         plan_pool_rest(0);
         return 0;
     }
-    plan_share(plan);
+    plan_follow(plan);
     copy_slots(track, plan);
-    plan_drop(track->plan);
+    plan_leave(track->plan);
     track->plan = plan;
     track->had_grown = false;
     return 0;

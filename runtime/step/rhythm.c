@@ -147,17 +147,18 @@ static bool has_few_kinds(const struct rhythm *rhythm, uint64_t last, uint32_t s
     return true;
 }
 
-void rhythm_look(struct rhythm *rhythm, uint64_t number) {
+bool rhythm_look(struct rhythm *rhythm, uint64_t number) {
     if (rhythm->period || number < rhythm->look_at || number + 1 != rhythm->begun)
-        return;
+        return false;
     uint32_t steps = 1;
     while (steps <= RHYTHM_MOST && !is_period(rhythm, number, steps))
         steps++;
     if (steps == 1 || steps > RHYTHM_MOST || !has_few_kinds(rhythm, number, steps))
-        return; /* all the same is no row */
+        return false; /* all the same is no row */
     rhythm->period = steps;
     rhythm->shift = 0;
     rhythm->found_at = number;
     for (uint64_t i = 0; i < steps; i++)
         *place_of(rhythm, number - i, 0) = count_of(rhythm, number - i);
+    return true;
 }

@@ -77,7 +77,7 @@ static inline uint32_t rhythm_count(uint64_t allocations) {
 /* The step has ended, with that count. */
 void rhythm_end(struct rhythm *rhythm, uint64_t number, uint32_t count);
 
-/* That step was not served well, without a rhythm: looks for one. */
-void rhythm_look(struct rhythm *rhythm, uint64_t number);
+/* That step was not served well, without a rhythm: looks for one. True: it is found. */
+bool rhythm_look(struct rhythm *rhythm, uint64_t number);
 
 #endif

@@ -56,11 +56,14 @@ static struct track *ready_track(const struct ticket *ticket) {
 }
 
 /* Steps of several courses take turns in a berth: each one's arena is made of the pages that the
- * one before had. */
+ * one before had. Whose plan no course has any more, its slots are not needed, either. */
 static void rest_other(struct berth *berth, struct track *track) {
     struct track *other = berth->followed;
-    if (other && other != track && !other->region)
+    if (other && other != track && !other->region) {
         track_rest(other);
+        if (other->plan && plan_is_forgotten(other->plan))
+            (void)track_follow(other, NULL); /* which does not fail */
+    }
     berth->followed = track;
 }
 

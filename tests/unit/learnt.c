@@ -228,6 +228,28 @@ static void an_arena_in_which_others_were_born_is_not_dissolved(void **state) {
     assert_int_equal(ebb_site_destroy(outer), 0);
 }
 
+/* Rows of steps of three kinds. What was learnt of all of them together, before they were told
+ * apart, goes with the plan that served them; its track lets it go as well. */
+static void of_steps_in_rows_their_kinds_are_kept(void **state) {
+    enum { ROWS = 40, LONG = BLOCKS + BLOCKS / 2 };
+    uint64_t before = plan_pool() ? owned() : 0, together = 0;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "rows"));
+    for (int i = 0; i < 4 * ROWS; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (int block = 0; block < (i % 4 == 3 ? LONG : BLOCKS); block++)
+            assert_non_null(ebb_region_alloc(step.region, i % 4 == 3 ? 3000 : 2048, 16));
+        assert_int_equal(ebb_step_end(step), 0);
+        if (!site_stats(site).row_steps)
+            together = size_larger(together, owned() - before);
+    }
+    assert_int_equal(site_stats(site).row_steps, 4);
+    assert_true(together > BLOCKS * PER_BLOCK); /* there was such a plan */
+    uint64_t learnt = owned() - before, kinds = (uint64_t)PER_BLOCK * (2 * BLOCKS + LONG);
+    assert_true(learnt >= kinds && learnt <= kinds + REST);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_true(owned() == before);
+}
+
 static struct os_table real;
 static unsigned notes_given;
 static uintptr_t noted; /* a block */
@@ -340,6 +362,7 @@ int main(void) {
         cmocka_unit_test(notes_are_not_asked_where_none_are_made),
         cmocka_unit_test(notes_of_small_blocks_are_not_asked_for_a_large_one),
         cmocka_unit_test(an_arena_in_which_others_were_born_is_not_dissolved),
+        cmocka_unit_test(of_steps_in_rows_their_kinds_are_kept),
         cmocka_unit_test(of_large_blocks_alone_no_notes_are_to_go),
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),
