@@ -124,6 +124,7 @@ void track_note_end(struct track *track, uintptr_t addr) {
         return;
     entry->addr = 0;
     entry->rank = track->released++;
+    entry->until = track->record_count;
 }
 
 void track_note_resize(struct track *track, uintptr_t addr, size_t bytes) {

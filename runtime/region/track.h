@@ -62,6 +62,7 @@ struct record_entry {
     size_t bytes;       /* most that was requested */
     uint32_t passed;    /* releases before it */
     uint32_t rank;      /* of its release; PLAN_NEVER */
+    uint32_t until;     /* so many blocks had come when it was released */
     uint32_t key;       /* of one born in the parent: what was noted there before */
     uint32_t above;     /* granules that large blocks of the parent had, but for the step's own */
     uint16_t align_log2;

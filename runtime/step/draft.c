@@ -21,24 +21,10 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
     return hash ^ hash >> 29;
 }
 
-/* Number of the first block that came after the release with this rank; `count`: none did. */
-static uint32_t next_after(const struct record_entry *record, uint32_t count, uint32_t rank) {
-    uint32_t from = 0, to = count;
-    while (from < to) {
-        uint32_t middle = from + (to - from) / 2;
-        if (record[middle].passed > rank)
-            to = middle;
-        else
-            from = middle + 1;
-    }
-    return from;
-}
-
 uint64_t draft_hash(const struct record_entry *record, uint32_t count) {
     uint64_t hash = mix(1, count);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t rank = record[i].rank;
-        uint32_t end = rank == PLAN_NEVER ? PLAN_NEVER : next_after(record, count, rank);
+        uint32_t end = record[i].rank == PLAN_NEVER ? PLAN_NEVER : record[i].until;
         hash = mix(hash, (uint64_t)record[i].passed << 32 | end);
         hash = mix(hash, (uint64_t)record[i].key << 32 | (uint64_t)record[i].align_log2 << 1 |
                              (record[i].bytes != 0));
@@ -203,6 +189,19 @@ static void number_coarse(const struct record_entry *record, uint32_t count, uin
     number_marked(numbers, releases);
 }
 
+/* Number of the first block that came after the release with this rank; `count`: none did. */
+static uint32_t next_after(const struct record_entry *record, uint32_t count, uint32_t rank) {
+    uint32_t from = 0, to = count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (record[middle].passed > rank)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return from;
+}
+
 /* False: less than half of the bytes are kept. */
 static bool copy_coarse(struct coarse_record *coarse, const struct record_entry *record,
                         uint32_t count, const uint32_t *numbers) {
@@ -218,6 +217,9 @@ static bool copy_coarse(struct coarse_record *coarse, const struct record_entry 
         if (entry->rank != PLAN_NEVER)
             entry->rank = numbers[entry->rank];
     }
+    for (uint32_t i = 0; i < coarse->count; i++)
+        coarse->record[i].until =
+            next_after(coarse->record, coarse->count, coarse->record[i].rank);
     return coarse->count && kept >= all - kept;
 }
 

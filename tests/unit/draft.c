@@ -30,6 +30,7 @@ static uint32_t chance(uint32_t below) {
 static void model_release(struct model *model, uint32_t id, uint32_t now) {
     model->died[id] = now;
     model->record[id].rank = model->releases++;
+    model->record[id].until = model->count;
 }
 
 static size_t any_size(void) {
@@ -203,20 +204,35 @@ static void the_structure_is_everything_but_sizes(void **state) {
     other = model;
     other.record[3].passed++;
     assert_true(draft_hash(other.record, 50) != hash);
+    uint32_t released = 0;
+    while (model.record[released].rank == PLAN_NEVER)
+        released++;
     other = model;
-    other.record[3].rank ^= 1;
+    other.record[released].until++;
+    assert_true(draft_hash(other.record, 50) != hash);
+    other = model;
+    other.record[released].rank = PLAN_NEVER;
     assert_true(draft_hash(other.record, 50) != hash);
     other = model;
     other.record[3].bytes = !other.record[3].bytes;
     assert_true(draft_hash(other.record, 50) != hash);
 }
 
+static struct record_entry *released_as(struct model *model, uint32_t rank) {
+    struct record_entry *entry = model->record;
+    while (entry->rank != rank)
+        entry++;
+    return entry;
+}
+
 /* Exchanges releases `a` and `b`: which block each one is of. */
 static void exchange(struct model *model, uint32_t a, uint32_t b) {
-    for (uint32_t i = 0; i < model->count; i++) {
-        uint32_t *rank = &model->record[i].rank;
-        *rank = *rank == a ? b : *rank == b ? a : *rank;
-    }
+    struct record_entry *one = released_as(model, a), *other = released_as(model, b);
+    uint32_t until = one->until;
+    one->rank = b;
+    one->until = other->until;
+    other->rank = a;
+    other->until = until;
 }
 
 /* True if a block comes between two releases: some have only the first behind them. */
@@ -245,6 +261,27 @@ static void the_order_of_releases_at_the_same_moment_is_no_structure(void **stat
         }
     }
     assert_true(together > 100 && apart > 100);
+}
+
+static void coarse_records_say_it_of_the_blocks_that_they_have(void **state) {
+    unsigned made = 0;
+    for (uint64_t i = 1; i <= 100; i++) {
+        struct model model;
+        struct coarse_record coarse;
+        seed = i;
+        model_make(&model, 60, 10);
+        if (!coarse_make(&coarse, model.record, model.count))
+            continue;
+        made++;
+        for (uint32_t id = 0; id < coarse.count; id++) {
+            uint32_t until = 0, rank = coarse.record[id].rank;
+            while (until < coarse.count && coarse.record[until].passed <= rank)
+                until++;
+            assert_true(rank == PLAN_NEVER || coarse.record[id].until == until);
+        }
+        coarse_drop(&coarse);
+    }
+    assert_true(made > 50);
 }
 
 static void survivors_are_not_placed(void **state) {
@@ -497,6 +534,7 @@ int main(void) {
         TIDY(a_plan_with_all_blocks_in_a_row_is_as_high_as_the_largest),
         TIDY(the_structure_is_everything_but_sizes),
         TIDY(the_order_of_releases_at_the_same_moment_is_no_structure),
+        TIDY(coarse_records_say_it_of_the_blocks_that_they_have),
         TIDY(survivors_are_not_placed),
         TIDY(only_what_survived_twice_is_born_in_the_parent),
         TIDY(a_longer_draft_leads_who_has_its_keys_in_order),

@@ -100,6 +100,25 @@ static void a_short_step_after_a_long_one_is_recorded_in_little_memory(void **st
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Which of two blocks went before the third came makes another structure. */
+static void a_record_says_how_many_had_come_when_a_block_went(void **state) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "ends"));
+    ebb_step step = ebb_step_begin(site, 0);
+    const struct track *track = site->lanes->ring[0].tracks[0];
+    void *first = ebb_region_alloc(step.region, 100, 16);
+    void *second = ebb_region_alloc(step.region, 5000, 16);
+    assert_int_equal(ebb_region_release(step.region, second), 0);
+    assert_non_null(ebb_region_alloc(step.region, 100, 16));
+    assert_int_equal(ebb_region_release(step.region, first), 0);
+    assert_int_equal(track->record[1].rank, 0);
+    assert_int_equal(track->record[1].until, 2);
+    assert_int_equal(track->record[0].rank, 1);
+    assert_int_equal(track->record[0].until, 3);
+    assert_int_equal(track->record[2].rank, PLAN_NEVER);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* It begins with room for as many blocks, though a plan was followed in between. */
 static void a_record_is_as_long_as_the_last_one(void **state) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "long"));
@@ -355,6 +374,7 @@ int main(void) {
         cmocka_unit_test(what_is_learnt_takes_what_it_needs),
         cmocka_unit_test(what_the_next_record_would_need_is_little_or_goes_with_the_site),
         cmocka_unit_test(a_short_step_after_a_long_one_is_recorded_in_little_memory),
+        cmocka_unit_test(a_record_says_how_many_had_come_when_a_block_went),
         cmocka_unit_test(a_record_is_as_long_as_the_last_one),
         cmocka_unit_test(what_learning_needed_goes_back_to_the_system),
         cmocka_unit_test(notes_go_when_a_recorded_step_ends),
