@@ -41,14 +41,6 @@ static struct ebb_piece *pop(struct ebb_piece **list) {
     return batch;
 }
 
-/* A batch, all of whose entries are unused. Lock held. */
-static struct ebb_piece *acquire_locked(void) {
-    struct ebb_piece *used = pop(&shared), *batch = used ? used : pop(&cold);
-    if (used)
-        wipe(used, PIECES_PER_BATCH); /* of another owner before */
-    return batch ? batch : range_carve_pieces();
-}
-
 /* Of a batch that nobody had: an old name may lead to an entry of it, and shall find one. */
 static struct ebb_piece *cut_first_locked(void) {
     if (uncut == uncut_end) {
@@ -63,20 +55,18 @@ static struct ebb_piece *cut_first_locked(void) {
     return (struct ebb_piece *)(void *)first;
 }
 
-static struct ebb_piece *acquire_first_locked(void) {
-    struct ebb_piece *used = pop(&shared_firsts);
-    if (used)
-        wipe(used, PIECES_IN_FIRST);
-    return used ? used : cut_first_locked();
-}
-
-static struct ebb_piece *acquire(bool first) {
+/* All its entries are unused. */
+static struct ebb_piece *acquire_batch(bool first) {
     if (!os.allow(OS_PIECES))
         return NULL;
     pthread_mutex_lock(&sharing);
-    struct ebb_piece *batch = first ? acquire_first_locked() : acquire_locked();
+    struct ebb_piece *used = pop(first ? &shared_firsts : &shared), *batch = used;
+    if (!used)
+        batch = first ? cut_first_locked() : pop(&cold);
     pthread_mutex_unlock(&sharing);
-    return batch;
+    if (used)
+        wipe(used, first ? PIECES_IN_FIRST : PIECES_PER_BATCH); /* of another owner before */
+    return batch || first ? batch : range_carve_pieces();
 }
 
 static unsigned entries_of(const struct piece_store *store, const struct ebb_piece *batch) {
@@ -85,7 +75,7 @@ static unsigned entries_of(const struct piece_store *store, const struct ebb_pie
 
 /* Appends a batch behind the current one, which is used up. */
 static bool grow(struct piece_store *store) {
-    struct ebb_piece *batch = acquire(!store->first);
+    struct ebb_piece *batch = acquire_batch(!store->first);
     if (!batch)
         return false;
     batch->next = NULL;
