@@ -108,7 +108,7 @@ static ebb_region open_region(struct lane *lane, ebb_region parent) {
     return region;
 }
 
-ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t tag) {
+static ebb_step begin(ebb_site *site, ebb_region parent, uint64_t tag) {
     const ebb_step none = {region_handle(NULL), NULL};
     struct ticket ticket;
     if (!site) {
@@ -127,8 +127,12 @@ ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t tag) {
     return ebb_region_is_open(region) ? (ebb_step){region, ticket.lane} : none;
 }
 
+ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t tag) {
+    return begin(site, parent, tag);
+}
+
 ebb_step ebb_step_begin(ebb_site *site, uint64_t tag) {
-    return ebb_step_begin_under(site, (ebb_region){NULL, 0}, tag);
+    return begin(site, (ebb_region){NULL, 0}, tag);
 }
 
 /* ---- end ---- */

@@ -560,12 +560,23 @@ static void no_end(void)
 {
 }
 
+// Whether libebb is behind the recorder where it shall be, and nowhere else.
+static bool is_linked_as_said(void)
+{
+#ifdef CLIENT_LINKED
+    return ebb_last_error() == 0; // or the linker leaves it out
+#else
+    return dlopen("libebb.so.0", RTLD_LAZY | RTLD_NOLOAD) == NULL;
+#endif
+}
+
 int main(int argc, char **argv)
 {
     bool recorded = getenv("EBB_RECORD_SPOOL") != NULL;
 
     begin = no_mark;
     end = no_end;
+    DEMAND(is_linked_as_said());
     if (recorded) {
         find(&begin, "ebb_record_begin");
         find(&end, "ebb_record_end");
