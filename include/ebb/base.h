@@ -8,7 +8,8 @@
  *   - a function that returns a pointer gives NULL on failure, one that returns a handle gives
  *     a handle for which ebb_region_is_open() is false; the reason is ebb_last_error();
  *   - a failed call changes nothing: no byte, no counter, no ownership (but ends go on although a
- *     cleanup failed: EBB_E_CLEANUP is no refusal);
+ *     cleanup failed: EBB_E_CLEANUP is no refusal; and a region may be left with more pages of its
+ *     pool, and less padding);
  *   - ebb_last_error_text() is one sentence with the numbers that matter (asked, left, limit).
  *
  * The caller's mistakes and exhausted memory are errors. Only a broken invariant of ebb itself

@@ -20,6 +20,7 @@
  *
  * Without memory for another entry the record is lost, and the step goes on.
  */
+#include "base/check.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "region/hold.h"
@@ -63,6 +64,12 @@ static bool grow(struct track *track) {
     return grow_to(track, (uint32_t)size_smaller(2 * (size_t)limit, PLAN_SLOTS_MOST));
 }
 
+/* Room for another entry; else the record is lost. */
+static bool has_entry(struct track *track) {
+    track->record_lost |= track->record_count == track->record_limit && !grow(track);
+    return !track->record_lost;
+}
+
 /* Of a track's notes: one that serves a plan notes nothing but what was born in the parent. */
 static uint32_t bits_of(const struct track *track) {
     return track->seen.served ? TRACK_NOTE_BORN : 0;
@@ -71,12 +78,8 @@ static uint32_t bits_of(const struct track *track) {
 /* A new entry, with a note of it there; NULL: the record is lost, or was before. */
 static inline struct record_entry *append_at(struct track *track, uint32_t *note, uintptr_t addr,
                                              size_t bytes) {
-    if (track->record_lost)
+    if (!has_entry(track))
         return NULL;
-    if (track->record_count == track->record_limit && !grow(track)) {
-        track->record_lost = true;
-        return NULL;
-    }
     struct record_entry *entry = &track->record[track->record_count];
     *entry = (struct record_entry){.addr = addr, .bytes = bytes, .rank = PLAN_NEVER};
     entry->key = *note;
@@ -204,10 +207,12 @@ void track_leave_to_parent(struct track *track, struct record_entry *entry, uint
 
 /* ---- born in the parent ---- */
 
-/* True if blocks may be born there. */
-static bool may_bear(const struct track *track, const struct region *parent) {
-    return parent && !parent->sealed && !track->record_lost && !parent->shared &&
-           !parent->marks; /* a rewind must not take it from the step */
+/* True if blocks may be born there, and the next one can be noted: nothing of it fails once it is
+ * there. */
+static bool may_bear(struct track *track, const struct region *parent) {
+    return parent && !parent->sealed && !parent->shared &&
+           !parent->marks && /* a rewind must not take it from the step */
+           has_entry(track);
 }
 
 void track_note_above(struct track *track) {
@@ -235,16 +240,9 @@ static void count_born(struct track *track, size_t bytes) {
     track->seen.hit_bytes += bytes;
 }
 
-/* That a block of the parent is the step's from here on cannot be noted: it is gone. */
-static __attribute__((noinline)) void *refuse_born(const struct track *track, void *block) {
-    ebb_region_release(region_handle(track->region->parent), block);
-    return NULL;
-}
-
 static void *take_born(struct track *track, void *block, size_t bytes, bool guest) {
     struct record_entry *entry = append(track, block, bytes);
-    if (!entry)
-        return refuse_born(track, block);
+    CHECK(entry);
     if (guest)
         count_guest(track, entry);
     else
@@ -269,8 +267,7 @@ void *track_bear_next(struct track *track, size_t bytes, size_t align) {
     void *block = may_bear(track, parent) ? block_quickly(parent, bytes, align) : NULL;
     if (!block)
         return NULL;
-    if (!append_at(track, range_note((uintptr_t)block), (uintptr_t)block, bytes))
-        return refuse_born(track, block);
+    append_at(track, range_note((uintptr_t)block), (uintptr_t)block, bytes);
     track_note_above(track);
     count_born(track, bytes);
     track_pass_next(track, bytes);

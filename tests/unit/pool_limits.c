@@ -254,6 +254,28 @@ static void a_refused_first_block_reserves_nothing(void **state) {
     pool_end(pool);
 }
 
+/* Nor what is hot around the region, which others need: not once, and not bit by bit. */
+static void refused_blocks_claim_no_pages(void **state) {
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 4 * MIB, .keep_all = true);
+    ebb_region warm = OPEN(.pool = pool);
+    block_of(warm, MIB, 16);
+    assert_int_equal(ebb_region_close(warm), 0);
+    ebb_region region = OPEN(.pool = pool, .hint_bytes = 16384);
+    block_of(region, 2000, 16);
+    struct ebb_region_stats before = stats_of(region);
+    for (int i = 0; i < 30; i++) {
+        assert_no_block(ebb_region_alloc(region, 64 * MIB, 16), EBB_E_POOL_LIMIT);
+        assert_int_equal(stats_of(region).reserved.current, before.reserved.current);
+        assert_int_equal(stats_of(region).reserved.peak, before.reserved.peak);
+    }
+    assert_int_equal(ebb_pool_set_reserved_limit(pool, MIB), 0);
+    ebb_region other = OPEN(.pool = pool);
+    block_of(other, 300000, 16);
+    assert_int_equal(ebb_region_close(other), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_limit_on_used_bytes_is_exact_in_the_small_lane),
@@ -271,6 +293,7 @@ int main(void) {
         STAGED(the_reserved_limit_can_be_raised_lowered_and_lifted),
         cmocka_unit_test(a_refused_block_leaves_pool_and_region_as_they_were),
         cmocka_unit_test(a_refused_first_block_reserves_nothing),
+        cmocka_unit_test(refused_blocks_claim_no_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -396,6 +396,35 @@ static void what_cannot_be_noted_is_not_born_above(void **state) {
     }
 }
 
+/* A block that was to be born in the parent, where there was room, could not be noted. */
+static void what_could_not_be_born_was_never_in_the_parent(void **state) {
+    struct stage *stage = *state;
+    static const size_t births[] = {100, 300000};
+    for (unsigned i = 0; i < 2; i++) {
+        ebb_region root = OPEN(.pool = stage->pool, .hint_bytes = 1 << 20);
+        ebb_site *site = SITE(.pool = stage->pool);
+        for (unsigned round = 0; round < 3; round++) {
+            ebb_step step = ebb_step_begin_under(site, root, 0);
+            struct ebb_region_stats before = stats_of(root);
+            if (round == 2)
+                fault_arm(1, true);
+            struct ebb_survivor born = {.block = ebb_region_alloc(step.region, births[i], 16)};
+            fault_disarm();
+            assert_true(born.block || round == 2);
+            struct ebb_region_stats after = stats_of(root);
+            if (round == 2)
+                assert_memory_equal(&after.blocks, &before.blocks, 3 * sizeof before.blocks);
+            else
+                assert_int_equal(ebb_promote(step.region, root, &born, 1, NULL), 0);
+            assert_int_equal(ebb_step_end(step), 0);
+            assert_true(round == 2 || ebb_region_release(root, born.block) == 0);
+        }
+        assert_true(site_stats(site).planned_steps > 0);
+        assert_int_equal(ebb_site_destroy(site), 0);
+        assert_int_equal(ebb_region_close(root), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_block_is_listed_once_wherever_it_lies),
@@ -405,6 +434,7 @@ int main(void) {
         STAGED(what_was_born_above_for_the_target_is_there_already),
         STAGED(without_memory_all_is_as_it_was),
         STAGED(what_cannot_be_noted_is_not_born_above),
+        STAGED(what_could_not_be_born_was_never_in_the_parent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
