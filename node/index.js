@@ -20,31 +20,43 @@
 
 const native = require('./ebb_scope.node');
 
+let running = null; // whose run() this thread is in, the innermost one
+
 /** One request. begin() leaves it: nothing is allocated in it until enter() or run(). */
 class Step {
   constructor(number, site) {
     this.number = number;
     this.site = site; // which could not go while the step is open, and would not be asked again
+    this.entered = false;
     this.ended = false;
   }
 
   /** malloc() of this thread allocates in the step from now on. */
   enter() {
     native.enter(this.number);
+    this.entered = true;
   }
 
   /** And where it did before. To be called before anything is waited for. */
   leave() {
     native.leave(this.number);
+    this.entered = false;
   }
 
-  /** Calls the function in the step; returns what it does, a promise, too. */
+  /**
+   * Calls the function in the step; returns what it does, a promise, too. Afterwards the step is
+   * entered if it was before, and so is the one whose run() this was called in.
+   */
   run(work) {
-    native.enter(this.number);
+    const [before, entered] = [running, this.entered];
+    this.enter();
+    running = this;
     try {
       return work();
     } finally {
-      if (!this.ended) native.leave(this.number); // whose error would hide the function's own
+      running = before;
+      if (!entered && !this.ended) this.leave(); // whose error would hide the function's own
+      if (before && before.entered && !before.ended) before.enter(); // the innermost again
     }
   }
 

@@ -18,6 +18,17 @@ function work(size = 5000) {
   return kept;
 }
 
+/* The package with other native code behind it. */
+function withNative(native) {
+  const [index, addon] = [require.resolve(folder), require.resolve(`${folder}/ebb_scope.node`)];
+  const [before, real] = [require.cache[index], require.cache[addon]];
+  delete require.cache[index];
+  require.cache[addon] = { id: addon, filename: addon, loaded: true, exports: native };
+  const other = require(index);
+  Object.assign(require.cache, { [index]: before, [addon]: real });
+  return other;
+}
+
 const tests = {
   'says whether it is served'() {
     assert.strictEqual(ebb.isServed(), served === 'served');
@@ -40,6 +51,32 @@ const tests = {
     const step = site.begin();
     assert.throws(() => step.run(() => { throw new RangeError('no'); }), RangeError);
     step.end();
+  },
+
+  'a function that is run inside of another leaves that one where it was'() {
+    const scopes = []; // the innermost last, as in native code
+    const leave = (number) => scopes.splice(scopes.indexOf(number) >>> 0, 1);
+    const enter = (number) => { leave(number); scopes.push(number); };
+    const { Step } = withNative({ enter, leave, end: leave });
+    const [outer, inner] = [new Step(1), new Step(2)];
+    outer.run(() => {
+      outer.run(() => assert.deepStrictEqual(scopes, [1]));
+      assert.deepStrictEqual(scopes, [1]);
+      inner.run(() => {
+        outer.run(() => assert.deepStrictEqual(scopes, [2, 1]));
+        assert.deepStrictEqual(scopes, [1, 2]);
+      });
+      assert.deepStrictEqual(scopes, [1]);
+      outer.leave();
+      inner.run(() => assert.deepStrictEqual(scopes, [2]));
+      assert.deepStrictEqual(scopes, []);
+    });
+    assert.deepStrictEqual(scopes, []);
+    outer.enter();
+    assert.throws(() => outer.run(() => { throw new RangeError('no'); }), RangeError);
+    assert.deepStrictEqual(scopes, [1]);
+    outer.run(() => outer.end());
+    assert.deepStrictEqual(scopes, []);
   },
 
   'a step that its own function ends is left without a word'() {
