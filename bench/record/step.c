@@ -70,6 +70,10 @@ static const struct libebb *libebb(void) {
 
 /* ---- sites */
 
+static const char *name_of(const char *kind) {
+    return kind ? kind : "site";
+}
+
 static struct known_site *find_site(const void *site) {
     for (uint32_t i = 0, count = site_count; i < count; i++)
         if (sites[i].of == site)
@@ -79,7 +83,7 @@ static struct known_site *find_site(const void *site) {
 
 static uint32_t kind_of(const void *site) {
     const struct known_site *known = find_site(site);
-    return known ? known->kind : spool_kind("site");
+    return known ? known->kind : spool_kind(name_of(NULL));
 }
 
 /* A place, as that of one made here; NULL: there is none. */
@@ -98,9 +102,8 @@ static struct known_site *take_place(void) {
 
 static struct known_site *remember(const struct ebb_site_options *options) {
     struct known_site *site = take_place();
-    const char *name = options && options->name ? options->name : "site";
     if (site)
-        site->kind = *recording ? spool_kind(name) : 0;
+        site->kind = *recording ? spool_kind(name_of(options ? options->name : NULL)) : 0;
     return site;
 }
 
@@ -179,7 +182,7 @@ EXPORT int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_sur
 
 void ebb_record_begin(const char *kind, uint64_t argument) {
     if (*recording)
-        lane_note(SPOOL_BEGIN, spool_kind(kind), 0, argument, argument >> 32);
+        lane_note(SPOOL_BEGIN, spool_kind(name_of(kind)), 0, argument, argument >> 32);
 }
 
 void ebb_record_end(void) {
@@ -190,5 +193,5 @@ void ebb_record_end(void) {
 /* Ends the region that the last call of it began on this thread, and begins another. */
 void ebb_record_call(const char *kind) {
     if (*recording)
-        lane_note(SPOOL_CALL, spool_kind(kind), 0, 0, 0);
+        lane_note(SPOOL_CALL, spool_kind(name_of(kind)), 0, 0, 0);
 }
