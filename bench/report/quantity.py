@@ -50,8 +50,11 @@ def count_text(value):
 
 def unit_of(metric):
     """One of bytes, ns, us, ms, ratio, percent, count."""
-    stem = metric.split(".")[0]
-    words = stem.split("_")
+    words = metric.split(".")[0].split("_")
+    if words[-2:] == ["vs", "ebb"]:
+        return "ratio"
+    if words[-2:] == ["steps", "over"]:
+        return "count"
     for unit in ("ratio", "percent", "bytes"):
         if unit in words:
             return unit

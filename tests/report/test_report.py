@@ -481,7 +481,10 @@ class QuantityTest(unittest.TestCase):
                 ("peak_rss_bytes", 1536, "1.5 KiB"), ("step_us", 12.7, "12.7 µs"),
                 ("ns_close.n1000", 2500, "2.5 µs"), ("ms_per_step", 8.1, "8.1 ms"),
                 ("footprint_ratio", 1.234, "1.23×"), ("faults_per_step", 0, "0"),
-                ("spread_percent", 3.14159, "3.14 %")):
+                ("spread_percent", 3.14159, "3.14 %"), ("step_us_vs_ebb", 1.88, "1.88×"),
+                ("event_ns_vs_ebb", 2, "2.00×"), ("peak_rss_bytes_vs_ebb", 1.5, "1.50×"),
+                ("footprint_steps_over", 6, "6"), ("footprint_steps_over.train", 6, "6"),
+                ("over_floor", 1.5, "1.50×"), ("auto_over_best.b4096.n1", 1.1, "1.10×")):
             self.assertEqual(quantity.text_of(metric, value), text)
 
     def test_ticks_lie_within_the_scale_and_increase(self):
