@@ -93,12 +93,13 @@ def highlights(results, verdicts):
         if ratios:
             found.append(highlight(quantity.ratio_text(statistics.median(ratios)),
                                    f"the speed of {peer}, median of {len(ratios)} traces"))
-    for metric, words in (("footprint_ratio", "highest footprint over bytes alive"),
-                          ("faults_per_step", "most page faults in a steady step"),
-                          ("syscalls_per_step", "most system calls in a steady step")):
+    for metric, words in (("footprint_ratio", "footprint over bytes alive"),
+                          ("faults_per_step", "page faults"),
+                          ("syscalls_per_step", "system calls")):
         value = highest(results, metric)
         if value is not None:
-            found.append(highlight(quantity.text_of(metric, value), words))
+            found.append(highlight(quantity.text_of(metric, value),
+                                   f"{words} in the median steady step, highest of all traces"))
     return tag("div", *found, class_="highlights") if found else EMPTY
 
 

@@ -201,6 +201,19 @@ class PageTest(unittest.TestCase):
     def test_hostile_title_stays_text(self):
         self.check(page.draw(Results(), EVIL))
 
+    def test_the_head_says_that_its_figures_are_of_median_steps(self):
+        metrics = {"footprint_ratio": 1.25, "faults_per_step": 3, "faults_per_step_max": 512,
+                   "syscalls_per_step": 2, "syscalls_per_step_max": 64}
+        results = Results()
+        results.add_json(json.dumps({"rows": [row(case, metric=metric, value=value / less)
+                                              for case, less in (("a.full", 1), ("b.full", 2))
+                                              for metric, value in metrics.items()]}))
+        self.assertEqual(
+            re.findall(r"<strong>([^<]*)</strong><span>([^<]*)<", page.highlights(results, [])),
+            [(value, f"{words} in the median steady step, highest of all traces")
+             for value, words in (("1.25×", "footprint over bytes alive"), ("3", "page faults"),
+                                  ("2", "system calls"))])
+
     def test_nothing_at_all_is_a_page(self):
         self.assertIn("Nothing was measured", drawn({}))
         self.check(drawn({}))
