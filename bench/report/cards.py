@@ -9,7 +9,7 @@ import matrix
 import quantity
 import scatter
 import sweep
-from frame import figure
+from frame import figure, nothing
 from markup import EMPTY, tag
 from results import as_number
 
@@ -71,14 +71,22 @@ def histograms(results, case):
     return tag("div", *pictures, class_="stack")
 
 
+def trace_figures(results, case):
+    """Time and memory. What is missing is said, unless the run was not to have it."""
+    pictures = (("Time against memory", scatter.draw(results, case),
+                 "no times and footprints in the results"),
+                ("Memory over one step", course.draw(results, case),
+                 "no course of memory in the results"))
+    return [figure(title, picture or nothing(missing)) for title, picture, missing in pictures
+            if picture or not results.untouched()]
+
+
 def trace_card(results, case):
     return tag("section",
                tag("h3", matrix.case_label(case)),
                tag("p", facts_of(results, case), class_="facts"),
-               tag("div",
-                   figure("Time against memory", scatter.draw(results, case)),
-                   figure("Memory over one step", course.draw(results, case)),
-                   histograms(results, case), class_="charts"),
+               tag("div", *trace_figures(results, case), histograms(results, case),
+                   class_="charts"),
                class_="card", id=matrix.anchor_of(case))
 
 

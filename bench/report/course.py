@@ -8,7 +8,8 @@ courses are thinned so that every peak stays.
 import kin
 import quantity
 import scale
-from frame import Frame, nothing
+from frame import Frame
+from markup import EMPTY
 
 WIDTH, HEIGHT = 420, 300
 POINTS_MOST = 360
@@ -56,9 +57,10 @@ def courses_of(results, case):
 
 
 def draw(results, case):
+    """Empty if there is no course."""
     courses = courses_of(results, case)
     if not courses:
-        return nothing("no course of memory in the results")
+        return EMPTY
     frame = Frame(WIDTH, HEIGHT, left=64, top=20)
     first = next(iter(courses.values()))
     highest = max(max(live, held) for points in courses.values() for _, live, held in points)

@@ -174,6 +174,14 @@ def list_section(title, lead, name, pieces):
     return tag("section", tag("h2", title), tag("p", lead, class_="lead"), *pieces, id=name)
 
 
+def traces_lead(results):
+    if results.untouched():
+        return "Blocks are neither written nor read: the allocators alone are timed, each in a " \
+            "process of its own."
+    return "Blocks are really written and read; each allocator runs in a process of its own. " \
+        "The lower left of a scatter is better."
+
+
 def sections(results):
     churn, micro = targets.churn(results), targets.micro(results)
     micro = micro + targets.sequences(results) + targets.loaders(results) + \
@@ -187,8 +195,7 @@ def sections(results):
     return [
         ("Targets", "targets", verdict_section(results, churn, micro)),
         ("Traces", "traces", list_section(
-            "Traces", "Blocks are really written and read; each allocator runs in a process of "
-            "its own. The lower left of a scatter is better.", "traces",
+            "Traces", traces_lead(results), "traces",
             [cards.trace_card(results, case) for case in traces])),
         ("Plans", "plans", sites.section(results)),
         ("Spike", "spike", spike_section(results)),

@@ -124,6 +124,10 @@ class Results:
         self.histograms[key] = [(as_number(edge), as_number(n) or 0.0, as_number(b) or 0.0)
                                 for edge, n, b in zip(upto, count, weight)]
 
+    def untouched(self):
+        """Whether the replay left the blocks alone: such a run has neither `step_us` nor memory."""
+        return self.settings.get("touch") is False
+
     def case_names(self, bench):
         """In the order in which they were met."""
         return [case for (name, case) in self._values if name == bench]

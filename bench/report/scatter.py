@@ -4,7 +4,8 @@
 import kin
 import quantity
 import scale
-from frame import Frame, nothing
+from frame import Frame
+from markup import EMPTY
 
 WIDTH, HEIGHT = 420, 300
 LETTER = 5.7  # width of a letter of a label, about
@@ -81,10 +82,11 @@ def draw_points(points, metric, words, unit, title):
 
 
 def draw(results, case):
+    """Empty if there are no points."""
     metric = memory_metric(results, case)
     points = points_of(results, case, metric) if metric else {}
     if not points:
-        return nothing("no times and footprints in the results")
+        return EMPTY
     words = {"peak_rss_bytes": "peak resident memory", "footprint_bytes": "footprint",
              "footprint_ratio": "footprint / bytes alive"}.get(metric, metric)
     return draw_points(points, metric, words, "us", f"Time per step against {words}, {case}")

@@ -214,6 +214,21 @@ class PageTest(unittest.TestCase):
              for value, words in (("1.25×", "footprint over bytes alive"), ("3", "page faults"),
                                   ("2", "system calls"))])
 
+    def test_a_run_that_touches_no_blocks_says_so_and_shows_no_empty_pictures(self):
+        said = {True: "Blocks are really written and read", False: "Blocks are neither written"}
+        for touch in (True, False):
+            data = {"settings": {"touch": touch}, "rows": [row(metric="event_ns")]}
+            text = drawn(data)
+            self.check(text)
+            self.assertIn(said[touch], text)
+            self.assertNotIn(said[not touch], text)
+            for words in ("no times and footprints", "no course of memory", "Memory over one"):
+                self.assertEqual(words in text, touch, words)
+            data = full_data("t")  # what is there is shown
+            data["settings"] = {"touch": touch}
+            self.assertIn("Memory over one step", drawn(data))
+        self.assertIn(said[True], drawn({"rows": [row()]}))
+
     def test_nothing_at_all_is_a_page(self):
         self.assertIn("Nothing was measured", drawn({}))
         self.check(drawn({}))
