@@ -5,7 +5,8 @@
     report.py --json bench.json [--tsv micro.tsv ...] --out report.html
 
 The page needs nothing but itself: style, pictures and script are inside, nothing is fetched.
-Both options may be repeated; rows of later files replace equal ones of earlier files.
+Both options may be repeated, and one of them is needed; rows of later files replace equal ones of
+earlier files. A table without a single row is refused, and what is no JSON.
 """
 
 import argparse
@@ -21,7 +22,10 @@ def arguments():
     parser.add_argument("--tsv", action="append", default=[], help="further rows")
     parser.add_argument("--out", required=True, help="the page to write")
     parser.add_argument("--title", default="ebb: what a step costs")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if not given.json and not given.tsv:
+        parser.error("nothing to show: neither --json nor --tsv is given")
+    return given
 
 
 def read_text(path):
@@ -29,14 +33,26 @@ def read_text(path):
         return file.read()
 
 
+def add_json(results, path):
+    try:
+        results.add_json(read_text(path))
+    except ValueError as fault:
+        raise ValueError(f"{path}: {fault}") from fault
+
+
+def add_tsv(results, path):
+    if not results.add_tsv(read_text(path)):
+        raise ValueError(f"{path}: no rows in it")
+
+
 def main():
     given = arguments()
     results = Results()
     try:
         for path in given.json:
-            results.add_json(read_text(path))
+            add_json(results, path)
         for path in given.tsv:
-            results.add_tsv(read_text(path))
+            add_tsv(results, path)
         text = page.draw(results, given.title)
         page.write(text, given.out)
     except (OSError, ValueError) as fault:

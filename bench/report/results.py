@@ -78,9 +78,12 @@ class Results:
         self.targets += [item for item in as_list(data.get("targets")) if isinstance(item, dict)]
 
     def add_tsv(self, text):
+        """Whether there was a row in it."""
+        found = False
         for line in text.splitlines():
             if line.strip() and not line.startswith("#"):
-                self._add_row(line.split("\t"))
+                found = self._add_row(line.split("\t")) or found
+        return found
 
     def _add_case(self, item):
         if isinstance(item.get("case"), str):
@@ -89,14 +92,16 @@ class Results:
             self.skipped += 1
 
     def _add_row(self, row):
+        """Whether it was one."""
         if isinstance(row, dict):
             row = [row.get(key) for key in ("bench", "case", "allocator", "metric", "value")]
         value = as_number(row[4]) if isinstance(row, list) and len(row) == 5 else None
         if value is None or not all(isinstance(word, str) for word in row[:4]):
             self.skipped += 1
-            return
+            return False
         bench, case, allocator, metric = row[:4]
         self._values.setdefault((bench, case), {}).setdefault(allocator, {})[metric] = value
+        return True
 
     def _add_series(self, item):
         values = [as_number(value) for value in as_list(item.get("values"))]

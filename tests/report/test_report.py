@@ -552,9 +552,28 @@ class CommandTest(unittest.TestCase):
         for text in (b"", b"{", b"[]", b"\xff\xfe\x00", b"[" * 100000):
             done, written = self.run_report(text)
             self.assertEqual(done.returncode, 1, text[:9])
-            self.assertTrue(done.stderr.startswith("report.py: "))
+            self.assertRegex(done.stderr, r"\Areport\.py: \S*/in\.json: .")
             self.assertEqual(done.stderr.count("\n"), 1)
             self.assertIsNone(written)
+
+    def test_rows_of_a_file_without_any_are_an_error_and_no_page(self):
+        with tempfile.NamedTemporaryFile(suffix=".tsv") as file:
+            for text, code in (("", 1), ("# Title\n\nSome words.\n", 1), ("a\tb\tc\td\te\n", 1),
+                               ("words\nchurn\tt.full\tebb\tstep_us\t1\n", 0)):
+                pathlib.Path(file.name).write_text(text, encoding="utf-8")
+                done, written = self.run_report(b"{}", "--tsv", file.name)
+                self.assertEqual((done.returncode, written is None), (code, code != 0), text)
+                self.assertEqual(done.stderr, f"report.py: {file.name}: no rows in it\n" * code)
+
+    def test_no_file_at_all_is_an_error_and_no_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [sys.executable, "-B", str(REPORT / "report.py"), "--out",
+                 str(pathlib.Path(folder, "out.html"))], capture_output=True, text=True,
+                check=False)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("neither --json nor --tsv", done.stderr)
+            self.assertEqual(os.listdir(folder), [])
 
     def run_beside(self, folder, name, *limit):
         """Both programs draw their page into the folder, under some limit."""
