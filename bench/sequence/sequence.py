@@ -8,10 +8,11 @@ ebb stands to the other. ebb and torch take turns, on the same lengths; torch us
 Without torch, its rows are missing.
 """
 
+import argparse
+import os
 import random
 import statistics
 import subprocess
-import sys
 import time
 
 try:
@@ -91,11 +92,20 @@ def floor_of(found, case):
     return found.get((f"{floor}_{kind}_{features}", "floor"))
 
 
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", metavar="PROGRAM", type=os.path.abspath)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rounds")
+    given = parser.parse_args()
+    if not os.path.isfile(given.program) or not os.access(given.program, os.X_OK):
+        parser.error(f"{given.program}: no such program")
+    return given
+
+
 def main():
-    arguments = [argument for argument in sys.argv[1:] if argument != "--quick"]
-    if len(arguments) != 1:
-        sys.exit(__doc__)
-    found = measure(arguments[0], "--quick" in sys.argv)
+    given = arguments()
+    found = measure(given.program, given.quick)
     for (case, peer), value in found.items():
         print(f"sequence\t{case}\t{peer}\tns\t{value:.6g}")
     for (case, peer), value in found.items():

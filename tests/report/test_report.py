@@ -682,6 +682,28 @@ def module_of(*path):
     return made
 
 
+class SequenceTest(unittest.TestCase):
+    """The command line of bench/sequence/sequence.py."""
+
+    def run_it(self, *words):
+        return subprocess.run([sys.executable, "-B", REPORT.parent / "sequence" / "sequence.py",
+                               *words], capture_output=True, text=True, check=False)
+
+    def test_help_is_no_program(self):
+        done = self.run_it("--help")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("PROGRAM is ebb-sequence", done.stdout)
+
+    def test_what_is_no_program_and_no_option_is_refused(self):
+        for words, said in (([], "PROGRAM"), (["/bin/true", "--no"], "--no"),
+                            (["/nowhere/ebb-sequence"], "/nowhere/ebb-sequence: no such program"),
+                            (["/"], "/: no such program")):
+            done = self.run_it(*words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertIn(said, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+
 class FairTest(unittest.TestCase):
     def test_the_end_of_what_torch_made_is_in_no_time(self):
         class Made:
