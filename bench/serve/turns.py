@@ -334,17 +334,24 @@ def options_of():
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.fetched = (options.fetched or options.build.parent / "serve").resolve()
+    options.servers, options.ways = options.servers.split(","), options.ways.split(",")
+    strange = [name for name in options.servers if name not in SERVERS] + \
+        [name for name in options.ways if name not in WAYS]
+    if strange:
+        parser.error(f"no such server or way: {', '.join(strange)}")
+    if options.rounds < 1:
+        parser.error(f"--rounds: {options.rounds} is below 1")
     return options
 
 
 def main():
     options = options_of()
     place, good = Place(options), True
-    for server in options.servers.split(","):
+    for server in options.servers:
         seen, heard = {}, set()
         try:
             for _ in range(options.rounds):
-                for way in options.ways.split(","):
+                for way in options.ways:
                     figures, answers = measure(place, server, way)
                     heard.add(answers)
                     for metric, value in figures.items():

@@ -237,6 +237,20 @@ class Loops(unittest.TestCase):
         self.assertIn("/nowhere.so", done.stderr)
 
 
+class Turns(unittest.TestCase):
+    """The command line of turns.py."""
+
+    def test_unknown_names_are_refused(self):
+        for words, said in ((["--servers", "nope"], "no such server or way: nope"),
+                            (["--servers", "redis,wait"], "no such server or way: wait"),
+                            (["--ways", "glibc,redis"], "no such server or way: redis"),
+                            (["--rounds", "0"], "--rounds: 0 is below 1")):
+            done = subprocess.run([sys.executable, "-B", str(SERVE / "turns.py"), str(BUILD),
+                                   *words], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(said, done.stderr)
+
+
 class Program(unittest.TestCase):
     def run_it(self, *words):
         with tempfile.TemporaryDirectory() as empty:
