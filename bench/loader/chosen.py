@@ -9,7 +9,7 @@ def parser_of(doc, methods, cases):
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--methods", default=",".join(methods))
     parser.add_argument("--cases", default=",".join(cases))
-    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--rounds", type=int)
     return parser
 
 
@@ -21,7 +21,8 @@ def read(parser, methods, cases, rounds):
         [name for name in chosen.cases if name not in cases]
     if strange:
         parser.error(f"no such method or case: {', '.join(strange)}")
-    if chosen.rounds < 0:
+    if chosen.rounds is None:
+        chosen.rounds = 1 if chosen.quick else rounds
+    if chosen.rounds < 1:
         parser.error(f"--rounds: {chosen.rounds} is below 1")
-    chosen.rounds = chosen.rounds or (1 if chosen.quick else rounds)
     return chosen

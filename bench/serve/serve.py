@@ -26,15 +26,16 @@ def arguments():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--fetched", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--cases", default="")
     parser.add_argument("--allocators", default=",".join(ALLOCATORS))
     chosen = parser.parse_args()
     chosen.build = chosen.build.resolve()
     chosen.fetched = (chosen.fetched or chosen.build.parent / "serve").resolve()
-    if chosen.rounds < 0:
+    if chosen.rounds is None:
+        chosen.rounds = 1 if chosen.quick else 3
+    if chosen.rounds < 1:
         parser.error(f"--rounds: {chosen.rounds} is below 1")
-    chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
     chosen.table = cases.all_cases(cases.Place(chosen.build, chosen.fetched))
     chosen.cases = chosen.cases.split(",") if chosen.cases else list(chosen.table)
     chosen.allocators = chosen.allocators.split(",")

@@ -41,6 +41,12 @@ class LoaderTest(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn("no such", done.stderr)
 
+    def test_less_than_one_round_is_refused(self):
+        for number in ("0", "-3"):
+            done = run("--quick", "--cases", "tiny", "--methods", "ebb", "--rounds", number)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(f"--rounds: {number} is below 1", done.stderr)
+
     def test_batches_to_a_gpu_need_one(self):
         import torch
         program = str(LOADER.parent / "gpu.py")

@@ -264,6 +264,12 @@ class Program(unittest.TestCase):
             self.assertEqual(done.returncode, 2)
             self.assertIn("no such", done.stderr)
 
+    def test_less_than_one_round_is_refused(self):
+        for number in ("0", "-3"):
+            done = self.run_it("--cases", "ort-c", "--rounds", number)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(f"--rounds: {number} is below 1", done.stderr)
+
     def test_what_is_not_there_is_named_and_left_out(self):
         done = self.run_it("--cases", "ort-c,ort-node,llama")
         self.assertEqual((done.returncode, done.stdout), (0, ""))
