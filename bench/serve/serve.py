@@ -8,7 +8,8 @@ the allocators take turns, each in a process of its own; figures are medians ove
 and `cpu_over_glibc` is the median of the ratios within a turn. The long run of mixed requests, and
 the series of resident memory (METRIC.nNUMBER), are of the first round. BUILD is the build folder;
 what npm brought and the models are below --fetched. What cannot be had is left out, and named.
-Answers must be the same under every allocator. Progress goes to standard error.
+Answers must be the same under every allocator. Progress goes to standard error. Exit status: 1 if
+something failed or answers differ, 2 for wrong arguments, 3 if nothing of it can be run here.
 """
 
 import argparse
@@ -19,6 +20,8 @@ import sys
 import cases
 import process
 from allocators import ALLOCATORS, Allocator
+
+NOTHING_RUNS = 3  # the exit status; bench/run leaves out the servers then
 
 
 def arguments():
@@ -31,6 +34,8 @@ def arguments():
     parser.add_argument("--allocators", default=",".join(ALLOCATORS))
     chosen = parser.parse_args()
     chosen.build = chosen.build.resolve()
+    if not chosen.build.is_dir():
+        parser.error(f"{chosen.build}: no such folder")
     chosen.fetched = (chosen.fetched or chosen.build.parent / "serve").resolve()
     if chosen.rounds is None:
         chosen.rounds = 1 if chosen.quick else 3
@@ -50,6 +55,11 @@ def tell(text):
     print(f"serve: {text}", file=sys.stderr, flush=True)
 
 
+def takers(case, allocators):
+    """The allocators that it is run under."""
+    return [allocator for allocator in allocators if case.scopes or not allocator.scopes]
+
+
 def present(chosen):
     """The cases and allocators that can be had; says which cannot."""
     allocators, found = [], {}
@@ -62,6 +72,8 @@ def present(chosen):
     for name in chosen.cases:
         try:
             chosen.table[name].command()
+            if not takers(chosen.table[name], allocators):
+                raise cases.Absent("there is no allocator for it")
             found[name] = chosen.table[name]
         except cases.Absent as why:
             tell(f"left out: {name}, {why}")
@@ -141,10 +153,13 @@ def print_rows(case, rounds, allocators):
 def main():
     chosen = arguments()
     allocators, table = present(chosen)
+    if not table:
+        tell("nothing is left to run")
+        sys.exit(NOTHING_RUNS)
     all_good = True
-    for name, case in table.items() if allocators else ():
+    for name, case in table.items():
         tell(name)
-        its_own = [allocator for allocator in allocators if case.scopes or not allocator.scopes]
+        its_own = takers(case, allocators)
         rounds, good = rounds_of(chosen, case, its_own)
         all_good = all_good and good
         print_rows(name, rounds, its_own)

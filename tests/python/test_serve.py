@@ -252,9 +252,9 @@ class Turns(unittest.TestCase):
 
 
 class Program(unittest.TestCase):
-    def run_it(self, *words):
+    def run_it(self, *words, build=BUILD):
         with tempfile.TemporaryDirectory() as empty:
-            return subprocess.run([sys.executable, str(SERVE / "serve.py"), str(BUILD),
+            return subprocess.run([sys.executable, str(SERVE / "serve.py"), str(build),
                                    "--fetched", empty, "--quick", *words], capture_output=True,
                                   text=True, check=False)
 
@@ -271,10 +271,37 @@ class Program(unittest.TestCase):
             self.assertIn(f"--rounds: {number} is below 1", done.stderr)
 
     def test_what_is_not_there_is_named_and_left_out(self):
-        done = self.run_it("--cases", "ort-c,ort-node,llama")
-        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        done = self.run_it("--cases", "ort-c,ort-node,llama,pairs-64", "--allocators", "glibc")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({line.split("\t")[1] for line in done.stdout.splitlines()}, {"pairs-64"})
         for name in ("ort-c", "ort-node", "llama"):
             self.assertIn(f"left out: {name}, ", done.stderr)
+
+    def test_where_nothing_is_left_to_run_that_is_said(self):
+        done = self.run_it("--cases", "ort-c,ort-node,llama")
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("left out: llama, ", done.stderr)
+        self.assertIn("serve: nothing is left to run", done.stderr)
+        with tempfile.TemporaryDirectory() as empty:
+            done = self.run_it("--cases", "pairs-64", "--allocators", "ebb", build=empty)
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertIn("nothing is left to run", done.stderr)
+
+    def test_a_case_without_scopes_is_left_out_where_only_scopes_are_asked_for(self):
+        chosen = types.SimpleNamespace(
+            allocators=["ebb-scopes"], build=BUILD, cases=["a", "b"],
+            table={"a": cases.Serving(lambda: [], scopes=False), "b": cases.Serving(lambda: [])})
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            _, found = serve.present(chosen)
+        self.assertNotIn("a", found)
+        self.assertIn("left out: a, there is no allocator for it", said.getvalue())
+        self.assertEqual("b" in found, allocators.own_library(BUILD) is not None)
+
+    def test_without_a_build_folder_it_is_refused(self):
+        done = self.run_it("--cases", "pairs-64", build="/nowhere/build")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("/nowhere/build: no such folder", done.stderr)
 
     @unittest.skipUnless(importlib.util.find_spec("torch"), "needs torch")
     def test_rows_of_a_loop(self):

@@ -641,12 +641,13 @@ class CommandTest(unittest.TestCase):
 class RunTest(unittest.TestCase):
     """bench/run, with nothing to install and nothing to build, and a benchmark that is a script."""
 
-    def run_it(self, churn):
+    def run_it(self, churn, only="churn", serve=0):
         with tempfile.TemporaryDirectory() as name:
             root = pathlib.Path(name)
             program = root / "build" / "release" / "bench" / "churn" / "churn"
-            for folder in (root / "bench", root / "build" / "results", program.parent):
+            for folder in (root / "bench" / "serve", root / "build" / "results", program.parent):
                 folder.mkdir(parents=True)
+            (root / "bench" / "serve" / "serve.py").write_text(f"raise SystemExit({serve})")
             (root / "bench" / "report").symlink_to(REPORT)
             lines = (REPORT.parent / "run").read_text(encoding="utf-8").splitlines()
             self.assertEqual(lines[-1], 'main "$@"')
@@ -656,7 +657,7 @@ class RunTest(unittest.TestCase):
             program.chmod(0o755)
             old = root / "build" / "results" / "bench.json"
             old.write_text(json.dumps(full_data("t")), encoding="utf-8")
-            done = subprocess.run(["bash", root / "bench" / "run", "--only", "churn", "--traces",
+            done = subprocess.run(["bash", root / "bench" / "run", "--only", only, "--traces",
                                    root], capture_output=True, text=True, check=False)
             return done, (root / "build" / "results" / "bench.html").exists()
 
@@ -671,6 +672,14 @@ class RunTest(unittest.TestCase):
         for code in (0, 1):
             done, drawn = self.run_it(f"exit {code}")
             self.assertEqual((done.returncode, drawn), (code, True), done.stderr)
+
+    def test_servers_that_cannot_be_run_are_left_out_and_those_that_fail_are_not(self):
+        for serve, code, said in ((0, 0, ""), (1, 1, "the servers failed"), (2, 1, "differ (2)"),
+                                  (3, 0, "they are left out")):
+            done, drawn = self.run_it("exit 0", only="churn,serve", serve=serve)
+            self.assertEqual((done.returncode, drawn), (code, True), done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), serve != 0)
 
 
 def module_of(*path):
