@@ -123,15 +123,28 @@ def c_program_links_everything_statically(ebb):
         raise Failure("the program needs shared libraries")
 
 
-def with_ebb_static(ebb):
+def with_ebb_static(ebb, user="user.c"):
     """A program with libebb.a inside and all else shared: the archive is named by its file."""
     flags = ["-l:libebb.a" if flag == "-lebb" else flag for flag in static_flags(ebb)]
-    return ebb.build_and_run("cc", "user.c", flags, "-std=c11")
+    return ebb.build_and_run("cc", user, flags, "-std=c11")
 
 
 def c_program_links_only_ebb_statically(ebb):
     if "libebb" in run(["readelf", "-d", with_ebb_static(ebb)]):
         raise Failure("the program needs libebb.so")
+
+
+def names_in_the_archive_begin_with_ebb(ebb):
+    archive = next(ebb.root.rglob("libebb.a"))
+    lines = run(["nm", "--defined-only", "--extern-only", "--format=posix", archive]).splitlines()
+    names = {line.split()[0] for line in lines if len(line.split()) > 1}
+    others = sorted(name for name in names if not name.startswith("ebb_"))
+    if others or "ebb_region_open" not in names:
+        raise Failure(f"{len(others)} of {len(names)} do not: {others[:10]}")
+
+
+def a_static_users_names_are_its_own(ebb):
+    with_ebb_static(ebb, "namesake.c")
 
 
 def static_ebb_brings_no_malloc_along(ebb):
@@ -188,6 +201,7 @@ def the_tool_finds_its_parts(ebb):
 CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_the_shared_library,
          shared_users_need_no_jemalloc, cxx_program_links_the_shared_library,
          c_program_links_everything_statically, c_program_links_only_ebb_statically,
+         names_in_the_archive_begin_with_ebb, a_static_users_names_are_its_own,
          static_ebb_brings_no_malloc_along, python_imports_the_package,
          node_requires_the_package, the_tool_finds_its_parts]
 
