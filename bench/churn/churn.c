@@ -129,10 +129,33 @@ static bool can_be_written(const char *path) {
     return good;
 }
 
+static bool is_one_file(const char *path, const char *other) {
+    struct stat one, two;
+    return strcmp(path, other) == 0 || (stat(path, &one) == 0 && stat(other, &two) == 0 &&
+                                        S_ISREG(one.st_mode) && one.st_ino == two.st_ino &&
+                                        one.st_dev == two.st_dev);
+}
+
+/* What is written is no trace, nor both in one file. */
+static bool are_apart(const struct options *options) {
+    const char *const pairs[][2] = {{options->tsv, options->traces},
+                                    {options->json, options->traces},
+                                    {options->json, options->tsv}};
+    for (int i = 0; i < 3; i++) {
+        const char *output = pairs[i][0], *other = pairs[i][1];
+        if (!output || !other || strcmp(other, "/dev/null") == 0 || !is_one_file(output, other))
+            continue;
+        fprintf(stderr, "churn: %s: is %s, too\n", output, other);
+        return false;
+    }
+    return true;
+}
+
 /* A replay takes minutes: what would make them vain is found out before. */
 static bool check_files(struct bench *bench) {
     const struct options *options = &bench->options;
-    return (!options->add_rows || tsv_import(bench, options->add_rows) == 0) &&
+    return are_apart(options) &&
+           (!options->add_rows || tsv_import(bench, options->add_rows) == 0) &&
            (!options->tsv || can_be_written(options->tsv)) &&
            (!options->json || can_be_written(options->json));
 }

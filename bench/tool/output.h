@@ -25,6 +25,9 @@ bool output_allowed(const char *path);
  * after a message. */
 bool output_possible(const char *path);
 
+/* False after a message: the file that is to be written is this one, which is read. */
+bool output_apart(const char *path, const char *input);
+
 /* Begins a compressed file for `path`, or for what links there lead to. False after a message. */
 bool output_begin(struct output *output, const char *path);
 

@@ -21,6 +21,7 @@
 #include "complain.h"
 #include "figures_json.h"
 #include "output.h"
+#include "site_list.h"
 #include "place.h"
 #include "words.h"
 
@@ -192,6 +193,14 @@ static bool can_be_read_again(const char *path) {
     return complain("%s: a pipe, and a replay reads the trace again (--no-replay does not)", path);
 }
 
+/* The page is neither the recording nor its list of places. */
+static bool is_apart(const struct wish *wish) {
+    char places[OUTPUT_PATH_MAX];
+    return output_apart(wish->html, wish->trace) &&
+           (!site_list_path(wish->trace, places, sizeof places) ||
+            output_apart(wish->html, places));
+}
+
 int command_report(int argc, char **argv) {
     struct wish wish = {.churn = {.rounds = 3}};
     char found[CHURN_LIST_MAX];
@@ -203,6 +212,8 @@ int command_report(int argc, char **argv) {
         return 0;
     }
     if (!wish.no_replay && !can_be_read_again(wish.trace))
+        return EXIT_BAD_INPUT;
+    if (wish.html && !is_apart(&wish))
         return EXIT_BAD_INPUT;
     if (wish.html && !output_possible(wish.html))
         return EXIT_FAILED;

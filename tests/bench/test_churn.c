@@ -333,6 +333,20 @@ static void bad_files_are_refused_before_the_replay(void **state)
     }
 }
 
+// Nor are rows written over the trace, or both into one file.
+static void no_file_takes_the_place_of_another(void **state)
+{
+    char options[1024];
+
+    (void)state;
+    snprintf(options, sizeof options, "--allocators glibc --no-spike --tsv %s", scratch_path());
+    assert_int_equal(churn(options), 2);
+    assert_int_equal(churn_on_scratch("--allocators glibc --no-spike"), 0);
+    snprintf(options, sizeof options, "--allocators glibc --no-spike --json %s.tsv",
+             scratch_path());
+    assert_int_equal(churn(options), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +360,7 @@ int main(void)
         cmocka_unit_test(who_fails_later_has_no_figures),
         cmocka_unit_test(a_folder_may_have_spaces_and_colons),
         cmocka_unit_test(calls_that_cannot_be_counted_are_not_none),
+        cmocka_unit_test(no_file_takes_the_place_of_another),
         cmocka_unit_test(bad_files_are_refused_before_the_replay),
     };
 

@@ -35,6 +35,10 @@ static void bad_arguments_are_named_at_once(void **state)
     refuses("--allocators ebb,foo", "--allocators: no such allocator: foo");
     refuses("--allocators glibc,glibc", "--allocators: named twice: glibc");
     refuses("--allocators ,", "--allocators: names no allocator");
+    refuses("--allocators ebb,,glibc", "--allocators: a name is empty, or has a blank: ebb,,glibc");
+    refuses("--allocators 'ebb, glibc'", "--allocators: a name is empty, or has a blank");
+    refuses("--tsv /", "/: is a folder");
+    refuses("--tsv /tmp/x --html /tmp/x", "two of them are one file");
     refuses("--only churn,foo", "--only: no such benchmark: foo");
     refuses("--only ,", "--only: names no benchmark");
     refuses("--traces /nonexistent", "/nonexistent: no such folder");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_advise.c - ebb advise finds the steps of programs in which much else is even.
+// test_advise.c - ebb advise finds the steps of programs in which much else is even; and no page is
+// put where its recording is.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "program.h"
@@ -40,9 +43,32 @@ static void steps_begin_at_one_of_many_places(void **state)
     }
 }
 
+// What is written is not what is read, under whatever name: a recording is not to be had again.
+static void a_page_does_not_take_the_place_of_its_recording(void **state)
+{
+    struct text *text = new_text();
+    char command[1000];
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++)
+        add(text, "B step %u 0\na 100 C\nf 1\nE step 0\n", i);
+    write_bytes(text->bytes, text->used);
+    snprintf(command, sizeof command, "report --no-replay --html %s", scratch_path());
+    assert_int_equal(run_on_scratch("EBB_TOOL", command), 2);
+    assert_non_null(strstr(said, "is what is to be read"));
+    snprintf(command, sizeof command, "ln -s %s %s.link", scratch_path(), scratch_path());
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "report --no-replay --html %s.link", scratch_path());
+    assert_int_equal(run_on_scratch("EBB_TOOL", command), 2);
+    snprintf(command, sizeof command, "rm %s.link", scratch_path());
+    assert_int_equal(system(command), 0);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_page_does_not_take_the_place_of_its_recording),
         cmocka_unit_test(steps_begin_at_one_of_many_places),
     };
 
