@@ -67,6 +67,11 @@ class Step {
   }
 }
 
+function whole(tag) {
+  if (Number.isSafeInteger(tag) && tag >= 0) return tag;
+  throw new RangeError(`a tag is a whole number from 0 to 2^53 - 1, not ${tag}`);
+}
+
 /** A place of the program that is passed again and again. */
 class Site {
   constructor(name) {
@@ -75,14 +80,14 @@ class Site {
 
   /** A new step, not entered. Requests of one `tag` are expected to be alike. */
   begin(tag = 0) {
-    const number = native.begin(this.site, tag);
+    const number = native.begin(this.site, whole(tag));
     native.leave(number);
     return new Step(number, this.site);
   }
 
   /** Calls the function, which does not wait, in a step of its own. */
   run(work, tag = 0) {
-    const number = native.begin(this.site, tag);
+    const number = native.begin(this.site, whole(tag));
     try {
       return work();
     } finally {

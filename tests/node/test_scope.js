@@ -79,6 +79,15 @@ const tests = {
     assert.deepStrictEqual(scopes, []);
   },
 
+  'a tag is a whole number'() {
+    const site = new ebb.Site('tags');
+    for (const tag of [-1, 1.5, NaN, Infinity, 1e300, '7', null]) {
+      assert.throws(() => site.begin(tag), RangeError);
+      assert.throws(() => site.run(() => 0, tag), RangeError);
+    }
+    site.run(() => 0, Number.MAX_SAFE_INTEGER);
+  },
+
   'a step that its own function ends is left without a word'() {
     const site = new ebb.Site('inside');
     const endInside = (then) => {
