@@ -112,17 +112,29 @@ static struct ebb_pool *create(const struct ebb_pool_options *options) {
     return kind->begin ? begin(options, kind) : pool_make(options, kind);
 }
 
+/* What this kind of pool has no use for is refused: it would be ignored. */
+static int check_options(const struct ebb_pool_options *options, bool shared) {
+    if (options->size != sizeof *options)
+        return error_set(EBB_E_ARGUMENT, "pool options: size field is %zu, expected %zu",
+                         options->size, sizeof *options);
+    if (!shared && (options->slots || options->slot_bytes || options->wait_ns))
+        return error_set(EBB_E_ARGUMENT, "pool options: %u slots of %zu bytes, a wait of %llu ns: "
+                         "are for shared pools, the kind is %#x", options->slots,
+                         options->slot_bytes, (unsigned long long)options->wait_ns,
+                         options->kind);
+    if (options->device && !(options->kind & (EBB_KIND_PINNED | EBB_KIND_DEVICE)))
+        return error_set(EBB_E_ARGUMENT, "pool options: device %d is for pinned pools and those "
+                         "of devices, the kind is %#x", options->device, options->kind);
+    return 0;
+}
+
 struct ebb_pool *ebb_pool_create(const struct ebb_pool_options *options) {
     if (!options)
         options = &defaults;
-    if (options->size != sizeof *options) {
-        error_set(EBB_E_ARGUMENT, "pool options: size field is %zu, expected %zu", options->size,
-                  sizeof *options);
+    bool shared = (options->kind & ~(unsigned)EBB_KIND_PINNED) == EBB_KIND_SHARED;
+    if (check_options(options, shared) != 0)
         return NULL;
-    }
-    if ((options->kind & ~(unsigned)EBB_KIND_PINNED) == EBB_KIND_SHARED)
-        return shared_create(options);
-    return create(options);
+    return shared ? shared_create(options) : create(options);
 }
 
 /* Makes the pool behind `place` once; losers of a race give theirs back. */

@@ -142,6 +142,26 @@ static void pool_options_of_another_size_make_no_pool(void **state) {
     }
 }
 
+static void options_that_a_kind_of_pool_has_no_use_for_are_refused(void **state) {
+    struct court *court = *state;
+    static const unsigned kinds[] = {EBB_KIND_HOST, EBB_KIND_HUGE, EBB_KIND_PINNED};
+    for (unsigned i = 0; i < 3; i++) {
+        struct ebb_pool_options options = {.size = sizeof options, .kind = kinds[i], .slots = 77};
+        court_refused_block(court, ebb_pool_create(&options), EBB_E_ARGUMENT, "77 slots");
+        options = (struct ebb_pool_options){.size = sizeof options, .kind = kinds[i]};
+        options.slot_bytes = 4711;
+        court_refused_block(court, ebb_pool_create(&options), EBB_E_ARGUMENT, "4711 bytes");
+        options.slot_bytes = 0;
+        options.wait_ns = 815;
+        court_refused_block(court, ebb_pool_create(&options), EBB_E_ARGUMENT, "815 ns");
+    }
+    static const unsigned hosts[] = {EBB_KIND_HOST, EBB_KIND_HUGE, EBB_KIND_SHARED};
+    for (unsigned i = 0; i < 3; i++) {
+        struct ebb_pool_options options = {.size = sizeof options, .kind = hosts[i], .device = 3};
+        court_refused_block(court, ebb_pool_create(&options), EBB_E_ARGUMENT, "device 3");
+    }
+}
+
 static void pools_that_cannot_be_destroyed_say_why(void **state) {
     struct court *court = *state;
     court_refused(court, ebb_pool_destroy(court->pool), EBB_E_BUSY, "'court'", "3 open", NULL);
@@ -259,6 +279,7 @@ int main(void) {
         TRIAL(options_that_make_no_sense_open_nothing),
         TRIAL(a_hint_above_a_limit_opens_nothing),
         TRIAL(pool_options_of_another_size_make_no_pool),
+        TRIAL(options_that_a_kind_of_pool_has_no_use_for_are_refused),
         TRIAL(pools_that_cannot_be_destroyed_say_why),
         TRIAL(calls_without_a_pool_are_refused),
         TRIAL(stats_of_another_size_are_not_filled),
