@@ -4,6 +4,7 @@
  */
 #include "options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ static int take_rounds(struct options *options, const char *text) {
     char *end = NULL;
     errno = 0;
     long rounds = strtol(text, &end, 10);
-    if (errno || end == text || *end || rounds < 1 || rounds > ROUNDS_MAX)
+    if (errno || !isdigit((unsigned char)text[0]) || *end || rounds < 1 || rounds > ROUNDS_MAX)
         return complain("--rounds: not a number from 1 to 1000", text);
     options->rounds = (int)rounds;
     return 0;

@@ -5,6 +5,7 @@
  */
 #include "churn_rows.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -138,7 +139,7 @@ void churn_find_allocators(const char *list, char found[CHURN_LIST_MAX]) {
 bool churn_take_rounds(const char *text, int *rounds) {
     char *end = NULL;
     long number = strtol(text, &end, 10);
-    if (end == text || *end || number < 1 || number > 1000)
+    if (!isdigit((unsigned char)text[0]) || *end || number < 1 || number > 1000)
         return complain("--rounds: '%s' is no number from 1 to 1000", text);
     *rounds = (int)number;
     return true;

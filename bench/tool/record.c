@@ -5,6 +5,7 @@
  * Each program that starts has a spool of its own, in a folder beside the trace; the trace is made
  * of the one that noted most. The folder goes when the trace is there, and stays when it is not.
  */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +63,7 @@ static bool take_bytes(const char *text, uint64_t *bytes) {
     unsigned long long number = strtoull(text, &end, 10);
     const char *unit = *end ? strchr(units, *end) : NULL;
     unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-    if (errno || end == text || text[0] == '-' || number == 0 || (*end && !unit) ||
+    if (errno || !isdigit((unsigned char)text[0]) || number == 0 || (*end && !unit) ||
         (unit && end[1]) || number > UINT64_MAX >> shift)
         return complain("--limit: '%s' is no number of bytes", text);
     *bytes = (uint64_t)number << shift;
@@ -73,7 +74,7 @@ static bool take_ms(const char *text, long *ms) {
     char *end = NULL;
     errno = 0;
     *ms = strtol(text, &end, 10);
-    if (errno || end == text || *end || *ms < 1 || *ms > 3600000)
+    if (errno || !isdigit((unsigned char)text[0]) || *end || *ms < 1 || *ms > 3600000)
         return complain("--every: '%s' is no number of milliseconds from 1 to 3600000", text);
     return true;
 }
@@ -109,6 +110,8 @@ static bool check(const struct wish *wish) {
     if (wish->recover && (wish->launch.every_ms || wish->launch.function || wish->launch.limit))
         return complain("--recover excludes --every, --function, --within and --limit: what the "
                         "spool has was noted before");
+    if (wish->recover && wish->keep)
+        return complain("--recover leaves the spool where it is: --keep says nothing");
     if (wish->output && !*wish->output)
         return complain("-o: a file without a name");
     if (!wish->recover && !wish->launch.command[0])

@@ -62,13 +62,18 @@ static bool parse(struct wish *wish, int argc, char **argv) {
         {"html", 1, NULL, 'w'},  {"allocators", 1, NULL, 'a'}, {"rounds", 1, NULL, 'r'},
         {"quick", 0, NULL, 'q'}, {"no-replay", 0, NULL, 'n'},  {"help", 0, NULL, 'h'},
         {NULL, 0, NULL, 0}};
-    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;)
+    bool chose_rounds = false;
+    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        chose_rounds |= option == 'r';
         if (!take_option(wish, option, optarg))
             return false;
+    }
     if (wish->help)
         return true;
     if (wish->html && !*wish->html)
         return complain("--html: a file without a name");
+    if (wish->no_replay && (wish->churn.allocators || wish->churn.quick || chose_rounds))
+        return complain("--no-replay excludes --allocators, --rounds and --quick");
     if (optind + 1 != argc)
         return complain("exactly one trace is wanted, not %d", argc - optind);
     wish->trace = argv[optind];
