@@ -45,17 +45,6 @@ static bool is_shareable(const struct ebb_tensor *tensor) {
     return managed != NULL;
 }
 
-/* A new tensor with the same elements, row-major, which can be shared; NULL with an exception. */
-static struct ebb_tensor *copy_of(ebb_region region, const struct ebb_tensor *tensor) {
-    struct ebb_tensor *copy = tensor_make(region, tensor->dtype, tensor->ndim, tensor->shape);
-    if (copy && ebb_tensor_copy(copy, tensor) == 0)
-        return copy;
-    error_raise_buffer();
-    if (copy)
-        ebb_object_end(copy);
-    return NULL;
-}
-
 int exchange_choose(PyObject *object, enum ebb_exchange_mode mode, struct exported *exported) {
     struct ebb_tensor *tensor = tensor_of(object);
     if (!tensor)
@@ -66,8 +55,8 @@ int exchange_choose(PyObject *object, enum ebb_exchange_mode mode, struct export
         (mode == EBB_EXCHANGE_IF_NEEDED && is_shareable(tensor)))
         return 0;
     exported->mode = EBB_EXCHANGE_SHARE;
-    exported->copy = exported->tensor = copy_of(region->handle, tensor);
-    return exported->copy ? 0 : -1;
+    exported->copy = exported->tensor = tensor_copied(region->handle, tensor);
+    return exported->copy ? 0 : (error_raise_buffer(), -1);
 }
 
 void *exchange_refuse(const struct exported *exported) {

@@ -160,6 +160,8 @@ PyObject *tensor_wrap(struct region *region, struct ebb_tensor *tensor);
 bool tensor_is(PyObject *object);
 /* The live tensor behind the object, NULL with an exception. */
 struct ebb_tensor *tensor_of(PyObject *object);
+/* A copy, row-major, that can be exported without another. NULL with ebb's error. */
+struct ebb_tensor *tensor_copied(ebb_region region, const struct ebb_tensor *tensor);
 /* Makes a new tensor of libebb's one that can be exported; NULL gives NULL, with ebb's error. */
 struct ebb_tensor *tensor_settle(ebb_region region, struct ebb_tensor *tensor);
 /* A tensor that can be exported without a copy, however small. NULL with ebb's error. */

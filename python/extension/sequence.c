@@ -207,16 +207,8 @@ PyObject *sequence_pad(PyObject *self, PyObject *arguments, PyObject *keywords) 
 
 /* A member of the packed sequence as a tensor of its own. NULL: there is none, so None. */
 static PyObject *take_member(struct region *region, const struct ebb_tensor *member) {
-    if (!member)
-        return Py_NewRef(Py_None);
-    struct ebb_tensor *own = tensor_make(region->handle, member->dtype, member->ndim,
-                                         member->shape);
-    if (own && ebb_tensor_bytes(own) != 0 && ebb_tensor_copy(own, member) != 0) {
-        error_raise();
-        ebb_object_end(own);
-        return NULL;
-    }
-    return tensor_wrap(region, own);
+    return member ? tensor_wrap(region, tensor_copied(region->handle, member))
+                  : Py_NewRef(Py_None);
 }
 
 /* The data, of which there may be much, without a copy: another head of the same storage. */

@@ -45,17 +45,20 @@ struct ebb_tensor *tensor_make(ebb_region region, struct ebb_dtype dtype, int nd
                                        : make_small(region, dtype, ndim, shape);
 }
 
+struct ebb_tensor *tensor_copied(ebb_region region, const struct ebb_tensor *tensor) {
+    struct ebb_tensor *copy = tensor_make(region, tensor->dtype, tensor->ndim, tensor->shape);
+    if (!copy || ebb_tensor_bytes(copy) == 0 || ebb_tensor_copy(copy, tensor) == 0)
+        return copy;
+    ebb_object_end(copy);
+    return NULL;
+}
+
 struct ebb_tensor *tensor_settle(ebb_region region, struct ebb_tensor *tensor) {
     size_t bytes = tensor ? ebb_tensor_bytes(tensor) : 0;
     if (bytes == 0 || bytes > EBB_SMALL_MAX_BYTES ||
         !ebb_region_is_open(ebb_region_of(tensor->data)))
         return tensor; /* none, empty, large or imported */
-    struct ebb_tensor *settled = tensor_make(region, tensor->dtype, tensor->ndim, tensor->shape);
-    if (settled && ebb_tensor_copy(settled, tensor) != 0) {
-        error_raise();
-        ebb_object_end(settled);
-        settled = NULL;
-    }
+    struct ebb_tensor *settled = tensor_copied(region, tensor);
     ebb_object_end(tensor);
     return settled;
 }
@@ -174,36 +177,38 @@ static int refuse_view(Py_buffer *view, const char *text) {
     return -1;
 }
 
-/* Imported elements are not ebb's to keep: readers get a copy of them, writers nothing. */
+/* Imported elements are not ebb's to keep: readers get a copy of them, writers nothing. NULL with
+ * an exception. */
+static DLManagedTensor *export_elements(PyObject *object, struct ebb_tensor *tensor, bool writes,
+                                        bool *copied) {
+    struct exported exported = {.tensor = tensor, .mode = EBB_EXCHANGE_SHARE};
+    DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE);
+    *copied = !managed && !writes;
+    if (*copied) {
+        if (exchange_choose(object, EBB_EXCHANGE_COPY, &exported) != 0)
+            return NULL;
+        managed = ebb_tensor_export(exported.tensor, exported.mode);
+    }
+    return managed ? managed : exchange_refuse(&exported);
+}
+
 static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
-    const struct ebb_tensor *tensor = tensor_of(object);
-    bool writes = (flags & PyBUF_WRITABLE) != 0;
+    struct ebb_tensor *tensor = tensor_of(object);
+    bool copied;
     if (!tensor)
         return refuse_view(view, NULL);
     if (!dtype_format(tensor->dtype))
         return refuse_view(view, "the buffer protocol has no bfloat16");
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !ebb_tensor_is_contiguous(tensor))
         return refuse_view(view, "the tensor is not contiguous");
-    DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE);
-    bool copied = !managed && !writes;
-    if (copied) {
-        struct exported exported;
-        if (exchange_choose(object, EBB_EXCHANGE_COPY, &exported) != 0)
-            return refuse_view(view, NULL);
-        managed = ebb_tensor_export(exported.tensor, exported.mode);
-        if (!managed) {
-            exchange_refuse(&exported);
-            return refuse_view(view, NULL);
-        }
-    }
-    struct buffer *buffer = managed ? PyMem_Malloc(sizeof *buffer) : NULL;
+    DLManagedTensor *managed =
+        export_elements(object, tensor, (flags & PyBUF_WRITABLE) != 0, &copied);
+    if (!managed)
+        return refuse_view(view, NULL);
+    struct buffer *buffer = PyMem_Malloc(sizeof *buffer);
     if (!buffer) {
-        if (managed) {
-            managed->deleter(managed);
-            PyErr_NoMemory();
-        } else {
-            error_raise_buffer();
-        }
+        managed->deleter(managed);
+        PyErr_NoMemory();
         return refuse_view(view, NULL);
     }
     buffer->managed = managed;
