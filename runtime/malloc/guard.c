@@ -277,22 +277,22 @@ static bool is_over_with(const struct scope *scope, char *block) {
 /* The process ends without the lock, for a handler of SIGABRT may free. */
 void guard_release_scoped(const struct scope *scope) {
     struct quarantine *held = &quarantine;
-    char *harmed = NULL;
+    const char *harm = NULL;
+    char *block = NULL;
     pthread_mutex_lock(&held->lock);
-    for (unsigned i = 0; i < held->count && !harmed; i++) {
-        char *block = held->blocks[(held->first + i) % HELD_BLOCKS];
+    for (unsigned i = 0; i < held->count && !harm; i++) {
+        block = held->blocks[(held->first + i) % HELD_BLOCKS];
         if (!is_over_with(scope, block))
             continue;
         held->blocks[(held->first + i) % HELD_BLOCKS] = NULL;
         held->bytes -= bytes_of(guard_of(block));
-        if (harm_to(block))
-            harmed = block;
-        else
+        harm = harm_to(block);
+        if (!harm)
             let_go(block);
     }
     pthread_mutex_unlock(&held->lock);
-    if (harmed)
-        check_out(harmed);
+    if (harm)
+        misuse_of_guarded(block, harm);
 }
 
 void guard_fork(bool before) {
