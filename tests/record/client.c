@@ -419,6 +419,8 @@ static void sites(void)
         DEMAND(step_end(step_begin(many[i], i < 10 ? 3 : i < CLIENT_SITES ? 4 : 5)) == 0);
     for (int i = 0; i < CLIENT_SITES + CLIENT_MORE; i++)
         DEMAND(site_destroy(many[i]) == 0);
+    begin(NULL, 6);
+    end();
 }
 
 static void deep(void)

@@ -376,6 +376,7 @@ static void steps_have_the_names_of_their_sites_however_many(void **state)
         check_named(trace, 3, "first", 10);
         check_named(trace, 4, "many", CLIENT_SITES - 10);
         check_named(trace, 5, "site", CLIENT_MORE);
+        check_named(trace, 6, "site", 1);
         trace_free(trace);
     }
 }
