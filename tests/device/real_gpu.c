@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * real_gpu.c - the same over the real driver, where there is one: what was copied comes back, the
- * driver takes registered pages, fences pass, everything is given back. Prints what things cost as
- * rows: device<TAB>case<TAB>metric<TAB>value. Without a driver or a device: exit code 77, skipped.
+ * real_gpu.c - the same over the real driver, where there is one: what was copied comes back, steps
+ * are planned, the driver takes registered pages, fences pass, everything is given back. Prints
+ * what things cost as rows: device<TAB>case<TAB>metric<TAB>value. Without a driver or a device:
+ * exit code 77, skipped.
  */
 #include <ebb/ebb.h>
 #include <inttypes.h>
@@ -140,6 +141,81 @@ static void time_steps(ebb_pool *device) {
     print_row("steady_step", "ns_per_block", (now_s() - began) * 1e9 / STEPS / BLOCKS);
 }
 
+/* A block all of whose bytes are of one value. */
+struct filled {
+    void *block;
+    size_t bytes;
+    unsigned char value;
+};
+
+enum { IN_STEP = 120, ALIVE = 12, MOST = 1 << 20 };
+
+static struct filled take_filled(ebb_region region, size_t bytes, unsigned char value) {
+    struct filled one = {ebb_region_alloc(region, bytes, 256), bytes, value};
+    DEMAND(one.block && ebb_device_address(region, one.block) % 256 == 0);
+    DEMAND(ebb_fill_device(region, one.block, 0, value, bytes, NULL) == 0);
+    return one;
+}
+
+static void check_filled(ebb_region region, struct filled one) {
+    static unsigned char host[MOST];
+    DEMAND(ebb_copy_from_device(region, one.block, 0, host, one.bytes, NULL) == 0);
+    for (size_t i = 0; i < one.bytes; i++)
+        DEMAND(host[i] == one.value);
+}
+
+/* A step whose every block is read back before it goes; the parent gets a copy of the last one. Odd
+ * ones leave out blocks, have some of other sizes, and give back in another order. */
+static struct filled play_step(ebb_site *site, ebb_region parent, unsigned number, bool odd) {
+    struct filled alive[ALIVE], last = {NULL, 0, 0};
+    ebb_step step = ebb_step_begin_under(site, parent, 0);
+    for (unsigned i = 0, count = 0; i < IN_STEP; i++) {
+        size_t bytes = ((size_t)512 << i * 7 % 12) - i * 37 % 500;
+        if (odd && i % 11 == number % 11)
+            continue;
+        if (odd && i % 13 == number % 13)
+            bytes = 1 + bytes * (number % 3) / 2;
+        if (count == ALIVE) {
+            unsigned goes = odd ? number % ALIVE : i % ALIVE;
+            check_filled(step.region, alive[goes]);
+            DEMAND(ebb_region_release(step.region, alive[goes].block) == 0);
+            alive[goes] = alive[--count];
+        }
+        last = alive[count++] = take_filled(step.region, bytes, (unsigned char)(number * 31 + i));
+    }
+    struct filled kept = take_filled(parent, last.bytes, 0);
+    kept.value = last.value;
+    DEMAND(ebb_copy_on_device(parent, kept.block, 0, step.region, last.block, 0, last.bytes,
+                              NULL) == 0);
+    DEMAND(ebb_step_end(step) == 0);
+    return kept;
+}
+
+/* Planned offsets hold on the device: no block lies in another, whatever the step did. */
+static void plan_steps(ebb_pool *device) {
+    enum { STEPS = 60, KEPT = 3 };
+    struct filled kept[KEPT] = {{NULL, 0, 0}};
+    struct ebb_site_stats stats = {.size = sizeof stats};
+    ebb_region parent = ebb_region_open(EBB_REGION_OPTIONS(.pool = device));
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "gpu", .pool = device));
+    DEMAND(site && ebb_region_is_open(parent));
+    for (unsigned step = 0; step < STEPS; step++) {
+        struct filled *place = &kept[step % KEPT];
+        if (place->block) {
+            check_filled(parent, *place);
+            DEMAND(ebb_region_release(parent, place->block) == 0);
+        }
+        *place = play_step(site, parent, step, step >= STEPS / 3 && step % 3 == 0);
+    }
+    for (unsigned i = 0; i < KEPT; i++)
+        check_filled(parent, kept[i]);
+    DEMAND(ebb_site_read_stats(site, &stats) == 0);
+    DEMAND(stats.planned_steps > STEPS / 2 && stats.hits > stats.allocations / 2);
+    print_row("planned_steps", "hits_percent",
+              (double)stats.hits * 100 / (double)stats.allocations);
+    DEMAND(ebb_site_destroy(site) == 0 && ebb_region_close(parent) == 0);
+}
+
 int main(void) {
     int devices = ebb_device_count();
     if (devices <= 0) {
@@ -150,6 +226,7 @@ int main(void) {
     ebb_pool *device = make_pool(EBB_KIND_DEVICE, "device");
     copy_round(device);
     time_steps(device);
+    plan_steps(device);
     unsigned char *pageable = malloc(256 * MIB);
     DEMAND(pageable);
     fill(pageable, 256 * MIB, 1);
