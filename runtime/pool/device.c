@@ -57,11 +57,6 @@ static bool cool(struct pages *pages, uintptr_t addr, size_t bytes, size_t *give
     return true;
 }
 
-static void give(struct pages *pages, uintptr_t addr, size_t bytes) {
-    if (os.open((void *)addr, bytes) == 0)
-        kind_give_chunk(pages, addr, bytes);
-}
-
 const struct kind kind_device = {.name = "device",
                                  .phantom = true,
                                  .whole = true,
@@ -69,4 +64,4 @@ const struct kind kind_device = {.name = "device",
                                  .take = take,
                                  .warm = warm,
                                  .cool = cool,
-                                 .give = give};
+                                 .give = kind_give_closed};

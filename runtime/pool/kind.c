@@ -69,6 +69,11 @@ uintptr_t kind_take_closed(size_t usual, size_t least, size_t *bytes) {
     return 0;
 }
 
+void kind_give_closed(struct pages *pages, uintptr_t addr, size_t bytes) {
+    if (os.open((void *)addr, bytes) == 0)
+        kind_give_chunk(pages, addr, bytes);
+}
+
 /* Pages that the system has swapped out are not resident, and go all the same. */
 static bool give_back(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
     (void)pages;
@@ -142,7 +147,7 @@ const struct kind kind_phantom = {.name = "measuring",
                                   .phantom = true,
                                   .take = take_phantom,
                                   .cool = cool_phantom,
-                                  .give = kind_give_chunk};
+                                  .give = kind_give_closed};
 
 /* ---- which one ---- */
 

@@ -78,4 +78,7 @@ void kind_give_anew(struct pages *pages, uintptr_t addr, size_t bytes);
 /* A chunk of `usual` bytes, or fewer, that is closed: no memory is counted for it. */
 uintptr_t kind_take_closed(size_t usual, size_t least, size_t *bytes);
 
+/* How that is given: opened again; where the system refuses that nobody gets it any more. */
+void kind_give_closed(struct pages *pages, uintptr_t addr, size_t bytes);
+
 #endif

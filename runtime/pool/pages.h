@@ -114,6 +114,10 @@ size_t pages_left(const struct pages *pages, size_t target);
 /* Gives a slab back, all of which is hot; false: the device refused, and it stays. */
 bool pages_drop_whole(struct pages *pages, struct ebb_piece *slab);
 
+/* Slabs without memory that are free all over go, but for one that the next who measures has at
+ * once: else their addresses were nobody's for ever. Returns their bytes. */
+size_t pages_drop_phantoms(struct pages *pages);
+
 /* ---- */
 
 /* The run's pages become hot and free. */

@@ -305,18 +305,28 @@ static bool is_within_limit(const struct ebb_pool *pool, size_t bytes) {
     return pool->limit_reserved > owned && bytes <= pool->limit_reserved - owned;
 }
 
+/* True if cached slabs, none of which will do, may be what a device, or a limit on locked pages, has
+ * no room beside. */
+static bool is_full(const struct ebb_pool *pool) {
+    int code = ebb_last_error();
+    return pool->pages.kind->whole && pool->pages.hot_bytes &&
+           (code == EBB_E_DEVICE || code == EBB_E_MEMORY);
+}
+
 struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
                                    const struct pages_wish *wish, size_t *gained) {
     struct pages_wish bounded = *wish;
     *gained = 0;
     bounded.most_cold = pool_most_cold(pool);
-    if (bounded.most_cold >= pages_step(&pool->pages, wish->least) || !pool->pages.hot_bytes ||
-        !is_within_limit(pool, wish->least))
-        return take_or_less(pool, run, bounded, gained);
-    error_mute();
-    struct ebb_piece *taken = take_locked(pool, run, bounded, gained);
-    error_unmute();
-    if (taken || *gained)
+    bool makes_room = bounded.most_cold < pages_step(&pool->pages, wish->least) &&
+                      pool->pages.hot_bytes && is_within_limit(pool, wish->least);
+    if (makes_room)
+        error_mute();
+    struct ebb_piece *taken = makes_room ? take_locked(pool, run, bounded, gained)
+                                         : take_or_less(pool, run, bounded, gained);
+    if (makes_room)
+        error_unmute();
+    if (taken || *gained || !(makes_room || is_full(pool)))
         return taken;
     make_room(pool, wish->least);
     bounded.most_cold = pool_most_cold(pool);
@@ -351,6 +361,8 @@ static void give_locked(struct ebb_pool *pool, struct ebb_piece *run) {
     if (!pool->pages.kind->phantom && !pool_is_leased(pool))
         poison_unused(run->addr, run->bytes);
     pages_give(&pool->pages, run);
+    if (pool->pages.kind == &kind_phantom)
+        pool->reserved.current -= pages_drop_phantoms(&pool->pages);
 }
 
 void pool_give_list_locked(struct ebb_pool *pool, struct ebb_piece *runs) {

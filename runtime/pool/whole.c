@@ -70,6 +70,26 @@ struct ebb_piece *pages_take_whole(struct pages *pages, const struct pages_wish 
     return pages_take_hot(pages, wish);
 }
 
+size_t pages_drop_phantoms(struct pages *pages) {
+    size_t dropped = 0;
+    bool spare = false;
+    for (struct ebb_piece *slab = pages->slabs, *next; slab; slab = next) {
+        struct ebb_piece *first = slab->slab.first;
+        next = slab->next;
+        if (first->state != PIECE_HOT || first->bytes != slab->bytes)
+            continue;
+        if (!spare) { /* the newest */
+            spare = true;
+            continue;
+        }
+        fit_remove(&pages->hot, first);
+        pages->hot_bytes -= slab->bytes;
+        dropped += slab->bytes;
+        forget(pages, slab);
+    }
+    return dropped;
+}
+
 size_t pages_left(const struct pages *pages, size_t target) {
     size_t excess = pages->hot_bytes > target ? pages->hot_bytes - target : 0, left = 0;
     if (!pages->kind->whole || pages->kept)
@@ -79,7 +99,7 @@ size_t pages_left(const struct pages *pages, size_t target) {
         bool free = first->state == PIECE_HOT && first->bytes == slab->bytes;
         left += free && slab->bytes <= excess ? slab->bytes : 0;
     }
-    return left;
+    return size_smaller(left, excess);
 }
 
 bool pages_drop_whole(struct pages *pages, struct ebb_piece *slab) {

@@ -46,6 +46,28 @@ static void a_fence_is_done_when_its_stream_got_there(void **state) {
     assert_driver_is_empty();
 }
 
+/* The last record counts: so tests of who uses pages too early would find out. */
+static void a_fence_recorded_anew_waits_for_all_that_was_asked_before(void **state) {
+    struct ebb_fence fence = {{0}};
+    ebb_pool *device = POOL(.kind = EBB_KIND_DEVICE), *pinned = POOL(.kind = EBB_KIND_PINNED);
+    ebb_region there = OPEN(.pool = device), here = OPEN(.pool = pinned);
+    void *target = ebb_region_alloc(there, 100, 64), *source = block_of(here, 100, 64);
+    assert_non_null(target);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ebb_copy_to_device(there, target, 0, source, 100, NULL), 0);
+        assert_int_equal(ebb_fence_record(&fence, 0, NULL), 0);
+    }
+    while (ebb_fence_is_done(&fence) == 0)
+        continue;
+    assert_int_equal(driver_state().waiting, 0);
+    assert_int_equal(ebb_fence_end(&fence), 0);
+    assert_int_equal(ebb_region_close(there), 0);
+    assert_int_equal(ebb_region_close(here), 0);
+    pool_end(device);
+    pool_end(pinned);
+    assert_driver_is_empty();
+}
+
 static void a_fence_stays_with_its_device(void **state) {
     struct ebb_fence fence = {{0}};
     assert_int_equal(ebb_fence_record(&fence, 0, NULL), 0);
@@ -189,6 +211,7 @@ int main(void) {
         cmocka_unit_test(a_device_that_is_not_there_is_refused_with_the_count),
         cmocka_unit_test(null_fences_are_refused),
         cmocka_unit_test(a_fence_is_done_when_its_stream_got_there),
+        cmocka_unit_test(a_fence_recorded_anew_waits_for_all_that_was_asked_before),
         cmocka_unit_test(a_fence_stays_with_its_device),
         cmocka_unit_test(each_call_that_fails_is_named_and_leaves_nothing),
         cmocka_unit_test(a_forked_child_leaves_the_driver_alone),

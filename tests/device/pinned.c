@@ -117,6 +117,20 @@ static void a_trim_in_parts_comes_to_an_end(void **state) {
     pool_end(pool);
 }
 
+static void what_remains_is_not_more_than_is_above_the_target(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED, .keep_all = true);
+    ebb_region region = OPEN(.pool = pool);
+    for (int i = 0; i < 40; i++)
+        block_of(region, 1 * MIB, 64);
+    assert_int_equal(ebb_region_close(region), 0);
+    for (int part = 0; part < 4; part++) {
+        size_t left;
+        ebb_pool_trim_within(pool, 27 * MIB, 1, &left);
+        assert_true(left <= pool_stats_of(pool).cached - 27 * MIB);
+    }
+    pool_end(pool);
+}
+
 static void what_steps_do_not_need_goes_back_by_itself(void **state) {
     ebb_pool *pool = pinned_pool();
     for (int step = 0; step < 60; step++) {
@@ -278,6 +292,7 @@ int main(void) {
         cmocka_unit_test(a_step_like_the_last_one_asks_the_driver_nothing),
         cmocka_unit_test(a_trim_unregisters_slabs_that_are_free_all_over),
         cmocka_unit_test(a_trim_in_parts_comes_to_an_end),
+        cmocka_unit_test(what_remains_is_not_more_than_is_above_the_target),
         cmocka_unit_test(what_steps_do_not_need_goes_back_by_itself),
         cmocka_unit_test(a_limit_counts_whole_slabs),
         cmocka_unit_test(a_fence_keeps_a_batch_until_the_device_has_it),

@@ -39,6 +39,7 @@ struct pages {
 
 struct event {
     bool exists, done;
+    size_t recorded; /* number of the last record, which is the one that counts */
 };
 
 enum action { COPY_IN, COPY_OUT, COPY_ON, FILL, RECORD };
@@ -49,6 +50,7 @@ struct operation {
     size_t bytes;
     unsigned char value;
     struct event *event;
+    size_t record; /* its number */
 };
 
 struct stream {
@@ -68,7 +70,7 @@ static struct memory memories[MOST];
 static struct pages registered[MOST];
 static struct event events[MOST];
 static struct stream streams[4]; /* the first one is the default stream */
-static size_t retained[DEVICES], copies, stuck, registrations;
+static size_t retained[DEVICES], copies, stuck, registrations, records;
 static _Thread_local int current[DEPTH];
 static _Thread_local unsigned depth;
 static struct shared {
@@ -248,7 +250,8 @@ static void run_first(struct stream *stream) {
     struct operation first = stream->queue[0];
     memmove(stream->queue, stream->queue + 1, --stream->length * sizeof first);
     if (first.action == RECORD) {
-        first.event->done = true;
+        if (first.event->recorded == first.record)
+            first.event->done = true;
         return;
     }
     copies++;
@@ -437,7 +440,7 @@ int cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, void *strea
         return end(result);
     if (!memory_at(target, bytes) || memory_at(from, 1))
         return end(misused(INVALID_VALUE, "a copy to what is no memory of a device"));
-    return end(copy((struct operation){COPY_IN, target, (char *)from, bytes, 0, NULL},
+    return end(copy((struct operation){COPY_IN, target, (char *)from, bytes, 0, NULL, 0},
                     (char *)from, stream));
 }
 
@@ -448,7 +451,7 @@ int cuMemcpyDtoHAsync_v2(void *to, address from, size_t bytes, void *stream) {
         return end(result);
     if (!memory_at(source, bytes) || memory_at(to, 1))
         return end(misused(INVALID_VALUE, "a copy from what is no memory of a device"));
-    return end(copy((struct operation){COPY_OUT, to, source, bytes, 0, NULL}, to, stream));
+    return end(copy((struct operation){COPY_OUT, to, source, bytes, 0, NULL, 0}, to, stream));
 }
 
 int cuMemcpyDtoDAsync_v2(address to, address from, size_t bytes, void *stream) {
@@ -458,7 +461,7 @@ int cuMemcpyDtoDAsync_v2(address to, address from, size_t bytes, void *stream) {
         return end(result);
     if (!memory_at(target, bytes) || !memory_at(source, bytes))
         return end(misused(INVALID_VALUE, "a copy on a device that is none"));
-    return end(copy((struct operation){COPY_ON, target, source, bytes, 0, NULL}, NULL, stream));
+    return end(copy((struct operation){COPY_ON, target, source, bytes, 0, NULL, 0}, NULL, stream));
 }
 
 int cuMemsetD8Async(address to, unsigned char value, size_t bytes, void *stream) {
@@ -468,7 +471,7 @@ int cuMemsetD8Async(address to, unsigned char value, size_t bytes, void *stream)
         return end(result);
     if (!memory_at(target, bytes))
         return end(misused(INVALID_VALUE, "a fill of what is no memory of a device"));
-    return end(copy((struct operation){FILL, target, NULL, bytes, value, NULL}, NULL, stream));
+    return end(copy((struct operation){FILL, target, NULL, bytes, value, NULL, 0}, NULL, stream));
 }
 
 /* ---- events ---- */
@@ -498,8 +501,12 @@ int cuEventRecord(void *handle, void *stream) {
         return end(result);
     if (!event)
         return end(misused(INVALID_HANDLE, "no such event"));
-    result = enqueue(stream, &(struct operation){.action = RECORD, .event = event});
-    event->done = result != DONE && event->done;
+    result = enqueue(stream, &(struct operation){.action = RECORD, .event = event,
+                                                 .record = records + 1});
+    if (result == DONE) {
+        event->recorded = ++records;
+        event->done = false;
+    }
     return end(result);
 }
 

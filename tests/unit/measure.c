@@ -221,6 +221,28 @@ static void children_of_measuring_regions_measure(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+/* Each has 4 GiB of them, or what a block needs. */
+static void addresses_of_measuring_regions_come_back(void **state) {
+    enum { MOST = 300 };
+    static ebb_region regions[MOST];
+    int count = 0;
+    while (count < MOST && ebb_region_is_open(regions[count] = OPEN(.measure = true)) &&
+           ebb_region_alloc(regions[count], 10, 16))
+        count++;
+    assert_true(count > 4);
+    for (int i = 0; i <= count && i < MOST; i++)
+        (void)ebb_region_close(regions[i]);
+    ebb_region region = OPEN(.pool = NULL);
+    block_of(region, 100, 16);
+    assert_int_equal(ebb_region_close(region), 0);
+    size_t step = (size_t)count * 4 * MIB; /* a thousandth of all */
+    for (size_t bytes = step; bytes <= 60 * step; bytes += step) { /* 1.8 times all there are */
+        region = OPEN(.measure = true);
+        take(region, bytes, 64);
+        assert_int_equal(ebb_region_close(region), 0);
+    }
+}
+
 static void a_hint_is_rounded_to_pages_and_reserved_at_once(void **state) {
     struct stage *stage = *state;
     static const size_t hints[] = {1, 4095, 4096, 4097, 100000, 10 << 20};
@@ -246,6 +268,7 @@ int main(void) {
         cmocka_unit_test(a_reset_forgets_no_measure),
         cmocka_unit_test(a_measuring_region_has_no_limit),
         cmocka_unit_test(children_of_measuring_regions_measure),
+        cmocka_unit_test(addresses_of_measuring_regions_come_back),
         STAGED(a_hint_is_rounded_to_pages_and_reserved_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
