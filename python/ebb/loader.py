@@ -129,6 +129,8 @@ class Collate:
             raise TypeError(f"{pool!r} is no ebb.Pool: what collates is `inner`")
         if "shared" not in self.pool.kind:
             raise ValueError(f"the pool is of kind {self.pool.kind!r}, not 'shared'")
+        if inner is not None and not callable(inner):
+            raise TypeError(f"{inner!r} cannot be called: `inner` is what collates")
         self.inner = default_collate if inner is None else inner
         self.allocate = allocate
         if allocate:

@@ -29,7 +29,7 @@ class Pool(_ebb.Pool):
     descriptor  shared: attach to the pool behind this descriptor of another process
 
     ValueError: a number is out of its bounds (a limit of 0, say), or the kind has no use for it.
-    ebb.Error: what libebb refuses, such as kinds that do not go together, or more than 4096 slots.
+    ebb.Error: what libebb refuses, such as kinds that do not go together.
 
     A shared pool is inherited by a fork, and goes to processes that are spawned as an argument.
     Limits of a shared pool are those of each region with its children.

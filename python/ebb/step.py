@@ -55,6 +55,12 @@ class step(_ebb.Step):
     def __init__(self, name, tag=0, *, pool=None, parent=None, ring=0, scope=False):
         if pool is not None and not isinstance(pool, Pool):
             raise TypeError(f"{pool!r} is no ebb.Pool")
+        if parent is not None and not isinstance(parent, Region):
+            raise TypeError(f"{parent!r} is no ebb.Region")
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name of steps")
+        if not 0 <= operator.index(ring) <= 64:
+            raise ValueError(f"ring is {ring}: 0 to 64")
         self._name, self._tag, self._pool = name, operator.index(tag), pool
         self._parent, self._ring, self._scope, self._open = parent, ring, scope, []
 

@@ -1,7 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Class Tensor."""
 
+import os
+
 from . import _ebb
+
+_copies = None  # (process, pool): copies in pinned memory
+
+
+def _pool_of_copies():
+    """This process's: what a forked child has of its parent's is not pinned."""
+    global _copies
+    from .pool import Pool
+    if _copies is None or _copies[0] != os.getpid() or _copies[1]._is_closed:
+        _copies = os.getpid(), Pool("pinned", name="pin_memory")
+    return _copies[1]
 
 
 class Tensor(_ebb.Tensor):
@@ -28,12 +41,11 @@ class Tensor(_ebb.Tensor):
 
     def pin_memory(self, device=None):
         """This tensor if its pool is pinned, else a copy in pinned memory."""
-        from .pool import Pool
         from .region import Region
         pool = self.region.pool
         if pool is not None and "pinned" in pool.kind:
             return self
-        return Region(Pool("pinned"), name="pin_memory").tensor(self, copy=True)
+        return Region(_pool_of_copies(), name="pin_memory").tensor(self, copy=True)
 
     def to(self, device, non_blocking=False):
         """This tensor if `device` is the cpu, else a torch.Tensor there."""

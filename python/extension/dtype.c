@@ -92,9 +92,12 @@ static int parse_size(PyObject *object, int64_t *size) {
     PyObject *index = PyNumber_Index(object);
     if (!index)
         return -1;
-    *size = PyLong_AsLongLong(index);
+    int beyond;
+    *size = PyLong_AsLongLongAndOverflow(index, &beyond);
+    if (beyond)
+        PyErr_Format(PyExc_OverflowError, "a dimension of %S is beyond 64 bits", index);
     Py_DECREF(index);
-    return *size == -1 && PyErr_Occurred() ? -1 : 0;
+    return beyond ? -1 : 0;
 }
 
 int shape_parse(PyObject *object, int64_t shape[EBB_DIMENSIONS_MAX]) {

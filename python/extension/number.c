@@ -5,21 +5,31 @@
  */
 #include "module.h"
 
+/* Numbers beyond 64 bits are cut to what an index holds, which is out of all bounds but the
+ * highest: `whole` is as it was given. */
+static void refuse(const struct number *number, PyObject *whole) {
+    if (number->most == PY_SSIZE_T_MAX && number->value < number->least)
+        PyErr_Format(PyExc_ValueError, "%s is %S: at least %zd, or None", number->name, whole,
+                     number->least);
+    else
+        PyErr_Format(PyExc_ValueError, "%s is %S: %zd to %zd, or None", number->name, whole,
+                     number->least, number->most);
+}
+
 int number_parse(PyObject *object, void *address) {
     struct number *number = address;
     if (object == Py_None)
         return 1;
-    number->value = PyNumber_AsSsize_t(object, PyExc_OverflowError);
-    number->given = true;
-    if (number->value == -1 && PyErr_Occurred())
+    PyObject *whole = PyNumber_Index(object);
+    if (!whole)
         return 0;
-    if (number->value >= number->least && number->value <= number->most)
-        return 1;
-    if (number->most == PY_SSIZE_T_MAX)
-        PyErr_Format(PyExc_ValueError, "%s is %zd: at least %zd, or None", number->name,
-                     number->value, number->least);
-    else
-        PyErr_Format(PyExc_ValueError, "%s is %zd: %zd to %zd, or None", number->name,
-                     number->value, number->least, number->most);
-    return 0;
+    int beyond;
+    (void)PyLong_AsLongLongAndOverflow(whole, &beyond);
+    number->value = PyNumber_AsSsize_t(whole, NULL); /* cut to the nearest that it holds */
+    number->given = true;
+    bool good = !beyond && number->value >= number->least && number->value <= number->most;
+    if (!good)
+        refuse(number, whole);
+    Py_DECREF(whole);
+    return good;
 }

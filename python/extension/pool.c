@@ -51,6 +51,8 @@ static void destroy(ebb_pool *pool) {
 
 /* ---- making and ending ---- */
 
+#define SLOTS_MOST 4096 /* of libebb's shared pools */
+
 static const struct {
     const char *name;
     unsigned flag;
@@ -151,7 +153,7 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     struct wishes wishes = {.limit = {"limit", 1, PY_SSIZE_T_MAX, 0, false},
                             .limit_used = {"limit_used", 1, PY_SSIZE_T_MAX, 0, false},
                             .slot_bytes = {"slot_bytes", 1, PY_SSIZE_T_MAX, 0, false},
-                            .slots = {"slots", 1, UINT32_MAX, 0, false},
+                            .slots = {"slots", 1, SLOTS_MOST, 0, false},
                             .device = {"device", 0, INT_MAX, 0, false},
                             .descriptor = {"descriptor", 0, INT_MAX, 0, false}};
     const char *kind = "host";
@@ -222,13 +224,12 @@ PyDoc_STRVAR(trim_doc,
 
 static PyObject *pool_trim(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"target", NULL};
-    Py_ssize_t target = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|n:trim", words, &target))
+    struct number target = {"target", 0, PY_SSIZE_T_MAX, 0, false};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O&:trim", words, number_parse,
+                                     &target))
         return NULL;
-    if (target < 0)
-        return PyErr_Format(PyExc_ValueError, "a target of %zd bytes is negative", target);
     ebb_pool *pool = pool_of(object); /* now: arguments have methods, which may close it */
-    return pool ? PyLong_FromSize_t(ebb_pool_trim(pool, (size_t)target)) : NULL;
+    return pool ? PyLong_FromSize_t(ebb_pool_trim(pool, (size_t)target.value)) : NULL;
 }
 
 PyDoc_STRVAR(reclaim_doc,

@@ -153,13 +153,28 @@ PyObject *sequence_stack(PyObject *self, PyObject *sequence) {
 
 /* ---- pad and pack ---- */
 
+/* Beyond 64 bits: a float may be as large, if it is just that number. */
+static int parse_large(PyObject *number, struct ebb_value *value) {
+    *value = ebb_value_float(PyLong_AsDouble(number));
+    PyObject *back = PyErr_Occurred() ? NULL : PyLong_FromDouble(value->f);
+    int same = back ? PyObject_RichCompareBool(back, number, Py_EQ) : 0;
+    Py_XDECREF(back);
+    if (same == 0 && error_forgive())
+        error_raise_as(EBB_E_VALUE, "the padding has more than 64 bits, and is no float");
+    return same == 1 ? 0 : -1;
+}
+
 static int parse_whole(PyObject *number, struct ebb_value *value) {
     int beyond = 0;
     long long whole = PyLong_AsLongLongAndOverflow(number, &beyond);
-    *value = beyond > 0 ? ebb_value_uint(PyLong_AsUnsignedLongLong(number)) : ebb_value_int(whole);
-    if (beyond < 0)
-        PyErr_SetString(PyExc_OverflowError, "the padding is below all integers of 64 bits");
-    return PyErr_Occurred() ? -1 : 0;
+    *value = ebb_value_int(whole);
+    if (!beyond)
+        return 0;
+    unsigned long long positive = beyond > 0 ? PyLong_AsUnsignedLongLong(number) : 0;
+    if (beyond < 0 || PyErr_Occurred())
+        return error_forgive() ? parse_large(number, value) : -1;
+    *value = ebb_value_uint(positive);
+    return 0;
 }
 
 /* Whole numbers of numpy and torch, too, are no floats: those hold 53 bits. */

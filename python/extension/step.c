@@ -9,7 +9,6 @@
 #include "module.h"
 
 #include <ebb/scope.h>
-#include <limits.h>
 
 struct site {
     PyObject_HEAD
@@ -21,15 +20,13 @@ struct site {
 static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"name", "pool", "ring", "scope", NULL};
     struct ebb_site_options options = {.size = sizeof options};
+    struct number ring = {"ring", 0, 64, 0, false};
     PyObject *pool = Py_None;
-    Py_ssize_t ring = 0;
     int scope = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|Onp:Site", words, &options.name,
-                                     &pool, &ring, &scope))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|OO&p:Site", words, &options.name,
+                                     &pool, number_parse, &ring, &scope))
         return NULL;
-    if (ring < 0 || (size_t)ring > UINT_MAX)
-        return PyErr_Format(PyExc_ValueError, "a ring of %zd steps, not of 0 to 64", ring);
-    options.ring = (unsigned)ring;
+    options.ring = (unsigned)ring.value;
     options.scope = scope != 0;
     if (pool != Py_None && !(options.pool = pool_of(pool)))
         return NULL;
@@ -44,7 +41,7 @@ static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     }
     self->site = made;
     self->pool = Py_NewRef(pool);
-    self->waits = !ring && pool != Py_None && ((struct pool *)pool)->kind & EBB_KIND_SHARED;
+    self->waits = !ring.value && pool != Py_None && ((struct pool *)pool)->kind & EBB_KIND_SHARED;
     return (PyObject *)self;
 }
 

@@ -174,6 +174,19 @@ class Guard(Refused):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_copies_in_pinned_memory_share_a_pool(self):
+        with ebb.Region() as region:
+            tensor = region.zeros(3)
+            copies = [tensor.pin_memory() for _ in range(1100)]  # more than there can be pools
+            pool, before = copies[0].region.pool, registered()
+            self.assertTrue(all(copy.region.pool is pool for copy in copies))
+            self.assertLess(pool.stats["reserved"], 64 << 20)
+            self.assertIs(copies[0].pin_memory(), copies[0])
+            del copies
+            pool.close()
+            self.assertLess(registered(), before)
+            self.assertIsNot(tensor.pin_memory().region.pool, pool)
+
     def test_a_process_that_is_spawned_pins_what_it_opens(self):
         pool, spawning = ebb.Pool("shared+pinned", device=1), multiprocessing.get_context("spawn")
         queue = spawning.SimpleQueue()

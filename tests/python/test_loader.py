@@ -831,6 +831,8 @@ class Bounds(Refused, Regions):
         for no_pool in (INNER["b"], 3):  # a collate function of one's own goes second
             with self.assertRaisesRegex(TypeError, "no ebb.Pool: what collates is `inner`"):
                 ebb.Collate(no_pool)
+        with self.assertRaisesRegex(TypeError, "5 cannot be called: `inner` is what"):
+            ebb.Collate(ebb.Pool("shared"), 5)
         self.assertRaises(TypeError, pickle.dumps, ebb.Pool())
         self.assertRefused("EBB_E_KIND", ebb.Pool().fileno)
         self.assertRefused("EBB_E_KIND", ebb.Pool().send, [1])

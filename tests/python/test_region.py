@@ -233,12 +233,31 @@ class Lifetimes(Refused):
             self.assertRaises(ValueError, ebb.Pool, "shared", slots=wrong)
 
     def test_numbers_that_no_unsigned_holds(self):
-        for ring in (-1, 1 << 32, (1 << 32) + 1):
-            with self.assertRaisesRegex(ValueError, f"a ring of {ring} steps"):
-                ebb.step("ring", ring=ring).__enter__()
-        self.assertRefused("EBB_E_ARGUMENT", ebb.step("ring", ring=65).__enter__)
-        with self.assertRaisesRegex(ValueError, "a target of -1 bytes"):
-            ebb.Pool("host").trim(-1)
+        for ring in (-1, 65, 1 << 32, 1 << 70):
+            with self.assertRaisesRegex(ValueError, f"^ring is {ring}: 0 to 64"):
+                ebb.step("ring", ring=ring)
+            with self.assertRaisesRegex(ValueError, f"^ring is {ring}: 0 to 64"):
+                ebb._ebb.Site("ring", ring=ring)
+        for target in (-1, 1 << 64, -1 << 64):
+            with self.assertRaisesRegex(ValueError, f"^target is {target}: "):
+                ebb.Pool("host").trim(target)
+
+    def test_numbers_beyond_64_bits_are_named(self):
+        shared = functools.partial(ebb.Pool, "shared")
+        for make, name in [(ebb.Pool, "limit"), (ebb.Pool, "limit_used"), (shared, "slot_bytes"),
+                           (shared, "slots"), (shared, "descriptor"), (ebb.Region, "hint"),
+                           (ebb.Region, "limit")]:
+            for wrong in (1 << 64, 1 << 70, -1 << 64):
+                with self.assertRaisesRegex(ValueError, f"^{name} is {wrong}: "):
+                    make(**{name: wrong})
+            self.assertRaises(TypeError, make, **{name: 1.5})
+        with ebb.Region() as region, self.assertRaisesRegex(OverflowError, f"of {1 << 64} is"):
+            region.empty((1 << 64,))
+
+    def test_arguments_of_steps_are_looked_at_at_once(self):
+        self.assertRaises(TypeError, ebb.step, 5)
+        self.assertRaises(TypeError, ebb.step, "parent", parent=3)
+        self.assertRaises(TypeError, ebb.step, "ring", ring=1.5)
 
     def test_arguments_that_close_the_pool(self):
         class Closer:
@@ -270,7 +289,7 @@ class Lifetimes(Refused):
                     make(**{name: wrong})
             make(**{name: None}).close()
             make(**{name: 4 if name == "slots" else 1 << 20}).close()
-        with self.assertRaisesRegex(ValueError, "^slots is 4294967301: 1 to 4294967295, or None$"):
+        with self.assertRaisesRegex(ValueError, "^slots is 4294967301: 1 to 4096, or None$"):
             shared(slots=(1 << 32) + 5)
         for make, name in [(ebb.Region, "hint"), (shared, "descriptor"),
                            (functools.partial(ebb.Pool, "pinned"), "device")]:
@@ -529,8 +548,13 @@ class Sequences(Refused):
                 self.assertEqual(region.pad(widest, padding=value).numpy()[3, 0], most)
             for value in (most, -1.5):
                 self.assertRefused("EBB_E_VALUE", region.pad, whole, padding=value)
-            for value in (1 << 64, -1 << 64):
-                self.assertRaises(OverflowError, region.pad, whole, padding=value)
+            for value in (1 << 64, -1 << 64, (1 << 64) + 1, 1 << 2000):
+                self.assertRefused("EBB_E_VALUE", region.pad, whole, padding=value)
+            reals = [part.astype("f4") for part in whole]
+            for value in (1 << 64, -1 << 70):
+                self.assertEqual(region.pad(reals, padding=value).numpy()[3, 0], float(value))
+            for value in ((1 << 64) + 1, 1 << 2000):
+                self.assertRefused("EBB_E_VALUE", region.pad, reals, padding=value)
             self.assertRaises(TypeError, region.pad, whole, padding="0")
 
 
