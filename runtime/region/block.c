@@ -216,11 +216,12 @@ static size_t free_in(struct region *region) {
     return count_waste(region);
 }
 
-/* The plan has no room for it, and the pool has none, either, beside what is in use: the program
- * tries, and goes another way. */
+/* The next slot has no room for it, and the pool has none, either, beside what is in use: the
+ * program tries, and goes another way. Smaller requests do the plan no harm when they fail. */
 static bool is_hopeless(struct region *region, size_t bytes) {
-    const struct plan *plan = region->track->plan;
-    if (!plan || bytes <= plan->height_bytes)
+    const struct track *track = region->track;
+    if (!track->plan || bytes <= track->plan->height_bytes / TRACK_BESIDE_PART ||
+        bytes <= track->slots[track_cursor(track)].room)
         return false;
     size_t above = region->parent ? free_in(region->parent) : 0; /* it may be born there */
     return !pool_could_have(region->pool, bytes, free_in(region) + above);
@@ -232,6 +233,7 @@ static void *allocate_planned(struct region *region, const struct request *reque
         is_hopeless(region, request->bytes))
         return allocate(region, request->bytes, request->align);
     uint64_t missed = track->seen.missed, missed_bytes = track->seen.missed_bytes;
+    uint64_t turned_away_bytes = track->seen.turned_away_bytes;
     void *block = place_planned(track, request);
     if (block)
         return block;
@@ -242,6 +244,7 @@ static void *allocate_planned(struct region *region, const struct request *reque
     } else { /* what is no allocation was not missed */
         track->seen.missed = missed;
         track->seen.missed_bytes = missed_bytes;
+        track->seen.turned_away_bytes = turned_away_bytes;
     }
     return block;
 }

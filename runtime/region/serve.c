@@ -16,7 +16,6 @@
 #include "region/track.h"
 
 #define KEYS_AHEAD 4           /* places that a key is followed at once */
-#define BESIDE_PART 16         /* of the height: so much alive beside the plan is too much */
 #define BESIDE_PART_OF_LOOPS 4 /* where the plan goes on behind a loop that is longer */
 
 /* ---- searching ---- */
@@ -219,7 +218,7 @@ static bool has_outgrown(struct track *track, size_t bytes) {
     beside -= size_smaller(beside, track->seen.turned_away_bytes);
     return !track->seen.jumps &&
            size_larger(beside, bytes) >
-               plan->height_bytes / (goes_on ? BESIDE_PART_OF_LOOPS : BESIDE_PART);
+               plan->height_bytes / (goes_on ? BESIDE_PART_OF_LOOPS : TRACK_BESIDE_PART);
 }
 
 /* The slot is next for this request; it is served or skipped. */

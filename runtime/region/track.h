@@ -98,6 +98,7 @@ struct track_drained {
 
 #define TRACK_OVERDUE_MOST 64
 #define TRACK_MISSES_MOST 64 /* in a row */
+#define TRACK_BESIDE_PART 16 /* of the height: so much alive beside the plan is too much */
 
 struct track {
     /* what the inline paths touch */

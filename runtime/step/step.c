@@ -159,7 +159,8 @@ static struct lane *find_ending(ebb_step step) {
     return lane && lane->scope && !scope_server->is_own(lane->scope) ? NULL : lane;
 }
 
-static bool is_bare(const struct region *region) {
+static bool is_bare(struct region *region) {
+    remote_look(region); /* there may be strays */
     return !region->counted.in && !region->reserved.peak && !region->strays;
 }
 

@@ -64,6 +64,19 @@ static void steps_are_counted(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Another thread gives back what never was the step's. */
+static void strays_are_counted(void **state) {
+    ebb_site *site = bare_site();
+    ebb_region other = OPEN(.name = "other");
+    void *block = block_of(other, 100, 16);
+    ebb_step step = begin(site);
+    assert_int_equal(ebb_region_release_remote(step.region, block), 0);
+    finish(step);
+    assert_int_equal(stats_of_site(site).strays, 1);
+    assert_int_equal(ebb_region_close(other), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void an_open_one_keeps_its_site(void **state) {
     ebb_site *site = bare_site();
     ebb_step step = begin(site);
@@ -289,6 +302,7 @@ static void threads_have_lanes_of_their_own(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(strays_are_counted),
         cmocka_unit_test(an_open_one_keeps_its_site),
         cmocka_unit_test(several_of_a_thread_are_apart),
         cmocka_unit_test(many_that_stay_open_are_met_once),

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_refused.c - steps that ask for what the pool's limit refuses, and go another way: the plan serves
+ * all the rest as if nobody had asked.
+ */
+#include "kit/gradients.h"
+
+enum { SIZE = 64 << 10, LEARNING = 6, STEPS = 14 };
+
+static void refused(ebb_region region, size_t blocks) {
+    assert_no_block(ebb_region_alloc(region, blocks * SIZE, 64), EBB_E_POOL_LIMIT);
+}
+
+/* Requests of a few blocks up to more than the whole plan, in front of a block that has a slot. */
+static void a_try_takes_no_slot_and_no_arena(void **state) {
+    enum { BLOCKS = 32 };
+    static const size_t tries[] = {3, 5, 20, BLOCKS, BLOCKS + 1};
+    for (size_t k = 0; k < sizeof tries / sizeof *tries; k++) {
+        ebb_pool *pool = POOL(.limit_reserved_bytes = (BLOCKS + 2) * SIZE);
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+        for (unsigned i = 0; i < STEPS; i++) {
+            ebb_step step = ebb_step_begin(site, 0);
+            for (unsigned block = 0; block < BLOCKS; block++) {
+                if (i >= LEARNING && block == BLOCKS - 2)
+                    refused(step.region, tries[k] + 4);
+                block_of(step.region, SIZE, 64);
+            }
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        struct ebb_site_stats stats = site_stats(site);
+        assert_int_equal(stats.hits, (STEPS - 2) * BLOCKS);
+        assert_int_equal(stats.missed, 0);
+        assert_int_equal(stats.takeovers, 0);
+        assert_int_equal(stats.plans, 1);
+        assert_int_equal(ebb_site_destroy(site), 0);
+        pool_end(pool);
+    }
+}
+
+enum { LAYERS = 40, LATE = 12 };
+
+struct training {
+    ebb_region run;
+    ebb_site *site;
+    void *gradient[GRADIENTS];
+};
+
+/* What survived the step before goes first, and makes room for layers, among which one is tried in
+ * vain; what survives this one comes last. */
+static void train(struct training *training, size_t try) {
+    void *layer[LAYERS];
+    struct ebb_survivor survivors[GRADIENTS];
+    ebb_step step = ebb_step_begin_under(training->site, training->run, 1);
+    unsigned made = 0;
+    gradients_release(training->run, training->gradient);
+    for (unsigned k = 0; k < LAYERS; k++) {
+        if (try && k == LAYERS - LATE - 2)
+            refused(step.region, try);
+        layer[k] = block_of(step.region, SIZE, 64);
+    }
+    for (unsigned k = LAYERS; k-- > 0;) {
+        if (k < LAYERS - LATE && made < GRADIENTS) {
+            survivors[made] = survivor_of(block_of(step.region, SIZE, 64), EBB_PROMOTE_AUTO);
+            pattern_fill(survivors[made].block, SIZE, made);
+            made++;
+        }
+        assert_int_equal(ebb_region_release(step.region, layer[k]), 0);
+    }
+    assert_int_equal(ebb_step_end_keeping(step, training->run, survivors, made, NULL, NULL), 0);
+    for (unsigned k = 0; k < made; k++)
+        training->gradient[k] = survivors[k].block;
+}
+
+/* In front of a slot whose block lies in the parent for a while. */
+static void a_try_turns_no_guest_away(void **state) {
+    for (size_t try = 11; try < 30; try += 6) {
+        ebb_pool *pool = POOL(.limit_reserved_bytes = (LAYERS + 10) * SIZE);
+        struct training training = {.run = OPEN(.pool = pool),
+                                    .site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool))};
+        for (unsigned i = 0; i < LEARNING; i++)
+            train(&training, 0);
+        struct ebb_site_stats learnt = site_stats(training.site);
+        assert_true(learnt.guests > 0);
+        for (unsigned i = 0; i < STEPS; i++)
+            train(&training, try + 10);
+        struct ebb_site_stats stats = site_stats(training.site);
+        assert_int_equal(stats.plans, learnt.plans);
+        assert_int_equal(stats.plan_height, learnt.plan_height);
+        assert_true(stats.missed - learnt.missed <= STEPS); /* the slot in front of which it was */
+        assert_int_equal(ebb_site_destroy(training.site), 0);
+        assert_int_equal(ebb_region_close(training.run), 0);
+        pool_end(pool);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_try_takes_no_slot_and_no_arena),
+        cmocka_unit_test(a_try_turns_no_guest_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
