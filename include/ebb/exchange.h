@@ -31,8 +31,8 @@
  * those, hand them on, compose or collate them, nor close, reset or rewind their region
  * (EBB_E_BUSY). Promotion takes imported bytes along without touching them, if all tensors that see
  * them go (else EBB_E_BUSY). When the region closes, cleanups that are older than the import run
- * when the producer has its bytes back: tensors of them cannot be promoted any more, then
- * (EBB_E_RELEASED).
+ * when the producer has its bytes back: tensors of them cannot be promoted, copied, exported or
+ * sent any more, then (EBB_E_RELEASED), and must not be read.
  *
  * Source of the semantics: the DLPack specification; where it leaves a choice, what NumPy and
  * PyTorch read.
@@ -107,9 +107,11 @@ EBB_API bool ebb_tensor_is_read_only(const struct ebb_tensor *tensor);
 
 /*
  * How many exports of tensors in the region are out. Those that were given back are ended first:
- * what they alone kept is free afterwards. That also happens by itself, when the last tensor that
- * sees the bytes ends, when tensors go to another region and when others are exported. 0 with
- * EBB_E_STALE if the region is closed. Time is linear in them.
+ * what they alone kept is free afterwards. That also happens by itself: when the last tensor that
+ * sees the bytes ends, when tensors go to another region, when counters are read or leaks reported,
+ * and when another one is exported after more were given back than are out. Until then the bytes
+ * count, towards limits as well. 0 with EBB_E_STALE if the region is closed. Time is linear in
+ * them.
  */
 EBB_API size_t ebb_region_count_exports(ebb_region region);
 

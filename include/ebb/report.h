@@ -46,8 +46,8 @@ EBB_API int ebb_report_object(const void *object, enum ebb_report_format format,
 /*
  * The blocks of a region that are alive, grouped by the site that allocated them, most bytes
  * first; without `sites` in its options, one group. Sites are return addresses, printed as
- * symbol or as module and offset. At most 32 groups, the rest summed. Returns as
- * ebb_report_region().
+ * symbol or as module and offset. At most 32 groups, the rest summed; 256 sites
+ * are told apart. Returns as ebb_report_region().
  */
 EBB_API int ebb_report_leaks(ebb_region region, enum ebb_report_format format,
                              ebb_write_fn *write, void *context);
@@ -70,8 +70,9 @@ EBB_API int ebb_report_site(ebb_site *site, enum ebb_report_format format, ebb_w
  *
  * WHERE is "placed", "tenured" (born in the parent), "guest" (in the parent for a while) or "left"
  * (to best fit). So many slots of the order are to be released before a slot as `passed` says.
- * `served`: bytes that it got in that step; 0: it was not served; more than `room`: it was too
- * small. In a coarse plan small blocks have no slots. Without a plan all behind "tag" is missing.
+ * `served`: bytes that it got in that step; 0: it was not served; of a placed one more than `room`:
+ * that was too small. Tenured slots have no room there, guests that which they had when the plan
+ * was made. In a coarse plan small blocks have no slots. Without a plan all behind "tag" is missing.
  * No step of the site may begin meanwhile. Any thread.
  * Returns 0, the callback's value if it stopped, EBB_E_ARGUMENT, EBB_E_BUSY: a step is open.
  */

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "handoff/manifest.h"
 #include "handoff/send.h"
+#include "object/exchange.h"
 #include "pool/shared.h"
 #include "region/undo.h"
 
@@ -77,12 +78,15 @@ static bool is_in_slot(const struct writer *writer, const struct ebb_storage *st
 /* Bytes of storages that are elsewhere; copied behind each other into one block. */
 static int measure_elsewhere(const struct writer *writer, size_t *bytes) {
     *bytes = 0;
-    for (const struct ebb_storage *at = writer->storages; at; at = at->forward)
+    for (const struct ebb_storage *at = writer->storages; at; at = at->forward) {
+        if (import_check(at) != 0)
+            return EBB_E_RELEASED;
         if (at->bytes && !is_in_slot(writer, at) &&
             (!size_add(*bytes, at->bytes, bytes) ||
              !size_round_up(*bytes, EBB_STORAGE_ALIGN, bytes)))
             return error_set(EBB_E_SIZE, "storages outside of the slot overflow with %zu bytes",
                              at->bytes);
+    }
     return 0;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "base/error.h"
 #include "object/collate.h"
+#include "object/exchange.h"
 #include "object/number.h"
 #include "object/shape_text.h"
 
@@ -71,6 +72,9 @@ static bool is_by_rows(const struct ebb_collate_rule *rule) {
 }
 
 static int check_tensors(const struct collation *collation, const struct ebb_collate_rule *rule) {
+    for (size_t i = 0; i < collation->count; i++)
+        if (import_check(collation->tensors[i]->storage) != 0)
+            return EBB_E_RELEASED;
     int result = check_dtypes(collation);
     if (result)
         return result;

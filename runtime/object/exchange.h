@@ -40,8 +40,8 @@ struct loan {
     bool versioned;
 };
 
-/* True if the producer has the bytes of a foreign storage back: its region is closing. */
-bool import_is_over(struct ebb_storage *storage);
+/* EBB_E_RELEASED if the producer of the storage's bytes has them back: its region is closing. */
+int import_check(const struct ebb_storage *storage);
 
 /* Nobody sees a foreign storage any more. Once it is gone what it was a loan of is returned. */
 struct loan import_end(struct ebb_storage *storage);

@@ -56,8 +56,12 @@ static struct import *import_of(struct ebb_storage *storage) {
     return (struct import *)(void *)(storage + 1);
 }
 
-bool import_is_over(struct ebb_storage *storage) {
-    return !import_of(storage)->loan.managed;
+int import_check(const struct ebb_storage *storage) {
+    const struct import *import = (const struct import *)(const void *)(storage + 1);
+    if (!(storage->flags & STORAGE_FOREIGN) || import->loan.managed)
+        return 0;
+    return error_set(EBB_E_RELEASED, "%zu imported bytes at %p: their producer has them back",
+                     storage->bytes, storage->data);
 }
 
 static struct loan take_loan(struct import *import) {

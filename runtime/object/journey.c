@@ -465,9 +465,8 @@ static int move_blocks(struct journey *journey, struct luggage *luggage) {
 static int check_foreign(const struct journey *journey, struct ebb_storage *storage) {
     if (!(storage->flags & STORAGE_FOREIGN))
         return 0;
-    if (import_is_over(storage))
-        return error_set(EBB_E_RELEASED, "%zu imported bytes at %p: their producer has them back",
-                         storage->bytes, storage->data);
+    if (import_check(storage) != 0)
+        return EBB_E_RELEASED;
     if (storage->gathered == storage->tensors || is_compact(journey, storage))
         return 0;
     return error_set(EBB_E_BUSY, "%zu imported bytes: %llu of the %llu tensors that see them stay",

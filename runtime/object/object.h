@@ -245,7 +245,7 @@ static inline bool tensor_has_storage(const struct ebb_tensor *tensor) {
     return tensor->storage->block == (const void *)tensor;
 }
 
-/* The live tensor, or NULL with an error. */
+/* The live tensor whose elements can be read, or NULL with an error. */
 struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_place *place);
 
 /* ---- apart.c ---- */

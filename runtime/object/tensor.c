@@ -296,7 +296,8 @@ struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_pl
     if (object_find(tensor, place) != 0)
         return NULL;
     if (object_is_tensor(place->object))
-        return tensor_of(place->object);
+        return import_check(tensor_of(place->object)->storage) == 0 ? tensor_of(place->object)
+                                                                    : NULL;
     error_set(EBB_E_TYPE, "%p is of type '%s', no tensor", (const void *)tensor,
               place->object->type->name);
     return NULL;

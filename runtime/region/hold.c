@@ -4,15 +4,14 @@
  *
  * Dropping while the region is open is one exchange, so it needs no lock and may happen anywhere;
  * what follows from it, happens in the region's thread: when other holds begin (at the latest when
- * as many were dropped as are left), when the object ends, at a rewind and at the end.
+ * one more was dropped than are left), when the object ends, when somebody counts, at a rewind and
+ * at the end.
  *
  * Refuses to let a block go that is held, and a rewind past a hold.
  */
 #include "region/hold.h"
 #include "base/error.h"
 #include "region/track.h"
-
-#define SWEEP_LEAST 16 /* holds, before looking for dropped ones is worth it */
 
 void hold_enlist(struct region *region, struct hold *hold) {
     piece_push(&region->holds, &hold->bytes);
@@ -38,7 +37,7 @@ void hold_begin(struct hold *hold, struct region *region, void *start, uintptr_t
                 size_t bytes) {
     if (region->hold_count >= region->hold_limit) {
         hold_sweep(region);
-        region->hold_limit = 2 * region->hold_count + SWEEP_LEAST;
+        region->hold_limit = 2 * region->hold_count + 1; /* so each is looked at twice */
     }
     hold->bytes = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_HELD};
     hold->block = range_block_at((uintptr_t)start);
@@ -118,6 +117,11 @@ void hold_sweep(struct region *region) {
         next = at->next;
         hold_settle(region, hold_of(at));
     }
+}
+
+void hold_sweep_below(struct region *region) {
+    for (struct region *at = region; at; at = region_next_below(at, region))
+        hold_sweep(at);
 }
 
 void hold_leave_to(struct region *region, struct region *parent) {

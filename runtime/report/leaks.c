@@ -2,18 +2,21 @@
 /*
  * leaks.c - the live blocks of a region, grouped by the site that allocated them.
  *
- * The table of groups is on the stack and bounded; what does not fit is summed in its last
- * group. Sites are return addresses noted at allocation; they are named here, not before. What
- * other threads released is released first.
+ * The table of groups is on the stack and bounded: more sites are told apart than are printed, so
+ * that those with most bytes are among them; all others are summed. Sites are return addresses
+ * noted at allocation; they are named here, not before. What other threads released or gave back is
+ * released first.
  */
 #include "base/error.h"
+#include "region/hold.h"
 #include "region/small.h"
 #include "report/text.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#define GROUPS 32
+#define GROUPS 256 /* that are told apart */
+#define PRINTED 32
 
 struct group {
     uintptr_t site;
@@ -63,9 +66,21 @@ static void collect(struct leaks *leaks) {
         track_each_live(region->track, add_planned, leaks);
 }
 
+static void add_group(struct group *sum, const struct group *group) {
+    sum->blocks += group->blocks;
+    sum->bytes += group->bytes;
+}
+
 static int more_bytes_first(const void *a, const void *b) {
     const struct group *left = a, *right = b;
     return left->bytes < right->bytes ? 1 : left->bytes > right->bytes ? -1 : 0;
+}
+
+/* Those with most bytes come first; the table ends with the sum of those that are not printed. */
+static void sort(struct leaks *leaks) {
+    qsort(leaks->groups, leaks->count, sizeof *leaks->groups, more_bytes_first);
+    for (; leaks->count > PRINTED; leaks->count--)
+        add_group(&leaks->groups[GROUPS], &leaks->groups[leaks->count - 1]);
 }
 
 /* What a site is called: what there is a name of, and how far in it lies; 0: that is all. */
@@ -121,10 +136,11 @@ int ebb_report_leaks(ebb_region handle, enum ebb_report_format format, ebb_write
     if (!write || (format != EBB_REPORT_TEXT && !json))
         return error_set(EBB_E_ARGUMENT, "report: format %d, callback %s", (int)format,
                          write ? "set" : "NULL");
+    hold_sweep((struct region *)handle.lane);
     remote_look((struct region *)handle.lane);
     small_fold((struct region *)handle.lane);
     collect(&leaks);
-    qsort(leaks.groups, leaks.count, sizeof *leaks.groups, more_bytes_first);
+    sort(&leaks);
     text_print(&text, json ? "{\"region\":" : "live blocks of region ");
     (json ? text_json_string : text_name)(&text, leaks.region->name);
     text_print(&text, json ? ",\"blocks\":%llu,\"groups\":[" : ": %llu\n",

@@ -7,6 +7,7 @@
  */
 #include "base/error.h"
 #include "pool/shared.h"
+#include "region/hold.h"
 #include "region/small.h"
 #include "report/text.h"
 
@@ -94,6 +95,7 @@ int ebb_report_region(ebb_region handle, enum ebb_report_format format, ebb_writ
     int result = check_arguments(format, write);
     if (result)
         return result;
+    hold_sweep_below(region);
     remote_look_below(region);
     if (format == EBB_REPORT_JSON)
         print_json(&text, region);

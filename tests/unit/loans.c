@@ -355,16 +355,31 @@ static void views_forget_what_went_before_them(void **state) {
 }
 
 struct saving {
-    ebb_region region;
+    ebb_region region, other;
     struct ebb_tensor *tensor;
     void *saved;
     int error;
 };
 
+/* What else would read its elements is refused as well, once its producer has them back. */
+static void assert_unreadable(struct ebb_tensor *tensor, ebb_region region) {
+    struct ebb_tensor *other = ebb_tensor_new(region, float32, 1, tensor->shape);
+    assert_non_null(other);
+    assert_no_block(ebb_tensor_export(tensor, EBB_EXCHANGE_COPY), EBB_E_RELEASED);
+    assert_no_block(ebb_tensor_contiguous(region, tensor), EBB_E_RELEASED);
+    assert_no_block(ebb_tensor_convert(region, tensor, float32), EBB_E_RELEASED);
+    assert_refused(ebb_tensor_copy(other, tensor), EBB_E_RELEASED);
+    assert_no_block(ebb_batch_collate(region, (void *[]){tensor, other}, 2, NULL, NULL),
+                    EBB_E_RELEASED);
+    assert_int_equal(ebb_object_end(other), 0);
+}
+
 static int save_tensor(void *data) {
     struct saving *saving = data;
     saving->saved = ebb_object_move_outer(saving->region, saving->tensor);
     saving->error = saving->saved ? 0 : ebb_last_error();
+    if (!saving->saved)
+        assert_unreadable(saving->tensor, saving->other);
     return 0;
 }
 
@@ -372,7 +387,7 @@ static int save_tensor(void *data) {
 static void what_was_given_back_is_not_saved_by_an_older_cleanup(void **state) {
     struct stage *stage = *state;
     for (int older = 0; older < 2; older++) {
-        struct saving saving = {.region = OPEN(.parent = stage->root)};
+        struct saving saving = {.region = OPEN(.parent = stage->root), .other = stage->root};
         struct ebb_cleanup cleanup = {.run = save_tensor, .data = &saving};
         if (older)
             assert_int_equal(ebb_cleanup_add(saving.region, &cleanup), 0);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * given_back.c - exports that were given back while their region is open: nobody needs the bytes
+ * any more, so they are in the way of no limit, and count nowhere that somebody looks.
+ */
+#include "kit/dlpack.h"
+#include "kit/text.h"
+
+enum { ROUNDS = 40 };
+
+/* A tensor comes, is exported, and ends; then the consumer gives it back. */
+static void pass_on(ebb_region region, size_t bytes) {
+    struct ebb_tensor *tensor = tensor_of_bytes(region, bytes);
+    DLManagedTensor *managed = share(tensor);
+    assert_int_equal(ebb_object_end(tensor), 0);
+    give_back(managed);
+}
+
+static void they_are_not_in_the_way_of_a_limit(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .limit_bytes = 1 * MIB);
+    for (unsigned i = 0; i < ROUNDS; i++)
+        pass_on(region, 300 * KIB);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void their_bytes_are_used_again(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root);
+    for (unsigned i = 0; i < ROUNDS; i++)
+        pass_on(region, 1 * MIB);
+    struct ebb_region_stats stats = stats_of(region);
+    assert_true(stats.blocks.peak <= 2);
+    assert_true(stats.reserved.peak < 4 * MIB);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void nobody_counts_them(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root, .name = "step");
+    ebb_region below = OPEN(.parent = region, .name = "below");
+    struct page page = {.length = 0};
+    uint64_t lost = 1;
+    pass_on(region, 5000);
+    assert_int_equal(stats_of(region).blocks.current, 0);
+    pass_on(region, 5000);
+    assert_int_equal(ebb_report_leaks(region, EBB_REPORT_TEXT, page_write, &page), 0);
+    assert_string_equal(page.text, "live blocks of region step: 0\n");
+    pass_on(region, 5000);
+    pass_on(below, 5000);
+    page.length = 0;
+    assert_int_equal(ebb_report_region(region, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_null(strstr(page.text, "\"blocks\":1"));
+    pass_on(region, 5000);
+    pass_on(below, 5000);
+    assert_int_equal(ebb_close_keeping(region, stage->root, NULL, 0, NULL, &lost), 0);
+    assert_int_equal(lost, 0);
+}
+
+static void a_step_has_not_lost_them(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 6; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 0);
+        uint64_t lost = 0;
+        pass_on(step.region, 5000);
+        block_of(step.region, 7000, 64);
+        assert_int_equal(ebb_step_end_keeping(step, stage->root, NULL, 0, NULL, &lost), 0);
+        assert_int_equal(lost, 1);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(they_are_not_in_the_way_of_a_limit),
+        STAGED(their_bytes_are_used_again),
+        STAGED(nobody_counts_them),
+        STAGED(a_step_has_not_lost_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
