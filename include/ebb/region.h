@@ -87,8 +87,9 @@ struct ebb_region_options {
  * (hint); shared: EBB_E_SLOTS, EBB_E_NO_SPACE; device: EBB_E_DEVICE (hint). Constant time.
  *
  * A measuring region places blocks as an ordinary one would, but its addresses have no memory
- * behind them (touching one is a fault), it takes nothing from the pool and has no limit. Each open
- * one takes 4 GiB of addresses, up to which it measures exactly. Its children measure, too.
+ * behind them (touching one is a fault), it takes nothing from any pool, also if one is named, and
+ * has no limit. Each open one takes 4 GiB of addresses, up to which it measures exactly. Its
+ * children measure, too.
  */
 EBB_API EBB_NODISCARD ebb_region ebb_region_open(const struct ebb_region_options *options);
 

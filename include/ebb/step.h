@@ -38,7 +38,8 @@ extern "C" {
 typedef struct ebb_site ebb_site;
 
 /* Most that one step should cost; 0: no bound. Passing one is reported, never an error. All are
- * about the step's own region: regions and steps below it count for themselves. */
+ * about the step's own region: regions and steps below it count for themselves, but for blocks
+ * that these allocate in it, which count in both (tenured ones and guests). */
 struct ebb_churn_budget {
     uint64_t bytes;          /* requested by all allocations of a step */
     uint64_t allocations;    /* count */
@@ -59,7 +60,8 @@ struct ebb_site_options {
     size_t size;       /* sizeof(struct ebb_site_options); set by EBB_SITE_OPTIONS */
     const char *name;  /* copied, cut at 31 bytes; NULL: "site" */
     ebb_pool *pool;    /* of steps without a parent; NULL: the default pool */
-    unsigned ring;     /* so many ended steps of a thread stay readable, at most 64; 0: none */
+    unsigned ring;     /* so many ended steps of a thread stay readable, at most 64; 0: none. In a
+                        * shared pool a thread has two slots more than that at times */
     bool unplanned;    /* do not learn: ordinary regions */
     bool tenure_none;  /* nothing is born in the parent, or lies there as a guest */
     uint64_t search_ns; /* time that a helper thread may spend on a better plan; 0: no thread */
@@ -139,13 +141,15 @@ EBB_API int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_su
  */
 EBB_API EBB_NODISCARD void *ebb_step_alloc(ebb_step step, size_t bytes, size_t align, uint32_t key);
 
-/* Counters of one site, all threads together. Counts and bytes of steps that have ended. */
+/* Counters of one site, all threads together. Counts and bytes of steps that have ended by
+ * ebb_step_end() and its likes: who closes a step's parent has it counted nowhere. */
 struct ebb_site_stats {
     size_t size;              /* sizeof(struct ebb_site_stats), set by the caller */
     uint64_t steps;           /* ended */
     uint64_t planned_steps;   /* of these: with a plan */
     uint64_t recorded_steps;  /* of these: recorded */
-    uint64_t allocations, allocated_bytes; /* by all steps, as requested */
+    uint64_t allocations, allocated_bytes; /* by all steps, as requested; and what blocks grew by
+                                            * where they were, but for those born in the parent */
     uint64_t hits, hit_bytes;              /* of these: served from the plan */
     /* In steps with a plan, but not served from it. What plans leave out (survivors that are not
      * born in the parent, small blocks where only these vary) and all that comes after a mark or a

@@ -305,8 +305,8 @@ static bool is_within_limit(const struct ebb_pool *pool, size_t bytes) {
     return pool->limit_reserved > owned && bytes <= pool->limit_reserved - owned;
 }
 
-/* True if cached slabs, none of which will do, may be what a device, or a limit on locked pages, has
- * no room beside. */
+/* True if cached slabs, none of which will do, may be what a device, or a limit on locked pages, is
+ * full of. */
 static bool is_full(const struct ebb_pool *pool) {
     int code = ebb_last_error();
     return pool->pages.kind->whole && pool->pages.hot_bytes &&

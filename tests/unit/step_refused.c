@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * step_refused.c - steps that ask for what the pool's limit refuses, and go another way: the plan serves
- * all the rest as if nobody had asked.
+ * step_refused.c - steps that ask for what the pool's limit refuses, and go another way: the plan
+ * serves all the rest as if nobody had asked.
  */
 #include "kit/gradients.h"
 
