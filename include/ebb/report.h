@@ -70,9 +70,10 @@ EBB_API int ebb_report_site(ebb_site *site, enum ebb_report_format format, ebb_w
  *
  * WHERE is "placed", "tenured" (born in the parent), "guest" (in the parent for a while) or "left"
  * (to best fit). So many slots of the order are to be released before a slot as `passed` says.
- * `served`: bytes that it got in that step; 0: it was not served; of a placed one more than `room`:
- * that was too small. Tenured slots have no room there, guests that which they had when the plan
- * was made. In a coarse plan small blocks have no slots. Without a plan all behind "tag" is missing.
+ * `served`: bytes that it got in that step; 0: it was not served; of a placed one more than
+ * `room`: that was too small. Tenured slots have no room there, guests that which they had when the
+ * plan was made. In a coarse plan small blocks have no slots. Without a plan all behind "tag" is
+ * missing.
  * No step of the site may begin meanwhile. Any thread.
  * Returns 0, the callback's value if it stopped, EBB_E_ARGUMENT, EBB_E_BUSY: a step is open.
  */
