@@ -200,6 +200,10 @@ PyObject *sequence_pack(PyObject *self, PyObject *arguments, PyObject *keywords)
 /* ---- step.c ---- */
 
 int step_add(PyObject *module);
+/* Whoever leaves a region to end it asks first. -1 with an exception: it is a step whose scope is
+ * another thread's, which is still to end it; nothing has changed. 0: the scope, if there is one,
+ * is left, as its step is about to end. */
+int step_expect_own(PyObject *region);
 PyObject *step_is_scope_served(PyObject *module, PyObject *none);
 extern const char step_is_scope_served_doc[];
 

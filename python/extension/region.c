@@ -192,9 +192,8 @@ PyDoc_STRVAR(exit_doc,
 "__exit__(*exception)\n--\n\nLeaves the region and closes it.");
 
 static PyObject *region_exit(PyObject *object, PyObject *Py_UNUSED(arguments)) {
-    PyObject *closed = current_leave(object) == 0
-                           ? PyObject_CallMethodObjArgs(object, names.close, NULL)
-                           : NULL;
+    bool left = step_expect_own(object) == 0 && current_leave(object) == 0;
+    PyObject *closed = left ? PyObject_CallMethodObjArgs(object, names.close, NULL) : NULL;
     Py_XDECREF(closed);
     return closed ? Py_NewRef(Py_None) : NULL;
 }

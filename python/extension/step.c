@@ -15,6 +15,7 @@ struct site {
     ebb_site *site;
     PyObject *pool;
     bool waits; /* steps may wait for a slot, and close no region of those before: no lock */
+    bool has_scopes;
 };
 
 static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -41,6 +42,7 @@ static PyObject *site_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     }
     self->site = made;
     self->pool = Py_NewRef(pool);
+    self->has_scopes = options.scope;
     self->waits = !ring.value && pool != Py_None && ((struct pool *)pool)->kind & EBB_KIND_SHARED;
     return (PyObject *)self;
 }
@@ -241,12 +243,21 @@ static PyObject *step_enter(PyObject *object, PyObject *Py_UNUSED(none)) {
     return region;
 }
 
+int step_expect_own(PyObject *object) {
+    const struct region *region = (const struct region *)object;
+    bool has_scope = region->site && ((struct site *)region->site)->has_scopes;
+    if (!has_scope || region->has_ended || ebb_scope_leave(region->step) != EBB_E_THREAD)
+        return 0;
+    error_raise();
+    return -1;
+}
+
 /* One step may be open in several threads and tasks: it is this one's that ends. */
 static PyObject *step_exit(PyObject *object, PyObject *Py_UNUSED(arguments)) {
     PyObject *list = open_list(object), *region = list ? current_find(list) : NULL;
-    int result = region && unlist(list, region) == 0 && current_leave(region) == 0
-                     ? region_end(region)
-                     : -1;
+    bool left = region && step_expect_own(region) == 0 && unlist(list, region) == 0 &&
+                current_leave(region) == 0;
+    int result = left ? region_end(region) : -1;
     Py_XDECREF(region);
     Py_XDECREF(list);
     return result == 0 ? Py_NewRef(Py_None) : NULL;

@@ -8,6 +8,7 @@
  */
 #include "malloc/door.h"
 #include "malloc/general.h"
+#include "malloc/theirs.h"
 #include "malloc/trim.h"
 
 #include "base/size.h"
@@ -16,7 +17,6 @@
 #include <gnu/libc-version.h>
 #include <malloc.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FAMILY __attribute__((visibility("default")))
@@ -56,7 +56,12 @@ FAMILY void *realloc(void *block, size_t bytes) {
     return resize(block, bytes, CALLER);
 }
 
-/* By realloc(), as pvalloc() by valloc(): valgrind takes the place of these only. */
+extern __typeof__(malloc) ours_malloc __attribute__((alias("malloc")));
+extern __typeof__(free) ours_free __attribute__((alias("free")));
+extern __typeof__(realloc) ours_realloc __attribute__((alias("realloc")));
+
+/* By realloc(), which the program may have, as pvalloc() by valloc(): valgrind takes the place of
+ * these only. */
 FAMILY void *reallocarray(void *block, size_t count, size_t bytes) {
     size_t all;
     return size_multiply(count, bytes, &all) ? realloc(block, all) : no_memory();
@@ -136,13 +141,17 @@ FAMILY void free_sized(void *block, size_t bytes);
 FAMILY void free_aligned_sized(void *block, size_t align, size_t bytes);
 FAMILY void cfree(void *block);
 
+/* These call free() in the C library, which has them since 2.43. */
 FAMILY void free_sized(void *block, size_t bytes) {
-    door_free_sized(block, bytes);
+    if (theirs_is_ours((theirs_any *)free, (theirs_any *)ours_free))
+        door_free_sized(block, bytes);
+    else
+        free(block);
 }
 
 FAMILY void free_aligned_sized(void *block, size_t align, size_t bytes) {
     (void)align; /* where a block lies says all that is needed */
-    door_free_sized(block, bytes);
+    free_sized(block, bytes);
 }
 
 /* Old programs free with it what calloc() gave. */

@@ -5,17 +5,21 @@
  * A new that finds no memory calls the program's new handler until there is some, or throws
  * std::bad_alloc; both are the C++ library's, which is looked for only then, so that programs
  * without C++ need none. Compiled with -fexceptions: the exception passes through here.
+ *
+ * A program may replace some of these, mostly the plain new and delete, and counts on the others to
+ * call them ([new.delete] of the C++ standard says which one calls which): see theirs.h.
  */
 #include "malloc/door.h"
+#include "malloc/theirs.h"
 
 #include "base/size.h"
 
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define FAMILY __attribute__((visibility("default")))
@@ -148,7 +152,7 @@ static inline void *make_aligned_nothrow(size_t bytes, size_t align, nothrow tag
     return size_is_power_of_two(align) ? make_nothrow(bytes, align, tag, caller) : NULL;
 }
 
-FAMILY void *_Znwm(size_t bytes);
+FAMILY FRONT_HOT void *_Znwm(size_t bytes);
 FAMILY void *_Znam(size_t bytes);
 FAMILY void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag);
 FAMILY void *_ZnamRKSt9nothrow_t(size_t bytes, nothrow tag);
@@ -157,20 +161,82 @@ FAMILY void *_ZnamSt11align_val_t(size_t bytes, align_val align);
 FAMILY void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag);
 FAMILY void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag);
 
-FRONT_HOT void *_Znwm(size_t bytes) {
+extern THEIRS_OURS __typeof__(_Znwm) ours_new __attribute__((alias("_Znwm")));
+extern THEIRS_OURS __typeof__(_Znam) ours_new_many __attribute__((alias("_Znam")));
+extern THEIRS_OURS __typeof__(_ZnwmSt11align_val_t) ours_new_aligned
+    __attribute__((alias("_ZnwmSt11align_val_t")));
+extern THEIRS_OURS __typeof__(_ZnamSt11align_val_t) ours_new_many_aligned
+    __attribute__((alias("_ZnamSt11align_val_t")));
+
+static inline bool new_is_ours(void) {
+    return theirs_is_ours((theirs_any *)_Znwm, (theirs_any *)ours_new);
+}
+
+/* And what that calls. */
+static inline bool new_many_is_ours(void) {
+    return theirs_is_ours((theirs_any *)_Znam, (theirs_any *)ours_new_many) && new_is_ours();
+}
+
+static inline bool new_aligned_is_ours(void) {
+    return theirs_is_ours((theirs_any *)_ZnwmSt11align_val_t, (theirs_any *)ours_new_aligned);
+}
+
+static inline bool new_many_aligned_is_ours(void) {
+    return new_aligned_is_ours() &&
+           theirs_is_ours((theirs_any *)_ZnamSt11align_val_t, (theirs_any *)ours_new_many_aligned);
+}
+
+/* ---- new, of the program ---- */
+
+/* Kept from the first time on: to look takes a lock. */
+static void *find_once(const char *name, _Atomic(void *) *kept) {
+    void *function = atomic_load_explicit(kept, memory_order_relaxed);
+    if (!function) {
+        function = find(name);
+        atomic_store_explicit(kept, function, memory_order_relaxed);
+    }
+    return function;
+}
+
+/* The program's may throw, which only the C++ library's function, that calls it, can catch. Without
+ * that library nothing throws. */
+static __attribute__((noinline)) void *ask_nothrow(bool many, size_t bytes, nothrow tag) {
+    static _Atomic(void *) kept[2];
+    void *(*theirs)(size_t, nothrow);
+    *(void **)&theirs = find_once(many ? "_ZnamRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t",
+                                  &kept[many]);
+    if (theirs)
+        return theirs(bytes, tag);
+    return many ? _Znam(bytes) : _Znwm(bytes);
+}
+
+static __attribute__((noinline)) void *ask_aligned_nothrow(bool many, size_t bytes, align_val align,
+                                                           nothrow tag) {
+    static _Atomic(void *) kept[2];
+    void *(*theirs)(size_t, align_val, nothrow);
+    *(void **)&theirs = find_once(many ? "_ZnamSt11align_val_tRKSt9nothrow_t"
+                                       : "_ZnwmSt11align_val_tRKSt9nothrow_t", &kept[many]);
+    if (theirs)
+        return theirs(bytes, align, tag);
+    return many ? _ZnamSt11align_val_t(bytes, align) : _ZnwmSt11align_val_t(bytes, align);
+}
+
+/* ---- new, each form ---- */
+
+void *_Znwm(size_t bytes) {
     return make(bytes, CALLER);
 }
 
 void *_Znam(size_t bytes) {
-    return make(bytes, CALLER);
+    return new_is_ours() ? make(bytes, CALLER) : _Znwm(bytes);
 }
 
 void *_ZnwmRKSt9nothrow_t(size_t bytes, nothrow tag) {
-    return make_nothrow(bytes, 0, tag, CALLER);
+    return new_is_ours() ? make_nothrow(bytes, 0, tag, CALLER) : ask_nothrow(false, bytes, tag);
 }
 
 void *_ZnamRKSt9nothrow_t(size_t bytes, nothrow tag) {
-    return make_nothrow(bytes, 0, tag, CALLER);
+    return new_many_is_ours() ? make_nothrow(bytes, 0, tag, CALLER) : ask_nothrow(true, bytes, tag);
 }
 
 void *_ZnwmSt11align_val_t(size_t bytes, align_val align) {
@@ -178,20 +244,23 @@ void *_ZnwmSt11align_val_t(size_t bytes, align_val align) {
 }
 
 void *_ZnamSt11align_val_t(size_t bytes, align_val align) {
-    return make_aligned(bytes, align, CALLER);
+    return new_aligned_is_ours() ? make_aligned(bytes, align, CALLER)
+                                 : _ZnwmSt11align_val_t(bytes, align);
 }
 
 void *_ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag) {
-    return make_aligned_nothrow(bytes, align, tag, CALLER);
+    return new_aligned_is_ours() ? make_aligned_nothrow(bytes, align, tag, CALLER)
+                                 : ask_aligned_nothrow(false, bytes, align, tag);
 }
 
 void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, align_val align, nothrow tag) {
-    return make_aligned_nothrow(bytes, align, tag, CALLER);
+    return new_many_aligned_is_ours() ? make_aligned_nothrow(bytes, align, tag, CALLER)
+                                      : ask_aligned_nothrow(true, bytes, align, tag);
 }
 
 /* ---- delete ---- */
 
-FAMILY void _ZdlPv(void *block);
+FAMILY FRONT_HOT void _ZdlPv(void *block);
 FAMILY void _ZdaPv(void *block);
 FAMILY void _ZdlPvRKSt9nothrow_t(void *block, nothrow tag);
 FAMILY void _ZdaPvRKSt9nothrow_t(void *block, nothrow tag);
@@ -204,30 +273,64 @@ FAMILY void _ZdaPvmSt11align_val_t(void *block, size_t bytes, align_val align);
 FAMILY void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag);
 FAMILY void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag);
 
-FRONT_HOT void _ZdlPv(void *block) {
+extern THEIRS_OURS __typeof__(_ZdlPv) ours_delete __attribute__((alias("_ZdlPv")));
+extern THEIRS_OURS __typeof__(_ZdaPv) ours_delete_many __attribute__((alias("_ZdaPv")));
+extern THEIRS_OURS __typeof__(_ZdlPvSt11align_val_t) ours_delete_aligned
+    __attribute__((alias("_ZdlPvSt11align_val_t")));
+extern THEIRS_OURS __typeof__(_ZdaPvSt11align_val_t) ours_delete_many_aligned
+    __attribute__((alias("_ZdaPvSt11align_val_t")));
+
+static inline bool delete_is_ours(void) {
+    return theirs_is_ours((theirs_any *)_ZdlPv, (theirs_any *)ours_delete);
+}
+
+static inline bool delete_many_is_ours(void) {
+    return theirs_is_ours((theirs_any *)_ZdaPv, (theirs_any *)ours_delete_many) && delete_is_ours();
+}
+
+static inline bool delete_aligned_is_ours(void) {
+    return theirs_is_ours((theirs_any *)_ZdlPvSt11align_val_t, (theirs_any *)ours_delete_aligned);
+}
+
+static inline bool delete_many_aligned_is_ours(void) {
+    return delete_aligned_is_ours() &&
+           theirs_is_ours((theirs_any *)_ZdaPvSt11align_val_t,
+                          (theirs_any *)ours_delete_many_aligned);
+}
+
+void _ZdlPv(void *block) {
     door_free(block);
 }
 
 void _ZdaPv(void *block) {
-    door_free(block);
+    if (delete_is_ours())
+        door_free(block);
+    else
+        _ZdlPv(block);
 }
 
 void _ZdlPvRKSt9nothrow_t(void *block, nothrow tag) {
     (void)tag;
-    door_free(block);
+    _ZdlPv(block);
 }
 
 void _ZdaPvRKSt9nothrow_t(void *block, nothrow tag) {
     (void)tag;
-    door_free(block);
+    _ZdaPv(block);
 }
 
 FRONT_HOT void _ZdlPvm(void *block, size_t bytes) {
-    door_free_sized(block, bytes);
+    if (delete_is_ours())
+        door_free_sized(block, bytes);
+    else
+        _ZdlPv(block);
 }
 
 void _ZdaPvm(void *block, size_t bytes) {
-    door_free_sized(block, bytes);
+    if (delete_many_is_ours())
+        door_free_sized(block, bytes);
+    else
+        _ZdaPv(block);
 }
 
 void _ZdlPvSt11align_val_t(void *block, align_val align) {
@@ -236,26 +339,32 @@ void _ZdlPvSt11align_val_t(void *block, align_val align) {
 }
 
 void _ZdaPvSt11align_val_t(void *block, align_val align) {
-    (void)align;
-    door_free(block);
+    if (delete_aligned_is_ours())
+        door_free(block);
+    else
+        _ZdlPvSt11align_val_t(block, align);
 }
 
 void _ZdlPvmSt11align_val_t(void *block, size_t bytes, align_val align) {
-    (void)align;
-    door_free_sized(block, bytes);
+    if (delete_aligned_is_ours())
+        door_free_sized(block, bytes);
+    else
+        _ZdlPvSt11align_val_t(block, align);
 }
 
 void _ZdaPvmSt11align_val_t(void *block, size_t bytes, align_val align) {
-    (void)align;
-    door_free_sized(block, bytes);
+    if (delete_many_aligned_is_ours())
+        door_free_sized(block, bytes);
+    else
+        _ZdaPvSt11align_val_t(block, align);
 }
 
 void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag) {
-    (void)align, (void)tag;
-    door_free(block);
+    (void)tag;
+    _ZdlPvSt11align_val_t(block, align);
 }
 
 void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, align_val align, nothrow tag) {
-    (void)align, (void)tag;
-    door_free(block);
+    (void)tag;
+    _ZdaPvSt11align_val_t(block, align);
 }

@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "malloc/general.h"
 #include "pool/pool.h"
+#include "region/region.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -120,6 +121,22 @@ static void test_a_trim_takes_all_of_it(void **state) {
     clear_rest();
     trim_all();
     assert_true(kept_by(here.heap) <= 16 << 10);
+}
+
+/* Pieces that are too short to be looked at otherwise, between blocks that stay. */
+static void test_a_trim_takes_single_pages(void **unused) {
+    enum { MANY = 100, SHORT = 3 * EBB_PAGE };
+    void *places[MANY];
+    (void)unused;
+    ebb_region keeper = OPEN(.name = "keeper");
+    for (unsigned i = 0; i < MANY; i++)
+        places[i] = block_of(keeper, SHORT, EBB_PAGE);
+    for (unsigned i = 0; i < MANY; i += 2)
+        assert_int_equal(ebb_region_release(keeper, places[i]), 0);
+    keeper_settle((struct region *)keeper.lane, true);
+    assert_int_equal(stats_of(keeper).reserved.current, MANY / 2 * SHORT);
+    assert_int_equal(ebb_check_pool(ebb_pool_default()), 0);
+    assert_int_equal(ebb_region_close(keeper), 0);
 }
 
 struct ender {
@@ -263,6 +280,7 @@ int main(void) {
         SERVED(test_a_few_large_ones_are_as_much),
         SERVED(test_a_large_one_after_each_scope_keeps_its_place),
         SERVED(test_a_trim_takes_all_of_it),
+        cmocka_unit_test(test_a_trim_takes_single_pages),
         SERVED(test_a_thread_that_has_ended_keeps_nothing),
         SERVED(test_a_look_at_what_others_have_freed_ends_in_time),
         SERVED(test_looks_in_idle_time_take_bookkeeping_too),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_view.py - statistics of a running process: files, sockets, and who asks for them badly.
 
-LIBRARY is preloaded under TOLD, a program of told.c, or under Python; at times with SLOW_SOCKET.
+LIBRARY is preloaded under TOLD, a program of told.c, or under Python; at times with SLOW_SOCKET or
+WORDY.
 WIDE is the same as TOLD with 300 KB of variables that each thread has; LINKED is linked with the
 library, which is found by its whole path.
 """
@@ -66,17 +67,18 @@ class View(unittest.TestCase):
         self.path = self.folder / "stats"
 
     @contextlib.contextmanager
-    def runs(self, stats, *words, limit=None, folder=None):
+    def runs(self, stats, *words, limit=None, folder=None, before=()):
         """A program until the block ends; what it then says on its standard error is self.said.
 
-        limit: the words that execute the rest under some limit, the library first.
+        limit: the words that execute the rest under some limit, the library first. before: what is
+        preloaded in front of it.
         """
         words = words or (pathlib.Path(os.environ["TOLD"]).absolute(), "2")
         if limit:
             words = (*limit, os.environ["LIBRARY"], *words)
         environment = dict(os.environ, EBB_MALLOC_STATS=stats)
         if not limit:
-            environment["LD_PRELOAD"] = os.environ["LIBRARY"]
+            environment["LD_PRELOAD"] = ":".join((*before, os.environ["LIBRARY"]))
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=environment, cwd=folder) as program:
             try:
@@ -463,6 +465,14 @@ class View(unittest.TestCase):
                 time.sleep(1.5 if "/" in stats and len(stats) < 107 else 0)
             self.assertRegex(self.said, f"^ebb-malloc: EBB_MALLOC_STATS: [^\n]*{reason}[^\n]*\n$")
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_long_reason_is_cut(self):
+        for kind, missing in (("", "/no/file"), ("unix:", "/no/socket")):
+            path = f"{self.folder}/" + "x" * (107 - len(f"{self.folder}/{missing}")) + missing
+            with self.runs(kind + path, before=[os.environ["WORDY"]]):
+                time.sleep(1.5)
+            self.assertRegex(self.said, f"^ebb-malloc: EBB_MALLOC_STATS: {path}: [^\n]*: w+\n$")
+            self.assertEqual(len(self.said), 511)
 
     def test_a_file_that_may_not_grow_ends_nobody(self):
         with self.runs(str(self.path), limit=("/bin/sh", "-c", SMALL_FILES)):

@@ -131,6 +131,56 @@ class Scopes(unittest.TestCase):
         self.assertEqual(refused, ["EBB_E_THREAD"] * ebb.is_scope_served())
         self.assertEqual(step.site.stats["steps"], 1)
 
+    def check_refused_elsewhere(self, end):
+        """Another thread ends a step with a scope: it is told whose that is."""
+        refused = []
+
+        def run():
+            try:
+                end()
+            except ebb.Error as error:
+                refused.append(error.name)
+            refused.append(ebb.current())
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        self.assertEqual(refused, ["EBB_E_THREAD", None])
+
+    @unittest.skipUnless(ebb.is_scope_served(), "any thread may end it")
+    def test_another_thread_that_leaves_it_changes_nothing(self):
+        step = ebb.step("scope.left", scope=True)
+        for end_elsewhere in (lambda: step.__exit__(None, None, None),
+                              lambda: region.__exit__(None, None, None)):
+            with ebb.Region() as outer, step as region:
+                for _ in range(2):
+                    self.check_refused_elsewhere(end_elsewhere)
+                    self.assertIs(ebb.current(), region)
+                    self.assertTrue(region.is_open)
+                made = [filled(size, size) for size in SIZES]
+            self.assertFalse(region.is_open)
+            self.assertFalse(outer.is_open)
+            self.assertIsNone(ebb.current())
+            self.assertTrue(all(is_filled(one, len(one)) for one in made))
+        self.assertEqual(step.site.stats["steps"], 2)
+
+    @unittest.skipUnless(ebb.is_scope_served(), "any thread may end it")
+    def test_a_generator_that_another_thread_closes_leaves_its_step_to_its_own(self):
+        def make():
+            with step as region:
+                yield region
+
+        step = ebb.step("scope.generator", scope=True)
+        with ebb.step("scope.generator.outer", scope=True) as outer:
+            generator = make()
+            region = next(generator)
+            self.check_refused_elsewhere(generator.close)
+            self.assertIs(ebb.current(), region)
+            step.__exit__(None, None, None)
+            self.assertFalse(region.is_open)
+            self.assertIs(ebb.current(), outer)
+        self.assertEqual(step.site.stats["steps"], 1)
+
     def test_what_is_no_flag_is_refused(self):
         class Neither:
             def __bool__(self):
