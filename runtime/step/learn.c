@@ -283,9 +283,15 @@ static bool try_again(struct learning *learning) {
     return true;
 }
 
+static bool is_dear(const struct learn_step *step) {
+    uint64_t held = step->blocks * LEARN_SLOT_BYTES;
+    return held > LEARN_SLACK_BYTES && held > step->live_peak / LEARN_TRY_PART;
+}
+
 /* A record, the `last` that was asked for or a later one, is neither like the other nor like the
  * plan. */
-static enum learn_verdict judge_change(struct learning *learning, bool last) {
+static enum learn_verdict judge_change(struct learning *learning, const struct learn_step *step,
+                                       bool last) {
     if (learning->suspended && !(last && try_again(learning))) {
         learning->noted = false;
         if (last)
@@ -296,6 +302,8 @@ static enum learn_verdict judge_change(struct learning *learning, bool last) {
         learning->noted = false;
         return LEARN_KEEP;
     }
+    if (!learning->planned && is_dear(step))
+        return give_up(learning);
     note_fruitless(learning);
     return LEARN_ADOPT;
 }
@@ -329,7 +337,7 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
         learning->pardoning = false;
         return LEARN_ADOPT;
     }
-    return learning->to_record ? LEARN_NOTE : judge_change(learning, last);
+    return learning->to_record ? LEARN_NOTE : judge_change(learning, step, last);
 }
 
 /* No plan can be made of such a step; who makes them all the time is not recorded each time. */

@@ -52,6 +52,11 @@
 #define LEARN_HOPELESS_PPM 250000u
 #define LEARN_PAUSE 4u
 
+/* What a plan and who follows it hold for each block. Where that is more than nobody minds, and
+ * than a sixteenth of what is live, a plan is not tried: records have to be alike. */
+#define LEARN_SLOT_BYTES 72u
+#define LEARN_TRY_PART 16u
+
 /* A suspended course is looked at again after so many steps. Each look in vain doubles the wait,
  * and each suspension without LEARN_WAIT good steps since the last: to record a step costs as much
  * as three others. */

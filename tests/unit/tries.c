@@ -128,6 +128,32 @@ static void a_try_that_serves_something_is_not_given_up_that_soon(void **state) 
     assert_int_equal(learn_next(&larger), LEARN_RECORD);
 }
 
+/* What a plan holds for so many small blocks would be more than it could save. */
+static void a_plan_that_would_hold_too_much_is_not_tried(void **state) {
+    static const struct {
+        uint64_t blocks, live;
+        bool tried;
+    } cases[] = {{20000, 9 << 20, false}, {20000, 30 << 20, true}, {3000, 1 << 20, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct learning learning;
+        struct learn_step step = step_of(LEARN_RECORD);
+        learn_start(&learning);
+        step.blocks = cases[i].blocks;
+        step.live_peak = cases[i].live;
+        for (step.hash = 1; step.hash < 3; step.hash++)
+            assert_int_equal(learn_judge(&learning, &step, false), LEARN_NOTE);
+        assert_int_equal(learn_judge(&learning, &step, false),
+                         cases[i].tried ? LEARN_ADOPT : LEARN_KEEP);
+        assert_int_equal(learning.suspended, !cases[i].tried);
+        if (cases[i].tried)
+            continue;
+        pass_plainly(&learning, LEARN_PAUSE); /* it may have been warming up: what repeats counts */
+        assert_int_equal(learn_next(&learning), LEARN_RECORD);
+        assert_int_equal(learn_judge(&learning, &step, false), LEARN_NOTE);
+        assert_int_equal(learn_judge(&learning, &step, false), LEARN_ADOPT);
+    }
+}
+
 /* Who gives keys knows where they are: what is larger than all before is recorded at once. */
 static void a_try_with_keys_is_recorded_again(void **state) {
     struct learning learning = tried_course();
@@ -147,6 +173,7 @@ int main(void) {
         cmocka_unit_test(records_at_once_are_no_try),
         cmocka_unit_test(a_try_that_serves_something_is_not_given_up_that_soon),
         cmocka_unit_test(a_try_with_keys_is_recorded_again),
+        cmocka_unit_test(a_plan_that_would_hold_too_much_is_not_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
