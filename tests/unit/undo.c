@@ -266,7 +266,7 @@ static void another_thread_may_release_while_promotions_fail(void **state) {
                               EBB_PROMOTE_COPY);
     fill_box(&other);
     assert_int_equal(pthread_create(&thread, NULL, release_all, &other), 0);
-    for (int i = 0; i < 400; i++) {
+    for (uint64_t i = 0; i < number_from("EBB_OPS", 40000) / 100; i++) {
         fill_box(&other);
         run_short(stage);
         assert_refused(ebb_promote(source, stage->root, list, LISTED, NULL), EBB_E_POOL_LIMIT);
