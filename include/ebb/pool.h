@@ -90,7 +90,8 @@ EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *o
 /*
  * Ends the pool; all its pages go back to the system. Errors: EBB_E_BUSY while a region of the
  * pool is open (the text names how many), pages are held for exports (how many bytes) or leases are
- * out; EBB_E_ARGUMENT for NULL or the default pool; EBB_E_DEVICE: it did not take all back.
+ * out; EBB_E_ARGUMENT for NULL or the default pool; EBB_E_DEVICE: it did not take all back. No
+ * other thread may be in a call about the pool, a region or a step in it.
  */
 EBB_API int ebb_pool_destroy(ebb_pool *pool);
 

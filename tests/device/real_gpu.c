@@ -216,6 +216,29 @@ static void plan_steps(ebb_pool *device) {
     DEMAND(ebb_site_destroy(site) == 0 && ebb_region_close(parent) == 0);
 }
 
+/* The device is full of slabs, each of which is free and too short: they make room. */
+static void fill_device(void) {
+    enum { MOST_SLABS = 64 };
+    size_t bytes = 4096 * MIB, count = 0;
+    ebb_pool *pool = make_pool(EBB_KIND_DEVICE, "filled");
+    ebb_region regions[MOST_SLABS];
+    for (; count < MOST_SLABS; count++) {
+        regions[count] = ebb_region_open(EBB_REGION_OPTIONS(.pool = pool));
+        if (!ebb_region_alloc(regions[count], bytes, 256))
+            break;
+    }
+    DEMAND(count == MOST_SLABS || ebb_last_error() == EBB_E_DEVICE);
+    for (size_t i = 0; i <= count && i < MOST_SLABS; i++)
+        DEMAND(ebb_region_close(regions[i]) == 0);
+    print_row("filled", "gib", (double)count * 4);
+    ebb_region region = ebb_region_open(EBB_REGION_OPTIONS(.pool = pool));
+    double began = now_s();
+    if (count > 1)
+        DEMAND(ebb_region_alloc(region, (count - 1) * bytes, 256));
+    print_row("filled", "room_made_ms", (now_s() - began) * 1e3);
+    DEMAND(ebb_region_close(region) == 0 && ebb_pool_destroy(pool) == 0);
+}
+
 int main(void) {
     int devices = ebb_device_count();
     if (devices <= 0) {
@@ -238,5 +261,6 @@ int main(void) {
     print_row("device", "trim_ms", (now_s() - began) * 1e3);
     DEMAND(given > 0 && ebb_check_pool(device) == 0);
     DEMAND(ebb_pool_destroy(device) == 0);
+    fill_device();
     return 0;
 }
