@@ -255,9 +255,11 @@ int step_expect_own(PyObject *object) {
 /* One step may be open in several threads and tasks: it is this one's that ends. */
 static PyObject *step_exit(PyObject *object, PyObject *Py_UNUSED(arguments)) {
     PyObject *list = open_list(object), *region = list ? current_find(list) : NULL;
-    bool left = region && step_expect_own(region) == 0 && unlist(list, region) == 0 &&
-                current_leave(region) == 0;
+    bool own = region && step_expect_own(region) == 0;
+    bool left = own && unlist(list, region) == 0 && current_leave(region) == 0;
     int result = left ? region_end(region) : -1;
+    if (own && !left)
+        (void)ebb_scope_enter(((struct region *)region)->step); /* it goes on */
     Py_XDECREF(region);
     Py_XDECREF(list);
     return result == 0 ? Py_NewRef(Py_None) : NULL;

@@ -79,7 +79,7 @@ static bool is_in_slot(const struct writer *writer, const struct ebb_storage *st
 static int measure_elsewhere(const struct writer *writer, size_t *bytes) {
     *bytes = 0;
     for (const struct ebb_storage *at = writer->storages; at; at = at->forward) {
-        if (import_check(at) != 0)
+        if (at->bytes && import_check(at) != 0)
             return EBB_E_RELEASED;
         if (at->bytes && !is_in_slot(writer, at) &&
             (!size_add(*bytes, at->bytes, bytes) ||

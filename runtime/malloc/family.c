@@ -156,7 +156,7 @@ FAMILY void free_aligned_sized(void *block, size_t align, size_t bytes) {
 
 /* Old programs free with it what calloc() gave. */
 FAMILY void cfree(void *block) {
-    door_free(block);
+    free(block);
 }
 
 /* ---- the heap as a whole ---- */

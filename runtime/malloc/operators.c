@@ -188,18 +188,19 @@ static inline bool new_many_aligned_is_ours(void) {
 
 /* ---- new, of the program ---- */
 
-/* Kept from the first time on: to look takes a lock. */
+/* Kept from the first time on, also that there is none: to look takes a lock. */
 static void *find_once(const char *name, _Atomic(void *) *kept) {
+    static char none;
     void *function = atomic_load_explicit(kept, memory_order_relaxed);
     if (!function) {
         function = find(name);
-        atomic_store_explicit(kept, function, memory_order_relaxed);
+        atomic_store_explicit(kept, function ? function : &none, memory_order_relaxed);
     }
-    return function;
+    return function == &none ? NULL : function;
 }
 
-/* The program's may throw, which only the C++ library's function, that calls it, can catch. Without
- * that library nothing throws. */
+/* The program's may throw, which only the C++ library's function, that calls it, can catch. Where
+ * no such library is found, what it throws passes. */
 static __attribute__((noinline)) void *ask_nothrow(bool many, size_t bytes, nothrow tag) {
     static _Atomic(void *) kept[2];
     void *(*theirs)(size_t, nothrow);

@@ -8,6 +8,7 @@
  */
 #include "object/bundle.h"
 #include "base/error.h"
+#include "object/exchange.h"
 #include "region/small.h"
 
 #include <string.h>
@@ -128,6 +129,8 @@ int input_list(struct input *input, struct ebb_tensor *const *sequences, size_t 
         if ((i == 0 || !is_tensor_of(place.host, sequences[i])) &&
             !tensor_find(sequences[i], &place))
             return error_latest();
+        if (import_check(sequences[i]->storage) != 0)
+            return EBB_E_RELEASED;
         int result = check_alike(sequences[i], sequences[0], i);
         if (!result && __builtin_add_overflow(rows, sequences[i]->shape[0], &rows))
             result = too_long((int64_t)count);
@@ -154,7 +157,7 @@ static int check_pack_options(const struct ebb_pack_options *options) {
 
 static int check_padded(const struct ebb_tensor *padded, int batch) {
     struct object_place place;
-    if (!tensor_find(padded, &place))
+    if (!tensor_find_readable(padded, &place))
         return error_latest();
     if (padded->ndim < 2)
         return error_set(EBB_E_SHAPE, "a padded tensor of %d dimensions, 2 are batch and time",

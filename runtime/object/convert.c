@@ -154,7 +154,7 @@ struct ebb_tensor *ebb_tensor_convert(ebb_region region, const struct ebb_tensor
     struct conversion conversion = {.source = tensor, .dtype = dtype};
     struct object_place place;
     conversion.to_bytes = ebb_dtype_bytes(dtype);
-    if (!conversion.to_bytes || !tensor_find(tensor, &place))
+    if (!conversion.to_bytes || !tensor_find_readable(tensor, &place))
         return NULL;
     if (ebb_dtype_equal(tensor->dtype, dtype))
         return ebb_tensor_contiguous(region, tensor);

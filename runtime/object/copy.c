@@ -63,7 +63,7 @@ static void copy(struct ebb_tensor *destination, const struct ebb_tensor *source
 int ebb_tensor_copy(struct ebb_tensor *destination, const struct ebb_tensor *source) {
     struct object_place place;
     int result;
-    if (!tensor_find(destination, &place) || !tensor_find(source, &place))
+    if (!tensor_find_readable(destination, &place) || !tensor_find_readable(source, &place))
         return error_latest();
     if ((result = check_dtypes(destination, source)) ||
         (result = check_shapes(destination, source)) || (result = check_destination(destination)))
@@ -85,7 +85,9 @@ struct ebb_tensor *ebb_tensor_like(ebb_region region, const struct ebb_tensor *t
 }
 
 struct ebb_tensor *ebb_tensor_contiguous(ebb_region region, const struct ebb_tensor *tensor) {
-    struct ebb_tensor *dense = ebb_tensor_like(region, tensor);
+    struct object_place place;
+    struct ebb_tensor *dense =
+        tensor_find_readable(tensor, &place) ? ebb_tensor_like(region, tensor) : NULL;
     if (dense)
         copy(dense, tensor);
     return dense;
@@ -98,7 +100,7 @@ int ebb_tensor_fill(struct ebb_tensor *tensor, struct ebb_value value) {
     struct object_place place;
     char element[NUMBER_ELEMENT_BYTES];
     int result;
-    if (!tensor_find(tensor, &place))
+    if (!tensor_find_readable(tensor, &place))
         return error_latest();
     if ((result = value_write(value, tensor->dtype, element)) ||
         (result = check_destination(tensor)))

@@ -167,7 +167,7 @@ static int check(struct request *request, enum ebb_exchange_mode mode) {
     int result = exchange_check_mode(mode);
     if (result)
         return result;
-    const struct ebb_tensor *tensor = tensor_find(request->tensor, &place);
+    const struct ebb_tensor *tensor = tensor_find_readable(request->tensor, &place);
     if (!tensor)
         return error_latest();
     if (exchange_check_dtype(tensor->dtype) != 0)

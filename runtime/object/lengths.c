@@ -158,7 +158,7 @@ struct ebb_tensor *ebb_permutation_invert(ebb_region region,
                                           const struct ebb_tensor *permutation) {
     struct attempt attempt;
     struct object_place place;
-    if (!permutation || !tensor_find(permutation, &place) ||
+    if (!permutation || !tensor_find_readable(permutation, &place) ||
         integers_check(permutation, "permutation") != 0 || !attempt_begin(&attempt, region))
         return NULL;
     int64_t count = permutation->shape[0];

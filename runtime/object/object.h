@@ -245,8 +245,12 @@ static inline bool tensor_has_storage(const struct ebb_tensor *tensor) {
     return tensor->storage->block == (const void *)tensor;
 }
 
-/* The live tensor whose elements can be read, or NULL with an error. */
+/* The live tensor, or NULL with an error. */
 struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_place *place);
+
+/* The same of one whose elements can be read: import_check(). */
+struct ebb_tensor *tensor_find_readable(const struct ebb_tensor *tensor,
+                                        struct object_place *place);
 
 /* ---- apart.c ---- */
 

@@ -237,7 +237,7 @@ static int check_tensors(struct ebb_tensor *const *members) {
     struct object_place place;
     int result = 0;
     for (int i = 0; i < 4; i++)
-        if ((i < 2 || members[i]) && !tensor_find(members[i], &place))
+        if ((i < 2 || members[i]) && !tensor_find_readable(members[i], &place))
             return error_latest();
     for (int i = 1; i < 4 && !result; i++)
         if (members[i])

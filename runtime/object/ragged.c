@@ -169,7 +169,7 @@ struct ebb_ragged *ebb_ragged_from(ebb_region region, struct ebb_tensor *data,
     struct attempt attempt;
     struct object_place place;
     struct ebb_ragged *ragged;
-    if (!tensor_find(data, &place) || !tensor_find(offsets, &place) ||
+    if (!tensor_find_readable(data, &place) || !tensor_find_readable(offsets, &place) ||
         integers_check(offsets, "offsets") != 0 || !attempt_begin(&attempt, region))
         return NULL;
     if ((ragged = ebb_object_new(region, &ebb_type_ragged, 0)) != NULL) {

@@ -296,11 +296,16 @@ struct ebb_tensor *tensor_find(const struct ebb_tensor *tensor, struct object_pl
     if (object_find(tensor, place) != 0)
         return NULL;
     if (object_is_tensor(place->object))
-        return import_check(tensor_of(place->object)->storage) == 0 ? tensor_of(place->object)
-                                                                    : NULL;
+        return tensor_of(place->object);
     error_set(EBB_E_TYPE, "%p is of type '%s', no tensor", (const void *)tensor,
               place->object->type->name);
     return NULL;
+}
+
+struct ebb_tensor *tensor_find_readable(const struct ebb_tensor *tensor,
+                                        struct object_place *place) {
+    struct ebb_tensor *found = tensor_find(tensor, place);
+    return found && import_check(found->storage) == 0 ? found : NULL;
 }
 
 /* Elements from the first to the last one of a shape, both included, 0 if there are none; false

@@ -261,6 +261,15 @@ static int report_alloc(const struct cuda_hold *hold, int result, size_t bytes) 
                      total);
 }
 
+size_t cuda_free_bytes(const struct cuda_hold *hold) {
+    size_t free = 0, total = 0;
+    if (enter(hold) != 0)
+        return 0;
+    bool said = driver.call.mem_info(&free, &total) == SUCCESS;
+    leave();
+    return said ? free : 0;
+}
+
 int cuda_alloc(const struct cuda_hold *hold, size_t bytes, uint64_t *address) {
     unsigned long long place = 0;
     int result = enter(hold);

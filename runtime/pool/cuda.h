@@ -42,6 +42,9 @@ void cuda_leave(struct cuda_hold *hold);
 int cuda_alloc(const struct cuda_hold *hold, size_t bytes, uint64_t *address);
 int cuda_free(const struct cuda_hold *hold, uint64_t address);
 
+/* Bytes that the driver says nobody has; 0 if it does not say. */
+size_t cuda_free_bytes(const struct cuda_hold *hold);
+
 /* Makes pages of the host fit for copies without a detour, for all devices. 0 or EBB_E_DEVICE. */
 int cuda_register(const struct cuda_hold *hold, void *addr, size_t bytes);
 int cuda_unregister(const struct cuda_hold *hold, void *addr);

@@ -16,7 +16,6 @@
 #ifndef SLAB_BYTES
 #define SLAB_BYTES ((size_t)1 << 30)
 #endif
-#define PHANTOM_BYTES ((size_t)4 << 30) /* a measuring region is exact up to this size */
 
 /* ---- chunks of the range ---- */
 

@@ -55,6 +55,8 @@ struct kind {
     void (*give)(struct pages *pages, uintptr_t addr, size_t bytes);
 };
 
+#define PHANTOM_BYTES ((size_t)4 << 30) /* a measuring region is exact up to this size */
+
 extern const struct kind kind_host;    /* pages of the range itself */
 extern const struct kind kind_phantom; /* for measuring: addresses only */
 extern const struct kind kind_pinned, kind_pinned_huge; /* see pinned.c */

@@ -114,8 +114,12 @@ size_t pages_left(const struct pages *pages, size_t target);
 /* Gives a slab back, all of which is hot; false: the device refused, and it stays. */
 bool pages_drop_whole(struct pages *pages, struct ebb_piece *slab);
 
-/* Slabs without memory that are free all over go, but for one that the next who measures has at
- * once: else their addresses were nobody's for ever. Returns their bytes. */
+/* Whether a slab may be had once all that are free all over are dropped: they have as many bytes,
+ * with what the device says is free. */
+bool pages_may_fit(const struct pages *pages, size_t bytes);
+
+/* Slabs without memory that are free all over go, but for a few of the usual length that the next
+ * who measures have at once: else their addresses were nobody's for ever. Returns their bytes. */
 size_t pages_drop_phantoms(struct pages *pages);
 
 /* ---- */

@@ -246,7 +246,8 @@ bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {
     pthread_mutex_lock(&pool->lock);
     size_t limit = pool->limit_reserved, used = pool->pages.run_bytes - free;
     pthread_mutex_unlock(&pool->lock);
-    return bytes <= RANGE_MOST && (!limit || (used <= limit && bytes <= limit - used));
+    return bytes <= RANGE_MOST &&
+           (!limit || bytes <= free || (used <= limit && bytes <= limit - used));
 }
 
 size_t pool_most_cold(const struct ebb_pool *pool) {
@@ -305,12 +306,13 @@ static bool is_within_limit(const struct ebb_pool *pool, size_t bytes) {
     return pool->limit_reserved > owned && bytes <= pool->limit_reserved - owned;
 }
 
-/* True if cached slabs, none of which will do, may be what a device, or a limit on locked pages, is
- * full of. */
-static bool is_full(const struct ebb_pool *pool) {
-    int code = ebb_last_error();
+/* True if what a device, or a limit on locked pages, is full of are cached slabs, none of which
+ * will do, and there is room without them. */
+static bool is_full(const struct ebb_pool *pool, size_t least) {
+    int code = error_latest(); /* whoever tries may have muted it */
     return pool->pages.kind->whole && pool->pages.hot_bytes &&
-           (code == EBB_E_DEVICE || code == EBB_E_MEMORY);
+           (code == EBB_E_DEVICE || code == EBB_E_MEMORY) &&
+           pages_may_fit(&pool->pages, pages_step(&pool->pages, least));
 }
 
 struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
@@ -326,7 +328,7 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
                                          : take_or_less(pool, run, bounded, gained);
     if (makes_room)
         error_unmute();
-    if (taken || *gained || !(makes_room || is_full(pool)))
+    if (taken || *gained || !(makes_room || is_full(pool, wish->least)))
         return taken;
     make_room(pool, wish->least);
     bounded.most_cold = pool_most_cold(pool);

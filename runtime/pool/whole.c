@@ -17,6 +17,8 @@
 #define WHOLE_MOST ((size_t)64 << 20)
 #endif
 
+#define SPARE_PART 64 /* of all addresses, for measuring regions to come */
+
 size_t pages_step(const struct pages *pages, size_t least) {
     return pages->kind->whole ? size_align(least, CHUNK_ALIGN) : least;
 }
@@ -71,15 +73,14 @@ struct ebb_piece *pages_take_whole(struct pages *pages, const struct pages_wish 
 }
 
 size_t pages_drop_phantoms(struct pages *pages) {
-    size_t dropped = 0;
-    bool spare = false;
+    size_t dropped = 0, spare = 0;
     for (struct ebb_piece *slab = pages->slabs, *next; slab; slab = next) {
         struct ebb_piece *first = slab->slab.first;
         next = slab->next;
         if (first->state != PIECE_HOT || first->bytes != slab->bytes)
             continue;
-        if (!spare) { /* the newest */
-            spare = true;
+        if (slab->bytes == PHANTOM_BYTES && spare + slab->bytes <= range.bytes / SPARE_PART) {
+            spare += slab->bytes;
             continue;
         }
         fit_remove(&pages->hot, first);
@@ -100,6 +101,13 @@ size_t pages_left(const struct pages *pages, size_t target) {
         left += free && slab->bytes <= excess ? slab->bytes : 0;
     }
     return size_smaller(left, excess);
+}
+
+bool pages_may_fit(const struct pages *pages, size_t bytes) {
+    size_t free = pages_left(pages, 0);
+    if (pages->kind == &kind_device)
+        free += cuda_free_bytes(&pages->cuda);
+    return bytes <= free;
 }
 
 bool pages_drop_whole(struct pages *pages, struct ebb_piece *slab) {

@@ -8,7 +8,6 @@
  * region is the sum of used bytes in its subtree.
  */
 #include "base/error.h"
-#include "region/hold.h"
 #include "region/small.h"
 
 size_t count_waste(const struct region *region) {
@@ -16,7 +15,7 @@ size_t count_waste(const struct region *region) {
 }
 
 uint64_t count_live_blocks(struct region *region) {
-    hold_sweep_below(region); /* what was given back is not lost */
+    remote_sweep_below(region); /* what was given back is not lost */
     remote_look_below(region);
     uint64_t blocks = region->track ? region->track->born : 0;
     for (struct region *at = region; at; at = region_next_below(at, region)) {

@@ -3,9 +3,8 @@
  * hold.c - holds begin, are dropped and end (see hold.h).
  *
  * Dropping while the region is open is one exchange, so it needs no lock and may happen anywhere;
- * what follows from it, happens in the region's thread: when other holds begin (at the latest when
- * one more was dropped than are left), when the object ends, when somebody counts, at a rewind and
- * at the end.
+ * what follows from it, happens in the region's thread: when other holds begin (one more than there
+ * were at the last look), when the object ends, when somebody counts, at a rewind and at the end.
  *
  * Refuses to let a block go that is held, and a rewind past a hold.
  */
@@ -35,10 +34,8 @@ void hold_pin(struct hold *hold, bool pinned) {
 
 void hold_begin(struct hold *hold, struct region *region, void *start, uintptr_t addr,
                 size_t bytes) {
-    if (region->hold_count >= region->hold_limit) {
+    if (region->hold_count >= region->hold_limit)
         hold_sweep(region);
-        region->hold_limit = 2 * region->hold_count + 1; /* so each is looked at twice */
-    }
     hold->bytes = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_HELD};
     hold->block = range_block_at((uintptr_t)start);
     hold->start = start;
@@ -117,11 +114,7 @@ void hold_sweep(struct region *region) {
         next = at->next;
         hold_settle(region, hold_of(at));
     }
-}
-
-void hold_sweep_below(struct region *region) {
-    for (struct region *at = region; at; at = region_next_below(at, region))
-        hold_sweep(at);
+    region->hold_limit = 2 * region->hold_count + 1; /* so each is looked at twice */
 }
 
 void hold_leave_to(struct region *region, struct region *parent) {

@@ -59,9 +59,6 @@ void hold_settle(struct region *region, struct hold *hold);
 /* The same for all holds of the region. */
 void hold_sweep(struct region *region);
 
-/* The same of all regions below, too. */
-void hold_sweep_below(struct region *region);
-
 /* The region ends: the parent gets the holds on those of its blocks that lie there. What else they
  * are for ends: nobody but the holds needs them. */
 void hold_leave_to(struct region *region, struct region *parent);

@@ -444,6 +444,11 @@ static inline void remote_look(struct region *region) {
 /* The same of all regions below, too: what was released there may lie in one further up. */
 void remote_look_below(struct region *region);
 
+/* Ends what consumers have given back: hold_sweep(), for who may be in the middle of a call that
+ * undoes what it did. */
+void remote_sweep(struct region *region);
+void remote_sweep_below(struct region *region);
+
 /* ---- promote.c ---- */
 
 /* Adds what a promotion cost; `cost` may be NULL. */

@@ -14,6 +14,7 @@
 #include <ebb/remote.h>
 
 #include "base/error.h"
+#include "region/hold.h"
 #include "region/small.h"
 
 #define MARKED ((uintptr_t)1) /* bit of a link that was seen: blocks start at a granule */
@@ -104,24 +105,44 @@ static void drain(struct region *region) {
 }
 
 /* The same where some of the blocks were born in the parent. */
-static void drain_bearing(struct region *region, struct track *track) {
+static void note_bearing(struct region *region, struct track *track,
+                         void (*let_go)(struct region *region)) {
     struct region *parent = region->parent;
     struct before above = look(parent);
     struct track_drained before = {track->seen.tenured_wrong, track->seen.tenured_wrong_bytes};
-    drain(region);
+    let_go(region);
     note_drained(parent, &above);
     track->drained.blocks += track->seen.tenured_wrong - before.blocks;
     track->drained.bytes += track->seen.tenured_wrong_bytes - before.bytes;
 }
 
-void remote_drain(struct region *region) {
+static void note_all(struct region *region, void (*let_go)(struct region *region)) {
     struct track *track = region->track;
     struct before here = look(region);
     if (track && track->born)
-        drain_bearing(region, track);
+        note_bearing(region, track, let_go);
     else
-        drain(region);
+        let_go(region);
     note_drained(region, &here);
+}
+
+void remote_drain(struct region *region) {
+    note_all(region, drain);
+}
+
+void remote_sweep(struct region *region) {
+    struct region *safe = region->safe;
+    if (!region->holds)
+        return;
+    struct before in_safe = safe ? look(safe) : (struct before){.large_used = 0};
+    note_all(region, hold_sweep);
+    if (safe)
+        note_drained(safe, &in_safe);
+}
+
+void remote_sweep_below(struct region *region) {
+    for (struct region *at = region; at; at = region_next_below(at, region))
+        remote_sweep(at);
 }
 
 void remote_look_below(struct region *region) {

@@ -8,7 +8,6 @@
  */
 #include "base/error.h"
 #include "pool/shared.h"
-#include "region/hold.h"
 #include "region/small.h"
 
 int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
@@ -18,7 +17,7 @@ int ebb_region_read_stats(ebb_region handle, struct ebb_region_stats *stats) {
     if (!stats || stats->size != sizeof *stats)
         return error_set(EBB_E_ARGUMENT, "region stats: size field is %zu, expected %zu",
                          stats ? stats->size : 0, sizeof *stats);
-    hold_sweep(region);
+    remote_sweep(region);
     remote_look(region);
     small_fold(region);
     *stats = (struct ebb_region_stats){

@@ -7,7 +7,6 @@
  */
 #include "base/error.h"
 #include "pool/shared.h"
-#include "region/hold.h"
 #include "region/small.h"
 #include "report/text.h"
 
@@ -95,7 +94,7 @@ int ebb_report_region(ebb_region handle, enum ebb_report_format format, ebb_writ
     int result = check_arguments(format, write);
     if (result)
         return result;
-    hold_sweep_below(region);
+    remote_sweep_below(region);
     remote_look_below(region);
     if (format == EBB_REPORT_JSON)
         print_json(&text, region);
@@ -123,12 +122,14 @@ static void print_pool(struct text *text, struct ebb_pool *pool, bool json) {
                NUMBER(stats.open_regions));
 }
 
-/* What others released is gone before anything is counted. */
+/* What others released or gave back is gone before anything is counted. */
 static void look_at_trees(void *context, struct ebb_pool *pool) {
     (void)context;
     for (struct region *region = pool->slots; region; region = region->list_next)
-        if (region_is_live(region))
+        if (region_is_live(region)) {
+            remote_sweep(region);
             remote_look(region);
+        }
 }
 
 /* Where trees of a pool are printed to. */

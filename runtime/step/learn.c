@@ -119,7 +119,7 @@ static enum learn_verdict suspend(struct learning *learning) {
     return LEARN_KEEP;
 }
 
-/* A try that served nothing. */
+/* A try that served nothing, or was not made. */
 static enum learn_verdict give_up(struct learning *learning) {
     if (learning->hopeless_tries++ == 0)
         learning->wait_next = LEARN_PAUSE;
@@ -292,7 +292,8 @@ static bool is_dear(const struct learn_step *step) {
  * plan. */
 static enum learn_verdict judge_change(struct learning *learning, const struct learn_step *step,
                                        bool last) {
-    if (learning->suspended && !(last && try_again(learning))) {
+    bool dear = !learning->planned && is_dear(step);
+    if (learning->suspended && (dear || !(last && try_again(learning)))) {
         learning->noted = false;
         if (last)
             await_look(learning);
@@ -302,7 +303,7 @@ static enum learn_verdict judge_change(struct learning *learning, const struct l
         learning->noted = false;
         return LEARN_KEEP;
     }
-    if (!learning->planned && is_dear(step))
+    if (dear)
         return give_up(learning);
     note_fruitless(learning);
     return LEARN_ADOPT;

@@ -265,38 +265,6 @@ static void regions_share_slabs(void **state) {
         assert_int_equal(ebb_region_close(regions[i]), 0);
 }
 
-static void a_full_device_says_how_full(void **state) {
-    struct gpu *gpu = *state;
-    void *block = take(gpu->region, 200 * MIB, 64);
-    size_t reserved = pool_stats_of(gpu->pool).reserved.current;
-    assert_no_block(ebb_region_alloc(gpu->region, 100 * MIB, 64), EBB_E_DEVICE);
-    assert_text_names("cuMemAlloc of 104857600 bytes, device 0: CUDA_ERROR_OUT_OF_MEMORY (2)");
-    assert_text_names("of 268435456 bytes are free");
-    assert_int_equal(pool_stats_of(gpu->pool).reserved.current, reserved);
-    take(gpu->region, 40 * MIB, 64); /* slabs as long as will do */
-    assert_int_equal(ebb_region_release(gpu->region, block), 0);
-    take(gpu->region, 100 * MIB, 64); /* in the place of the other */
-    assert_int_equal(ebb_check_pool(gpu->pool), 0);
-}
-
-/* Slabs that the pool keeps, but none of which is long enough, would be in the way. */
-static void what_is_cached_makes_room_on_a_full_device(void **state) {
-    struct gpu *gpu = *state;
-    ebb_region steps[4];
-    for (int i = 0; i < 4; i++) {
-        steps[i] = OPEN(.pool = gpu->pool);
-        take(steps[i], 50 * MIB, 64);
-    }
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(ebb_region_close(steps[i]), 0);
-    assert_int_equal(driver_state().allocations, 4);
-    void *block = take(gpu->region, 180 * MIB, 64);
-    assert_int_equal(driver_state().allocations, 1);
-    assert_int_equal(ebb_check_pool(gpu->pool), 0);
-    assert_no_block(ebb_region_alloc(gpu->region, 180 * MIB, 64), EBB_E_DEVICE);
-    assert_int_equal(ebb_region_release(gpu->region, block), 0);
-}
-
 static void a_trim_frees_slabs_that_are_free_all_over(void **state) {
     struct gpu *gpu = *state;
     ebb_region step = OPEN(.pool = gpu->pool);
@@ -551,8 +519,6 @@ int main(void) {
         ON_GPU(what_needs_the_host_is_refused),
         ON_GPU(counters_marks_resets_and_limits_are_as_ever),
         ON_GPU(regions_share_slabs),
-        ON_GPU(a_full_device_says_how_full),
-        ON_GPU(what_is_cached_makes_room_on_a_full_device),
         ON_GPU(a_trim_frees_slabs_that_are_free_all_over),
         cmocka_unit_test(addresses_go_back_as_they_were),
         cmocka_unit_test(a_device_that_is_not_there_is_refused),

@@ -53,12 +53,14 @@ static size_t *head_of(void *block) {
 }
 
 static void *take(size_t bytes) {
-    size_t all = (bytes + 2 * HEAD - 1) / HEAD * HEAD;
-    if (bytes > sizeof zone || __atomic_add_fetch(&used, all, __ATOMIC_RELAXED) > sizeof zone) {
+    size_t all = (bytes + 2 * HEAD - 1) / HEAD * HEAD, end = SIZE_MAX;
+    if (bytes <= sizeof zone)
+        end = __atomic_add_fetch(&used, all, __ATOMIC_RELAXED);
+    if (end > sizeof zone) {
         errno = ENOMEM;
         return NULL;
     }
-    char *block = zone + __atomic_load_n(&used, __ATOMIC_RELAXED) - all + HEAD;
+    char *block = zone + end - all + HEAD;
     *head_of(block) = bytes;
     return block;
 }
@@ -104,7 +106,7 @@ int posix_memalign(void **place, size_t align, size_t bytes) {
 
 static void resize_arrays(void) {
     unsigned before = reallocs;
-    char *block = malloc(100);
+    char *volatile block = malloc(100); /* the compiler is not to see whose it is */
     EXPECT(block);
     strcpy(block, "contents");
     char *grown = reallocarray(block, 30, 10);

@@ -3,6 +3,7 @@
  * given_back.c - exports that were given back while their region is open: nobody needs the bytes
  * any more, so they are in the way of no limit, and count nowhere that somebody looks.
  */
+#include "kit/boxes.h"
 #include "kit/dlpack.h"
 #include "kit/text.h"
 
@@ -33,6 +34,61 @@ static void their_bytes_are_used_again(void **state) {
     assert_true(stats.blocks.peak <= 2);
     assert_true(stats.reserved.peak < 4 * MIB);
     assert_int_equal(ebb_region_close(region), 0);
+}
+
+/* However many were out before. */
+static void few_stay_where_there_were_many(void **state) {
+    enum { MANY = 100 };
+    struct stage *stage = *state;
+    DLManagedTensor *out[MANY];
+    ebb_region region = OPEN(.parent = stage->root, .limit_bytes = 1 * MIB);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct ebb_tensor *tensor = tensor_of_bytes(region, 5000);
+        out[i] = share(tensor);
+        assert_int_equal(ebb_object_end(tensor), 0);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        give_back(out[i]);
+    assert_int_equal(ebb_region_count_exports(region), 0);
+    for (unsigned i = 0; i < ROUNDS; i++)
+        pass_on(region, 300 * KIB);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+/* A type that looks at its region when it is composed, and does not agree. */
+static struct ebb_region_stats seen;
+
+static int look_and_refuse(const struct ebb_object *object) {
+    seen = stats_of(ebb_object_owner(object));
+    return EBB_E_ARGUMENT;
+}
+
+static const struct ebb_field pair_fields[] = {EBB_FIELD(struct box, EBB_FIELD_OBJECT, left),
+                                               EBB_FIELD(struct box, EBB_FIELD_OBJECT, right)};
+static struct ebb_type pair_type = {.name = "refused", .bytes = sizeof(struct box),
+                                    .fields = pair_fields, .field_count = 2,
+                                    .check = look_and_refuse};
+
+/* Calls that fail undo what they counted, but not what was given back meanwhile. */
+static void what_is_undone_brings_none_back(void **state) {
+    struct stage *stage = *state;
+    ebb_pool *pools[] = {stage->pool, POOL(.kind = EBB_KIND_SHARED, .slots = 2)};
+    assert_int_equal(ebb_type_register(&pair_type), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        ebb_region region = OPEN(.pool = pools[i]);
+        struct box *pair = ebb_object_new(region, &pair_type, 0);
+        assert_non_null(pair);
+        pair->left = &tensor_of_bytes(region, 100)->object;
+        struct ebb_region_stats before = stats_of(region);
+        pass_on(region, 5000);
+        assert_int_equal(ebb_object_compose(pair), EBB_E_ARGUMENT);
+        assert_int_equal(seen.requested.current, before.requested.current);
+        assert_int_equal(stats_of(region).blocks.current, before.blocks.current);
+        assert_int_equal(stats_of(region).used.current, before.used.current);
+        assert_int_equal(ebb_check_pool(pools[i]), 0);
+        assert_int_equal(ebb_region_close(region), 0);
+    }
+    pool_end(pools[1]);
 }
 
 static void nobody_counts_them(void **state) {
@@ -75,6 +131,8 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(they_are_not_in_the_way_of_a_limit),
         STAGED(their_bytes_are_used_again),
+        STAGED(few_stay_where_there_were_many),
+        STAGED(what_is_undone_brings_none_back),
         STAGED(nobody_counts_them),
         STAGED(a_step_has_not_lost_them),
     };

@@ -266,7 +266,8 @@ static void another_thread_may_release_while_promotions_fail(void **state) {
                               EBB_PROMOTE_COPY);
     fill_box(&other);
     assert_int_equal(pthread_create(&thread, NULL, release_all, &other), 0);
-    for (uint64_t i = 0; i < number_from("EBB_OPS", 40000) / 100; i++) {
+    uint64_t rounds = number_from("EBB_OPS", 40000) / 100;
+    for (uint64_t i = 0; i < 100 || i < rounds; i++) {
         fill_box(&other);
         run_short(stage);
         assert_refused(ebb_promote(source, stage->root, list, LISTED, NULL), EBB_E_POOL_LIMIT);

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * full.c - a device that has no memory left, over the fake driver: it is said how full it is; what
+ * the pool only keeps makes room, also for plans, and stays where that would not do.
+ *
+ * The device has 256 MiB.
+ */
+#include "scene.h"
+
+struct gpu {
+    ebb_pool *pool;
+    ebb_region region;
+};
+
+static int gpu_open(void **state) {
+    static struct gpu gpu;
+    gpu.pool = POOL(.kind = EBB_KIND_DEVICE, .name = "gpu");
+    assert_non_null(gpu.pool);
+    gpu.region = OPEN(.pool = gpu.pool, .name = "step");
+    *state = &gpu;
+    return 0;
+}
+
+static int gpu_close(void **state) {
+    struct gpu *gpu = *state;
+    assert_int_equal(ebb_region_close(gpu->region), 0);
+    pool_end(gpu->pool);
+    assert_driver_is_empty();
+    return 0;
+}
+
+#define ON_GPU(test) cmocka_unit_test_setup_teardown(test, gpu_open, gpu_close)
+
+static void *take(ebb_region region, size_t bytes) {
+    void *block = ebb_region_alloc(region, bytes, 256);
+    assert_non_null(block);
+    return block;
+}
+
+/* The pool keeps so many slabs, with room for a block each. */
+static void cache_slabs(ebb_pool *pool, int count, size_t bytes) {
+    ebb_region regions[4];
+    for (int i = 0; i < count; i++) {
+        regions[i] = OPEN(.pool = pool);
+        take(regions[i], bytes);
+    }
+    for (int i = 0; i < count; i++)
+        assert_int_equal(ebb_region_close(regions[i]), 0);
+}
+
+static void a_full_device_says_how_full(void **state) {
+    struct gpu *gpu = *state;
+    void *block = take(gpu->region, 200 * MIB);
+    size_t reserved = pool_stats_of(gpu->pool).reserved.current;
+    assert_no_block(ebb_region_alloc(gpu->region, 100 * MIB, 64), EBB_E_DEVICE);
+    assert_text_names("cuMemAlloc of 104857600 bytes, device 0: CUDA_ERROR_OUT_OF_MEMORY (2)");
+    assert_text_names("of 268435456 bytes are free");
+    assert_int_equal(pool_stats_of(gpu->pool).reserved.current, reserved);
+    take(gpu->region, 40 * MIB); /* slabs as long as will do */
+    assert_int_equal(ebb_region_release(gpu->region, block), 0);
+    take(gpu->region, 100 * MIB); /* in the place of the other */
+    assert_int_equal(ebb_check_pool(gpu->pool), 0);
+}
+
+/* None of the slabs that the pool keeps is long enough. */
+static void what_is_cached_makes_room(void **state) {
+    struct gpu *gpu = *state;
+    cache_slabs(gpu->pool, 4, 50 * MIB);
+    assert_int_equal(driver_state().allocations, 4);
+    void *block = take(gpu->region, 180 * MIB);
+    assert_int_equal(driver_state().allocations, 1);
+    assert_int_equal(ebb_check_pool(gpu->pool), 0);
+    assert_no_block(ebb_region_alloc(gpu->region, 180 * MIB, 64), EBB_E_DEVICE);
+    assert_int_equal(ebb_region_release(gpu->region, block), 0);
+}
+
+/* Of its arena nobody hears that it was refused. */
+static void it_makes_room_for_plans(void **state) {
+    struct gpu *gpu = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "late", .pool = gpu->pool));
+    for (int i = 0; i < 6; i++) {
+        if (i == 3) {
+            ebb_pool_trim(gpu->pool, 0);
+            cache_slabs(gpu->pool, 4, 55 * MIB);
+            assert_true(driver_state().allocated_bytes > 200 * MIB);
+        }
+        ebb_step step = ebb_step_begin(site, 0);
+        for (int k = 0; k < 10; k++)
+            take(step.region, 10 * MIB);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).hits, 4 * 10);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void what_no_device_has_leaves_it_alone(void **state) {
+    struct gpu *gpu = *state;
+    cache_slabs(gpu->pool, 1, 50 * MIB);
+    struct ebb_pool_stats before = pool_stats_of(gpu->pool);
+    assert_no_block(ebb_region_alloc(gpu->region, 300 * MIB, 64), EBB_E_DEVICE);
+    assert_int_equal(pool_stats_of(gpu->pool).cached, before.cached);
+    assert_int_equal(pool_stats_of(gpu->pool).given_back, before.given_back);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        ON_GPU(a_full_device_says_how_full),
+        ON_GPU(what_is_cached_makes_room),
+        ON_GPU(it_makes_room_for_plans),
+        ON_GPU(what_no_device_has_leaves_it_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
