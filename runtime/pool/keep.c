@@ -70,10 +70,10 @@ static struct ebb_piece *retake_locked(struct ebb_pool *pool, const struct kept 
 
 /* Pages that were cold were needed though others are hot, but in parts: those make up for it. */
 static void make_up_locked(struct ebb_pool *pool, uint64_t reserved_before) {
-    uint64_t more = pool->reserved.current - reserved_before;
     size_t hot = pool->pages.hot_bytes;
     if (pool->reserved.current <= reserved_before || pool->keep_all)
         return;
+    uint64_t more = pool->reserved.current - reserved_before;
     pool->given_back += pages_cool(&pool->pages, hot - size_smaller(hot, more), more, 0);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
 }
