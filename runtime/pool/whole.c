@@ -8,6 +8,8 @@
  * Invariant: no slab has a cold page, so what is reserved is what the slabs have, used or not. A
  * slab is as long as all before it together, within bounds: few calls of the driver for a large
  * pool, and little too much for a small one. A limit, or a refusal, makes it as short as will do.
+ *
+ * Slabs of addresses alone, for measuring, are dropped here as well.
  */
 #include "base/error.h"
 #include "pool/chunk.h"

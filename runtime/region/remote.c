@@ -9,7 +9,8 @@
  * The owner takes the whole list at once when it looks for room, is read or ends. Taking everything
  * needs no counter against reuse (ABA): nothing is ever popped alone.
  *
- * A pointer that turns out to be no block is counted.
+ * A pointer that turns out to be no block is counted. What leaves here, and with exports that were
+ * given back, is noted for calls that undo what they did: undo.c.
  */
 #include <ebb/remote.h>
 
