@@ -96,7 +96,8 @@ def take_at_leisure(loader, method, batches):
 def hold_some(loader, method):
     """Descriptors that each batch costs that is kept, in all processes."""
     source, held = iter(loader), []
-    held.append(method.open(next(source)))
+    for _ in processes():  # each worker has sent one, with what it opens for the first
+        held.append(method.open(next(source)))
     before = sum(meter.open_files(pid) for pid in processes())
     for _ in range(HELD):
         held.append(method.open(next(source)))
