@@ -21,6 +21,7 @@ enum {
     NOT_REGISTERED = 713
 };
 #define HUGE ((size_t)2 << 20)
+#define FILLED ((size_t)4 << 20) /* so much of new memory is not zero, the rest costs no page */
 
 enum { DEVICES = 4, MOST = 1024, DEPTH = 16 };
 
@@ -352,7 +353,7 @@ static bool map_memory(struct memory *memory, size_t bytes) {
         return false;
     uintptr_t start = ((uintptr_t)memory->mapped + HUGE - 1) & ~(uintptr_t)(HUGE - 1);
     memory->guarded = (char *)start + (misaligned ? 256 : 0);
-    memset(memory->open, 0xCD, bytes); /* what was there before */
+    memset(memory->open, 0xCD, bytes < FILLED ? bytes : FILLED); /* what was there before */
     memory->bytes = bytes;
     return true;
 }
