@@ -105,7 +105,7 @@ static void drain(struct region *region) {
     error_unmute();
 }
 
-/* The same where some of the blocks were born in the parent. */
+/* What is let go of is noted, where some of it was born in the parent there, too. */
 static void note_bearing(struct region *region, struct track *track,
                          void (*let_go)(struct region *region)) {
     struct region *parent = region->parent;
@@ -117,6 +117,7 @@ static void note_bearing(struct region *region, struct track *track,
     track->drained.bytes += track->seen.tenured_wrong_bytes - before.bytes;
 }
 
+/* What is let go of is noted, wherever it lies but in the region's safe. */
 static void note_all(struct region *region, void (*let_go)(struct region *region)) {
     struct track *track = region->track;
     struct before here = look(region);

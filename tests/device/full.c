@@ -7,30 +7,6 @@
  */
 #include "scene.h"
 
-struct gpu {
-    ebb_pool *pool;
-    ebb_region region;
-};
-
-static int gpu_open(void **state) {
-    static struct gpu gpu;
-    gpu.pool = POOL(.kind = EBB_KIND_DEVICE, .name = "gpu");
-    assert_non_null(gpu.pool);
-    gpu.region = OPEN(.pool = gpu.pool, .name = "step");
-    *state = &gpu;
-    return 0;
-}
-
-static int gpu_close(void **state) {
-    struct gpu *gpu = *state;
-    assert_int_equal(ebb_region_close(gpu->region), 0);
-    pool_end(gpu->pool);
-    assert_driver_is_empty();
-    return 0;
-}
-
-#define ON_GPU(test) cmocka_unit_test_setup_teardown(test, gpu_open, gpu_close)
-
 static void *take(ebb_region region, size_t bytes) {
     void *block = ebb_region_alloc(region, bytes, 256);
     assert_non_null(block);

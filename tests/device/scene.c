@@ -39,6 +39,28 @@ bool driver_was_refused(const char *function) {
     return refused && strcmp(refused, function) == 0;
 }
 
+ebb_pool *device_pool(int device) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_DEVICE, .name = "gpu", .device = device);
+    assert_non_null(pool);
+    return pool;
+}
+
+int gpu_open(void **state) {
+    static struct gpu gpu;
+    gpu.pool = device_pool(0);
+    gpu.region = OPEN(.pool = gpu.pool, .name = "step");
+    *state = &gpu;
+    return 0;
+}
+
+int gpu_close(void **state) {
+    struct gpu *gpu = *state;
+    assert_int_equal(ebb_region_close(gpu->region), 0);
+    pool_end(gpu->pool);
+    assert_driver_is_empty();
+    return 0;
+}
+
 int in_a_child(int (*call)(void)) {
     int status;
     fflush(NULL);

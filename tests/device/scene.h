@@ -19,6 +19,20 @@ void driver_fail(unsigned nth, bool all);
 /* The call that was refused may be so without anybody noticing: nobody can do better. */
 bool driver_was_refused(const char *function);
 
+/* A pool of that device's memory. */
+ebb_pool *device_pool(int device);
+
+/* What tests of device 0 begin with; nothing is left when they end. */
+struct gpu {
+    ebb_pool *pool;
+    ebb_region region;
+};
+
+int gpu_open(void **state);
+int gpu_close(void **state);
+
+#define ON_GPU(test) cmocka_unit_test_setup_teardown(test, gpu_open, gpu_close)
+
 /* Exit code of a forked child that calls it. */
 int in_a_child(int (*call)(void));
 
