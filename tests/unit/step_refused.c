@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * step_refused.c - steps that ask for what the pool's limit refuses, and go another way: the plan
- * serves all the rest as if nobody had asked.
+ * serves all the rest as if nobody had asked, but for a guest's slot in front of which it was.
  */
 #include "kit/gradients.h"
 
