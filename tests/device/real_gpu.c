@@ -169,7 +169,8 @@ static void check_filled(ebb_region region, struct filled one) {
 static struct filled play_step(ebb_site *site, ebb_region parent, unsigned number, bool odd) {
     struct filled alive[ALIVE], last = {NULL, 0, 0};
     ebb_step step = ebb_step_begin_under(site, parent, 0);
-    for (unsigned i = 0, count = 0; i < IN_STEP; i++) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < IN_STEP; i++) {
         size_t bytes = ((size_t)512 << i * 7 % 12) - i * 37 % 500;
         if (odd && i % 11 == number % 11)
             continue;
@@ -183,6 +184,8 @@ static struct filled play_step(ebb_site *site, ebb_region parent, unsigned numbe
         }
         last = alive[count++] = take_filled(step.region, bytes, (unsigned char)(number * 31 + i));
     }
+    for (unsigned i = 0; i < count; i++)
+        check_filled(step.region, alive[i]);
     struct filled kept = take_filled(parent, last.bytes, 0);
     kept.value = last.value;
     DEMAND(ebb_copy_on_device(parent, kept.block, 0, step.region, last.block, 0, last.bytes,
