@@ -16,6 +16,7 @@
 #include "region/track.h"
 
 #define KEYS_AHEAD 4           /* places that a key is followed at once */
+#define SURVIVORS_VARY 2       /* so many times as large as the one before is still one */
 #define BESIDE_PART_OF_LOOPS 4 /* where the plan goes on behind a loop that is longer */
 
 /* ---- searching ---- */
@@ -304,9 +305,15 @@ static void note_miss(struct track *track, size_t bytes, bool turned_away) {
         give_up(track);
 }
 
-/* What the plan had in mind; the parent may have had more. */
-static size_t room_of_guest(const struct track *track, uint32_t id) {
+/* What the plan had in mind for a slot in the parent. */
+static size_t room_above(const struct track *track, uint32_t id) {
     return track->plan->slots[id].offset * RANGE_GRANULE;
+}
+
+/* Hardly one of the survivors that the slot was learnt from: the step does something else. */
+static bool is_no_survivor(const struct track *track, uint32_t id, size_t bytes) {
+    return bytes > EBB_PAGE &&
+           size_smaller(bytes, PLAN_ROOM_MOST) / SURVIVORS_VARY > room_above(track, id);
 }
 
 /* For reports: the slots from the cursor to `id` have not been served, until they are. */
@@ -340,9 +347,9 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     skip(track, id);
     if (!above)
         block = use_slot(track, slot, bytes, align);
-    else if (tenure && track->serving)
+    else if (tenure && track->serving && (guest || !is_no_survivor(track, id, bytes)))
         block = track_bear(track, bytes, align, guest);
-    if (guest && bytes > room_of_guest(track, id))
+    if (above && (guest || !block) && bytes > room_above(track, id))
         note_growth(track, slot, bytes);
     else if (block && above)
         slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);

@@ -369,6 +369,31 @@ static void the_lock_of_a_pool_outlives_it(void **state) {
     pool_end(next);
 }
 
+static ebb_region home_of(ebb_step step, size_t bytes, struct ebb_survivor *survivor) {
+    block_of(step.region, 3000, 64);
+    survivor->block = block_of(step.region, bytes, 64);
+    block_of(step.region, 2000, 64);
+    return ebb_region_of(survivor->block);
+}
+
+/* What comes in a survivor's place is none if it is far larger, until larger ones survive. */
+static void a_block_far_larger_than_survivors_were_is_not_born_in_the_parent(void **state) {
+    struct stage *stage = *state;
+    static const size_t bytes[] = {8000, 8000, 8000, 16000, 17000, 17000};
+    static const bool born[] = {false, false, true, true, false, true};
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "learnt", .pool = stage->pool));
+    for (int i = 0; i < 6; i++) {
+        ebb_step step = ebb_step_begin_under(site, stage->root, 0);
+        struct ebb_survivor survivor = {.mode = EBB_PROMOTE_COPY};
+        ebb_region home = home_of(step, bytes[i], &survivor);
+        assert_true(region_is(home, born[i] ? stage->root : step.region));
+        assert_int_equal(ebb_step_end_keeping(step, stage->root, &survivor, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+    }
+    assert_int_equal(site_stats(site).tenured_wrong, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_learnt_takes_what_it_needs),
@@ -387,6 +412,7 @@ int main(void) {
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),
         cmocka_unit_test(the_lock_of_a_pool_outlives_it),
+        STAGED(a_block_far_larger_than_survivors_were_is_not_born_in_the_parent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
