@@ -58,13 +58,14 @@ static inline void *alloc_in(struct scope *scope, size_t bytes, size_t align, co
     return LIKELY(block) ? block : alloc_small(scope, bytes, align, key);
 }
 
-void *front_alloc_scoped(size_t bytes, const void *caller) {
-    void *block = alloc_in(here.scope, bytes, TRAY_GRANULE, caller);
+void *front_alloc_scoped(struct scope *scope, size_t bytes, const void *caller) {
+    void *block = alloc_in(scope, bytes, TRAY_GRANULE, caller);
     return LIKELY(block) ? block : je_malloc(bytes);
 }
 
 void *front_alloc(size_t bytes, const void *caller) {
-    return here.scope ? front_alloc_scoped(bytes, caller) : je_malloc(bytes);
+    struct scope *scope = here.scope;
+    return scope ? front_alloc_scoped(scope, bytes, caller) : je_malloc(bytes);
 }
 
 /* Of so much zeroed memory a program may touch little, and could not have all of it: from here on
@@ -266,8 +267,9 @@ void *front_resize(void *block, size_t bytes, const void *caller) {
     if (!block)
         return front_alloc(bytes, caller);
     if (!is_scoped(block)) {
-        if (here.scope && bytes > FRONT_SMALL_MOST)
-            scope_note_growth(je_malloc_usable_size(block), bytes);
+        struct scope *scope = here.scope;
+        if (scope && bytes > FRONT_SMALL_MOST)
+            scope_note_growth(scope, je_malloc_usable_size(block), bytes);
         return resize_general(block, bytes ? bytes : 1);
     }
     int before = errno;

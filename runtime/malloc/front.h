@@ -33,8 +33,9 @@ static inline void *front_alloc_quick(struct scope *scope, size_t bytes, size_t 
     return scope_alloc_quick(scope, bytes, align, key);
 }
 
-/* The same where this thread is in a scope. */
-void *front_alloc_scoped(size_t bytes, const void *caller);
+/* The same, asked for in the scope. It is read once: a handler of a signal may end a turn that is
+ * only awaited. */
+void *front_alloc_scoped(struct scope *scope, size_t bytes, const void *caller);
 void *front_alloc_zeroed(size_t bytes, const void *caller);
 
 /* `align` is a power of two. Keeps errno, also where there is no memory. */

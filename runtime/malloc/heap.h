@@ -240,7 +240,7 @@ void scope_release_large(struct large *large);
 bool scope_resize_large(struct large *large, size_t bytes);
 
 /* A block of the general heap is to grow, in the scope of this thread. */
-void scope_note_growth(size_t bytes_before, size_t bytes);
+void scope_note_growth(struct scope *scope, size_t bytes_before, size_t bytes);
 
 /* From now on steps of sites with `scope` are scopes. */
 void scope_serve(void);

@@ -115,9 +115,10 @@ static __attribute__((noinline)) void *make_general(size_t bytes) {
 static inline void *make(size_t bytes, const void *caller) {
     if (GUARDED)
         return make_by_calls(bytes, 0, caller);
-    if (!here.scope)
+    struct scope *scope = here.scope;
+    if (!scope)
         return make_general(bytes);
-    void *block = front_alloc_quick(here.scope, bytes, TRAY_GRANULE, caller);
+    void *block = front_alloc_quick(scope, bytes, TRAY_GRANULE, caller);
     return __builtin_expect(block != NULL, 1) ? block : make_by_calls(bytes, 0, caller);
 }
 

@@ -214,8 +214,7 @@ static bool is_for_general(struct scope *scope, size_t bytes) {
     return scope->is_modest && scope->asked_bytes <= SERVED_MODEST_BYTES && !scope->step.lane;
 }
 
-void scope_note_growth(size_t bytes_before, size_t bytes) {
-    struct scope *scope = here.scope;
+void scope_note_growth(struct scope *scope, size_t bytes_before, size_t bytes) {
     if (scope != &scope_awaited && bytes > bytes_before)
         scope->asked_bytes += bytes - bytes_before;
 }

@@ -247,7 +247,7 @@ static void listen_at(void) {
         return;
     }
     listener = new_socket();
-    bool is_had = listener >= 0 && bind_at(&address, reason) && listen(listener, ANSWERS) == 0;
+    bool is_had = listener >= 0 && bind_at(&address, reason) && listen(listener, SOMAXCONN) == 0;
     if (!is_had)
         complain_of_socket(address.sun_path);
     if (!is_had && listener >= 0) {

@@ -25,11 +25,12 @@ static pthread_key_t ending;
 static bool has_key;
 static ebb_site *site;
 
-enum state { NONE, AWAITED, BEGUN };
+enum state { NONE, AWAITED, BEGINNING, BEGUN };
 
 /* Of each thread. */
 static __thread struct own {
-    const void *place, *frame; /* of the last wait that was no part of a turn */
+    const void *place, *frame; /* of the last wait that was no part of a turn, or a loop's */
+    const void *inner_place, *inner_frame; /* of the last part of this turn */
     enum state state;
     unsigned parts;      /* of the turn so far */
     struct scope *scope; /* of the turn, if it has begun and there is memory */
@@ -82,7 +83,7 @@ void turn_end(void) {
     (void)end_turn(false);
 }
 
-/* From here it cannot be ended, see turn_before(). Its next block does. */
+/* From here it cannot be ended, see turn_before(). Its next block does, or a wait. */
 static void forsake(void) {
     if (own.state == AWAITED)
         own.state = NONE;
@@ -126,10 +127,11 @@ struct scope *turn_begin(void) {
     here.scope = NULL; /* what follows may allocate */
     if (own.state != AWAITED || own.step.lane)
         return NULL;
-    own.state = BEGUN;
+    own.state = BEGINNING;
     pthread_sigmask(SIG_SETMASK, NULL, &own.signals);
     begin_step();
     own.scope = here.scope;
+    own.state = BEGUN;
     return own.scope;
 }
 
@@ -137,13 +139,32 @@ struct scope *turn_begin(void) {
 
 /*
  * Deeper in the stack may be a handler of a signal, which has interrupted malloc(): nothing is done
- * there but to note something. The same holds where a turn becomes awaited.
+ * there but to note something. Many waits later the loop may be another one, and what was taken
+ * for its frame may have been a handler's, on a stack of its own: deeper ones count no more if they
+ * come again.
  */
-void turn_before(struct turn_wait *wait) {
+static bool is_part(const struct turn_wait *wait) {
     bool is_deeper = (uintptr_t)wait->frame < (uintptr_t)own.frame;
-    if (own.state != NONE && (is_deeper || (wait->peeks && own.parts < TURN_PARTS))) {
-        if (own.parts++ >= TURN_PARTS)
-            forsake();
+    if (own.parts < TURN_PARTS)
+        return is_deeper || wait->peeks;
+    return is_deeper && (wait->place != own.inner_place || wait->frame != own.inner_frame);
+}
+
+static void note_part(const struct turn_wait *wait) {
+    own.inner_place = wait->place;
+    own.inner_frame = wait->frame;
+    if (own.parts < TURN_PARTS)
+        own.parts++;
+    else
+        forsake();
+}
+
+/* While a turn begins, whoever waits is a handler, and this one turn is to begin. */
+void turn_before(struct turn_wait *wait) {
+    if (own.state == BEGINNING)
+        return;
+    if (own.state != NONE && is_part(wait)) {
+        note_part(wait);
         return;
     }
     if (own.state != NONE && !end_turn(true)) {
@@ -155,11 +176,15 @@ void turn_before(struct turn_wait *wait) {
     own.frame = wait->frame;
 }
 
+/* Handlers of signals may have waited meanwhile: the last wait is this one. */
 void turn_after(const struct turn_wait *wait, ptrdiff_t result) {
     bool has_work = result > 0 || (result == 0 && wait->peeks);
     bool is_free = !here.scope || here.scope == &scope_awaited;
     if (!has_work || !is_free || !wait->comes_again || own.has_none)
         return;
+    own.place = wait->place;
+    own.frame = wait->frame;
+    own.inner_place = own.inner_frame = NULL;
     own.parts = 0;
     own.state = AWAITED;
     here.scope = &scope_awaited;

@@ -15,8 +15,8 @@
  *     unless the thread is in a scope of the program's own.
  *   - The next wait ends it. Not the next, but a part of the turn, is one that does not wait, with
  *     a timeout of 0; and one deeper in the stack than the loop's: somebody whom the loop called
- *     waits for an answer. After TURN_PARTS of them the turn is over all the same: the loop may
- *     be, too.
+ *     waits for an answer, or a handler of a signal. After TURN_PARTS of them the turn is over all
+ *     the same: the loop may be, too, and its place is taken by one that comes again.
  *
  * A turn that allocates nothing costs next to nothing. Errno, ebb's errors and cancellation are as
  * if there were no turns; signals are blocked while a scope ends, so that a handler may jump out of

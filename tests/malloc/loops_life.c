@@ -20,8 +20,10 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <time.h>
+#include <ucontext.h>
 
 static bool has_turns;
 static int always[2]; /* a pipe with a byte in it, which nobody takes */
@@ -65,8 +67,9 @@ static __attribute__((noinline)) void live(unsigned turns) {
             end(blocks[i], kinds[i]);
 }
 
+/* What a loop allocates belongs to its turns, and if others were taken for the loop before. */
 static void there_are_turns(void) {
-    live(10);
+    live(30);
     uint64_t before = opened_regions();
     for (unsigned i = 0; i < 100; i++) {
         EXPECT(wait_once(-1) == 1);
@@ -339,6 +342,111 @@ static void handlers_wait(void) {
     live(100);
 }
 
+enum { STACK_BYTES = 256 << 10 };
+
+static void *is_interrupted(void *stack) {
+    stack_t own = {.ss_sp = stack, .ss_size = STACK_BYTES};
+    sigset_t signals;
+    EXPECT(sigaltstack(&own, NULL) == 0);
+    EXPECT(sigemptyset(&signals) == 0 && sigaddset(&signals, SIGUSR1) == 0);
+    EXPECT(pthread_sigmask(SIG_UNBLOCK, &signals, NULL) == 0);
+    handled = 0;
+    while (handled < 3000) {
+        EXPECT(wait_once(-1) == 1);
+        for (unsigned k = 0; k < 20; k++)
+            end(make(k), k);
+    }
+    tick(SIG_IGN, 0);
+    there_are_turns();
+    return NULL;
+}
+
+/* Which lies above that of the thread: no frame in it is deeper than the loop's. */
+static void handlers_wait_on_a_stack_of_their_own(void) {
+    char *stacks = mmap(NULL, 2 * STACK_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct sigaction action = {.sa_handler = waits_itself, .sa_flags = SA_RESTART | SA_ONSTACK};
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t signals;
+    EXPECT(stacks != MAP_FAILED && pthread_attr_init(&attributes) == 0);
+    EXPECT(pthread_attr_setstack(&attributes, stacks, STACK_BYTES) == 0);
+    EXPECT(sigemptyset(&signals) == 0 && sigaddset(&signals, SIGUSR1) == 0);
+    EXPECT(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
+    tick(waits_itself, 50);
+    EXPECT(sigaction(SIGUSR1, &action, NULL) == 0);
+    EXPECT(pthread_create(&thread, &attributes, is_interrupted, stacks + STACK_BYTES) == 0);
+    EXPECT(pthread_join(thread, NULL) == 0);
+    EXPECT(pthread_sigmask(SIG_UNBLOCK, &signals, NULL) == 0);
+    pthread_attr_destroy(&attributes);
+    EXPECT(munmap(stacks, 2 * STACK_BYTES) == 0);
+}
+
+#if defined(__x86_64__)
+enum { TRAP_FLAG = 0x100 };
+
+/* From here on a signal comes after each instruction. */
+static inline void trace(void) {
+    __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+
+static inline void trace_no_more(void) {
+    __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+
+static volatile unsigned left; /* instructions up to the one that is interrupted */
+static volatile bool is_first;
+
+static __attribute__((noinline)) void waits_deep_down(void) {
+    volatile char room[4000];
+    room[0] = 1;
+    EXPECT(wait_once(100) == 1 && room[0]);
+}
+
+static void waits_once(int number, siginfo_t *info, void *context) {
+    ucontext_t *interrupted = context;
+    (void)number, (void)info;
+    left = left - 1;
+    if (left)
+        return;
+    interrupted->uc_mcontext.gregs[REG_EFL] &= ~(long long)TRAP_FLAG;
+    if (is_first)
+        waits_deep_down();
+    else
+        EXPECT(wait_once(100) == 1);
+}
+
+/* A handler in the wait and one in malloc(); false: this has not so many instructions. No turn has
+ * begun before: while one ends, signals wait, which this one cannot. */
+static __attribute__((noinline)) bool run_a_round(unsigned first, unsigned second) {
+    for (unsigned i = 0; i < 3; i++)
+        EXPECT(wait_once(-1) == 1);
+    left = first, is_first = true;
+    trace();
+    (void)wait_once(-1);
+    trace_no_more();
+    left = second, is_first = false;
+    trace();
+    void *volatile block = malloc(100);
+    trace_no_more();
+    bool was_second = !left;
+    free(block);
+    return was_second;
+}
+
+/* The first handler's frame is taken for the loop's, the second's is not as deep and in malloc(),
+ * which has read that a turn is awaited. */
+static void two_handlers_wait_at_any_two_instructions(void) {
+    struct sigaction action = {.sa_sigaction = waits_once, .sa_flags = SA_RESTART | SA_SIGINFO};
+    EXPECT(sigaction(SIGTRAP, &action, NULL) == 0);
+    live(3);
+    for (unsigned first = 10; first < 120; first += 10)
+        for (unsigned second = 1; second < 100 && run_a_round(first, second); second++)
+            continue;
+    there_are_turns();
+}
+#endif
+
 static void left_alone(void) {
     live(3);
     EXPECT(ebb_last_error() == 0);
@@ -372,6 +480,10 @@ int main(void) {
         ACT(programs_are_run_in_turns),
         ACT(waits_are_jumped_out_of),
         ACT(handlers_wait),
+        ACT(handlers_wait_on_a_stack_of_their_own),
+#if defined(__x86_64__)
+        ACT(two_handlers_wait_at_any_two_instructions),
+#endif
         ACT(errno_errors_and_masks_are_left_alone),
     };
     const char *options = getenv("EBB_MALLOC");
