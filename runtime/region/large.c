@@ -25,11 +25,28 @@
 
 #define LARGE_LEAST RANGE_SLOT /* smaller blocks would share an entry of block_at */
 
+#define SMALL_PART 64 /* of a region: a block that is small beside it */
+#define BESIDE_PART 8 /* of a region: its other runs have no more */
+
 /* ---- placing ---- */
 
 static bool fits_at(const struct ebb_piece *piece, size_t bytes, size_t align) {
     uintptr_t start = size_align(piece->addr, align);
     return start < piece_end(piece) && bytes <= piece_end(piece) - start;
+}
+
+/* What the top has been used for fits a small block better than any gap, so larger gaps stay whole.
+ * Not where blocks outlive steps, and not beside other runs, whose gaps would stay instead. */
+static bool suits_top(const struct region *region, const struct ebb_piece *gap, size_t bytes,
+                      size_t align) {
+    const struct ebb_piece *top = region->top, *run = region->main_run;
+    uint64_t all = region->reserved.current;
+    if (!top || region->keeper || run->bytes < all - all / BESIDE_PART)
+        return false;
+    uintptr_t start = size_align(top->addr, align);
+    uintptr_t highest = size_smaller(region->highest, piece_end(top));
+    return start < highest && bytes <= highest - start && highest - top->addr < gap->bytes &&
+           bytes <= (highest - run->addr) / SMALL_PART;
 }
 
 /* The smallest free piece that fits, else the top if it does, else NULL. */
@@ -39,6 +56,8 @@ ONE_BODY struct ebb_piece *find_place(const struct region *region, size_t bytes,
         piece = fit_find(&region->fit, bytes);
     if (piece && align > EBB_UNIT && !fits_at(piece, bytes, align))
         piece = fit_find(&region->fit, bytes + align - EBB_UNIT);
+    if (piece && suits_top(region, piece, bytes, align))
+        return region->top;
     if (!piece && region->top && fits_at(region->top, bytes, align))
         piece = region->top;
     return piece;

@@ -110,6 +110,43 @@ static void the_rest_of_a_split_place_is_used_too(void **state) {
     assert_int_equal(stats_of(stage->root).reserved.current, reserved);
 }
 
+/* What is left of 8 KiB at the end, and a gap of 64; the region is long. */
+static char *room_at_the_end(ebb_region region, char **gap) {
+    block_of(region, 200 * KIB, 64);
+    *gap = block_of(region, 64 * KIB, 64);
+    block_of(region, 2000, 64);
+    char *last = block_of(region, 8 * KIB, 64);
+    assert_int_equal(ebb_region_release(region, last), 0);
+    assert_int_equal(ebb_region_release(region, *gap), 0);
+    return last;
+}
+
+static void small_blocks_leave_gaps_whole_where_the_end_was_used(void **state) {
+    struct stage *stage = *state;
+    char *gap, *last = room_at_the_end(stage->root, &gap);
+    assert_ptr_equal(block_of(stage->root, 4096, 128), last);
+    assert_ptr_equal(block_of(stage->root, 2048, 64), last + 4096);
+    assert_ptr_equal(block_of(stage->root, 3072, 64), gap); /* more than is left there */
+    assert_int_equal(ebb_region_release(stage->root, last), 0);
+    assert_ptr_equal(block_of(stage->root, 4096, 64), last);
+}
+
+static void a_block_that_is_not_small_takes_the_gap(void **state) {
+    struct stage *stage = *state;
+    char *gap, *last = room_at_the_end(stage->root, &gap);
+    assert_ptr_equal(block_of(stage->root, 5 * KIB, 64), gap);
+    assert_ptr_equal(block_of(stage->root, 4096, 64), last);
+}
+
+/* What lies there may outlive what is at the end. */
+static void where_blocks_outlive_steps_gaps_come_first(void **state) {
+    struct stage *stage = *state;
+    char *gap;
+    assert_int_equal(ebb_region_close(OPEN(.parent = stage->root)), 0);
+    (void)room_at_the_end(stage->root, &gap);
+    assert_ptr_equal(block_of(stage->root, 4096, 64), gap);
+}
+
 static void places_merge_with_both_neighbours(void **state) {
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                      {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -326,6 +363,9 @@ int main(void) {
         STAGED(the_place_of_a_released_block_is_used_at_once),
         STAGED(the_smallest_place_that_fits_is_taken),
         STAGED(the_rest_of_a_split_place_is_used_too),
+        STAGED(small_blocks_leave_gaps_whole_where_the_end_was_used),
+        STAGED(a_block_that_is_not_small_takes_the_gap),
+        STAGED(where_blocks_outlive_steps_gaps_come_first),
         STAGED(places_merge_with_both_neighbours),
         STAGED(places_with_a_high_alignment_leave_what_is_in_front_usable),
         STAGED(releasing_everything_leaves_one_place),
