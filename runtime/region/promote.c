@@ -28,6 +28,9 @@
 /* A run of its own costs as much as copying 3 KiB, its way back included; auto asks for a page. */
 #define RUN_WORTH EBB_PAGE
 
+#define FEW_PART 8 /* of a step's pages: survivors that do not cut them, but are copied */
+#define FEW_MOST ((size_t)4 << 20)
+
 struct promotion {
     struct region *source, *target;
     struct ebb_survivor *list;
@@ -35,6 +38,7 @@ struct promotion {
     const void *site; /* who promotes: the site of copies */
     bool objects;     /* what they consist of; else blocks of users */
     bool anywhere;    /* the target is any region: copies only */
+    bool ends_step;   /* the source is a step's and closes next */
     int mode_most;    /* what may be asked for */
     unsigned percent; /* of what auto relinks, so much may be pinned; 0: nothing is auto */
     size_t moving;    /* survivors that do not stay where they are */
@@ -208,14 +212,34 @@ static void weigh(struct ebb_piece *first, unsigned percent) {
     }
 }
 
+/* Survivors at the end of a step would cut its pages in parts, and the next steps have no others:
+ * where all of them together are few, they are copied. */
+static bool are_few(const struct promotion *promotion) {
+    const struct region *source = promotion->source;
+    size_t bytes = 0;
+    if (!promotion->ends_step)
+        return false;
+    for (size_t i = 0; i < promotion->count; i++)
+        if (survivor_is(&promotion->list[i], SURVIVOR_LARGE)) {
+            const struct ebb_piece *piece = promotion->list[i].scratch;
+            bytes += piece->flag ? piece->bytes : 0;
+        }
+    return bytes <= size_smaller(source->reserved.current / FEW_PART, FEW_MOST);
+}
+
 /* Of what is listed, what auto relinks keeps its flag. */
 static void weigh_all(const struct promotion *promotion) {
     if (!promotion->percent)
         return;
+    bool few = are_few(promotion);
     for (size_t i = 0; i < promotion->count; i++) {
         const struct ebb_survivor *survivor = &promotion->list[i];
         struct ebb_piece *piece = survivor->scratch;
-        if (survivor_is(survivor, SURVIVOR_LARGE) && piece->flag && !has_weighed_before(piece))
+        if (!survivor_is(survivor, SURVIVOR_LARGE) || !piece->flag)
+            continue;
+        if (few)
+            piece->flag = false;
+        else if (!has_weighed_before(piece))
             weigh(piece, promotion->percent);
     }
 }
@@ -520,19 +544,31 @@ static int promote_named(struct promotion *promotion) {
     return promote(promotion);
 }
 
-int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
-                size_t count, struct ebb_promoted *cost) {
-    struct promotion promotion = {.source = region_find(source), .list = survivors};
-    promotion.count = count;
-    promotion.site = __builtin_return_address(0);
-    promotion.mode_most = EBB_PROMOTE_RELINK;
-    promotion.target = promotion.source ? region_find(target) : NULL;
-    int result = promotion.target ? promote_named(&promotion) : EBB_E_STALE;
+static int promote_of(ebb_region source, ebb_region target, struct promotion *promotion,
+                      struct ebb_promoted *cost) {
+    promotion->source = region_find(source);
+    promotion->mode_most = EBB_PROMOTE_RELINK;
+    promotion->target = promotion->source ? region_find(target) : NULL;
+    int result = promotion->target ? promote_named(promotion) : EBB_E_STALE;
     if (result)
         return result;
-    promoted_count(promotion.source, &promotion.cost);
-    promoted_add(cost, &promotion.cost);
+    promoted_count(promotion->source, &promotion->cost);
+    promoted_add(cost, &promotion->cost);
     return 0;
+}
+
+int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
+                size_t count, struct ebb_promoted *cost) {
+    struct promotion promotion = {.list = survivors, .count = count};
+    promotion.site = __builtin_return_address(0);
+    return promote_of(source, target, &promotion, cost);
+}
+
+int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
+                           size_t count, const void *site, struct ebb_promoted *cost) {
+    struct promotion promotion = {.list = survivors, .count = count, .site = site};
+    promotion.ends_step = true;
+    return promote_of(source, target, &promotion, cost);
 }
 
 int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor *survivors,

@@ -235,7 +235,8 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
     if (target.lane == step.region.lane && target.generation == step.region.generation)
         return error_set(EBB_E_NOT_ANCESTOR, "the step of region '%s' cannot keep into itself",
                          lane->region->name);
-    int result = ebb_promote(step.region, target, survivors, count, &spent);
+    int result = promote_at_end_of_step(step.region, target, survivors, count,
+                                        __builtin_return_address(0), &spent);
     if (result)
         return result;
     const struct region *keeper = (const struct region *)target.lane;

@@ -242,6 +242,46 @@ static void a_failed_close_keeping_leaves_the_source_open(void **state) {
     assert_int_equal(ebb_close_keeping(child, upper, list, 2, NULL, NULL), 0);
 }
 
+/* Bytes of survivors, in two blocks that are not neighbours, between what fills the step. */
+static struct ebb_promoted keep_of_step(const struct stage *stage, size_t survivors, size_t all,
+                                        int mode) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .unplanned = true));
+    ebb_step step = ebb_step_begin_under(site, stage->root, 0);
+    struct ebb_survivor list[2];
+    struct ebb_promoted cost = {0};
+    for (int i = 0; i < 2; i++) {
+        assert_non_null(ebb_region_alloc(step.region, (all - survivors) / 2, 64));
+        list[i] = survivor_of(block_of(step.region, survivors / 2, 64), mode);
+    }
+    assert_int_equal(ebb_step_end_keeping(step, stage->root, list, 2, &cost, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_true(pattern_holds(list[i].block, survivors / 2, (unsigned)(survivors / 2)));
+        assert_int_equal(ebb_region_release(stage->root, list[i].block), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+    return cost;
+}
+
+/* So that the next steps find its pages in one piece. */
+static void few_survivors_of_a_step_are_copied(void **state) {
+    struct stage *stage = *state;
+    static const struct {
+        size_t survivors, all;
+        int mode, copied;
+    } cases[] = {
+        {64 * KIB, MIB, EBB_PROMOTE_AUTO, 2},      {64 * KIB, MIB, EBB_PROMOTE_RELINK, 0},
+        {256 * KIB, MIB, EBB_PROMOTE_AUTO, 0},     {4 * MIB, 64 * MIB, EBB_PROMOTE_AUTO, 2},
+        {4 * MIB + 8192, 64 * MIB, EBB_PROMOTE_AUTO, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ebb_promoted cost =
+            keep_of_step(stage, cases[i].survivors, cases[i].all, cases[i].mode);
+        assert_int_equal(cost.copied_blocks, cases[i].copied);
+        assert_int_equal(cost.relinked_blocks, 2 - cases[i].copied);
+        assert_int_equal(cost.copied_bytes + cost.relinked_bytes, cases[i].survivors);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(survivors_live_and_the_rest_is_lost_and_counted),
@@ -258,6 +298,7 @@ int main(void) {
         STAGED(blocks_promoted_before_are_kept_with_the_survivors),
         STAGED(guests_that_are_listed_move_on),
         STAGED(a_failed_close_keeping_leaves_the_source_open),
+        STAGED(few_survivors_of_a_step_are_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
