@@ -24,9 +24,8 @@ let running = null; // whose run() this thread is in, the innermost one
 
 /** One request. begin() leaves it: nothing is allocated in it until enter() or run(). */
 class Step {
-  constructor(number, site) {
+  constructor(number) {
     this.number = number;
-    this.site = site; // which could not go while the step is open, and would not be asked again
     this.entered = false;
     this.ended = false;
   }
@@ -82,7 +81,7 @@ class Site {
   begin(tag = 0) {
     const number = native.begin(this.site, whole(tag));
     native.leave(number);
-    return new Step(number, this.site);
+    return new Step(number);
   }
 
   /** Calls the function, which does not wait, in a step of its own. */

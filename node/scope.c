@@ -2,73 +2,17 @@
 /*
  * scope.c - ebb_scope.node: request scopes for Node. index.js makes an API of it.
  *
- * JavaScript knows steps by numbers. A number names a place in a table of the thread, and how often
- * that place was taken before: those of ended steps, and of other threads, are found out. The table
- * grows before a step begins, never inside of one, and goes when the thread's Node does.
+ * Each thread has one table of steps (table.h), for all loads of the module: they have malloc() in
+ * common. Its steps end when its thread's Node does.
  */
 #include "node_api.h"
 
-#include <ebb/scope.h>
-#include <stdlib.h>
+#include "table.h"
 
-#define PLACES_MOST (1u << 20) /* steps open at once, a thread */
 #define NAME_MOST 32
 
-struct place {
-    ebb_step step;
-    uint64_t turn; /* how often it was taken; odd: it is */
-    uint32_t next; /* free one */
-};
-
-struct table {
-    struct place *place;
-    uint32_t count, unused; /* `unused`: the first free place; count: none */
-};
-
 static _Thread_local struct table table;
-
-/* ---- table ---- */
-
-static bool table_grow(void) {
-    uint32_t more = table.count ? table.count * 2 : 64;
-    if (table.count >= PLACES_MOST)
-        return false;
-    struct place *place = realloc(table.place, more * sizeof *place);
-    if (!place)
-        return false;
-    for (uint32_t i = table.count; i < more; i++)
-        place[i] = (struct place){.next = i + 1};
-    table = (struct table){.place = place, .count = more, .unused = table.count};
-    return true;
-}
-
-static int64_t table_take(ebb_step step) {
-    struct place *place = &table.place[table.unused];
-    int64_t number = (int64_t)(++place->turn * PLACES_MOST + table.unused);
-    place->step = step;
-    table.unused = place->next;
-    return number;
-}
-
-/* NULL: it names no open step of this thread. */
-static struct place *table_find(int64_t number) {
-    uint64_t index = (uint64_t)number % PLACES_MOST, turn = (uint64_t)number / PLACES_MOST;
-    if (number < 0 || index >= table.count || turn % 2 == 0 || table.place[index].turn != turn)
-        return NULL;
-    return &table.place[index];
-}
-
-static void table_drop(struct place *place) {
-    place->turn++;
-    place->next = table.unused;
-    table.unused = (uint32_t)(place - table.place);
-}
-
-static void table_free(void *unused) {
-    (void)unused;
-    free(table.place);
-    table = (struct table){0};
-}
+static _Thread_local unsigned loads;
 
 /* ---- calls ---- */
 
@@ -82,6 +26,11 @@ static napi_value fail(napi_env env) {
     return NULL;
 }
 
+static napi_value fail_for_memory(napi_env env, const char *why) {
+    napi_throw_error(env, "EBB_E_MEMORY", why);
+    return NULL;
+}
+
 static bool arguments_of(napi_env env, napi_callback_info info, napi_value *argument,
                          size_t wanted) {
     size_t given = wanted;
@@ -90,7 +39,7 @@ static bool arguments_of(napi_env env, napi_callback_info info, napi_value *argu
 
 static void drop_site(napi_env env, void *site, void *hint) {
     (void)env, (void)hint;
-    (void)ebb_site_destroy(site); /* one with a step that is open stays */
+    site_release(site);
 }
 
 static napi_value make_site(napi_env env, napi_callback_info info) {
@@ -99,11 +48,11 @@ static napi_value make_site(napi_env env, napi_callback_info info) {
     if (!arguments_of(env, info, &argument, 1) ||
         napi_get_value_string_utf8(env, argument, name, sizeof name, NULL) != 0)
         return refuse(env, "a site's name is text");
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = name, .scope = true));
+    struct site *site = site_create(name);
     if (!site)
-        return fail(env);
+        return fail_for_memory(env, "no memory for a site");
     if (napi_create_external(env, site, drop_site, NULL, &made) != 0)
-        ebb_site_destroy(site);
+        site_release(site);
     return made;
 }
 
@@ -115,14 +64,12 @@ static napi_value begin(napi_env env, napi_callback_info info) {
         napi_get_value_external(env, argument[0], &site) != 0 ||
         napi_get_value_int64(env, argument[1], &tag) != 0)
         return refuse(env, "begin(site, tag)");
-    if (table.unused == table.count && !table_grow()) {
-        napi_throw_error(env, "EBB_E_MEMORY", "no memory for another open step");
-        return NULL;
-    }
-    ebb_step step = ebb_step_begin(site, (uint64_t)tag);
-    if (!ebb_region_is_open(step.region))
+    if (!table_has_room(&table))
+        return fail_for_memory(env, "no memory for another open step");
+    int64_t number = table_begin(&table, site, (uint64_t)tag);
+    if (!number)
         return fail(env);
-    napi_create_int64(env, table_take(step), &made);
+    napi_create_int64(env, number, &made);
     return made;
 }
 
@@ -134,7 +81,7 @@ static struct place *place_given(napi_env env, napi_callback_info info) {
         refuse(env, "a step is a number");
         return NULL;
     }
-    struct place *place = table_find(number);
+    struct place *place = table_find(&table, number);
     if (!place)
         napi_throw_error(env, "EBB_E_STALE", "no open step of this thread");
     return place;
@@ -142,11 +89,7 @@ static struct place *place_given(napi_env env, napi_callback_info info) {
 
 static napi_value end(napi_env env, napi_callback_info info) {
     struct place *place = place_given(env, info);
-    if (!place)
-        return NULL;
-    ebb_step step = place->step;
-    table_drop(place);
-    return ebb_step_end(step) == 0 ? NULL : fail(env);
+    return !place || table_end(&table, place) == 0 ? NULL : fail(env);
 }
 
 static napi_value leave(napi_env env, napi_callback_info info) {
@@ -176,7 +119,19 @@ int32_t node_api_module_get_api_version_v1(void) {
     return 3;
 }
 
+/* Before the sites of this load, as Node has it, and maybe after those of others. */
+static void drop_load(void *env) {
+    (void)env; /* which tells loads apart: Node wants no hook twice */
+    if (--loads == 0)
+        table_clear(&table);
+}
+
 napi_value napi_register_module_v1(napi_env env, napi_value exports) {
+    loads++;
+    if (napi_add_env_cleanup_hook(env, drop_load, env) != 0) {
+        drop_load(env);
+        return NULL;
+    }
     static const struct {
         const char *name;
         napi_callback call;
@@ -189,6 +144,5 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports) {
             napi_set_named_property(env, exports, functions[i].name, made) != 0)
             return NULL;
     }
-    napi_add_env_cleanup_hook(env, table_free, NULL);
     return exports;
 }

@@ -8,6 +8,8 @@
 const assert = require('assert');
 const { Worker, isMainThread, workerData } = require('worker_threads');
 
+const { loadAgain, run } = require('./tap.js');
+
 const [folder, served] = process.argv.slice(2);
 const ebb = require(isMainThread ? folder : workerData.folder);
 
@@ -122,27 +124,6 @@ const tests = {
     for (const step of steps) assert.throws(() => step.end(), { code: 'EBB_E_STALE' });
   },
 
-  async 'a site is there as long as a step of it'() {
-    require('v8').setFlagsFromString('--expose-gc');
-    const collect = require('vm').runInNewContext('gc');
-    const settle = () => new Promise(setImmediate); // until then what was looked at is kept
-    let seen;
-    const begin = () => {
-      const site = new ebb.Site('only once');
-      seen = new WeakRef(site.site);
-      return site.begin();
-    };
-    let step = begin();
-    await settle();
-    collect();
-    assert.ok(seen.deref());
-    await settle();
-    step.end();
-    step = null;
-    collect();
-    assert.strictEqual(seen.deref(), undefined);
-  },
-
   'what has ended is found out'() {
     const site = new ebb.Site('ended');
     const step = site.begin();
@@ -172,6 +153,15 @@ const tests = {
     new ebb.Site('x'.repeat(1000)).run(work);
   },
 
+  'the package can be loaded again'() {
+    const other = loadAgain(folder);
+    assert.notStrictEqual(other, ebb);
+    const steps = [ebb, other].map((each) => new each.Site('loaded').begin());
+    steps[0].run(() => steps[1].run(() => steps[0].run(work)));
+    for (const step of steps) step.end();
+    for (const step of steps) assert.throws(() => step.end(), { code: 'EBB_E_STALE' });
+  },
+
   async 'a thread has its own steps'() {
     const open = new ebb.Site('main').begin();
     const worker = new Worker(__filename, { argv: [folder, served],
@@ -183,28 +173,13 @@ const tests = {
   },
 };
 
-async function main() {
-  console.log(`1..${Object.keys(tests).length}`);
-  let number = 0;
-  for (const [name, test] of Object.entries(tests)) {
-    number++;
-    try {
-      await test();
-      console.log(`ok ${number} ${name}`);
-    } catch (why) {
-      console.log(`not ok ${number} ${name}`);
-      console.log(String(why.stack).replace(/^/gm, '# '));
-      process.exitCode = 1;
-    }
-  }
-}
-
 if (isMainThread) {
-  main();
+  run(tests);
 } else {
   const native = require(`${workerData.folder}/ebb_scope.node`);
   assert.throws(() => native.end(workerData.number), { code: 'EBB_E_STALE' });
   const site = new ebb.Site('worker');
   for (let i = 0; i < 100; i++) site.run(work);
   site.begin().enter(); // and is left open
+  new (loadAgain(workerData.folder).Site)('worker').begin().enter();
 }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * table.c - steps get numbers and are ended (see table.h).
+ *
+ * The table grows before a step begins, never inside of one. Who asks for a step by a number has
+ * to ask again once another could have begun: places move when the table grows.
+ */
+#include "table.h"
+
+#include <stdlib.h>
+
+/* ---- sites ---- */
+
+struct site *site_create(const char *name) {
+    struct site *site = malloc(sizeof *site);
+    ebb_site *made = site ? ebb_site_create(EBB_SITE_OPTIONS(.name = name, .scope = true)) : NULL;
+    if (!made) {
+        free(site);
+        return NULL;
+    }
+    *site = (struct site){.site = made, .holders = 1};
+    return site;
+}
+
+void site_release(struct site *site) {
+    if (--site->holders > 0)
+        return;
+    (void)ebb_site_destroy(site->site);
+    free(site);
+}
+
+/* ---- places ---- */
+
+static uint32_t index_of(const struct table *table, const struct place *place) {
+    return (uint32_t)(place - table->place);
+}
+
+static int64_t number_of(const struct table *table, const struct place *place) {
+    return (int64_t)(place->turn * TABLE_PLACES_MOST + index_of(table, place));
+}
+
+static void turn(struct place *place) {
+    place->turn = (place->turn + 1) % TABLE_TURNS;
+}
+
+bool table_has_room(struct table *table) {
+    if (table->unused < table->count)
+        return true;
+    uint32_t more = table->count ? table->count * 2 : 64;
+    if (table->count >= TABLE_PLACES_MOST)
+        return false;
+    struct place *place = realloc(table->place, more * sizeof *place);
+    if (!place)
+        return false;
+    for (uint32_t i = table->count; i < more; i++)
+        place[i] = (struct place){.next = i + 1};
+    table->place = place;
+    table->unused = table->count;
+    table->count = more;
+    return true;
+}
+
+static struct place *take_place(struct table *table) {
+    struct place *place = &table->place[table->unused];
+    table->unused = place->next;
+    turn(place);
+    return place;
+}
+
+static void give_place(struct table *table, struct place *place) {
+    turn(place);
+    place->next = table->unused;
+    table->unused = index_of(table, place);
+}
+
+static bool is_taken(const struct place *place) {
+    return place->turn % 2 != 0;
+}
+
+struct place *table_find(const struct table *table, int64_t number) {
+    uint64_t index = (uint64_t)number % TABLE_PLACES_MOST;
+    if (number < 0 || index >= table->count)
+        return NULL;
+    struct place *place = &table->place[index];
+    return is_taken(place) && number_of(table, place) == number ? place : NULL;
+}
+
+/* ---- steps ---- */
+
+int64_t table_begin(struct table *table, struct site *site, uint64_t tag) {
+    ebb_step step = ebb_step_begin(site->site, tag);
+    if (!ebb_region_is_open(step.region))
+        return 0;
+    struct place *place = take_place(table);
+    place->step = step;
+    place->site = site;
+    site->holders++;
+    return number_of(table, place);
+}
+
+int table_end(struct table *table, struct place *place) {
+    int result = ebb_step_end(place->step);
+    give_place(table, place);
+    site_release(place->site);
+    return result;
+}
+
+void table_clear(struct table *table) {
+    for (uint32_t i = 0; i < table->count; i++)
+        if (is_taken(&table->place[i]))
+            (void)table_end(table, &table->place[i]);
+    free(table->place);
+    *table = (struct table){0};
+}

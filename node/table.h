@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * table.h - the open steps of a thread by number.
+ *
+ * JavaScript knows steps by numbers. A number names a place in the table, and how often that place
+ * was taken before: those of ended steps, and of other threads, are found out.
+ *
+ *     number    0 | turn, 33 bits | index, 20 bits      below 2^53: JavaScript has it exactly
+ *
+ * After 2^32 steps in one place turns begin again.
+ *
+ * Errors are ebb's: what is not 0 is on record. A table belongs to one thread.
+ */
+#ifndef NODE_TABLE_H
+#define NODE_TABLE_H
+
+#include <ebb/scope.h>
+
+#define TABLE_PLACES_MOST (1u << 20) /* steps open at once */
+#define TABLE_TURNS ((uint64_t)1 << 33)
+
+/* Goes when JavaScript has it no more and no step of it is open, whichever comes last. */
+struct site {
+    ebb_site *site;
+    uint64_t holders; /* JavaScript, and each open step */
+};
+
+struct place {
+    ebb_step step;
+    struct site *site;
+    uint64_t turn; /* how often it was taken and left; odd: it is taken */
+    uint32_t next; /* free one */
+};
+
+struct table { /* a new one is all zero */
+    struct place *place;
+    uint32_t count, unused; /* `unused`: the first free place; count: none */
+};
+
+/* NULL: no memory. */
+struct site *site_create(const char *name);
+void site_release(struct site *site);
+
+/* Ends all its steps; afterwards it is as new. */
+void table_clear(struct table *table);
+
+/* Makes room for another step. False: no memory, or too many are open. */
+bool table_has_room(struct table *table);
+
+/* A step, entered. There has to be room. 0: it cannot begin. */
+int64_t table_begin(struct table *table, struct site *site, uint64_t tag);
+
+/* NULL: the number names no open step of this table. Valid until the next step begins. */
+struct place *table_find(const struct table *table, int64_t number);
+
+int table_end(struct table *table, struct place *place);
+
+#endif
