@@ -71,22 +71,19 @@ function whole(tag) {
   throw new RangeError(`a tag is a whole number from 0 to 2^53 - 1, not ${tag}`);
 }
 
-/** A place of the program that is passed again and again. */
-class Site {
-  constructor(name) {
-    this.site = native.site(name);
-  }
-
+/** A place of the program that is passed again and again, by its name. */
+class Site extends native.Site {
   /** A new step, not entered. Requests of one `tag` are expected to be alike. */
   begin(tag = 0) {
-    const number = native.begin(this.site, whole(tag));
-    native.leave(number);
-    return new Step(number);
+    const step = new Step(0); // first, so that nothing can fail once the step is there
+    step.number = super.begin(whole(tag));
+    return step;
   }
 
   /** Calls the function, which does not wait, in a step of its own. */
   run(work, tag = 0) {
-    const number = native.begin(this.site, whole(tag));
+    const number = super.begin(whole(tag));
+    native.enter(number);
     try {
       return work();
     } finally {

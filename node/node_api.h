@@ -17,17 +17,30 @@ typedef int napi_status; /* 0: fine */
 typedef napi_value (*napi_callback)(napi_env env, napi_callback_info info);
 typedef void (*napi_finalize)(napi_env env, void *data, void *hint);
 
+typedef struct {
+    const char *utf8name; /* or `name` */
+    napi_value name;
+    napi_callback method, getter, setter;
+    napi_value value;
+    unsigned attributes; /* 0: to be called, no more */
+    void *data;
+} napi_property_descriptor;
+
 #define NAPI_AUTO_LENGTH SIZE_MAX
 
 napi_status napi_get_cb_info(napi_env env, napi_callback_info info, size_t *count,
                              napi_value *arguments, napi_value *self, void **data);
-napi_status napi_create_function(napi_env env, const char *name, size_t length,
-                                 napi_callback callback, void *data, napi_value *made);
+napi_status napi_get_new_target(napi_env env, napi_callback_info info, napi_value *target);
+napi_status napi_define_properties(napi_env env, napi_value object, size_t count,
+                                   const napi_property_descriptor *properties);
+napi_status napi_define_class(napi_env env, const char *name, size_t length,
+                              napi_callback constructor, void *data, size_t count,
+                              const napi_property_descriptor *properties, napi_value *made);
 napi_status napi_set_named_property(napi_env env, napi_value object, const char *name,
                                     napi_value value);
-napi_status napi_create_external(napi_env env, void *data, napi_finalize finalize, void *hint,
-                                 napi_value *made);
-napi_status napi_get_value_external(napi_env env, napi_value value, void **data);
+napi_status napi_wrap(napi_env env, napi_value object, void *data, napi_finalize finalize,
+                      void *hint, napi_value *reference);
+napi_status napi_unwrap(napi_env env, napi_value object, void **data);
 napi_status napi_get_value_string_utf8(napi_env env, napi_value value, char *text, size_t size,
                                        size_t *length);
 napi_status napi_create_int64(napi_env env, int64_t number, napi_value *made);

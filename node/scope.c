@@ -2,8 +2,14 @@
 /*
  * scope.c - ebb_scope.node: request scopes for Node. index.js makes an API of it.
  *
+ *     new Site(name)      a class: begin(tag), the number of a step that is left
+ *     enter(number)       a step's, as are leave(number), end(number)
+ *     isServed()
+ *
  * Each thread has one table of steps (table.h), for all loads of the module: they have malloc() in
  * common. Its steps end when its thread's Node does.
+ *
+ * Node itself refuses to call the methods of the class with what is no object of it.
  */
 #include "node_api.h"
 
@@ -15,6 +21,10 @@ static _Thread_local struct table table;
 static _Thread_local unsigned loads;
 
 /* ---- calls ---- */
+
+struct call {
+    napi_value self, argument[2];
+};
 
 static napi_value refuse(napi_env env, const char *why) {
     napi_throw_type_error(env, NULL, why);
@@ -31,11 +41,13 @@ static napi_value fail_for_memory(napi_env env, const char *why) {
     return NULL;
 }
 
-static bool arguments_of(napi_env env, napi_callback_info info, napi_value *argument,
-                         size_t wanted) {
+static bool read_call(napi_env env, napi_callback_info info, struct call *call, size_t wanted) {
     size_t given = wanted;
-    return napi_get_cb_info(env, info, &given, argument, NULL, NULL) == 0 && given >= wanted;
+    return napi_get_cb_info(env, info, &given, call->argument, &call->self, NULL) == 0 &&
+           given >= wanted;
 }
+
+/* ---- sites ---- */
 
 static void drop_site(napi_env env, void *site, void *hint) {
     (void)env, (void)hint;
@@ -43,41 +55,64 @@ static void drop_site(napi_env env, void *site, void *hint) {
 }
 
 static napi_value make_site(napi_env env, napi_callback_info info) {
-    napi_value argument, made = NULL;
+    struct call call;
+    napi_value class = NULL;
     char name[NAME_MOST];
-    if (!arguments_of(env, info, &argument, 1) ||
-        napi_get_value_string_utf8(env, argument, name, sizeof name, NULL) != 0)
+    if (napi_get_new_target(env, info, &class) != 0 || !class)
+        return refuse(env, "a site is made by `new`");
+    if (!read_call(env, info, &call, 1) ||
+        napi_get_value_string_utf8(env, call.argument[0], name, sizeof name, NULL) != 0)
         return refuse(env, "a site's name is text");
     struct site *site = site_create(name);
     if (!site)
         return fail_for_memory(env, "no memory for a site");
-    if (napi_create_external(env, site, drop_site, NULL, &made) != 0)
+    if (napi_wrap(env, call.self, site, drop_site, NULL, NULL) != 0) {
         site_release(site);
-    return made;
+        return refuse(env, "this object cannot be a site");
+    }
+    return call.self;
 }
 
-static napi_value begin(napi_env env, napi_callback_info info) {
-    napi_value argument[2], made = NULL;
+/* Begins a step of the site that it was called with. 0: it has thrown. */
+static int64_t begin_step(napi_env env, const struct call *call, napi_value tag_given) {
     void *site;
-    int64_t tag;
-    if (!arguments_of(env, info, argument, 2) ||
-        napi_get_value_external(env, argument[0], &site) != 0 ||
-        napi_get_value_int64(env, argument[1], &tag) != 0)
-        return refuse(env, "begin(site, tag)");
-    if (!table_has_room(&table))
-        return fail_for_memory(env, "no memory for another open step");
-    int64_t number = table_begin(&table, site, (uint64_t)tag);
+    int64_t tag, number;
+    if (napi_unwrap(env, call->self, &site) != 0 ||
+        napi_get_value_int64(env, tag_given, &tag) != 0) {
+        refuse(env, "a site's step has a tag");
+        return 0;
+    }
+    if (!table_has_room(&table)) {
+        fail_for_memory(env, "no memory for another open step");
+        return 0;
+    }
+    number = table_begin(&table, site, (uint64_t)tag);
     if (!number)
-        return fail(env);
+        fail(env);
+    return number;
+}
+
+static napi_value site_begin(napi_env env, napi_callback_info info) {
+    struct call call;
+    napi_value made = NULL;
+    if (!read_call(env, info, &call, 1))
+        return refuse(env, "begin(tag)");
+    int64_t number = begin_step(env, &call, call.argument[0]);
+    if (!number)
+        return NULL;
+    (void)ebb_scope_leave(table_find(&table, number)->step);
     napi_create_int64(env, number, &made);
     return made;
 }
 
-static struct place *place_given(napi_env env, napi_callback_info info) {
-    napi_value argument;
+/* ---- steps ---- */
+
+/* The step that is the argument. NULL: it has thrown. */
+static struct place *read_step(napi_env env, napi_callback_info info) {
+    struct call call;
     int64_t number;
-    if (!arguments_of(env, info, &argument, 1) ||
-        napi_get_value_int64(env, argument, &number) != 0) {
+    if (!read_call(env, info, &call, 1) ||
+        napi_get_value_int64(env, call.argument[0], &number) != 0) {
         refuse(env, "a step is a number");
         return NULL;
     }
@@ -88,17 +123,17 @@ static struct place *place_given(napi_env env, napi_callback_info info) {
 }
 
 static napi_value end(napi_env env, napi_callback_info info) {
-    struct place *place = place_given(env, info);
+    struct place *place = read_step(env, info);
     return !place || table_end(&table, place) == 0 ? NULL : fail(env);
 }
 
 static napi_value leave(napi_env env, napi_callback_info info) {
-    const struct place *place = place_given(env, info);
+    const struct place *place = read_step(env, info);
     return !place || ebb_scope_leave(place->step) == 0 ? NULL : fail(env);
 }
 
 static napi_value enter(napi_env env, napi_callback_info info) {
-    const struct place *place = place_given(env, info);
+    const struct place *place = read_step(env, info);
     return !place || ebb_scope_enter(place->step) == 0 ? NULL : fail(env);
 }
 
@@ -119,6 +154,27 @@ int32_t node_api_module_get_api_version_v1(void) {
     return 3;
 }
 
+static bool export_class(napi_env env, napi_value exports) {
+    const napi_property_descriptor methods[] = {
+        {.utf8name = "begin", .method = site_begin},
+    };
+    napi_value class;
+    return napi_define_class(env, "Site", NAPI_AUTO_LENGTH, make_site, NULL,
+                             sizeof methods / sizeof *methods, methods, &class) == 0 &&
+           napi_set_named_property(env, exports, "Site", class) == 0;
+}
+
+static bool export_functions(napi_env env, napi_value exports) {
+    const napi_property_descriptor functions[] = {
+        {.utf8name = "end", .method = end},
+        {.utf8name = "leave", .method = leave},
+        {.utf8name = "enter", .method = enter},
+        {.utf8name = "isServed", .method = is_served},
+    };
+    return napi_define_properties(env, exports, sizeof functions / sizeof *functions,
+                                  functions) == 0;
+}
+
 /* Before the sites of this load, as Node has it, and maybe after those of others. */
 static void drop_load(void *env) {
     (void)env; /* which tells loads apart: Node wants no hook twice */
@@ -132,17 +188,5 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports) {
         drop_load(env);
         return NULL;
     }
-    static const struct {
-        const char *name;
-        napi_callback call;
-    } functions[] = {{"site", make_site}, {"begin", begin}, {"end", end},
-                     {"leave", leave},    {"enter", enter}, {"isServed", is_served}};
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        napi_value made;
-        if (napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].call, NULL,
-                                 &made) != 0 ||
-            napi_set_named_property(env, exports, functions[i].name, made) != 0)
-            return NULL;
-    }
-    return exports;
+    return export_class(env, exports) && export_functions(env, exports) ? exports : NULL;
 }

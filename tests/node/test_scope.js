@@ -31,6 +31,16 @@ function withNative(native) {
   return other;
 }
 
+/* An External, which is another's: what Node has for the native side of a stream. */
+async function externalOf() {
+  const server = require('net').createServer().listen(0, '127.0.0.1');
+  await require('events').once(server, 'listening');
+  const external = server._handle._externalStream;
+  server.close();
+  assert.ok(require('util').types.isExternal(external));
+  return external;
+}
+
 const tests = {
   'says whether it is served'() {
     assert.strictEqual(ebb.isServed(), served === 'served');
@@ -59,7 +69,7 @@ const tests = {
     const scopes = []; // the innermost last, as in native code
     const leave = (number) => scopes.splice(scopes.indexOf(number) >>> 0, 1);
     const enter = (number) => { leave(number); scopes.push(number); };
-    const { Step } = withNative({ enter, leave, end: leave });
+    const { Step } = withNative({ Site: class {}, enter, leave, end: leave });
     const [outer, inner] = [new Step(1), new Step(2)];
     outer.run(() => {
       outer.run(() => assert.deepStrictEqual(scopes, [1]));
@@ -141,16 +151,29 @@ const tests = {
   'what is no step, site or name is refused'() {
     const native = require(`${folder}/ebb_scope.node`);
     for (const wrong of [undefined, null, 'x', {}, [], Symbol('x')])
-      for (const call of ['end', 'enter', 'leave', 'site'])
-        if (call !== 'site' || typeof wrong !== 'string')
-          assert.throws(() => native[call](wrong), TypeError);
+      for (const call of ['end', 'enter', 'leave'])
+        assert.throws(() => native[call](wrong), TypeError);
     for (const wrong of [-1, 0, 1, 2 ** 20, 2 ** 53 - 1, -(2 ** 53), NaN, Infinity])
       assert.throws(() => native.end(wrong), { code: 'EBB_E_STALE' });
-    assert.throws(() => native.begin(), TypeError);
-    assert.throws(() => native.begin(1, 2), TypeError);
-    assert.throws(() => native.begin(native.site('x')), TypeError);
+    for (const wrong of [undefined, null, 5, {}, [], Symbol('x')])
+      assert.throws(() => new ebb.Site(wrong), TypeError);
+    for (const wrong of [undefined, null, 'x', {}, Symbol('x')])
+      assert.throws(() => new native.Site('x').begin(wrong), TypeError);
+    assert.throws(() => native.Site('x'), TypeError);
+    assert.throws(() => native.Site.call({}, 'x'), TypeError);
     assert.throws(() => new ebb.Site(), TypeError);
     new ebb.Site('x'.repeat(1000)).run(work);
+  },
+
+  async 'what another has made is no site'() {
+    const { begin } = require(`${folder}/ebb_scope.node`).Site.prototype;
+    const site = new ebb.Site('real');
+    const external = await externalOf();
+    for (const wrong of [external, Object.create(site), Object.create(ebb.Site.prototype), {},
+      globalThis, undefined, process.stdout._handle])
+      assert.throws(() => begin.call(wrong, 0), TypeError);
+    for (const field of Object.keys(site)) site[field] = external;
+    assert.strictEqual(site.run(() => 5), 5);
   },
 
   'the package can be loaded again'() {
