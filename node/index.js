@@ -20,49 +20,34 @@
 
 const native = require('./ebb_scope.node');
 
-let running = null; // whose run() this thread is in, the innermost one
-
 /** One request. begin() leaves it: nothing is allocated in it until enter() or run(). */
 class Step {
   constructor(number) {
     this.number = number;
-    this.entered = false;
-    this.ended = false;
   }
 
   /** malloc() of this thread allocates in the step from now on. */
   enter() {
     native.enter(this.number);
-    this.entered = true;
   }
 
   /** And where it did before. To be called before anything is waited for. */
   leave() {
     native.leave(this.number);
-    this.entered = false;
   }
 
   /**
    * Calls the function in the step; returns what it does, a promise, too. Afterwards the step is
-   * entered if it was before, and so is the one whose run() this was called in.
+   * entered if it was before, and malloc() allocates where it did before, unless that step was left
+   * or ended meanwhile. So it is however the function ends: also if its script is terminated.
    */
   run(work) {
-    const [before, entered] = [running, this.entered];
-    this.enter();
-    running = this;
-    try {
-      return work();
-    } finally {
-      running = before;
-      if (!entered && !this.ended) this.leave(); // whose error would hide the function's own
-      if (before && before.entered && !before.ended) before.enter(); // the innermost again
-    }
+    return native.run(this.number, work);
   }
 
   /** Throws an error with the code EBB_E_STALE if it has ended before. */
   end() {
     native.end(this.number);
-    this.ended = true;
   }
 }
 
@@ -80,15 +65,9 @@ class Site extends native.Site {
     return step;
   }
 
-  /** Calls the function, which does not wait, in a step of its own. */
+  /** Calls the function, which does not wait, in a step of its own, which ends however it does. */
   run(work, tag = 0) {
-    const number = super.begin(whole(tag));
-    native.enter(number);
-    try {
-      return work();
-    } finally {
-      native.end(number);
-    }
+    return super.run(work, whole(tag));
   }
 }
 

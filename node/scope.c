@@ -2,12 +2,16 @@
 /*
  * scope.c - ebb_scope.node: request scopes for Node. index.js makes an API of it.
  *
- *     new Site(name)      a class: begin(tag), the number of a step that is left
- *     enter(number)       a step's, as are leave(number), end(number)
+ *     new Site(name)                   a class: begin(tag), the number of a step that is left, and
+ *                                      run(function, tag)
+ *     run(number, function)            a step's, as are enter(number), leave(number), end(number)
  *     isServed()
  *
  * Each thread has one table of steps (table.h), for all loads of the module: they have malloc() in
  * common. Its steps end when its thread's Node does.
+ *
+ * What run() has begun or entered is ended or left here, not in JavaScript: where a script is
+ * terminated its `finally` is skipped, and where the stack is full calls in it fail.
  *
  * Node itself refuses to call the methods of the class with what is no object of it.
  */
@@ -17,7 +21,7 @@
 
 #define NAME_MOST 32
 
-static _Thread_local struct table table;
+static _Thread_local struct table table = {.innermost = TABLE_NOBODY};
 static _Thread_local unsigned loads;
 
 /* ---- calls ---- */
@@ -31,6 +35,7 @@ static napi_value refuse(napi_env env, const char *why) {
     return NULL;
 }
 
+/* If what JavaScript threw is on its way, it stays that. */
 static napi_value fail(napi_env env) {
     napi_throw_error(env, ebb_error_name(ebb_last_error()), ebb_last_error_text());
     return NULL;
@@ -45,6 +50,18 @@ static bool read_call(napi_env env, napi_callback_info info, struct call *call, 
     size_t given = wanted;
     return napi_get_cb_info(env, info, &given, call->argument, &call->self, NULL) == 0 &&
            given >= wanted;
+}
+
+static bool is_function(napi_env env, napi_value value) {
+    napi_valuetype type;
+    return napi_typeof(env, value, &type) == 0 && type == NAPI_FUNCTION;
+}
+
+/* NULL if it throws or is terminated: Node passes that on when this module returns. */
+static napi_value call_function(napi_env env, napi_value function) {
+    napi_value nothing = NULL, result = NULL;
+    napi_get_undefined(env, &nothing);
+    return napi_call_function(env, nothing, function, 0, NULL, &result) == 0 ? result : NULL;
 }
 
 /* ---- sites ---- */
@@ -100,41 +117,79 @@ static napi_value site_begin(napi_env env, napi_callback_info info) {
     int64_t number = begin_step(env, &call, call.argument[0]);
     if (!number)
         return NULL;
-    (void)ebb_scope_leave(table_find(&table, number)->step);
+    (void)table_leave(&table, table_find(&table, number));
     napi_create_int64(env, number, &made);
     return made;
 }
 
+static napi_value site_run(napi_env env, napi_callback_info info) {
+    struct call call;
+    if (!read_call(env, info, &call, 2) || !is_function(env, call.argument[0]))
+        return refuse(env, "run(function, tag)");
+    int64_t before = table_innermost(&table);
+    int64_t number = begin_step(env, &call, call.argument[1]);
+    if (!number)
+        return NULL;
+    napi_value result = call_function(env, call.argument[0]);
+    int ended = table_end(&table, table_find(&table, number));
+    table_go_back(&table, before);
+    return ended == 0 ? result : fail(env);
+}
+
 /* ---- steps ---- */
 
-/* The step that is the argument. NULL: it has thrown. */
-static struct place *read_step(napi_env env, napi_callback_info info) {
-    struct call call;
-    int64_t number;
-    if (!read_call(env, info, &call, 1) ||
-        napi_get_value_int64(env, call.argument[0], &number) != 0) {
+/* The step that is the first argument. NULL: it has thrown. */
+static struct place *read_step(napi_env env, napi_callback_info info, struct call *call,
+                               size_t wanted, int64_t *number) {
+    if (!read_call(env, info, call, wanted) ||
+        napi_get_value_int64(env, call->argument[0], number) != 0) {
         refuse(env, "a step is a number");
         return NULL;
     }
-    struct place *place = table_find(&table, number);
+    struct place *place = table_find(&table, *number);
     if (!place)
         napi_throw_error(env, "EBB_E_STALE", "no open step of this thread");
     return place;
 }
 
+static napi_value change_step(napi_env env, napi_callback_info info,
+                              int change(struct table *table, struct place *place)) {
+    struct call call;
+    int64_t number;
+    struct place *place = read_step(env, info, &call, 1, &number);
+    return !place || change(&table, place) == 0 ? NULL : fail(env);
+}
+
 static napi_value end(napi_env env, napi_callback_info info) {
-    struct place *place = read_step(env, info);
-    return !place || table_end(&table, place) == 0 ? NULL : fail(env);
+    return change_step(env, info, table_end);
 }
 
 static napi_value leave(napi_env env, napi_callback_info info) {
-    const struct place *place = read_step(env, info);
-    return !place || ebb_scope_leave(place->step) == 0 ? NULL : fail(env);
+    return change_step(env, info, table_leave);
 }
 
 static napi_value enter(napi_env env, napi_callback_info info) {
-    const struct place *place = read_step(env, info);
-    return !place || ebb_scope_enter(place->step) == 0 ? NULL : fail(env);
+    return change_step(env, info, table_enter);
+}
+
+static napi_value run(napi_env env, napi_callback_info info) {
+    struct call call;
+    int64_t number;
+    struct place *place = read_step(env, info, &call, 2, &number);
+    if (!place)
+        return NULL;
+    if (!is_function(env, call.argument[1]))
+        return refuse(env, "run(step, function)");
+    bool was_entered = place->is_entered;
+    int64_t before = table_innermost(&table);
+    if (table_enter(&table, place) != 0)
+        return fail(env);
+    napi_value result = call_function(env, call.argument[1]);
+    place = table_find(&table, number);
+    if (place && !was_entered)
+        (void)table_leave(&table, place);
+    table_go_back(&table, before);
+    return result;
 }
 
 static napi_value is_served(napi_env env, napi_callback_info info) {
@@ -157,6 +212,7 @@ int32_t node_api_module_get_api_version_v1(void) {
 static bool export_class(napi_env env, napi_value exports) {
     const napi_property_descriptor methods[] = {
         {.utf8name = "begin", .method = site_begin},
+        {.utf8name = "run", .method = site_run},
     };
     napi_value class;
     return napi_define_class(env, "Site", NAPI_AUTO_LENGTH, make_site, NULL,
@@ -166,6 +222,7 @@ static bool export_class(napi_env env, napi_value exports) {
 
 static bool export_functions(napi_env env, napi_value exports) {
     const napi_property_descriptor functions[] = {
+        {.utf8name = "run", .method = run},
         {.utf8name = "end", .method = end},
         {.utf8name = "leave", .method = leave},
         {.utf8name = "enter", .method = enter},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table.c - steps get numbers and are ended (see table.h).
+ * table.c - steps get numbers, are entered, left and ended (see table.h).
  *
  * The table grows before a step begins, never inside of one. Who asks for a step by a number has
  * to ask again once another could have begun: places move when the table grows.
@@ -85,6 +85,36 @@ struct place *table_find(const struct table *table, int64_t number) {
     return is_taken(place) && number_of(table, place) == number ? place : NULL;
 }
 
+/* ---- which are entered ---- */
+
+static void note_left(struct table *table, struct place *place) {
+    uint32_t index = index_of(table, place), *link = &table->innermost;
+    if (!place->is_entered)
+        return;
+    while (*link != index)
+        link = &table->place[*link].outer;
+    *link = place->outer;
+    place->is_entered = false;
+}
+
+static void note_entered(struct table *table, struct place *place) {
+    note_left(table, place);
+    place->outer = table->innermost;
+    table->innermost = index_of(table, place);
+    place->is_entered = true;
+}
+
+int64_t table_innermost(const struct table *table) {
+    uint32_t innermost = table->innermost;
+    return innermost == TABLE_NOBODY ? 0 : number_of(table, &table->place[innermost]);
+}
+
+void table_go_back(struct table *table, int64_t number) {
+    struct place *place = table_find(table, number);
+    if (place && place->is_entered && table->innermost != index_of(table, place))
+        (void)table_enter(table, place);
+}
+
 /* ---- steps ---- */
 
 int64_t table_begin(struct table *table, struct site *site, uint64_t tag) {
@@ -95,11 +125,27 @@ int64_t table_begin(struct table *table, struct site *site, uint64_t tag) {
     place->step = step;
     place->site = site;
     site->holders++;
+    note_entered(table, place);
     return number_of(table, place);
+}
+
+int table_enter(struct table *table, struct place *place) {
+    int result = ebb_scope_enter(place->step);
+    if (result == 0)
+        note_entered(table, place);
+    return result;
+}
+
+int table_leave(struct table *table, struct place *place) {
+    int result = ebb_scope_leave(place->step);
+    if (result == 0)
+        note_left(table, place);
+    return result;
 }
 
 int table_end(struct table *table, struct place *place) {
     int result = ebb_step_end(place->step);
+    note_left(table, place);
     give_place(table, place);
     site_release(place->site);
     return result;
@@ -110,5 +156,5 @@ void table_clear(struct table *table) {
         if (is_taken(&table->place[i]))
             (void)table_end(table, &table->place[i]);
     free(table->place);
-    *table = (struct table){0};
+    *table = (struct table){.innermost = TABLE_NOBODY};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table.h - the open steps of a thread by number.
+ * table.h - the open steps of a thread by number, and which of them malloc() serves.
  *
  * JavaScript knows steps by numbers. A number names a place in the table, and how often that place
  * was taken before: those of ended steps, and of other threads, are found out.
@@ -8,6 +8,9 @@
  *     number    0 | turn, 33 bits | index, 20 bits      below 2^53: JavaScript has it exactly
  *
  * After 2^32 steps in one place turns begin again.
+ *
+ * Invariant: `innermost`, and from there on `outer`, name the places of all steps that are entered,
+ * the last one first, as malloc() sees them.
  *
  * Errors are ebb's: what is not 0 is on record. A table belongs to one thread.
  */
@@ -18,6 +21,7 @@
 
 #define TABLE_PLACES_MOST (1u << 20) /* steps open at once */
 #define TABLE_TURNS ((uint64_t)1 << 33)
+#define TABLE_NOBODY UINT32_MAX
 
 /* Goes when JavaScript has it no more and no step of it is open, whichever comes last. */
 struct site {
@@ -28,13 +32,16 @@ struct site {
 struct place {
     ebb_step step;
     struct site *site;
-    uint64_t turn; /* how often it was taken and left; odd: it is taken */
-    uint32_t next; /* free one */
+    uint64_t turn;  /* how often it was taken and left; odd: it is taken */
+    uint32_t next;  /* free one */
+    uint32_t outer; /* the one that was entered before it */
+    bool is_entered;
 };
 
-struct table { /* a new one is all zero */
+struct table { /* a new one is all zero but for `innermost` */
     struct place *place;
     uint32_t count, unused; /* `unused`: the first free place; count: none */
+    uint32_t innermost;     /* TABLE_NOBODY: no step is entered */
 };
 
 /* NULL: no memory. */
@@ -53,6 +60,14 @@ int64_t table_begin(struct table *table, struct site *site, uint64_t tag);
 /* NULL: the number names no open step of this table. Valid until the next step begins. */
 struct place *table_find(const struct table *table, int64_t number);
 
+int table_enter(struct table *table, struct place *place);
+int table_leave(struct table *table, struct place *place);
 int table_end(struct table *table, struct place *place);
+
+/* The step that malloc() serves; 0: none. */
+int64_t table_innermost(const struct table *table);
+
+/* Makes it that one again, if it is entered yet. 0: nothing. */
+void table_go_back(struct table *table, int64_t number);
 
 #endif

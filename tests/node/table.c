@@ -15,7 +15,7 @@ struct stand {
 
 static int stand_set(void **state) {
     static struct stand stand;
-    stand = (struct stand){.site = site_create("stand")};
+    stand = (struct stand){.table.innermost = TABLE_NOBODY, .site = site_create("stand")};
     *state = &stand;
     return stand.site ? 0 : -1;
 }
@@ -86,8 +86,32 @@ static void test_steps_keep_their_numbers_while_the_table_grows(void **state) {
     int64_t numbers[1000];
     for (unsigned i = 0; i < 1000; i++)
         numbers[i] = begin(stand);
-    for (unsigned i = 0; i < 1000; i++)
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_int_equal(table_innermost(&stand->table), numbers[999]);
         end(stand, numbers[i]);
+    }
+    assert_int_equal(table_innermost(&stand->table), 0);
+}
+
+static void test_the_innermost_step_is_the_one_entered_last(void **state) {
+    struct stand *stand = *state;
+    struct table *table = &stand->table;
+    int64_t a = begin(stand), b = begin(stand), c = begin(stand);
+    assert_int_equal(table_innermost(table), c);
+    assert_int_equal(table_enter(table, table_find(table, a)), 0);
+    assert_int_equal(table_innermost(table), a);
+    assert_int_equal(table_leave(table, table_find(table, c)), 0);
+    end(stand, a);
+    assert_int_equal(table_innermost(table), b);
+    table_go_back(table, c); /* which is left, */
+    table_go_back(table, a); /* which has ended, */
+    table_go_back(table, 0); /* which is none */
+    assert_int_equal(table_innermost(table), b);
+    assert_int_equal(table_enter(table, table_find(table, c)), 0);
+    table_go_back(table, b);
+    assert_int_equal(table_innermost(table), b);
+    end(stand, b);
+    assert_int_equal(table_innermost(table), c);
 }
 
 static void test_a_site_is_there_as_long_as_a_step_of_it(void **state) {
@@ -107,7 +131,7 @@ static void test_the_end_of_the_table_ends_its_steps(void **state) {
     ebb_step steps[3];
     for (unsigned i = 0; i < 3; i++)
         steps[i] = table_find(&stand->table, begin(stand))->step;
-    assert_int_equal(ebb_scope_leave(steps[1]), 0);
+    assert_int_equal(table_leave(&stand->table, &stand->table.place[1]), 0);
     site_release(stand->site); /* before its steps end: they hold it */
     table_clear(&stand->table);
     for (unsigned i = 0; i < 3; i++)
@@ -124,6 +148,7 @@ int main(void) {
         STOOD(test_turns_begin_again_with_a_place_that_is_taken),
         STOOD(test_what_names_no_open_step_is_found_out),
         STOOD(test_steps_keep_their_numbers_while_the_table_grows),
+        STOOD(test_the_innermost_step_is_the_one_entered_last),
         STOOD(test_a_site_is_there_as_long_as_a_step_of_it),
         STOOD(test_the_end_of_the_table_ends_its_steps),
     };

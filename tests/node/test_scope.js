@@ -6,6 +6,7 @@
 'use strict';
 
 const assert = require('assert');
+const vm = require('vm');
 const { Worker, isMainThread, workerData } = require('worker_threads');
 
 const { loadAgain, run } = require('./tap.js');
@@ -18,17 +19,6 @@ function work(size = 5000) {
   const kept = Buffer.alloc(size, 7);
   require('zlib').deflateSync(kept);
   return kept;
-}
-
-/* The package with other native code behind it. */
-function withNative(native) {
-  const [index, addon] = [require.resolve(folder), require.resolve(`${folder}/ebb_scope.node`)];
-  const [before, real] = [require.cache[index], require.cache[addon]];
-  delete require.cache[index];
-  require.cache[addon] = { id: addon, filename: addon, loaded: true, exports: native };
-  const other = require(index);
-  Object.assign(require.cache, { [index]: before, [addon]: real });
-  return other;
 }
 
 /* An External, which is another's: what Node has for the native side of a stream. */
@@ -65,30 +55,33 @@ const tests = {
     step.end();
   },
 
-  'a function that is run inside of another leaves that one where it was'() {
-    const scopes = []; // the innermost last, as in native code
-    const leave = (number) => scopes.splice(scopes.indexOf(number) >>> 0, 1);
-    const enter = (number) => { leave(number); scopes.push(number); };
-    const { Step } = withNative({ Site: class {}, enter, leave, end: leave });
-    const [outer, inner] = [new Step(1), new Step(2)];
-    outer.run(() => {
-      outer.run(() => assert.deepStrictEqual(scopes, [1]));
-      assert.deepStrictEqual(scopes, [1]);
-      inner.run(() => {
-        outer.run(() => assert.deepStrictEqual(scopes, [2, 1]));
-        assert.deepStrictEqual(scopes, [1, 2]);
-      });
-      assert.deepStrictEqual(scopes, [1]);
-      outer.leave();
-      inner.run(() => assert.deepStrictEqual(scopes, [2]));
-      assert.deepStrictEqual(scopes, []);
-    });
-    assert.deepStrictEqual(scopes, []);
-    outer.enter();
-    assert.throws(() => outer.run(() => { throw new RangeError('no'); }), RangeError);
-    assert.deepStrictEqual(scopes, [1]);
-    outer.run(() => outer.end());
-    assert.deepStrictEqual(scopes, []);
+  'a function has no arguments and no object, and may be of another context'() {
+    const site = new ebb.Site('called');
+    const step = site.begin();
+    const tell = function (...given) { return [this, given]; };
+    const other = vm.runInNewContext('() => { throw new RangeError("theirs"); }');
+    for (const place of [site, step]) {
+      assert.deepStrictEqual(place.run(tell), [undefined, []]);
+      assert.throws(() => place.run(other), { name: 'RangeError', message: 'theirs' });
+      for (const wrong of [undefined, null, 5, 'x', {}])
+        assert.throws(() => place.run(wrong), TypeError);
+    }
+    step.end();
+    assert.throws(() => step.run(() => assert.fail('it ran')), { code: 'EBB_E_STALE' });
+  },
+
+  async 'what a function returns is a promise, if it waits'() {
+    const site = new ebb.Site('promises');
+    const step = site.begin();
+    const order = [];
+    const wait = async () => { order.push('begun'); await null; order.push('went on'); return 5; };
+    for (const place of [site, step]) {
+      const promise = place.run(wait);
+      order.push('returned');
+      assert.strictEqual(await promise, 5);
+      assert.deepStrictEqual(order.splice(0), ['begun', 'returned', 'went on']);
+    }
+    step.end();
   },
 
   'a tag is a whole number'() {
@@ -151,8 +144,8 @@ const tests = {
   'what is no step, site or name is refused'() {
     const native = require(`${folder}/ebb_scope.node`);
     for (const wrong of [undefined, null, 'x', {}, [], Symbol('x')])
-      for (const call of ['end', 'enter', 'leave'])
-        assert.throws(() => native[call](wrong), TypeError);
+      for (const call of ['end', 'enter', 'leave', 'run'])
+        assert.throws(() => native[call](wrong, work), TypeError);
     for (const wrong of [-1, 0, 1, 2 ** 20, 2 ** 53 - 1, -(2 ** 53), NaN, Infinity])
       assert.throws(() => native.end(wrong), { code: 'EBB_E_STALE' });
     for (const wrong of [undefined, null, 5, {}, [], Symbol('x')])
@@ -166,12 +159,14 @@ const tests = {
   },
 
   async 'what another has made is no site'() {
-    const { begin } = require(`${folder}/ebb_scope.node`).Site.prototype;
+    const { begin, run: runIn } = require(`${folder}/ebb_scope.node`).Site.prototype;
     const site = new ebb.Site('real');
     const external = await externalOf();
     for (const wrong of [external, Object.create(site), Object.create(ebb.Site.prototype), {},
-      globalThis, undefined, process.stdout._handle])
+      globalThis, undefined, process.stdout._handle]) {
       assert.throws(() => begin.call(wrong, 0), TypeError);
+      assert.throws(() => runIn.call(wrong, work, 0), TypeError);
+    }
     for (const field of Object.keys(site)) site[field] = external;
     assert.strictEqual(site.run(() => 5), 5);
   },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * test_where.js PACKAGE - which steps and sites there are, by TAP. libebb-malloc is preloaded
- * and tells its statistics at a socket, EBB_MALLOC_STATS.
+ * test_where.js PACKAGE - which step malloc() serves, by TAP. libebb-malloc is preloaded and tells
+ * its statistics at a socket, EBB_MALLOC_STATS.
  */
 'use strict';
 
@@ -19,8 +19,12 @@ const { loadAgain, run } = require('./tap.js');
 const [folder] = process.argv.slice(2);
 const ebb = require(folder);
 
-/* Native code mallocs 4 MiB, and frees them. */
-const allocate = () => { crypto.scryptSync('', '', 1, { N: 4096, r: 8, p: 1 }); };
+const nothing = () => {};
+const sites = []; // those that are collected are not told
+
+/* Native code mallocs 4 MiB, which is far more than all else needs, and frees them. */
+const CALL_BYTES = 4 << 20;
+const allocate = () => { crypto.scryptSync('', '', 1, { N: CALL_BYTES / 1024, r: 8, p: 1 }); };
 
 const socket = process.env.EBB_MALLOC_STATS.replace('unix:', '').replace('%p', process.pid);
 
@@ -46,11 +50,147 @@ async function tell() {
   return told;
 }
 
+/* So often was allocate() called in steps of the sites, of which none is open. */
+async function expectCalls(wanted) {
+  const told = await tell();
+  const found = {};
+  for (const name of Object.keys(wanted)) {
+    found[name] = Math.round(Number(told[name].scope_bytes_total) / CALL_BYTES);
+    assert.strictEqual(told[name].scopes_open, '0', name);
+  }
+  assert.deepStrictEqual(found, wanted);
+}
+
+function siteOf(name) {
+  return sites[sites.push(new ebb.Site(name)) - 1];
+}
+
+/* Steps of sites with these names, and the end of them all. */
+function open(...names) {
+  const steps = names.map((name) => siteOf(name).begin());
+  return [...steps, () => steps.forEach((step) => step.end())];
+}
+
+/* A script that is over before the function is. */
+function interrupted(work) {
+  assert.throws(() => vm.runInNewContext('work()', { work }, { timeout: 20 }),
+    { code: 'ERR_SCRIPT_EXECUTION_TIMEOUT' });
+}
+
+/* The stack is full in each part of what `work` does: it begins a bit higher each time. */
+function overflown(work) {
+  const again = () => { work(again); };
+  const from = (height) => { if (height) from(height - 1); else again(); };
+  for (let height = 0; height < 20; height++) assert.throws(() => from(height), RangeError);
+}
+
 function forever() {
   for (;;);
 }
 
 const tests = {
+  async 'a script whose stack was full is in no step afterwards'() {
+    const site = siteOf('full');
+    const fullSteps = siteOf('full steps');
+    const steps = [];
+    const begin = () => steps[steps.push(fullSteps.begin()) - 1];
+    // The first test: what is called for the first time is compiled, which takes stack.
+    overflown((again) => begin().run(again));
+    overflown((again) => site.run(again));
+    allocate(); // nobody's
+    for (const step of steps) step.end();
+    await expectCalls({ full: 0, 'full steps': 0 });
+  },
+
+  async 'a function that is run inside of another leaves that one where it was'() {
+    const [outer, inner, end] = open('outer', 'inner');
+    outer.run(() => {
+      outer.run(allocate);
+      allocate();
+      inner.run(() => {
+        outer.run(allocate);
+        allocate(); // inner
+      });
+      allocate();
+      outer.leave();
+      inner.run(allocate);
+      allocate(); // nobody's
+    });
+    allocate(); // nobody's
+    outer.enter();
+    assert.throws(() => outer.run(() => { throw new RangeError('no'); }), RangeError);
+    allocate();
+    outer.leave();
+    allocate(); // nobody's
+    end();
+    await expectCalls({ outer: 5, inner: 2 });
+  },
+
+  async 'the step of a function of its own is where it was, too'() {
+    const [above, below, end] = open('above', 'below');
+    const middle = siteOf('middle');
+    above.run(() => {
+      middle.run(() => { below.run(nothing); allocate(); });
+      middle.run(() => { above.run(allocate); allocate(); });
+      allocate();
+    });
+    end();
+    await expectCalls({ above: 2, middle: 2, below: 0 });
+  },
+
+  async 'so is one that was entered by hand'() {
+    const [first, second, third, end] = open('first', 'second', 'third');
+    first.run(() => {
+      second.enter();
+      third.run(() => { first.run(nothing); allocate(); });
+      allocate();
+      second.leave();
+      allocate();
+    });
+    end();
+    await expectCalls({ first: 1, second: 1, third: 1 });
+  },
+
+  async 'what two loads of the package run is as if it were one'() {
+    const [here, end] = open('here');
+    const other = new (loadAgain(folder).Site)('there');
+    const there = other.begin();
+    here.run(() => there.run(() => { here.run(nothing); allocate(); }));
+    there.run(() => { other.run(() => here.run(allocate)); allocate(); });
+    end();
+    there.end();
+    await expectCalls({ here: 1, there: 2 });
+  },
+
+  async 'what is left, entered and ended inside stays so'() {
+    const [kept, ended, left, end] = open('kept', 'ended inside', 'left inside');
+    kept.run(() => {
+      left.run(() => {
+        ended.run(() => { ended.end(); left.leave(); allocate(); });
+        allocate();
+      });
+      allocate();
+    });
+    left.enter();
+    allocate();
+    left.leave();
+    assert.throws(end, { code: 'EBB_E_STALE' });
+    left.end();
+    await expectCalls({ kept: 3, 'left inside': 1, 'ended inside': 0 });
+  },
+
+  async 'a script that is terminated is in no step afterwards'() {
+    const [step, end] = open('terminated step');
+    const site = siteOf('terminated');
+    interrupted(() => site.run(forever));
+    interrupted(() => step.run(forever));
+    interrupted(() => site.run(() => step.run(() => site.run(forever))));
+    allocate(); // nobody's
+    step.run(() => { interrupted(() => site.run(forever)); allocate(); });
+    end();
+    await expectCalls({ terminated: 0, 'terminated step': 1 });
+  },
+
   async 'the steps and sites of a worker go with it'() {
     for (const how of ['runs', 'runs a step', 'exits', 'is done', 'has two loads']) {
       const worker = new Worker(__filename, { argv: [folder], workerData: how });
