@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // test_record.c - ebb record, on programs that know what they allocate: each test knows what must
-// be in the trace. How recordings end early is in test_ends.c, --function in test_marks.c.
+// be in the trace. How recordings end early is in test_ends.c, --function in test_marks.c, --sites
+// in test_sites.c.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "client.h"
 #include "recording.h"
@@ -279,18 +279,6 @@ static void a_deep_folder_will_do(void **state)
     assert_int_equal(system(arguments), 0);
 }
 
-static void places_of_an_older_trace_go(void **state)
-{
-    char arguments[512];
-
-    (void)state;
-    trace_free(recorded("--sites", "loop"));
-    trace_free(recorded("", "full"));
-    snprintf(arguments, sizeof arguments, "advise %s", path);
-    assert_int_equal(ebb(arguments), 0);
-    assert_int_equal(files_left(), 0);
-}
-
 // ---- regions
 
 static void check_steps(struct ebb_trace *trace)
@@ -432,56 +420,7 @@ static void the_end_of_a_tensor_is_told_whatever_becomes_of_it(void **state)
     trace_free(trace);
 }
 
-// ---- places
-
-static void sites_name_functions(void **state)
-{
-    struct ebb_trace *trace;
-    char name[256], line[1024];
-    uint64_t objects = 0;
-    bool named = false;
-    gzFile file;
-
-    (void)state;
-    assert_int_equal(record("--sites", "EBB_CLIENT", "much"), CLIENT_CODE);
-    trace = read_it();
-    snprintf(name, sizeof name, "%.*s.sites.gz", (int)strlen(path) - 9, path);
-    file = gzopen(name, "rb");
-    assert_non_null(file);
-    while (gzgets(file, line, sizeof line)) {
-        named |= line[0] == 's' && strstr(line, " many");
-        objects += line[0] >= '0' && line[0] <= '9';
-    }
-    gzclose(file);
-    unlink(name);
-    assert_true(named);
-    assert_int_equal(objects, trace->totals.objects);
-    trace_free(trace);
-}
-
-// Folders may have any name; a list has one line for each place, whatever that does to terminals.
-static void names_of_folders_are_plain_in_lists(void **state)
-{
-    char command[2048], place[512];
-
-    (void)state;
-    snprintf(place, sizeof place, "%s/a\nb+0x7 \033[31m", folder);
-    snprintf(command, sizeof command, "mkdir '%s' && cp %s '%s/client++'", place,
-             getenv("EBB_CLIENT"), place);
-    assert_int_equal(system(command), 0);
-    snprintf(command, sizeof command, "record --sites -o %s -- '%s/client++' loop", path,
-             place);
-    assert_int_equal(ebb(command), 0);
-    snprintf(command, sizeof command, "advise %s", path);
-    assert_int_equal(ebb(command), 0);
-    assert_said("by loop (client++)");
-    snprintf(command, sizeof command,
-             "gzip -dc %s/out.sites.gz | grep -c '/a?b?0x7 ?.31m/client+++0x' >%s/said", folder,
-             folder);
-    assert_int_equal(system(command), 0);
-    snprintf(command, sizeof command, "rm -r '%s' %s/out.*", place, folder);
-    assert_int_equal(system(command), 0);
-}
+// ---- the rest
 
 static void python_with_numpy_is_exact(void **state)
 {
@@ -564,7 +503,6 @@ int main(void)
         cmocka_unit_test(signals_that_were_ignored_stay_so),
         cmocka_unit_test(a_recorder_that_cannot_be_preloaded_is_named),
         cmocka_unit_test(a_deep_folder_will_do),
-        cmocka_unit_test(places_of_an_older_trace_go),
         cmocka_unit_test(steps_are_marks_without_libebb),
         cmocka_unit_test(steps_of_libebb_are_marks),
         cmocka_unit_test(steps_of_python_are_marks),
@@ -573,8 +511,6 @@ int main(void)
         cmocka_unit_test(ticks_make_regions),
         cmocka_unit_test(every_thread_has_ticks_of_its_own),
         cmocka_unit_test(the_end_of_a_tensor_is_told_whatever_becomes_of_it),
-        cmocka_unit_test(sites_name_functions),
-        cmocka_unit_test(names_of_folders_are_plain_in_lists),
         cmocka_unit_test(python_with_numpy_is_exact),
         cmocka_unit_test(bad_arguments_are_named),
     };

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_sites.c - the list of places that ebb record --sites writes: which it names.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "client.h"
+#include "recording.h"
+
+static void sites_name_functions(void **state)
+{
+    struct ebb_trace *trace;
+    char name[256], line[1024];
+    uint64_t objects = 0;
+    bool named = false;
+    gzFile file;
+
+    (void)state;
+    assert_int_equal(record("--sites", "EBB_CLIENT", "much"), CLIENT_CODE);
+    trace = read_it();
+    snprintf(name, sizeof name, "%.*s.sites.gz", (int)strlen(path) - 9, path);
+    file = gzopen(name, "rb");
+    assert_non_null(file);
+    while (gzgets(file, line, sizeof line)) {
+        named |= line[0] == 's' && strstr(line, " many");
+        objects += line[0] >= '0' && line[0] <= '9';
+    }
+    gzclose(file);
+    unlink(name);
+    assert_true(named);
+    assert_int_equal(objects, trace->totals.objects);
+    trace_free(trace);
+}
+
+// Folders may have any name; a list has one line for each place, whatever that does to terminals.
+static void names_of_folders_are_plain_in_lists(void **state)
+{
+    char command[2048], place[512];
+
+    (void)state;
+    snprintf(place, sizeof place, "%s/a\nb+0x7 \033[31m", folder);
+    snprintf(command, sizeof command, "mkdir '%s' && cp %s '%s/client++'", place,
+             getenv("EBB_CLIENT"), place);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "record --sites -o %s -- '%s/client++' loop", path,
+             place);
+    assert_int_equal(ebb(command), 0);
+    snprintf(command, sizeof command, "advise %s", path);
+    assert_int_equal(ebb(command), 0);
+    assert_said("by loop (client++)");
+    snprintf(command, sizeof command,
+             "gzip -dc %s/out.sites.gz | grep -c '/a?b?0x7 ?.31m/client+++0x' >%s/said", folder,
+             folder);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "rm -r '%s' %s/out.*", place, folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void places_of_an_older_trace_go(void **state)
+{
+    char arguments[512];
+
+    (void)state;
+    trace_free(recorded("--sites", "loop"));
+    trace_free(recorded("", "full"));
+    snprintf(arguments, sizeof arguments, "advise %s", path);
+    assert_int_equal(ebb(arguments), 0);
+    assert_int_equal(files_left(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sites_name_functions),
+        cmocka_unit_test(names_of_folders_are_plain_in_lists),
+        cmocka_unit_test(places_of_an_older_trace_go),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
