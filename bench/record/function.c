@@ -7,8 +7,14 @@
  * instructions that note the call and jump on to the function. Registers are kept, so any signature
  * will do. Not seen: calls inside of the library that has the function where it binds them itself,
  * calls through pointers that were fetched by dlsym(), functions that are not exported, calls from
- * a library that was loaded less than a chunk of records ago, of several functions of one name any
- * but the first, and the recorder's own, which make room for the very record of a call.
+ * a library that was loaded less than a chunk of records ago or binds the function when it first
+ * calls it, up to the next chunk, of several functions or versions of one name any but the first,
+ * and the recorder's own, which make room for the very record of a call.
+ *
+ * Invariant: a slot that is set would have held the very address that is jumped to. One that the
+ * linker has bound says so itself. One that it has not is set only where nothing but the first
+ * definition can be found for it, and else left until it is bound: what is called is the linker's
+ * choice, and so is what may be unloaded, which it knows from what it has bound.
  *
  * Only x86-64; elsewhere nothing is watched and a line on standard error says so.
  */
@@ -25,9 +31,14 @@
 
 #include "recorder.h"
 
+/* Libraries so far, and those that have gone again. */
+struct loads {
+    unsigned long long adds, subs;
+};
+
 static char watched[SPOOL_FUNCTION];
 static uint32_t kind;
-static unsigned long long loaded, loaded_before; /* libraries so far, at the last two looks */
+static struct loads seen, seen_before; /* at the last two looks */
 static atomic_flag looking = ATOMIC_FLAG_INIT;
 
 static void say(const char *text) {
@@ -102,7 +113,8 @@ struct tables {
     const ElfW(Rela) *jumps, *others;
     size_t jump_bytes, other_bytes;
     const uint32_t *hash, *gnu_hash; /* either may be missing */
-    const uint16_t *versions;        /* NULL: none */
+    const uint16_t *versions;        /* by symbol; NULL: there are none */
+    const char *defined, *needed;    /* the versions' names; either may be missing */
 };
 
 static void read_entries(const struct dl_phdr_info *object, const ElfW(Dyn) *entry,
@@ -121,6 +133,8 @@ static void read_entries(const struct dl_phdr_info *object, const ElfW(Dyn) *ent
         case DT_HASH: tables->hash = (const uint32_t *)at; break;
         case DT_GNU_HASH: tables->gnu_hash = (const uint32_t *)at; break;
         case DT_VERSYM: tables->versions = (const uint16_t *)at; break;
+        case DT_VERDEF: tables->defined = (const char *)at; break;
+        case DT_VERNEED: tables->needed = (const char *)at; break;
         default: break;
         }
     }
@@ -162,6 +176,48 @@ static bool is_read_only(const struct dl_phdr_info *object, uintptr_t slot) {
     return false;
 }
 
+/* ---- versions */
+
+/* Of a symbol: a number that its library gave to the name of a version. 0 and 1: it has none. */
+static uint16_t version_number(const struct tables *tables, uint32_t i) {
+    return tables->versions ? tables->versions[i] & 0x7fff : VER_NDX_GLOBAL;
+}
+
+static const char *name_of_defined(const struct tables *tables, uint16_t number) {
+    const char *at = number > VER_NDX_GLOBAL ? tables->defined : NULL;
+    while (at) {
+        const ElfW(Verdef) *entry = (const void *)at;
+        const ElfW(Verdaux) *name = (const void *)(at + entry->vd_aux);
+        if (entry->vd_ndx == number)
+            return tables->names + name->vda_name;
+        at = entry->vd_next ? at + entry->vd_next : NULL;
+    }
+    return NULL;
+}
+
+/* In what is wanted of one library. */
+static const char *name_in(const struct tables *tables, const ElfW(Verneed) *library,
+                           uint16_t number) {
+    const char *at = (const char *)library + library->vn_aux;
+    for (uint16_t left = library->vn_cnt; left > 0; left--) {
+        const ElfW(Vernaux) *entry = (const void *)at;
+        if ((entry->vna_other & 0x7fff) == number)
+            return tables->names + entry->vna_name;
+        at += entry->vna_next;
+    }
+    return NULL;
+}
+
+static const char *name_of_needed(const struct tables *tables, uint16_t number) {
+    const char *at = tables->needed, *name = NULL;
+    while (at && !name) {
+        const ElfW(Verneed) *library = (const void *)at;
+        name = name_in(tables, library, number);
+        at = library->vn_next ? at + library->vn_next : NULL;
+    }
+    return name;
+}
+
 /* ---- where the function is */
 
 /*
@@ -172,48 +228,60 @@ static bool is_read_only(const struct dl_phdr_info *object, uintptr_t slot) {
  */
 struct definitions {
     int objects;
-    void *first;    /* NULL: there is none, or it is data, whose slots are read and not called */
-    int first_in;   /* number of its object; -1 */
-    bool sole;
+    void *first;         /* NULL: there is none, or it is data, whose slots are read, not called */
+    int first_in;        /* number of its object; -1 */
+    const char *version; /* of the first; NULL: it has none, and does for whoever wants one */
+    bool older;          /* before it there is an object that has older versions of it alone */
 };
 
 static struct definitions known = {.first_in = -1};
 static int begun; /* so many objects were there when the program began; all bind to theirs */
 
-/* Whether it is a definition that may be asked for without a version. */
 static bool defines(const struct tables *tables, uint32_t i) {
     const ElfW(Sym) *symbol = &tables->symbols[i];
     return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
            ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
-           !(tables->versions && tables->versions[i] & 0x8000) &&
            strcmp(tables->names + symbol->st_name, watched) == 0;
 }
 
-static const ElfW(Sym) *find_by_gnu_hash(const struct tables *tables) {
+/* Whether it may not be asked for without a version. */
+static bool is_older(const struct tables *tables, uint32_t i) {
+    return tables->versions && tables->versions[i] & 0x8000;
+}
+
+static uint32_t find_by_gnu_hash(const struct tables *tables) {
     const uint32_t *head = tables->gnu_hash; /* buckets, first symbol, words of the filter, shift */
     const uint32_t *buckets = head + 4 + head[2] * (sizeof(ElfW(Addr)) / sizeof *head);
     const uint32_t *chains = buckets + head[0];
-    uint32_t hash = 5381;
+    uint32_t hash = 5381, older = 0;
     for (const char *c = watched; *c; c++)
         hash = hash * 33 + (unsigned char)*c;
     uint32_t i = head[0] ? buckets[hash % head[0]] : 0;
     for (; i >= head[1] && i > 0; i++) {
         uint32_t of_symbol = chains[i - head[1]];
-        if ((of_symbol | 1) == (hash | 1) && defines(tables, i))
-            return &tables->symbols[i];
+        if ((of_symbol | 1) == (hash | 1) && defines(tables, i)) {
+            if (!is_older(tables, i))
+                return i;
+            older = i;
+        }
         if (of_symbol & 1) /* the last of its bucket */
             break;
     }
-    return NULL;
+    return older;
 }
 
-static const ElfW(Sym) *find_definition(const struct tables *tables) {
+/* The newest version, or an older one where that is all there is. 0: there is none. */
+static uint32_t find_definition(const struct tables *tables) {
+    uint32_t older = 0;
     if (tables->gnu_hash)
         return find_by_gnu_hash(tables);
     for (uint32_t i = 1; tables->hash && i < tables->hash[1]; i++)
-        if (defines(tables, i))
-            return &tables->symbols[i];
-    return NULL;
+        if (defines(tables, i)) {
+            if (!is_older(tables, i))
+                return i;
+            older = i;
+        }
+    return older;
 }
 
 /* NULL as well for one that its library chooses, as long as that may not be ready to run. */
@@ -233,88 +301,120 @@ static int note_definition(struct dl_phdr_info *object, size_t size, void *to) {
     bool own;
     int number = found->objects++;
     (void)size;
-    if (object->dlpi_addr && object->dlpi_addr == getauxval(AT_SYSINFO_EHDR))
+    if (found->first_in >= 0 ||
+        (object->dlpi_addr && object->dlpi_addr == getauxval(AT_SYSINFO_EHDR)))
         return 0; /* the vdso's are the C library's alone */
-    const ElfW(Sym) *symbol = read_tables(object, &tables, &own) ? find_definition(&tables) : NULL;
-    if (!symbol)
-        return 0;
-    found->sole = found->first_in < 0;
-    if (found->sole) {
-        found->first = address_of(object, symbol, !begun || number < begun);
+    uint32_t symbol = read_tables(object, &tables, &own) ? find_definition(&tables) : 0;
+    if (symbol && is_older(&tables, symbol)) {
+        found->older = true;
+    } else if (symbol) {
+        found->first = address_of(object, &tables.symbols[symbol], !begun || number < begun);
         found->first_in = number;
+        found->version = name_of_defined(&tables, version_number(&tables, symbol));
     }
     return 0;
 }
 
 /* ---- from where it is called */
 
-/* Whether the linker has not come to it: it would add to what it finds there, its place in the
- * object's file. */
-static bool is_raw(const struct dl_phdr_info *object, const void *value) {
-    for (int i = 0; object->dlpi_addr && i < object->dlpi_phnum; i++) {
+/* Slots that the linker had not bound at the last look, as far as there is room: the others are
+ * looked at again when something has been loaded. They are there as long as nothing is unloaded. */
+static struct {
+    void **slot[256];
+    size_t count;
+} unbound;
+
+static bool lies_in(const struct dl_phdr_info *object, const void *value) {
+    for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        if (part->p_type == PT_LOAD && (uintptr_t)value - part->p_vaddr < part->p_memsz)
+        if (part->p_type == PT_LOAD &&
+            (uintptr_t)value - object->dlpi_addr - part->p_vaddr < part->p_memsz)
             return true;
     }
     return false;
 }
 
-/* Where the function has not been looked up yet it cannot be seen which of several will be called,
- * unless the first is every object's. NULL stays what the program may ask for. */
-static bool calls_it(const struct dl_phdr_info *object, const void *value) {
-    return value == known.first ||
-           (value && !is_raw(object, value) && (known.sole || known.first_in < begun));
+/* Whether the linker will find the first definition and no other for a symbol of an object that was
+ * there when the program began. Those that came later may look elsewhere first. */
+static bool finds_first(const struct tables *tables, uint32_t symbol) {
+    uint16_t wanted = version_number(tables, symbol);
+    if (known.first_in >= begun || known.older ||
+        tables->symbols[symbol].st_shndx != SHN_UNDEF) /* perhaps its own goes first */
+        return false;
+    const char *name = name_of_needed(tables, wanted);
+    return !known.version || (name && strcmp(name, known.version) == 0);
 }
 
 static void watch_slots(const struct dl_phdr_info *object, const struct tables *tables,
-                        const ElfW(Rela) *slot, size_t bytes) {
+                        const ElfW(Rela) *slot, size_t bytes, bool early) {
     const ElfW(Rela) *end = slot ? slot + bytes / sizeof *slot : NULL; /* not every object has it */
     for (; slot < end; slot++) {
         uint32_t type = ELF64_R_TYPE(slot->r_info);
-        const ElfW(Sym) *symbol = &tables->symbols[ELF64_R_SYM(slot->r_info)];
-        uintptr_t at = object->dlpi_addr + slot->r_offset;
-        if ((type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT) &&
-            strcmp(tables->names + symbol->st_name, watched) == 0 &&
-            calls_it(object, *(void **)at))
-            set_slot((void **)at, is_read_only(object, at));
+        uint32_t symbol = (uint32_t)ELF64_R_SYM(slot->r_info);
+        void **at = (void **)(object->dlpi_addr + slot->r_offset);
+        if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
+            strcmp(tables->names + tables->symbols[symbol].st_name, watched) != 0)
+            continue;
+        bool bound = type == R_X86_64_GLOB_DAT || !lies_in(object, *at);
+        if (*at == known.first || (!bound && early && finds_first(tables, symbol)))
+            set_slot(at, is_read_only(object, (uintptr_t)at));
+        else if (!bound && unbound.count < sizeof unbound.slot / sizeof *unbound.slot)
+            unbound.slot[unbound.count++] = at;
     }
 }
 
-static int watch_object(struct dl_phdr_info *object, size_t size, void *ignored) {
+static int watch_object(struct dl_phdr_info *object, size_t size, void *counted) {
     struct tables tables;
     bool own;
+    int number = (*(int *)counted)++;
     (void)size;
-    (void)ignored;
     if (read_tables(object, &tables, &own) && !own) {
-        watch_slots(object, &tables, tables.jumps, tables.jump_bytes);
-        watch_slots(object, &tables, tables.others, tables.other_bytes);
+        watch_slots(object, &tables, tables.jumps, tables.jump_bytes, number < begun);
+        watch_slots(object, &tables, tables.others, tables.other_bytes, number < begun);
     }
     return 0;
 }
 
-static int read_loaded(struct dl_phdr_info *object, size_t size, void *now) {
+/* ---- again and again */
+
+/* Nothing can be unloaded meanwhile. */
+static int read_loads(struct dl_phdr_info *object, size_t size, void *to) {
+    struct loads *now = to;
     (void)size;
-    *(unsigned long long *)now = object->dlpi_adds;
+    *now = (struct loads){object->dlpi_adds, object->dlpi_subs};
+    for (size_t i = 0; now->subs == seen.subs && i < unbound.count; i++)
+        if (*unbound.slot[i] == known.first)
+            set_slot(unbound.slot[i], false); /* the linker has just written there */
     return 1;
 }
 
+static bool are_same(struct loads a, struct loads b) {
+    return a.adds == b.adds && a.subs == b.subs;
+}
+
+static void look_at_all(void) {
+    struct definitions found = {.first_in = -1};
+    int counted = 0;
+    dl_iterate_phdr(note_definition, &found);
+    known = found;
+    unbound.count = 0;
+    if (!begun)
+        begun = found.objects;
+    if (found.first) {
+        function_target = found.first;
+        dl_iterate_phdr(watch_object, &counted);
+    }
+}
+
 void function_look_again(void) {
-    unsigned long long now = 0;
+    struct loads now = {0};
     if (!watched[0] || atomic_flag_test_and_set(&looking))
         return;
-    dl_iterate_phdr(read_loaded, &now);
-    if (now != loaded || now != loaded_before) {
-        struct definitions found = {.first_in = -1};
-        dl_iterate_phdr(note_definition, &found);
-        known = found;
-        if (!begun)
-            begun = found.objects;
-        if (found.first) {
-            function_target = found.first;
-            dl_iterate_phdr(watch_object, NULL);
-        }
-        loaded_before = loaded;
-        loaded = now;
+    dl_iterate_phdr(read_loads, &now);
+    if (!are_same(now, seen) || !are_same(now, seen_before)) {
+        look_at_all();
+        seen_before = seen;
+        seen = now;
     }
     atomic_flag_clear(&looking);
 }
@@ -336,8 +436,7 @@ void function_look_again(void) {}
 
 void function_watch(const char *name) {
     say("libebb-record: functions are watched on x86-64 only\n");
-    (void)name, (void)watched, (void)kind, (void)loaded, (void)loaded_before,
-        (void)looking;
+    (void)name, (void)watched, (void)kind, (void)seen, (void)seen_before, (void)looking;
 }
 
 #endif

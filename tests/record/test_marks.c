@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "client.h"
+#include "plugged.h"
 #include "recording.h"
 
 static void calls_of_a_function_make_regions(void **state)
@@ -120,6 +121,40 @@ static void functions_are_found_behind_a_program_at_a_fixed_address(void **state
         assert_true(count(trace, TRACE_ALLOC, CLIENT_FRESH) >= CLIENT_STEPS - 1);
         trace_free(trace);
     }
+}
+
+// Of several functions of one name a program calls the one that it would without a recorder.
+static void every_call_is_of_the_function_that_it_was_of(void **state)
+{
+    static const char *const cases[][2] = {
+        {"client_choice", "version"}, {"client_plug", "deep"}, {"client_plug", "deep_and_late"},
+        {"client_late", "hidden"}, {"client_late", "closed"}};
+    char option[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(option, sizeof option, "--function %s", cases[i][0]);
+        int code = record(option, "EBB_PLUGGED", cases[i][1]);
+        if (code)
+            print_error("%s: %s\n", cases[i][1], said());
+        assert_int_equal(code, 0);
+    }
+}
+
+// What the linker has not bound when libraries are looked at is seen at the next look.
+static void functions_that_are_bound_late_are_found(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    assert_int_equal(record("--function client_late", "EBB_PLUGGED", "closed"), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 2 * PLUGGED_CALLS - 1);
+    trace_free(trace);
+    assert_int_equal(record("--function client_plug", "EBB_PLUGGED", "deep"), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 4 * PLUGGED_CALLS - 1); // but for its own
+    trace_free(trace);
 }
 
 // Whatever the recorder and the C library below it do with vector registers.
@@ -314,6 +349,8 @@ int main(void)
         cmocka_unit_test(functions_of_a_modules_library_are_found),
         cmocka_unit_test(data_is_not_watched),
         cmocka_unit_test(functions_are_found_behind_a_program_at_a_fixed_address),
+        cmocka_unit_test(every_call_is_of_the_function_that_it_was_of),
+        cmocka_unit_test(functions_that_are_bound_late_are_found),
         cmocka_unit_test(arguments_of_watched_calls_are_kept_whole),
         cmocka_unit_test(settings_of_another_recording_do_not_count),
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
