@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// plug.c - a library that programs open, compiled as two of them: what PLUG_NUMBER says differs.
+// plug.c - a library that programs open, compiled as two of them: what PLUG_NUMBER says differs,
+// and the name of the place that allocates.
+
+#include <stdlib.h>
 
 #include "plugged.h"
 
+void *PLUG_PLACE(void);
 int plug_run(void);
 
 int client_plug(void)
@@ -20,4 +24,14 @@ int client_late(void)
 int plug_run(void)
 {
     return client_plug();
+}
+
+// The block is looked at, so that the call is none that returns to the program.
+void *PLUG_PLACE(void)
+{
+    char *block = malloc(PLUGGED_BLOCKS);
+
+    if (block)
+        *block = PLUG_NUMBER;
+    return block;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "plugged.h"
@@ -123,12 +124,52 @@ static void closed(void)
     check(run, PLUGGED_ALPHA);
 }
 
+// ---- places
+
+// Takes blocks there and leaves them. The place.
+static void *take_blocks(void *library, const char *place)
+{
+    void *at = dlsym(library, place), *(*take)(void);
+
+    DEMAND(at);
+    memcpy(&take, &at, sizeof take);
+    for (int i = 0; i < PLUGGED_CALLS; i++)
+        sink = take();
+    return at;
+}
+
+// One library after the other, at the same addresses, and the first once more.
+static void turns(void)
+{
+    void *place[3];
+
+    for (int i = 0; i < 3; i++) {
+        void *library = opened(i == 1 ? "beta" : "alpha", RTLD_NOW);
+
+        place[i] = take_blocks(library, i == 1 ? "place_beta" : "place_alpha");
+        DEMAND(dlclose(library) == 0);
+    }
+    if (place[0] != place[1] || place[0] != place[2])
+        puts("other addresses");
+}
+
+// By a name that is another library's in the folder that the program ends in.
+static void relative(void)
+{
+    char name[] = "./librecord_alpha.so";
+
+    DEMAND(chdir(getenv("EBB_PLUGS")) == 0);
+    void *library = dlopen(name, RTLD_NOW);
+    DEMAND(library && chdir("/") == 0);
+    take_blocks(library, "place_alpha");
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } scenarios[] = {
     {"version", version}, {"deep", deep},     {"deep_and_late", deep_and_late}, {"hidden", hidden},
-    {"closed", closed},
+    {"closed", closed},   {"turns", turns},   {"relative", relative},
 };
 
 int main(int argc, char **argv)

@@ -12,6 +12,7 @@ enum {
     PLUGGED_ALPHA = 4, // client_plug() and client_late() of the first library that is opened
     PLUGGED_BETA = 5,  // of the second
     PLUGGED_CALLS = 7, // of each scenario, before and after libraries were looked at again
+    PLUGGED_BLOCKS = 11,
 };
 
 int client_choice(void);

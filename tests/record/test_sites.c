@@ -18,6 +18,7 @@
 #include <zlib.h>
 
 #include "client.h"
+#include "plugged.h"
 #include "recording.h"
 
 static void sites_name_functions(void **state)
@@ -81,12 +82,62 @@ static void places_of_an_older_trace_go(void **state)
     assert_int_equal(files_left(), 0);
 }
 
+// How many objects of the trace are of places with this name, of this file.
+static int blocks_of(const char *place, const char *file)
+{
+    char name[256], line[1024];
+    int number = -1, of = 0, found = 0;
+    gzFile list;
+    bool of_place[1 << 15] = {false};
+
+    snprintf(name, sizeof name, "%.*s.sites.gz", (int)strlen(path) - 9, path);
+    list = gzopen(name, "rb");
+    assert_non_null(list);
+    while (gzgets(list, line, sizeof line)) {
+        if (sscanf(line, "s %d", &number) == 1)
+            of_place[number] = strstr(line, place) && strstr(line, file);
+        else if (sscanf(line, "%d", &of) == 1)
+            found += of_place[of];
+    }
+    gzclose(list);
+    return found;
+}
+
+// Its places have the addresses of the older one's, and were these before.
+static void a_library_in_the_place_of_another_has_its_own_places(void **state)
+{
+    (void)state;
+    assert_int_equal(record("--sites", "EBB_PLUGGED", "turns"), 0);
+    assert_null(strstr(said(), "other addresses"));
+    assert_int_equal(blocks_of(" place_alpha", "librecord_alpha.so"), 2 * PLUGGED_CALLS);
+    assert_int_equal(blocks_of(" place_beta", "librecord_beta.so"), PLUGGED_CALLS);
+}
+
+// The tool looks for it when the program has ended, from the folder that it was started in.
+static void a_library_is_named_by_its_whole_path(void **state)
+{
+    char command[2048], file[1024];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "cd %s && cp %s/librecord_beta.so librecord_alpha.so && %s record -q --sites -o %s "
+             "-- %s relative", folder, getenv("EBB_PLUGS"), getenv("EBB_TOOL"), path,
+             getenv("EBB_PLUGGED"));
+    assert_int_equal(system(command), 0);
+    snprintf(file, sizeof file, "%s/librecord_alpha.so+", getenv("EBB_PLUGS"));
+    assert_int_equal(blocks_of(" place_alpha", file), PLUGGED_CALLS);
+    snprintf(command, sizeof command, "%s/librecord_alpha.so", folder);
+    unlink(command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sites_name_functions),
         cmocka_unit_test(names_of_folders_are_plain_in_lists),
         cmocka_unit_test(places_of_an_older_trace_go),
+        cmocka_unit_test(a_library_in_the_place_of_another_has_its_own_places),
+        cmocka_unit_test(a_library_is_named_by_its_whole_path),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
