@@ -7,6 +7,11 @@
  * and what it has noted to end is not noted again. Either way the place that allocates is the one
  * that called the operator, and the size is what it asked for.
  *
+ * A program may have an operator new of its own, which the C++ library's other forms call, and that
+ * may put a header before each block. Then the block that malloc() has noted is not the one that
+ * delete is given: once such a one was seen, all is left to malloc() and free(), as are the
+ * program's own operators, which are not seen here.
+ *
  * Built with -fexceptions: std::bad_alloc passes through, and what a new handler does is noted.
  */
 #include <dlfcn.h>
@@ -56,7 +61,10 @@ union operator {
     void (*end_aligned_nothrow)(void *, size_t, const void *);
 };
 
+enum { HEADER_MOST = 256 }; /* bytes of a header and what follows the block; the rest is a pool's */
+
 static union operator known[FORMS];
+static atomic_bool headed[2]; /* blocks of the forms without an alignment, and with one */
 __thread struct operator_call operator_around __attribute__((tls_model("initial-exec")));
 
 /* Of a C++ library that was loaded later than the program, by one of its libraries, RTLD_NEXT knows
@@ -90,10 +98,30 @@ static union operator below(enum form form) {
 }
 
 static void leave(const struct operator_call *before) {
-    const void *born = operator_around.born;
+    struct operator_call call = operator_around;
     operator_around = *before;
-    if (before->caller)
-        operator_around.born = born;
+    if (before->caller) {
+        operator_around.born = call.born;
+        operator_around.born_bytes = call.born_bytes;
+    }
+}
+
+/* Whether malloc() has noted this block, of an operator that asked it for a header as well. */
+static bool has_header(const void *block, size_t size, size_t align) {
+    uintptr_t born = (uintptr_t)operator_around.born, at = (uintptr_t)block;
+    size_t born_bytes = operator_around.born_bytes;
+    return born && at > born && born_bytes >= size && at - born <= born_bytes - size &&
+           born_bytes - size <= HEADER_MOST + 2 * align;
+}
+
+/* Whether the operator is to note this birth: malloc() has not. */
+static bool is_new(const void *block, size_t size, size_t align) {
+    atomic_bool *seen = &headed[align != 0];
+    if (operator_around.born == block) /* of a new handler's, too, which is inside of another */
+        return false;
+    if (!*seen && has_header(block, size, align))
+        *seen = true;
+    return !*seen;
 }
 
 /* `nothrow` NULL and `align` 0: the form has none. Where one operator calls another the first is
@@ -103,21 +131,23 @@ static void *make(enum form form, size_t size, size_t align, const void *nothrow
     __attribute__((cleanup(leave))) struct operator_call before = operator_around;
     void *block;
     if (!before.caller)
-        operator_around = (struct operator_call){caller, size, align ? align : 2, NULL, NULL};
+        operator_around = (struct operator_call){caller, size, align ? align : 2, NULL, 0, NULL};
     switch (form & ~1u) {
     case NEW: block = below(form).plain(size); break;
     case NEW_NOTHROW: block = below(form).nothrow(size, nothrow); break;
     case NEW_ALIGNED: block = below(form).aligned(size, align); break;
     default: block = below(form).aligned_nothrow(size, align, nothrow); break;
     }
-    if (operator_around.born != block) /* of a new handler's, too, which is inside of another */
+    if (is_new(block, size, align))
         note_birth(align ? SPOOL_ALIGNED : SPOOL_MALLOC, block, size, align, caller);
     return block;
 }
 
 /* Before the operator below is called; returns what is to be set again afterwards. */
-static const void *begin_end(const void *block) {
+static const void *begin_end(const void *block, bool aligned) {
     const void *before = operator_around.ending;
+    if (headed[aligned])
+        return before;
     if (block)
         note_end(SPOOL_FREE, block);
     operator_around.ending = block;
@@ -180,73 +210,73 @@ void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *
 }
 
 void _ZdlPv(void *block) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, false);
     below(DELETE).end(block);
     operator_around.ending = before;
 }
 
 void _ZdaPv(void *block) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, false);
     below(DELETE_ARRAY).end(block);
     operator_around.ending = before;
 }
 
 void _ZdlPvm(void *block, size_t size) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, false);
     below(DELETE_SIZED).end_sized(block, size);
     operator_around.ending = before;
 }
 
 void _ZdaPvm(void *block, size_t size) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, false);
     below(DELETE_ARRAY_SIZED).end_sized(block, size);
     operator_around.ending = before;
 }
 
 void _ZdlPvRKSt9nothrow_t(void *block, const void *nothrow) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, false);
     below(DELETE_NOTHROW).end_nothrow(block, nothrow);
     operator_around.ending = before;
 }
 
 void _ZdaPvRKSt9nothrow_t(void *block, const void *nothrow) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, false);
     below(DELETE_ARRAY_NOTHROW).end_nothrow(block, nothrow);
     operator_around.ending = before;
 }
 
 void _ZdlPvSt11align_val_t(void *block, size_t align) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, true);
     below(DELETE_ALIGNED).end_sized(block, align);
     operator_around.ending = before;
 }
 
 void _ZdaPvSt11align_val_t(void *block, size_t align) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, true);
     below(DELETE_ARRAY_ALIGNED).end_sized(block, align);
     operator_around.ending = before;
 }
 
 void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t align) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, true);
     below(DELETE_SIZED_ALIGNED).end_sized_aligned(block, size, align);
     operator_around.ending = before;
 }
 
 void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t align) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, true);
     below(DELETE_ARRAY_SIZED_ALIGNED).end_sized_aligned(block, size, align);
     operator_around.ending = before;
 }
 
 void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align, const void *nothrow) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, true);
     below(DELETE_ALIGNED_NOTHROW).end_aligned_nothrow(block, align, nothrow);
     operator_around.ending = before;
 }
 
 void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align, const void *nothrow) {
-    const void *before = begin_end(block);
+    const void *before = begin_end(block, true);
     below(DELETE_ARRAY_ALIGNED_NOTHROW).end_aligned_nothrow(block, align, nothrow);
     operator_around.ending = before;
 }

@@ -92,6 +92,7 @@ struct operator_call {
     uint64_t caller; /* 0: none */
     size_t size, slack;
     const void *born;   /* what was noted last, by malloc() */
+    size_t born_bytes;  /* that it was asked for */
     const void *ending; /* its end has been noted */
 };
 
@@ -107,6 +108,7 @@ static inline void note_birth(enum spool_op op, void *block, size_t size, size_t
         return;
     if (unlikely(operator_around.caller)) {
         caller = operator_around.caller;
+        operator_around.born_bytes = size;
         if (size - operator_around.size < operator_around.slack)
             size = operator_around.size;
         operator_around.born = block;

@@ -95,6 +95,23 @@ static void operators_are_noted_once(void **state)
     trace_free(trace);
 }
 
+// What malloc() noted for it has the header, and is given to free() with it.
+static void blocks_behind_a_header_are_noted_once(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    if (!getenv("EBB_HEADER"))
+        skip();
+    assert_int_equal(record("", "EBB_HEADER", ""), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_FRESH), 0);
+    assert_int_equal(count(trace, TRACE_ALLOC, 16 + CLIENT_FRESH), 2 * CLIENT_STEPS);
+    assert_int_equal(count(trace, TRACE_FREE, 16 + CLIENT_FRESH), 2 * CLIENT_STEPS);
+    assert_null(header_line("#unknown-frees"));
+    trace_free(trace);
+}
+
 // Any allocator can be below. The operators of these call malloc() or not, each form as it likes.
 static void other_allocators_are_recorded_alike(void **state)
 {
@@ -492,6 +509,7 @@ int main(void)
         cmocka_unit_test(alignments_are_noted),
         cmocka_unit_test(sizes_above_32_bits_are_whole),
         cmocka_unit_test(operators_are_noted_once),
+        cmocka_unit_test(blocks_behind_a_header_are_noted_once),
         cmocka_unit_test(other_allocators_are_recorded_alike),
         cmocka_unit_test(threads_that_free_each_others_blocks),
         cmocka_unit_test(threads_that_end_leave_their_place_to_others),
