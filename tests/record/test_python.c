@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "recording.h"
 
@@ -109,11 +110,161 @@ static void a_function_of_an_archives_module_is_no_others(void **state)
     trace_free(trace);
 }
 
+// Writes a module into the folder.
+static void write_module(const char *name, const char *text)
+{
+    char file[512];
+    FILE *out;
+
+    snprintf(file, sizeof file, "%s/%s.py", folder, name);
+    out = fopen(file, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+// Records a script that has the folder's modules; it must end well.
+static struct ebb_trace *recorded_script(const char *options, const char *text)
+{
+    char arguments[1024];
+
+    write_module("script", text);
+    snprintf(arguments, sizeof arguments, "record %s -o %s -- /usr/bin/python3 %s/script.py",
+             options, path, folder);
+    int code = ebb(arguments);
+    if (code)
+        print_error("%s: %s\n", options, said());
+    assert_int_equal(code, 0);
+    return read_it();
+}
+
+// Objects that are called may do anything when they are asked what they have.
+static void objects_that_are_called_stay_themselves(void **state)
+{
+    static const char *const cases[][2] = {
+        {"--within things.one", " 4 regions"}, {"--function things.one", " 3 regions"},
+        {"--within things.later", " 2 regions"}, {"--within things.broken.name", " 0 regions"},
+        {"--within things.Holder.inner", " 2 regions"}};
+
+    (void)state;
+    write_module("things",
+                 "class Thing:\n"
+                 "    limit = 7\n"
+                 "    def __call__(self, more=0): return self.limit + more\n"
+                 "    @property\n"
+                 "    def fitted(self): raise AttributeError('not fitted yet')\n"
+                 "    @property\n"
+                 "    def broken(self): raise RuntimeError('never')\n"
+                 "class Later:\n"
+                 "    async def __call__(self): return 9\n"
+                 "class Broken:\n"
+                 "    def __getattr__(self, name): raise RuntimeError(name)\n"
+                 "class Holder: inner = Thing()\n"
+                 "one, other, later, broken = Thing(), Thing(), Later(), Broken()\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        trace_free(recorded_script(cases[i][0],
+                                   "import asyncio, inspect, things\n"
+                                   "assert isinstance(things.one, things.Thing)\n"
+                                   "assert inspect.iscoroutinefunction(things.later.__call__)\n"
+                                   "for i in range(2):\n"
+                                   "    assert things.one() == things.other() == 7\n"
+                                   "    things.one.limit = 8\n"
+                                   "    assert things.one(more=1) == 9\n"
+                                   "    things.one.limit = 7\n"
+                                   "    assert asyncio.run(things.later()) == 9\n"
+                                   "    assert things.Holder().inner() == 7\n"));
+        assert_said(cases[i][1]);
+    }
+    trace_free(recorded_script("--within things.broken.name", "import things"));
+    assert_said("things.broken.name cannot be replaced: __mro__");
+}
+
+static const char generators[] =
+    "import asyncio, types\n"
+    "def plain(count):\n"
+    "    got = []\n"
+    "    try:\n"
+    "        for i in range(count):\n"
+    "            try: got.append((yield i, bytearray(77777)))\n"
+    "            except KeyError: got.append('key')\n"
+    "    finally: got.append('end')\n"
+    "    return got\n"
+    "@types.coroutine\n"
+    "def old(count): return (yield from asyncio.sleep(0, count).__await__())\n"
+    "async def later(got):\n"
+    "    try:\n"
+    "        for i in range(3):\n"
+    "            await asyncio.sleep(0)\n"
+    "            try: got.append((yield i, bytearray(77777)))\n"
+    "            except KeyError: got.append('key')\n"
+    "    finally:\n"
+    "        await asyncio.sleep(0)\n"
+    "        got.append('end')\n";
+
+static const char generators_script[] =
+    "import asyncio, gc, inspect, generators\n"
+    "assert inspect.isgeneratorfunction(generators.plain)\n"
+    "assert inspect.isasyncgenfunction(generators.later)\n"
+    "for i in range(2):\n"
+    "    it = generators.plain(3)\n"
+    "    assert next(it)[0] == 0 and it.send('a')[0] == 1 and it.throw(KeyError)[0] == 2\n"
+    "    try: next(it)\n"
+    "    except StopIteration as end: assert end.value == ['a', 'key', None, 'end']\n"
+    "    it = generators.plain(3); next(it)\n"
+    "    try: it.throw(ValueError('mine'))\n"
+    "    except ValueError as fault: assert str(fault) == 'mine' and not fault.__context__\n"
+    "    it = generators.plain(3); next(it); it.close()\n"
+    "async def all():\n"
+    "    assert await generators.old(5) == 5\n"
+    "    got = []\n"
+    "    assert [i async for i, block in generators.later(got)] == [0, 1, 2]\n"
+    "    assert got == [None, None, None, 'end']\n"
+    "    got.clear(); it = generators.later(got)\n"
+    "    assert (await it.__anext__())[0] == 0 and (await it.asend('a'))[0] == 1\n"
+    "    assert (await it.athrow(KeyError))[0] == 2\n"
+    "    await it.aclose()\n"
+    "    assert got == ['a', 'key', 'end']\n"
+    "    got.clear(); it = generators.later(got); await it.__anext__()\n"
+    "    try: await it.athrow(ValueError('mine'))\n"
+    "    except ValueError as fault: assert str(fault) == 'mine' and not fault.__context__\n"
+    "    got.clear(); it = generators.later(got); await it.__anext__()\n"
+    "    del it; gc.collect(); await asyncio.sleep(0.1)\n"
+    "    assert got == ['end']\n"
+    "    got.clear(); kept.append(generators.later(got)); await kept[0].__anext__()\n"
+    "kept = []\n"
+    "asyncio.run(all())\n"; // which closes the one that is kept
+
+// Frameworks ask what they are given, and a generator's region lasts until it has come to its end.
+static void generators_stay_generators(void **state)
+{
+    static const char *const cases[][2] = {
+        {"--within generators.plain", " 6 regions"}, {"--function generators.plain", " 5 regions"},
+        {"--within generators.later", " 5 regions"}, {"--function generators.later", " 4 regions"},
+        {"--within generators.old", " 1 region"}};
+
+    (void)state;
+    write_module("generators", generators);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ebb_trace *trace = recorded_script(cases[i][0], generators_script);
+
+        assert_null(strstr(said(), "Error"));
+        assert_said(cases[i][1]);
+        trace_free(trace);
+    }
+    struct ebb_trace *trace = recorded_script("--within generators.plain",
+                                              "import generators\n"
+                                              "assert len(list(generators.plain(4))) == 4\n");
+    assert_int_equal(count(trace, TRACE_ALLOC, 77778) + count(trace, TRACE_CALLOC, 77778), 4);
+    trace_free(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
+        cmocka_unit_test(objects_that_are_called_stay_themselves),
         cmocka_unit_test(coroutines_stay_coroutines),
+        cmocka_unit_test(generators_stay_generators),
         cmocka_unit_test(a_function_of_an_archives_module_is_no_others),
     };
 

@@ -6,7 +6,9 @@ EBB_RECORD_PYTHON_FUNCTION names a function whose calls begin regions, each up t
 EBB_RECORD_PYTHON_WITHIN one whose calls are regions: `module.function`, or a method,
 `module.Class.method`. The function is replaced when its module has been imported. One that is
 defined in the script itself is in no module that is imported, and is not found. What cannot be
-replaced stays as it is, and is told at the end: a program runs on as it would without this.
+replaced stays as it is, and is told at the end: a program runs on as it would without this. So
+what takes the function's place is of the same sort, coroutine or generator. Of an object that is
+called, the class has the mark and the object stays itself.
 """
 
 import atexit
@@ -15,9 +17,11 @@ import functools
 import importlib.abc
 import os
 import sys
+import types
 
 WITHIN = os.environ.get("EBB_RECORD_PYTHON_WITHIN", "")
-COROUTINE = 128  # inspect.CO_COROUTINE, without what the import of inspect allocates
+# Of inspect, without what its import allocates: CO_GENERATOR and so on
+GENERATOR, COROUTINE, AWAITABLE_GENERATOR, ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 WANTED = (WITHIN or os.environ.get("EBB_RECORD_PYTHON_FUNCTION", "")).split(".")
 
 
@@ -27,62 +31,145 @@ def say(text):
 
 
 class Marks:
-    """The recorder's marks; nothing where it is not loaded."""
+    """The recorder's marks; AttributeError where it is not loaded."""
 
     def __init__(self):
         program = ctypes.CDLL(None)
-        self.begin = program.ebb_record_begin
-        self.begin.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
-        self.begin.restype = None
-        self.end = program.ebb_record_end
-        self.end.argtypes = []
-        self.end.restype = None
         self.call = program.ebb_record_call
         self.call.argtypes = [ctypes.c_char_p]
         self.call.restype = None
+        self.open = program.ebb_record_begin
+        self.open.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+        self.open.restype = None
+        self.close = program.ebb_record_end
+        self.close.argtypes = []
+        self.close.restype = None
+        self.kind = WANTED[-1].encode()
+
+    def begin(self, *_):
+        """Whether there is a region to be ended; one may last to the next call."""
+        if WITHIN:
+            self.open(self.kind, 0)
+            return True
+        return self.call(self.kind)
+
+    def end(self, region):
+        if region:
+            self.close()
 
 
-def waiting(function, marks, kind):
-    """What takes the place of a function that is awaited, which programs ask about."""
+class MarksOf:
+    """Those of a method, of one object alone."""
 
+    def __init__(self, marks, one):
+        self.marks, self.one = marks, one
+
+    def begin(self, this=None, *_):
+        return self.marks.begin() if this is self.one else None
+
+    def end(self, region):
+        self.marks.end(region)
+
+
+# ---- what takes the place of a function. Regions last until it is done. Arguments are not
+# kept longer than the function keeps them, where it runs on by itself.
+
+
+def calling(function, marks):
     @functools.wraps(function)
-    async def beginning(*arguments, **named):
-        marks.call(kind)
-        return await function(*arguments, **named)
-
-    @functools.wraps(function)
-    async def within(*arguments, **named):
-        marks.begin(kind, 0)
-        try:
-            return await function(*arguments, **named)
-        finally:
-            marks.end()
-
-    return within if WITHIN else beginning
-
-
-def calling(function, marks, kind):
-    @functools.wraps(function)
-    def beginning(*arguments, **named):
-        marks.call(kind)
-        return function(*arguments, **named)
-
-    @functools.wraps(function)
-    def within(*arguments, **named):
-        marks.begin(kind, 0)
+    def other(*arguments, **named):
+        region = marks.begin(*arguments)
         try:
             return function(*arguments, **named)
         finally:
-            marks.end()
+            marks.end(region)
 
-    return within if WITHIN else beginning
+    return other
+
+
+def waiting(function, marks):
+    @functools.wraps(function)
+    async def other(*arguments, **named):
+        region = marks.begin(*arguments)
+        try:
+            running = function(*arguments, **named)
+            del arguments, named
+            return await running
+        finally:
+            marks.end(region)
+
+    return other
+
+
+def generating(function, marks):
+    @functools.wraps(function)
+    def other(*arguments, **named):
+        region = marks.begin(*arguments)
+        try:
+            running = function(*arguments, **named)
+            del arguments, named
+            return (yield from running)
+        finally:
+            marks.end(region)
+
+    return other
+
+
+def first_of(running):
+    """What is awaited for its first value. The event loop is to close the other, not this one."""
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        return running.__anext__()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
+def generating_later(function, marks):
+    @functools.wraps(function)
+    async def other(*arguments, **named):
+        region = marks.begin(*arguments)
+        try:
+            running = function(*arguments, **named)
+            del arguments, named
+            value = await first_of(running)
+            while True:
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    await running.aclose()
+                    raise
+                except BaseException as fault:
+                    value = await running.athrow(fault)
+                else:
+                    value = await running.asend(sent)
+        except StopAsyncIteration:  # of `running` alone: it has come to its end
+            return
+        finally:
+            marks.end(region)
+
+    return other
 
 
 def marked(function, marks):
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
-    other = (waiting if flags & COROUTINE else calling)(function, marks, WANTED[-1].encode())
-    for name in set(dir(function)) - set(dir(other)):  # cache_clear() of functools.cache
-        setattr(other, name, getattr(function, name))
+    if flags & AWAITABLE_GENERATOR:
+        return types.coroutine(generating(function, marks))
+    if flags & ASYNC_GENERATOR:
+        return generating_later(function, marks)
+    if flags & GENERATOR:
+        return generating(function, marks)
+    return (waiting if flags & COROUTINE else calling)(function, marks)
+
+
+def marked_like(function, marks):
+    """The same of what is built in, with what it has beside calls: cache_clear() of caches."""
+    other = marked(function, marks)
+    for name in set(dir(function)) - set(dir(other)):
+        try:
+            setattr(other, name, getattr(function, name))
+        except Exception:
+            continue  # nobody else gets it either
     return other
 
 
@@ -126,32 +213,39 @@ class Watcher(importlib.abc.MetaPathFinder):
         loader.exec_module = exec_module
 
     def look(self, module):
+        """Whatever modules and objects do when they are asked, it is no fault of the import."""
+        try:
+            self.look_into(module)
+        except Exception as fault:
+            self.why_not = f"cannot be replaced: {fault}"
+
+    def look_into(self, module):
         """Replaces the function if it is in this module; a loader may have others, too."""
         owner, path = module, module.__name__.split(".")
-        if WANTED[:len(path)] != path:
+        if self.found or WANTED[:len(path)] != path:
             return
         names = WANTED[len(path):]
         for name in names[:-1]:
             owner = getattr(owner, name, None)
         function = as_written(owner, names[-1]) if owner is not None else None
-        if function is not None and not self.found:
+        if function is not None:
             self.replace(owner, names[-1], function)
 
     def replace(self, owner, name, function):
         if isinstance(function, (staticmethod, classmethod)):
-            other = type(function)(marked(function.__func__, self.marks))
+            other = type(function)(marked_like(function.__func__, self.marks))
         elif isinstance(function, type) or not callable(function):
             self.why_not = f"is no function: its type is {type(function).__name__}"
             return
+        elif isinstance(as_written(type(function), "__call__"), types.FunctionType):
+            one = MarksOf(self.marks, function)
+            owner, name, other = type(function), "__call__", marked(type(function).__call__, one)
         else:
-            other = marked(function, self.marks)
+            other = marked_like(function, self.marks)
             if isinstance(owner, type) and not hasattr(function, "__get__"):
                 other = staticmethod(other)  # built in, perhaps: it is not given the object
-        try:
-            setattr(owner, name, other)
-            self.found = True
-        except (AttributeError, TypeError) as fault:
-            self.why_not = f"cannot be replaced: {fault}"
+        setattr(owner, name, other)
+        self.found = True
 
     def tell(self):
         if not self.found:
