@@ -258,6 +258,45 @@ static void generators_stay_generators(void **state)
     trace_free(trace);
 }
 
+// One ends while others that began later go on: what ends is its region and not the last begun.
+static void calls_that_overlap_have_regions_of_their_own(void **state)
+{
+    struct ebb_trace *trace;
+    uint32_t open = 0, steps = 0;
+
+    (void)state;
+    write_module("server", "import asyncio\n"
+                           "async def handle(begun, end):\n"
+                           "    begun.set()\n"
+                           "    await end.wait()\n");
+    trace = recorded_script("--within server.handle",
+                            "import asyncio, server\n"
+                            "async def start():\n"
+                            "    begun, end = asyncio.Event(), asyncio.Event()\n"
+                            "    task = asyncio.create_task(server.handle(begun, end))\n"
+                            "    await begun.wait()\n"
+                            "    return task, end\n"
+                            "async def finish(task, end):\n"
+                            "    end.set()\n"
+                            "    await task\n"
+                            "async def all():\n"
+                            "    last = await start()\n"
+                            "    for i in range(9):\n"
+                            "        following = await start()\n"
+                            "        await finish(*last)\n"
+                            "        last = following\n"
+                            "    await finish(*last)\n"
+                            "asyncio.run(all())\n");
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 10);
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        steps += trace->events[i].op == TRACE_BEGIN && open == 0;
+        open += trace->events[i].op == TRACE_BEGIN;
+        open -= trace->events[i].op == TRACE_END;
+    }
+    assert_int_equal(steps, 5); // every second one begins inside of another, and ends with it
+    trace_free(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +304,7 @@ int main(void)
         cmocka_unit_test(objects_that_are_called_stay_themselves),
         cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(generators_stay_generators),
+        cmocka_unit_test(calls_that_overlap_have_regions_of_their_own),
         cmocka_unit_test(a_function_of_an_archives_module_is_no_others),
     };
 

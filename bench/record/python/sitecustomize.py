@@ -38,24 +38,21 @@ class Marks:
         self.call = program.ebb_record_call
         self.call.argtypes = [ctypes.c_char_p]
         self.call.restype = None
-        self.open = program.ebb_record_begin
+        self.open = program.ebb_record_open
         self.open.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
-        self.open.restype = None
-        self.close = program.ebb_record_end
-        self.close.argtypes = []
+        self.open.restype = ctypes.c_uint64
+        self.close = program.ebb_record_close
+        self.close.argtypes = [ctypes.c_uint64]
         self.close.restype = None
         self.kind = WANTED[-1].encode()
 
     def begin(self, *_):
-        """Whether there is a region to be ended; one may last to the next call."""
-        if WITHIN:
-            self.open(self.kind, 0)
-            return True
-        return self.call(self.kind)
+        """The region, to be ended; one that lasts to the next call has no number."""
+        return self.open(self.kind, 0) if WITHIN else self.call(self.kind)
 
     def end(self, region):
-        if region:
-            self.close()
+        if region is not None:
+            self.close(region)
 
 
 class MarksOf:
@@ -71,8 +68,8 @@ class MarksOf:
         self.marks.end(region)
 
 
-# ---- what takes the place of a function. Regions last until it is done. Arguments are not
-# kept longer than the function keeps them, where it runs on by itself.
+# ---- what takes the place of a function. Regions last until it is done, and may overlap. Arguments
+# are not kept longer than the function keeps them, where it runs on by itself.
 
 
 def calling(function, marks):
