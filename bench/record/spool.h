@@ -57,7 +57,7 @@ enum spool_op {
     SPOOL_REALLOC_FREED,  /* it was a free: size 0, and NULL came back */
     SPOOL_REALLOC_FAILED, /* the block is as it was */
     SPOOL_BEGIN,          /* a region of a kind; address: its identity, size: its argument */
-    SPOOL_END,            /* the region of this identity; 0: the innermost of the thread */
+    SPOOL_END,            /* the region of this identity; 0: of the thread's last begin without */
     SPOOL_CALL,           /* a named function was called: ends the kind's region, begins another */
     SPOOL_THREAD_END,     /* the lane goes to another thread */
     SPOOL_WIDE,           /* when: bits 0..31 upper half of size or argument, 32..39 log2 of

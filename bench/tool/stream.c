@@ -7,9 +7,11 @@
  * a stack. A record that a killed process did not get to write leaves a gap: an address that is
  * born again without having ended has lost its free, which is put in.
  *
- * Steps may end in any order, and on any thread; a trace knows nested regions only. So what is open
- * inside of a region that ends, ends with it; its own end, later, is passed over. A region that a
- * call began and no later call ended is taken back: what comes after the last step is none.
+ * Steps may end in any order, and on any thread; a trace knows nested regions only. So what is
+ * open inside of a region that ends, ends with it; its own end, later, is passed over. Plain
+ * regions have no identity, and an end without one belongs to the last plain region that has had
+ * none, which may have ended with one around it, or lie too deep to be kept. A region that a call
+ * began and no later call ended is taken back: what comes after the last step is none.
  */
 #include "stream.h"
 
@@ -22,17 +24,19 @@
 #define SIZE_MOST (UINT64_C(1) << 47) /* there are no more addresses */
 
 struct open_region {
-    uint64_t identity;
+    uint64_t identity; /* 0: it has none */
     uint32_t kind;
-    bool call;    /* a call began it: only the next call ends it */
-    size_t begin; /* its move */
+    bool call;        /* a call began it: only the next call ends it, or a region around it */
+    uint32_t awaited; /* that of its lane, before it began */
+    size_t begin;     /* its move */
 };
 
 struct lane_state {
     struct open_region open[STREAM_DEPTH_MAX];
-    uint32_t depth, skipped; /* skipped: open below STREAM_DEPTH_MAX others */
-    int64_t moving;          /* block between the records of a realloc(), or STREAM_NO_BLOCK */
-    size_t tick;             /* that this lane's region is of; 0: of none */
+    uint32_t depth;
+    uint32_t awaited; /* ends of plain regions that began in the innermost one and are not open */
+    int64_t moving;   /* block between the records of a realloc(), or STREAM_NO_BLOCK */
+    size_t tick;      /* that this lane's region is of; 0: of none */
 };
 
 struct decoder {
@@ -93,15 +97,22 @@ static uint32_t add_argument(struct decoder *decoder, uint64_t argument) {
     return (uint32_t)stream->argument_count++;
 }
 
+/* Begun without an identity; so is its end. */
+static bool is_plain(const struct open_region *region) {
+    return region->identity == 0 && !region->call;
+}
+
 static void begin(struct decoder *decoder, uint16_t lane, struct open_region region,
                   uint64_t argument) {
     struct lane_state *state = &decoder->lane[lane];
     if (state->depth == STREAM_DEPTH_MAX) {
-        state->skipped++;
+        state->awaited += is_plain(&region);
         decoder->stream->too_deep++;
         return;
     }
     region.begin = decoder->stream->move_count;
+    region.awaited = state->awaited;
+    state->awaited = 0;
     state->open[state->depth++] = region;
     add_move(decoder, (struct move){add_argument(decoder, argument), lane, MOVE_BEGIN_REGION,
                                     (uint8_t)region.kind});
@@ -111,10 +122,10 @@ static void begin(struct decoder *decoder, uint16_t lane, struct open_region reg
 static void end_down_to(struct decoder *decoder, uint16_t lane, uint32_t depth) {
     struct lane_state *state = &decoder->lane[lane];
     while (state->depth > depth) {
-        uint8_t kind = (uint8_t)state->open[--state->depth].kind;
-        add_move(decoder, (struct move){0, lane, MOVE_END_REGION, kind});
+        const struct open_region *last = &state->open[--state->depth];
+        state->awaited += last->awaited + is_plain(last);
+        add_move(decoder, (struct move){0, lane, MOVE_END_REGION, (uint8_t)last->kind});
     }
-    state->skipped = 0;
 }
 
 /* At the end of a thread, and of all. */
@@ -129,7 +140,7 @@ static void end_all(struct decoder *decoder, uint16_t lane) {
             end_down_to(decoder, lane, state->depth - 1);
         }
     }
-    state->skipped = 0;
+    state->awaited = 0;
 }
 
 static bool end_identity(struct decoder *decoder, uint16_t lane, uint64_t identity) {
@@ -142,13 +153,24 @@ static bool end_identity(struct decoder *decoder, uint16_t lane, uint64_t identi
     return false;
 }
 
-static void end_region(struct decoder *decoder, uint16_t lane, uint64_t identity) {
+/* Without an identity: of a region that is not open any more, or of the innermost plain one. */
+static void end_plain(struct decoder *decoder, uint16_t lane) {
     struct lane_state *state = &decoder->lane[lane];
-    if (identity == 0 && state->skipped) {
-        state->skipped--;
-    } else if (identity == 0) {
-        if (state->depth)
-            end_down_to(decoder, lane, state->depth - 1);
+    uint32_t *awaited = &state->awaited, depth = state->depth;
+    while (*awaited == 0 && depth > 0 && !is_plain(&state->open[depth - 1]))
+        awaited = &state->open[--depth].awaited;
+    if (*awaited == 0 && depth == 0)
+        return;
+    if (*awaited == 0) {
+        end_down_to(decoder, lane, depth - 1);
+        awaited = &state->awaited; /* which the region has added itself to */
+    }
+    --*awaited;
+}
+
+static void end_region(struct decoder *decoder, uint16_t lane, uint64_t identity) {
+    if (identity == 0) {
+        end_plain(decoder, lane);
     } else if (!end_identity(decoder, lane, identity)) {
         for (uint32_t other = 0; other < SPOOL_LANES; other++)
             if (decoder->lane[other].depth && end_identity(decoder, (uint16_t)other, identity))

@@ -323,6 +323,46 @@ static void steps_have_the_names_of_their_sites_however_many(void **state)
     }
 }
 
+// Calls and begins in each other, above the depth that a trace has and below it, and a begin whose
+// region ends with the call around it before its own end comes: what comes later has its own ends.
+static void an_end_is_of_the_begin_that_it_belongs_to(void **state)
+{
+    struct ebb_trace *trace;
+    char command[2048];
+    int depth = 0;
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "record -q -o %s -- /usr/bin/python3 -c 'import ctypes\n"
+             "program = ctypes.CDLL(None)\n"
+             "begin, end = program.ebb_record_begin, program.ebb_record_end\n"
+             "call = program.ebb_record_call\n"
+             "def nest(levels):\n"
+             "    begin(b\"level\", 1)\n"
+             "    if levels > 1: nest(levels - 1)\n"
+             "    else: [call(b\"call\") for i in range(3)]\n"
+             "    end()\n"
+             "def cross():\n"
+             "    begin(b\"outer\", 1); call(b\"call\"); begin(b\"inner\", 1); call(b\"call\")\n"
+             "    end(); begin(b\"later\", 3); end(); end()\n"
+             "for levels in (1, 2, 15, 16, 17, 40): nest(levels); begin(b\"step\", 7); end()\n"
+             "cross(); begin(b\"step\", 7); end()'", path);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        const struct trace_event *event = &trace->events[i];
+
+        if (event->op == TRACE_BEGIN && event->value == 7)
+            assert_int_equal(depth, 0);
+        if (event->op == TRACE_BEGIN && event->value == 3) // in the outer one, and in its call
+            assert_int_equal(depth, 2);
+        depth += (event->op == TRACE_BEGIN) - (event->op == TRACE_END);
+    }
+    assert_int_equal(count(trace, TRACE_BEGIN, 7), 7);
+    assert_int_equal(count(trace, TRACE_BEGIN, 3), 1);
+    trace_free(trace);
+}
+
 // Whoever recorded has gone, and the folder of the recording with it: nobody is told.
 static void what_outlives_the_recording_is_quiet(void **state)
 {
@@ -359,6 +399,7 @@ int main(void)
         cmocka_unit_test(nothing_is_told_where_nobody_listens),
         cmocka_unit_test(ticks_reach_the_last_of_many_processes),
         cmocka_unit_test(steps_have_the_names_of_their_sites_however_many),
+        cmocka_unit_test(an_end_is_of_the_begin_that_it_belongs_to),
         cmocka_unit_test(what_outlives_the_recording_is_quiet),
     };
 
