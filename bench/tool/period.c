@@ -38,7 +38,7 @@ struct sort {
 };
 
 struct life {
-    uint32_t birth, death; /* events; death UINT32_MAX: never */
+    uint32_t birth, death; /* lines; death UINT32_MAX: never */
     uint32_t bytes;        /* cut at 4 GiB */
 };
 
@@ -49,8 +49,9 @@ struct search {
     size_t sorts, mask;
     struct life *life;
     size_t lives;
-    uint32_t *at;   /* events of all sorts, those of each together and in order */
-    uint32_t *next; /* by event: how many anchors there were until then */
+    uint32_t *at;   /* lines of all sorts, those of each together and in order */
+    uint32_t *next; /* by line: how many anchors there were until then */
+    uint32_t *time; /* by line: how many events there were until then; markers are none */
 };
 
 /* ---- sorts */
@@ -112,9 +113,11 @@ static bool is_born(uint8_t op) {
 /* Lives of all blocks, and all sorts, in one pass. */
 static bool look(struct search *search) {
     const struct ebb_trace *trace = search->trace;
-    uint32_t thread = 0;
+    uint32_t thread = 0, time = 0;
     for (uint32_t i = 0; i < trace->event_count; i++) {
         const struct trace_event *event = &trace->events[i];
+        search->time[i] = time;
+        time += event->op >= TRACE_ALLOC && event->op <= TRACE_FREE;
         if (event->op == TRACE_THREAD)
             thread = event->index;
         if (event->op == TRACE_FREE || event->op == TRACE_REALLOC)
@@ -161,8 +164,13 @@ static int by_size(const void *a, const void *b) {
     return one < two ? -1 : one > two;
 }
 
+/* Events from one line to a later one. */
+static uint32_t time_between(const struct search *search, uint32_t from, uint32_t to) {
+    return search->time[to] - search->time[from];
+}
+
 static uint32_t reach_of(const struct search *search, const struct sort *sort) {
-    return search->at[sort->at + sort->count - 1] - search->at[sort->at];
+    return time_between(search, search->at[sort->at], search->at[sort->at + sort->count - 1]);
 }
 
 /* `distances` has room for all of them. */
@@ -170,7 +178,7 @@ static void measure_sort(const struct search *search, struct sort *sort, uint32_
     const uint32_t *at = &search->at[sort->at];
     uint32_t count = sort->count - 1;
     for (uint32_t i = 0; i < count; i++)
-        distances[i] = at[i + 1] - at[i];
+        distances[i] = time_between(search, at[i], at[i + 1]);
     qsort(distances, count, sizeof *distances, by_size);
     sort->median = distances[count / 2];
     sort->spread = (distances[count - 1 - count / 10] - distances[count / 10]) / 2.0 /
@@ -195,7 +203,7 @@ static const struct sort **list_sorts(struct search *search, size_t *count) {
     for (size_t i = 0; list && distances && i <= search->mask; i++) {
         struct sort *sort = &search->sort[i];
         if (sort->count < PERIOD_LEAST ||
-            reach_of(search, sort) < search->trace->event_count / REACH_LEAST)
+            reach_of(search, sort) < search->trace->totals.events / REACH_LEAST)
             continue;
         measure_sort(search, sort, distances);
         list[(*count)++] = sort;
@@ -226,7 +234,7 @@ struct share {
     double alive;         /* bytes alive at an anchor, on average, over those alive at any time */
 };
 
-/* Fills `next`: how many anchors lie at or before each event. */
+/* Fills `next`: how many anchors lie at or before each line. */
 static void lay_anchors(const struct search *search, const struct sort *sort) {
     const uint32_t *at = &search->at[sort->at];
     uint32_t count = 0;
@@ -258,7 +266,7 @@ static struct share measure(const struct search *search, const struct sort *sort
         died += crossed ? 0 : life->bytes;
         died_blocks += crossed == 0;
         crossing += (double)life->bytes * crossed;
-        living += (double)life->bytes * (life->death - life->birth);
+        living += (double)life->bytes * time_between(search, life->birth, life->death);
     }
     double anchors = sort->count - 1, events = reach_of(search, sort);
     return (struct share){born > 0 ? died / born : 0, blocks > 0 ? died_blocks / blocks : 0,
@@ -363,7 +371,7 @@ static bool answer(const struct search *search, const struct candidate *chosen,
     const uint32_t *at = &search->at[sort->at];
     uint32_t first = 0; /* what came by chance, long before the others, is no step */
     for (uint32_t i = 0; i + PERIOD_LEAST < sort->count && i < sort->count / 2; i++)
-        if (at[i + 1] - at[i] > 4 * sort->median)
+        if (time_between(search, at[i], at[i + 1]) > 4 * sort->median)
             first = i + 1;
     best->count = sort->count - first;
     best->at = calloc(best->count, sizeof *best->at);
@@ -407,7 +415,9 @@ bool period_find(struct anchor *best, const struct ebb_trace *trace, const struc
     search.life = calloc(trace->totals.objects + 1, sizeof *search.life);
     search.at = calloc(trace->totals.objects + 1, sizeof *search.at);
     search.next = calloc((size_t)trace->event_count + 1, sizeof *search.next);
-    bool good = search.life && search.at && search.next && grow(&search) && look(&search);
+    search.time = calloc((size_t)trace->event_count + 1, sizeof *search.time);
+    bool good = search.life && search.at && search.next && search.time && grow(&search) &&
+                look(&search);
     if (good) {
         note_places(&search);
         list = list_sorts(&search, &count);
@@ -418,7 +428,8 @@ bool period_find(struct anchor *best, const struct ebb_trace *trace, const struc
     free(search.life);
     free(search.at);
     free(search.next);
-    return good || complain("out of memory: %" PRIu32 " events", trace->event_count);
+    free(search.time);
+    return good || complain("out of memory: %" PRIu32 " lines", trace->event_count);
 }
 
 void period_free(struct anchor *anchor) {

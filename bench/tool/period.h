@@ -21,9 +21,9 @@ struct anchor {
     uint64_t bytes;  /* of the block */
     uint16_t place;
     uint8_t op;      /* enum trace_op */
-    uint32_t *at;    /* events, in order: each begins a step */
+    uint32_t *at;    /* lines, in order: each begins a step */
     uint32_t count;
-    double events;   /* between two: the median */
+    double events;   /* between two: the median; markers are none */
     double spread;   /* half of what lies between the first and last tenth, over the median */
     double died;     /* share of the bytes born between the first and the last that die within */
     double died_blocks;

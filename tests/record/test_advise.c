@@ -43,6 +43,20 @@ static void steps_begin_at_one_of_many_places(void **state)
     }
 }
 
+// Other lines are none: of threads, regions and phases.
+static void distances_are_counted_in_events(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned step = 0; step < 200; step++)
+        add(text, "a 4000 C\na 80 C\nP forward\nt 1\nB part %u 0\na 90 C\nf 1\nE part 0\nt 0\n"
+            "f 2\nf 3\n", step);
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise --search"), 0);
+    assert_non_null(strstr(said, "every 6 events (+- 0 %), 200 times"));
+}
+
 // What is written is not what is read, under whatever name: a recording is not to be had again.
 static void a_page_does_not_take_the_place_of_its_recording(void **state)
 {
@@ -70,6 +84,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_page_does_not_take_the_place_of_its_recording),
         cmocka_unit_test(steps_begin_at_one_of_many_places),
+        cmocka_unit_test(distances_are_counted_in_events),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
