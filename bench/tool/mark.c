@@ -15,6 +15,7 @@
 #include "gzip_text.h"
 #include "output.h"
 #include "site_list.h"
+#include "warmup.h"
 
 struct writer {
     const struct mark *mark;
@@ -149,7 +150,8 @@ static void write_header(struct writer *writer) {
     const char *name = writer->mark->trace->name;
     gzip_print(writer->file, "#ebb-trace 1\n#name %s\n#view %s\n", *name ? name : "trace",
         writer->mark->trace->view == TRACE_VIEW_TENSOR ? "tensor" : "full");
-    gzip_print(writer->file, "#settings steps found by ebb advise\n#warmup 3\n");
+    gzip_print(writer->file, "#settings steps found by ebb advise\n#warmup %" PRIu64 "\n",
+        warmup_of(writer->mark->anchor->count - 1));
     gzip_print(writer->file,
                "#objects %" PRIu64 "\n#preexisting %" PRIu64 " %" PRIu64 "\n", totals->objects,
         totals->preexisting, totals->preexisting_bytes);

@@ -22,6 +22,7 @@
 #include "origin.h"
 #include "output.h"
 #include "site_list.h"
+#include "warmup.h"
 
 struct totals {
     uint64_t objects, preexisting, preexisting_bytes, untouched, untouched_bytes;
@@ -287,7 +288,6 @@ static void put_state(struct writer *writer) {
 
 static void put_header(struct writer *writer) {
     const struct totals *totals = &writer->totals;
-    uint64_t warmup = totals->regions / 4 < 3 ? totals->regions / 4 : 3;
     gzip_print(writer->file, "#ebb-trace 1\n");
     put_name(writer);
     gzip_print(writer->file, "#view %s\n", writer->render->tensor ? "tensor" : "full");
@@ -296,7 +296,8 @@ static void put_header(struct writer *writer) {
         gzip_print(writer->file, "#settings a region every %ld ms\n", writer->render->every_ms);
     put_state(writer);
     gzip_print(writer->file,
-               "#warmup %" PRIu64 "\n#objects %" PRIu64 "\n", warmup, totals->objects);
+               "#warmup %" PRIu64 "\n#objects %" PRIu64 "\n", warmup_of(totals->regions),
+        totals->objects);
     gzip_print(writer->file, "#preexisting %" PRIu64 " %" PRIu64 "\n", totals->preexisting,
         totals->preexisting_bytes);
     gzip_print(writer->file, "#untouched %" PRIu64 " %" PRIu64 "\n", totals->untouched,

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "program.h"
 #include "trace_scratch.h"
@@ -57,6 +58,28 @@ static void distances_are_counted_in_events(void **state)
     assert_non_null(strstr(said, "every 6 events (+- 0 %), 200 times"));
 }
 
+// Of four steps a replay that leaves out three as warm-up would measure one.
+static void few_steps_have_little_warm_up(void **state)
+{
+    struct text *text = new_text();
+    char arguments[512], path[256];
+    struct trace_error error;
+    struct ebb_trace *trace;
+
+    (void)state;
+    for (unsigned step = 0; step < 5; step++)
+        add(text, "a 4000 C\na 80 C\nf 1\nf 2\n");
+    write_bytes(text->bytes, text->used);
+    snprintf(path, sizeof path, "%s.few.trace.gz", scratch_path());
+    snprintf(arguments, sizeof arguments, "advise -o %s", path);
+    assert_int_equal(run_on_scratch("EBB_TOOL", arguments), 0);
+    trace = trace_read(path, &error);
+    assert_non_null(trace);
+    assert_int_equal(trace->warmup, 1);
+    trace_free(trace);
+    unlink(path);
+}
+
 // What is written is not what is read, under whatever name: a recording is not to be had again.
 static void a_page_does_not_take_the_place_of_its_recording(void **state)
 {
@@ -85,6 +108,7 @@ int main(void)
         cmocka_unit_test(a_page_does_not_take_the_place_of_its_recording),
         cmocka_unit_test(steps_begin_at_one_of_many_places),
         cmocka_unit_test(distances_are_counted_in_events),
+        cmocka_unit_test(few_steps_have_little_warm_up),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
