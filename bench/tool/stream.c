@@ -20,8 +20,14 @@
 
 #include "block_map.h"
 #include "complain.h"
+#include "trace.h"
 
 #define SIZE_MOST (UINT64_C(1) << 47) /* there are no more addresses */
+
+enum { RECORD_MOVES_MAX = 4 }; /* by which a record makes moves and open regions more, together */
+
+/* A move is a line, and another one where the thread changes. */
+_Static_assert(2 * (uint64_t)STREAM_MOVES_MAX <= TRACE_EVENTS_MAX, "a trace takes all moves");
 
 struct open_region {
     uint64_t identity; /* 0: it has none */
@@ -46,6 +52,7 @@ struct decoder {
     struct lane_state *lane;
     const uint32_t *ticks;
     size_t tick_count, tick;
+    size_t open_count; /* regions of all lanes */
     bool no_memory;
 };
 
@@ -114,6 +121,7 @@ static void begin(struct decoder *decoder, uint16_t lane, struct open_region reg
     region.awaited = state->awaited;
     state->awaited = 0;
     state->open[state->depth++] = region;
+    decoder->open_count++;
     add_move(decoder, (struct move){add_argument(decoder, argument), lane, MOVE_BEGIN_REGION,
                                     (uint8_t)region.kind});
 }
@@ -124,6 +132,7 @@ static void end_down_to(struct decoder *decoder, uint16_t lane, uint32_t depth) 
     while (state->depth > depth) {
         const struct open_region *last = &state->open[--state->depth];
         state->awaited += last->awaited + is_plain(last);
+        decoder->open_count--;
         add_move(decoder, (struct move){0, lane, MOVE_END_REGION, (uint8_t)last->kind});
     }
 }
@@ -136,6 +145,7 @@ static void end_all(struct decoder *decoder, uint16_t lane) {
         if (last->call && last->begin < decoder->stream->move_count) {
             decoder->stream->move[last->begin].move = MOVE_NOTHING;
             state->depth--;
+            decoder->open_count--;
         } else {
             end_down_to(decoder, lane, state->depth - 1);
         }
@@ -296,13 +306,18 @@ static void take_record(struct decoder *decoder, size_t place) {
     }
 }
 
+/* Each region that is open ends with one more move. */
+static bool is_full(const struct decoder *decoder) {
+    return decoder->stream->move_count + decoder->open_count + RECORD_MOVES_MAX > STREAM_MOVES_MAX;
+}
+
 static void decode_all(struct decoder *decoder) {
     const struct spool_file *spool = decoder->spool;
     struct stream *stream = decoder->stream;
     for (size_t i = 0; i < spool->order_count && !decoder->no_memory; i++) {
         while (decoder->tick < decoder->tick_count && decoder->ticks[decoder->tick] <= i)
             decoder->tick++;
-        if (stream->move_count >= STREAM_MOVES_MAX) {
+        if (is_full(decoder)) {
             stream->cut = true;
             break;
         }

@@ -47,7 +47,7 @@ struct stream {
     uint64_t lost_frees;    /* an address came again without one */
     uint64_t too_deep;      /* regions below STREAM_DEPTH_MAX others */
     uint64_t calls;         /* of the named function */
-    bool cut;               /* there was more than STREAM_MOVES_MAX */
+    bool cut;               /* there were more than STREAM_MOVES_MAX moves */
     uint32_t tick_kind;     /* with ticks: the number behind those of the spool */
 };
 

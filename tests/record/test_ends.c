@@ -226,6 +226,27 @@ static void a_trace_that_is_full_says_so(void **state)
     trace_free(trace);
 }
 
+// The ends of regions that are open there have lines, too. One lasts from the first block on, by a
+// tick that the test makes.
+static void a_trace_that_is_full_has_room_for_ends(void **state)
+{
+    char command[2048], spools[512];
+    struct ebb_trace *trace;
+
+    (void)state;
+    assert_int_equal(record("--keep", "EBB_FIXED", ""), 0);
+    find_spools(spools, sizeof spools);
+    snprintf(command, sizeof command,
+             "for i in %s/*; do printf '\377\377\377\177' >$i.ticks; done; "
+             "%s record --recover %s -o %s 2>%s/said; rm -r %s",
+             spools, getenv("EBB_SHORT"), spools, path, folder, spools);
+    assert_int_equal(system(command), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 1);
+    assert_in_range(trace->event_count, 39990, 40000);
+    trace_free(trace);
+}
+
 static void a_full_disk_stops_the_recording_not_the_program(void **state)
 {
     struct ebb_trace *trace = recorded("", "full");
@@ -383,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_limit_that_makes_no_sense_is_named),
         cmocka_unit_test(a_name_that_is_too_long_is_named),
         cmocka_unit_test(a_trace_that_is_full_says_so),
+        cmocka_unit_test(a_trace_that_is_full_has_room_for_ends),
         cmocka_unit_test(a_full_disk_stops_the_recording_not_the_program),
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
         cmocka_unit_test(nobody_need_listen_to_the_end),
