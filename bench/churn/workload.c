@@ -131,7 +131,8 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* "traces/x.full.trace.gz" becomes "x.full". Bytes that would break a row become '_'. */
+/* "traces/x.full.trace.gz" becomes "x.full". Bytes that would break a row become '_', and so would
+ * no name: of ".trace" nothing else is left. */
 static void name_by_file(struct workload *workload, const char *path) {
     const char *slash = strrchr(path, '/');
     snprintf(workload->id, sizeof workload->id, "%s", slash ? slash + 1 : path);
@@ -142,6 +143,8 @@ static void name_by_file(struct workload *workload, const char *path) {
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (ends_with(workload->id, ends[i]))
             workload->id[strlen(workload->id) - strlen(ends[i])] = '\0';
+    if (!workload->id[0])
+        strcpy(workload->id, "trace");
 }
 
 /* Where the file's name does not tell the view, the header's is added. */

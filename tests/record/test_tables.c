@@ -38,6 +38,23 @@ static void a_failed_allocator_is_a_failure(void **state)
     }
 }
 
+// A row without a name would be none.
+static void a_trace_whose_name_is_an_ending_has_rows(void **state)
+{
+    struct text *text = new_text();
+    char command[1024];
+
+    (void)state;
+    for (unsigned i = 0; i < 200; i++)
+        add(text, "B train %u 0\na 100 C\nf 1\nE train 0\n", i);
+    write_bytes(text->bytes, text->used);
+    snprintf(command, sizeof command, "--help >/dev/null; p=%s.d; mkdir $p; cp %s $p/.trace; %s "
+             "replay --quick --rounds 1 --allocators glibc $p/.trace 2>&1; code=$?; rm -r $p; "
+             "exit $code", scratch_path(), scratch_path(), getenv("EBB_TOOL"));
+    assert_int_equal(run_program("EBB_TOOL", command), 0);
+    assert_non_null(strstr(said, "  glibc"));
+}
+
 static void every_kind_of_step_has_a_row(void **state)
 {
     struct text *text = new_text();
@@ -58,6 +75,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_allocator_is_a_failure),
         cmocka_unit_test(every_kind_of_step_has_a_row),
+        cmocka_unit_test(a_trace_whose_name_is_an_ending_has_rows),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
