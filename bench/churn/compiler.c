@@ -14,6 +14,7 @@
  */
 #include "compiler.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -340,15 +341,20 @@ static void fill(const struct compiler *c, char *to) {
     memcpy(to + head->steps_at, c->steps, head->step_count * sizeof *c->steps);
 }
 
+/* It is a file, for which limits other than that of memory hold, too. */
+static bool fail_script(struct compiler *c, uint64_t bytes) {
+    return fail(c, "a script of %llu bytes: %s", (unsigned long long)bytes, strerror(errno));
+}
+
 static bool write_script(struct compiler *c, struct compiled *compiled) {
     name_kinds(c);
     uint64_t bytes = lay_out(&c->head);
     compiled->fd = memfd_create("ebb-script", 0);
     if (compiled->fd < 0 || ftruncate(compiled->fd, (off_t)bytes) != 0)
-        return fail(c, "out of memory: a script of %llu bytes", (unsigned long long)bytes);
+        return fail_script(c, bytes);
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, compiled->fd, 0);
     if (at == MAP_FAILED)
-        return fail(c, "out of memory: a script of %llu bytes", (unsigned long long)bytes);
+        return fail_script(c, bytes);
     fill(c, at);
     compiled->script = at;
     return true;

@@ -102,7 +102,8 @@ static void put_steps(FILE *file, const struct recorded_case *recorded) {
 
 bool figures_write(const struct recorded_case *recorded, int number) {
     const struct trace_totals *totals = &recorded->trace->totals;
-    FILE *file = fdopen(dup(number), "w");
+    int own = dup(number);
+    FILE *file = own < 0 ? NULL : fdopen(own, "w");
     if (!file)
         return complain("no file for the figures: %s", strerror(errno));
     fputs("{\"trace\": ", file);

@@ -55,6 +55,29 @@ static void a_trace_whose_name_is_an_ending_has_rows(void **state)
     assert_non_null(strstr(said, "  glibc"));
 }
 
+// Memory is not all that may be short.
+static void what_is_short_has_its_own_name(void **state)
+{
+    static const char *const cases[][3] = {
+        {"ulimit -f 4", "replay --quick --rounds 1 --allocators glibc", "bytes: File too large"},
+        {"ulimit -n 5", "report --no-replay --html /dev/null",
+         "no file for the figures: Too many open files"}};
+    struct text *text = new_text();
+    char command[1024];
+
+    (void)state;
+    for (unsigned i = 0; i < 2000; i++)
+        add(text, "B train %u 0\na 100 C\nf 1\nE train 0\n", i);
+    write_bytes(text->bytes, text->used);
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command,
+                 "--help >/dev/null; exec 2>&1 3>&- 4>&-; %s; exec %s %s %s #",
+                 cases[i][0], getenv("EBB_TOOL"), cases[i][1], scratch_path());
+        assert_int_not_equal(run_program("EBB_TOOL", command), 0);
+        assert_non_null(strstr(said, cases[i][2]));
+    }
+}
+
 static void every_kind_of_step_has_a_row(void **state)
 {
     struct text *text = new_text();
@@ -76,6 +99,7 @@ int main(void)
         cmocka_unit_test(a_failed_allocator_is_a_failure),
         cmocka_unit_test(every_kind_of_step_has_a_row),
         cmocka_unit_test(a_trace_whose_name_is_an_ending_has_rows),
+        cmocka_unit_test(what_is_short_has_its_own_name),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
