@@ -7,6 +7,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "case.h"
 #include "command.h"
@@ -14,6 +15,7 @@
 #include "mark.h"
 #include "output.h"
 #include "period.h"
+#include "site_list.h"
 #include "words.h"
 
 enum { PLACES_SHOWN = 12, PLACE_SHOWN = 64 };
@@ -141,6 +143,19 @@ static void judge(const struct recorded_case *recorded) {
     case_print_worst(recorded, PLACES_SHOWN);
 }
 
+/* A trace may be written over together with its list of places, and not one of them alone. */
+static bool is_apart(const struct wish *wish) {
+    char from[OUTPUT_PATH_MAX], to[OUTPUT_PATH_MAX];
+    if (!site_list_path(wish->trace, from, sizeof from) ||
+        !site_list_path(wish->output, to, sizeof to))
+        return complain("%s, %s: too long a name", wish->trace, wish->output);
+    if (access(from, F_OK) != 0)
+        return true;
+    if (output_is(wish->output, wish->trace))
+        return output_is(to, from) || output_apart(wish->output, wish->trace);
+    return output_apart(wish->output, from) && output_apart(to, from);
+}
+
 int command_advise(int argc, char **argv) {
     struct wish wish = {0};
     struct recorded_case recorded;
@@ -151,6 +166,8 @@ int command_advise(int argc, char **argv) {
         fputs(help_text, stdout);
         return 0;
     }
+    if (wish.output && (!site_list_spares(wish.output) || !is_apart(&wish)))
+        return EXIT_BAD_INPUT;
     if (wish.output && (!output_allowed(wish.output) || !output_possible(wish.output)))
         return EXIT_FAILED;
     if (!case_read(&recorded, wish.trace))

@@ -102,12 +102,14 @@ bool output_possible(const char *path) {
     return complain("%s: %s", path, strerror(errno));
 }
 
-bool output_apart(const char *path, const char *input) {
+bool output_is(const char *path, const char *input) {
     struct stat one, other;
-    if (stat(path, &one) != 0 || stat(input, &other) != 0 || !S_ISREG(one.st_mode) ||
-        one.st_ino != other.st_ino || one.st_dev != other.st_dev)
-        return true;
-    return complain("%s: is what is to be read: %s", path, input);
+    return stat(path, &one) == 0 && stat(input, &other) == 0 && S_ISREG(one.st_mode) &&
+           one.st_ino == other.st_ino && one.st_dev == other.st_dev;
+}
+
+bool output_apart(const char *path, const char *input) {
+    return !output_is(path, input) || complain("%s: is what is to be read: %s", path, input);
 }
 
 bool output_begin(struct output *output, const char *path) {

@@ -25,7 +25,10 @@ bool output_allowed(const char *path);
  * after a message. */
 bool output_possible(const char *path);
 
-/* False after a message: the file that is to be written is this one, which is read. */
+/* True if the file that is to be written is this one, an ordinary file that is read. */
+bool output_is(const char *path, const char *input);
+
+/* The contrary. False after a message. */
 bool output_apart(const char *path, const char *input);
 
 /* Begins a compressed file for `path`, or for what links there lead to. False after a message. */

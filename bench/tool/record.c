@@ -24,6 +24,7 @@
 #include "output.h"
 #include "place.h"
 #include "render.h"
+#include "site_list.h"
 
 struct wish {
     const char *output, *recover;
@@ -43,8 +44,8 @@ static const char help_text[] =
     "                       library exports, or Python's module.function or module.Class.method\n"
     "  --within NAME        each call of a Python function is a region\n"
     "  --limit BYTES        of the spool (1G; K, M and G may follow): then recording stops\n"
-    "  --sites              also write NAME.sites.gz, of a FILE NAME.trace.gz: which place asked\n"
-    "                       for which block\n"
+    "  --sites              also write NAME.sites.gz, of a FILE NAME.trace.gz, else FILE.sites:\n"
+    "                       which place asked for which block\n"
     "  --tensor             only the storage of PyTorch's tensors\n"
     "  --recover SPOOL      make the trace of what a killed recording left; not with --every,\n"
     "                       --function, --within or --limit\n"
@@ -301,6 +302,8 @@ static bool convert(const struct wish *wish, const char *place) {
 /* ---- both ways */
 
 static int recover(struct wish *wish) {
+    if (!site_list_spares(wish->output))
+        return EXIT_FAILED;
     wish->render.recovered = true;
     wish->render.about = "recovered";
     wish->render.path = wish->output;
@@ -310,7 +313,8 @@ static int recover(struct wish *wish) {
 static int run(struct wish *wish) {
     char output[PLACE_MAX], folder[PLACE_MAX], about[1000];
     int code = 0;
-    if (!name_output(wish, output) || !output_allowed(output) || !make_folder(output, folder))
+    if (!name_output(wish, output) || !site_list_spares(output) || !output_allowed(output) ||
+        !make_folder(output, folder))
         return EXIT_NOT_RECORDED;
     join_command(wish->launch.command, about, sizeof about);
     wish->launch.folder = folder;

@@ -13,7 +13,7 @@ struct render {
     const char *path;  /* of the trace; gzip, whatever its name */
     const char *about; /* the command */
     bool tensor;       /* only what libc10 asks for, aligned */
-    bool sites;        /* a second file, PATH without .trace.gz, and .sites.gz */
+    bool sites;        /* a second file (site_list.h) */
     bool recovered;
     long every_ms;     /* 0: no ticks */
 };

@@ -29,12 +29,22 @@ char site_list_origin(const struct spool_file *spool, uint32_t site, bool aligne
     return origin_of(module ? module->path : "", aligned);
 }
 
+static bool ends_with(const char *path, const char *end) {
+    size_t length = strlen(path);
+    return length > strlen(end) && strcmp(path + length - strlen(end), end) == 0;
+}
+
 bool site_list_path(const char *trace, char *path, size_t room) {
     static const char end[] = ".trace.gz";
-    size_t length = strlen(trace);
-    if (length > strlen(end) && strcmp(trace + length - strlen(end), end) == 0)
-        length -= strlen(end);
-    return (size_t)snprintf(path, room, "%.*s.sites.gz", (int)length, trace) < room;
+    if (!ends_with(trace, end))
+        return (size_t)snprintf(path, room, "%s.sites", trace) < room;
+    return (size_t)snprintf(path, room, "%.*s.sites.gz", (int)(strlen(trace) - strlen(end)),
+                            trace) < room;
+}
+
+bool site_list_spares(const char *path) {
+    return !(ends_with(path, ".sites") || ends_with(path, ".sites.gz")) ||
+           complain("%s: a list of places has such a name, and a trace another", path);
 }
 
 /* In a list the address follows where the first "+0x" is. */

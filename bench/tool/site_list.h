@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * site_list.h - which place of the program asked for which object: a file beside the trace.
+ * site_list.h - which place of the program asked for which object: a file beside the trace, called
+ * NAME.sites.gz where that is NAME.trace.gz, and FILE.sites where it has any other name. So no two
+ * traces share one; and no trace is called so.
  *
  *     #ebb-sites 1
  *     s NUMBER ORIGIN FILE+0xADDRESS NAME     a place; NAME may be empty and has spaces
@@ -35,5 +37,8 @@ bool site_list_forget(const char *trace);
 
 /* The path of the list that belongs to a trace. False: too long. */
 bool site_list_path(const char *trace, char *path, size_t room);
+
+/* True if a trace may be put at `path`: it is no name of a list. False after a message. */
+bool site_list_spares(const char *path);
 
 #endif

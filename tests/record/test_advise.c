@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_advise.c - ebb advise finds the steps of programs in which much else is even; and no page is
-// put where its recording is.
+// test_advise.c - ebb advise finds the steps of programs in which much else is even; and nothing is
+// put where a recording is, or its list of places.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,6 +102,50 @@ static void a_page_does_not_take_the_place_of_its_recording(void **state)
     assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay"), 0);
 }
 
+// In a folder of its own, a recording with its list of places: what the tool does there by `ways`.
+static void run_beside_a_recording(const char *ways)
+{
+    char command[4096];
+
+    snprintf(command, sizeof command,
+             "--help >/dev/null; d=%s.d; mkdir $d; cd $d; ebb=%s; client=%s; said() { grep -q "
+             "\"$1\" said; }; $ebb record -q --sites -o in.trace.gz -- $client loop; sum in.* "
+             ">before; (set -e; %s) >said 2>&1; code=$?; sum in.* | cmp - before || code=1; "
+             "[ $code = 0 ] || cat said; rm -r $d; exit $code",
+             scratch_path(), getenv("EBB_TOOL"), getenv("EBB_CLIENT"), ways);
+    assert_int_equal(run_program("EBB_TOOL", command), 0);
+}
+
+static void lists_of_places_are_of_one_trace(void **state)
+{
+    (void)state;
+    run_beside_a_recording("$ebb advise in.trace.gz -o in; [ -e in.sites ]; "
+                           "$ebb report --no-replay in | grep record_client; rm in in.sites");
+    run_beside_a_recording("$ebb record -o in -- true; [ ! -e in.sites ]; rm in; "
+                           "$ebb record --sites -o in -- true; [ -e in.sites ]; rm in in.sites");
+    run_beside_a_recording("! $ebb advise in.trace.gz -o in.sites.gz; "
+                           "said 'in.sites.gz: a list of places has such a name'");
+    run_beside_a_recording("! $ebb record -o in.sites.gz -- touch ran; [ ! -e ran ]");
+    run_beside_a_recording("! $ebb record --recover $d -o x.sites; said 'a list of places'");
+}
+
+// Links may lead to either of two files that belong to each other.
+static void links_do_not_part_a_trace_from_its_places(void **state)
+{
+    (void)state;
+    run_beside_a_recording("ln -s in.sites.gz link; ! $ebb advise in.trace.gz -o link; "
+                           "said 'is what is to be read'");
+    run_beside_a_recording("ln -s in.trace.gz link.trace.gz; "
+                           "! $ebb advise in.trace.gz -o link.trace.gz; "
+                           "said 'is what is to be read'");
+    run_beside_a_recording("ln -s in.sites.gz other.sites.gz; "
+                           "! $ebb advise in.trace.gz -o other.trace.gz; "
+                           "said 'is what is to be read'");
+    run_beside_a_recording("cp in.trace.gz my.trace.gz; cp in.sites.gz my.sites.gz; "
+                           "$ebb advise my.trace.gz -o ./my.trace.gz; "
+                           "$ebb report --no-replay my.trace.gz | grep advised");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +153,8 @@ int main(void)
         cmocka_unit_test(steps_begin_at_one_of_many_places),
         cmocka_unit_test(distances_are_counted_in_events),
         cmocka_unit_test(few_steps_have_little_warm_up),
+        cmocka_unit_test(lists_of_places_are_of_one_trace),
+        cmocka_unit_test(links_do_not_part_a_trace_from_its_places),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

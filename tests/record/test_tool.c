@@ -504,12 +504,12 @@ static void wrong_sites_are_refused(void **state)
     (void)state;
     write_steps(10);
     snprintf(command, sizeof command,
-             "printf '#ebb-sites 1\\ns 5 O x+0x1 f\\n5\\n5\\n' | gzip >%s.sites.gz",
+             "printf '#ebb-sites 1\\ns 5 O x+0x1 f\\n5\\n5\\n' | gzip >%s.sites",
              scratch_path());
     assert_int_equal(system(command), 0);
     assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 2);
     assert_said("of another trace");
-    snprintf(command, sizeof command, "rm %s.sites.gz", scratch_path());
+    snprintf(command, sizeof command, "rm %s.sites", scratch_path());
     assert_int_equal(system(command), 0);
 }
 
@@ -530,13 +530,13 @@ static void names_of_places_are_brief(void **state)
     write_steps(10);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(command, sizeof command,
-                 "(printf '#ebb-sites 1\ns 5 O %s\n'; yes 5 | head -41) | gzip >%s.sites.gz",
+                 "(printf '#ebb-sites 1\ns 5 O %s\n'; yes 5 | head -41) | gzip >%s.sites",
                  names[i][0], scratch_path());
         assert_int_equal(system(command), 0);
         assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay"), 0);
         assert_said(names[i][1]);
     }
-    snprintf(command, sizeof command, "rm %s.sites.gz", scratch_path());
+    snprintf(command, sizeof command, "rm %s.sites", scratch_path());
     assert_int_equal(system(command), 0);
 }
 
