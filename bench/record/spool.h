@@ -21,6 +21,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -107,6 +108,8 @@ struct spool_head {
     struct spool_module module[SPOOL_MODULES];
     char kind[SPOOL_KINDS][SPOOL_KIND_NAME];
 };
+
+#define SPOOL_STATE offsetof(struct spool_head, site) /* bytes before the tables */
 
 #define SPOOL_HEAD \
     ((sizeof(struct spool_head) + SPOOL_CHUNK - 1) / SPOOL_CHUNK * (uint64_t)SPOOL_CHUNK)

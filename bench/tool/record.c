@@ -3,10 +3,10 @@
  * record.c - ebb record: runs a command, makes a trace of what its process noted.
  *
  * Each program that starts has a spool of its own, in a folder beside the trace; the trace is made
- * of the one that noted most. The folder goes when the trace is there, and stays when it is not.
+ * of the one that noted most. The folder goes when the trace is there, or there is nothing in it,
+ * and stays when it is not, or something in it cannot be read.
  */
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -25,6 +25,7 @@
 #include "place.h"
 #include "render.h"
 #include "site_list.h"
+#include "spools.h"
 
 struct wish {
     const char *output, *recover;
@@ -182,49 +183,21 @@ static void join_command(char **command, char *text, size_t room) {
 
 /* ---- spools */
 
-static void remove_folder(const char *path) {
-    char file[PLACE_MAX + NAME_MAX + 2];
-    DIR *folder = opendir(path);
-    struct dirent *entry;
-    while (folder && (entry = readdir(folder))) {
-        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        if (entry->d_name[0] != '.')
-            unlink(file);
-    }
-    if (folder)
-        closedir(folder);
-    rmdir(path);
-}
-
-/* The heaviest spool of a folder, and the number of others. */
-static bool find_heaviest(const char *place, char *path, int *others) {
-    char file[PLACE_MAX + NAME_MAX + 2];
-    uint64_t most = 0;
-    DIR *folder = opendir(place);
-    struct dirent *entry;
-    *others = -1;
-    while (folder && (entry = readdir(folder))) {
-        snprintf(file, sizeof file, "%s/%s", place, entry->d_name);
-        uint64_t weight = spool_file_weight(file);
-        *others += weight > 0;
-        if (weight > most && snprintf(path, PLACE_MAX, "%s", file) < PLACE_MAX)
-            most = weight;
-    }
-    if (folder)
-        closedir(folder);
-    return most > 0;
-}
-
-/* The same, or the file itself that `place` is. False after a message. */
-static bool choose_spool(const struct wish *wish, const char *place, char *path, int *others) {
+/* The heaviest spool of a folder, or the file itself that `place` is. False after a message. */
+static bool choose_spool(const struct wish *wish, const char *place, struct spools *spools) {
     struct stat status;
-    *others = 0;
+    *spools = (struct spools){0};
     if (stat(place, &status) != 0)
         return complain("%s: %s", place, strerror(errno));
-    if (!S_ISDIR(status.st_mode))
-        return snprintf(path, PLACE_MAX, "%s", place) < PLACE_MAX;
-    if (find_heaviest(place, path, others))
-        return true;
+    if (!S_ISDIR(status.st_mode)) {
+        spools->count = 1;
+        return snprintf(spools->heaviest, PLACE_MAX, "%s", place) < PLACE_MAX;
+    }
+    spools_weigh(place, spools);
+    if (spools->reason)
+        complain("%s: %s", spools->unread, strerror(spools->reason));
+    if (spools->count || spools->reason)
+        return spools->count > 0;
     if (wish->recover)
         return complain("%s: no spool in it", place);
     return complain("nothing was recorded: the command is static or setuid, ended before it began, "
@@ -277,23 +250,21 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
                         "advise` looks for them\n");
 }
 
-static bool convert(const struct wish *wish, const char *place) {
-    char path[PLACE_MAX];
+static bool convert(const struct wish *wish, const char *place, struct spools *spools) {
     struct spool_file spool;
     struct stream stream;
     struct rendered rendered;
     size_t tick_count;
-    int others;
-    if (!choose_spool(wish, place, path, &others) || !spool_file_open(&spool, path))
+    if (!choose_spool(wish, place, spools) || !spool_file_open(&spool, spools->heaviest))
         return false;
-    uint32_t *ticks = read_ticks(path, &tick_count);
+    uint32_t *ticks = read_ticks(spools->heaviest, &tick_count);
     bool good = stream_decode(&stream, &spool, ticks, tick_count);
     if (good) {
         good = render_trace(&stream, &spool, &wish->render, &rendered);
         stream_free(&stream);
     }
     if (good)
-        summarize(wish, &spool, &rendered, others);
+        summarize(wish, &spool, &rendered, spools->count - 1);
     free(ticks);
     spool_file_close(&spool);
     return good;
@@ -302,16 +273,18 @@ static bool convert(const struct wish *wish, const char *place) {
 /* ---- both ways */
 
 static int recover(struct wish *wish) {
+    struct spools spools;
     if (!site_list_spares(wish->output))
         return EXIT_FAILED;
     wish->render.recovered = true;
     wish->render.about = "recovered";
     wish->render.path = wish->output;
-    return convert(wish, wish->recover) ? 0 : EXIT_FAILED;
+    return convert(wish, wish->recover, &spools) ? 0 : EXIT_FAILED;
 }
 
 static int run(struct wish *wish) {
     char output[PLACE_MAX], folder[PLACE_MAX], about[1000];
+    struct spools spools = {0};
     int code = 0;
     if (!name_output(wish, output) || !site_list_spares(output) || !output_allowed(output) ||
         !make_folder(output, folder))
@@ -322,15 +295,13 @@ static int run(struct wish *wish) {
     wish->render.about = about;
     wish->render.every_ms = wish->launch.every_ms;
     bool started = launch_run(&wish->launch, &code);
-    bool made = started && convert(wish, folder);
-    char kept[PLACE_MAX];
-    int others;
-    if (!made && started && find_heaviest(folder, kept, &others))
+    bool made = started && convert(wish, folder, &spools);
+    if ((spools.count && !made) || spools.reason)
         complain("the spool is kept: ebb record --recover %s -o FILE", folder);
     else if (wish->keep && made)
         fprintf(stderr, "ebb record: the spool is kept: %s\n", folder);
     else
-        remove_folder(folder);
+        spools_remove(folder);
     if (code)
         return code;
     return made ? 0 : EXIT_NOT_RECORDED;

@@ -94,15 +94,33 @@ void spool_file_close(struct spool_file *spool) {
     *spool = (struct spool_file){0};
 }
 
-uint64_t spool_file_weight(const char *path) {
-    struct spool_file spool = {0};
+/* Bytes [at, at + count) of the head's first part. */
+static void copy(void *to, const char *state, size_t at, size_t count) {
+    memcpy(to, state + at, count);
+}
+
+static void take_state(struct spool_glance *glance, const char state[SPOOL_STATE]) {
+    if (memcmp(state, SPOOL_MAGIC, strlen(SPOOL_MAGIC)) != 0)
+        return;
+    copy(&glance->records, state, offsetof(struct spool_head, sequence), sizeof glance->records);
+}
+
+/* Nothing is mapped: that may be what there is no room for. A pipe does not keep it waiting. */
+bool spool_file_glance(const char *path, struct spool_glance *glance) {
+    char state[SPOOL_STATE];
     struct stat status;
-    uint64_t weight = 0;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) ||
-        (uint64_t)status.st_size < SPOOL_HEAD || !map_file(&spool, path))
-        return 0;
-    if (memcmp(spool.head->magic, SPOOL_MAGIC, sizeof spool.head->magic) == 0)
-        weight = spool.head->sequence;
-    spool_file_close(&spool);
-    return weight;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *glance = (struct spool_glance){0};
+    if (file < 0)
+        return false;
+    bool good = fstat(file, &status) == 0;
+    if (good && S_ISREG(status.st_mode) && (uint64_t)status.st_size >= SPOOL_HEAD) {
+        good = pread(file, state, sizeof state, 0) == (ssize_t)sizeof state;
+        if (good)
+            take_state(glance, state);
+    }
+    int reason = errno;
+    close(file);
+    errno = reason;
+    return good;
 }

@@ -23,8 +23,13 @@ bool spool_file_open(struct spool_file *spool, const char *path);
 
 void spool_file_close(struct spool_file *spool);
 
-/* How many records a spool has, roughly, without reading them; 0 where it is none. */
-uint64_t spool_file_weight(const char *path);
+/* What a spool says of itself, without the rest of it. */
+struct spool_glance {
+    uint64_t records; /* roughly; 0: it is no spool, or none yet */
+};
+
+/* False with errno: it cannot be read. */
+bool spool_file_glance(const char *path, struct spool_glance *glance);
 
 /* The lane of a record. */
 static inline uint32_t spool_file_lane(const struct spool_file *spool, size_t place) {

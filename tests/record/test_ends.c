@@ -273,6 +273,31 @@ static void a_trace_that_cannot_be_written_leaves_the_spool(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// There is no room to map a file so large, most of which is a hole; elsewhere there is.
+static void a_spool_that_cannot_be_read_stays(void **state)
+{
+    char command[2048], spools[512];
+    struct ebb_trace *trace;
+
+    (void)state;
+    unlink(path);
+    snprintf(command, sizeof command,
+             "ulimit -v 4000000; exec %s record -o %s -- sh -c '%s much; "
+             "truncate -s 16G $EBB_RECORD_SPOOL/*' 2>%s/said", getenv("EBB_TOOL"), path,
+             getenv("EBB_CLIENT"), folder);
+    assert_int_equal(WEXITSTATUS(system(command)), 125);
+    assert_said(": Cannot allocate memory\n");
+    assert_said("the spool is kept: ebb record --recover");
+    find_spools(spools, sizeof spools);
+    snprintf(command, sizeof command, "record --recover %s -o %s", spools, path);
+    assert_int_equal(ebb(command), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY);
+    trace_free(trace);
+    snprintf(command, sizeof command, "rm -r %s", spools);
+    assert_int_equal(system(command), 0);
+}
+
 // The summary is what is said last, so the spool must not be what is left of it.
 static void nobody_need_listen_to_the_end(void **state)
 {
@@ -407,6 +432,7 @@ int main(void)
         cmocka_unit_test(a_trace_that_is_full_has_room_for_ends),
         cmocka_unit_test(a_full_disk_stops_the_recording_not_the_program),
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
+        cmocka_unit_test(a_spool_that_cannot_be_read_stays),
         cmocka_unit_test(nobody_need_listen_to_the_end),
         cmocka_unit_test(what_is_no_file_keeps_its_name),
         cmocka_unit_test(a_full_disk_leaves_no_half_trace),

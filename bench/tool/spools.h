@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * spools.h - the spools of a recording: a folder in which each program that started has one.
+ *
+ * The trace is made of the heaviest, which noted most.
+ */
+#ifndef EBB_BENCH_TOOL_SPOOLS_H
+#define EBB_BENCH_TOOL_SPOOLS_H
+
+#include <stdbool.h>
+
+#include "place.h"
+
+struct spools {
+    int count;                /* in which something was noted */
+    char heaviest[PLACE_MAX]; /* path; "": there is none */
+    int reason;               /* 0, or errno: something in the folder cannot be read */
+    char unread[PLACE_MAX];   /* which */
+};
+
+/* Looks at all of a folder. */
+void spools_weigh(const char *folder, struct spools *spools);
+
+/* Removes the folder and all in it. */
+void spools_remove(const char *folder);
+
+#endif
