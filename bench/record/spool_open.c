@@ -171,6 +171,12 @@ bool spool_make_room(int file, uint64_t at, uint64_t bytes) {
     return result == 0;
 }
 
+/* Processes in a space of their own have numbers that others have outside of it. */
+static uint32_t process_space(void) {
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? (uint32_t)status.st_ino : 0;
+}
+
 static bool map_head(void) {
     struct stat status;
     if (!spool_make_room(descriptor, 0, SPOOL_HEAD) || fstat(descriptor, &status) != 0) {
@@ -185,6 +191,7 @@ static bool map_head(void) {
         return false;
     spool = head;
     spool->process = (uint32_t)getpid();
+    spool->space = process_space();
     spool->limit = limit_wished();
     atomic_store(&spool->module_count, 1);
     atomic_store(&spool->sequence, 1);

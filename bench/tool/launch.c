@@ -24,12 +24,19 @@
 #include "complain.h"
 #include "place.h"
 #include "spool.h"
+#include "spools.h"
 
-enum { WATCHED_MAX = 256, LOOK_MS = 100, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+enum {
+    WATCHED_MAX = 256,
+    LOOK_MS = 100,
+    HASTE_MS = 10, /* while programs come and go */
+    EXIT_CANNOT_RUN = 126,
+    EXIT_NOT_FOUND = 127
+};
 
 struct watched {
     char name[NAME_MAX + 1];
-    const struct spool_head *head;
+    const struct spool_head *head; /* SPOOL_STATE bytes of it */
     int ticks; /* file, or -1 */
 };
 
@@ -51,8 +58,9 @@ static struct sigaction file_size; /* SIGXFSZ, as it was */
 struct watch {
     const struct launch *launch;
     struct watched spool[WATCHED_MAX];
-    int count;
-    struct timespec begun, looked;
+    int count, removed;
+    struct timespec begun, looked, ticked, thinned;
+    long pace_ms; /* from one thinning to the next */
     bool terminal;
 };
 
@@ -133,36 +141,27 @@ _Noreturn static void become(const struct launch *launch, const char *recorder,
 
 /* ---- its spools */
 
-static bool is_spool(const char *name) {
-    return name[0] >= '0' && name[0] <= '9' && !strstr(name, ".ticks");
-}
-
 static const struct spool_head *map_head(const char *path) {
     int file = open(path, O_RDONLY | O_CLOEXEC);
     struct spool_head *head = NULL;
     if (file >= 0 && lseek(file, 0, SEEK_END) >= (off_t)SPOOL_HEAD)
-        head = mmap(NULL, SPOOL_HEAD, PROT_READ, MAP_SHARED, file, 0);
+        head = mmap(NULL, SPOOL_STATE, PROT_READ, MAP_SHARED, file, 0);
     if (file >= 0)
         close(file);
     return head == MAP_FAILED ? NULL : head;
 }
 
 static void forget(const struct watched *spool) {
-    munmap((void *)(uintptr_t)spool->head, SPOOL_HEAD);
+    munmap((void *)(uintptr_t)spool->head, SPOOL_STATE);
     if (spool->ticks >= 0)
         close(spool->ticks);
-}
-
-/* A spool is called PID.N. */
-static bool is_of_the_dead(const char *name) {
-    return kill((pid_t)strtol(name, NULL, 10), 0) != 0 && errno == ESRCH;
 }
 
 /* True if there is room for another one. */
 static bool forget_the_dead(struct watch *watch) {
     int kept = 0;
     for (int i = 0; i < watch->count; i++)
-        if (is_of_the_dead(watch->spool[i].name))
+        if (spools_is_over(watch->launch->folder, watch->spool[i].name))
             forget(&watch->spool[i]);
         else
             watch->spool[kept++] = watch->spool[i];
@@ -175,7 +174,8 @@ static void watch_spool(struct watch *watch, const char *name) {
     for (int i = 0; i < watch->count; i++)
         if (strcmp(watch->spool[i].name, name) == 0)
             return;
-    if (watch->count == WATCHED_MAX && (is_of_the_dead(name) || !forget_the_dead(watch)))
+    if (watch->count == WATCHED_MAX &&
+        (spools_is_over(watch->launch->folder, name) || !forget_the_dead(watch)))
         return;
     struct watched *spool = &watch->spool[watch->count];
     snprintf(path, sizeof path, "%s/%s", watch->launch->folder, name);
@@ -194,10 +194,33 @@ static void find_spools(struct watch *watch) {
     DIR *folder = opendir(watch->launch->folder);
     struct dirent *entry;
     while (folder && (entry = readdir(folder)))
-        if (is_spool(entry->d_name))
+        if (spools_is_name(entry->d_name))
             watch_spool(watch, entry->d_name);
     if (folder)
         closedir(folder);
+}
+
+static double seconds_since(const struct timespec *then) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+}
+
+/* True, and `then` is now, if this is so long ago. */
+static bool is_due(struct timespec *then, long ms) {
+    if (seconds_since(then) < (double)ms / 1000)
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, then);
+    return true;
+}
+
+/* The spools of programs that have ended would fill the disk, one megabyte each. */
+static void thin(struct watch *watch) {
+    int removed = spools_thin(watch->launch->folder);
+    watch->pace_ms = removed ? HASTE_MS : LOOK_MS;
+    watch->removed += removed;
+    if (removed)
+        forget_the_dead(watch);
 }
 
 static void tick(struct watch *watch) {
@@ -209,12 +232,6 @@ static void tick(struct watch *watch) {
             watch->spool[i].ticks = -1;
         }
     }
-}
-
-static double seconds_since(const struct timespec *then) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
 }
 
 static void show_progress(const struct watch *watch) {
@@ -231,13 +248,22 @@ static void show_progress(const struct watch *watch) {
 }
 
 static void look(struct watch *watch) {
+    if (!watch->launch->keep && is_due(&watch->thinned, watch->pace_ms))
+        thin(watch);
     find_spools(watch);
-    if (watch->launch->every_ms)
+    if (watch->launch->every_ms && is_due(&watch->ticked, watch->launch->every_ms))
         tick(watch);
-    if (watch->terminal && seconds_since(&watch->looked) >= LOOK_MS / 1000.0) {
+    if (watch->terminal && is_due(&watch->looked, LOOK_MS))
         show_progress(watch);
-        clock_gettime(CLOCK_MONOTONIC, &watch->looked);
-    }
+}
+
+/* Until the next tick, or thinning; they may be late by each other. */
+static struct timespec until_next(const struct watch *watch) {
+    double seconds = (double)watch->pace_ms / 1000;
+    double tick = (double)watch->launch->every_ms / 1000 - seconds_since(&watch->ticked);
+    if (watch->launch->every_ms && tick < seconds)
+        seconds = tick > 0 ? tick : 0;
+    return (struct timespec){.tv_nsec = (long)(seconds * 1e9)};
 }
 
 static void end_watch(struct watch *watch) {
@@ -251,14 +277,9 @@ static void end_watch(struct watch *watch) {
 
 /* The status of its end. */
 static int wait_for(pid_t child, struct watch *watch) {
-    long ms = watch->launch->every_ms && watch->launch->every_ms < LOOK_MS
-                  ? watch->launch->every_ms : LOOK_MS;
-    struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
     int status = 0;
-    if (watch->launch->every_ms > LOOK_MS)
-        pause = (struct timespec){watch->launch->every_ms / 1000,
-                                  watch->launch->every_ms % 1000 * 1000000};
     while (waitpid(child, &status, WNOHANG) == 0) {
+        struct timespec pause = until_next(watch);
         int signal = sigtimedwait(&awaited, NULL, &pause);
         if (signal > 0 && signal != SIGCHLD)
             kill(child, signal);
@@ -312,21 +333,25 @@ static bool has_become(int told) {
     return length != sizeof reason;
 }
 
-bool launch_run(const struct launch *launch, int *code) {
+bool launch_run(const struct launch *launch, struct launched *launched) {
     struct watch *watch = calloc(1, sizeof *watch);
     int told = -1, status = 0;
+    *launched = (struct launched){0};
     if (!watch)
         return complain("out of memory");
     watch->launch = launch;
     watch->terminal = isatty(STDERR_FILENO) == 1;
+    watch->pace_ms = HASTE_MS;
     clock_gettime(CLOCK_MONOTONIC, &watch->begun);
+    watch->ticked = watch->looked = watch->begun;
     pid_t child = start(launch, &told);
     bool started = child > 0 && has_become(told);
     if (child > 0)
         status = wait_for(child, watch);
     end_watch(watch);
     if (child > 0)
-        *code = tell_end(launch, status);
+        launched->code = tell_end(launch, status);
+    launched->removed = watch->removed;
     free(watch);
     return started;
 }

@@ -13,6 +13,12 @@ struct launch {
     bool within;          /* the calls are regions, not what lies between them */
     uint64_t limit;       /* bytes of a spool; 0: the recorder's own */
     long every_ms;        /* 0: no ticks */
+    bool keep;            /* all spools, also light ones */
+};
+
+struct launched {
+    int code;    /* exit code; 128 + N for signal N */
+    int removed; /* spools of processes that have ended, lighter than another */
 };
 
 /* A file that may not grow is an error with a name from now on, and no end of the tool. The command
@@ -20,10 +26,9 @@ struct launch {
 void launch_spare_files(void);
 
 /*
- * Runs it to its end. *code: its exit code, 128 + N for signal N. Sequence numbers of ticks are
- * written to SPOOL.ticks. False after a message: it could not be started; *code is 126 or 127, or
- * left alone where not even a process could.
+ * Runs it to its end. Sequence numbers of ticks are written to SPOOL.ticks. False after a message:
+ * it could not be started; its code is 126 or 127, or 0 where not even a process could.
  */
-bool launch_run(const struct launch *launch, int *code);
+bool launch_run(const struct launch *launch, struct launched *launched);
 
 #endif

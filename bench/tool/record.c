@@ -30,8 +30,9 @@
 struct wish {
     const char *output, *recover;
     struct launch launch;
+    struct launched launched;
     struct render render;
-    bool keep, quiet, help;
+    bool quiet, help;
 };
 
 static const char help_text[] =
@@ -44,13 +45,14 @@ static const char help_text[] =
     "  --function NAME      a region from each call of NAME to the next: a function that a shared\n"
     "                       library exports, or Python's module.function or module.Class.method\n"
     "  --within NAME        each call of a Python function is a region\n"
-    "  --limit BYTES        of the spool (1G; K, M and G may follow): then recording stops\n"
+    "  --limit BYTES        of a process's spool (1G; K, M and G may follow): then its recording\n"
+    "                       stops\n"
     "  --sites              also write NAME.sites.gz, of a FILE NAME.trace.gz, else FILE.sites:\n"
     "                       which place asked for which block\n"
     "  --tensor             only the storage of PyTorch's tensors\n"
     "  --recover SPOOL      make the trace of what a killed recording left; not with --every,\n"
     "                       --function, --within or --limit\n"
-    "  --keep               keep the spool\n"
+    "  --keep               keep the spools of all processes\n"
     "  -q, --quiet          no summary\n"
     "  --help               this text\n\n"
     "The exit code is that of COMMAND; 125 if there is no trace.\n";
@@ -97,7 +99,7 @@ static bool take_option(struct wish *wish, int option, const char *value) {
     case 's': wish->render.sites = true; return true;
     case 't': wish->render.tensor = true; return true;
     case 'r': wish->recover = value; return true;
-    case 'k': wish->keep = true; return true;
+    case 'k': wish->launch.keep = true; return true;
     case 'q': wish->quiet = true; return true;
     case 'h': wish->help = true; return true;
     default: return false; /* getopt has said why */
@@ -112,7 +114,7 @@ static bool check(const struct wish *wish) {
     if (wish->recover && (wish->launch.every_ms || wish->launch.function || wish->launch.limit))
         return complain("--recover excludes --every, --function, --within and --limit: what the "
                         "spool has was noted before");
-    if (wish->recover && wish->keep)
+    if (wish->recover && wish->launch.keep)
         return complain("--recover leaves the spool where it is: --keep says nothing");
     if (wish->output && !*wish->output)
         return complain("-o: a file without a name");
@@ -264,7 +266,7 @@ static bool convert(const struct wish *wish, const char *place, struct spools *s
         stream_free(&stream);
     }
     if (good)
-        summarize(wish, &spool, &rendered, spools->count - 1);
+        summarize(wish, &spool, &rendered, spools->count - 1 + wish->launched.removed);
     free(ticks);
     spool_file_close(&spool);
     return good;
@@ -285,7 +287,6 @@ static int recover(struct wish *wish) {
 static int run(struct wish *wish) {
     char output[PLACE_MAX], folder[PLACE_MAX], about[1000];
     struct spools spools = {0};
-    int code = 0;
     if (!name_output(wish, output) || !site_list_spares(output) || !output_allowed(output) ||
         !make_folder(output, folder))
         return EXIT_NOT_RECORDED;
@@ -294,16 +295,16 @@ static int run(struct wish *wish) {
     wish->render.path = output;
     wish->render.about = about;
     wish->render.every_ms = wish->launch.every_ms;
-    bool started = launch_run(&wish->launch, &code);
+    bool started = launch_run(&wish->launch, &wish->launched);
     bool made = started && convert(wish, folder, &spools);
     if ((spools.count && !made) || spools.reason)
         complain("the spool is kept: ebb record --recover %s -o FILE", folder);
-    else if (wish->keep && made)
+    else if (wish->launch.keep && made)
         fprintf(stderr, "ebb record: the spool is kept: %s\n", folder);
     else
         spools_remove(folder);
-    if (code)
-        return code;
+    if (wish->launched.code)
+        return wish->launched.code;
     return made ? 0 : EXIT_NOT_RECORDED;
 }
 

@@ -100,9 +100,13 @@ static void copy(void *to, const char *state, size_t at, size_t count) {
 }
 
 static void take_state(struct spool_glance *glance, const char state[SPOOL_STATE]) {
+    uint32_t ended;
     if (memcmp(state, SPOOL_MAGIC, strlen(SPOOL_MAGIC)) != 0)
         return;
     copy(&glance->records, state, offsetof(struct spool_head, sequence), sizeof glance->records);
+    copy(&glance->space, state, offsetof(struct spool_head, space), sizeof glance->space);
+    copy(&ended, state, offsetof(struct spool_head, ended), sizeof ended);
+    glance->ended = ended != 0;
 }
 
 /* Nothing is mapped: that may be what there is no room for. A pipe does not keep it waiting. */

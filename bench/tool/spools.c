@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spools.c - see spools.h. */
+/*
+ * spools.c - see spools.h. A spool is called PID.N: a process that executes another program has
+ * another one, and they are over when it ends.
+ */
 #include "spools.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "spool_read.h"
@@ -40,6 +47,12 @@ static bool walk_next(struct walk *walk) {
     return false;
 }
 
+bool spools_is_name(const char *name) {
+    return name[0] >= '0' && name[0] <= '9' && !strstr(name, ".ticks");
+}
+
+/* ---- which */
+
 static void note_unread(struct spools *spools, const char *path) {
     spools->reason = errno;
     snprintf(spools->unread, sizeof spools->unread, "%.*s", PLACE_MAX - 1, path);
@@ -64,6 +77,53 @@ void spools_weigh(const char *folder, struct spools *spools) {
         most = glance.records;
         strcpy(spools->heaviest, walk.path);
     }
+}
+
+/* ---- who has ended */
+
+/* Of the numbers that processes have for this one; 0: there is no telling. */
+static uint32_t own_space(void) {
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? (uint32_t)status.st_ino : 0;
+}
+
+/* A process in a space of its own has a number that may be another's here: only its own word
+ * counts. */
+bool spools_is_over(const char *folder, const char *name) {
+    char path[PATH_ROOM];
+    struct spool_glance glance;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!spool_file_glance(path, &glance))
+        return errno == ENOENT;
+    if (glance.ended)
+        return true;
+    return glance.records && glance.space == own_space() &&
+           kill((pid_t)strtol(name, NULL, 10), 0) != 0 && errno == ESRCH;
+}
+
+/* ---- removing */
+
+static void remove_spool(const char *path) {
+    char ticks[PATH_ROOM + 8];
+    snprintf(ticks, sizeof ticks, "%s.ticks", path);
+    unlink(path);
+    unlink(ticks);
+}
+
+int spools_thin(const char *folder) {
+    struct spools spools;
+    int removed = 0;
+    spools_weigh(folder, &spools);
+    if (spools.count < 2)
+        return 0;
+    struct walk walk = walk_begin(folder);
+    while (walk_next(&walk))
+        if (spools_is_name(walk.name) && strcmp(walk.path, spools.heaviest) != 0 &&
+            spools_is_over(folder, walk.name)) {
+            remove_spool(walk.path);
+            removed++;
+        }
+    return removed;
 }
 
 void spools_remove(const char *folder) {

@@ -2,7 +2,8 @@
 /*
  * spools.h - the spools of a recording: a folder in which each program that started has one.
  *
- * The trace is made of the heaviest, which noted most.
+ * The trace is made of the heaviest, which noted most. Of the others only the number is told, so
+ * they may go as soon as their processes have ended.
  */
 #ifndef EBB_BENCH_TOOL_SPOOLS_H
 #define EBB_BENCH_TOOL_SPOOLS_H
@@ -21,7 +22,16 @@ struct spools {
 /* Looks at all of a folder. */
 void spools_weigh(const char *folder, struct spools *spools);
 
+/* Removes those lighter than the heaviest that get no more records. How many. */
+int spools_thin(const char *folder);
+
 /* Removes the folder and all in it. */
 void spools_remove(const char *folder);
+
+/* Whether a file of the folder is a spool, by its name. */
+bool spools_is_name(const char *name);
+
+/* Whether its process has ended. */
+bool spools_is_over(const char *folder, const char *name);
 
 #endif

@@ -298,6 +298,25 @@ static void a_spool_that_cannot_be_read_stays(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// Each takes a megabyte: what a script starts must not fill the disk.
+static void spools_of_processes_that_have_ended_go(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    for (int keep = 0; keep < 2; keep++) {
+        snprintf(command, sizeof command,
+                 "record %s -o %s -- sh -c 'for i in $(seq 300); do /bin/true; done; "
+                 "[ $(ls $EBB_RECORD_SPOOL | wc -l) -%s 150 ]'", keep ? "--keep" : "", path,
+                 keep ? "gt" : "lt");
+        assert_int_equal(ebb(command), 0);
+        assert_said(" other processes noted less and are left out");
+        assert_true(atoi(strstr(said(), "regions; ") + strlen("regions; ")) >= 300);
+    }
+    snprintf(command, sizeof command, "rm -r %s.spool-*", path);
+    assert_int_equal(system(command), 0);
+}
+
 // The summary is what is said last, so the spool must not be what is left of it.
 static void nobody_need_listen_to_the_end(void **state)
 {
@@ -433,6 +452,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_stops_the_recording_not_the_program),
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
         cmocka_unit_test(a_spool_that_cannot_be_read_stays),
+        cmocka_unit_test(spools_of_processes_that_have_ended_go),
         cmocka_unit_test(nobody_need_listen_to_the_end),
         cmocka_unit_test(what_is_no_file_keeps_its_name),
         cmocka_unit_test(a_full_disk_leaves_no_half_trace),
