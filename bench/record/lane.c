@@ -101,6 +101,10 @@ static struct lane *enter(void) {
 }
 
 static enum spool_stop map_chunk(struct lane *lane) {
+    /* By who records, or by another thread; a later look will do, so no order is asked for. */
+    uint32_t stopped = atomic_load_explicit(&spool->stopped, memory_order_relaxed);
+    if (stopped != SPOOL_GOES_ON)
+        return (enum spool_stop)stopped;
     int file = spool_descriptor();
     if (file < 0)
         return SPOOL_STOP_FILE;

@@ -78,6 +78,7 @@ enum spool_stop {
     SPOOL_STOP_FILE,    /* the file was closed and could not be opened again */
     SPOOL_STOP_MEMORY,  /* no address space for another thread's chunks */
     SPOOL_STOP_THREADS, /* more than SPOOL_LANES threads at once */
+    SPOOL_STOP_END,     /* the command ended before this process; who recorded it says so */
 };
 
 /* A place that allocates. caller 0: the slot is free. */

@@ -184,6 +184,8 @@ static bool map_head(void) {
         unlink(path);
         return false;
     }
+    if (status.st_nlink == 0)
+        return false; /* the recording is over, and could not tell before there was a head */
     device = status.st_dev;
     inode = status.st_ino;
     void *head = mmap(NULL, SPOOL_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);

@@ -224,6 +224,7 @@ static uint32_t *read_ticks(const char *spool, size_t *count) {
 static void summarize(const struct wish *wish, const struct spool_file *spool,
                       const struct rendered *rendered, int others) {
     const char *function = wish->launch.function;
+    int running = wish->launched.running;
     if (wish->quiet)
         return;
     fprintf(stderr, "ebb record: %s: %" PRIu64 " events, %" PRIu64 " objects, %" PRIu64
@@ -237,6 +238,9 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
         fprintf(stderr, "; %d other process%s noted less and %s left out", others,
                 others > 1 ? "es" : "", others > 1 ? "are" : "is");
     fputc('\n', stderr);
+    if (running)
+        fprintf(stderr, "ebb record: %d process%s still run%s, and %s recorded no more\n", running,
+                running > 1 ? "es" : "", running > 1 ? "" : "s", running > 1 ? "are" : "is");
     if (rendered->sites_path[0])
         fprintf(stderr, "ebb record: %s: the places that allocate\n", rendered->sites_path);
     if (rendered->regions)

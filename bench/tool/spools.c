@@ -2,6 +2,11 @@
 /*
  * spools.c - see spools.h. A spool is called PID.N: a process that executes another program has
  * another one, and they are over when it ends.
+ *
+ * Who notes into a spool that is removed would go on to the limit in a file that nobody sees. So it
+ * is stopped first, as the recorder itself would: it looks whether it has been, before it takes
+ * more of the file. One that is just being made is removed before it can be stopped; the recorder
+ * looks whether it still has a name when it has all of its head.
  */
 #include "spools.h"
 
@@ -13,12 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "spool_read.h"
 
-enum { PATH_ROOM = PLACE_MAX + NAME_MAX + 16 };
+enum { PATH_ROOM = PLACE_MAX + NAME_MAX + 16, REMOVALS = 100 };
 
 /* The files of a folder, one after the other. */
 struct walk {
@@ -101,6 +107,19 @@ bool spools_is_over(const char *folder, const char *name) {
            kill((pid_t)strtol(name, NULL, 10), 0) != 0 && errno == ESRCH;
 }
 
+/* False for a second spool of a process that still runs and has executed another program. */
+static bool is_first(const char *folder, const char *name) {
+    char other[NAME_MAX + 1], path[PATH_ROOM], *end;
+    long process = strtol(name, &end, 10), number = *end ? strtol(end + 1, NULL, 10) : 0;
+    while (number-- > 0) {
+        snprintf(other, sizeof other, "%ld.%ld", process, number);
+        snprintf(path, sizeof path, "%s/%s", folder, other);
+        if (access(path, F_OK) == 0 && !spools_is_over(folder, other))
+            return false;
+    }
+    return true;
+}
+
 /* ---- removing */
 
 static void remove_spool(const char *path) {
@@ -126,9 +145,50 @@ int spools_thin(const char *folder) {
     return removed;
 }
 
-void spools_remove(const char *folder) {
+/* As spool_stop() of the recorder. False: it has no head yet. */
+static bool stop(int file) {
+    struct stat status;
+    if (fstat(file, &status) != 0 || (uint64_t)status.st_size < SPOOL_HEAD)
+        return false;
+    struct spool_head *head = mmap(NULL, SPOOL_STATE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (head == MAP_FAILED)
+        return false;
+    uint32_t none = SPOOL_GOES_ON;
+    if (atomic_compare_exchange_strong(&head->stopped, &none, SPOOL_STOP_END))
+        atomic_store(&head->stop_sequence, atomic_load(&head->sequence));
+    munmap(head, SPOOL_STATE);
+    return true;
+}
+
+int spools_stop(const char *folder) {
     struct walk walk = walk_begin(folder);
-    while (walk_next(&walk))
-        unlink(walk.path);
-    rmdir(folder);
+    int running = 0;
+    while (walk_next(&walk)) {
+        if (!spools_is_name(walk.name) || spools_is_over(folder, walk.name))
+            continue;
+        int file = open(walk.path, O_RDWR | O_CLOEXEC);
+        if (file >= 0 && stop(file))
+            running += is_first(folder, walk.name);
+        if (file >= 0)
+            close(file);
+    }
+    return running;
+}
+
+/* First the name, then the stop: see above. */
+static void remove_file(const char *path) {
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    unlink(path);
+    if (file >= 0) {
+        stop(file);
+        close(file);
+    }
+}
+
+void spools_remove(const char *folder) {
+    for (int i = 0; i < REMOVALS && rmdir(folder) != 0 && errno == ENOTEMPTY; i++) {
+        struct walk walk = walk_begin(folder); /* what still runs may start more */
+        while (walk_next(&walk))
+            remove_file(walk.path);
+    }
 }

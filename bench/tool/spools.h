@@ -25,7 +25,11 @@ void spools_weigh(const char *folder, struct spools *spools);
 /* Removes those lighter than the heaviest that get no more records. How many. */
 int spools_thin(const char *folder);
 
-/* Removes the folder and all in it. */
+/* Stops those whose process still runs: nothing more counts in them, and their processes note no
+ * more once they see it. How many processes. */
+int spools_stop(const char *folder);
+
+/* Removes the folder and all in it; what still runs stops. */
 void spools_remove(const char *folder);
 
 /* Whether a file of the folder is a spool, by its name. */

@@ -317,6 +317,30 @@ static void spools_of_processes_that_have_ended_go(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// A server that a script has started: the trace says where it was cut, and the file that nobody
+// sees any more does not grow.
+static void what_outlives_the_command_is_stopped(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "cd %s; : >go; %s record -o %s -- sh -c 'PYTHONMALLOC=malloc /usr/bin/python3 -c "
+             "\"import os, time\n"
+             "while os.path.exists(\\\"go\\\"): [str(i) for i in range(9000)]; "
+             "time.sleep(0.01)\" & echo $! >server; sleep 1' 2>said; code=$?; "
+             "bytes() { stat -L -c '%%s %%n' /proc/$(cat server)/fd/* | grep '/fd/[0-9][0-9]'; }; "
+             "bytes >first; sleep 0.5; bytes >then; rm go; [ $code = 0 ] && cmp first then && "
+             "[ -s first ]; code=$?; rm server first then; exit $code",
+             folder, getenv("EBB_TOOL"), path);
+    assert_int_equal(WEXITSTATUS(system(command)), 0);
+    assert_said("recording stopped early, see #stopped in it");
+    assert_said("ebb record: 1 process still runs, and is recorded no more\n");
+    trace_free(read_it());
+    assert_non_null(strstr(header_line("#stopped"), "end: the command ended"));
+    assert_int_equal(files_left(), 0);
+}
+
 // The summary is what is said last, so the spool must not be what is left of it.
 static void nobody_need_listen_to_the_end(void **state)
 {
@@ -453,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
         cmocka_unit_test(a_spool_that_cannot_be_read_stays),
         cmocka_unit_test(spools_of_processes_that_have_ended_go),
+        cmocka_unit_test(what_outlives_the_command_is_stopped),
         cmocka_unit_test(nobody_need_listen_to_the_end),
         cmocka_unit_test(what_is_no_file_keeps_its_name),
         cmocka_unit_test(a_full_disk_leaves_no_half_trace),
