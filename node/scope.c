@@ -131,7 +131,8 @@ static napi_value site_run(napi_env env, napi_callback_info info) {
     if (!number)
         return NULL;
     napi_value result = call_function(env, call.argument[0]);
-    int ended = table_end(&table, table_find(&table, number));
+    struct place *place = table_find(&table, number); /* NULL: somebody has guessed its number */
+    int ended = place ? table_end(&table, place) : 0;
     table_go_back(&table, before);
     return ended == 0 ? result : fail(env);
 }

@@ -55,6 +55,16 @@ const tests = {
     step.end();
   },
 
+  'a step whose number was guessed in its own function ends once'() {
+    const native = require(`${folder}/ebb_scope.node`);
+    const site = new ebb.Site('guessed');
+    const step = site.begin();
+    step.end();
+    const next = step.number + 2 ** 21; /* the next step in its place */
+    assert.strictEqual(site.run(() => { native.end(next); return 5; }), 5);
+    assert.throws(() => native.end(next), { code: 'EBB_E_STALE' });
+  },
+
   'a function has no arguments and no object, and may be of another context'() {
     const site = new ebb.Site('called');
     const step = site.begin();
