@@ -5,7 +5,9 @@
  * Two elements share memory if their distance in bytes is less than one of them is long. The
  * distances that strided elements can have are sums of multiples of the strides, each within
  * bounds. They are searched from the largest stride down: what the smaller ones can still add
- * leaves few multiples to try, one to three where strides nest, as those of all views do.
+ * leaves few multiples to try, one to three where strides nest, as those of all views do. Strides
+ * of both tensors that are multiples of each other become one, and where no multiple of a common
+ * divisor comes near enough nothing is tried.
  *
  * Invariant: an answer of "no" is certain. A search that takes too many steps, which only strides
  * made by hand can cause, is answered with "yes".
@@ -22,7 +24,7 @@ struct span {
 };
 
 struct search {
-    int count, steps;
+    int first, count, steps; /* spans from `first` to below `count` */
     int64_t least, most; /* distances of elements that share memory */
     struct span spans[SPANS_MAX];           /* the largest stride first */
     int64_t low[SPANS_MAX + 1], high[SPANS_MAX + 1]; /* that spans from here on can add */
@@ -30,7 +32,7 @@ struct search {
 
 /* From elements of `bytes` to elements of `other_bytes`. */
 static void begin(struct search *search, size_t bytes, size_t other_bytes) {
-    search->count = search->steps = 0;
+    search->first = search->count = search->steps = 0;
     search->least = 1 - (int64_t)other_bytes;
     search->most = (int64_t)bytes - 1;
 }
@@ -59,15 +61,54 @@ static void add_tensor(struct search *search, const struct ebb_tensor *tensor, i
 
 static void sum_up(struct search *search) {
     search->low[search->count] = search->high[search->count] = 0;
-    for (int i = search->count - 1; i >= 0; i--) {
+    for (int i = search->count - 1; i >= search->first; i--) {
         const struct span *span = &search->spans[i];
         search->low[i] = search->low[i + 1] + span->low * span->stride;
         search->high[i] = search->high[i + 1] + span->high * span->stride;
     }
 }
 
+/* A stride that is a multiple of the next one becomes part of it, if those multiples have no gaps
+ * then: equal strides always do. */
+static void join_spans(struct search *search) {
+    search->first = search->count ? search->count - 1 : 0;
+    for (int i = search->first; i-- > 0;) {
+        struct span span = search->spans[i], *next = &search->spans[search->first];
+        int64_t times = span.stride / next->stride;
+        if (span.stride % next->stride || next->high - next->low < times - 1) {
+            search->spans[--search->first] = span;
+            continue;
+        }
+        next->low += times * span.low;
+        next->high += times * span.high;
+    }
+}
+
 static int64_t divide_down(int64_t number, int64_t by) {
     return number / by - (number % by < 0);
+}
+
+static int64_t common_divisor(int64_t one, int64_t other) {
+    while (other) {
+        int64_t rest = one % other;
+        one = other;
+        other = rest;
+    }
+    return one;
+}
+
+/* False if no multiple of what the strides from `at` to another have in common comes so near that
+ * the spans behind can do the rest. */
+static bool may_reach(const struct search *search, int at, int64_t distance) {
+    int64_t divisor = 0;
+    for (int i = at; i < search->count; i++) {
+        divisor = common_divisor(search->spans[i].stride, divisor);
+        int64_t least = search->least - distance - search->high[i + 1];
+        int64_t most = search->most - distance - search->low[i + 1];
+        if (divide_down(most, divisor) * divisor < least)
+            return false;
+    }
+    return true;
 }
 
 /* True if the spans from `at` on can bring the distance among those that share memory. */
@@ -76,6 +117,8 @@ static bool reaches(struct search *search, int at, int64_t distance) {
         return true;
     if (at == search->count)
         return distance >= search->least && distance <= search->most;
+    if (!may_reach(search, at, distance))
+        return false;
     const struct span *span = &search->spans[at];
     int64_t least = search->least - distance - search->high[at + 1];
     int64_t most = search->most - distance - search->low[at + 1];
@@ -98,8 +141,9 @@ bool tensors_overlap(const struct ebb_tensor *one, const struct ebb_tensor *othe
     begin(&search, ebb_dtype_bytes(one->dtype), ebb_dtype_bytes(other->dtype));
     add_tensor(&search, one, -1, 0);
     add_tensor(&search, other, 0, 1);
+    join_spans(&search);
     sum_up(&search);
-    return reaches(&search, 0, (int64_t)((intptr_t)other->data - (intptr_t)one->data));
+    return reaches(&search, search.first, (int64_t)((intptr_t)other->data - (intptr_t)one->data));
 }
 
 /* Places that differ first, by the order of strides, in span number `at`. */

@@ -116,6 +116,33 @@ static void interleaved_elements_are_apart(void **state) {
     ASSERT_ELEMENTS(base, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11);
 }
 
+/* However many there are: both go through memory with the same strides. */
+static void large_views_of_one_tensor_are_copied_between_each_other(void **state) {
+    static const struct {
+        int ndim;
+        int64_t shape[3];
+        struct ebb_slice from, to;
+    } cases[] = {
+        {3, {64, 64, 2}, {2, 0, 1, 1}, {2, 1, 2, 1}},
+        {2, {10000, 2}, {1, 1, 2, 1}, {1, 0, 1, 1}},
+        {1, {20000}, {0, 0, 20000, 2}, {0, 1, 20000, 2}},
+        {2, {200, 64}, {0, 0, 200, 2}, {0, 1, 200, 2}},
+        {3, {100, 60, 4}, {2, 0, 2, 1}, {2, 2, 4, 1}},
+        {1, {60000}, {0, 0, 60000, 6}, {0, 1, 40000, 4}},
+    };
+    struct stage *stage = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ebb_tensor *base = counting(stage->root, cases[i].ndim, cases[i].shape);
+        struct ebb_tensor *from = ebb_tensor_slice(stage->root, base, cases[i].from);
+        struct ebb_tensor *to = ebb_tensor_slice(stage->root, base, cases[i].to);
+        assert_true(ebb_tensor_count(from) >= 4096);
+        assert_int_equal(ebb_tensor_copy(to, from), 0);
+        for (int64_t at = 0; at < ebb_tensor_count(from); at++)
+            assert_int_equal(element_at(to, at), element_at(from, at));
+        assert_int_equal(ebb_object_end(base), 0);
+    }
+}
+
 static void elements_that_share_memory_are_refused(void **state) {
     struct stage *stage = *state;
     struct ebb_tensor *base = counting(stage->root, SHAPE(4, 4));
@@ -273,6 +300,7 @@ int main(void) {
         STAGED(scalars_and_tensors_without_elements_are_copied),
         STAGED(a_copy_to_the_same_elements_does_nothing),
         STAGED(interleaved_elements_are_apart),
+        STAGED(large_views_of_one_tensor_are_copied_between_each_other),
         STAGED(elements_that_share_memory_are_refused),
         STAGED(a_destination_whose_elements_share_memory_is_refused),
         STAGED(filling_sets_every_element_of_a_view),
