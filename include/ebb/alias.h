@@ -41,7 +41,8 @@ struct ebb_alias {
  *
  * NULL on failure. Reasons that `fall_back` turns into a fresh tensor: EBB_E_NO_ROOM (more bytes
  * than `existing` has, with both counts), EBB_E_VIEW (`existing` is not contiguous, or begins at
- * no multiple of the dtype's size), EBB_E_OVERLAP (others see the storage), EBB_E_EXCHANGE (it was
+ * no multiple of the largest power of two, up to 16, that divides the bytes of an element, of a
+ * complex one those of a part), EBB_E_OVERLAP (others see the storage), EBB_E_EXCHANGE (it was
  * imported read-only), EBB_E_NOT_ANCESTOR (the storage's region is neither `region` nor above it).
  * Always errors: EBB_E_ARGUMENT (size of the struct), and those of ebb_tensor_new() and of an
  * `existing` that is no tensor.
