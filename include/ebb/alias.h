@@ -45,7 +45,7 @@ struct ebb_alias {
  * complex one those of a part), EBB_E_OVERLAP (others see the storage), EBB_E_EXCHANGE (it was
  * imported read-only), EBB_E_NOT_ANCESTOR (the storage's region is neither `region` nor above it).
  * Always errors: EBB_E_ARGUMENT (size of the struct), and those of ebb_tensor_new() and of an
- * `existing` that is no tensor.
+ * `existing` that is no tensor, or whose bytes a producer has back (ebb/exchange.h).
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *
 ebb_tensor_alias(ebb_region region, const struct ebb_tensor *existing, struct ebb_dtype dtype,

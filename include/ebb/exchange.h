@@ -31,8 +31,9 @@
  * those, hand them on, compose or collate them, nor close, reset or rewind their region
  * (EBB_E_BUSY). Promotion takes imported bytes along without touching them, if all tensors that see
  * them go (else EBB_E_BUSY). When the region closes, cleanups that are older than the import run
- * when the producer has its bytes back: tensors of them cannot be promoted, copied, exported or
- * sent any more, then (EBB_E_RELEASED), and must not be read.
+ * when the producer has its bytes back: then whatever would read, write or hand on elements of a
+ * tensor of them says EBB_E_RELEASED, also of one in a packed or ragged sequence, a sample or a
+ * batch, and the program must not read them either.
  *
  * Source of the semantics: the DLPack specification; where it leaves a choice, what NumPy and
  * PyTorch read.

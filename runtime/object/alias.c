@@ -80,7 +80,7 @@ struct ebb_tensor *ebb_tensor_alias(ebb_region handle, const struct ebb_tensor *
     struct region *region = object_host_for(handle);
     struct object_place place;
     size_t bytes;
-    if (!region || !tensor_find(existing, &place) ||
+    if (!region || !tensor_find_readable(existing, &place) ||
         !tensor_measure(dtype, ndim, shape, &bytes))
         return NULL;
     if (alias && alias->size != sizeof *alias) {

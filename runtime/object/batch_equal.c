@@ -7,7 +7,8 @@
  * Changes nothing; elements are compared in place, whatever their strides.
  *
  * What is in a field and no member, since nobody has composed it, is not followed: so this goes as
- * deep as composites do. Nor is a count that a block has no room for. Who compares is told.
+ * deep as composites do. Nor is a count that a block has no room for, nor are imported bytes that
+ * their producer has back. Who compares is told.
  *
  * Fields of a composite may share a member, on each level, so there may be many more ways to an
  * object than objects. What was compared once counts as equal from then on, or the answer is known.
@@ -16,6 +17,7 @@
  */
 #include "base/error.h"
 #include "object/batch.h"
+#include "object/exchange.h"
 #include "object/sample.h"
 
 #include <ebb/ragged.h>
@@ -64,6 +66,8 @@ static bool tensors_equal(const struct ebb_tensor *left, const struct ebb_tensor
         return false;
     if (ebb_tensor_count(left) == 0)
         return true;
+    if (import_check(left->storage) != 0 || import_check(right->storage) != 0)
+        return false;
     size_t bytes = ebb_dtype_bytes(left->dtype);
     do {
         if (!rows_equal(left, row_at(left, index, bytes), right, row_at(right, index, bytes),

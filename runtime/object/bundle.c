@@ -25,6 +25,15 @@ struct ebb_tensor *fabric_tensor(ebb_region region, const struct fabric *fabric,
     return ebb_tensor_new(region, fabric->dtype, lead + fabric->ndim, shape);
 }
 
+int member_check(const struct ebb_tensor *member, const char *form, const char *name) {
+    if (!member)
+        return error_set(EBB_E_RELEASED, "a %s sequence without %s", form, name);
+    if (!object_is_tensor(&member->object))
+        return error_set(EBB_E_TYPE, "%s: type '%s', a tensor is needed", name,
+                         member->object.type->name);
+    return import_check(member->storage);
+}
+
 static int too_long(int64_t count) {
     return error_set(EBB_E_SIZE, "the lengths of %lld sequences overflow", (long long)count);
 }

@@ -57,6 +57,10 @@ struct fabric fabric_of(const struct ebb_tensor *tensor, int lead);
 struct ebb_tensor *fabric_tensor(ebb_region region, const struct fabric *fabric, int lead,
                                  const int64_t *sizes);
 
+/* Field `name` of a sequence that is packed or ragged has a tensor whose elements can be read: 0,
+ * EBB_E_RELEASED or EBB_E_TYPE. */
+int member_check(const struct ebb_tensor *member, const char *form, const char *name);
+
 /* ---- lengths.c ---- */
 
 struct ebb_tensor *integers_new(ebb_region region, int64_t count);

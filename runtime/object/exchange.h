@@ -40,7 +40,8 @@ struct loan {
     bool versioned;
 };
 
-/* EBB_E_RELEASED if the producer of the storage's bytes has them back: its region is closing. */
+/* EBB_E_RELEASED if the producer of the storage's bytes has them back: its region is closing. Asked
+ * of every tensor, also of one that is a member, before an element of it is read or written. */
 int import_check(const struct ebb_storage *storage);
 
 /* Nobody sees a foreign storage any more. Once it is gone what it was a loan of is returned. */

@@ -17,17 +17,8 @@
 
 /* ---- the type ---- */
 
-static int check_member(const struct ebb_tensor *member, const char *name) {
-    if (!member)
-        return error_set(EBB_E_RELEASED, "a packed sequence without %s", name);
-    if (!object_is_tensor(&member->object))
-        return error_set(EBB_E_TYPE, "%s: type '%s', a tensor is needed", name,
-                         member->object.type->name);
-    return 0;
-}
-
 static int check_integers(const struct ebb_tensor *member, const char *name) {
-    int result = check_member(member, name);
+    int result = member_check(member, "packed", name);
     return result ? result : integers_check(member, name);
 }
 
@@ -82,7 +73,7 @@ static int check_indices(const struct ebb_packed *packed) {
 
 static int check(const struct ebb_object *object) {
     const struct ebb_packed *packed = (const struct ebb_packed *)object;
-    int result = check_member(packed->data, "data");
+    int result = member_check(packed->data, "packed", "data");
     if (!result)
         result = check_integers(packed->batch_sizes, "batch_sizes");
     if (!result && packed->data->ndim < 1)

@@ -12,15 +12,6 @@
 
 /* ---- the type ---- */
 
-static int check_member(const struct ebb_tensor *member, const char *name) {
-    if (!member)
-        return error_set(EBB_E_RELEASED, "a ragged sequence without %s", name);
-    if (!object_is_tensor(&member->object))
-        return error_set(EBB_E_TYPE, "%s: type '%s', a tensor is needed", name,
-                         member->object.type->name);
-    return 0;
-}
-
 static int check_offsets(const struct ebb_ragged *ragged) {
     const int64_t *offsets = ragged->offsets->data;
     int64_t count = ragged->offsets->shape[0] - 1, rows = ragged->data->shape[0], longest = 0;
@@ -47,9 +38,9 @@ static int check_offsets(const struct ebb_ragged *ragged) {
 
 static int check(const struct ebb_object *object) {
     const struct ebb_ragged *ragged = (const struct ebb_ragged *)object;
-    int result = check_member(ragged->data, "data");
+    int result = member_check(ragged->data, "ragged", "data");
     if (!result)
-        result = check_member(ragged->offsets, "offsets");
+        result = member_check(ragged->offsets, "ragged", "offsets");
     if (!result)
         result = integers_check(ragged->offsets, "offsets");
     if (!result && ragged->data->ndim < 1)

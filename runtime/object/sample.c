@@ -9,6 +9,7 @@
 #include "object/sample.h"
 #include "base/error.h"
 #include "object/attempt.h"
+#include "object/exchange.h"
 #include "object/number.h"
 #include "object/shape_text.h"
 
@@ -135,10 +136,18 @@ static bool has_ragged_form(const struct ebb_sample *sample) {
            ebb_tensor_is_contiguous(offsets) && ebb_tensor_is_contiguous(canvases);
 }
 
+/* What is in them can be read; 0 or EBB_E_RELEASED. */
+static int check_readable(const struct ebb_sample *sample) {
+    int result = import_check(sample->offsets->storage);
+    return result ? result : import_check(sample->canvases->storage);
+}
+
 static int check_ragged(const struct ebb_sample *sample) {
     if (!sample->offsets && !sample->canvases)
         return 0;
     bool fits = has_ragged_form(sample);
+    if (fits && check_readable(sample) != 0)
+        return EBB_E_RELEASED;
     int64_t last = fits ? sample->canvases->shape[0] : 0;
     const int64_t *row = fits ? sample->offsets->data : NULL;
     for (int64_t i = 1; fits && i <= last; i++)
@@ -391,6 +400,8 @@ struct ebb_sample *ebb_sample_row(ebb_region handle, const struct ebb_sample *sa
         error_set(EBB_E_ARGUMENT, "image %zu of a sample that has %zu", index, images);
         return NULL;
     }
+    if (check_readable(found) != 0)
+        return NULL;
     const int64_t *row = (const int64_t *)found->offsets->data + index;
     const int64_t *canvas = (const int64_t *)found->canvases->data + 2 * index;
     struct ebb_sample_info info = sample_info(found);
