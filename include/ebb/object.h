@@ -161,7 +161,8 @@ struct ebb_object_counts {
 EBB_API int ebb_region_read_objects(ebb_region region, uint32_t kind,
                                     struct ebb_object_counts *counts);
 
-/* The same for all regions that the process ever had. Any thread. */
+/* The same for all regions that the process ever had. What a call on another thread has made so far
+ * counts, also if it fails in the end, and leaves no trace then. Any thread. */
 EBB_API int ebb_process_read_objects(uint32_t kind, struct ebb_object_counts *counts);
 
 /*

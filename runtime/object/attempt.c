@@ -41,12 +41,21 @@ void attempt_compose(struct attempt *attempt, struct ebb_object *whole) {
     }
 }
 
+/* Under the lock of whoever reads them on another thread: he finds all of them taken back, or none,
+ * and is not at one of a kind that comes anew, with zeros. */
+static void take_counts_back(const struct attempt *attempt) {
+    struct region *region = attempt->region;
+    pthread_mutex_lock(&region->pool->lock);
+    kinds_set(region, attempt->kinds);
+    copy_counts(region->kind_counts, attempt->counts, attempt->kinds);
+    pthread_mutex_unlock(&region->pool->lock);
+}
+
 void attempt_abandon(struct attempt *attempt) {
     struct region *region = attempt->region;
     while (region->objects != attempt->newest)
         ebb_object_end(region->objects);
-    kinds_set(region, attempt->kinds);
-    copy_counts(region->kind_counts, attempt->counts, attempt->kinds);
+    take_counts_back(attempt);
     undo_restore(region, &attempt->undo);
     if (attempt->parent)
         undo_restore(attempt->parent, &attempt->above);

@@ -13,8 +13,9 @@
 #include "region/region.h"
 
 /*
- * Written by the region's thread alone and read by any, so each is written at once. A kind's bit is
- * set when its counters are zero, and cleared under the pool's lock when they went to the sums.
+ * Written by the region's thread alone and read by any that holds the pool's lock, so each is
+ * written at once. A kind's bit is set when its counters are zero. Under the lock it is cleared,
+ * when they went to the sums, and so are counters taken back, after a call that failed.
  */
 static inline void kind_add(uint64_t *counter, uint64_t more) {
     /* release: who reads that something left, and then what came, reads that it had come */

@@ -64,6 +64,39 @@ static void counters_are_read_while_regions_come_and_go(void **state) {
     assert_int_equal(now.live, before.live);
 }
 
+/* Calls that make three objects and fail at the fourth, in a region that had none before. */
+static void *fail_again_and_again(void *context) {
+    ebb_pool *pool = context;
+    ebb_region input = OPEN(.pool = pool), step = OPEN(.pool = pool, .limit_bytes = 100000);
+    struct ebb_tensor *sequence = floats_in(input, 10000);
+    for (int round = 0; round < 5 * ROUNDS; round++)
+        if (ebb_sequences_pack(step, &sequence, 1, NULL) ||
+            ebb_last_error() != EBB_E_REGION_LIMIT)
+            return NULL;
+    ebb_region_close(step);
+    ebb_region_close(input);
+    return context;
+}
+
+static void counters_are_read_while_calls_fail(void **state) {
+    struct stage *stage = *state;
+    pthread_t thread;
+    struct ebb_object_counts before = counts_now(), now;
+    void *done;
+    assert_int_equal(pthread_create(&thread, NULL, fail_again_and_again, stage->pool), 0);
+    do {
+        now = counts_now();
+        assert_true(now.live <= before.live + EACH); /* never less than none */
+        assert_true(now.created_outside - before.created_outside <= EACH);
+    } while (now.ended_outside == before.ended_outside || now.live > before.live);
+    assert_int_equal(pthread_join(thread, &done), 0);
+    assert_non_null(done);
+    now = counts_now();
+    assert_int_equal(now.created_outside - before.created_outside, 1);
+    assert_int_equal(now.ended_outside - before.ended_outside, 1);
+    assert_int_equal(now.live, before.live);
+}
+
 static void counters_outlive_pools(void **state) {
     struct ebb_object_counts before = counts_now();
     for (int i = 1; i <= 5; i++) {
@@ -82,6 +115,7 @@ static void counters_outlive_pools(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(counters_are_read_while_regions_come_and_go),
+        STAGED(counters_are_read_while_calls_fail),
         cmocka_unit_test(counters_outlive_pools),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
