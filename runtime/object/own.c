@@ -79,11 +79,12 @@ static int admit_all(struct journey *journey, const struct region *source) {
 static int promote(struct journey *journey, const struct region *source) {
     struct gathering *gathering = &journey->gathering;
     int result = admit_all(journey, source);
-    if (!result && gathering->first)
+    bool goes = !result && gathering->target != source;
+    if (goes && gathering->first)
         result = journey_make(journey);
-    else if (!result)
+    else if (goes)
         journey_adopt(journey);
-    if (result)
+    if (result || !goes)
         gather_forget(gathering);
     return result;
 }
@@ -106,12 +107,10 @@ static int promote_list(ebb_region from, ebb_region to, void **objects, size_t c
         return result;
     if (count && !objects)
         return error_set(EBB_E_ARGUMENT, "list of %zu objects is NULL", count);
-    if (source == target)
-        return 0;
-    if (!region_is_above(target, source))
+    if (source != target && !region_is_above(target, source))
         return error_set(EBB_E_NOT_ANCESTOR, "region '%s' is no ancestor of '%s'", target->name,
                          source->name);
-    if (target->sealed)
+    if (target->sealed && source != target)
         return error_set(EBB_E_SEALED, "region '%s' is sealed: promotion from '%s' refused",
                          target->name, source->name);
     struct journey journey = {.gathering = {.host = source, .target = target},

@@ -190,11 +190,10 @@ static int why_not_admit(struct scene *scene, const struct promotion *promotion,
 
 static int why_not_promote(struct scene *scene, const struct promotion *promotion) {
     int expected = 0;
-    if (promotion->source == promotion->target)
-        return promotion->closes ? EBB_E_NOT_ANCESTOR : 0;
-    if (!is_above(scene, promotion->target, promotion->source))
+    bool stays = promotion->source == promotion->target;
+    if (!is_above(scene, promotion->target, promotion->source) || (stays && promotion->closes))
         return EBB_E_NOT_ANCESTOR;
-    if (scene->regions[promotion->target].sealed)
+    if (scene->regions[promotion->target].sealed && !stays)
         return EBB_E_SEALED;
     for (int i = 0; !expected && i < promotion->count; i++)
         expected = why_not_admit(scene, promotion, i);

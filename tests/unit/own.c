@@ -367,6 +367,11 @@ static void a_limit_refuses_the_whole(void **state) {
 
 /* ---- refusals ---- */
 
+/* They would stay, but not what is wrong with them. */
+static void refuse_where_they_are(ebb_region region, void **objects, size_t count, int code) {
+    assert_refused(ebb_objects_promote(region, region, objects, count, NULL, NULL), code);
+}
+
 static void whatever_cannot_go_is_named(void **state) {
     struct stage *stage = *state;
     ebb_region inner = OPEN(.parent = stage->root), other = OPEN(.parent = stage->root);
@@ -388,6 +393,11 @@ static void whatever_cannot_go_is_named(void **state) {
     assert_refused(ebb_objects_promote(inner, other, two, 1, NULL, NULL), EBB_E_NOT_ANCESTOR);
     assert_refused(ebb_objects_promote(inner, stage->root, NULL, 1, NULL, NULL),
                    EBB_E_ARGUMENT);
+    refuse_where_they_are(inner, two, 2, EBB_E_DUPLICATE);
+    refuse_where_they_are(inner, &member, 1, EBB_E_MEMBER);
+    refuse_where_they_are(inner, &foreign, 1, EBB_E_NOT_OWNED);
+    refuse_where_they_are(inner, &lent, 1, EBB_E_BORROWED);
+    refuse_where_they_are(inner, &(void *){NULL}, 1, EBB_E_FOREIGN);
     assert_int_equal(ebb_objects_promote(inner, inner, two, 1, NULL, NULL), 0);
     struct ebb_own_options wrong = {.size = 1};
     assert_refused(ebb_objects_promote(inner, stage->root, two, 1, &wrong, NULL),
