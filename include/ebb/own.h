@@ -49,7 +49,7 @@ EBB_API int ebb_objects_promote(ebb_region source, ebb_region target, void **obj
                                 const struct ebb_own_options *options, struct ebb_promoted *cost);
 
 /* The same, and closes `source`; on failure it stays open. `ended` may be NULL: how many other
- * objects of the source and the regions below it ended. */
+ * objects of the source and the regions below it ended, those that were lent elsewhere included. */
 EBB_API int ebb_objects_close_keeping(ebb_region source, ebb_region target, void **objects,
                                       size_t count, const struct ebb_own_options *options,
                                       struct ebb_promoted *cost, uint64_t *ended);

@@ -175,6 +175,17 @@ struct region *adoption_tied_to(const struct ebb_cleanup *cleanup) {
     return cleanup->run == owner_ends ? object_host(adoption->object) : NULL;
 }
 
+struct ebb_object *adoption_lost(const struct ebb_cleanup *cleanup,
+                                 const struct region *closing) {
+    const struct ebb_adoption *adoption = cleanup->data;
+    bool hosts = cleanup->run == host_ends;
+    if (!hosts && (cleanup->run != owner_ends || adoption->lent))
+        return NULL;
+    struct ebb_object *object = adoption->object;
+    bool counts = hosts ? !adoption->above : !ends_with(object_host(object), closing);
+    return counts && !ends_with(object->adoption->owner, closing) ? object : NULL;
+}
+
 /* The top record goes; who is next gets the object. */
 static void pop(struct ebb_object *object) {
     struct ebb_adoption *top = object->adoption;

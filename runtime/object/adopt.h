@@ -17,6 +17,12 @@ bool object_is_lent(const struct ebb_object *object);
 /* True if the object does not end with its owner when `closing`, at or above that, closes. */
 bool object_outlives(const struct ebb_object *object, const struct region *closing);
 
+/* The object that ends with the cleanup's region when `closing`, at or above that, closes, although
+ * neither it nor one below it owns the object: that is lent to another. NULL: none, or one that
+ * another cleanup leads to. */
+struct ebb_object *adoption_lost(const struct ebb_cleanup *cleanup,
+                                 const struct region *closing);
+
 /* The live object at `address` if it may change hands: no member, not ending, not lent. 0 or the
  * error. */
 int object_check_free(const void *address, struct object_place *place);

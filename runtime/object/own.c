@@ -141,18 +141,28 @@ static uint64_t live_objects(const struct region *region) {
     return live;
 }
 
-/* Objects of a region that closes, at or below `closing`, less those that go back to lenders. */
+/* An object and all below it. */
+static uint64_t count_parts(struct ebb_object *whole) {
+    uint64_t count = 0;
+    struct ebb_object *first = compose_chain(whole);
+    for (const struct ebb_object *part = first; part; part = part->forward)
+        count++;
+    compose_unchain(first);
+    return count;
+}
+
+/* Objects of a region that closes, at or below `closing`: without those that go back to lenders,
+ * with those that are lost to borrowers elsewhere. */
 static uint64_t ending_objects(const struct region *region, const struct region *closing) {
-    uint64_t live = live_objects(region);
-    for (struct ebb_object *at = region->objects; at; at = at->next) {
-        if (!object_outlives(at, closing))
-            continue;
-        struct ebb_object *first = compose_chain(at);
-        for (const struct ebb_object *part = first; part; part = part->forward)
-            live--;
-        compose_unchain(first);
+    uint64_t ending = live_objects(region);
+    for (struct ebb_object *at = region->objects; at; at = at->next)
+        if (object_outlives(at, closing))
+            ending -= count_parts(at);
+    for (const struct ebb_cleanup *at = region->cleanups; at; at = at->next) {
+        struct ebb_object *lost = adoption_lost(at, closing);
+        ending += lost ? count_parts(lost) : 0;
     }
-    return live;
+    return ending;
 }
 
 int ebb_objects_close_keeping(ebb_region from, ebb_region to, void **objects, size_t count,

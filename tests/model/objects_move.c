@@ -250,13 +250,13 @@ static void promoted(struct scene *scene, const struct promotion *promotion,
 }
 
 static uint64_t close_and_count(struct scene *scene, int region) {
-    bool ours[SCENE_THINGS];
+    bool lived[SCENE_THINGS];
     uint64_t ended = 0;
     for (int i = 0; i < SCENE_THINGS; i++)
-        ours[i] = scene->things[i].live && is_above(scene, region, owner_of(scene, i));
+        lived[i] = scene->things[i].live;
     close_region(scene, region);
     for (int i = 0; i < SCENE_THINGS; i++)
-        ended += ours[i] && !scene->things[i].live;
+        ended += lived[i] && !scene->things[i].live;
     return ended;
 }
 

@@ -5,6 +5,12 @@
  */
 #include "kit/boxes.h"
 
+static uint64_t live_objects(void) {
+    struct ebb_object_counts counts;
+    assert_int_equal(ebb_process_read_objects(EBB_OBJECT_ALL, &counts), 0);
+    return counts.live;
+}
+
 static void a_list_names_what_is_attached_once(void **state) {
     struct stage *stage = *state;
     ebb_region middle = OPEN(.parent = stage->root), inner = OPEN(.parent = middle);
@@ -26,7 +32,7 @@ static void a_list_names_what_is_attached_once(void **state) {
     }
 }
 
-/* Those that were lent to it go back, those that are attached to it end. */
+/* Those that were lent to it go back; those that are attached to it end, and those that it lent. */
 static void closing_counts_what_ends_and_not_what_goes_back(void **state) {
     struct stage *stage = *state;
     ebb_region other = OPEN(.pool = stage->pool);
@@ -38,15 +44,29 @@ static void closing_counts_what_ends_and_not_what_goes_back(void **state) {
     assert_int_equal(ebb_object_borrow(floats_in(inner, 4), below), 0);
     struct ebb_tensor *attached = floats_in(stage->root, 5);
     assert_int_equal(ebb_object_attach(attached, inner), 0);
-    struct ebb_tensor *lent = floats_in(below, 6);
+    struct box *lent = box_in(below);
+    lent->left = &floats_in(below, 6)->object;
+    assert_int_equal(ebb_object_compose(lent), 0);
+    assert_int_equal(ebb_object_borrow(lent, inner), 0);
     assert_int_equal(ebb_object_borrow(lent, other), 0);
+    assert_int_equal(ebb_object_borrow(lent, stage->root), 0);
+    struct ebb_tensor *through = floats_in(other, 8), *onward = floats_in(inner, 9);
+    assert_int_equal(ebb_object_borrow(through, inner), 0);
+    assert_int_equal(ebb_object_borrow(through, stage->root), 0);
+    assert_int_equal(ebb_object_attach(onward, below), 0);
+    assert_int_equal(ebb_object_borrow(onward, other), 0);
+    struct ebb_tensor *passed = floats_in(stage->root, 10);
+    assert_int_equal(ebb_object_attach(passed, inner), 0);
+    assert_int_equal(ebb_object_borrow(passed, other), 0);
     floats_in(below, 7);
-    uint64_t ended = 0;
+    uint64_t ended = 0, live = live_objects();
     assert_int_equal(
         ebb_objects_close_keeping(inner, stage->root, NULL, 0, NULL, NULL, &ended), 0);
-    assert_int_equal(ended, 3);
+    assert_int_equal(ended, 7);
+    assert_int_equal(ended, live - live_objects());
     assert_true(ebb_region_owns(other, box) && floats_hold((void *)box->left, 3));
-    assert_false(is_object(attached) || is_object(lent));
+    assert_true(ebb_region_owns(stage->root, through));
+    assert_false(is_object(attached) || is_object(lent) || is_object(onward) || is_object(passed));
     assert_int_equal(live_in(other), 2);
     ebb_region_close(other);
 }
