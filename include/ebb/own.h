@@ -11,8 +11,9 @@
  * member of a composite, a target that is closed, sealed or unrelated. Going where it already is
  * changes nothing.
  *
- * A rewind ends what came since the mark, and views of it in regions below. What was attached or
- * lent since is its host's again. A composite is as new as its newest part: it ends with that.
+ * A rewind ends what came since the mark, and views of it, which it looks for among the cleanups of
+ * all regions below. What was attached or lent since is its host's again. A composite is as new as
+ * its newest part: it ends with that.
  *
  * Sources: TorchSharp's DisposeScope, DJL's NDManager; docs/lifetimes.md says where ebb differs.
  */

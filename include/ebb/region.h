@@ -200,8 +200,8 @@ EBB_API EBB_NODISCARD ebb_mark ebb_region_mark(ebb_region region);
 
 /*
  * Ends every block that the region got since the mark, allocated here or promoted to it, and the
- * mark. Blocks that are older and were released or promoted elsewhere since, stay so. Children stay
- * open (own.h: objects). Linear in the blocks ended. EBB_E_MARK, EBB_E_STALE, EBB_E_BUSY (a cleanup
+ * mark. Blocks that are older and were released or promoted elsewhere since, stay so. Linear in the
+ * blocks ended. Children stay open (own.h: objects). EBB_E_MARK, EBB_E_STALE, EBB_E_BUSY (a cleanup
  * runs; newer exports), EBB_E_CLEANUP (done all the same).
  */
 EBB_API int ebb_region_rewind(ebb_region region, ebb_mark mark);

@@ -389,26 +389,31 @@ static bool ends_with_more(const struct ebb_tensor *view) {
     return view->object.adoption || (storage->flags & STORAGE_FOREIGN && storage->tensors == 1);
 }
 
+/* The same in the course of a walk over what is below, which a producer must not end. */
+static void end_with_more(struct region *below, struct ebb_tensor *view) {
+    region_begin_work(below);
+    ebb_object_end(view);
+    region_end_work(below);
+}
+
 /* Ends the views of storages of `region` that go, in a region below. */
 static void end_blinded(struct region *below, const struct region *region, uint64_t serial) {
     for (struct ebb_cleanup *at = below->cleanups, *next; at; at = next) {
         struct ebb_tensor *view = find_blinded(at, region, serial);
-        bool again = view && ends_with_more(view);
         next = at->next;
-        if (view)
-            ebb_object_end(view);
-        if (again)
+        if (view && ends_with_more(view)) {
+            end_with_more(below, view);
             next = below->cleanups;
+        } else if (view) {
+            ebb_object_end(view);
+        }
     }
 }
 
 void tensor_rewind_views(struct region *region, uint64_t serial) {
-    for (struct region *at = region; at; at = region_next_below(at, region)) {
-        region_begin_work(at);
-        if (at != region)
-            end_blinded(at, region, serial);
-        region_end_work(at);
-    }
+    struct region *at = region;
+    while ((at = region_next_below(at, region)) != NULL)
+        end_blinded(at, region, serial);
 }
 
 struct region *storage_host(const struct ebb_storage *storage) {

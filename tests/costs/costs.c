@@ -244,6 +244,29 @@ static void leave_gaps(size_t count) {
     pool_end(pool);
 }
 
+/* ---- a rewind of a region that has others below it, each in the one before */
+
+COUNTED void counted_rewind(ebb_region region, ebb_mark mark) {
+    assert_int_equal(ebb_region_rewind(region, mark), 0);
+}
+
+static void rewind_above_a_chain(size_t count) {
+    ebb_pool *pool = POOL(.name = "chain");
+    ebb_region root = OPEN(.pool = pool), below = root;
+    struct ebb_tensor *older = floats_in(root, 3);
+    ebb_mark mark = ebb_region_mark(root);
+    struct ebb_tensor *newer = floats_in(root, 3);
+    for (size_t i = 0; i < count; i++) {
+        below = OPEN(.parent = below);
+        floats_of(below, older, 0, 2);
+    }
+    floats_of(below, newer, 0, 2);
+    counted_rewind(root, mark);
+    assert_int_equal(live_in(below), 1);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -257,6 +280,7 @@ int main(int argc, char **argv) {
         {"promote_to_one_parent", promote_to_one_parent},
         {"warm_groups", warm_groups},
         {"leave_gaps", leave_gaps},
+        {"rewind_above_a_chain", rewind_above_a_chain},
     };
     for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(argv[1], cases[i].name)) {

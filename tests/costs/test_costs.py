@@ -48,6 +48,9 @@ class Linear(unittest.TestCase):
     def test_many_blocks_promoted_to_one_parent_do_not_wait_for_each_other(self):
         self.check("promote_to_one_parent", 300)
 
+    def test_a_rewind_looks_at_each_region_below_once(self):
+        self.check("rewind_above_a_chain", 300)
+
 
 class Bounded(unittest.TestCase):
     def test_warming_looks_at_few_tiles_for_each(self):
