@@ -5,6 +5,7 @@
  * A variable of contextvars has the region that was entered last, and each region the one that was
  * entered before it. Another task than the one that entered a region may leave it, or have a copy
  * of the variable from before: so one that was left keeps what is below it, and is passed over.
+ * So is, in a forked child, one whose memory is the parent's, until the child leaves it.
  *
  * Entering and leaving are calls of C, so that no handler of a signal, which runs between
  * bytecodes, raises in the middle: `with` leaves whatever it has entered.
@@ -27,14 +28,27 @@ static PyObject *outer_of(PyObject *region) {
     return outer ? outer : Py_None;
 }
 
-/* The region that was entered last and not left, or None. New reference. */
-static PyObject *innermost(void) {
+static bool is_left(const struct region *region) {
+    return region->is_left;
+}
+
+static bool is_left_or_inherited(const struct region *region) {
+    return region->is_left || region_is_inherited(region);
+}
+
+/* The region that was entered last and is not passed over, or None. New reference. */
+static PyObject *find_last(bool (*is_passed)(const struct region *)) {
     PyObject *last = PyObject_CallMethodObjArgs(variable, get_name, NULL), *at = last;
-    while (at && at != Py_None && ((struct region *)at)->is_left)
+    while (at && at != Py_None && is_passed((struct region *)at))
         at = outer_of(at);
     Py_XINCREF(at);
     Py_XDECREF(last);
     return at;
+}
+
+/* The region that was entered last and not left, or None. New reference. */
+static PyObject *innermost(void) {
+    return find_last(is_left);
 }
 
 int current_enter(PyObject *object) {
@@ -89,10 +103,11 @@ PyObject *current_find(PyObject *list) {
 const char current_doc[] =
 "current()\n--\n\n"
 "The region that was entered last and not left, in this thread or task; None if there is none.\n\n"
-"A region is entered by `with region`, `with ebb.step(...)`, and by ebb.Collate.";
+"A region is entered by `with region`, `with ebb.step(...)`, and by ebb.Collate. A forked child\n"
+"passes over those of shared pools that its parent entered.";
 
 PyObject *current_get(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
-    PyObject *last = innermost();
+    PyObject *last = find_last(is_left_or_inherited);
     if (!last || last == Py_None || ebb_region_is_open(((struct region *)last)->handle))
         return last;
     Py_DECREF(last);

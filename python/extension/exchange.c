@@ -45,15 +45,20 @@ static bool is_shareable(const struct ebb_tensor *tensor) {
     return managed != NULL;
 }
 
+static bool needs_copy(const struct ebb_tensor *tensor, enum ebb_exchange_mode mode) {
+    return mode == EBB_EXCHANGE_COPY || (mode == EBB_EXCHANGE_IF_NEEDED && !is_shareable(tensor));
+}
+
 int exchange_choose(PyObject *object, enum ebb_exchange_mode mode, struct exported *exported) {
     struct ebb_tensor *tensor = tensor_of(object);
     if (!tensor)
         return -1;
-    const struct region *region = ((const struct tensor *)object)->region;
+    struct region *region = ((struct tensor *)object)->region;
     *exported = (struct exported){.tensor = tensor, .mode = mode};
-    if (!region->keeps || mode == EBB_EXCHANGE_SHARE ||
-        (mode == EBB_EXCHANGE_IF_NEEDED && is_shareable(tensor)))
+    if ((!region->keeps && !region_is_inherited(region)) || !needs_copy(tensor, mode))
         return 0;
+    if (!region_of((PyObject *)region))
+        return -1;
     exported->mode = EBB_EXCHANGE_SHARE;
     exported->copy = exported->tensor = tensor_copied(region->handle, tensor);
     return exported->copy ? 0 : (error_raise_buffer(), -1);

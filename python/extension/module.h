@@ -99,6 +99,7 @@ struct region {
     ebb_region handle;
     ebb_step step;
     struct region *opening_next; /* while a thread opens it without the interpreter's lock */
+    unsigned forks;   /* that led to the process that opened it */
     uint64_t epoch;   /* grows when all tensors end at once */
     char is_left;     /* since it was entered last, in whatever thread or task */
     char has_ended;   /* the step: its region is the ring's from then on */
@@ -107,10 +108,14 @@ struct region {
 };
 
 int region_add(PyObject *module);
-/* The open region behind the object, NULL with an exception. */
+/* The open region behind the object, which this process may change; NULL with an exception. */
 struct region *region_of(PyObject *object);
-/* False with an exception if the region was closed or reset since that epoch. Objects that are
- * asked for their elements, or let go, may do anything. */
+/* True in a forked child for a region of a shared pool that its parent opened: it can be closed and
+ * its tensors read, no more. A slot is not copied by a fork: what is written there, the parent has.
+ * Pages of other pools are, and the child goes on with its own. */
+bool region_is_inherited(const struct region *region);
+/* False with an exception if the region was closed or reset since that epoch, or this is a forked
+ * child by now. Objects that are asked for their elements, or let go, may do anything. */
 bool region_stays(const struct region *region, uint64_t epoch);
 /* An object of class `type` for a region that is not open yet. */
 struct region *region_make(PyTypeObject *type, PyObject *pool, PyObject *parent);

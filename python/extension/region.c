@@ -4,6 +4,8 @@
  *
  * Objects of Python never dangle: a Tensor asks its region whether it is open, and in which epoch,
  * before it looks at its elements. A region that goes unclosed is closed.
+ *
+ * Refuses in a forked child whatever would write to the slot of a region that is the parent's.
  */
 #include "module.h"
 
@@ -70,6 +72,7 @@ void region_open_listed(struct region *self, bool locked,
         Py_END_ALLOW_THREADS
     }
     end_opening(self);
+    self->forks = module_forks; /* now: a handler that ran while it waited may have forked */
 }
 
 /* ---- making and ending ---- */
@@ -140,21 +143,36 @@ static void region_dealloc(PyObject *object) {
     Py_DECREF(type);
 }
 
+bool region_is_inherited(const struct region *region) {
+    return region->forks != module_forks && region->pool != Py_None &&
+           ((const struct pool *)region->pool)->kind & EBB_KIND_SHARED;
+}
+
+static void refuse_inherited(void) {
+    error_raise_as(EBB_E_STALE, "the region is of the process that this one was forked from, which "
+                                "would find there what is written here");
+}
+
 struct region *region_of(PyObject *object) {
-    bool is_region = PyObject_TypeCheck(object, (PyTypeObject *)region_type);
-    if (is_region && ebb_region_is_open(((struct region *)object)->handle))
-        return (struct region *)object;
-    if (is_region)
-        error_raise_as(EBB_E_STALE, "the region is closed");
-    else
+    struct region *region = (struct region *)object;
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)region_type))
         PyErr_Format(PyExc_TypeError, "%R is no ebb.Region", object);
+    else if (!ebb_region_is_open(region->handle))
+        error_raise_as(EBB_E_STALE, "the region is closed");
+    else if (region_is_inherited(region))
+        refuse_inherited();
+    else
+        return region;
     return NULL;
 }
 
 bool region_stays(const struct region *region, uint64_t epoch) {
-    if (region->epoch == epoch && ebb_region_is_open(region->handle))
+    bool is_there = region->epoch == epoch && ebb_region_is_open(region->handle);
+    if (is_there && !region_is_inherited(region))
         return true;
-    if (!PyErr_Occurred())
+    if (!PyErr_Occurred() && is_there)
+        refuse_inherited();
+    else if (!PyErr_Occurred())
         error_raise_as(EBB_E_STALE, "the region was closed or reset by what was put into it");
     return false;
 }
@@ -222,6 +240,10 @@ static PyObject *run_hooked(PyObject *object, PyObject *function, PyObject *argu
     if (!before)
         return NULL;
     PyObject *result = PyObject_CallFunctionObjArgs(function, argument, NULL);
+    if (region_is_inherited((struct region *)object)) { /* where torch allocates as always */
+        Py_DECREF(before);
+        return result;
+    }
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyObject *ours = call_hook(hook, before);

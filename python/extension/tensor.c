@@ -113,7 +113,7 @@ static void tensor_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     PyObject_GC_UnTrack(object);
-    if (is_live(self) && !self->region->keeps)
+    if (is_live(self) && !self->region->keeps && !region_is_inherited(self->region))
         ebb_object_end(self->tensor);
     Py_XDECREF((PyObject *)self->region);
     release(object);
@@ -286,7 +286,11 @@ static PyObject *tensor_copy(PyObject *object, PyObject *source) {
     if (!tensor)
         return NULL;
     PyObject *place = Py_NewRef((PyObject *)((struct tensor *)object)->region);
-    struct region *region = (struct region *)place;
+    struct region *region = region_of(place);
+    if (!region) {
+        Py_DECREF(place);
+        return NULL;
+    }
     uint64_t epoch = region->epoch;
     struct ebb_tensor *read = exchange_borrow(region, source);
     bool stays = read && region_stays(region, epoch);

@@ -6,6 +6,8 @@
  * region, storages of some size are tensors of it, held by an export each: whatever collate keeps
  * of them stays valid, as with ebb.empty(). Everything else goes to the allocator that was there.
  *
+ * Regions are those of the process that entered them: a forked child allocates as always.
+ *
  * Built only where torch's headers are, for the torch that they are of: its C++ is not stable.
  */
 #define Py_LIMITED_API 0x030b0000
@@ -16,6 +18,8 @@
 #include <ebb/ebb.h>
 #include <torch/csrc/api/include/torch/version.h>
 
+#include <pthread.h>
+
 #include <cstring>
 
 namespace {
@@ -23,6 +27,11 @@ namespace {
 constexpr size_t small_bytes = 4096; // up to here a copy is cheaper; see ebb/current.py
 
 thread_local ebb_region entered; // all zero: none
+
+// In a forked child, which has the one thread that forked: the region is the parent's.
+void leave_after_fork() {
+    entered = {};
+}
 
 void give_back(void *context) {
     auto *managed = static_cast<DLManagedTensor *>(context);
@@ -100,6 +109,8 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "ebb._torch_hook",
 
 PyMODINIT_FUNC PyInit__torch_hook() {
     if (!allocator.before) {
+        if (pthread_atfork(nullptr, nullptr, leave_after_fork) != 0)
+            return PyErr_NoMemory();
         allocator.before = c10::GetCPUAllocator();
         c10::SetCPUAllocator(&allocator);
     }

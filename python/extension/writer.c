@@ -121,6 +121,8 @@ static size_t span_of(const struct description *what) {
 
 /* A block for the elements. Large ones begin at a page of their own that the next batch reuses. */
 static char *allocate(struct writer *self, size_t bytes) {
+    if (!region_of((PyObject *)self->region)) /* what is pickled may do anything, fork, too */
+        return NULL;
     char *block = ebb_region_alloc(self->region->handle, bytes, 64);
     if (!block)
         error_raise();

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fork in the middle: the child works for itself, and its parent's regions stay the parent's."""
+
+import contextlib
+import os
+import traceback
+import unittest
+
+import ebb
+import numpy
+
+try:
+    import torch
+    torch.set_num_threads(1)
+except ImportError:
+    raise unittest.SkipTest("torch is missing")
+
+from ebb import loader as ebb_loader, structure
+from test_region import Refused
+
+ROW = 5000  # of float32: large enough to be born in a region
+
+
+class Child:
+    """A fork that calls the function once it is told to go on; what it raises fails the test."""
+
+    def __init__(self, function):
+        self.go, out = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(out)
+            os.read(self.go, 1)
+            failed = True
+            with contextlib.suppress(BaseException):
+                try:
+                    function()
+                    failed = False
+                except BaseException:
+                    traceback.print_exc()
+            os._exit(failed)
+        os.close(self.go)
+        self.go = out
+
+    def end(self):
+        os.close(self.go)
+        assert os.waitpid(self.pid, 0)[1] == 0, "see what the child has printed"
+
+
+def rows(value):
+    return [torch.full((ROW,), float(value)) for _ in range(4)]
+
+
+def make_all(value):
+    """What collate functions make, large enough to be born in a region: all of that value."""
+    return [ebb.stack(rows(value)), ebb.stack([row.numpy() for row in rows(value)]),
+            ebb.empty((4, ROW), torch.float32).fill_(value), ebb.zeros((4, ROW)).add_(value),
+            ebb.pad_sequence(rows(value)), ebb.pack_sequence(rows(value)).data,
+            ebb.default_collate(rows(value))]
+
+
+def torchs(value):
+    return [torch.full((4, ROW), float(value)), torch.cat(rows(value))]
+
+
+def all_are(value, batch):
+    return all(bool((part == value).all()) for part in batch)
+
+
+def collate(make, **options):
+    """A Collate whose child makes what it makes after its parent has, and what became of it."""
+    def inner(samples):
+        first = make(1)
+
+        def be_child():
+            assert ebb.current() is None
+            made = make(-7)
+            assert all_are(-7, made) and all_are(1, first)
+            made = ebb.Collate(pool, lambda _: make(3), **options)([None])  # a slot of its own
+            assert all_are(3, made) and all_are(-7, make(-7))
+
+        child = Child(be_child)
+        second = make(2)
+        child.end()
+        return first, second
+
+    pool = ebb.Pool("shared", slots=4)
+    return ebb.Collate(pool, inner, **options)
+
+
+class Making(unittest.TestCase):
+    def test_what_a_child_makes_is_not_in_its_parents_batch(self):
+        first, second = collate(make_all)([None])
+        self.assertTrue(all_are(1, first) and all_are(2, second))
+
+    def test_nor_is_what_torch_makes_there(self):
+        try:
+            collating = collate(torchs, allocate=True)
+        except ImportError as error:
+            self.skipTest(f"not built: {error}")
+        first, second = collating([None])
+        self.assertTrue(all_are(1, first) and all_are(2, second))
+
+    def return_from_nested(self, **options):
+        """The parent's batch is there before the child goes on."""
+        def forks(_):
+            made = torchs(1) + make_all(1)
+            children.append(os.fork())
+            value = 2 if children[0] else -7
+            if not children[0]:
+                os.read(ends[0], 1)
+            return made + torchs(value) + make_all(value)
+
+        def outer(_):
+            return ebb.Collate(pool, forks, **options)([None]) + torchs(2 if children[0] else -7)
+
+        children, ends, pool = [], os.pipe(), ebb.Pool("shared")
+        batch = ebb.Collate(pool, outer, **options)([None])
+        if children[0] == 0:
+            os._exit(not (ebb.current() is None and all_are(1, batch[:9]) and
+                          all_are(-7, batch[9:] + torchs(-7) + make_all(-7))))
+        os.write(ends[1], b"x")
+        self.assertEqual(os.waitpid(children[0], 0)[1], 0)
+        self.assertTrue(all_are(1, batch[:9]) and all_are(2, batch[9:]) and len(batch) == 20)
+        for end in ends:
+            os.close(end)
+
+    def test_a_child_that_returns_from_the_collate_function_has_its_batch(self):
+        self.return_from_nested()
+        with contextlib.suppress(ImportError):
+            self.return_from_nested(allocate=True)
+
+    def test_regions_of_other_pools_are_the_childs_own(self):
+        with ebb.Region() as region:
+            before = region.zeros(ROW)
+
+            def be_child():
+                assert ebb.current() is region
+                before.torch().fill_(5)
+                assert all_are(-7, make_all(-7)) and all_are(5, [before.torch()])
+                region.reset()
+
+            child = Child(be_child)
+            made = make_all(2)
+            child.end()
+            self.assertTrue(all_are(2, made) and all_are(0, [before.torch()]))
+
+    def test_the_current_region_is_the_last_that_is_the_childs(self):
+        pool = ebb.Pool("shared")
+        with contextlib.ExitStack() as entered:
+            host = entered.enter_context(ebb.Region())
+            shared = entered.enter_context(ebb.Region(pool))
+            step = entered.enter_context(ebb.step("forks"))
+            self.assertIs(step.parent, shared)
+
+            def be_child():
+                assert ebb.current() is host
+                with ebb.step("forks") as own:
+                    assert own.parent is host and all_are(-7, make_all(-7))
+                with ebb.Region(pool) as own:
+                    assert ebb.current() is own and all_are(-7, make_all(-7))
+                entered.pop_all().close()
+                assert ebb.current() is None and not shared.is_open
+                with ebb.Region(pool) as own:
+                    assert ebb.current() is own and all_are(-7, make_all(-7))
+
+            made = make_all(1)
+            child = Child(be_child)
+            made += make_all(1)
+            child.end()
+            self.assertTrue(all_are(1, made))
+            self.assertIs(ebb.current(), step)
+
+
+class Refusing(Refused):
+    def refuse_all(self, region, tensor, imported):
+        for write in (lambda: region.empty(ROW), lambda: region.zeros(ROW), region.reset,
+                      lambda: region.tensor(numpy.zeros(ROW)), lambda: region.stack(rows(-7)),
+                      lambda: region.pad(rows(-7)), lambda: region.pack(rows(-7)),
+                      lambda: region.promote(tensor), lambda: ebb.Region(parent=region),
+                      ebb.step("refused", parent=region).__enter__, region.__enter__,
+                      lambda: tensor.copy_(numpy.full(ROW, -7, "float32")), imported.torch,
+                      lambda: memoryview(imported), lambda: tensor.__dlpack__(copy=True),
+                      lambda: structure.write(region, rows(-7))):
+            self.assertRefused("EBB_E_STALE", write)
+
+    def test_a_child_reads_and_closes_what_is_its_parents_and_no_more(self):
+        pool = ebb.Pool("shared", slots=2)
+        for keeps in (False, True):
+            root = ebb.Region(pool)
+            root._keeps = keeps
+            region = ebb.Region(parent=root)
+            region._keeps = keeps
+            tensor = region.zeros(ROW)
+            imported = region.tensor(torch.zeros(ROW), copy=False)
+
+            def be_child():
+                with self.assertRaisesRegex(ebb.Error, "that this one was forked from"):
+                    region.empty(1)
+                self.refuse_all(region, tensor, imported)
+                assert all_are(0, [tensor.torch(), tensor.numpy()]) and region.is_open
+                with ebb.Region(pool) as own:
+                    assert all_are(0, [own.stack([tensor, tensor]).torch()])
+                root.close()
+                assert not region.is_open and not tensor.is_live
+
+            child = Child(be_child)
+            later = region.zeros(ROW)
+            child.end()
+            self.assertTrue(all_are(0, [tensor.torch(), later.torch()]))
+            self.assertIs(region.promote(tensor), tensor)
+            root.close()
+        self.assertEqual(pool.send([1]).open(), [1])
+
+    def test_a_child_of_what_is_put_into_a_batch_writes_nothing_there(self):
+        class Forks:
+            def __reduce__(self):
+                children.append(os.fork())
+                return list, ()
+
+            def __dlpack__(self):
+                children.append(os.fork())
+                return source.__dlpack__()
+
+        source = torch.zeros(ROW)
+
+        def write():
+            return structure.write(ebb_loader._open_region(pool), [Forks(), torch.ones(ROW)])
+
+        pool = ebb.Pool("shared")
+        region = ebb.Region(pool)
+        for make in (write, lambda: region.stack([Forks(), source]),
+                     lambda: region.tensor(Forks())):
+            children = []
+            try:
+                made = make()
+            except ebb.Error as error:
+                os._exit(not (children == [0] and error.name == "EBB_E_STALE"))
+            if children == [0]:
+                os._exit(1)
+            self.assertEqual(os.waitpid(children[0], 0)[1], 0)
+        self.assertTrue(all_are(0, [made.torch()]))
+
+
+if __name__ == "__main__":
+    unittest.main()
