@@ -43,9 +43,16 @@ extern PyObject *batch_tensor_at, *batch_array_at;
 
 /* ---- parcel.c ---- */
 
-/* A Parcel of that pool, an ebb.Pool, which owns nothing yet; and what it owns from then on. */
+/* A Parcel of that pool, an ebb.Pool, which owns nothing yet; and what it owns from then on: what
+ * was sent, and a list of the parcels in it, which nobody opens or pickles any more, or NULL. */
 PyObject *parcel_new(PyObject *pool);
-void parcel_own(PyObject *object, const struct ebb_parcel *parcel);
+void parcel_own(PyObject *object, const struct ebb_parcel *parcel, PyObject *inside);
+bool parcel_is(PyObject *object);
+/* True if it was neither opened nor sent so far; else ValueError. */
+bool parcel_check(PyObject *object);
+/* The call that opens it where it is unpickled, as a reducer returns it; nothing has changed. NULL
+ * with an exception. */
+PyObject *parcel_call(PyObject *object);
 
 /* ---- lease.c ---- */
 

@@ -5,7 +5,8 @@
  * Invariant: a slot that is claimed belongs to an object: the region that is written, then the
  * Parcel, then the tensors of the batch. Each goes over to the next in one call of C, and handlers
  * of signals run between bytecodes only, so an exception of theirs finds an owner that is dropped
- * with its last reference. What was pickled is the message's: nobody here owns it.
+ * with its last reference. What was pickled is the message's: nobody here owns it. A parcel inside
+ * of a batch is as good as it was until that is sent; then it is that one's.
  *
  * A message has 8 bytes of the pool, then four numbers, 7 bits to the byte.
  */
@@ -18,7 +19,9 @@ struct parcel {
     PyObject *pool;
     struct ebb_parcel parcel;
     unsigned forks; /* that led to the process that sent it: a child's copy gives nothing back */
-    bool is_here;   /* neither opened nor pickled so far */
+    bool is_here;   /* neither opened nor sent on so far: not pickled, and inside of no other */
+    bool is_owned;  /* neither opened nor pickled, nor is what it is inside of */
+    PyObject *inside; /* list of the parcels in the batch; NULL: none */
 };
 
 static PyObject *parcel_type;
@@ -95,16 +98,38 @@ PyObject *parcel_new(PyObject *pool) {
     return (PyObject *)self;
 }
 
-void parcel_own(PyObject *object, const struct ebb_parcel *parcel) {
+void parcel_own(PyObject *object, const struct ebb_parcel *parcel, PyObject *inside) {
     struct parcel *self = (struct parcel *)object;
     self->parcel = *parcel;
-    self->is_here = true;
+    self->is_here = self->is_owned = true;
+    self->inside = Py_XNewRef(inside);
+    for (Py_ssize_t i = 0; inside && i < PyList_Size(inside); i++)
+        ((struct parcel *)PyList_GetItem(inside, i))->is_here = false;
+}
+
+/* It is the message's, or opened, and so is what is inside. Not deep: there are as many slots. */
+static void disown(struct parcel *self) {
+    self->is_here = self->is_owned = false;
+    for (Py_ssize_t i = 0; self->inside && i < PyList_Size(self->inside); i++)
+        disown((struct parcel *)PyList_GetItem(self->inside, i));
+}
+
+bool parcel_is(PyObject *object) {
+    return Py_TYPE(object) == (PyTypeObject *)parcel_type;
+}
+
+bool parcel_check(PyObject *object) {
+    bool is_here = ((struct parcel *)object)->is_here;
+    if (!is_here)
+        PyErr_SetString(PyExc_ValueError, "the parcel was opened or sent before");
+    return is_here;
 }
 
 static int parcel_traverse(PyObject *object, visitproc visit, void *arg) {
     const struct parcel *self = (struct parcel *)object;
     Py_VISIT(Py_TYPE(object));
     Py_VISIT(self->pool);
+    Py_VISIT(self->inside);
     return 0;
 }
 
@@ -114,8 +139,9 @@ static void parcel_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     PyObject_GC_UnTrack(object);
-    if (self->is_here && self->forks == module_forks && ((struct pool *)self->pool)->pool)
+    if (self->is_owned && self->forks == module_forks && ((struct pool *)self->pool)->pool)
         (void)ebb_parcel_discard(((struct pool *)self->pool)->pool, &self->parcel);
+    Py_XDECREF(self->inside);
     Py_XDECREF(self->pool);
     release(object);
     Py_DECREF(type);
@@ -126,40 +152,37 @@ PyDoc_STRVAR(open_doc,
 "The batch. Its tensors hold the region; it is used again when the last is dropped. ValueError\n"
 "if the parcel was opened or sent before.");
 
-static PyObject *gone(void) {
-    PyErr_SetString(PyExc_ValueError, "the parcel was opened or sent before");
-    return NULL;
-}
-
 static PyObject *parcel_open(PyObject *object, PyObject *Py_UNUSED(none)) {
     struct parcel *self = (struct parcel *)object;
-    if (!self->is_here)
-        return gone();
+    if (!parcel_check(object))
+        return NULL;
     ebb_pool *pool = pool_of(self->pool);
     ebb_lease *lease = pool ? ebb_parcel_open(pool, &self->parcel) : NULL;
     if (!lease)
         return error_raise(); /* and the parcel is as good as it was */
-    self->is_here = false;
+    disown(self);
     return lease_read((struct pool *)self->pool, lease);
+}
+
+static PyObject *open_function; /* ebb._open */
+
+PyObject *parcel_call(PyObject *object) {
+    PyObject *message = to_bytes(&((struct parcel *)object)->parcel);
+    PyObject *call = message ? Py_BuildValue("O(O)", open_function, message) : NULL;
+    Py_XDECREF(message);
+    if (call && !parcel_check(object)) /* asked last: what is made may have the collector run */
+        Py_CLEAR(call);
+    return call;
 }
 
 PyDoc_STRVAR(reduce_doc,
 "__reduce__()\n--\n\n"
 "The message; from here on the batch belongs to whoever reads it.");
 
-static PyObject *open_function; /* ebb._open */
-
 static PyObject *parcel_reduce(PyObject *object, PyObject *Py_UNUSED(none)) {
-    struct parcel *self = (struct parcel *)object;
-    PyObject *message = to_bytes(&self->parcel);
-    PyObject *call = message ? Py_BuildValue("O(O)", open_function, message) : NULL;
-    Py_XDECREF(message);
-    if (call && !self->is_here) { /* asked last: what is made may have the collector run */
-        Py_DECREF(call);
-        return gone();
-    }
+    PyObject *call = parcel_call(object);
     if (call)
-        self->is_here = false;
+        disown((struct parcel *)object);
     return call;
 }
 
@@ -182,8 +205,8 @@ static PyObject *parcel_copy(PyObject *Py_UNUSED(object), PyObject *Py_UNUSED(me
 
 PyDoc_STRVAR(parcel_doc,
 "A batch that was sent: pickle it once, to whom it is for, or open() it here, once.\n\n"
-"In the process that unpickles it the batch itself arrives. One that is dropped gives its\n"
-"region back, but for the copy that a forked child has.");
+"In the process that unpickles it the batch itself arrives. One inside of a batch that is sent\n"
+"goes along. One that is dropped gives its region back, but for the copy that a forked child has.");
 
 static PyMethodDef parcel_methods[] = {
     {"open", parcel_open, METH_NOARGS, open_doc},

@@ -4,7 +4,8 @@
  *
  * A pickler calls reduce() for each object that it does not know itself: tensors and arrays become
  * a call with the number of a leaf, all others are left to their own ways. Elements that were born
- * in the region stay where they are; others are copied there once.
+ * in the region stay where they are; others are copied there once. Parcels become the calls that
+ * open them, and go along once the batch is sent: until then they are as good as they were.
  *
  * Invariant: every leaf's elements lie in blocks of the region.
  */
@@ -24,6 +25,7 @@ struct writer {
     size_t leaf_count, leaf_room, number_count, number_room;
     uint64_t copied_bytes, born_bytes, buffers;
     size_t root_bytes;
+    PyObject *parcels; /* list of those in the batch; NULL: none */
     char *slot; /* where offset 0 of the region's slot is; NULL: not known yet */
 };
 
@@ -269,10 +271,19 @@ static PyObject *reduce_array(struct writer *self, PyObject *array) {
     return result;
 }
 
+static PyObject *reduce_parcel(struct writer *self, PyObject *parcel) {
+    if (!self->parcels && !(self->parcels = PyList_New(0)))
+        return NULL;
+    PyObject *call = parcel_call(parcel);
+    if (call && PyList_Append(self->parcels, parcel) != 0)
+        Py_CLEAR(call);
+    return call;
+}
+
 PyDoc_STRVAR(reduce_doc,
 "reduce(object)\n--\n\n"
-"A pickler's reducer_override: tensors of torch and arrays of numpy go into the region, others\n"
-"are passed on.");
+"A pickler's reducer_override: tensors of torch and arrays of numpy go into the region, parcels\n"
+"with the batch, others are passed on.");
 
 static PyObject *writer_reduce(PyObject *object, PyObject *value) {
     struct writer *self = (struct writer *)object;
@@ -283,7 +294,7 @@ static PyObject *writer_reduce(PyObject *object, PyObject *value) {
         return reduce_array(self, value);
     if (torch_names.tensor && PyType_IsSubtype(type, (PyTypeObject *)torch_names.tensor))
         return reduce_other(self, value);
-    return pass();
+    return parcel_is(value) ? reduce_parcel(self, value) : pass();
 }
 
 PyDoc_STRVAR(put_doc,
@@ -361,6 +372,14 @@ PyDoc_STRVAR(send_doc,
 "Closes the region and returns its Parcel. None if tensors that were made in the region are still\n"
 "in use: then the region stays open.");
 
+/* False with an exception: somebody has opened or sent one meanwhile. */
+static bool has_all_parcels(const struct writer *self) {
+    for (Py_ssize_t i = 0; self->parcels && i < PyList_Size(self->parcels); i++)
+        if (!parcel_check(PyList_GetItem(self->parcels, i)))
+            return false;
+    return true;
+}
+
 static PyObject *writer_send(PyObject *object, PyObject *Py_UNUSED(none)) {
     struct writer *self = (struct writer *)object;
     struct ebb_parcel parcel;
@@ -371,9 +390,13 @@ static PyObject *writer_send(PyObject *object, PyObject *Py_UNUSED(none)) {
     PyObject *sent = pool_of(self->region->pool) ? parcel_new(self->region->pool) : NULL;
     if (!sent)
         return NULL;
+    if (!has_all_parcels(self)) {
+        Py_DECREF(sent);
+        return NULL;
+    }
     int result = ebb_region_send(self->region->handle, self->root, &parcel);
     if (result == 0 || result == EBB_E_CLEANUP) /* sent all the same */
-        parcel_own(sent, &parcel);
+        parcel_own(sent, &parcel, self->parcels);
     if (result != 0) {
         error_raise();
         Py_DECREF(sent);
@@ -460,6 +483,7 @@ static void writer_dealloc(PyObject *object) {
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     PyMem_Free(self->leaves);
     PyMem_Free(self->numbers);
+    Py_XDECREF(self->parcels);
     Py_XDECREF(self->other);
     Py_XDECREF((PyObject *)self->region);
     release(object);

@@ -141,7 +141,7 @@ class Same(Regions):
         self.assertEqual(pool.stats["received"], 30)
 
 
-class Messages(Regions):
+class Messages(Refused, Regions):
     def test_a_message_is_short_however_large_the_batch(self):
         pool = ebb.Pool("shared")
         for batch in ([], {i: torch.zeros(8) for i in range(1000)}, torch.zeros(1 << 22)):
@@ -192,6 +192,46 @@ class Messages(Regions):
         self.assertRaises(TypeError, ebb.Parcel)
         self.assertRaises(TypeError, ebb.Parcel, pool, bytes(12))
         self.assertEqual(parcel.open(), [1])
+
+    def test_a_parcel_in_a_batch_goes_along_with_it_or_stays_as_it_was(self):
+        class Opens:
+            def __reduce__(self):
+                parcel.open()
+                return list, ()
+
+        pool = ebb.Pool("shared", slots=4, slot_bytes=1 << 21)
+        parcel = pool.send(torch.arange(4.0))
+        self.assertRefused("EBB_E_POOL_LIMIT", pool.send, [parcel, torch.zeros(1 << 22)])
+        self.assertRaises((AttributeError, pickle.PicklingError), pool.send, [parcel, lambda: 0])
+        outer = pool.send([parcel, parcel])
+        self.assertRaises(ValueError, parcel.open)
+        del parcel
+        got = outer.open()
+        self.assertIs(got[0], got[1])
+        same(got[0], torch.arange(4.0))
+        del got
+        parcel = pool.send([1])
+        with self.assertRaisesRegex(ValueError, "was opened or sent before"):
+            pool.send([parcel, Opens()])
+        pool.send([pool.send([2]), pool.send([3])])  # all three are dropped
+        self.assertAllFree(pool)
+        held = [ebb.Region(pool) for _ in range(4)]
+        self.assertEqual(len(held), 4)
+
+    def test_a_parcel_in_a_batch_that_the_collate_function_keeps_goes_along(self):
+        def inner(samples):
+            kept.append(ebb.empty((5000,), torch.float32).fill_(5))
+            return [kept[-1], pool.send(torch.arange(4.0))]
+
+        for slots in (4, 2):  # there is another one for the copy, or none
+            kept, pool = [], ebb.Pool("shared", slots=slots)
+            made, numbers = ebb.Collate(pool, inner)([None])
+            self.assertEqual(pool.stats["fallbacks"], slots == 2)
+            self.assertTrue(bool((made == 5).all()))
+            same(numbers, torch.arange(4.0))
+            del made, numbers
+            kept.clear()
+            self.assertAllFree(pool)
 
     def test_a_parcel_that_cannot_be_opened_is_as_good_as_it_was(self):
         pool = ebb.Pool("shared")
@@ -665,6 +705,18 @@ class Bounds(Refused, Regions):
             self.assertEqual((pool.stats["fallbacks"], pool.stats["received"]), (6, 0))
             del batch, batches
             self.assertAllFree(pool)
+
+    def test_a_batch_in_one_that_does_not_fit_arrives_with_it(self):
+        def both(samples):
+            return {"images": inner(samples), "mask": torch.zeros(1 << 22, dtype=torch.uint8)}
+
+        inner, small = ebb.Collate(ebb.Pool("shared")), ebb.Pool("shared", slot_bytes=1 << 21)
+        batches = torch.utils.data.DataLoader(
+            [torch.full((5000,), float(i)) for i in range(8)], 2, num_workers=1, timeout=60,
+            collate_fn=ebb.Collate(small, both))
+        for number, batch in enumerate(batches):
+            self.assertEqual(batch["images"][:, 0].tolist(), [2 * number, 2 * number + 1])
+        self.assertEqual((number, small.stats["fallbacks"]), (3, 4))
 
     def test_repeated_elements_beyond_all_addresses(self):
         pool = ebb.Pool("shared")
