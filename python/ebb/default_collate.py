@@ -8,7 +8,12 @@ from .current import stack
 
 
 def _stack_tensors(batch, *, collate_fn_map=None):
-    return stack(batch)
+    """In workers torch stacks into elements of the first sample's dtype, or raises."""
+    import torch
+    made = stack(batch)
+    if made.dtype == batch[0].dtype or torch.utils.data.get_worker_info() is None:
+        return made
+    return torch.stack(batch, 0, out=batch[0].new_empty(made.shape))
 
 
 def _torch_collate(batch):

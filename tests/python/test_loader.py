@@ -533,6 +533,28 @@ class Structure(Regions):
             plain = torch.utils.data.DataLoader(samples, len(samples), num_workers=1)
             self.assertEqual(next(iter(made)).stride(), next(iter(plain)).stride())
 
+    def test_samples_of_several_dtypes_become_what_torch_makes_of_them(self):
+        def first_of(dtypes, workers, collate):
+            samples = [torch.full((2000,), 1.5).to(dtype) for dtype in dtypes]
+            try:
+                return next(iter(torch.utils.data.DataLoader(samples, 2, num_workers=workers,
+                                                             collate_fn=collate)))
+            except RuntimeError as error:
+                return str(error).strip().splitlines()[-1]
+
+        pool, made = ebb.Pool("shared"), 0
+        for dtypes in ((torch.float32, torch.float64), (torch.float64, torch.float32),
+                       (torch.uint8, torch.int64), (torch.int64, torch.float32)):
+            for workers in (0, 1):
+                wanted = first_of(dtypes, workers, None)
+                for inner in (None, torch.utils.data.default_collate):
+                    same(first_of(dtypes, workers, ebb.Collate(pool, inner)), wanted)
+                made += isinstance(wanted, torch.Tensor)
+        self.assertEqual(made, 7)
+        with ebb.Region():
+            self.assertEqual(ebb.default_collate([torch.ones(9), torch.ones(9).double()]).dtype,
+                             torch.float64)
+
     def test_born_in_the_region_is_not_copied(self):
         seen = []
 
