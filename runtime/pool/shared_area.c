@@ -152,6 +152,20 @@ static void describe(struct shared *shared) {
                                                  .identity = shared->identity};
 }
 
+/* Who makes a pool uses it, as a rule. That this cannot be is said now, not when the first parcel
+ * is opened, which is out of its queue by then. NULL: the pool is gone, error set. */
+static struct ebb_pool *take_place(struct ebb_pool *pool) {
+    struct shared *shared = pool->shared;
+    pthread_mutex_lock(&shared->lock);
+    int result = shared_identify(shared);
+    pthread_mutex_unlock(&shared->lock);
+    if (!result)
+        return pool;
+    shared_end(shared);
+    pool_retire(pool);
+    return NULL;
+}
+
 struct ebb_pool *shared_create(const struct ebb_pool_options *options) {
     struct sizes sizes;
     if (range_prepare() != 0 || choose_sizes(&sizes, options) != 0)
@@ -164,7 +178,8 @@ struct ebb_pool *shared_create(const struct ebb_pool_options *options) {
         return NULL;
     }
     describe(shared);
-    return publish(shared, options);
+    struct ebb_pool *pool = publish(shared, options);
+    return pool ? take_place(pool) : NULL;
 }
 
 /* ---- attaching ---- */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* parcels.c - the contents of a region go to another process, or another thread, and come back. */
+#include "base/os.h"
 #include "handoff/duo.h"
 #include "kit/dlpack.h"
 #include "pool/shared.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #define SLOT_BYTES (16 * MIB)
 
@@ -317,6 +319,33 @@ static void what_was_exported_is_free_when_a_parcel_is_opened(void **state) {
     pool_end(pool);
 }
 
+static int open_no_more(int fd, int *other) {
+    (void)fd, (void)other;
+    return EMFILE;
+}
+
+static int next_descriptor(void) {
+    int next = dup(STDERR_FILENO);
+    close(next);
+    return next;
+}
+
+static void who_makes_a_pool_has_its_place_from_then_on(void **state) {
+    struct os_table real = os;
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    int next = next_descriptor();
+    os.file_again = open_no_more;
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED), EBB_E_MEMORY);
+    assert_text_names("error 24");
+    assert_int_equal(next_descriptor(), next);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_true(lease_holds(lease, 5000, 1));
+    ebb_lease_drop(lease);
+    os = real;
+    pool_end(pool);
+}
+
 int main(int count, char **arguments) {
     if (count == 4 && strcmp(arguments[1], "--worker") == 0)
         return duo_executed(arguments[2], arguments[3], work);
@@ -336,6 +365,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(a_worker_that_was_executed_attaches),
         cmocka_unit_test(what_a_dead_worker_had_is_reclaimed),
         cmocka_unit_test(what_the_dead_sent_goes_last),
+        cmocka_unit_test(who_makes_a_pool_has_its_place_from_then_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,6 +231,31 @@ class Shortage(unittest.TestCase):
                            + textwrap.dedent(self.KEEP), before="unshare -m")
         self.assertEqual((status, said), (0, "good\n"))
 
+    def test_who_makes_a_pool_needs_no_descriptor_for_the_first_batch(self):
+        status, said = run('''
+            import os, pickle, resource, ebb, numpy
+            def leave(descriptors):
+                most = len(os.listdir("/proc/self/fd")) - 1 + descriptors
+                resource.setrlimit(resource.RLIMIT_NOFILE, (most, 1000))
+
+            made = ebb.Pool("shared")
+            reads, writes = os.pipe()
+            if os.fork() == 0:
+                os.write(writes, pickle.dumps(made.send(numpy.ones(5000))))
+                os._exit(0)
+            leave(0)
+            assert pickle.loads(os.read(reads, 100)).sum() == 5000
+            resource.setrlimit(resource.RLIMIT_NOFILE, (1000, 1000))
+            leave(1)
+            try:
+                ebb.Pool("shared")
+            except ebb.Error as error:
+                print(error.name, error)
+            ''')
+        self.assertEqual(status, 0, said)
+        self.assertIn("EBB_E_MEMORY", said)
+        self.assertIn("cannot be opened once more, error 24", said)
+
     def test_descriptors_do_not_grow_with_batches(self):
         pool = ebb.Pool("shared")
         loader = torch.utils.data.DataLoader(cases.Data("b", 160), 16, num_workers=2,
