@@ -129,8 +129,8 @@ EBB_API int ebb_step_end(ebb_step step);
 /*
  * Promotes the list to `target`, an ancestor of the step's region, and ends the step, as
  * ebb_close_keeping() does with a region; but EBB_PROMOTE_AUTO copies where all that it could
- * relink is less than an eighth of the step's pages, and at most 4 MiB: so the next steps find them
- * in one piece. Errors: as there, and as ebb_step_end().
+ * relink is at most a quarter of the step's pages, and 4 MiB: so the next steps find them in one
+ * piece. Errors: as there, and as ebb_step_end().
  */
 EBB_API int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *survivors,
                                  size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks);

@@ -28,7 +28,7 @@
 /* A run of its own costs as much as copying 3 KiB, its way back included; auto asks for a page. */
 #define RUN_WORTH EBB_PAGE
 
-#define FEW_PART 8 /* of a step's pages: survivors that do not cut them, but are copied */
+#define FEW_PART 4 /* of a step's pages: survivors that do not cut them, but are copied */
 #define FEW_MOST ((size_t)4 << 20)
 
 struct promotion {
@@ -544,31 +544,31 @@ static int promote_named(struct promotion *promotion) {
     return promote(promotion);
 }
 
-static int promote_of(ebb_region source, ebb_region target, struct promotion *promotion,
-                      struct ebb_promoted *cost) {
-    promotion->source = region_find(source);
-    promotion->mode_most = EBB_PROMOTE_RELINK;
-    promotion->target = promotion->source ? region_find(target) : NULL;
-    int result = promotion->target ? promote_named(promotion) : EBB_E_STALE;
-    if (result)
-        return result;
-    promoted_count(promotion->source, &promotion->cost);
-    promoted_add(cost, &promotion->cost);
-    return 0;
+static int promote_of(ebb_region source, ebb_region target, struct ebb_survivor *list, size_t count,
+                      const void *site, bool ends_step, struct ebb_promoted *cost) {
+    struct promotion promotion = {.source = region_find(source), .list = list, .count = count,
+                                  .site = site, .ends_step = ends_step};
+    promotion.mode_most = EBB_PROMOTE_RELINK;
+    promotion.target = promotion.source ? region_find(target) : NULL;
+    int result = promotion.target ? promote_named(&promotion) : EBB_E_STALE;
+    if (!result) {
+        promoted_count(promotion.source, &promotion.cost);
+        promoted_add(cost, &promotion.cost);
+    }
+    return result;
 }
 
 int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
                 size_t count, struct ebb_promoted *cost) {
-    struct promotion promotion = {.list = survivors, .count = count};
-    promotion.site = __builtin_return_address(0);
-    return promote_of(source, target, &promotion, cost);
+    return promote_of(source, target, survivors, count, __builtin_return_address(0), false, cost);
 }
 
-int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
+int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *list,
                            size_t count, const void *site, struct ebb_promoted *cost) {
-    struct promotion promotion = {.list = survivors, .count = count, .site = site};
-    promotion.ends_step = true;
-    return promote_of(source, target, &promotion, cost);
+    error_mute();
+    int result = promote_of(source, target, list, count, site, true, cost);
+    error_unmute(); /* where there are no pages for copies, relinking needs none */
+    return result ? promote_of(source, target, list, count, site, false, cost) : 0;
 }
 
 int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor *survivors,

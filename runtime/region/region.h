@@ -480,7 +480,7 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
 
 /* As ebb_promote(), from a step that ends next: few survivors are copied, so that the next steps
  * find its pages in one piece. `site`: who promotes. */
-int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
+int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *list,
                            size_t count, const void *site, struct ebb_promoted *cost);
 
 /* A departed block is released before its host closed: it becomes an entry of the host again. */

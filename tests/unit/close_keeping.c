@@ -270,7 +270,7 @@ static void few_survivors_of_a_step_are_copied(void **state) {
         int mode, copied;
     } cases[] = {
         {64 * KIB, MIB, EBB_PROMOTE_AUTO, 2},      {64 * KIB, MIB, EBB_PROMOTE_RELINK, 0},
-        {256 * KIB, MIB, EBB_PROMOTE_AUTO, 0},     {4 * MIB, 64 * MIB, EBB_PROMOTE_AUTO, 2},
+        {512 * KIB, MIB, EBB_PROMOTE_AUTO, 0},     {4 * MIB, 64 * MIB, EBB_PROMOTE_AUTO, 2},
         {4 * MIB + 8192, 64 * MIB, EBB_PROMOTE_AUTO, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -280,6 +280,20 @@ static void few_survivors_of_a_step_are_copied(void **state) {
         assert_int_equal(cost.relinked_blocks, 2 - cases[i].copied);
         assert_int_equal(cost.copied_bytes + cost.relinked_bytes, cases[i].survivors);
     }
+}
+
+/* Relinking takes no page. */
+static void few_survivors_are_relinked_where_no_page_is_left(void **state) {
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 2 * MIB);
+    struct stage stage = {.pool = pool, .root = OPEN(.pool = pool)};
+    int before = ebb_last_error();
+    block_of(stage.root, 900 * KIB, 64);
+    struct ebb_promoted cost = keep_of_step(&stage, 128 * KIB, MIB, EBB_PROMOTE_AUTO);
+    assert_int_equal(cost.copied_blocks, 0);
+    assert_int_equal(cost.relinked_blocks, 2);
+    assert_int_equal(ebb_last_error(), before);
+    assert_int_equal(ebb_region_close(stage.root), 0);
+    pool_end(pool);
 }
 
 int main(void) {
@@ -299,6 +313,7 @@ int main(void) {
         STAGED(guests_that_are_listed_move_on),
         STAGED(a_failed_close_keeping_leaves_the_source_open),
         STAGED(few_survivors_of_a_step_are_copied),
+        cmocka_unit_test(few_survivors_are_relinked_where_no_page_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
