@@ -160,8 +160,11 @@ static PyObject *parcel_open(PyObject *object, PyObject *Py_UNUSED(none)) {
     ebb_lease *lease = pool ? ebb_parcel_open(pool, &self->parcel) : NULL;
     if (!lease)
         return error_raise(); /* and the parcel is as good as it was */
-    disown(self);
-    return lease_read((struct pool *)self->pool, lease);
+    self->is_here = self->is_owned = false;
+    PyObject *batch = lease_read((struct pool *)self->pool, lease);
+    if (batch)
+        disown(self);
+    return batch; /* NULL: what is inside and was not opened goes with its own object */
 }
 
 static PyObject *open_function; /* ebb._open */

@@ -218,6 +218,21 @@ class Messages(Refused, Regions):
         held = [ebb.Region(pool) for _ in range(4)]
         self.assertEqual(len(held), 4)
 
+    def test_a_parcel_in_a_batch_that_cannot_be_made_goes_with_it(self):
+        class CannotBeMade:
+            def __reduce__(self):
+                return int, ("none",)
+
+        for order in (1, -1):  # the parcel is opened before, or never
+            pool = ebb.Pool("shared", slots=4)
+            outer = pool.send([pool.send([1]), CannotBeMade()][::order])
+            self.assertRaisesRegex(ValueError, "none", outer.open)
+            self.assertRaisesRegex(ValueError, "opened or sent before", outer.open)
+            del outer
+            self.assertAllFree(pool)
+            held = [ebb.Region(pool) for _ in range(4)]
+            self.assertEqual(len(held), 4)
+
     def test_a_parcel_in_a_batch_that_the_collate_function_keeps_goes_along(self):
         def inner(samples):
             kept.append(ebb.empty((5000,), torch.float32).fill_(5))
