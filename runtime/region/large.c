@@ -4,10 +4,10 @@
  *
  *     run         | block | free | window | block |  top  |end
  *
- * Free pieces are in the fit, except the top, which is cut only when nothing else fits: so a
- * region is as long as what it had to hold at once, and a measuring region, whose top never
- * ends, measures exactly. A run that is wholly free goes back to the pool, except the main run; of
- * roots that go on see keeper.c.
+ * Free pieces are in the fit, except the top, which is cut only when nothing else fits, or where it
+ * was used before and suits a small block best: so a region is as long as what it had to hold at
+ * once, and a measuring region, whose top never ends, measures exactly. A run that is wholly free
+ * goes back to the pool, except the main run; of roots that go on see keeper.c.
  *
  * The block that was released last is *loose*: if the next one has its size it is had as it is.
  * Else it is merged with its neighbours before any look for room, so that nothing is placed
@@ -41,7 +41,8 @@ static bool suits_top(const struct region *region, const struct ebb_piece *gap, 
                       size_t align) {
     const struct ebb_piece *top = region->top, *run = region->main_run;
     uint64_t all = region->reserved.current;
-    if (!top || region->keeper || run->bytes < all - all / BESIDE_PART)
+    bool keeps = region->keeper && !region->hinted && !region->measuring; /* measured as played */
+    if (!top || keeps || run->bytes < all - all / BESIDE_PART)
         return false;
     uintptr_t start = size_align(top->addr, align);
     uintptr_t highest = size_smaller(region->highest, piece_end(top));
@@ -49,7 +50,7 @@ static bool suits_top(const struct region *region, const struct ebb_piece *gap, 
            bytes <= (highest - run->addr) / SMALL_PART;
 }
 
-/* The smallest free piece that fits, else the top if it does, else NULL. */
+/* The smallest free piece that fits, or the top, if it suits better or none does; else NULL. */
 ONE_BODY struct ebb_piece *find_place(const struct region *region, size_t bytes, size_t align) {
     struct ebb_piece *piece = NULL;
     if (!fit_is_empty(&region->fit)) /* where blocks come and go like a stack, it mostly is */

@@ -106,8 +106,15 @@ static void the_last_block_of_the_hint_again(ebb_region region) {
     take(region, 4096, 64);
 }
 
-static size_t measured(scenario *play) {
+/* It has had a child: a root of which is not like one without. */
+static void have_a_child(ebb_region region) {
+    assert_int_equal(ebb_region_close(OPEN(.parent = region)), 0);
+}
+
+static size_t measured(scenario *play, bool has_child) {
     ebb_region region = OPEN(.name = "measuring", .measure = true);
+    if (has_child)
+        have_a_child(region);
     play(region);
     size_t hint = ebb_region_measured(region);
     assert_int_equal(ebb_region_close(region), 0);
@@ -115,51 +122,63 @@ static size_t measured(scenario *play) {
     return hint;
 }
 
-/* Plays on a region that reserved `hint` bytes at once; true if it needed more. */
-static bool grows(scenario *play, size_t hint) {
+/* Plays on a region that reserved `hint` bytes at once, a root or below one; true if it needed
+ * more. */
+static bool grows(scenario *play, size_t hint, bool is_below) {
     ebb_pool *pool = POOL(.name = "played");
-    ebb_region region = OPEN(.pool = pool, .hint_bytes = hint);
+    ebb_region root = is_below ? OPEN(.pool = pool) : (ebb_region){NULL, 0};
+    ebb_region region = OPEN(.pool = is_below ? NULL : pool, .parent = root, .hint_bytes = hint);
     assert_true(ebb_region_is_open(region));
     assert_int_equal(stats_of(region).reserved.current, hint);
     play(region);
     uint64_t peak = stats_of(region).reserved.peak;
     assert_true(ebb_region_measured(region) == peak);
-    ebb_region_close(region);
+    ebb_region_close(is_below ? root : region);
     pool_end(pool);
     return peak > hint;
 }
 
-static void the_measured_hint_is_exact(void **state) {
-    static const struct {
-        const char *name;
-        scenario *play;
-    } scenarios[] = {
-        {"one_small_block", one_small_block},
-        {"one_large_block", one_large_block},
-        {"a_page_exactly", a_page_exactly},
-        {"a_page_and_a_byte", a_page_and_a_byte},
-        {"many_small_blocks", many_small_blocks},
-        {"both_lanes", both_lanes},
-        {"releases_between", releases_between},
-        {"a_spike_that_is_released", a_spike_that_is_released},
-        {"marks_and_rewinds", marks_and_rewinds},
-        {"page_aligned_blocks", page_aligned_blocks},
-        {"two_rounds_with_a_reset", two_rounds_with_a_reset},
-        {"the_last_block_of_the_hint_again", the_last_block_of_the_hint_again},
-    };
+/* Measured and played as roots, or measured with a child and played below a root. */
+static const struct {
+    const char *name;
+    scenario *play;
+} scenarios[] = {
+    {"one_small_block", one_small_block},
+    {"one_large_block", one_large_block},
+    {"a_page_exactly", a_page_exactly},
+    {"a_page_and_a_byte", a_page_and_a_byte},
+    {"many_small_blocks", many_small_blocks},
+    {"both_lanes", both_lanes},
+    {"releases_between", releases_between},
+    {"a_spike_that_is_released", a_spike_that_is_released},
+    {"marks_and_rewinds", marks_and_rewinds},
+    {"page_aligned_blocks", page_aligned_blocks},
+    {"two_rounds_with_a_reset", two_rounds_with_a_reset},
+    {"the_last_block_of_the_hint_again", the_last_block_of_the_hint_again},
+};
+
+static void expect_exact(bool is_below) {
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
-        size_t hint = measured(scenarios[i].play);
-        if (grows(scenarios[i].play, hint))
+        size_t hint = measured(scenarios[i].play, is_below);
+        if (grows(scenarios[i].play, hint, is_below))
             fail_msg("%s grows beyond its hint of %zu", scenarios[i].name, hint);
-        if (hint > PAGE && !grows(scenarios[i].play, hint - PAGE))
+        if (hint > PAGE && !grows(scenarios[i].play, hint - PAGE, is_below))
             fail_msg("%s needs a page less than its hint of %zu", scenarios[i].name, hint);
     }
 }
 
+static void the_measured_hint_is_exact(void **state) {
+    expect_exact(false);
+}
+
+static void a_hint_measured_above_children_is_exact_below_a_root(void **state) {
+    expect_exact(true);
+}
+
 static void growing_in_place_is_measured(void **state) {
-    size_t hint = measured(blocks_that_grow_in_place);
+    size_t hint = measured(blocks_that_grow_in_place, false);
     assert_true(hint >= 290000);
-    assert_false(grows(blocks_that_grow_in_place, hint));
+    assert_false(grows(blocks_that_grow_in_place, hint, false));
 }
 
 static void a_measuring_region_takes_nothing_and_counts_everything(void **state) {
@@ -262,6 +281,7 @@ static void a_hint_is_rounded_to_pages_and_reserved_at_once(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_measured_hint_is_exact),
+        cmocka_unit_test(a_hint_measured_above_children_is_exact_below_a_root),
         cmocka_unit_test(growing_in_place_is_measured),
         STAGED(a_measuring_region_takes_nothing_and_counts_everything),
         cmocka_unit_test(an_empty_measuring_region_needs_no_hint),
