@@ -310,7 +310,8 @@ static size_t room_above(const struct track *track, uint32_t id) {
     return track->plan->slots[id].offset * RANGE_GRANULE;
 }
 
-/* Hardly one of the survivors that the slot was learnt from: the step does something else. */
+/* Hardly one of the survivors that the slot was learnt from: the step does something else. What the
+ * slot has room for does not grow with it; if larger ones survive they are recorded. */
 static bool is_no_survivor(const struct track *track, uint32_t id, size_t bytes) {
     return bytes > EBB_PAGE &&
            size_smaller(bytes, PLAN_ROOM_MOST) / SURVIVORS_VARY > room_above(track, id);
@@ -349,7 +350,7 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
         block = use_slot(track, slot, bytes, align);
     else if (tenure && track->serving && (guest || !is_no_survivor(track, id, bytes)))
         block = track_bear(track, bytes, align, guest);
-    if (above && (guest || !block) && bytes > room_above(track, id))
+    if (guest && bytes > room_above(track, id))
         note_growth(track, slot, bytes);
     else if (block && above)
         slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);

@@ -51,35 +51,24 @@ static bool fits_a_slot(const struct record_entry *entry) {
            (size_t)1 << entry->align_log2 <= PLAN_ALIGN_MOST;
 }
 
-/* In the arena, or what it may have in the parent. */
-static bool has_room(const struct draft_slot *slot) {
-    return slot->room || slot->tenured;
-}
-
 bool draft_fit(struct draft *draft, uint32_t number, size_t bytes) {
     struct draft_slot *slot = &draft->slots[number];
-    if (!has_room(slot) || bytes > PLAN_ROOM_MOST)
+    if (!slot->room || bytes > PLAN_ROOM_MOST)
         return false;
     uint32_t room = room_for(bytes);
-    if (room <= slot->needed)
+    if (room <= slot->room)
         return false;
-    slot->needed = room;
-    if (slot->room) {
-        slot->room = room;
-        slot->align = align_for(bytes, slot->align);
-    }
+    slot->room = slot->needed = room;
+    slot->align = align_for(bytes, slot->align);
     return true;
 }
 
 void draft_refit(struct draft *draft, uint32_t number, size_t bytes) {
     struct draft_slot *slot = &draft->slots[number];
-    if (!has_room(slot) || bytes > PLAN_ROOM_MOST)
+    if (!slot->room || bytes > PLAN_ROOM_MOST)
         return;
-    slot->needed = room_for(bytes);
-    if (slot->room) {
-        slot->room = slot->needed;
-        slot->align = align_for(bytes, (size_t)1 << slot->align_log2);
-    }
+    slot->room = slot->needed = room_for(bytes);
+    slot->align = align_for(bytes, (size_t)1 << slot->align_log2);
 }
 
 bool draft_widen(struct draft *draft, const struct draft *other) {

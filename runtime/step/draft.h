@@ -93,7 +93,7 @@ bool draft_leads(const struct draft *longer, const struct draft *draft);
 /* Those slots get room for these blocks. True if one had less. */
 bool draft_widen_along(struct draft *longer, const struct draft *draft);
 
-/* Slot `number`, placed or tenured, gets room for `bytes` at least. True if it had less. */
+/* Slot `number`, if it is placed, gets room for `bytes` at least. True if it had less. */
 bool draft_fit(struct draft *draft, uint32_t number, size_t bytes);
 
 /*
@@ -103,7 +103,7 @@ bool draft_fit(struct draft *draft, uint32_t number, size_t bytes);
 struct plan *draft_plan(const struct draft *draft, const struct packing_effort *effort,
                         uint64_t height_most);
 
-/* Slot `number`, placed or tenured, gets room for `bytes`, more or less than it had. */
+/* Slot `number`, if it is placed, gets room for `bytes`, more or less than it had. */
 void draft_refit(struct draft *draft, uint32_t number, size_t bytes);
 
 /* NULL: nothing. */

@@ -376,21 +376,40 @@ static ebb_region home_of(ebb_step step, size_t bytes, struct ebb_survivor *surv
     return ebb_region_of(survivor->block);
 }
 
-/* What comes in a survivor's place is none if it is far larger, until larger ones survive. */
+/* A step with a survivor of that size; true if it was born in the parent. */
+static bool is_born_above(const struct stage *stage, ebb_site *site, size_t bytes, bool survives) {
+    ebb_step step = ebb_step_begin_under(site, stage->root, 0);
+    struct ebb_survivor survivor = {.mode = EBB_PROMOTE_COPY};
+    bool born = region_is(home_of(step, bytes, &survivor), stage->root);
+    uint64_t wrong = site_stats(site).tenured_wrong;
+    assert_int_equal(ebb_step_end_keeping(step, stage->root, &survivor, survives, NULL, NULL), 0);
+    if (survives)
+        assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+    assert_int_equal(site_stats(site).tenured_wrong - wrong, born && !survives);
+    return born;
+}
+
+/* What comes in a survivor's place is none if it is far larger, however often. */
 static void a_block_far_larger_than_survivors_were_is_not_born_in_the_parent(void **state) {
     struct stage *stage = *state;
-    static const size_t bytes[] = {8000, 8000, 8000, 16000, 17000, 17000};
-    static const bool born[] = {false, false, true, true, false, true};
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "learnt", .pool = stage->pool));
-    for (int i = 0; i < 6; i++) {
-        ebb_step step = ebb_step_begin_under(site, stage->root, 0);
-        struct ebb_survivor survivor = {.mode = EBB_PROMOTE_COPY};
-        ebb_region home = home_of(step, bytes[i], &survivor);
-        assert_true(region_is(home, born[i] ? stage->root : step.region));
-        assert_int_equal(ebb_step_end_keeping(step, stage->root, &survivor, 1, NULL, NULL), 0);
-        assert_int_equal(ebb_region_release(stage->root, survivor.block), 0);
+    for (int i = 0; i < 200; i++) {
+        bool odd = i % 20 == 19;
+        assert_int_equal(is_born_above(stage, site, odd ? 17000 : 8000, !odd), i >= 2 && !odd);
     }
-    assert_int_equal(site_stats(site).tenured_wrong, 0);
+    assert_true(is_born_above(stage, site, 16000, true));
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void survivors_that_have_become_far_larger_are_learnt(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "learnt", .pool = stage->pool));
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(is_born_above(stage, site, 8000, true), i >= 2);
+    int steps = 0;
+    while (!is_born_above(stage, site, 17000, true))
+        assert_true(++steps < 20);
+    assert_true(steps > 0);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
@@ -413,6 +432,7 @@ int main(void) {
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),
         cmocka_unit_test(the_lock_of_a_pool_outlives_it),
         STAGED(a_block_far_larger_than_survivors_were_is_not_born_in_the_parent),
+        STAGED(survivors_that_have_become_far_larger_are_learnt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
