@@ -215,16 +215,16 @@ static void weigh(struct ebb_piece *first, unsigned percent) {
 /* Survivors at the end of a step would cut its pages in parts, and the next steps have no others:
  * where all of them together are few, they are copied. */
 static bool are_few(const struct promotion *promotion) {
-    const struct region *source = promotion->source;
     size_t bytes = 0;
     if (!promotion->ends_step)
         return false;
-    for (size_t i = 0; i < promotion->count; i++)
-        if (survivor_is(&promotion->list[i], SURVIVOR_LARGE)) {
-            const struct ebb_piece *piece = promotion->list[i].scratch;
-            bytes += piece->flag ? piece->bytes : 0;
-        }
-    return bytes <= size_smaller(source->reserved.current / FEW_PART, FEW_MOST);
+    for (size_t i = 0; i < promotion->count; i++) {
+        const struct ebb_survivor *survivor = &promotion->list[i];
+        const struct ebb_piece *piece = survivor->scratch;
+        bool is_auto = (survivor->mode & SURVIVOR_MODE) == EBB_PROMOTE_AUTO;
+        bytes += is_auto && survivor_is(survivor, SURVIVOR_LARGE) && piece->flag ? piece->bytes : 0;
+    }
+    return bytes <= size_smaller(promotion->source->reserved.current / FEW_PART, FEW_MOST);
 }
 
 /* Of what is listed, what auto relinks keeps its flag. */
