@@ -179,6 +179,38 @@ static void objects_that_are_called_stay_themselves(void **state)
     assert_said("things.broken.name cannot be replaced: __mro__");
 }
 
+// A bound method has its object wherever it is found, and is not given another.
+static void bound_methods_stay_bound(void **state)
+{
+    static const char *const cases[][2] = {
+        {"--within bound.Taker.parse", " 2 regions"}, {"--within bound.Taker.run", " 2 regions"},
+        {"--within bound.Taker.fromkeys", " 2 regions"}, {"--within bound.run", " 2 regions"}};
+
+    (void)state;
+    write_module("bound", "class Giver:\n"
+                          "    @classmethod\n"
+                          "    def parse(cls, text): return cls, text\n"
+                          "    def run(self, text): return self, text\n"
+                          "one = Giver()\n"
+                          "run = one.run\n"
+                          "class Taker(dict):\n"
+                          "    parse, run = Giver.parse, one.run\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        trace_free(recorded_script(cases[i][0],
+                                   "import bound, inspect, pickle\n"
+                                   "for taker in bound.Taker(), bound.Taker:\n"
+                                   "    assert taker.parse('a') == (bound.Giver, 'a')\n"
+                                   "    assert taker.run('a') == (bound.one, 'a')\n"
+                                   "    assert bound.run(text='a') == (bound.one, 'a')\n"
+                                   "    made = taker.fromkeys('ab')\n"
+                                   "    assert type(made) is bound.Taker and len(made) == 2\n"
+                                   "for method in bound.run, bound.Taker.parse, bound.Taker.run:\n"
+                                   "    assert inspect.ismethod(method)\n"
+                                   "    pickle.loads(pickle.dumps(method))('a')\n"));
+        assert_said(cases[i][1]);
+    }
+}
+
 static const char generators[] =
     "import asyncio, types\n"
     "def plain(count):\n"
@@ -302,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
         cmocka_unit_test(objects_that_are_called_stay_themselves),
+        cmocka_unit_test(bound_methods_stay_bound),
         cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(generators_stay_generators),
         cmocka_unit_test(calls_that_overlap_have_regions_of_their_own),

@@ -7,8 +7,9 @@ EBB_RECORD_PYTHON_WITHIN one whose calls are regions: `module.function`, or a me
 `module.Class.method`. The function is replaced when its module has been imported. One that is
 defined in the script itself is in no module that is imported, and is not found. What cannot be
 replaced stays as it is, and is told at the end: a program runs on as it would without this. So
-what takes the function's place is of the same sort, coroutine or generator. Of an object that is
-called, the class has the mark and the object stays itself.
+what takes the function's place is of the same sort, coroutine or generator. A bound method
+stays one of its object. Of an object that is called, the class has the mark and the object stays
+itself.
 """
 
 import atexit
@@ -161,6 +162,8 @@ def marked(function, marks):
 
 def marked_like(function, marks):
     """The same of what is built in, with what it has beside calls: cache_clear() of caches."""
+    if isinstance(function, types.MethodType):  # of the same object, wherever it is put
+        return types.MethodType(marked_like(function.__func__, marks), function.__self__)
     other = marked(function, marks)
     for name in set(dir(function)) - set(dir(other)):
         try:
@@ -231,6 +234,8 @@ class Watcher(importlib.abc.MetaPathFinder):
     def replace(self, owner, name, function):
         if isinstance(function, (staticmethod, classmethod)):
             other = type(function)(marked_like(function.__func__, self.marks))
+        elif isinstance(function, types.ClassMethodDescriptorType):  # of a class that is built in
+            other = classmethod(marked_like(function, self.marks))
         elif isinstance(function, type) or not callable(function):
             self.why_not = f"is no function: its type is {type(function).__name__}"
             return
