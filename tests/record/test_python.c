@@ -211,6 +211,23 @@ static void bound_methods_stay_bound(void **state)
     }
 }
 
+// A class method may be made of a property, and a static one of a class: there is no call to mark.
+static void methods_of_what_is_no_function_are_left_alone(void **state)
+{
+    (void)state;
+    write_module("held", "class Holder:\n"
+                         "    size = classmethod(property(lambda cls: 42))\n"
+                         "    kind = staticmethod(int)\n");
+    trace_free(recorded_script("--within held.Holder.size",
+                               "import held, sys\n"
+                               "if sys.version_info < (3, 13): assert held.Holder.size == 42\n"));
+    assert_said("held.Holder.size is no function: its type is property");
+    trace_free(recorded_script("--within held.Holder.kind",
+                               "import held\n"
+                               "assert isinstance(7, held.Holder.kind)\n"));
+    assert_said("held.Holder.kind is no function: its type is type");
+}
+
 static const char generators[] =
     "import asyncio, types\n"
     "def plain(count):\n"
@@ -335,6 +352,7 @@ int main(void)
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
         cmocka_unit_test(objects_that_are_called_stay_themselves),
         cmocka_unit_test(bound_methods_stay_bound),
+        cmocka_unit_test(methods_of_what_is_no_function_are_left_alone),
         cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(generators_stay_generators),
         cmocka_unit_test(calls_that_overlap_have_regions_of_their_own),

@@ -232,13 +232,15 @@ class Watcher(importlib.abc.MetaPathFinder):
             self.replace(owner, names[-1], function)
 
     def replace(self, owner, name, function):
-        if isinstance(function, (staticmethod, classmethod)):
-            other = type(function)(marked_like(function.__func__, self.marks))
+        held = isinstance(function, (staticmethod, classmethod))
+        inner = function.__func__ if held else function
+        if isinstance(inner, type) or not callable(inner):
+            self.why_not = f"is no function: its type is {type(inner).__name__}"
+            return
+        if held:
+            other = type(function)(marked_like(inner, self.marks))
         elif isinstance(function, types.ClassMethodDescriptorType):  # of a class that is built in
             other = classmethod(marked_like(function, self.marks))
-        elif isinstance(function, type) or not callable(function):
-            self.why_not = f"is no function: its type is {type(function).__name__}"
-            return
         elif isinstance(as_written(type(function), "__call__"), types.FunctionType):
             one = MarksOf(self.marks, function)
             owner, name, other = type(function), "__call__", marked(type(function).__call__, one)
