@@ -138,6 +138,26 @@ static struct ebb_trace *recorded_script(const char *options, const char *text)
     return read_it();
 }
 
+// One that is built in, or has slots, takes no other exec_module(): it loads as ever.
+static void modules_are_imported_whatever_their_loader_is(void **state)
+{
+    (void)state;
+    trace_free(recorded_script("--within virtual.f",
+                               "import importlib.util, sys\n"
+                               "class Loader:\n"
+                               "    __slots__ = ()\n"
+                               "    def create_module(self, spec): return None\n"
+                               "    def exec_module(self, module): module.f = lambda: 7\n"
+                               "class Finder:\n"
+                               "    def find_spec(self, name, path=None, target=None):\n"
+                               "        if name != 'virtual': return None\n"
+                               "        return importlib.util.spec_from_loader(name, Loader())\n"
+                               "sys.meta_path.append(Finder())\n"
+                               "import virtual\n"
+                               "assert virtual.f() == 7\n"));
+    assert_said("virtual.f cannot be replaced: ");
+}
+
 // Objects that are called may do anything when they are asked what they have.
 static void objects_that_are_called_stay_themselves(void **state)
 {
@@ -350,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
+        cmocka_unit_test(modules_are_imported_whatever_their_loader_is),
         cmocka_unit_test(objects_that_are_called_stay_themselves),
         cmocka_unit_test(bound_methods_stay_bound),
         cmocka_unit_test(methods_of_what_is_no_function_are_left_alone),

@@ -202,6 +202,13 @@ class Watcher(importlib.abc.MetaPathFinder):
         return None
 
     def follow(self, loader):
+        """A loader may have no place for what is put there, and loads its modules all the same."""
+        try:
+            self.follow_to(loader)
+        except Exception as fault:
+            self.why_not = f"cannot be replaced: {fault}"
+
+    def follow_to(self, loader):
         execute = getattr(loader, "exec_module", None)
         if execute is None:
             return
