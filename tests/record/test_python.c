@@ -327,6 +327,62 @@ static void generators_stay_generators(void **state)
     trace_free(trace);
 }
 
+static const char parameters[] =
+    "def plain(a, b=1): return a, b\n"
+    "def all(a, b, /, c=3, *d, e, f=6, **g): return a, b, c, d, e, f, g\n"
+    "def named(*, a=1): return a\n"
+    "def any(*a, **b): return a, b\n"
+    "def none(): return 0\n"
+    "def generator(a, *, b=2): yield a, b\n"
+    "async def coroutine(a, *, b=2): return a, b\n"
+    "async def later(a, *, b=2): yield a, b\n"
+    "class Kind:\n"
+    "    def __call__(self, a, *, __b=2): return self, a, __b\n"
+    "kind = Kind()\n";
+
+static const char parameters_script[] =
+    "import asyncio, inspect, parameters as p\n"
+    "def asked(function): return str(inspect.signature(function, follow_wrapped=False))\n"
+    "def refused(function, *a, **b):\n"
+    "    try: function(*a, **b)\n"
+    "    except TypeError as fault: return str(fault)\n"
+    "assert inspect.getfullargspec(p.plain).args == ['a', 'b']\n"
+    "assert p.plain.__defaults__ == (1,) and p.plain.__code__.co_name == 'plain'\n"
+    "assert asked(p.all) == '(a, b, /, c=3, *d, e, f=6, **g)'\n"
+    "assert asked(p.named) == '(*, a=1)' and asked(p.any) == '(*a, **b)'\n"
+    "assert asked(p.Kind.__call__) == '(self, a, *, _Kind__b=2)' and asked(p.none) == '()'\n"
+    "assert p.plain(7) == p.plain(a=7) == (7, 1) and p.plain(7, b=8) == (7, 8)\n"
+    "assert p.all(1, 2, e=5, a=9) == (1, 2, 3, (), 5, 6, {'a': 9})\n"
+    "assert p.all(1, 2, 4, 5, f=7, e=6) == (1, 2, 4, (5,), 6, 7, {})\n"
+    "assert p.named() == 1 and p.named(a=2) == 2 and p.none() == 0\n"
+    "assert p.any() == ((), {}) and p.any(1, b=2) == ((1,), {'b': 2})\n"
+    "assert p.kind(1) == (p.kind, 1, 2) and p.kind(1, _Kind__b=3) == (p.kind, 1, 3)\n"
+    "assert list(p.generator(1)) == [(1, 2)]\n"
+    "assert asyncio.run(p.coroutine(a=1)) == (1, 2)\n"
+    "async def all(): return [one async for one in p.later(1, b=3)]\n"
+    "assert asyncio.run(all()) == [(1, 3)]\n"
+    "for one in p.generator, p.coroutine, p.later:\n"
+    "    assert refused(one, 1, 2, 3).startswith(one.__name__ + '() takes 1 positional')\n"
+    "    assert \"argument 'c'\" in refused(one, 1, c=3)\n";
+
+// Whoever asks for parameters is told the same, and what is called wrongly fails when it is called.
+static void parameters_stay_the_same(void **state)
+{
+    static const char *const cases[][2] = {
+        {"plain", " 3 regions"}, {"all", " 2 regions"}, {"named", " 2 regions"},
+        {"any", " 2 regions"}, {"none", " 1 region"}, {"generator", " 1 region"},
+        {"coroutine", " 1 region"}, {"later", " 1 region"}, {"kind", " 2 regions"}};
+    char options[64];
+
+    (void)state;
+    write_module("parameters", parameters);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(options, sizeof options, "--within parameters.%s", cases[i][0]);
+        trace_free(recorded_script(options, parameters_script));
+        assert_said(cases[i][1]);
+    }
+}
+
 // One ends while others that began later go on: what ends is its region and not the last begun.
 static void calls_that_overlap_have_regions_of_their_own(void **state)
 {
@@ -376,6 +432,7 @@ int main(void)
         cmocka_unit_test(methods_of_what_is_no_function_are_left_alone),
         cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(generators_stay_generators),
+        cmocka_unit_test(parameters_stay_the_same),
         cmocka_unit_test(calls_that_overlap_have_regions_of_their_own),
         cmocka_unit_test(a_function_of_an_archives_module_is_no_others),
     };

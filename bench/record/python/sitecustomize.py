@@ -7,9 +7,9 @@ EBB_RECORD_PYTHON_WITHIN one whose calls are regions: `module.function`, or a me
 `module.Class.method`. The function is replaced when its module has been imported. One that is
 defined in the script itself is in no module that is imported, and is not found. What cannot be
 replaced stays as it is, and is told at the end: a program runs on as it would without this. So
-what takes the function's place is of the same sort, coroutine or generator. A bound method
-stays one of its object. Of an object that is called, the class has the mark and the object stays
-itself.
+what takes the function's place is of the same sort, coroutine or generator, with the same
+parameters. A bound method stays one of its object. Of an object that is called, the class has the
+mark and the object stays itself.
 """
 
 import atexit
@@ -22,6 +22,7 @@ import types
 
 WITHIN = os.environ.get("EBB_RECORD_PYTHON_WITHIN", "")
 # Of inspect, without what its import allocates: CO_GENERATOR and so on
+VARIABLE, VARIABLE_NAMED = 0x04, 0x08
 GENERATOR, COROUTINE, AWAITABLE_GENERATOR, ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 WANTED = (WITHIN or os.environ.get("EBB_RECORD_PYTHON_FUNCTION", "")).split(".")
 
@@ -69,48 +70,48 @@ class MarksOf:
         self.marks.end(region)
 
 
-# ---- what takes the place of a function. Regions last until it is done, and may overlap. Arguments
-# are not kept longer than the function keeps them, where it runs on by itself.
+# ---- what takes the place of a function. It is written as text, to have the same parameters: who
+# asks for them is told, and a call with others fails before a generator has begun. Regions last
+# until it is done, and may overlap. Arguments are not kept longer than the function keeps them,
+# where it runs on by itself.
 
-
-def calling(function, marks):
-    @functools.wraps(function)
-    def other(*arguments, **named):
-        region = marks.begin(*arguments)
-        try:
-            return function(*arguments, **named)
+OTHER = """
+def made(_ebb_function, _ebb_marks, _ebb_first_of):
+    {sort} other({parameters}):
+        _ebb_region = _ebb_marks.begin({positional})
+        try:{body}
         finally:
-            marks.end(region)
-
+            _ebb_marks.end(_ebb_region)
     return other
+"""
 
+CALLING = """
+            return _ebb_function({passed})"""
 
-def waiting(function, marks):
-    @functools.wraps(function)
-    async def other(*arguments, **named):
-        region = marks.begin(*arguments)
-        try:
-            running = function(*arguments, **named)
-            del arguments, named
-            return await running
-        finally:
-            marks.end(region)
+RUNNING = """
+            _ebb_running = _ebb_function({passed})
+            del ({names})"""
 
-    return other
+WAITING = RUNNING + """
+            return await _ebb_running"""
 
+GENERATING = RUNNING + """
+            return (yield from _ebb_running)"""
 
-def generating(function, marks):
-    @functools.wraps(function)
-    def other(*arguments, **named):
-        region = marks.begin(*arguments)
-        try:
-            running = function(*arguments, **named)
-            del arguments, named
-            return (yield from running)
-        finally:
-            marks.end(region)
-
-    return other
+GENERATING_LATER = RUNNING + """
+            _ebb_value = await _ebb_first_of(_ebb_running)
+            while True:
+                try:
+                    _ebb_sent = yield _ebb_value
+                except GeneratorExit:
+                    await _ebb_running.aclose()
+                    raise
+                except BaseException as _ebb_fault:
+                    _ebb_value = await _ebb_running.athrow(_ebb_fault)
+                else:
+                    _ebb_value = await _ebb_running.asend(_ebb_sent)
+        except StopAsyncIteration:  # of what is running alone: it has come to its end
+            return"""
 
 
 def first_of(running):
@@ -123,41 +124,59 @@ def first_of(running):
         sys.set_asyncgen_hooks(*hooks)
 
 
-def generating_later(function, marks):
-    @functools.wraps(function)
-    async def other(*arguments, **named):
-        region = marks.begin(*arguments)
-        try:
-            running = function(*arguments, **named)
-            del arguments, named
-            value = await first_of(running)
-            while True:
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    await running.aclose()
-                    raise
-                except BaseException as fault:
-                    value = await running.athrow(fault)
-                else:
-                    value = await running.asend(sent)
-        except StopAsyncIteration:  # of `running` alone: it has come to its end
-            return
-        finally:
-            marks.end(region)
+def written(parameters, positional, named, names):
+    """What OTHER has of arguments; how they are passed on are the positional ones and the named."""
+    return {
+        "parameters": ", ".join(parameters), "positional": ", ".join(positional),
+        "passed": ", ".join(positional + named), "names": ", ".join(names)}
 
+
+def arguments_of(function):
+    """Those of a function that is written in Python; others may have any."""
+    if not isinstance(function, types.FunctionType):
+        rest = ["*arguments"], ["**others"]
+        return written(rest[0] + rest[1], *rest, ["arguments", "others"])
+    code = function.__code__
+    names, keys = list(code.co_varnames), code.co_argcount + code.co_kwonlyargcount
+    positional, only_named = names[:code.co_argcount], names[code.co_argcount:keys]
+    parameters, named = positional[:], [f"{name}={name}" for name in only_named]
+    if code.co_posonlyargcount:
+        parameters.insert(code.co_posonlyargcount, "/")
+    if code.co_flags & VARIABLE:
+        positional.append("*" + names[keys])
+        parameters.append(positional[-1])
+        keys += 1
+    elif named:
+        parameters.append("*")
+    parameters += only_named
+    if code.co_flags & VARIABLE_NAMED:
+        named.append("**" + names[keys])
+        parameters.append(named[-1])
+        keys += 1
+    return written(parameters, positional, named, names[:keys])
+
+
+def another(function, marks, sort, body):
+    arguments, space = arguments_of(function), {}
+    text = OTHER.format(sort=sort, body=body.format(**arguments), **arguments)
+    exec(compile(text, "<ebb record>", "exec"), space)
+    other = functools.wraps(function)(space["made"](function, marks, first_of))
+    if isinstance(function, types.FunctionType):
+        other.__code__ = other.__code__.replace(co_name=function.__code__.co_name)
+        other.__defaults__, other.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return other
 
 
 def marked(function, marks):
     flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
-    if flags & AWAITABLE_GENERATOR:
-        return types.coroutine(generating(function, marks))
     if flags & ASYNC_GENERATOR:
-        return generating_later(function, marks)
+        return another(function, marks, "async def", GENERATING_LATER)
+    if flags & COROUTINE:
+        return another(function, marks, "async def", WAITING)
     if flags & GENERATOR:
-        return generating(function, marks)
-    return (waiting if flags & COROUTINE else calling)(function, marks)
+        other = another(function, marks, "def", GENERATING)
+        return types.coroutine(other) if flags & AWAITABLE_GENERATOR else other
+    return another(function, marks, "def", CALLING)
 
 
 def marked_like(function, marks):
