@@ -248,6 +248,44 @@ static void methods_of_what_is_no_function_are_left_alone(void **state)
     assert_said("held.Holder.kind is no function: its type is type");
 }
 
+// Pickle looks for a function by its names, which must lead to what is in its place now.
+static void what_is_marked_can_be_pickled(void **state)
+{
+    static const char *const marked[] = {
+        "random.shuffle", "random.random", "again.f", "again.Kind.f", "again.Kind.root",
+        "again.Heir.g", "again.part", "again.cached", "again.Kind.g"};
+    char options[64];
+
+    (void)state;
+    write_module("place", "def f(): pass\n");
+    write_module("again", "import functools, math\n"
+                          "from place import f\n"
+                          "class Kind:\n"
+                          "    f, root = staticmethod(f), math.sqrt\n"
+                          "    def g(self): pass\n"
+                          "class Heir(Kind): pass\n"
+                          "part = functools.partial(f)\n"
+                          "@functools.cache\n"
+                          "def cached(): pass\n"
+                          "def inside():\n"
+                          "    def local(): pass\n"
+                          "    return local\n"
+                          "local = inside()\n");
+    for (size_t i = 0; i < sizeof marked / sizeof *marked; i++) {
+        snprintf(options, sizeof options, "--within %s", marked[i]);
+        trace_free(recorded_script(options,
+                                   "import again, pickle, random\n"
+                                   "for one in (random.shuffle, random.random, again.f,\n"
+                                   "            again.Kind.f, again.Kind.root, again.Heir.g,\n"
+                                   "            again.part, again.cached, again.Kind.g):\n"
+                                   "    pickle.loads(pickle.dumps(one))\n"
+                                   "assert again.local.__qualname__ == 'inside.<locals>.local'\n"
+                                   "assert again.Kind.g.__qualname__ == 'Kind.g'\n"));
+        snprintf(options, sizeof options, "ebb record: %s ", marked[i]);
+        assert_null(strstr(said(), options)); // as nothing was in the way
+    }
+}
+
 static const char generators[] =
     "import asyncio, types\n"
     "def plain(count):\n"
@@ -430,6 +468,7 @@ int main(void)
         cmocka_unit_test(objects_that_are_called_stay_themselves),
         cmocka_unit_test(bound_methods_stay_bound),
         cmocka_unit_test(methods_of_what_is_no_function_are_left_alone),
+        cmocka_unit_test(what_is_marked_can_be_pickled),
         cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(generators_stay_generators),
         cmocka_unit_test(parameters_stay_the_same),

@@ -160,7 +160,9 @@ def another(function, marks, sort, body):
     arguments, space = arguments_of(function), {}
     text = OTHER.format(sort=sort, body=body.format(**arguments), **arguments)
     exec(compile(text, "<ebb record>", "exec"), space)
-    other = functools.wraps(function)(space["made"](function, marks, first_of))
+    other = space["made"](function, marks, first_of)
+    other.__qualname__ = other.__name__  # of what has no name itself
+    functools.update_wrapper(other, function)
     if isinstance(function, types.FunctionType):
         other.__code__ = other.__code__.replace(co_name=function.__code__.co_name)
         other.__defaults__, other.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
@@ -199,6 +201,20 @@ def as_written(owner, name):
         if found is not None:
             return found
     return getattr(owner, name, None)
+
+
+def lead_to(owner, module, names):
+    """Pickle finds functions by their names. Those copied from a function of another place lead to
+    that one, and those of what is built in need not lead anywhere."""
+    other = as_written(owner, names[-1])
+    other = other.__func__ if isinstance(other, staticmethod) else other
+    if not isinstance(other, types.FunctionType) or "<locals>" in other.__qualname__:
+        return
+    own, found = other.__qualname__.split("."), sys.modules.get(other.__module__)
+    for name in own[:-1]:
+        found = getattr(found, name, None)
+    if found is not owner or own[-1] != names[-1]:
+        other.__module__, other.__qualname__ = module.__name__, ".".join(names)
 
 
 class Watcher(importlib.abc.MetaPathFinder):
@@ -256,6 +272,7 @@ class Watcher(importlib.abc.MetaPathFinder):
         function = as_written(owner, names[-1]) if owner is not None else None
         if function is not None:
             self.replace(owner, names[-1], function)
+            lead_to(owner, module, names)
 
     def replace(self, owner, name, function):
         held = isinstance(function, (staticmethod, classmethod))
