@@ -63,27 +63,31 @@ static void python_programs_run_on_whatever_is_marked(void **state)
 // Servers ask whether a function is to be awaited, and its region lasts until it has been.
 static void coroutines_stay_coroutines(void **state)
 {
-    static const char *const cases[][2] = {{"function", " 3 regions"}, {"within", " 4 regions"}};
+    static const char *const cases[][3] = {{"function", "step", " 3 regions"},
+                                           {"within", "step", " 4 regions"},
+                                           {"within", "part", " 4 regions"}};
     char command[1024];
 
     (void)state;
     snprintf(command, sizeof command, "cat >%s/later.py <<'EOF'\n"
              "import asyncio\nasync def step(number):\n"
              "    await asyncio.sleep(0)\n"
-             "    return number, bytearray(77777)\nEOF\n", folder);
+             "    return number, bytearray(77777)\n"
+             "import functools\npart = functools.partial(step)\nEOF\n", folder);
     assert_int_equal(system(command), 0);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         snprintf(command, sizeof command,
-                 "record --%s later.step -o %s -- /usr/bin/python3 -c 'import sys\n"
+                 "record --%s later.%s -o %s -- /usr/bin/python3 -c 'import sys\n"
                  "sys.path.append(\"%s\")\nimport asyncio, inspect, later\n"
-                 "assert inspect.iscoroutinefunction(later.step)\n"
+                 "assert inspect.iscoroutinefunction(later.%s)\n"
                  "async def all():\n"
-                 "    for i in range(4): assert (await later.step(i))[0] == i\n"
-                 "asyncio.run(all())\n'", cases[i][0], path, folder);
+                 "    for i in range(4): assert (await later.%s(i))[0] == i\n"
+                 "asyncio.run(all())\n'", cases[i][0], cases[i][1], path, folder, cases[i][1],
+                 cases[i][1]);
         assert_int_equal(ebb(command), 0);
-        assert_said(cases[i][1]);
+        assert_said(cases[i][2]);
         struct ebb_trace *trace = read_it();
-        assert_int_equal(count(trace, TRACE_ALLOC, 77778), 3 + i);
+        assert_int_equal(count(trace, TRACE_ALLOC, 77778), i ? 4 : 3);
         trace_free(trace);
     }
 }

@@ -170,7 +170,10 @@ def another(function, marks, sort, body):
 
 
 def marked(function, marks):
-    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    whole = function
+    while isinstance(whole, functools.partial):
+        whole = whole.func
+    flags = getattr(getattr(whole, "__code__", None), "co_flags", 0)
     if flags & ASYNC_GENERATOR:
         return another(function, marks, "async def", GENERATING_LATER)
     if flags & COROUTINE:
