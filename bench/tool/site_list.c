@@ -29,9 +29,11 @@ char site_list_origin(const struct spool_file *spool, uint32_t site, bool aligne
     return origin_of(module ? module->path : "", aligned);
 }
 
+/* Of a name; a folder is none. */
 static bool ends_with(const char *path, const char *end) {
-    size_t length = strlen(path);
-    return length > strlen(end) && strcmp(path + length - strlen(end), end) == 0;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t length = strlen(name);
+    return length > strlen(end) && strcmp(name + length - strlen(end), end) == 0;
 }
 
 bool site_list_path(const char *trace, char *path, size_t room) {

@@ -123,6 +123,8 @@ static void lists_of_places_are_of_one_trace(void **state)
                            "$ebb report --no-replay in | grep record_client; rm in in.sites");
     run_beside_a_recording("$ebb record -o in -- true; [ ! -e in.sites ]; rm in; "
                            "$ebb record --sites -o in -- true; [ -e in.sites ]; rm in in.sites");
+    run_beside_a_recording("for to in .trace.gz ./.trace.gz; do rm -f .trace*; "
+                           "$ebb record -q --sites -o $to -- true; [ -e .trace.gz.sites ]; done");
     run_beside_a_recording("! $ebb advise in.trace.gz -o in.sites.gz; "
                            "said 'in.sites.gz: a list of places has such a name'");
     run_beside_a_recording("! $ebb record -o in.sites.gz -- touch ran; [ ! -e ran ]");
