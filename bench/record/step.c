@@ -79,7 +79,7 @@ static const char *name_of(const char *kind) {
 
 static struct known_site *find_site(const void *site) {
     for (uint32_t i = 0, count = site_count; i < count; i++)
-        if (sites[i].of == site)
+        if (site && sites[i].of == site)
             return &sites[i];
     return NULL;
 }
