@@ -157,8 +157,7 @@ static void forget(const struct watched *spool) {
         close(spool->ticks);
 }
 
-/* True if there is room for another one. */
-static bool forget_the_dead(struct watch *watch) {
+static void forget_the_dead(struct watch *watch) {
     int kept = 0;
     for (int i = 0; i < watch->count; i++)
         if (spools_is_over(watch->launch->folder, watch->spool[i].name))
@@ -166,7 +165,6 @@ static bool forget_the_dead(struct watch *watch) {
         else
             watch->spool[kept++] = watch->spool[i];
     watch->count = kept;
-    return kept < WATCHED_MAX;
 }
 
 static void watch_spool(struct watch *watch, const char *name) {
@@ -174,8 +172,7 @@ static void watch_spool(struct watch *watch, const char *name) {
     for (int i = 0; i < watch->count; i++)
         if (strcmp(watch->spool[i].name, name) == 0)
             return;
-    if (watch->count == WATCHED_MAX &&
-        (spools_is_over(watch->launch->folder, name) || !forget_the_dead(watch)))
+    if (watch->count == WATCHED_MAX || spools_is_over(watch->launch->folder, name))
         return;
     struct watched *spool = &watch->spool[watch->count];
     snprintf(path, sizeof path, "%s/%s", watch->launch->folder, name);
@@ -193,6 +190,8 @@ static void watch_spool(struct watch *watch, const char *name) {
 static void find_spools(struct watch *watch) {
     DIR *folder = opendir(watch->launch->folder);
     struct dirent *entry;
+    if (watch->count == WATCHED_MAX)
+        forget_the_dead(watch);
     while (folder && (entry = readdir(folder)))
         if (spools_is_name(entry->d_name))
             watch_spool(watch, entry->d_name);

@@ -89,8 +89,11 @@ void spools_weigh(const char *folder, struct spools *spools) {
 
 /* Of the numbers that processes have for this one; 0: there is no telling. */
 static uint32_t own_space(void) {
+    static uint32_t space;
     struct stat status;
-    return stat("/proc/self/ns/pid", &status) == 0 ? (uint32_t)status.st_ino : 0;
+    if (!space && stat("/proc/self/ns/pid", &status) == 0)
+        space = (uint32_t)status.st_ino;
+    return space;
 }
 
 /* A process in a space of its own has a number that may be another's here: only its own word
