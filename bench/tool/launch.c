@@ -347,8 +347,6 @@ bool launch_run(const struct launch *launch, struct launched *launched) {
     bool started = child > 0 && has_become(told);
     if (child > 0)
         status = wait_for(child, watch);
-    if (started)
-        launched->running = spools_stop(launch->folder);
     end_watch(watch);
     if (child > 0)
         launched->code = tell_end(launch, status);

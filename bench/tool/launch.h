@@ -19,7 +19,6 @@ struct launch {
 struct launched {
     int code;    /* exit code; 128 + N for signal N */
     int removed; /* spools of processes that have ended, lighter than another */
-    int running; /* processes that go on; their spools are stopped */
 };
 
 /* A file that may not grow is an error with a name from now on, and no end of the tool. The command

@@ -185,7 +185,8 @@ static void join_command(char **command, char *text, size_t room) {
 
 /* ---- spools */
 
-/* The heaviest spool of a folder, or the file itself that `place` is. False after a message. */
+/* The heaviest spool of a folder, or the file itself that `place` is. What the command has left
+ * running is stopped. False after a message. */
 static bool choose_spool(const struct wish *wish, const char *place, struct spools *spools) {
     struct stat status;
     *spools = (struct spools){0};
@@ -195,7 +196,10 @@ static bool choose_spool(const struct wish *wish, const char *place, struct spoo
         spools->count = 1;
         return snprintf(spools->heaviest, PLACE_MAX, "%s", place) < PLACE_MAX;
     }
-    spools_weigh(place, spools);
+    if (wish->recover)
+        spools_weigh(place, spools);
+    else
+        spools_stop(place, spools);
     if (spools->reason)
         complain("%s: %s", spools->unread, strerror(spools->reason));
     if (spools->count || spools->reason)
@@ -222,9 +226,9 @@ static uint32_t *read_ticks(const char *spool, size_t *count) {
 }
 
 static void summarize(const struct wish *wish, const struct spool_file *spool,
-                      const struct rendered *rendered, int others) {
+                      const struct rendered *rendered, const struct spools *spools) {
     const char *function = wish->launch.function;
-    int running = wish->launched.running;
+    int running = spools->running, others = spools->count - 1 + wish->launched.removed;
     if (wish->quiet)
         return;
     fprintf(stderr, "ebb record: %s: %" PRIu64 " events, %" PRIu64 " objects, %" PRIu64
@@ -270,7 +274,7 @@ static bool convert(const struct wish *wish, const char *place, struct spools *s
         stream_free(&stream);
     }
     if (good)
-        summarize(wish, &spool, &rendered, spools->count - 1 + wish->launched.removed);
+        summarize(wish, &spool, &rendered, spools);
     free(ticks);
     spool_file_close(&spool);
     return good;

@@ -163,19 +163,19 @@ static bool stop(int file) {
     return true;
 }
 
-int spools_stop(const char *folder) {
+/* Weighed first: what is started in between, and becomes the heaviest, would not be stopped. */
+void spools_stop(const char *folder, struct spools *spools) {
+    spools_weigh(folder, spools);
     struct walk walk = walk_begin(folder);
-    int running = 0;
     while (walk_next(&walk)) {
         if (!spools_is_name(walk.name) || spools_is_over(folder, walk.name))
             continue;
         int file = open(walk.path, O_RDWR | O_CLOEXEC);
         if (file >= 0 && stop(file))
-            running += is_first(folder, walk.name);
+            spools->running += is_first(folder, walk.name);
         if (file >= 0)
             close(file);
     }
-    return running;
 }
 
 /* First the name, then the stop: see above. */

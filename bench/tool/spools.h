@@ -13,6 +13,7 @@
 #include "place.h"
 
 struct spools {
+    int running;              /* processes that go on, once they are stopped */
     int count;                /* in which something was noted */
     char heaviest[PLACE_MAX]; /* path; "": there is none */
     int reason;               /* 0, or errno: something in the folder cannot be read */
@@ -25,9 +26,9 @@ void spools_weigh(const char *folder, struct spools *spools);
 /* Removes those lighter than the heaviest that get no more records. How many. */
 int spools_thin(const char *folder);
 
-/* Stops those whose process still runs: nothing more counts in them, and their processes note no
- * more once they see it. How many processes. */
-int spools_stop(const char *folder);
+/* Looks at all of it, and then stops those whose process still runs: nothing more counts in them,
+ * and their processes note no more once they see it. */
+void spools_stop(const char *folder, struct spools *spools);
 
 /* Removes the folder and all in it; what still runs stops. */
 void spools_remove(const char *folder);
