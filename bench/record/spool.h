@@ -102,7 +102,7 @@ struct spool_head {
     _Atomic uint32_t chunks, stopped;
     _Atomic uint64_t stop_sequence; /* what is later does not count, where it stopped */
     _Atomic uint32_t module_count, kind_count;
-    _Atomic uint32_t ended; /* the process came to its end by itself */
+    _Atomic uint32_t locked; /* by flock(), as long as somebody has the head mapped */
     uint32_t padding[3];
     _Alignas(64) _Atomic uint64_t sequence; /* next number; a line of its own */
     _Alignas(64) struct spool_site site[SPOOL_SITES];

@@ -11,6 +11,9 @@
  * first call comes before the C library has its own; where there is no /proc the constructor looks
  * again. A forked child notes nothing: the page that `recording` points to is wiped by fork,
  * whoever calls it. What the child executes makes a spool of its own.
+ *
+ * The file is locked until nobody has its head mapped any more, whatever ended the process or
+ * became of its number: by that others see that nothing more will be noted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -177,6 +181,17 @@ static uint32_t process_space(void) {
     return stat("/proc/self/ns/pid", &status) == 0 ? (uint32_t)status.st_ino : 0;
 }
 
+/* A lock is that of the open file, which a mapping keeps open when its descriptor is closed, by us
+ * or by the program. Not everywhere (overlayfs maps another file), so it is tried. */
+static bool lock_mapped(void) {
+    int file = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (file < 0)
+        return false;
+    close(descriptor);
+    descriptor = out_of_the_way(file);
+    return flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 static bool map_head(void) {
     struct stat status;
     if (!spool_make_room(descriptor, 0, SPOOL_HEAD) || fstat(descriptor, &status) != 0) {
@@ -195,6 +210,7 @@ static bool map_head(void) {
     spool->process = (uint32_t)getpid();
     spool->space = process_space();
     spool->limit = limit_wished();
+    atomic_store(&spool->locked, lock_mapped());
     atomic_store(&spool->module_count, 1);
     atomic_store(&spool->sequence, 1);
     memcpy(spool->magic, SPOOL_MAGIC, sizeof spool->magic);
@@ -298,7 +314,7 @@ uint32_t spool_kind(const char *name) {
     return number < SPOOL_KINDS ? number : SPOOL_KINDS - 1; /* the rest share the last */
 }
 
-/* ---- begin and end of the process */
+/* ---- begin of the process */
 
 __attribute__((constructor)) static void look_again(void) {
     next_resolve();
@@ -306,9 +322,4 @@ __attribute__((constructor)) static void look_again(void) {
         take_setting(*setting);
     spool_open();
     function_look_again();
-}
-
-__attribute__((destructor)) static void note_ended(void) {
-    if (*recording)
-        atomic_store(&spool->ended, 1);
 }

@@ -274,10 +274,19 @@ static void end_watch(struct watch *watch) {
 
 /* ---- both */
 
-/* The status of its end. */
+/* The status of its end, once it is there. The first process of a container is the parent of all
+ * that have lost theirs, and only when it has waited for them are they gone. */
+static bool is_done(pid_t child, int *status) {
+    pid_t ended;
+    while ((ended = waitpid(-1, status, WNOHANG)) > 0)
+        if (ended == child)
+            return true;
+    return ended < 0;
+}
+
 static int wait_for(pid_t child, struct watch *watch) {
     int status = 0;
-    while (waitpid(child, &status, WNOHANG) == 0) {
+    while (!is_done(child, &status)) {
         struct timespec pause = until_next(watch);
         int signal = sigtimedwait(&awaited, NULL, &pause);
         if (signal > 0 && signal != SIGCHLD)

@@ -277,8 +277,7 @@ static void put_state(struct writer *writer) {
     if (stream->cut)
         gzip_print(writer->file, "#stopped length: more than %d moves\n", STREAM_MOVES_MAX);
     if (writer->render->recovered)
-        gzip_print(writer->file, "#recovered %s\n", head->ended ? "the process had ended"
-                                                   : "the process had not ended by itself");
+        gzip_print(writer->file, "#recovered from its spool\n");
     if (stream->unknown_frees)
         gzip_print(writer->file, "#unknown-frees %" PRIu64 "\n", stream->unknown_frees);
     if (stream->lost_frees)

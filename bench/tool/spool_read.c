@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,14 +100,15 @@ static void copy(void *to, const char *state, size_t at, size_t count) {
     memcpy(to, state + at, count);
 }
 
-static void take_state(struct spool_glance *glance, const char state[SPOOL_STATE]) {
-    uint32_t ended;
+/* Only where the lock is made is it asked for: the recorder must find it free before. */
+static void take_state(struct spool_glance *glance, int file, const char state[SPOOL_STATE]) {
+    uint32_t locked;
     if (memcmp(state, SPOOL_MAGIC, strlen(SPOOL_MAGIC)) != 0)
         return;
     copy(&glance->records, state, offsetof(struct spool_head, sequence), sizeof glance->records);
     copy(&glance->space, state, offsetof(struct spool_head, space), sizeof glance->space);
-    copy(&ended, state, offsetof(struct spool_head, ended), sizeof ended);
-    glance->ended = ended != 0;
+    copy(&locked, state, offsetof(struct spool_head, locked), sizeof locked);
+    glance->unlocked = locked && flock(file, LOCK_SH | LOCK_NB) == 0;
 }
 
 /* Nothing is mapped: that may be what there is no room for. A pipe does not keep it waiting. */
@@ -121,7 +123,7 @@ bool spool_file_glance(const char *path, struct spool_glance *glance) {
     if (good && S_ISREG(status.st_mode) && (uint64_t)status.st_size >= SPOOL_HEAD) {
         good = pread(file, state, sizeof state, 0) == (ssize_t)sizeof state;
         if (good)
-            take_state(glance, state);
+            take_state(glance, file, state);
     }
     int reason = errno;
     close(file);

@@ -27,7 +27,7 @@ void spool_file_close(struct spool_file *spool);
 struct spool_glance {
     uint64_t records; /* roughly; 0: it is no spool, or none yet */
     uint32_t space;   /* in which its process has its number */
-    bool ended;       /* the process, by itself */
+    bool unlocked;    /* it was locked, and nobody has it mapped any more */
 };
 
 /* False with errno: it cannot be read. */

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * spools.c - see spools.h. A spool is called PID.N: a process that executes another program has
- * another one, and they are over when it ends.
+ * another one.
+ *
+ * It is over when nobody has it mapped any more, which its lock says. Where files have no such
+ * locks it is over when its process has ended and been waited for. A child that was forked keeps
+ * the mapping and notes nothing, so the end of the process counts in any case.
  *
  * Who notes into a spool that is removed would go on to the limit in a file that nobody sees. So it
  * is stopped first, as the recorder itself would: it looks whether it has been, before it takes
@@ -85,7 +89,7 @@ void spools_weigh(const char *folder, struct spools *spools) {
     }
 }
 
-/* ---- who has ended */
+/* ---- what is over */
 
 /* Of the numbers that processes have for this one; 0: there is no telling. */
 static uint32_t own_space(void) {
@@ -96,34 +100,82 @@ static uint32_t own_space(void) {
     return space;
 }
 
-/* A process in a space of its own has a number that may be another's here: only its own word
- * counts. */
+/* In a space of its own a process has a number that may be another's here. */
+static bool has_ended(long process, uint32_t space) {
+    return space == own_space() && kill((pid_t)process, 0) != 0 && errno == ESRCH;
+}
+
 bool spools_is_over(const char *folder, const char *name) {
     char path[PATH_ROOM];
     struct spool_glance glance;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (!spool_file_glance(path, &glance))
         return errno == ENOENT;
-    if (glance.ended)
-        return true;
-    return glance.records && glance.space == own_space() &&
-           kill((pid_t)strtol(name, NULL, 10), 0) != 0 && errno == ESRCH;
+    return glance.records &&
+           (glance.unlocked || has_ended(strtol(name, NULL, 10), glance.space));
 }
 
-/* False for a second spool of a process that still runs and has executed another program. */
+/* ---- stopping */
+
+/* As spool_stop() of the recorder. False: it has no head yet. */
+static bool stop(int file) {
+    struct stat status;
+    if (fstat(file, &status) != 0 || (uint64_t)status.st_size < SPOOL_HEAD)
+        return false;
+    struct spool_head *head = mmap(NULL, SPOOL_STATE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (head == MAP_FAILED)
+        return false;
+    uint32_t none = SPOOL_GOES_ON;
+    if (atomic_compare_exchange_strong(&head->stopped, &none, SPOOL_STOP_END))
+        atomic_store(&head->stop_sequence, atomic_load(&head->sequence));
+    munmap(head, SPOOL_STATE);
+    return true;
+}
+
+/* False for a second spool of a process that has executed another program, where no lock says that
+ * the first is over. */
 static bool is_first(const char *folder, const char *name) {
+    struct spool_glance glance, before;
     char other[NAME_MAX + 1], path[PATH_ROOM], *end;
     long process = strtol(name, &end, 10), number = *end ? strtol(end + 1, NULL, 10) : 0;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    spool_file_glance(path, &glance);
     while (number-- > 0) {
         snprintf(other, sizeof other, "%ld.%ld", process, number);
         snprintf(path, sizeof path, "%s/%s", folder, other);
-        if (access(path, F_OK) == 0 && !spools_is_over(folder, other))
+        if (spool_file_glance(path, &before) && before.space == glance.space &&
+            !spools_is_over(folder, other))
             return false;
     }
     return true;
 }
 
+/* Weighed first: what is started in between, and becomes the heaviest, would not be stopped. */
+void spools_stop(const char *folder, struct spools *spools) {
+    spools_weigh(folder, spools);
+    struct walk walk = walk_begin(folder);
+    while (walk_next(&walk)) {
+        if (!spools_is_name(walk.name) || spools_is_over(folder, walk.name))
+            continue;
+        int file = open(walk.path, O_RDWR | O_CLOEXEC);
+        if (file >= 0 && stop(file))
+            spools->running += is_first(folder, walk.name);
+        if (file >= 0)
+            close(file);
+    }
+}
+
 /* ---- removing */
+
+/* First the name, then the stop: see above. */
+static void remove_file(const char *path) {
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    unlink(path);
+    if (file >= 0) {
+        stop(file);
+        close(file);
+    }
+}
 
 static void remove_spool(const char *path) {
     char ticks[PATH_ROOM + 8];
@@ -146,46 +198,6 @@ int spools_thin(const char *folder) {
             removed++;
         }
     return removed;
-}
-
-/* As spool_stop() of the recorder. False: it has no head yet. */
-static bool stop(int file) {
-    struct stat status;
-    if (fstat(file, &status) != 0 || (uint64_t)status.st_size < SPOOL_HEAD)
-        return false;
-    struct spool_head *head = mmap(NULL, SPOOL_STATE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (head == MAP_FAILED)
-        return false;
-    uint32_t none = SPOOL_GOES_ON;
-    if (atomic_compare_exchange_strong(&head->stopped, &none, SPOOL_STOP_END))
-        atomic_store(&head->stop_sequence, atomic_load(&head->sequence));
-    munmap(head, SPOOL_STATE);
-    return true;
-}
-
-/* Weighed first: what is started in between, and becomes the heaviest, would not be stopped. */
-void spools_stop(const char *folder, struct spools *spools) {
-    spools_weigh(folder, spools);
-    struct walk walk = walk_begin(folder);
-    while (walk_next(&walk)) {
-        if (!spools_is_name(walk.name) || spools_is_over(folder, walk.name))
-            continue;
-        int file = open(walk.path, O_RDWR | O_CLOEXEC);
-        if (file >= 0 && stop(file))
-            spools->running += is_first(folder, walk.name);
-        if (file >= 0)
-            close(file);
-    }
-}
-
-/* First the name, then the stop: see above. */
-static void remove_file(const char *path) {
-    int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    unlink(path);
-    if (file >= 0) {
-        stop(file);
-        close(file);
-    }
 }
 
 void spools_remove(const char *folder) {

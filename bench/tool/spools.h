@@ -36,7 +36,7 @@ void spools_remove(const char *folder);
 /* Whether a file of the folder is a spool, by its name. */
 bool spools_is_name(const char *name);
 
-/* Whether its process has ended. */
+/* Whether nothing more will be noted in it. */
 bool spools_is_over(const char *folder, const char *name);
 
 #endif

@@ -317,6 +317,56 @@ static void spools_of_processes_that_have_ended_go(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// Libraries may work on after the program's end, and after the recorder's.
+static void what_a_process_notes_at_its_end_counts(void **state)
+{
+    char arguments[2048];
+
+    (void)state;
+    snprintf(arguments, sizeof arguments,
+             "record -o %s -- sh -c '%s loop; CLIENT_LATE=1 %s number; exit $?'", path,
+             getenv("EBB_CLIENT"), getenv("EBB_CLIENT"));
+    assert_int_equal(ebb(arguments), 0);
+    trace_free(read_it());
+}
+
+// The processes of a script, of which there are few in the end.
+static void assert_spools_go(const char *before, const char *within, const char *script)
+{
+    char command[2048];
+    FILE *file;
+
+    snprintf(command, sizeof command, "%s/script", folder);
+    file = fopen(command, "w");
+    assert_non_null(file);
+    fprintf(file, "%s\nsleep 0.3; [ $(ls $EBB_RECORD_SPOOL | wc -l) -lt 15 ]\n", script);
+    fclose(file);
+    snprintf(command, sizeof command, "%s %s record -o %s -- %s sh %s/script 40 2>%s/said", before,
+             getenv("EBB_TOOL"), path, within, folder, folder);
+    assert_int_equal(system(command), 0);
+    assert_non_null(strstr(said(), " other processes noted less and are left out\n"));
+    assert_null(strstr(said(), "recorded no more"));
+    trace_free(read_it());
+}
+
+// A process that becomes many programs; one that ends without a word, where numbers of processes
+// are others; some that nobody waits for but the tool, the first process of its space.
+static void processes_may_end_in_any_way(void **state)
+{
+    static const char space[] = "unshare -rpf --mount-proc";
+    char command[128];
+
+    (void)state;
+    assert_spools_go("", "", "[ $1 = 0 ] || exec sh $0 $(($1 - 1))");
+    snprintf(command, sizeof command, "%s true 2>/dev/null", space);
+    if (system(command) == 0) { // else it is not allowed
+        assert_spools_go("", space, "for i in $(seq $1); do sh -c 'kill -9 $$'; done 2>/dev/null");
+        assert_spools_go(space, "", "for i in $(seq $1); do (/bin/true &); done");
+    }
+    snprintf(command, sizeof command, "%s/script", folder);
+    unlink(command);
+}
+
 // A server that a script has started: the trace says where it was cut, and the file that nobody
 // sees any more does not grow.
 static void what_outlives_the_command_is_stopped(void **state)
@@ -477,6 +527,8 @@ int main(void)
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
         cmocka_unit_test(a_spool_that_cannot_be_read_stays),
         cmocka_unit_test(spools_of_processes_that_have_ended_go),
+        cmocka_unit_test(what_a_process_notes_at_its_end_counts),
+        cmocka_unit_test(processes_may_end_in_any_way),
         cmocka_unit_test(what_outlives_the_command_is_stopped),
         cmocka_unit_test(nobody_need_listen_to_the_end),
         cmocka_unit_test(what_is_no_file_keeps_its_name),

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_spools.c - which spools of a folder go and which are stopped. The spools are made here, and
+// have nothing but the first part of a head.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "spool.h"
+#include "spools.h"
+
+static char folder[] = "/tmp/ebb-spools-XXXXXX";
+static char path[128];
+
+static const char *name_of(const char *name)
+{
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+// The file, open; `locked`: it says that it is, whether or not it is.
+static int make(const char *name, uint64_t records, uint32_t space, bool locked)
+{
+    struct spool_head *head = calloc(1, SPOOL_HEAD);
+    int file = open(name_of(name), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(head && file >= 0);
+    memcpy(head->magic, SPOOL_MAGIC, sizeof head->magic);
+    head->space = space;
+    head->locked = locked;
+    head->sequence = records;
+    assert_int_equal(write(file, head, SPOOL_HEAD), SPOOL_HEAD);
+    free(head);
+    return file;
+}
+
+static uint32_t stopped(int file)
+{
+    struct spool_head *head = malloc(SPOOL_STATE);
+    uint32_t why;
+
+    assert_int_equal(pread(file, head, SPOOL_STATE, 0), SPOOL_STATE);
+    why = head->stopped;
+    free(head);
+    return why;
+}
+
+static uint32_t own_space(void)
+{
+    struct stat status;
+
+    assert_int_equal(stat("/proc/self/ns/pid", &status), 0);
+    return (uint32_t)status.st_ino;
+}
+
+// ---- what is over
+
+static void *map_locked(const char *name, uint32_t space)
+{
+    int file = make(name, 10, space, true);
+    void *head = mmap(NULL, SPOOL_STATE, PROT_READ, MAP_SHARED, file, 0);
+
+    assert_true(head != MAP_FAILED);
+    assert_int_equal(flock(file, LOCK_EX | LOCK_NB), 0);
+    close(file); // as programs do that close all they do not know
+    return head;
+}
+
+static void a_spool_is_over_when_nobody_has_it_mapped(void **state)
+{
+    char name[32];
+    void *head;
+
+    (void)state;
+    snprintf(name, sizeof name, "%ld.0", (long)getpid());
+    for (uint32_t elsewhere = 0; elsewhere < 2; elsewhere++) {
+        head = map_locked(name, own_space() + elsewhere);
+        assert_false(spools_is_over(folder, name));
+        munmap(head, SPOOL_STATE);
+        assert_true(spools_is_over(folder, name));
+        close(make(name, 10, own_space() + elsewhere, false)); // there is no telling
+        assert_false(spools_is_over(folder, name));
+    }
+}
+
+// A daemon leaves its parent's behind, and notes nothing.
+static void the_end_of_a_process_counts_whoever_has_its_spool_mapped(void **state)
+{
+    char name[32];
+    void *head;
+    pid_t child = fork();
+
+    (void)state;
+    if (child == 0)
+        _exit(0);
+    snprintf(name, sizeof name, "%ld.0", (long)child);
+    head = map_locked(name, own_space());
+    assert_false(spools_is_over(folder, name));
+    waitpid(child, NULL, 0);
+    assert_true(spools_is_over(folder, name));
+    munmap(head, SPOOL_STATE);
+}
+
+// The same number in two spaces is that of two processes.
+static void processes_that_go_on_are_counted(void **state)
+{
+    struct spools spools;
+    int file[3];
+
+    (void)state;
+    spools_remove(folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    file[0] = make("7.0", 10, 1, false);
+    file[1] = make("7.1", 30, 2, false);
+    file[2] = make("7.2", 20, 1, false);
+    spools_stop(folder, &spools);
+    assert_int_equal(spools.running, 2);
+    assert_int_equal(spools.count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(stopped(file[i]), SPOOL_STOP_END);
+        close(file[i]);
+    }
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    spools_remove(folder);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_spool_is_over_when_nobody_has_it_mapped),
+        cmocka_unit_test(the_end_of_a_process_counts_whoever_has_its_spool_mapped),
+        cmocka_unit_test(processes_that_go_on_are_counted),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
