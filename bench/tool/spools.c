@@ -70,7 +70,6 @@ static void note_unread(struct spools *spools, const char *path) {
 
 void spools_weigh(const char *folder, struct spools *spools) {
     struct walk walk = walk_begin(folder);
-    uint64_t most = 0;
     *spools = (struct spools){0};
     if (!walk.folder)
         note_unread(spools, folder);
@@ -82,9 +81,9 @@ void spools_weigh(const char *folder, struct spools *spools) {
             continue;
         }
         spools->count += glance.records > 0;
-        if (glance.records <= most || strlen(walk.path) >= sizeof spools->heaviest)
+        if (glance.records <= spools->most || strlen(walk.path) >= sizeof spools->heaviest)
             continue;
-        most = glance.records;
+        spools->most = glance.records;
         strcpy(spools->heaviest, walk.path);
     }
 }
@@ -180,8 +179,17 @@ static void remove_file(const char *path) {
 static void remove_spool(const char *path) {
     char ticks[PATH_ROOM + 8];
     snprintf(ticks, sizeof ticks, "%s.ticks", path);
-    unlink(path);
+    remove_file(path);
     unlink(ticks);
+}
+
+/* It may have become the heaviest since they were weighed, and only what is over has its last
+ * weight: so that is seen to first. */
+static bool may_go(const struct walk *walk, const struct spools *spools) {
+    struct spool_glance glance;
+    return spools_is_name(walk->name) && strcmp(walk->path, spools->heaviest) != 0 &&
+           spools_is_over(walk->place, walk->name) && spool_file_glance(walk->path, &glance) &&
+           glance.records <= spools->most;
 }
 
 int spools_thin(const char *folder) {
@@ -192,8 +200,7 @@ int spools_thin(const char *folder) {
         return 0;
     struct walk walk = walk_begin(folder);
     while (walk_next(&walk))
-        if (spools_is_name(walk.name) && strcmp(walk.path, spools.heaviest) != 0 &&
-            spools_is_over(folder, walk.name)) {
+        if (may_go(&walk, &spools)) {
             remove_spool(walk.path);
             removed++;
         }

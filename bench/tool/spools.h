@@ -9,12 +9,14 @@
 #define EBB_BENCH_TOOL_SPOOLS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "place.h"
 
 struct spools {
     int running;              /* processes that go on, once they are stopped */
     int count;                /* in which something was noted */
+    uint64_t most;            /* records of the heaviest */
     char heaviest[PLACE_MAX]; /* path; "": there is none */
     int reason;               /* 0, or errno: something in the folder cannot be read */
     char unread[PLACE_MAX];   /* which */

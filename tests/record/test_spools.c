@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,11 @@ static const char *name_of(const char *name)
 {
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
+}
+
+static bool is_there(const char *name)
+{
+    return access(name_of(name), F_OK) == 0;
 }
 
 // The file, open; `locked`: it says that it is, whether or not it is.
@@ -65,6 +71,45 @@ static uint32_t own_space(void)
 
     assert_int_equal(stat("/proc/self/ns/pid", &status), 0);
     return (uint32_t)status.st_ino;
+}
+
+// ---- what happens while the tool looks
+
+static int looks; // at which something happens
+static int grows; // the file, to 1000 records
+
+DIR *__real_opendir(const char *name);
+DIR *__wrap_opendir(const char *name);
+
+DIR *__wrap_opendir(const char *name)
+{
+    uint64_t records = 1000;
+
+    if (looks && --looks == 0)
+        assert_int_equal(pwrite(grows, &records, sizeof records,
+                                offsetof(struct spool_head, sequence)), sizeof records);
+    return __real_opendir(name);
+}
+
+static void what_has_become_the_heaviest_stays(void **state)
+{
+    int light = make("1.0", 10, 0, true);
+
+    (void)state;
+    close(make("2.0", 100, 0, true));
+    grows = make("3.0", 20, 0, true);
+    looks = 2;
+    assert_int_equal(spools_thin(folder), 1);
+    assert_false(is_there("1.0"));
+    assert_true(is_there("2.0") && is_there("3.0"));
+    assert_int_equal(stopped(light), SPOOL_STOP_END);
+    assert_int_equal(stopped(grows), SPOOL_GOES_ON);
+    assert_int_equal(spools_thin(folder), 1);
+    assert_true(!is_there("2.0") && is_there("3.0"));
+    close(light);
+    close(grows);
+    spools_remove(folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
 }
 
 // ---- what is over
@@ -130,6 +175,7 @@ static void processes_that_go_on_are_counted(void **state)
     spools_stop(folder, &spools);
     assert_int_equal(spools.running, 2);
     assert_int_equal(spools.count, 3);
+    assert_int_equal(spools.most, 30);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(stopped(file[i]), SPOOL_STOP_END);
         close(file[i]);
@@ -152,6 +198,7 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_has_become_the_heaviest_stays),
         cmocka_unit_test(a_spool_is_over_when_nobody_has_it_mapped),
         cmocka_unit_test(the_end_of_a_process_counts_whoever_has_its_spool_mapped),
         cmocka_unit_test(processes_that_go_on_are_counted),
