@@ -478,8 +478,8 @@ static inline void promoted_add_pinned(struct ebb_promoted *cost, const struct r
 int promote_blocks(struct region *source, struct region *target, struct ebb_survivor *list,
                    size_t count, bool anywhere, const void *site, struct ebb_promoted *cost);
 
-/* As ebb_promote(), from a step that ends next: few survivors are copied, so that the next steps
- * find its pages in one piece. `site`: who promotes. */
+/* As ebb_promote(), from a step that ends next: few survivors are copied, if they can be, so that
+ * the next steps find its pages in one piece. `site`: who promotes. */
 int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *list,
                            size_t count, const void *site, struct ebb_promoted *cost);
 

@@ -16,48 +16,84 @@
 
 #include "recording.h"
 
+// Writes a module into the folder.
+static void write_module(const char *name, const char *text)
+{
+    char file[512];
+    FILE *out;
+
+    snprintf(file, sizeof file, "%s/%s.py", folder, name);
+    out = fopen(file, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+// Records a script that has the folder's modules; it must end well.
+static struct ebb_trace *recorded_script(const char *options, const char *text)
+{
+    char arguments[1024];
+
+    write_module("script", text);
+    snprintf(arguments, sizeof arguments, "record %s -o %s -- /usr/bin/python3 %s/script.py",
+             options, path, folder);
+    int code = ebb(arguments);
+    if (code)
+        print_error("%s: %s\n", options, said());
+    assert_int_equal(code, 0);
+    return read_it();
+}
+
+// Records the script in each way; the tool says what each case expects.
+static void record_in_ways(const char *const cases[][2], size_t count, const char *text)
+{
+    for (size_t i = 0; i < count; i++) {
+        trace_free(recorded_script(cases[i][0], text));
+        assert_said(cases[i][1]);
+    }
+}
+
+#define COUNT(cases) (sizeof cases / sizeof *cases)
+
 // Methods of every sort are marked, and what cannot be is left alone: the program ends as ever.
 static void python_programs_run_on_whatever_is_marked(void **state)
 {
     static const char *const cases[][2] = {
-        {"kinds.Kind.plain", " 4 regions"}, {"kinds.Kind.static", " 6 regions"},
-        {"kinds.Kind.cls", " 6 regions"}, {"kinds.Heir.cls", " 2 regions"},
-        {"kinds.Kind.cached", " 4 regions"}, {"kinds.Kind.root", " 2 regions"},
-        {"kinds.Kind.value", "kinds.Kind.value is no function: its type is property"},
-        {"kinds.Kind", "kinds.Kind is no function: its type is type"},
-        {"datetime.datetime.now", "datetime.datetime.now cannot be replaced: "},
-        {"kinds.Kind.nothing", "kinds.Kind.nothing was not found in a module that is imported"}};
-    char command[1024];
+        {"--within kinds.Kind.plain", " 4 regions"}, {"--within kinds.Kind.static", " 6 regions"},
+        {"--within kinds.Kind.cls", " 6 regions"}, {"--within kinds.Heir.cls", " 2 regions"},
+        {"--within kinds.Kind.cached", " 4 regions"}, {"--within kinds.Kind.root", " 2 regions"},
+        {"--within kinds.Kind.value", "kinds.Kind.value is no function: its type is property"},
+        {"--within kinds.Kind", "kinds.Kind is no function: its type is type"},
+        {"--within datetime.datetime.now", "datetime.datetime.now cannot be replaced: "},
+        {"--within kinds.Kind.nothing",
+         "kinds.Kind.nothing was not found in a module that is imported"}};
 
     (void)state;
-    snprintf(command, sizeof command, "cat >%s/kinds.py <<'EOF'\n"
-             "import functools, math\nclass Kind:\n"
-             "    def plain(self): return self\n"
-             "    @staticmethod\n    def static(word): return word\n"
-             "    @classmethod\n    def cls(cls): return cls\n"
-             "    value = property(lambda self: 7)\n"
-             "    @functools.cache\n    def cached(self): return self\n"
-             "    root = math.sqrt\n"
-             "class Heir(Kind): pass\nEOF\n", folder);
-    assert_int_equal(system(command), 0);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        snprintf(command, sizeof command,
-                 "record --within %s -o %s -- /usr/bin/python3 -c 'import sys\n"
-                 "sys.path.append(\"%s\")\n"
-                 "old = type(\"\", (), {\"find_module\": lambda *names: None})\n"
-                 "sys.meta_path.insert(0, old())\n"
-                 "import datetime, kinds\nkind, heir = kinds.Kind(), kinds.Heir()\n"
-                 "for i in range(2):\n"
-                 "    datetime.datetime.now()\n"
-                 "    assert isinstance(kind.plain(), kinds.Kind) and heir.plain() is heir\n"
-                 "    assert kind.static(7) == kinds.Kind.static(7) == heir.static(kind.value)\n"
-                 "    assert kind.cls() is kinds.Kind.cls() and heir.cls() is kinds.Heir\n"
-                 "    assert kind.cached() is kind.cached() and kind.root(4) == 2\n"
-                 "assert kinds.Kind.cached.cache_info().hits == 3\n'",
-                 cases[i][0], path, folder);
-        assert_int_equal(ebb(command), 0);
-        assert_said(cases[i][1]);
-    }
+    write_module("kinds", "import functools, math\n"
+                          "class Kind:\n"
+                          "    def plain(self): return self\n"
+                          "    @staticmethod\n"
+                          "    def static(word): return word\n"
+                          "    @classmethod\n"
+                          "    def cls(cls): return cls\n"
+                          "    value = property(lambda self: 7)\n"
+                          "    @functools.cache\n"
+                          "    def cached(self): return self\n"
+                          "    root = math.sqrt\n"
+                          "class Heir(Kind): pass\n");
+    record_in_ways(cases, COUNT(cases),
+                   "import sys\n"
+                   "old = type('', (), {'find_module': lambda *names: None})\n"
+                   "sys.meta_path.insert(0, old())\n"
+                   "import datetime, kinds\n"
+                   "kind, heir = kinds.Kind(), kinds.Heir()\n"
+                   "for i in range(2):\n"
+                   "    datetime.datetime.now()\n"
+                   "    assert isinstance(kind.plain(), kinds.Kind) and heir.plain() is heir\n"
+                   "    assert kind.static(7) == kinds.Kind.static(7) == heir.static(kind.value)\n"
+                   "    assert kind.cls() is kinds.Kind.cls() and heir.cls() is kinds.Heir\n"
+                   "    assert kind.cached() is kind.cached() and kind.root(4) == 2\n"
+                   "assert kinds.Kind.cached.cache_info().hits == 3\n");
 }
 
 // Servers ask whether a function is to be awaited, and its region lasts until it has been.
@@ -69,12 +105,11 @@ static void coroutines_stay_coroutines(void **state)
     char command[1024];
 
     (void)state;
-    snprintf(command, sizeof command, "cat >%s/later.py <<'EOF'\n"
-             "import asyncio\nasync def step(number):\n"
-             "    await asyncio.sleep(0)\n"
-             "    return number, bytearray(77777)\n"
-             "import functools\npart = functools.partial(step)\nEOF\n", folder);
-    assert_int_equal(system(command), 0);
+    write_module("later", "import asyncio, functools\n"
+                          "async def step(number):\n"
+                          "    await asyncio.sleep(0)\n"
+                          "    return number, bytearray(77777)\n"
+                          "part = functools.partial(step)\n");
     for (int i = 0; i < 3; i++) {
         snprintf(command, sizeof command,
                  "record --%s later.%s -o %s -- /usr/bin/python3 -c 'import sys\n"
@@ -112,34 +147,6 @@ static void a_function_of_an_archives_module_is_no_others(void **state)
     trace = read_it();
     assert_int_equal(count(trace, TRACE_BEGIN, 0), 5);
     trace_free(trace);
-}
-
-// Writes a module into the folder.
-static void write_module(const char *name, const char *text)
-{
-    char file[512];
-    FILE *out;
-
-    snprintf(file, sizeof file, "%s/%s.py", folder, name);
-    out = fopen(file, "w");
-    assert_non_null(out);
-    fputs(text, out);
-    fclose(out);
-}
-
-// Records a script that has the folder's modules; it must end well.
-static struct ebb_trace *recorded_script(const char *options, const char *text)
-{
-    char arguments[1024];
-
-    write_module("script", text);
-    snprintf(arguments, sizeof arguments, "record %s -o %s -- /usr/bin/python3 %s/script.py",
-             options, path, folder);
-    int code = ebb(arguments);
-    if (code)
-        print_error("%s: %s\n", options, said());
-    assert_int_equal(code, 0);
-    return read_it();
 }
 
 // One that is built in, or has slots, takes no other exec_module(): it loads as ever.
@@ -185,20 +192,17 @@ static void objects_that_are_called_stay_themselves(void **state)
                  "    def __getattr__(self, name): raise RuntimeError(name)\n"
                  "class Holder: inner = Thing()\n"
                  "one, other, later, broken = Thing(), Thing(), Later(), Broken()\n");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        trace_free(recorded_script(cases[i][0],
-                                   "import asyncio, inspect, things\n"
-                                   "assert isinstance(things.one, things.Thing)\n"
-                                   "assert inspect.iscoroutinefunction(things.later.__call__)\n"
-                                   "for i in range(2):\n"
-                                   "    assert things.one() == things.other() == 7\n"
-                                   "    things.one.limit = 8\n"
-                                   "    assert things.one(more=1) == 9\n"
-                                   "    things.one.limit = 7\n"
-                                   "    assert asyncio.run(things.later()) == 9\n"
-                                   "    assert things.Holder().inner() == 7\n"));
-        assert_said(cases[i][1]);
-    }
+    record_in_ways(cases, COUNT(cases),
+                   "import asyncio, inspect, things\n"
+                   "assert isinstance(things.one, things.Thing)\n"
+                   "assert inspect.iscoroutinefunction(things.later.__call__)\n"
+                   "for i in range(2):\n"
+                   "    assert things.one() == things.other() == 7\n"
+                   "    things.one.limit = 8\n"
+                   "    assert things.one(more=1) == 9\n"
+                   "    things.one.limit = 7\n"
+                   "    assert asyncio.run(things.later()) == 9\n"
+                   "    assert things.Holder().inner() == 7\n");
     trace_free(recorded_script("--within things.broken.name", "import things"));
     assert_said("things.broken.name cannot be replaced: __mro__");
 }
@@ -219,20 +223,17 @@ static void bound_methods_stay_bound(void **state)
                           "run = one.run\n"
                           "class Taker(dict):\n"
                           "    parse, run = Giver.parse, one.run\n");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        trace_free(recorded_script(cases[i][0],
-                                   "import bound, inspect, pickle\n"
-                                   "for taker in bound.Taker(), bound.Taker:\n"
-                                   "    assert taker.parse('a') == (bound.Giver, 'a')\n"
-                                   "    assert taker.run('a') == (bound.one, 'a')\n"
-                                   "    assert bound.run(text='a') == (bound.one, 'a')\n"
-                                   "    made = taker.fromkeys('ab')\n"
-                                   "    assert type(made) is bound.Taker and len(made) == 2\n"
-                                   "for method in bound.run, bound.Taker.parse, bound.Taker.run:\n"
-                                   "    assert inspect.ismethod(method)\n"
-                                   "    pickle.loads(pickle.dumps(method))('a')\n"));
-        assert_said(cases[i][1]);
-    }
+    record_in_ways(cases, COUNT(cases),
+                   "import bound, inspect, pickle\n"
+                   "for taker in bound.Taker(), bound.Taker:\n"
+                   "    assert taker.parse('a') == (bound.Giver, 'a')\n"
+                   "    assert taker.run('a') == (bound.one, 'a')\n"
+                   "    assert bound.run(text='a') == (bound.one, 'a')\n"
+                   "    made = taker.fromkeys('ab')\n"
+                   "    assert type(made) is bound.Taker and len(made) == 2\n"
+                   "for method in bound.run, bound.Taker.parse, bound.Taker.run:\n"
+                   "    assert inspect.ismethod(method)\n"
+                   "    pickle.loads(pickle.dumps(method))('a')\n");
 }
 
 // A class method may be made of a property, and a static one of a class: there is no call to mark.
@@ -411,18 +412,15 @@ static const char parameters_script[] =
 static void parameters_stay_the_same(void **state)
 {
     static const char *const cases[][2] = {
-        {"plain", " 3 regions"}, {"all", " 2 regions"}, {"named", " 2 regions"},
-        {"any", " 2 regions"}, {"none", " 1 region"}, {"generator", " 1 region"},
-        {"coroutine", " 1 region"}, {"later", " 1 region"}, {"kind", " 2 regions"}};
-    char options[64];
+        {"--within parameters.plain", " 3 regions"}, {"--within parameters.all", " 2 regions"},
+        {"--within parameters.named", " 2 regions"}, {"--within parameters.any", " 2 regions"},
+        {"--within parameters.none", " 1 region"}, {"--within parameters.generator", " 1 region"},
+        {"--within parameters.coroutine", " 1 region"}, {"--within parameters.later", " 1 region"},
+        {"--within parameters.kind", " 2 regions"}};
 
     (void)state;
     write_module("parameters", parameters);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        snprintf(options, sizeof options, "--within parameters.%s", cases[i][0]);
-        trace_free(recorded_script(options, parameters_script));
-        assert_said(cases[i][1]);
-    }
+    record_in_ways(cases, COUNT(cases), parameters_script);
 }
 
 // One ends while others that began later go on: what ends is its region and not the last begun.
