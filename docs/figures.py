@@ -5,11 +5,11 @@
     docs/figures.py [--tsv build/results/bench.tsv] [--json build/results/bench.json]
                     [--readme README.md] [--loader docs/loader.md] [--rough]
 
-What stands between the markers `figures:begin` and `figures:end` is replaced: in README.md unless
-the run was of loaders only, in docs/loader.md if it was of loaders, too. Nothing here is measured
-and nothing is rounded in ebb's favour: a figure that is missing is a dash, and where a peer is
-better a sentence below the table says so. Quick runs are refused without --rough. Exit codes: 0; 2
-if a file is missing or bad.
+A section of a run (churn, micro, sequence; loader) has its place between two markers, such as
+`churn:begin` and `churn:end`, which is written anew where the run has rows of it, with the day and
+the machine; what was not measured again stays. Nothing here is measured and nothing is rounded in
+ebb's favour: a figure that is missing is a dash, and where a peer is better a sentence below the
+table says so. Quick runs are refused without --rough. Exit codes: 0; 2 if a file is missing or bad.
 """
 
 import argparse
@@ -19,7 +19,6 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 MIB = 1 << 20
 
 PEERS = ("glibc", "glibc-tuned", "jemalloc", "jemalloc-tuned", "mimalloc", "tcmalloc")
@@ -386,31 +385,31 @@ def say_alone(rows):
             f"{number(opened)} us to open.")
 
 
-def loader_block(rows, about):
-    machine, settings = about["machine"], about["settings"]
-    rough = " A quick run: figures are rough." if settings["quick"] else ""
-    head = (f"Measured {machine['date'][:10]} on {machine['cpu']}, {machine['cores']} cores, "
-            f"{machine['kernel']}, {machine['os']}; Debian's torch.{rough} Times are of "
-            "processors: trainer and worker together, or the trainer's own thread.")
+def loader_part(rows, about):
     said = [say_other_loaders(rows, ".w2", "With two workers"),
             say_other_loaders(rows, ".kept", "Where glibc keeps its memory, for both"),
             say_alone(rows)]
-    return "\n\n".join(part for part in [BEGIN, wrap(head), loader_table(rows), bullets(said), END]
-                       if part)
+    head = measured(about) + (" Debian's torch. Times are of processors: trainer and worker "
+                              "together, or the trainer's own thread.")
+    return [wrap(head), loader_table(rows), bullets(said)]
 
 
-# ---- the block
+# ---- the sections
 
 
-def where(about):
-    machine, settings = about["machine"], about["settings"]
-    versions = ", ".join(f"{peer['package']} {peer['version']}" for peer in about["allocators"]
-                         if peer["package"] and not peer["name"].endswith("-tuned"))
-    rough = " A quick run: figures are rough." if settings["quick"] else ""
+def measured(about, detail=""):
+    """When and where, and on request in how much detail."""
+    machine = about["machine"]
+    rough = " A quick run: figures are rough." if about["settings"]["quick"] else ""
     return (f"Measured {machine['date'][:10]} on {machine['cpu']}, {machine['cores']} cores, "
             f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, {machine['kernel']}, "
-            f"{machine['os']}, {machine['compiler']}; {settings['rounds']} rounds, load "
-            f"{machine['load']:.2f} at the start.{rough} Peers: {versions}.")
+            f"{machine['os']}, {machine['compiler']}{detail}.{rough}")
+
+
+def versions(about):
+    said = ", ".join(f"{peer['package']} {peer['version']}" for peer in about["allocators"]
+                     if peer["package"] and not peer["name"].endswith("-tuned"))
+    return f" Peers: {said}."
 
 
 def wrap(text, width=100):
@@ -440,37 +439,44 @@ def churn_part(rows, about):
         say_not_zero(rows, "syscalls_per_step", "System calls"),
         say_spike(rows),
     ]
-    plans = plan_table(rows)
-    return [churn_table(rows), *([plans] if plans else []), bullets(said)]
+    settings, load = about["settings"], about["machine"]["load"]
+    head = measured(about, f"; {settings['rounds']} rounds, load {load:.2f} at the start")
+    return [wrap(head + versions(about)), churn_table(rows), plan_table(rows), bullets(said)]
 
 
-def block(rows, about):
-    parts = [wrap(where(about))]
-    if churn_cases(rows):
-        parts += churn_part(rows, about)
-    if rows.cases("micro"):
-        parts += [micro_table(rows), promote_table(rows), objects_table(rows)]
-        parts += [bullets(say_objects(rows))] if say_objects(rows) else []
-    if rows.cases("sequence"):
-        parts += [sequence_table(rows)]
-    return "\n\n".join([BEGIN, *parts, END])
+def micro_part(rows, about):
+    return [wrap(measured(about) + versions(about)), micro_table(rows), promote_table(rows),
+            objects_table(rows), bullets(say_objects(rows))]
 
 
-def replace(page, text):
-    old = page.read_text(encoding="utf-8")
-    start, end = old.find(BEGIN), old.find(END)
-    if start < 0 or end < start:
-        raise BadInput(f"{page}: the markers {BEGIN} and {END} are not there")
-    return old[:start] + text + old[end + len(END):]
+def sequence_part(rows, about):
+    return [wrap(measured(about)), sequence_table(rows)]
+
+
+PARTS = {"churn": churn_part, "micro": micro_part, "sequence": sequence_part,
+         "loader": loader_part}
+
+
+def replace(page, text, section, parts):
+    begin, end = f"<!-- {section}:begin -->", f"<!-- {section}:end -->"
+    start, stop = text.find(begin), text.find(end)
+    if start < 0 or stop < start:
+        raise BadInput(f"{page}: the markers {begin} and {end} are not there")
+    block = "\n\n".join([begin, *(part for part in parts if part), ""])
+    return text[:start] + block + text[stop:]
 
 
 def write(rows, about, options):
     """All pages are drawn before one is written."""
+    found = [section for section in PARTS
+             if (churn_cases(rows) if section == "churn" else rows.cases(section))]
+    if not found:
+        raise BadInput(f"{options.tsv}: no row of {', '.join(PARTS)}")
     pages = {}
-    if rows.cases("loader"):
-        pages[options.loader] = replace(options.loader, loader_block(rows, about))
-    if {"churn", "micro", "sequence"} & {key[0] for key in rows.values} or not pages:
-        pages[options.readme] = replace(options.readme, block(rows, about))
+    for section in found:
+        page = options.loader if section == "loader" else options.readme
+        text = pages.get(page) or page.read_text(encoding="utf-8")
+        pages[page] = replace(page, text, section, PARTS[section](rows, about))
     for page, text in pages.items():
         page.write_text(text, encoding="utf-8")
 

@@ -113,7 +113,8 @@ class Figures(unittest.TestCase):
                          "load": 0.5},
              "settings": {"rounds": 5, "quick": False},
              "allocators": [{"name": "glibc", "package": "libc6", "version": "2.36"}]}
-    README = "a\n<!-- figures:begin -->\n<!-- figures:end -->\nb\n"
+    README = "a\n" + "".join(f"<!-- {part}:begin -->\n<!-- {part}:end -->\n\n"
+                             for part in ("churn", "micro", "sequence", "loader")) + "b\n"
 
     def write(self, rows, about=None, readme=README, asked="readme"):
         """(exit code, standard error, that page afterwards)"""
@@ -136,8 +137,9 @@ class Figures(unittest.TestCase):
         self.assertEqual((code, error), (0, ""))
         self.assertIn("fastest in 0 of 1 cases", text)
         self.assertIn("t.full (1.50)", text)
-        self.assertTrue(text.startswith("a\n<!-- figures:begin -->\n"))
-        self.assertTrue(text.endswith("\n<!-- figures:end -->\nb\n"))
+        self.assertTrue(text.startswith("a\n<!-- churn:begin -->\n"))
+        rest = self.README[self.README.index("<!-- churn:end -->"):]
+        self.assertTrue(text.endswith("\n" + rest))
 
     def test_nothing_is_claimed_of_what_was_not_measured(self):
         alone = [("churn", "t.full", "ebb", "step_us", 30)]
@@ -182,6 +184,17 @@ class Figures(unittest.TestCase):
         rows.append(("churn", "t.full", "ebb", "step_us", 30))
         self.assertNotEqual(self.write(rows)[2], self.README)
 
+    def test_what_was_not_measured_again_stays_with_its_day(self):
+        both = [("churn", "t.full", "ebb", "step_us", 30), ("micro", "large", "ebb", "ms", 1)]
+        before = self.write(both)[2]
+        later = {**self.ABOUT, "machine": {**self.ABOUT["machine"],
+                                           "date": "2025-02-28T12:00:00Z"}}
+        after = self.write(both[:1], later, before)[2]
+        middle = before.index("<!-- churn:end -->")
+        self.assertEqual(after, before[:middle].replace("2025-01-31", "2025-02-28")
+                         + before[middle:])
+        self.assertIn("Measured 2025-01-31", after)
+
     def test_writing_twice_changes_nothing_more(self):
         rows = [("churn", "t.full", "ebb", "step_us", 30), ("micro", "large", "ebb", "ms", 1)]
         once = self.write(rows)[2]
@@ -193,6 +206,7 @@ class Figures(unittest.TestCase):
         quick = {**self.ABOUT, "settings": {"rounds": 3, "quick": True}}
         for rows, about, page in (([("churn",)], None, readme), (good, {"machine": {}}, readme),
                                   (good, None, "no markers\n"), (good, quick, readme),
+                                  ([("other", "b", "c", "d", 1)], None, readme),
                                   ([("a", "b", "c", "d", "x")], None, readme)):
             code, error, text = self.write(rows, about, page)
             self.assertEqual((code, text), (2, page))
