@@ -92,6 +92,10 @@ struct region *ring_turn(struct lane *lane) {
     return region;
 }
 
+void ring_turn_back(struct lane *lane) {
+    lane->steps--;
+}
+
 bool ring_keep(struct lane *lane, struct region *region) {
     struct berth *berth = ring_present(lane);
     if (!lane->site->options.ring)

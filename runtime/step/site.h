@@ -242,6 +242,9 @@ struct region *ring_oldest(const struct lane *lane);
 /* A step begins: the oldest region is taken out, to be closed; NULL: none. */
 struct region *ring_turn(struct lane *lane);
 
+/* The step that was to begin could not: its place, from which the oldest is gone, waits. */
+void ring_turn_back(struct lane *lane);
+
 /* The region of the step that has ended stays, if there is a ring. */
 bool ring_keep(struct lane *lane, struct region *region);
 

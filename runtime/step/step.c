@@ -103,8 +103,10 @@ static ebb_region open_region(struct lane *lane, ebb_region parent) {
         return region;
     struct ebb_closed closed = {0, 0}; /* nobody asks for what its cleanups return */
     region_close(oldest, &closed);
-    if (!ebb_region_is_open(region))
+    if (!ebb_region_is_open(region)) {
+        ring_turn_back(lane);
         error_set(EBB_E_STALE, "a step of site '%s': a cleanup has closed its parent", site->name);
+    }
     return region;
 }
 

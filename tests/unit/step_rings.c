@@ -93,6 +93,29 @@ static void a_cleanup_of_the_oldest_in_a_ring_hears_of_its_errors(void **state) 
 }
 
 /* The region whose turn it is has a child that is just being closed. */
+static int close_parent(void *parent) {
+    return ebb_region_close(*(ebb_region *)parent);
+}
+
+static void a_step_that_cannot_begin_takes_no_turn_of_the_ring(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .ring = 1);
+    ebb_region parent = OPEN(.parent = stage->root);
+    struct ebb_cleanup cleanup = {.run = close_parent, .data = &parent};
+    ebb_step first = begin(site, none);
+    assert_int_equal(ebb_cleanup_add(first.region, &cleanup), 0);
+    assert_int_equal(ebb_step_end(first), 0);
+    ebb_step second = begin(site, none);
+    assert_int_equal(ebb_step_end(second), 0);
+    assert_false(ebb_region_is_open(ebb_step_begin_under(site, parent, 1).region));
+    assert_int_equal(ebb_last_error(), EBB_E_STALE);
+    assert_int_equal(ebb_step_end(begin(site, none)), 0);
+    assert_true(ebb_region_is_open(second.region)); /* until the second step after it begins */
+    assert_int_equal(ebb_step_end(begin(site, none)), 0);
+    assert_false(ebb_region_is_open(second.region));
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void a_cleanup_below_a_region_of_the_ring_may_take_steps(void **state) {
     struct stage *stage = *state;
     struct ebb_cleanup cleanup = {.run = take_steps, .data = stage};
@@ -177,6 +200,7 @@ int main(void) {
         STAGED(a_step_cannot_begin_below_the_one_whose_place_it_needs),
         STAGED(a_cleanup_may_take_steps_while_the_ring_is_closed_by_a_parent),
         STAGED(a_cleanup_of_the_oldest_in_a_ring_hears_of_its_errors),
+        STAGED(a_step_that_cannot_begin_takes_no_turn_of_the_ring),
         STAGED(a_cleanup_below_a_region_of_the_ring_may_take_steps),
         STAGED(a_site_that_is_being_destroyed_begins_no_step),
         STAGED(a_cleanup_in_its_ring_cannot_destroy_a_site),
