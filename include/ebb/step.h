@@ -64,7 +64,8 @@ struct ebb_site_options {
                         * shared pool a thread has two slots more than that at times */
     bool unplanned;    /* do not learn: ordinary regions */
     bool tenure_none;  /* nothing is born in the parent, or lies there as a guest */
-    uint64_t search_ns; /* time that a helper thread may spend on a better plan; 0: no thread */
+    uint64_t search_ns; /* time that a helper thread may spend on a better plan, or as long as one
+                         * try at it takes: some 0.3 us a block; 0: no thread */
     struct ebb_churn_budget budget;
     void (*on_excess)(void *context, const struct ebb_churn_excess *excess); /* or NULL */
     void *context;

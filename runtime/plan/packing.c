@@ -56,6 +56,7 @@ struct attempts {
     const struct packing_buffer *buffers;
     const struct packing_effort *effort;
     uint64_t enough;
+    uint64_t until_ns; /* of the effort's clock */
     uint64_t *offsets;
     struct packing_result best;
 };
@@ -177,6 +178,10 @@ static void set_up(struct attempts *attempts, uint32_t count) {
     uint64_t slack = max_live / MILLION * ppm + max_live % MILLION * ppm / MILLION;
     attempts->enough = size_larger(attempts->effort->target, max_live + slack);
     attempts->best.height = UINT64_MAX;
+    if (attempts->effort->search_ns > 0) {
+        attempts->skyline.clock_ns = attempts->effort->clock_ns;
+        attempts->skyline.until_ns = UINT64_MAX;
+    }
 }
 
 /* ---- tries */
@@ -198,28 +203,42 @@ static bool is_enough(const struct attempts *attempts) {
     return attempts->best.height <= attempts->enough;
 }
 
-/* The order that did best; its keys are not kept. */
+static bool is_over(const struct attempts *attempts) {
+    const struct packing_effort *effort = attempts->effort;
+    return effort->search_ns > 0 && effort->clock_ns() >= attempts->until_ns;
+}
+
+/* The order that did best; its keys are not kept. The first is tried whatever time it takes. */
 static unsigned try_portfolio(struct attempts *attempts) {
     uint32_t *keys = attempts->space.keys;
     unsigned best = 0;
     for (unsigned order = 0; order < attempts->effort->keys && !is_enough(attempts); order++) {
+        if (order > 0 && is_over(attempts))
+            break;
         keys_fill(keys, &attempts->skyline, order);
         uint64_t height = attempts->best.height;
         uint64_t limit = height == UINT64_MAX ? EBB_SIZE_MAX : height - 1;
         if (attempt(attempts, keys, limit))
             best = order;
+        attempts->skyline.until_ns = attempts->until_ns;
     }
     return best;
 }
 
+/* By the clock, when what begins now ends. */
+static uint64_t end_of_time(const struct packing_effort *effort) {
+    uint64_t until_ns;
+    bool over = __builtin_add_overflow(effort->clock_ns(), effort->search_ns, &until_ns);
+    return over ? UINT64_MAX : until_ns;
+}
+
 static void search(struct attempts *attempts, unsigned order) {
-    const struct packing_effort *effort = attempts->effort;
     uint32_t *keys = attempts->space.keys, *shaken = attempts->space.shaken, random = 1;
-    uint64_t until;
-    if (__builtin_add_overflow(effort->clock_ns(), effort->search_ns, &until))
-        until = UINT64_MAX;
     keys_fill(keys, &attempts->skyline, order);
-    while (!is_enough(attempts) && effort->clock_ns() < until) {
+    if (!attempts->effort->orders_too)
+        attempts->until_ns = end_of_time(attempts->effort);
+    attempts->skyline.until_ns = attempts->until_ns;
+    while (!is_enough(attempts) && !is_over(attempts)) {
         keys_shake(shaken, keys, &attempts->skyline, attempts->offsets, attempts->enough, &random);
         if (attempt(attempts, shaken, attempts->best.height)) {
             uint32_t *left = keys;
@@ -241,6 +260,14 @@ static void warm_up(struct attempts *attempts, uint32_t count) {
     }
 }
 
+static int report_no_result(const struct attempts *attempts) {
+    if (attempts->effort->search_ns > 0 && attempts->effort->clock_ns() == UINT64_MAX)
+        return error_set(EBB_E_ARGUMENT, "the clock says that no time is left for %" PRIu32
+                         " buffers", attempts->skyline.count);
+    return error_set(EBB_E_SIZE, "%" PRIu64 " bytes alive at once do not fit in %zu, in %u tries",
+                     attempts->best.max_live, EBB_SIZE_MAX, attempts->best.tries);
+}
+
 int packing_solve(const struct packing_buffer *buffers, uint32_t count,
                   const struct packing_effort *effort, void *workspace, uint64_t *offsets,
                   struct packing_result *result) {
@@ -252,15 +279,17 @@ int packing_solve(const struct packing_buffer *buffers, uint32_t count,
         return 0;
     }
     struct attempts attempts = {.buffers = buffers, .effort = effort, .offsets = offsets,
-                                .space = workspace_of(workspace, count)};
+                                .space = workspace_of(workspace, count),
+                                .until_ns = UINT64_MAX};
+    if (effort->search_ns > 0 && effort->orders_too)
+        attempts.until_ns = end_of_time(effort);
     make_tiles(&attempts, count);
     if (!find_max_live(&attempts, count))
         return error_set(EBB_E_SIZE, "more than %zu bytes are alive at once", EBB_SIZE_MAX);
     set_up(&attempts, count);
     unsigned order = try_portfolio(&attempts);
     if (attempts.best.height == UINT64_MAX)
-        return error_set(EBB_E_SIZE, "%" PRIu64 " bytes alive at once do not fit in %zu, in %u "
-                         "tries", attempts.best.max_live, EBB_SIZE_MAX, attempts.best.tries);
+        return report_no_result(&attempts);
     if (effort->search_ns > 0)
         search(&attempts, order);
     warm_up(&attempts, count);

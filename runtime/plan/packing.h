@@ -46,7 +46,9 @@ struct packing_effort {
     uint32_t slack_ppm;          /* millionths of max-live, at most 10^6; 0: none */
     uint64_t target;             /* a height that is enough, such as a capacity; or 0 */
     uint64_t search_ns;          /* then a local search from the best order; 0: none */
-    uint64_t (*clock_ns)(void);  /* looked at between tries; may be NULL if search_ns is 0 */
+    bool orders_too;             /* that time is for all orders as well, but for the first */
+    uint64_t (*clock_ns)(void);  /* looked at between tries, and during them; may be NULL if
+                                    search_ns is 0. UINT64_MAX: no result is wanted any more */
 };
 
 struct packing_result {
@@ -61,7 +63,7 @@ bool packing_workspace_bytes(size_t count, size_t *bytes);
 /*
  * Writes an offset for each buffer; about 0.3 us a buffer and try, and 0.1 us once. The workspace
  * is aligned to 8 and has packing_workspace_bytes(count). EBB_E_ARGUMENT: no order to try, too much
- * slack, no clock, too many buffers, or one that dies before it is born; EBB_E_ALIGNMENT;
+ * slack, no clock, no time, too many buffers, or one that dies before it is born; EBB_E_ALIGNMENT;
  * EBB_E_SIZE: the height would be above EBB_SIZE_MAX. Failing leaves offsets and result as they
  * were.
  */

@@ -14,6 +14,8 @@
 
 #include "base/size.h"
 
+enum { TILES_A_LOOK = 1024 };
+
 static void start(struct skyline *skyline, const uint32_t *keys, uint32_t *left) {
     struct candidate *leaves = skyline->candidates.nodes + skyline->count;
     *left = 0;
@@ -38,6 +40,12 @@ static uint64_t lay(struct skyline *skyline, uint32_t index, uint64_t floor, uin
     return offset + tile->bytes;
 }
 
+/* A look at the clock takes as long as laying a tile. */
+static bool is_time_up(const struct skyline *skyline, uint32_t left) {
+    return skyline->clock_ns && left > 0 && left % TILES_A_LOOK == 0 &&
+           skyline->clock_ns() >= skyline->until_ns;
+}
+
 bool skyline_lay(struct skyline *skyline, const uint32_t *keys, uint64_t limit,
                  uint64_t *height) {
     const struct segment *segments = skyline->contour.segments;
@@ -55,7 +63,8 @@ bool skyline_lay(struct skyline *skyline, const uint32_t *keys, uint64_t limit,
         if (end == UINT64_MAX)
             return false;
         *height = end > *height ? end : *height;
-        left--;
+        if (is_time_up(skyline, --left))
+            return false;
     }
     return true;
 }

@@ -30,11 +30,14 @@ struct skyline {
     uint64_t *offsets;                /* of the tiles, by the last try */
     struct candidates candidates;     /* work space of a try */
     struct contour contour;           /* the same */
+    uint64_t (*clock_ns)(void);       /* looked at during a try; NULL: none is broken off */
+    uint64_t until_ns;                /* the try is, when the clock says this */
 };
 
 /*
  * Lays the tiles: always in the lowest place, the tile with the largest key of those that fit
- * there. keys[i] is 0 exactly for tiles without bytes. False if a tile would end above `limit`.
+ * there. keys[i] is 0 exactly for tiles without bytes. False if a tile would end above `limit`, or
+ * time is up.
  */
 bool skyline_lay(struct skyline *skyline, const uint32_t *keys, uint64_t limit,
                  uint64_t *height);

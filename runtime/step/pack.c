@@ -233,13 +233,13 @@ static struct plan *pack(const struct draft *draft, const struct packing_effort 
     if (packing_solve(desk->buffers, draft->placed, effort, desk->workspace, desk->offsets,
                       &desk->result) != 0)
         return NULL;
-    CHECK_ALWAYS(packing_is_valid(desk->buffers, desk->offsets, draft->placed,
-                                  desk->result.height, desk->workspace));
     if (desk->result.height > most) {
         error_set(EBB_E_SIZE, "a plan would need %llu bytes, above %llu",
                   (unsigned long long)desk->result.height, (unsigned long long)most);
         return NULL;
     }
+    CHECK_ALWAYS(packing_is_valid(desk->buffers, desk->offsets, draft->placed,
+                                  desk->result.height, desk->workspace));
     return write_plan(draft, desk);
 }
 

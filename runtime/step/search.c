@@ -47,7 +47,8 @@ static uint64_t time_left(void) {
 /* A plan that is a page lower at least: less is no gain, and lanes would have to change for it. */
 static struct plan *search(const struct searcher *searcher, uint64_t budget_ns) {
     const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = SEARCH_TO_PPM,
-                                          .search_ns = budget_ns, .clock_ns = time_left};
+                                          .search_ns = budget_ns, .orders_too = true,
+                                          .clock_ns = time_left};
     struct draft *draft = draft_of_plan(searcher->plan);
     struct plan *plan =
         draft ? draft_plan(draft, &effort, searcher->plan->height_bytes - EBB_PAGE) : NULL;

@@ -10,12 +10,12 @@
 
 #include <stdlib.h>
 
-enum { MOST = 600, UNTOUCHED = 0x5a };
+enum { MOST = 600, MANY = 2500, UNTOUCHED = 0x5a };
 
 static const struct packing_effort once = {.keys = 1}, thorough = {.keys = PACKING_ORDERS};
 
 struct plan {
-    uint64_t offsets[MOST];
+    uint64_t offsets[MANY];
     struct packing_result result;
 };
 
@@ -220,6 +220,40 @@ static void a_search_ends_when_the_clock_says_so(void **state) {
     assert_true(planned(buffers, MOST, effort).tries >= 99);
 }
 
+static uint64_t looks_left; /* until the end of time */
+
+static uint64_t tick_to_the_end(void) {
+    if (!looks_left)
+        return UINT64_MAX;
+    looks_left--;
+    return 1;
+}
+
+static void orders_are_tried_while_there_is_time(void **state) {
+    static struct packing_buffer buffers[MANY];
+    fill_hard(buffers, MANY);
+    struct packing_effort effort = {.keys = PACKING_ORDERS, .search_ns = 1, .orders_too = true,
+                                    .clock_ns = tick};
+    assert_int_equal(planned(buffers, MANY, thorough).tries, PACKING_ORDERS);
+    assert_int_equal(planned(buffers, MANY, effort).tries, 1);
+    effort.search_ns = 4; /* a try of as many looks at the clock twice: in the midst of one */
+    struct packing_result result = planned(buffers, MANY, effort);
+    assert_int_equal(result.tries, 2);
+    assert_true(result.height == planned(buffers, MANY, once).height);
+    effort.orders_too = false;
+    assert_true(planned(buffers, MANY, effort).tries >= PACKING_ORDERS);
+}
+
+static void nothing_is_planned_that_nobody_wants_any_more(void **state) {
+    static struct packing_buffer buffers[MANY];
+    fill_hard(buffers, MANY);
+    const struct packing_effort effort = {.keys = 1, .search_ns = 10,
+                                          .clock_ns = tick_to_the_end};
+    looks_left = 1; /* in the midst of the first try */
+    refused(buffers, MANY, effort, EBB_E_ARGUMENT);
+    assert_text_names("no time is left for 2500 buffers");
+}
+
 static void a_search_is_repeatable_up_to_the_clock(void **state) {
     static struct packing_buffer buffers[MOST];
     static struct plan plan, again;
@@ -343,6 +377,8 @@ int main(void) {
         cmocka_unit_test(the_same_buffers_get_the_same_plan),
         cmocka_unit_test(an_order_that_is_no_better_changes_nothing),
         cmocka_unit_test(a_search_ends_when_the_clock_says_so),
+        cmocka_unit_test(orders_are_tried_while_there_is_time),
+        cmocka_unit_test(nothing_is_planned_that_nobody_wants_any_more),
         cmocka_unit_test(a_search_is_repeatable_up_to_the_clock),
         cmocka_unit_test(enough_is_enough),
         cmocka_unit_test(lives_that_end_before_they_begin_are_refused),
