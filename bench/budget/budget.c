@@ -4,9 +4,9 @@
  *
  *     ebb-budget [--bytes N] [--allocations N] [--promoted N] [--reserved N] [--site KIND] TRACE...
  *
- * Each kind of region of a trace is a site with that budget; the trace is replayed once, and the
- * sites tell which steps passed it. For continuous integration: record the program, check the
- * trace.
+ * Each kind of region of a trace is a site; the trace is replayed once. Bytes and allocations are
+ * counted as the trace has them; of promoted bytes and pages the sites tell, and only where they
+ * are above the budget. For continuous integration: record the program, check the trace.
  *
  * Exit codes: 0 no step is over; 1 one is; 2 the arguments or a trace are bad, there was no memory,
  * or the output was lost; the other traces are still replayed.
@@ -30,13 +30,15 @@ struct check {
     const char *name;
     const struct script *script;
     ebb_site *sites[SCRIPT_KINDS_MAX];
-    uint64_t over; /* steps */
+    uint64_t ended[SCRIPT_KINDS_MAX]; /* steps, by kind */
+    struct ebb_churn_budget told;     /* by its site of the step that ends; 0: nothing is over */
+    uint64_t over;                    /* steps */
 };
 
+/* Comes just before the step's on_end(). */
 static void on_excess(void *context, const struct ebb_churn_excess *excess) {
     struct check *check = context;
-    if (check->over++ < SHOWN_MOST)
-        printf("%s: %s\n", check->name, excess->text);
+    check->told = excess->spent;
 }
 
 static bool has_budget(const struct check *check, uint32_t kind) {
@@ -44,12 +46,63 @@ static bool has_budget(const struct check *check, uint32_t kind) {
     return !chosen || strcmp(check->script->kind[kind], chosen) == 0;
 }
 
+struct bound {
+    const char *what;
+    uint64_t spent, most; /* most 0: no bound */
+};
+
+enum { BOUNDS = 4 };
+
+static bool is_passed(const struct bound *bound) {
+    return bound->most && bound->spent > bound->most;
+}
+
+/* One sentence with all that is too high. */
+static void print_excess(const struct check *check, uint32_t kind, const struct bound *bounds) {
+    const char *before = "";
+    printf("%s: step %" PRIu64 " of '%s': ", check->name, check->ended[kind],
+           check->script->kind[kind]);
+    for (int i = 0; i < BOUNDS; i++) {
+        if (!is_passed(&bounds[i]))
+            continue;
+        printf("%s%" PRIu64 " %s over %" PRIu64, before, bounds[i].spent, bounds[i].what,
+               bounds[i].most);
+        before = ", ";
+    }
+    putchar('\n');
+}
+
+static void judge(struct check *check, uint32_t kind, const struct ebb_churn_budget *asked) {
+    const struct ebb_churn_budget *budget = &check->options->budget, *told = &check->told;
+    const struct bound bounds[BOUNDS] = {
+        {"bytes", asked->bytes, budget->bytes},
+        {"allocations", asked->allocations, budget->allocations},
+        {"promoted bytes", told->promoted_bytes, budget->promoted_bytes},
+        {"reserved bytes", told->reserved_bytes, budget->reserved_bytes},
+    };
+    bool passed = false;
+    for (int i = 0; i < BOUNDS; i++)
+        passed |= is_passed(&bounds[i]);
+    if (passed && check->over++ < SHOWN_MOST)
+        print_excess(check, kind, bounds);
+}
+
+static void on_end(void *context, uint32_t kind, const struct ebb_churn_budget *asked) {
+    struct check *check = context;
+    if (has_budget(check, kind))
+        judge(check, kind, asked);
+    check->told = (struct ebb_churn_budget){0};
+    check->ended[kind]++;
+}
+
 static bool make_sites(struct check *check) {
-    const struct ebb_churn_budget none = {0};
+    const struct ebb_churn_budget *budget = &check->options->budget, none = {0},
+        pages = {.promoted_bytes = budget->promoted_bytes,
+                 .reserved_bytes = budget->reserved_bytes};
     for (uint32_t kind = 0; kind < check->script->kind_count; kind++) {
         check->sites[kind] = ebb_site_create(EBB_SITE_OPTIONS(
                 .name = check->script->kind[kind],
-                .budget = has_budget(check, kind) ? check->options->budget : none,
+                .budget = has_budget(check, kind) ? pages : none,
                 .on_excess = on_excess, .context = check));
         if (!check->sites[kind])
             return false;
@@ -60,11 +113,8 @@ static bool make_sites(struct check *check) {
 /* Steps that have a budget. */
 static uint64_t count_steps(const struct check *check) {
     uint64_t steps = 0;
-    for (uint32_t kind = 0; kind < check->script->kind_count; kind++) {
-        struct ebb_site_stats stats = {.size = sizeof stats};
-        if (has_budget(check, kind) && ebb_site_read_stats(check->sites[kind], &stats) == 0)
-            steps += stats.steps;
-    }
+    for (uint32_t kind = 0; kind < check->script->kind_count; kind++)
+        steps += has_budget(check, kind) ? check->ended[kind] : 0;
     return steps;
 }
 
@@ -74,8 +124,9 @@ static int complain(const struct check *check, const char *what) {
 }
 
 static int check_script(struct check *check) {
+    const struct stage stage = {.sites = check->sites, .on_end = on_end, .context = check};
     int code = EXIT_BAD_INPUT;
-    if (!make_sites(check) || !play(check->script, check->sites))
+    if (!make_sites(check) || !play(check->script, &stage))
         complain(check, ebb_last_error_text());
     else
         code = check->over ? EXIT_OVER : EXIT_SUCCESS;

@@ -3,7 +3,9 @@
  * play.c - carries out a script: what churn-replay does with ebb, without clocks and touching.
  *
  * Invariant: `at` of a slot is its block while the script has an object there. Blocks are neither
- * written nor read: a budget is about what is asked for, not about what it is for.
+ * written nor read: a budget is about what is asked for, not about what it is for. What is asked
+ * for is counted here, as the script has it: ebb counts what it served, and a block that grows in
+ * its place is served by nothing.
  */
 #include "play.h"
 
@@ -12,12 +14,18 @@
 
 enum { ALIGN = 1 << SCRIPT_ALIGN_LOG2 };
 
+struct cost {
+    uint32_t kind;
+    struct ebb_churn_budget asked; /* bytes and allocations */
+};
+
 struct player {
     const struct script *script;
-    ebb_site *const *sites;
+    const struct stage *stage;
     void **at;                 /* by slot */
     ebb_region *regions;       /* by number of the script; 0: the root */
     ebb_step *steps;           /* the same; none of the root */
+    struct cost *costs;        /* the same */
     struct ebb_survivor *kept; /* room for the longest list */
 };
 
@@ -26,8 +34,9 @@ static bool make(struct player *player) {
     player->at = calloc((size_t)script->slot_count + 1, sizeof *player->at);
     player->regions = calloc(script->region_count, sizeof *player->regions);
     player->steps = calloc(script->region_count, sizeof *player->steps);
+    player->costs = calloc(script->region_count, sizeof *player->costs);
     player->kept = calloc((size_t)script->survivors_max + 1, sizeof *player->kept);
-    if (!player->at || !player->regions || !player->steps || !player->kept)
+    if (!player->at || !player->regions || !player->steps || !player->costs || !player->kept)
         return false;
     player->regions[0] = ebb_region_open(EBB_REGION_OPTIONS(.name = "root"));
     return player->regions[0].lane != NULL;
@@ -39,16 +48,25 @@ static void end(struct player *player) {
     free(player->at);
     free(player->regions);
     free(player->steps);
+    free(player->costs);
     free(player->kept);
 }
 
+static void count(struct player *player, const struct script_event *event) {
+    struct ebb_churn_budget *asked = &player->costs[event->region].asked;
+    asked->bytes += event->bytes;
+    asked->allocations++;
+}
+
 static bool bear(struct player *player, const struct script_event *event) {
+    count(player, event);
     player->at[event->slot] = ebb_region_alloc(player->regions[event->region], event->bytes,
                                                (size_t)1 << event->align_log2);
     return player->at[event->slot] != NULL;
 }
 
 static bool resize(struct player *player, const struct script_event *event) {
+    count(player, event);
     void *block = ebb_region_realloc(player->regions[event->region], player->at[event->slot],
                                      event->bytes, ALIGN);
     player->at[event->slot] = block;
@@ -66,8 +84,10 @@ static bool move(struct player *player, const struct script_event *event) {
 }
 
 static bool begin(struct player *player, const struct script_event *event) {
-    ebb_step step = ebb_step_begin_under(player->sites[event->bytes],
-                                         player->regions[event->owner], 0);
+    uint32_t kind = (uint32_t)event->bytes;
+    ebb_step step =
+        ebb_step_begin_under(player->stage->sites[kind], player->regions[event->owner], 0);
+    player->costs[event->region] = (struct cost){.kind = kind};
     player->steps[event->region] = step;
     player->regions[event->region] = step.region;
     return step.lane != NULL;
@@ -85,6 +105,8 @@ static bool finish(struct player *player, const struct script_event *event) {
         return false;
     for (uint32_t i = 0; i < closing->count; i++)
         player->at[list[i].slot] = player->kept[i].block;
+    const struct cost *cost = &player->costs[event->region];
+    player->stage->on_end(player->stage->context, cost->kind, &cost->asked);
     return true;
 }
 
@@ -101,8 +123,8 @@ static bool do_event(struct player *player, const struct script_event *event) {
     return true;
 }
 
-bool play(const struct script *script, ebb_site *const *sites) {
-    struct player player = {.script = script, .sites = sites};
+bool play(const struct script *script, const struct stage *stage) {
+    struct player player = {.script = script, .stage = stage};
     bool good = make(&player);
     for (uint32_t i = 0; good && i < script->event_count; i++)
         good = do_event(&player, &script_events(script)[i]);

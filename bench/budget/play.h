@@ -7,11 +7,21 @@
 
 #include "../churn/script.h"
 
+/* Where a script is played. */
+struct stage {
+    ebb_site *const *sites; /* by kind */
+
+    /* After each step of a kind, in the order in which they end: the bytes and the count of its own
+     * allocations, as the script has them; what regions in it allocate is theirs. */
+    void (*on_end)(void *context, uint32_t kind, const struct ebb_churn_budget *asked);
+    void *context;
+};
+
 /*
- * Each region of the script is a step of the site of its kind (`sites`, by kind), child of the one
- * around it; what belongs to none lies in a root. False if ebb or this program has no memory:
- * ebb_last_error_text() or errno tells.
+ * Each region of the script is a step of the site of its kind, child of the one around it; what
+ * belongs to none lies in a root. False if ebb or this program has no memory: ebb_last_error_text()
+ * or errno tells.
  */
-bool play(const struct script *script, ebb_site *const *sites);
+bool play(const struct script *script, const struct stage *stage);
 
 #endif

@@ -105,6 +105,37 @@ static void moved_and_resized_blocks_are_counted_where_they_are_born(void **stat
     expect(1, "--bytes 1", ": 3 steps, 1 over the budget\n");
 }
 
+// Whether a block grows where it is follows from plans and pages, not from the trace.
+static void a_block_that_grows_where_it_is_counts_as_one_that_moves(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (int step = 0; step < 30; step++)
+        add(text, "B train %d 0\na 1000 C\nr 1 1600 C\na 70000 C\nr 1 300000 C\nr 3 900 C\n"
+                  "f 1\nf 2\nE train 0\n", step);
+    write_bytes(text->bytes, text->used);
+    expect(0, "--allocations 5 --bytes 373500", ": 30 steps, 0 over the budget\n");
+    expect(1, "--allocations 4", ": 30 steps, 30 over the budget\n");
+    expect(1, "--bytes 373499", "step 9 of 'train': 373500 bytes over 373499\n");
+    expect(1, "--bytes 373499", ": 30 steps, 30 over the budget\n");
+}
+
+// What it leaves to the step around it may be copied, relinked, or be born there.
+static void a_nested_step_counts_for_itself_alone(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (int step = 0; step < 30; step++)
+        add(text, "B outer %d 0\na 50 C\nf 1\nB inner %d 0\na 1000 C\na 300 C\nf 2\n"
+                  "E inner 0\nf 1\nE outer 0\n", step, step);
+    write_bytes(text->bytes, text->used);
+    expect(0, "--site outer --bytes 50 --allocations 1", ": 30 steps, 0 over the budget\n");
+    expect(0, "--site inner --bytes 1300 --allocations 2", ": 30 steps, 0 over the budget\n");
+    expect(1, "--site outer --bytes 49", "step 0 of 'outer': 50 bytes over 49\n");
+}
+
 static void bad_input_is_refused_and_the_other_traces_are_still_checked(void **state)
 {
     char arguments[2048];
@@ -141,6 +172,8 @@ int main(void)
         cmocka_unit_test(ten_steps_are_named_and_the_others_counted),
         cmocka_unit_test(a_budget_may_be_for_one_kind_alone),
         cmocka_unit_test(moved_and_resized_blocks_are_counted_where_they_are_born),
+        cmocka_unit_test(a_block_that_grows_where_it_is_counts_as_one_that_moves),
+        cmocka_unit_test(a_nested_step_counts_for_itself_alone),
         cmocka_unit_test(bad_input_is_refused_and_the_other_traces_are_still_checked),
         cmocka_unit_test(arguments_that_make_no_sense_are_refused),
     };
