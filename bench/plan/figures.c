@@ -77,6 +77,11 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Of sorted values. */
+static double median(const double *values, size_t count) {
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
 static bool measure_all(struct bench *bench, const struct instances *instances,
                         struct figures *figures, double *ratios) {
     uint64_t highest = 0;
@@ -92,7 +97,7 @@ static bool measure_all(struct bench *bench, const struct instances *instances,
     }
     qsort(ratios, instances->count, sizeof *ratios, compare);
     figures->steps = (uint32_t)instances->count;
-    figures->median = ratios[instances->count / 2];
+    figures->median = median(ratios, instances->count);
     figures->worst = ratios[instances->count - 1];
     figures->highest = highest;
     return true;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +285,32 @@ static void each_file_is_planned_and_the_worst_code_counts(void **state)
     assert_non_null(strstr(said, "EBB_E_SIZE: more than 9223372036854775807 bytes are alive"));
 }
 
+static double value(const char *metric)
+{
+    char key[64];
+    const char *at;
+
+    snprintf(key, sizeof key, "\tebb\t%s\t", metric);
+    at = strstr(said, key);
+    assert_non_null(at);
+    return strtod(at + strlen(key), NULL);
+}
+
+// One order does not find the lowest plan of the second.
+static void the_median_of_two_steps_is_their_mean(void **state)
+{
+    const char *steps = MAGIC "B k 0 0\na 1024 C\nf 1\nE k 0\nB k 1 0\na 5120 C\na 1024 C\n"
+                        "a 4096 C\na 3072 C\nf 1\na 7168 C\na 4096 C\nf 5\nf 4\na 7168 C\n"
+                        "f 7\nf 1\nf 3\nf 2\na 4096 C\na 3072 C\nf 2\nf 1\nE k 0\n";
+
+    (void)state;
+    write_bytes(steps, strlen(steps));
+    assert_int_equal(run_on_scratch("EBB_PLAN", "--keys 1 --slack 0 --tsv"), 0);
+    assert_true(value("height_over_live_worst") > 1.01);
+    assert_true(fabs(2 * value("height_over_live_median") - 1 - value("height_over_live_worst")) <
+                1e-9);
+}
+
 // Not what a plan does that is too high.
 static void names_of_files_end_no_row(void **state)
 {
@@ -352,6 +379,7 @@ int main(void)
         cmocka_unit_test(made_up_steps_are_about_as_large_as_asked),
         cmocka_unit_test(a_capacity_is_kept_or_missed_with_the_numbers),
         cmocka_unit_test(each_file_is_planned_and_the_worst_code_counts),
+        cmocka_unit_test(the_median_of_two_steps_is_their_mean),
         cmocka_unit_test(names_of_files_end_no_row),
         cmocka_unit_test(running_out_of_memory_is_no_result),
         cmocka_unit_test(arguments_that_make_no_sense_are_refused),
