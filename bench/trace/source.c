@@ -2,15 +2,13 @@
 //
 // source.c - cuts a file, plain or gzip, into lines.
 //
-// zlib tells plain from gzip by the first bytes. One invariant: a line that is handed out has at
-// most TRACE_LINE_MAX bytes, none of them NUL, and stood before a newline, or at the file's end if
-// that may be; so the files above this one may treat it as a C string. Refused: longer lines, NUL
-// bytes, a last line without newline unless it may lack one, a gzip stream that ends early or whose
-// check sum is wrong.
+// One invariant: a line that is handed out has at most TRACE_LINE_MAX bytes, none of them NUL, and
+// stood before a newline, or at the file's end if that may be; so the files above this one may
+// treat it as a C string. Refused: longer lines, NUL bytes, a last line without newline unless it
+// may lack one, and what bytes.c refuses.
 
 #include "source.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -21,50 +19,27 @@ bool trace_source_open(struct trace_source *source, const char *path, struct tra
     source->begin = source->end = 0;
     source->line = 0;
     source->may_end_open = false;
-    errno = 0;
-    source->file = gzopen(path, "rb");
-    if (source->file)
-        return true;
-    if (!errno)
-        return trace_fail(error, TRACE_ERROR_MEMORY, 0, "out of memory: gzip stream");
-    return trace_fail(error, TRACE_ERROR_OPEN, 0, "cannot open: %s", strerror(errno));
+    return trace_bytes_open(&source->bytes, path, error);
 }
 
 void trace_source_close(struct trace_source *source)
 {
-    gzclose(source->file);
-}
-
-static bool fail_on_stream(struct trace_source *source, struct trace_error *error)
-{
-    int status = Z_OK;
-    const char *text = gzerror(source->file, &status);
-    uint64_t line = source->line + 1;
-
-    if (status == Z_ERRNO)
-        return trace_fail(error, TRACE_ERROR_READ, line, "cannot read: %s", strerror(errno));
-    if (status == Z_BUF_ERROR)
-        return trace_fail(error, TRACE_ERROR_TRUNCATED, line, "the gzip stream ends too early");
-    if (status == Z_MEM_ERROR)
-        return trace_fail(error, TRACE_ERROR_MEMORY, line, "out of memory: gzip stream");
-    return trace_fail(error, TRACE_ERROR_CORRUPT, line, "damaged gzip stream: %s", text);
+    trace_bytes_close(&source->bytes);
 }
 
 // Moves what is left to the front and reads behind it. False on errors; at the end of the file
-// nothing is added. zlib reports a truncated stream only by its status, after a read of 0 bytes.
+// nothing is added.
 static bool refill(struct trace_source *source, struct trace_error *error)
 {
-    size_t left = source->end - source->begin;
-    int got, status = Z_OK;
+    size_t left = source->end - source->begin, got = 0;
 
     memmove(source->buffer, source->buffer + source->begin, left);
     source->begin = 0;
     source->end = left;
-    got = gzread(source->file, source->buffer + left, (unsigned)(sizeof source->buffer - left));
-    gzerror(source->file, &status);
-    if (got < 0 || (got == 0 && status != Z_OK && status != Z_STREAM_END))
-        return fail_on_stream(source, error);
-    source->end += (size_t)got;
+    if (!trace_bytes_read(&source->bytes, source->buffer + left,
+                          (unsigned)(sizeof source->buffer - left), &got, source->line + 1, error))
+        return false;
+    source->end += got;
     return true;
 }
 

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <zlib.h>
 
+#include "bytes.h"
 #include "trace.h"
 
 enum { TRACE_SOURCE_BUFFER = 64 << 10 };
@@ -17,7 +17,7 @@ enum { TRACE_SOURCE_BUFFER = 64 << 10 };
 //     buffer   0 .............. begin ................ end ............ TRACE_SOURCE_BUFFER
 //              lines handed out | read, not handed out | free
 struct trace_source {
-    gzFile file;
+    struct trace_bytes bytes;
     uint64_t line; // number of the line handed out last
     bool may_end_open; // the last line needs no newline; not so unless it is set
     size_t begin, end;

@@ -231,6 +231,95 @@ static void gzip_truncated_at_any_byte_is_refused(void **state)
         refuse_prefix(bytes, i);
 }
 
+// Two members, each a whole step, and `more` bytes behind them.
+static size_t write_members(unsigned char *bytes, size_t *first, const char *more, size_t count)
+{
+    static const char *const steps[] = {MAGIC "B k 0 0\na 7 C\nE k 0\n", "B k 1 0\na 9 C\nE k 0\n"};
+    size_t used = 0;
+
+    for (int i = 0; i < 2; i++) {
+        size_t size = write_gzip(steps[i]);
+        FILE *file = fopen(scratch_path(), "rb");
+
+        assert_int_equal(fread(bytes + used, 1, size, file), size);
+        fclose(file);
+        *first = used;
+        used += size;
+    }
+    memcpy(bytes + used, more, count);
+    write_bytes(bytes, used + count);
+    return used;
+}
+
+static void expect_steps(uint64_t events)
+{
+    struct ebb_trace *trace = expect_read();
+
+    assert_int_equal(trace->totals.events, events);
+    trace_free(trace);
+}
+
+static void gzip_of_several_members_is_read_to_its_end(void **state)
+{
+    static const char zeros[100000];
+    unsigned char bytes[2048 + sizeof zeros];
+    size_t first;
+
+    (void)state;
+    write_members(bytes, &first, "", 0);
+    expect_steps(2);
+    write_members(bytes, &first, zeros, sizeof zeros);
+    expect_steps(2);
+}
+
+static void what_is_wrong_behind_a_good_member_is_refused(void **state)
+{
+    unsigned char bytes[2048];
+    size_t first, count;
+
+    (void)state;
+    write_members(bytes, &first, "\0\0xy", 4);
+    expect_refused(TRACE_ERROR_CORRUPT, 8, "damaged gzip");
+    write_members(bytes, &first, "\x1f", 1);
+    expect_refused(TRACE_ERROR_TRUNCATED, 8, "too early");
+    count = write_members(bytes, &first, "", 0);
+    write_bytes(bytes, first);
+    expect_steps(1);
+    for (size_t cut = first + 1; cut < count; cut++) {
+        struct trace_error error;
+
+        write_bytes(bytes, cut);
+        assert_null(trace_read(scratch_path(), &error));
+        assert_string_equal(trace_error_name(error.code), "TRACE_ERROR_TRUNCATED");
+    }
+    bytes[first] ^= 1;
+    write_bytes(bytes, count);
+    expect_refused(TRACE_ERROR_CORRUPT, 5, "incorrect header check");
+}
+
+// Of which the first byte comes alone.
+static void gzip_is_read_from_a_pipe(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    write_gzip(example);
+    snprintf(command, sizeof command, "{ head -c 1 %s; sleep 0.1; tail -c +2 %s; }",
+             scratch_path(), scratch_path());
+    FILE *pipe = popen(command, "r");
+    char path[32];
+    struct trace_error error;
+    struct ebb_trace *trace;
+
+    assert_non_null(pipe);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(pipe));
+    trace = trace_read(path, &error);
+    pclose(pipe);
+    assert_non_null(trace);
+    check_example(trace);
+    trace_free(trace);
+}
+
 static void gzip_with_a_wrong_check_sum_is_refused(void **state)
 {
     unsigned char bytes[4096];
@@ -361,6 +450,9 @@ int main(void)
         cmocka_unit_test(missing_file_is_refused),
         cmocka_unit_test(folder_is_refused),
         cmocka_unit_test(gzip_truncated_at_any_byte_is_refused),
+        cmocka_unit_test(gzip_of_several_members_is_read_to_its_end),
+        cmocka_unit_test(what_is_wrong_behind_a_good_member_is_refused),
+        cmocka_unit_test(gzip_is_read_from_a_pipe),
         cmocka_unit_test(gzip_with_a_wrong_check_sum_is_refused),
         cmocka_unit_test(every_failed_allocation_is_reported),
         cmocka_unit_test(shipped_traces_are_read_and_their_max_live_is_the_claimed_one),
