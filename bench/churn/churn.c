@@ -59,9 +59,42 @@ static void refuse_second(struct bench *bench, struct workload *workload) {
                      "another trace is called %s in the rows, too", workload->id);
 }
 
+static bool is_one_file(const char *path, const char *other) {
+    struct stat one, two;
+    return strcmp(path, other) == 0 || (stat(path, &one) == 0 && stat(other, &two) == 0 &&
+                                        S_ISREG(one.st_mode) && one.st_ino == two.st_ino &&
+                                        one.st_dev == two.st_dev);
+}
+
+static bool is_apart(const char *output, const char *other) {
+    if (!output || !other || !is_one_file(output, other))
+        return true;
+    fprintf(stderr, "churn: %s: is %s, too\n", output, other);
+    return false;
+}
+
+/* Nothing is written over a trace. */
+static bool traces_are_apart(const struct options *options, const struct folder *folder) {
+    bool apart = true;
+    for (int i = 0; apart && i < folder->count; i++)
+        apart = is_apart(options->tsv, folder->path[i]) &&
+                is_apart(options->json, folder->path[i]);
+    return apart;
+}
+
+/* The traces that are to be replayed. -1 after a message; then there is nothing to be freed. */
+static int list_traces(struct folder *folder, const struct options *options) {
+    if (folder_list(folder, options->traces) != 0)
+        return -1;
+    if (traces_are_apart(options, folder))
+        return 0;
+    folder_free(folder);
+    return -1;
+}
+
 static int read_workloads(struct bench *bench) {
     struct folder folder;
-    if (folder_list(&folder, bench->options.traces) != 0)
+    if (list_traces(&folder, &bench->options) != 0)
         return -1;
     int room = folder.count + 1;
     bench->workload = calloc((size_t)room, sizeof *bench->workload);
@@ -129,32 +162,18 @@ static bool can_be_written(const char *path) {
     return good;
 }
 
-static bool is_one_file(const char *path, const char *other) {
-    struct stat one, two;
-    return strcmp(path, other) == 0 || (stat(path, &one) == 0 && stat(other, &two) == 0 &&
-                                        S_ISREG(one.st_mode) && one.st_ino == two.st_ino &&
-                                        one.st_dev == two.st_dev);
-}
-
-/* What is written is no trace, nor both in one file. */
-static bool are_apart(const struct options *options) {
-    const char *const pairs[][2] = {{options->tsv, options->traces},
-                                    {options->json, options->traces},
-                                    {options->json, options->tsv}};
-    for (int i = 0; i < 3; i++) {
-        const char *output = pairs[i][0], *other = pairs[i][1];
-        if (!output || !other || strcmp(other, "/dev/null") == 0 || !is_one_file(output, other))
-            continue;
-        fprintf(stderr, "churn: %s: is %s, too\n", output, other);
-        return false;
-    }
-    return true;
+/* Nor over what is called the traces, even if nothing is replayed; and both files are not one, but
+ * where they are thrown away. */
+static bool outputs_are_apart(const struct options *options) {
+    bool lost = options->tsv && strcmp(options->tsv, "/dev/null") == 0;
+    return is_apart(options->tsv, options->traces) && is_apart(options->json, options->traces) &&
+           (lost || is_apart(options->json, options->tsv));
 }
 
 /* A replay takes minutes: what would make them vain is found out before. */
 static bool check_files(struct bench *bench) {
     const struct options *options = &bench->options;
-    return are_apart(options) &&
+    return outputs_are_apart(options) &&
            (!options->add_rows || tsv_import(bench, options->add_rows) == 0) &&
            (!options->tsv || can_be_written(options->tsv)) &&
            (!options->json || can_be_written(options->json));

@@ -347,6 +347,31 @@ static void no_file_takes_the_place_of_another(void **state)
     assert_int_equal(churn(options), 2);
 }
 
+// Of a folder, too, whatever its name there: a link leads to it.
+static void no_trace_of_a_folder_is_written_over(void **state)
+{
+    static const char *const files[] = {"--tsv d/a.trace", "--json d/a.trace", "--json link",
+                                        "--tsv $PWD/d/../d/b.trace"};
+    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
+
+    (void)state;
+    write_bytes(MAGIC "B k 0 0\na 1 C\nE k 0\n", strlen(MAGIC "B k 0 0\na 1 C\nE k 0\n"));
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command, "cd %s && mkdir d && cp %s d/a.trace && cp %s d/b.trace && "
+                                      "ln -s d/b.trace link", folder, scratch_path(),
+             scratch_path());
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(command, sizeof command,
+                 "cd %s; %s --traces d --quick --rounds 1 --no-spike --allocators glibc %s "
+                 ">said 2>&1; [ $? = 2 ] && grep -q 'churn: .*: is d/[ab].trace, too' said && "
+                 "cmp d/a.trace %s && cmp d/b.trace %s", folder, getenv("EBB_CHURN"), files[i],
+                 scratch_path(), scratch_path());
+        assert_int_equal(system(command), 0);
+    }
+    run("rm -r %s%s", folder, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_folder_may_have_spaces_and_colons),
         cmocka_unit_test(calls_that_cannot_be_counted_are_not_none),
         cmocka_unit_test(no_file_takes_the_place_of_another),
+        cmocka_unit_test(no_trace_of_a_folder_is_written_over),
         cmocka_unit_test(bad_files_are_refused_before_the_replay),
     };
 

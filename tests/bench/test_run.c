@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "program.h"
@@ -46,6 +47,17 @@ static void bad_arguments_are_named_at_once(void **state)
     refuses("--touch", "unknown argument: --touch");
 }
 
+// And traces are not written over.
+static void a_file_that_is_a_trace_is_refused(void **state)
+{
+    char arguments[512];
+
+    (void)state;
+    snprintf(arguments, sizeof arguments, "--only churn --json %s/mlp_digits.full.trace.gz",
+             getenv("EBB_TRACES"));
+    refuses(arguments, "mlp_digits.full.trace.gz: is a trace: ");
+}
+
 // Its list is the replay's, so that neither refuses what the other has.
 static void its_allocators_are_those_of_the_replay(void **state)
 {
@@ -66,6 +78,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_arguments_are_named_at_once),
+        cmocka_unit_test(a_file_that_is_a_trace_is_refused),
         cmocka_unit_test(its_allocators_are_those_of_the_replay),
     };
 
