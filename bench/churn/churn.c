@@ -51,10 +51,11 @@ static int check_allocators(struct options *options) {
     return (missing && options->chosen) || kept == 0 ? -1 : 0;
 }
 
-/* Rows are told apart by the name alone: the figures of two traces would be mixed. */
+/* Rows are told apart by the name alone: the figures of two traces would be mixed. What cannot be
+ * replayed has no figures. */
 static void refuse_second(struct bench *bench, struct workload *workload) {
     for (struct workload *other = bench->workload; other < workload; other++)
-        if (strcmp(other->id, workload->id) == 0 && !workload->fault[0])
+        if (!other->fault[0] && !workload->fault[0] && strcmp(other->id, workload->id) == 0)
             snprintf(workload->fault, sizeof workload->fault,
                      "another trace is called %s in the rows, too", workload->id);
 }

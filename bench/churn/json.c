@@ -136,14 +136,14 @@ static void put_kinds(FILE *file, const struct script *script) {
 }
 
 static void put_case(FILE *file, const struct workload *workload) {
-    const char *dot = strrchr(workload->id, '.');
+    const char *view = workload_view(workload);
     char trace[WORKLOAD_ID_MAX];
-    snprintf(trace, sizeof trace, "%.*s", (int)(dot ? dot - workload->id : WORKLOAD_ID_MAX),
+    snprintf(trace, sizeof trace, "%.*s", (int)(view ? view - workload->id - 1 : WORKLOAD_ID_MAX),
              workload->id);
     fputs("{", file);
     put_text(file, "case", workload->id, true);
     put_text(file, "trace", trace, false);
-    put_text(file, "view", dot ? dot + 1 : "", false);
+    put_text(file, "view", view ? view : "", false);
     put_kinds(file, workload->compiled.script);
     put_value(file, "steps", workload->compiled.script->step_count);
     put_value(file, "steady_steps", workload->steady_steps);

@@ -147,10 +147,19 @@ static void name_by_file(struct workload *workload, const char *path) {
         strcpy(workload->id, "trace");
 }
 
+const char *workload_view(const struct workload *workload) {
+    static const char *const views[] = {"full", "tensor"};
+    const char *dot = strrchr(workload->id, '.');
+    for (size_t i = 0; dot && i < sizeof views / sizeof *views; i++)
+        if (strcmp(dot + 1, views[i]) == 0)
+            return dot + 1;
+    return NULL;
+}
+
 /* Where the file's name does not tell the view, the header's is added. */
 static void name_by_view(struct workload *workload, enum trace_view view) {
     size_t length = strlen(workload->id);
-    if (view == TRACE_VIEW_UNSAID || strrchr(workload->id, '.'))
+    if (view == TRACE_VIEW_UNSAID || workload_view(workload))
         return;
     snprintf(workload->id + length, sizeof workload->id - length, ".%s",
              view == TRACE_VIEW_TENSOR ? "tensor" : "full");

@@ -9,7 +9,8 @@
 #include "compiler.h"
 #include "histogram.h"
 
-enum { WORKLOAD_ID_MAX = 160, WORKLOAD_FAULT_MAX = 640 };
+/* No name of a file is longer than 255 bytes; a view may be added. */
+enum { WORKLOAD_ID_MAX = 256 + 8, WORKLOAD_FAULT_MAX = 640 };
 
 /* How much of the script one process replays. */
 struct portion {
@@ -20,7 +21,7 @@ struct portion {
 };
 
 struct workload {
-    char id[WORKLOAD_ID_MAX]; /* "trace.view", from the name of the file */
+    char id[WORKLOAD_ID_MAX]; /* "trace.view", from the name of the file; or only "trace" */
     bool tensor;              /* the view */
     bool repeats;             /* its steady steps have fixed or padded shapes */
     bool spike;               /* the synthetic trace: measured step by step */
@@ -34,6 +35,9 @@ struct workload {
 
 /* Reads and compiles the file at `path`; on failure `fault` says why. */
 void workload_read(struct workload *workload, const char *path, bool quick);
+
+/* The view that the name ends with, within it; NULL: with none. */
+const char *workload_view(const struct workload *workload);
 
 /* Makes the synthetic trace of spike.h. */
 void workload_make_spike(struct workload *workload);

@@ -79,9 +79,9 @@ static struct churn_row *row_for(struct churn_rows *rows, const char *allocator)
 }
 
 static void take_line(struct churn_rows *rows, const char *line) {
-    char bench[64], name[256], allocator[CHURN_NAME_MAX], metric[96];
+    char bench[64], name[272], allocator[CHURN_NAME_MAX], metric[96];
     double value;
-    if (sscanf(line, "%63[^\t]\t%255[^\t]\t%63[^\t]\t%95[^\t]\t%lf", bench, name, allocator,
+    if (sscanf(line, "%63[^\t]\t%271[^\t]\t%63[^\t]\t%95[^\t]\t%lf", bench, name, allocator,
                metric, &value) != 5)
         return;
     struct churn_row *row = row_for(rows, allocator);
