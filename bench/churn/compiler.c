@@ -58,7 +58,8 @@ struct compiler {
     struct thread *threads;
     struct thread *thread; /* of the present event */
     uint32_t kind_seen[TRACE_NAMES_MAX];
-    uint64_t kind_bytes[TRACE_NAMES_MAX];
+    uint64_t kind_bytes[TRACE_NAMES_MAX];   /* of all steps of a kind */
+    uint64_t steady_bytes[TRACE_NAMES_MAX]; /* of those that are no warm-up */
 };
 
 static bool fail(struct compiler *c, const char *format, ...) {
@@ -253,8 +254,9 @@ static void end_step(struct compiler *c, uint32_t step) {
     struct script_step *ended = &c->steps[step - 1];
     ended->end = c->head.event_count - 1;
     ended->quiet = c->open_count == 0;
+    c->kind_bytes[ended->kind] += ended->born_bytes;
     if (!ended->warmup)
-        c->kind_bytes[ended->kind] += ended->born_bytes;
+        c->steady_bytes[ended->kind] += ended->born_bytes;
 }
 
 static bool on_end(struct compiler *c) {
@@ -305,15 +307,23 @@ static bool walk(struct compiler *c) {
     return c->head.step_count || fail(c, "no region in it: nothing that could be a step");
 }
 
+/* The kind with most bytes; where none has more, that of the first step. */
+static uint32_t largest_kind(const struct compiler *c, const uint64_t *bytes) {
+    uint32_t largest = c->steps[0].kind;
+    for (uint32_t i = 0; i < c->trace->kinds.count; i++)
+        if (bytes[i] > bytes[largest])
+            largest = i;
+    return largest;
+}
+
 static void name_kinds(struct compiler *c) {
     const struct trace_names *kinds = &c->trace->kinds;
     c->head.kind_count = kinds->count;
-    c->head.main_kind = c->steps[0].kind;
-    for (uint32_t i = 0; i < kinds->count; i++) {
+    for (uint32_t i = 0; i < kinds->count; i++)
         memcpy(c->head.kind[i], kinds->word[i], SCRIPT_WORD_MAX);
-        if (c->kind_bytes[i] > c->kind_bytes[c->head.main_kind])
-            c->head.main_kind = i;
-    }
+    c->head.main_kind = largest_kind(c, c->steady_bytes);
+    if (c->steady_bytes[c->head.main_kind] == 0) /* all are warm-up */
+        c->head.main_kind = largest_kind(c, c->kind_bytes);
 }
 
 static uint64_t lay_out(struct script *head) {

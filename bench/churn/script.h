@@ -82,7 +82,7 @@ struct script {
     uint32_t slot_count;
     uint32_t region_count;   /* root included: numbers are below this */
     uint32_t survivors_max;  /* of one closing */
-    uint32_t main_kind;      /* kind of step that allocates most bytes */
+    uint32_t main_kind;      /* kind of step that allocates most bytes, warm-up left out */
     uint64_t total_bytes;    /* of the whole block */
     uint64_t events_at, survivors_at, closings_at, steps_at;
     char kind[SCRIPT_KINDS_MAX][SCRIPT_WORD_MAX];

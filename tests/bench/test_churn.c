@@ -245,6 +245,24 @@ static void only_full_and_tensor_are_views(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// Where all steps are warm-up, the bytes of these tell.
+static void the_main_kind_allocates_most_bytes(void **state)
+{
+    struct text *text = new_text();
+    char path[256];
+
+    (void)state;
+    add(text, "#warmup 9\n");
+    for (int step = 0; step < 3; step++)
+        add(text, "B log %d 0\na 10 C\nf 1\nE log 0\nB train %d 0\na 9000 C\nf 1\nE train 0\n",
+            step, step);
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(churn_on_scratch("--allocators glibc --no-spike"), 0);
+    snprintf(path, sizeof path, "%s.json", scratch_path());
+    read_file(path, rows, sizeof rows);
+    assert_non_null(strstr(rows, "\"main_kind\": \"train\""));
+}
+
 // Beside the copy of churn lies an adapter that cannot be loaded: glibc serves the process.
 static void figures_of_another_heap_are_nobodys(void **state)
 {
@@ -423,6 +441,7 @@ int main(void)
         cmocka_unit_test(traces_of_one_name_are_not_mixed),
         cmocka_unit_test(a_damaged_trace_shuts_no_other_out),
         cmocka_unit_test(only_full_and_tensor_are_views),
+        cmocka_unit_test(the_main_kind_allocates_most_bytes),
         cmocka_unit_test(figures_of_another_heap_are_nobodys),
         cmocka_unit_test(who_fails_later_has_no_figures),
         cmocka_unit_test(a_folder_may_have_spaces_and_colons),
