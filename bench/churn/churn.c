@@ -9,10 +9,9 @@
  * means is in docs/benchmarking.md.
  *
  * Exit codes: 0 all is well; 1 something failed, named at the end, the rest was measured; 2 the
- * arguments, the folder, the only trace or a named file are bad, or nothing could be measured.
+ * arguments, the folder, the only trace or a named file are bad, or nothing could be measured, or
+ * a file could not be written.
  */
-#include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "derive.h"
 #include "folder.h"
 #include "json.h"
+#include "output.h"
 #include "rounds.h"
 #include "said.h"
 #include "summary.h"
@@ -147,22 +147,6 @@ static int replay(struct bench *bench) {
     return anything_failed(bench) ? EXIT_SOME_FAILED : EXIT_SUCCESS;
 }
 
-/* So far as it can be known before. */
-static bool can_be_written(const char *path) {
-    struct stat status;
-    bool there = stat(path, &status) == 0;
-    char *copy = strdup(path);
-    bool good = copy && access(there ? path : dirname(copy), W_OK) == 0;
-    if (good && there && S_ISDIR(status.st_mode)) {
-        errno = EISDIR;
-        good = false;
-    }
-    if (!good)
-        fprintf(stderr, "churn: %s: %s\n", path, strerror(errno));
-    free(copy);
-    return good;
-}
-
 /* Nor over what is called the traces, even if nothing is replayed; and both files are not one, but
  * where they are thrown away. */
 static bool outputs_are_apart(const struct options *options) {
@@ -176,17 +160,16 @@ static bool check_files(struct bench *bench) {
     const struct options *options = &bench->options;
     return outputs_are_apart(options) &&
            (!options->add_rows || tsv_import(bench, options->add_rows) == 0) &&
-           (!options->tsv || can_be_written(options->tsv)) &&
-           (!options->json || can_be_written(options->json));
+           (!options->tsv || output_possible(options->tsv)) &&
+           (!options->json || output_possible(options->json));
 }
 
+/* One is written even if the other cannot be. */
 static int write_files(const struct bench *bench) {
     const struct options *options = &bench->options;
-    if (options->tsv && tsv_write(bench, options->tsv) != 0)
-        return EXIT_BAD_INPUT;
-    if (options->json && json_write(bench, options->json) != 0)
-        return EXIT_BAD_INPUT;
-    return EXIT_SUCCESS;
+    bool rows = !options->tsv || tsv_write(bench, options->tsv) == 0;
+    bool all = !options->json || json_write(bench, options->json) == 0;
+    return rows && all ? EXIT_SUCCESS : EXIT_BAD_INPUT;
 }
 
 static void free_bench(struct bench *bench) {

@@ -7,13 +7,13 @@
  */
 #include "json.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "allocator.h"
+#include "output.h"
 
 /* Bytes of the UTF-8 character that begins here; 0: none does. */
 static size_t character(const char *text) {
@@ -328,16 +328,9 @@ static void put_all(FILE *file, const struct bench *bench) {
 }
 
 int json_write(const struct bench *bench, const char *path) {
-    FILE *file = fopen(path, "w");
-    if (!file) {
-        fprintf(stderr, "churn: %s: %s\n", path, strerror(errno));
+    struct output output;
+    if (!output_begin(&output, path))
         return -1;
-    }
-    put_all(file, bench);
-    int bad = ferror(file);
-    if (fclose(file) != 0 || bad) {
-        fprintf(stderr, "churn: %s: cannot be written\n", path);
-        return -1;
-    }
-    return 0;
+    put_all(output.file, bench);
+    return output_end(&output);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "allocator.h"
+#include "output.h"
 
 enum { FIELDS = 5 };
 
@@ -22,23 +23,20 @@ static int complain(const char *path, const char *reason) {
 }
 
 int tsv_write(const struct bench *bench, const char *path) {
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return complain(path, strerror(errno));
+    struct output output;
+    if (!output_begin(&output, path))
+        return -1;
     for (size_t i = 0; i < bench->samples.row_count; i++) {
         const struct row *row = &bench->samples.row[i];
-        fprintf(file, "churn\t%s\t%s\t%s\t%.12g\n", bench->workload[row->workload].id,
+        fprintf(output.file, "churn\t%s\t%s\t%s\t%.12g\n", bench->workload[row->workload].id,
                 allocators[row->allocator].name, bench->samples.metric[row->metric], row->value);
     }
     for (int i = 0; i < bench->imported_count; i++) {
         const struct imported_row *row = &bench->imported[i];
-        fprintf(file, "%s\t%s\t%s\t%s\t%s\n", row->bench, row->name, row->allocator, row->metric,
-                row->value);
+        fprintf(output.file, "%s\t%s\t%s\t%s\t%s\n", row->bench, row->name, row->allocator,
+                row->metric, row->value);
     }
-    int bad = ferror(file);
-    if (fclose(file) != 0 || bad)
-        return complain(path, "cannot be written");
-    return 0;
+    return output_end(&output);
 }
 
 static bool is_number(const char *text) {

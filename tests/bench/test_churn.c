@@ -371,6 +371,45 @@ static void calls_that_cannot_be_counted_are_not_none(void **state)
     assert_null(strstr(rows, "syscalls_per_step"));
 }
 
+// What was there is whole, nothing is left beside it, and the other file is written all the same.
+static void files_of_a_run_before_outlive_a_full_disk(void **state)
+{
+    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command,
+             "cd %s && yes \"$(printf 'micro\\tc\\tebb\\tns\\t1')\" | head -9000 >rows && "
+             "echo old >a && echo old >b && c='%s --no-replay --add-rows rows' && "
+             "(trap '' XFSZ; ulimit -f 64; $c --tsv a --json b 2>said; [ $? = 2 ]) && "
+             "grep -qx 'churn: a: File too large' said && "
+             "grep -qx 'churn: b: File too large' said && [ \"$(cat a b | uniq)\" = old ] && "
+             "[ $(ls | wc -l) = 4 ] && { $c --tsv /dev/full --json b 2>said; [ $? = 2 ]; } && "
+             "grep -qx 'churn: /dev/full: No space left on device' said && "
+             "tail -n 1 b | grep -q '}'; code=$?; rm -r %s; exit $code",
+             folder, getenv("EBB_CHURN"), folder);
+    assert_int_equal(system(command), 0);
+}
+
+// Neither a pipe, nor a device, nor a link is renamed over.
+static void what_is_no_ordinary_file_stays_what_it_is(void **state)
+{
+    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command,
+             "cd %s && printf 'micro\tc\tebb\tns\t1\n' >rows && "
+             "c='%s --no-replay --add-rows rows --tsv' && $c /dev/stdout | cmp - rows && "
+             "echo head >all && $c /dev/stdout >>all && tail -n 1 all | cmp - rows && "
+             "head -n 1 all | grep -qx head && $c /dev/null && [ -c /dev/null ] && "
+             "mkfifo pipe && { $c pipe & cmp pipe rows; } && [ -p pipe ] && "
+             "echo old >file && ln -s file link && $c link && [ -L link ] && cmp file rows && "
+             "ln -s made new && $c new && [ -L new ] && cmp made rows; "
+             "code=$?; rm -r %s; exit $code", folder, getenv("EBB_CHURN"), folder);
+    assert_int_equal(system(command), 0);
+}
+
 // Where rows or files are refused, nothing has been replayed for them.
 static void bad_files_are_refused_before_the_replay(void **state)
 {
@@ -447,6 +486,8 @@ int main(void)
         cmocka_unit_test(a_folder_may_have_spaces_and_colons),
         cmocka_unit_test(calls_that_cannot_be_counted_are_not_none),
         cmocka_unit_test(no_file_takes_the_place_of_another),
+        cmocka_unit_test(files_of_a_run_before_outlive_a_full_disk),
+        cmocka_unit_test(what_is_no_ordinary_file_stays_what_it_is),
         cmocka_unit_test(no_trace_of_a_folder_is_written_over),
         cmocka_unit_test(bad_files_are_refused_before_the_replay),
     };
