@@ -9,9 +9,14 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "program.h"
 
@@ -42,6 +47,8 @@ static void bad_arguments_are_named_at_once(void **state)
     refuses("--tsv /tmp/x --html /tmp/x", "two of them are one file");
     refuses("--only churn,foo", "--only: no such benchmark: foo");
     refuses("--only ,", "--only: names no benchmark");
+    refuses("--only churn,,", "--only: a name is empty, or has a blank: churn,,");
+    refuses("--only ' churn'", "--only: a name is empty, or has a blank:  churn");
     refuses("--traces /nonexistent", "/nonexistent: no such folder");
     refuses("--tsv /nonexistent/x", "/nonexistent: no such folder");
     refuses("--touch", "unknown argument: --touch");
@@ -56,6 +63,25 @@ static void a_file_that_is_a_trace_is_refused(void **state)
     snprintf(arguments, sizeof arguments, "--only churn --json %s/mlp_digits.full.trace.gz",
              getenv("EBB_TRACES"));
     refuses(arguments, "mlp_digits.full.trace.gz: is a trace: ");
+}
+
+// Before minutes have gone by. Root may write everywhere, with that capability.
+static void what_cannot_be_written_is_named_at_once(void **state)
+{
+    char folder[] = "/tmp/ebb-run-XXXXXX", path[64], arguments[256];
+
+    (void)state;
+    if (geteuid() == 0 && prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0) != 0)
+        skip();
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/rows", folder);
+    assert_int_equal(close(creat(path, 0400)), 0);
+    snprintf(arguments, sizeof arguments, "--tsv %s", path);
+    refuses(arguments, "/rows: cannot be written");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(chmod(folder, 0500), 0);
+    refuses(arguments, "cannot be written");
+    assert_int_equal(rmdir(folder), 0);
 }
 
 // Its list is the replay's, so that neither refuses what the other has.
@@ -79,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_arguments_are_named_at_once),
         cmocka_unit_test(a_file_that_is_a_trace_is_refused),
+        cmocka_unit_test(what_cannot_be_written_is_named_at_once),
         cmocka_unit_test(its_allocators_are_those_of_the_replay),
     };
 
