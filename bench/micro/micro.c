@@ -8,6 +8,7 @@
  * first turn warms up and is thrown away. Rows (rows.h) go to standard output or to the file,
  * everything else to standard error.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,13 @@
 
 #define ROUNDS ((size_t)9)
 #define ROUNDS_QUICK ((size_t)3)
+#define ROUNDS_MOST ((size_t)100)
+
+_Static_assert(ROUNDS_MOST < CHILD_ROUNDS_MAX, "a child has room for them");
 
 struct settings {
     bool quick;
-    size_t rounds;
+    size_t rounds;          /* 0: as many as usual */
     const char *cases;      /* NULL: all */
     const char *allocators; /* NULL: all */
     const char *tsv;        /* NULL: standard output */
@@ -41,12 +45,20 @@ static int usage(void) {
     return 2;
 }
 
-/* Whether the text is a number and nothing else. */
+static bool complain(const char *what, const char *value) {
+    fprintf(stderr, "ebb-micro: %s: %s\n", what, value);
+    return false;
+}
+
 static bool take_rounds(struct settings *settings, const char *text) {
     char *end;
 
+    errno = 0;
     settings->rounds = strtoul(text, &end, 10);
-    return *text >= '0' && *text <= '9' && *end == '\0';
+    if (errno == 0 && *text >= '0' && *text <= '9' && *end == '\0' && settings->rounds > 0 &&
+        settings->rounds <= ROUNDS_MOST)
+        return true;
+    return complain("--rounds: not a number from 1 to 100", text);
 }
 
 static bool is_case(const char *name) {
@@ -63,26 +75,42 @@ static bool are_names(const char *list, bool (*is_name)(const char *name)) {
     size_t length;
     bool some = false;
 
-    for (; list[strspn(list, " ,")] != '\0'; list += length, some = true) {
-        list += strspn(list, " ,");
-        length = strcspn(list, " ,");
-        snprintf(word, sizeof word, "%.*s", (int)length, list);
-        if (!is_name(word)) {
-            fprintf(stderr, "ebb-micro: no such case or allocator: %s\n", word);
-            return false;
-        }
+    for (const char *at = list; at[strspn(at, " ,")] != '\0'; at += length, some = true) {
+        at += strspn(at, " ,");
+        length = strcspn(at, " ,");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (!is_name(word))
+            return complain("no such case or allocator", word);
     }
-    return some;
+    return some || complain("a list without names", list);
 }
 
-/* Takes one option and its value; how many words it was, 0 if it is none. */
+static bool takes_part(const struct contest *contest, const struct contestant *contestant,
+                       const struct settings *settings) {
+    return contest_lists(settings->cases, contest->name) &&
+           contest_lists(contest->who, contestant->name) &&
+           contest_lists(settings->allocators, contestant->name);
+}
+
+/* Whether anybody takes part in a case. */
+static bool is_something(const struct settings *settings) {
+    for (size_t i = 0; i < contest_count; i++)
+        for (size_t who = 0; who < contestant_count; who++)
+            if (takes_part(&contests[i], &contestants[who], settings))
+                return true;
+    return complain("none of the allocators takes part in the cases", settings->allocators);
+}
+
+/* Takes one option and its value; how many words it was, 0 after a message. */
 static int take_option(struct settings *settings, char **words) {
     if (strcmp(words[0], "--quick") == 0) {
         settings->quick = true;
         return 1;
     }
-    if (words[1] == NULL)
+    if (words[1] == NULL) {
+        complain("no option, or one without its value", words[0]);
         return 0;
+    }
     if (strcmp(words[0], "--rounds") == 0)
         return take_rounds(settings, words[1]) ? 2 : 0;
     if (strcmp(words[0], "--cases") == 0)
@@ -91,12 +119,14 @@ static int take_option(struct settings *settings, char **words) {
         settings->allocators = words[1];
     else if (strcmp(words[0], "--tsv") == 0)
         settings->tsv = words[1];
-    else
+    else {
+        complain("no such option", words[0]);
         return 0;
+    }
     return 2;
 }
 
-/* 0, or -1 if the words make no sense. */
+/* 0, or -1 after a message if the words make no sense. */
 static int read_settings(struct settings *settings, char **words) {
     while (*words != NULL) {
         int taken = take_option(settings, words);
@@ -111,14 +141,13 @@ static int read_settings(struct settings *settings, char **words) {
         return -1;
     if (settings->allocators != NULL && !are_names(settings->allocators, is_contestant))
         return -1;
-    return settings->rounds < CHILD_ROUNDS_MAX ? 0 : -1;
+    return is_something(settings) ? 0 : -1;
 }
 
 static void start_children(struct child *children, const struct contest *contest,
                            const struct settings *settings) {
     for (size_t i = 0; i < contestant_count; i++)
-        if (contest_lists(contest->who, contestants[i].name) &&
-            contest_lists(settings->allocators, contestants[i].name))
+        if (takes_part(contest, &contestants[i], settings))
             child_start(&children[i], &contestants[i], contest->name, settings->quick);
 }
 

@@ -21,7 +21,8 @@ static void strange_words_are_refused(void **state)
 {
     static const char *const words[] = {
         "--cases nosuch", "--cases open_close,nosuch", "--allocators 'ebb nosuch'", "--cases ''",
-        "--rounds x", "--rounds 2x", "--rounds -1", "--rounds ''", "--rounds",
+        "--rounds x", "--rounds 2x", "--rounds -1", "--rounds ''", "--rounds", "--rounds 0",
+        "--rounds 101", "--rounds 99999999999999999999", "--round 1", "--allocators glibc",
     };
     char arguments[256];
 
@@ -30,7 +31,12 @@ static void strange_words_are_refused(void **state)
         snprintf(arguments, sizeof arguments, ONE "%s", words[i]);
         assert_int_equal(run_program("EBB_MICRO", arguments), 2);
         assert_non_null(strstr(said, "usage: ebb-micro"));
+        assert_memory_equal(said, "ebb-micro: ", strlen("ebb-micro: "));
     }
+    run_program("EBB_MICRO", ONE "--rounds 0");
+    assert_non_null(strstr(said, "--rounds: not a number from 1 to 100: 0\n"));
+    run_program("EBB_MICRO", ONE "--allocators glibc"); // no mallocs in that case
+    assert_non_null(strstr(said, "none of the allocators takes part in the cases: glibc\n"));
     assert_int_equal(run_program("EBB_MICRO", ONE), 0);
 }
 
