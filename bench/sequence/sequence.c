@@ -4,6 +4,8 @@
  *
  *     ebb-sequence KIND FEATURES ROUNDS LENGTH...      KIND: float32 or int64
  *
+ * FEATURES 0: a row is one element. Exit codes: 0; 1 if something failed; 2 if a word is bad.
+ *
  * Rows `bench TAB case TAB peer TAB metric TAB value`, medians in ns. Each round does every task
  * once, so all of them see the same machine. The floor of packing is one memcpy() of the payload,
  * that of padding a memcpy() of the payload and a memset() of the padding, from and to memory
@@ -12,12 +14,13 @@
  */
 #include <ebb/ebb.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { SEQUENCES_MAX = 4096, ROUNDS_MAX = 10000 };
+enum { SEQUENCES_MAX = 4096, ROUNDS_MAX = 10000, ELEMENTS_MAX = 1 << 24 };
 
 struct scene {
     struct ebb_dtype dtype;
@@ -165,19 +168,41 @@ static void make(struct scene *scene) {
     need(scene->packed != NULL, "packing");
 }
 
+/* ---- words ---- */
+
+static struct ebb_dtype dtype_of(const char *kind) {
+    bool integers = strcmp(kind, "int64") == 0;
+    if (!integers && strcmp(kind, "float32") != 0) {
+        fprintf(stderr, "ebb-sequence: KIND: neither float32 nor int64: %s\n", kind);
+        exit(2);
+    }
+    return (struct ebb_dtype){integers ? EBB_INT : EBB_FLOAT, integers ? 64 : 32, 1};
+}
+
+static long number_of(const char *what, const char *text, long least, long most) {
+    char *end;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    if (errno || *text < '0' || *text > '9' || *end || number < least || number > most) {
+        fprintf(stderr, "ebb-sequence: %s: not a number from %ld to %ld: %s\n", what, least, most,
+                text);
+        exit(2);
+    }
+    return number;
+}
+
 int main(int argc, char **argv) {
     static struct scene scene;
     if (argc < 5 || argc - 4 > SEQUENCES_MAX) {
-        fprintf(stderr, "usage: ebb-sequence KIND FEATURES ROUNDS LENGTH...\n");
+        fprintf(stderr, "usage: ebb-sequence KIND FEATURES ROUNDS LENGTH..., up to %d of them\n",
+                SEQUENCES_MAX);
         return 2;
     }
-    size_t rounds = strtoull(argv[3], NULL, 10);
-    bool integers = strcmp(argv[1], "int64") == 0;
-    scene.dtype = (struct ebb_dtype){integers ? EBB_INT : EBB_FLOAT, integers ? 64 : 32, 1};
-    scene.features = strtoll(argv[2], NULL, 10);
-    need(rounds > 0 && rounds <= ROUNDS_MAX, "rounds");
+    scene.dtype = dtype_of(argv[1]);
+    scene.features = number_of("FEATURES", argv[2], 0, ELEMENTS_MAX);
+    size_t rounds = (size_t)number_of("ROUNDS", argv[3], 1, ROUNDS_MAX);
     for (int i = 4; i < argc; i++)
-        scene.lengths[scene.count++] = strtoll(argv[i], NULL, 10);
+        scene.lengths[scene.count++] = number_of("LENGTH", argv[i], 1, ELEMENTS_MAX);
     make(&scene);
     measure(&scene, rounds);
     report(argv[1], (long long)scene.features, rounds);

@@ -13,6 +13,7 @@ import os
 import random
 import statistics
 import subprocess
+import sys
 import time
 
 try:
@@ -33,8 +34,10 @@ def lengths_of_batch():
 
 def ebb_rows(program, kind, features, rounds, lengths):
     command = [program, kind, str(features), str(rounds), *map(str, lengths)]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    for line in text.splitlines():
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0: # it has said why
+        sys.exit(f"sequence.py: {program} failed ({done.returncode})")
+    for line in done.stdout.splitlines():
         _, case, peer, _, value = line.split("\t")
         yield case, peer, float(value)
 

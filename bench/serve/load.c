@@ -12,8 +12,12 @@
  *
  * cpu_us is the processor time of the process, all threads, and faults its minor page faults. The
  * checksum is over all answers, in whatever order they came.
+ *
+ * Exit codes: 0; 1 if the server or an answer failed; 2 if a word or a line is bad.
  */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -51,16 +55,17 @@ static uint64_t numbered; /* requests of all runs */
 static pid_t server;
 static clockid_t server_clock;
 
-static void fail(const char *what) {
-    fprintf(stderr, "ebb-load: ");
-    perror(what);
+/* `reason`: of errno, or 0: there is none. */
+static void fail(const char *what, int reason) {
+    fprintf(stderr, "ebb-load: %s%s%s\n", what, reason ? ": " : "",
+            reason ? strerror(reason) : "");
     exit(1);
 }
 
 static uint64_t clock_ns(clockid_t clock) {
     struct timespec now;
     if (clock_gettime(clock, &now) != 0)
-        fail("the server has gone");
+        fail("the server has gone", errno);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -71,7 +76,7 @@ static void read_file(const char *name, char *text, size_t size) {
     FILE *file = fopen(path, "r");
     size_t got = file ? fread(text, 1, size - 1, file) : 0;
     if (got == 0)
-        fail(path);
+        fail(path, errno);
     text[got] = '\0';
     fclose(file);
 }
@@ -82,7 +87,7 @@ static uint64_t faults(void) {
     read_file("stat", text, sizeof text);
     const char *behind = strrchr(text, ')');
     if (!behind || sscanf(behind + 1, " %*c %*d %*d %*d %*d %*d %*u %lu", &minor) != 1)
-        fail("stat");
+        fail("stat: not as it should be", 0);
     return minor;
 }
 
@@ -130,7 +135,7 @@ static void ask(struct run *run, struct connection *connection) {
     connection->filled = 0;
     connection->sent_ns = clock_ns(CLOCK_MONOTONIC);
     if (!message_send(connection->socket, message, (size_t)head + length * sizeof(int32_t)))
-        fail("send");
+        fail("send", errno);
 }
 
 static uint64_t sum_of(const char *bytes, size_t size) {
@@ -146,7 +151,7 @@ static bool hear(struct run *run, struct connection *connection) {
     ssize_t got = recv(connection->socket, connection->answer + connection->filled,
                        sizeof connection->answer - connection->filled, 0);
     if (got <= 0)
-        fail("the server hung up");
+        fail("the server hung up", got < 0 ? errno : 0);
     connection->filled += (size_t)got;
     if (!message_head(connection->answer, connection->filled, &body_at, &bytes) ||
         connection->filled < body_at + bytes)
@@ -171,8 +176,9 @@ static void send_all(struct run *run) {
             ask(run, &connections[i]);
     }
     while (run->done < run->count) {
-        if (poll(waiting, (nfds_t)connection_count, 60000) <= 0)
-            fail("no answer");
+        int ready = poll(waiting, (nfds_t)connection_count, 60000);
+        if (ready <= 0)
+            fail("no answer for a minute", ready < 0 ? errno : 0);
         for (int i = 0; i < connection_count; i++)
             if (waiting[i].revents && hear(run, &connections[i]) && run->begun < run->count)
                 ask(run, &connections[i]);
@@ -202,7 +208,7 @@ static void load(struct run *run) {
     run->latency_ns = calloc(run->count, sizeof *run->latency_ns);
     run->resident = calloc(run->count, sizeof *run->resident);
     if (!run->latency_ns || !run->resident)
-        fail("memory");
+        fail("memory", errno);
     uint64_t minor = faults(), cpu = clock_ns(server_clock), wall = clock_ns(CLOCK_MONOTONIC);
     send_all(run);
     wall = clock_ns(CLOCK_MONOTONIC) - wall;
@@ -219,29 +225,43 @@ static void open_connections(unsigned port) {
     for (int i = 0; i < connection_count; i++) {
         int yes = 1, made = socket(AF_INET, SOCK_STREAM, 0);
         if (made < 0 || connect(made, (struct sockaddr *)&address, sizeof address) != 0)
-            fail("connect");
+            fail("connect", errno);
         setsockopt(made, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
         connections[i].socket = made;
     }
 }
 
+static int number_of(const char *what, const char *text, int most) {
+    char *end;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    if (errno || *text < '0' || *text > '9' || *end || number < 1 || number > most) {
+        fprintf(stderr, "ebb-load: %s: not a number from 1 to %d: %s\n", what, most, text);
+        exit(2);
+    }
+    return (int)number;
+}
+
 int main(int argc, char **argv) {
     unsigned long long count, low, high, sample;
     if (argc != 4) {
-        fprintf(stderr, "ebb-load PID PORT CONNECTIONS\n");
+        fprintf(stderr, "usage: ebb-load PID PORT CONNECTIONS\n");
         return 2;
     }
-    server = (pid_t)strtol(argv[1], NULL, 10);
-    connection_count = (int)strtol(argv[3], NULL, 10);
-    if (connection_count < 1 || connection_count > CONNECTIONS_MOST)
-        connection_count = 1;
-    if (clock_getcpuclockid(server, &server_clock) != 0)
-        fail("no such process");
-    open_connections((unsigned)strtoul(argv[2], NULL, 10));
+    server = number_of("PID", argv[1], INT_MAX);
+    unsigned port = (unsigned)number_of("PORT", argv[2], UINT16_MAX);
+    connection_count = number_of("CONNECTIONS", argv[3], CONNECTIONS_MOST);
+    int known = clock_getcpuclockid(server, &server_clock);
+    if (known != 0)
+        fail("no such process", known);
+    open_connections(port);
     while (scanf("%llu %llu %llu %llu", &count, &low, &high, &sample) == 4) {
         struct run run = {.count = count, .low = low, .high = high, .sample = sample};
-        if (count == 0 || low == 0 || low > high || high > TOKENS_MOST)
+        if (count == 0 || low == 0 || low > high || high > TOKENS_MOST) {
+            fprintf(stderr, "ebb-load: no requests, or no lengths of 1 to %d: %llu %llu %llu\n",
+                    TOKENS_MOST, count, low, high);
             return 2;
+        }
         load(&run);
     }
     return 0;

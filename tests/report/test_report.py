@@ -712,6 +712,16 @@ class SequenceTest(unittest.TestCase):
             self.assertIn(said, done.stderr)
             self.assertNotIn("Traceback", done.stderr)
 
+    def test_what_the_program_says_is_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder, "program")
+            script.write_text("#!/bin/sh\necho no memory at all >&2; exit 1\n", encoding="utf-8")
+            script.chmod(0o755)
+            done = self.run_it(str(script))
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(done.stderr, "no memory at all\n"
+                                      f"sequence.py: {script} failed (1)\n")
+
 
 class FairTest(unittest.TestCase):
     def test_the_end_of_what_torch_made_is_in_no_time(self):

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_words.c - ebb-sequence and ebb-load name the word that is bad, and measure nothing then.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "program.h"
+#include "trace_scratch.h"
+
+static void refuses(const char *program, const char *arguments, const char *words)
+{
+    int code = run_program(program, arguments);
+
+    if (code != 2 || !strstr(said, words))
+        print_error("%s: exit code %d, said: %s\n", arguments, code, said);
+    assert_int_equal(code, 2);
+    assert_non_null(strstr(said, words));
+}
+
+static void bad_sequences_are_refused(void **state)
+{
+    (void)state;
+    refuses("EBB_SEQUENCE", "", "usage: ebb-sequence");
+    refuses("EBB_SEQUENCE", "float64 4 3 5", "KIND: neither float32 nor int64: float64");
+    refuses("EBB_SEQUENCE", "float32 abc 3 5", "FEATURES: not a number from 0 to 16777216: abc");
+    refuses("EBB_SEQUENCE", "float32 -1 3 5", "FEATURES: not a number from 0 to 16777216: -1");
+    refuses("EBB_SEQUENCE", "float32 4 3x 5", "ROUNDS: not a number from 1 to 10000: 3x");
+    refuses("EBB_SEQUENCE", "float32 4 0 5", "ROUNDS: not a number from 1 to 10000: 0");
+    refuses("EBB_SEQUENCE", "int64 0 3 5 0", "LENGTH: not a number from 1 to 16777216: 0");
+    assert_int_equal(run_program("EBB_SEQUENCE", "int64 0 3 5 1"), 0);
+    assert_non_null(strstr(said, "sequence\tjoin_int64_0\tebb\tns\t"));
+}
+
+static void bad_loads_are_refused(void **state)
+{
+    (void)state;
+    refuses("EBB_LOAD", "1 2", "usage: ebb-load");
+    refuses("EBB_LOAD", "x 2 3", "PID: not a number from 1 to 2147483647: x");
+    refuses("EBB_LOAD", "1 65536 3", "PORT: not a number from 1 to 65535: 65536");
+    refuses("EBB_LOAD", "1 2 65", "CONNECTIONS: not a number from 1 to 64: 65");
+    refuses("EBB_LOAD", "1 2 0", "CONNECTIONS: not a number from 1 to 64: 0");
+}
+
+// Its first client is heard to its end and gets no answer.
+static void hang_up(int server)
+{
+    char bytes[4096];
+    int client = accept(server, NULL, NULL);
+
+    shutdown(client, SHUT_WR);
+    while (recv(client, bytes, sizeof bytes, 0) > 0)
+        continue;
+    _exit(0);
+}
+
+static void a_server_that_hangs_up_has_no_reason(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int server = socket(AF_INET, SOCK_STREAM, 0);
+    char arguments[512];
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(bind(server, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(server, 1), 0);
+    assert_int_equal(getsockname(server, (struct sockaddr *)&address, &size), 0);
+    child = fork();
+    if (child == 0)
+        hang_up(server);
+    write_bytes("1 2 3 0\n", 8);
+    snprintf(arguments, sizeof arguments, "%d %d 1 <%s", (int)getpid(), ntohs(address.sin_port),
+             scratch_path());
+    assert_int_equal(run_program("EBB_LOAD", arguments), 1);
+    assert_string_equal(said, "ebb-load: the server hung up\n");
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    close(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_sequences_are_refused),
+        cmocka_unit_test(bad_loads_are_refused),
+        cmocka_unit_test(a_server_that_hangs_up_has_no_reason),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
