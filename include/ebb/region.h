@@ -238,10 +238,8 @@ EBB_API int ebb_region_read_stats(ebb_region region, struct ebb_region_stats *st
 /*
  * The hint that a region needs to serve what this one has served so far without growing: its
  * highest reserved bytes. For a measuring region and alignments up to a page an ordinary region
- * opened with it and asked the same way never grows, and with one page less it does. But where
- * blocks grow (ebb_region_resize(), ebb_region_realloc()) less may do: at the end of a measuring
- * region they grow in place, where an ordinary one moves them into a gap, or has no room to resize
- * them. 0 and EBB_E_STALE if closed.
+ * opened with it and asked the same way never grows, and with one page less it does; but less may
+ * do where blocks grow, which they always can in place here. 0 and EBB_E_STALE if closed.
  */
 EBB_API size_t ebb_region_measured(ebb_region region);
 
