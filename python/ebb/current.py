@@ -35,19 +35,23 @@ def _plain(shape, dtype, of_torch, zeroed):
     return (numpy.zeros if zeroed else numpy.empty)(shape, dtype)
 
 
+def _try(region, make, *arguments):
+    """What it makes there. None: a batch that outgrows its region, or elements that ebb has no name
+    for, are made beside it and find their way; a region of the user's says what is wrong."""
+    try:
+        return make(*arguments)
+    except (Error, TypeError):
+        if not region._keeps:
+            raise
+    return None
+
+
 def _make(shape, dtype, zeroed):
     of_torch = is_of_torch(dtype)
     dtype = _library_dtype(dtype, of_torch)
     region = current()
-    if region is None:
-        return _plain(shape, dtype, of_torch, zeroed)
-    try:
-        made = (region.zeros if zeroed else region.empty)(shape, dtype)
-    except (Error, TypeError):
-        # A batch that outgrows its region, or elements that ebb has no name for, are made beside
-        # it and find their way; a region of the user's says what is wrong.
-        if not region._keeps:
-            raise
+    made = region and _try(region, region.zeros if zeroed else region.empty, shape, dtype)
+    if made is None:
         return _plain(shape, dtype, of_torch, zeroed)
     return made.torch() if of_torch else made.numpy()
 
@@ -133,12 +137,8 @@ def _in_region(sequences, make, otherwise):
            and (type(sequence) is not torch.Tensor or sequence.requires_grad)
            for sequence in sequences):
         return otherwise(sequences)
-    try:
-        return make(region, sequences)
-    except (Error, TypeError):
-        if not region._keeps:
-            raise
-        return otherwise(sequences)
+    made = _try(region, make, region, sequences)
+    return otherwise(sequences) if made is None else made
 
 
 def pack_sequence(sequences, enforce_sorted=True):

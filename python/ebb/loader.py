@@ -86,6 +86,15 @@ def send(pool, batch):
         region.close()  # nothing, once it is sent
 
 
+def _or_none(make, *arguments):
+    """What it makes; None, if there is no room. The error ends here: what is raised later, by a
+    function of the user's, is not shown as its consequence."""
+    try:
+        return make(*arguments)
+    except Error:
+        return None
+
+
 def _hook():
     """The module that lets torch allocate in regions; built where torch's headers are."""
     import torch  # noqa: F401, before what needs its library
@@ -141,20 +150,17 @@ class Collate:
         return _Beside(self.pool._key, batch) if delivery.loop_of_worker() else batch
 
     def __call__(self, samples):
-        try:
-            region = _open_region(self.pool)
-        except Error:
+        region = _or_none(_open_region, self.pool)
+        if region is None:
             return self._beside(self.inner(samples))
         try:
             batch = region._run(self.inner, samples, _hook().enter if self.allocate else None)
-            try:
-                writer = structure.write(region, batch)
-            except Error:
+            writer = _or_none(structure.write, region, batch)
+            if writer is None:
                 return self._beside(batch)
             del batch
-            try:
-                parcel = _ship(writer, region)
-            except Error:
+            parcel = _or_none(_ship, writer, region)
+            if parcel is None:
                 return self._beside(_rescue(writer, region))
         finally:
             region.close()

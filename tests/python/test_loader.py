@@ -884,6 +884,30 @@ class Bounds(Refused, Regions):
         for batch, wanted in zip(loader("d", pool, 1), expected("d")):
             same(batch, wanted)
 
+    def test_errors_of_the_users_are_not_shown_as_consequences_of_no_room(self):
+        def missing(samples):
+            return {}["mine"]
+
+        def beyond(samples):
+            return ebb.empty((1 << 60,), torch.float32)
+
+        def kept(samples):
+            made.append(ebb.empty((5000,), torch.float32))
+            return made, Unreadable()
+
+        def unlike(samples):
+            return ebb.pad_sequence([torch.zeros(1 << 20, 2), torch.zeros(1, 3)])
+
+        made, pool = [], ebb.Pool("shared", slots=1, slot_bytes=1 << 21)
+        for inner in (beyond, kept, unlike, missing):
+            held = ebb.Region(pool) if inner is missing else None
+            with self.subTest(inner):
+                with self.assertRaises(Exception) as caught:
+                    ebb.Collate(pool, inner)([1])
+                self.assertIsNone(caught.exception.__context__)
+            made.clear()
+        held.close()
+
     def test_an_error_of_ebbs_in_a_worker_has_all_attributes(self):
         batches = torch.utils.data.DataLoader(range(4), num_workers=1, collate_fn=ebb.Collate(
             ebb.Pool("shared"), refused))
