@@ -10,6 +10,8 @@ them that gives it back when it goes: see parcel.c.
 """
 
 import gc
+import os
+import warnings
 
 from . import _ebb, delivery, structure
 from ._ebb import Error
@@ -19,7 +21,8 @@ from .region import Region
 
 
 class _Beside:
-    """A batch that goes torch's own way, and is counted where it arrives."""
+    """A batch that goes torch's own way, and is counted where it arrives; for who collates by hand
+    in a worker it opens as a Parcel does. `key`: the pool's; None: the trainer has no such pool."""
 
     __slots__ = ("key", "batch")
 
@@ -29,10 +32,14 @@ class _Beside:
     def __reduce__(self):
         return _beside, (self.key, self.batch)
 
+    def open(self):
+        return self.batch
+
 
 def _beside(key, batch):
-    for pool in shared_pools():
-        if pool._key == key:
+    pools = list(shared_pools())
+    for pool in pools[:1] if key is None else pools:
+        if key in (None, pool._key):
             pool._count_fallback()
     return batch
 
@@ -120,8 +127,10 @@ class Collate:
     until it is sent.
 
     The Collate must be made before the workers start, since they inherit its pool (fork) or get it
-    passed (spawn, forkserver). What it returns in a worker is for the worker's loader: what that
-    has not opened when it lets its workers end is given back.
+    passed (spawn, forkserver: as the collate_fn or an attribute of it; what such a worker imports
+    it makes anew). One that was made in a worker warns, and its batches go torch's own way. What a
+    Collate returns in a worker is for the worker's loader: what that has not opened when it lets
+    its workers end is given back.
 
     Where a batch does not fit (no slot is free, or it is larger than a slot) it goes torch's own
     way, whole, and is counted: pool.stats["fallbacks"]. Without workers the batch is put into a
@@ -149,7 +158,19 @@ class Collate:
         self.pool._count_fallback()
         return _Beside(self.pool._key, batch) if delivery.loop_of_worker() else batch
 
+    def _is_the_workers(self):
+        """Whether the pool was made in this worker: nobody else can open what is in it."""
+        return self.pool._made_by == os.getpid() and delivery.loop_of_worker() is not None
+
+    def _beside_unknown(self, batch):
+        warnings.warn("the pool of this Collate was made in the worker, so the trainer cannot open "
+                      "it and batches go torch's own way: make the Collate before the workers "
+                      "start, and give it to the DataLoader itself", RuntimeWarning, 3)
+        return _Beside(None, batch)
+
     def __call__(self, samples):
+        if self._is_the_workers():
+            return self._beside_unknown(self.inner(samples))
         region = _or_none(_open_region, self.pool)
         if region is None:
             return self._beside(self.inner(samples))

@@ -37,13 +37,14 @@ class Pool(_ebb.Pool):
     which pages it holds; of a shared pool, those that this process wrote to.
     """
 
-    __slots__ = ("_key", "_options", "_sites", "__weakref__")
+    __slots__ = ("_key", "_options", "_sites", "_made_by", "__weakref__")
 
     def __init__(self, kind="host", limit=None, **others):
         self._key = os.urandom(8)
         self._options = {"kind": kind, "limit": limit,
                          **{name: others[name] for name in _GO if name in others}}
         self._sites = {}  # of steps; they end with the pool
+        self._made_by = os.getpid() if others.get("descriptor") is None else None
         if "shared" in self.kind:
             _shared.insert(0, weakref.ref(self, _shared.remove))
 

@@ -130,6 +130,12 @@ INNER = {"a_u8": None, "a_f32": None, "b": listed, "b2": masked, "c": pack, "d":
 CASES = [case for case in INNER if case != "typed"]
 
 
+def by_another(samples):
+    """Calls a Collate: in a worker that is spawned, one that is made there."""
+    from ebb import collate
+    return collate(samples)
+
+
 class Inner(torch.utils.data.IterableDataset):
     """A dataset that has a loader of its own."""
 

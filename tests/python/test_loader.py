@@ -125,6 +125,35 @@ class Same(Regions):
         for batch, wanted in zip(batches, expected("a_u8")):
             same(batch, wanted)
 
+    def test_a_function_that_calls_a_collate(self):
+        """A worker that is spawned makes another one, whose batches go torch's way."""
+        def loop(pool):
+            before = [pool.stats[name] for name in ("received", "fallbacks")]
+            with mock.patch.dict(os.environ, PYTHONWARNINGS="ignore::RuntimeWarning"):
+                batches = torch.utils.data.DataLoader(
+                    Data("a_u8", 32), batch_size=16, num_workers=1, collate_fn=cases.by_another,
+                    multiprocessing_context=context, timeout=60)
+                for batch, wanted in zip(batches, expected("a_u8", 32)):
+                    same(batch, wanted)
+            return [pool.stats[name] - past
+                    for name, past in zip(("received", "fallbacks"), before)]
+
+        ebb.collate  # is made before the workers
+        newest = ebb.Pool("shared")
+        for context, pool, counts in (("fork", ebb.collate.pool, [2, 0]), ("spawn", newest, [0, 2]),
+                                      ("forkserver", newest, [0, 2])):
+            with self.subTest(context):
+                self.assertEqual(loop(pool), counts)
+
+    def test_a_collate_that_is_made_in_a_worker_says_so(self):
+        pool = ebb.Pool("shared")
+        attached = pickle.loads(pickle.dumps(pool))
+        with mock.patch.object(ebb_loader.delivery, "loop_of_worker", sys._getframe):
+            self.assertIsInstance(ebb.Collate(attached)([1]), ebb.Parcel)
+            with self.assertWarnsRegex(RuntimeWarning, "was made in the worker") as caught:
+                self.assertEqual(ebb.Collate(pool)([1]).open().tolist(), [1])
+        self.assertEqual(caught.filename, __file__)
+
     def test_a_loader_inside_of_a_worker(self):
         collate = ebb.Collate(ebb.Pool("shared"), cases.as_they_are)
         inner = cases.Inner(ebb.Collate(ebb.Pool("shared")))
