@@ -35,18 +35,13 @@ def loop_of_worker():
 
 class Delivery:
     """The newest messages of this worker, as many as there can be slots: what is older was opened,
-    for they are read in their order.
-
-    `over`: torch's event that nobody reads them any more; None, if this torch has no such event:
-    then what nobody opened stays until no other slot is left.
-    """
+    for they are read in their order. `over`: torch's event that nobody reads them any more."""
 
     def __init__(self, over):
         self.process = os.getpid()
         self.over = over
-        self.messages = deque(maxlen=_SLOTS_MOST if over is not None else 0)
-        if over is not None:
-            util.Finalize(None, self._end, exitpriority=0)
+        self.messages = deque(maxlen=_SLOTS_MOST)
+        util.Finalize(None, self._end, exitpriority=0)
 
     def _end(self):
         if self.over.is_set():
@@ -58,8 +53,13 @@ _delivery = None
 
 
 def note(pool, parcel, loop):
-    """The loop in this frame is about to send the parcel."""
+    """The loop in this frame is about to send the parcel. A thread of the worker's has no frame of
+    torch's, and some torch may have no such event: then what nobody opened stays until no other
+    slot is left."""
     global _delivery
     if _delivery is None or _delivery.process != os.getpid():
-        _delivery = Delivery(loop.f_locals.get("done_event"))
+        over = loop.f_locals.get("done_event")
+        if over is None:
+            return
+        _delivery = Delivery(over)
     _delivery.messages.append((pool, parcel._message()))

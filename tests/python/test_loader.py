@@ -956,6 +956,22 @@ class Bounds(Refused, Regions):
         self.assertEqual(pool.reclaim(sent_too=True), 0)
         self.assertAllFree(pool)
 
+    def test_nor_do_they_stay_when_a_thread_has_collated_first(self):
+        """Its frames say nothing of torch's loop."""
+        def collate_in_a_thread(_):
+            thread = threading.Thread(target=lambda: batches.collate_fn([]).open())
+            thread.start()
+            thread.join()
+
+        pool = ebb.Pool("shared")
+        batches = loader("b", pool, 1, worker_init_fn=collate_in_a_thread)
+        for batch in batches:
+            break
+        del batch
+        gc.collect()
+        self.assertEqual(pool.reclaim(sent_too=True), 0)
+        self.assertAllFree(pool)
+
     def test_what_left_the_loader_early_is_not_recalled(self):
         """Batches that arrived, and those that the trainer itself has sent."""
         pool = ebb.Pool("shared")
