@@ -2,11 +2,16 @@
 """What a loader's worker has sent and nobody has opened: given back when the worker ends.
 
 A loop over a loader that is left early, by `break`, leaves what was fetched ahead in a queue that
-nobody reads any more. torch sets an event for its workers then, and each of them ends.
+nobody reads any more. torch sets an event for its workers then, and each of them ends. Not always
+by itself: where an exception that a worker has sent was caught, the iterator is part of a cycle,
+and the queue by which it would tell its workers to end is collected before it. Then it waits for
+5 seconds and ends them by a signal. So a thread of the worker's looks at the event, too.
 """
 
+import contextlib
 import os
 import sys
+import threading
 from collections import deque
 from multiprocessing import util
 
@@ -15,6 +20,7 @@ from ._ebb import _recall
 _WORKER = "torch.utils.data._utils.worker"
 _LOADER = "torch.utils.data.dataloader"
 _SLOTS_MOST = 4096  # of a pool
+_LOOKS_AFTER = 1.0  # seconds
 
 
 def loop_of_worker():
@@ -33,6 +39,11 @@ def loop_of_worker():
         frame = frame.f_back
 
 
+def _is_set(event):
+    """Without the lock that is_set() takes: it is all workers', and one that is killed keeps it."""
+    return event._flag.get_value() > 0
+
+
 class Delivery:
     """The newest messages of this worker, as many as there can be slots: what is older was opened,
     for they are read in their order. `over`: torch's event that nobody reads them any more."""
@@ -41,12 +52,25 @@ class Delivery:
         self.process = os.getpid()
         self.over = over
         self.messages = deque(maxlen=_SLOTS_MOST)
+        self.ends = threading.Event()
         util.Finalize(None, self._end, exitpriority=0)
+        with contextlib.suppress(RuntimeError):  # no thread to be had: at the end, then
+            threading.Thread(target=self._look, name="ebb.delivery", daemon=True).start()
+
+    def _look(self):
+        while not self.ends.wait(_LOOKS_AFTER):
+            self._give_back()
 
     def _end(self):
-        if self.over.is_set():
-            for pool, message in self.messages:
-                _recall(pool, message)
+        self.ends.set()
+        self._give_back()
+
+    def _give_back(self):
+        if not _is_set(self.over):
+            return
+        with contextlib.suppress(IndexError):  # none is left
+            while True:
+                _recall(*self.messages.popleft())
 
 
 _delivery = None

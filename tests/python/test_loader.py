@@ -4,6 +4,7 @@
 import copy
 import gc
 import mmap
+import multiprocessing
 import os
 import pickle
 import random
@@ -953,6 +954,28 @@ class Bounds(Refused, Regions):
                 break
         del batch
         gc.collect()
+        self.assertEqual(pool.reclaim(sent_too=True), 0)
+        self.assertAllFree(pool)
+
+    def test_nor_do_they_stay_when_an_exception_of_a_worker_was_caught(self):
+        """Its iterator is part of a cycle, and torch ends the workers by a signal then."""
+        class Fails:
+            def __getitem__(self, index):
+                if index == 9:
+                    raise ValueError("no sample")
+                return torch.ones(3000)
+
+        pool, caught = ebb.Pool("shared"), 0
+        try:  # assertRaises() would clear the frames, and with them the cycle
+            for _ in torch.utils.data.DataLoader(Fails(), 2, num_workers=1, prefetch_factor=4,
+                                                 sampler=range(40), collate_fn=ebb.Collate(pool)):
+                pass
+        except ValueError:
+            caught = 1
+        gc.collect()
+        while multiprocessing.active_children():  # torch does not wait for the signal's effect
+            time.sleep(0.01)
+        self.assertTrue(caught)
         self.assertEqual(pool.reclaim(sent_too=True), 0)
         self.assertAllFree(pool)
 
