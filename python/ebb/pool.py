@@ -31,7 +31,8 @@ class Pool(_ebb.Pool):
     ValueError: a number is out of its bounds (a limit of 0, say), or the kind has no use for it.
     ebb.Error: what libebb refuses, such as kinds that do not go together.
 
-    A shared pool is inherited by a fork, and goes to processes that are spawned as an argument.
+    A shared pool is inherited by a fork, and goes to processes that are spawned as an argument. A
+    copy of whatever has a pool has the same one.
     Limits of a shared pool are those of each region with its children.
     Pool.stats shows how many batches this process sent, received, and got beside the pool, and
     which pages it holds; of a shared pool, those that this process wrote to.
@@ -52,6 +53,12 @@ class Pool(_ebb.Pool):
         if "shared" not in self.kind:
             raise TypeError(f"a pool of kind {self.kind!r} stays in its process; 'shared' ones go")
         return _attach, (reduction.DupFd(self.fileno()), self._options, self._key)
+
+    def __copy__(self):
+        return self  # a copy of what has it goes to the same pages, and counts here
+
+    def __deepcopy__(self, memo):
+        return self
 
     def send(self, batch):
         """Puts a batch into a region of this shared pool: a Parcel, to be pickled or opened.

@@ -72,6 +72,11 @@ def message_of(parcel):
     return parcel.__reduce__()[1][0]
 
 
+def attached(pool):
+    """Another object of it, by the same message as in a process that is spawned."""
+    return pickle.loads(pickle.dumps(pool))
+
+
 class Regions(unittest.TestCase):
     def assertAllFree(self, pool):
         gc.collect()
@@ -148,9 +153,9 @@ class Same(Regions):
 
     def test_a_collate_that_is_made_in_a_worker_says_so(self):
         pool = ebb.Pool("shared")
-        attached = pickle.loads(pickle.dumps(pool))
+        there = attached(pool)
         with mock.patch.object(ebb_loader.delivery, "loop_of_worker", sys._getframe):
-            self.assertIsInstance(ebb.Collate(attached)([1]), ebb.Parcel)
+            self.assertIsInstance(ebb.Collate(there)([1]), ebb.Parcel)
             with self.assertWarnsRegex(RuntimeWarning, "was made in the worker") as caught:
                 self.assertEqual(ebb.Collate(pool)([1]).open().tolist(), [1])
         self.assertEqual(caught.filename, __file__)
@@ -1018,11 +1023,22 @@ class Bounds(Refused, Regions):
         self.assertRefused("EBB_E_KIND", ebb.Pool().fileno)
         self.assertRefused("EBB_E_KIND", ebb.Pool().send, [1])
 
+    def test_copies_of_what_has_a_pool_have_the_same_one(self):
+        """A batch comes back to one pool only, which counts it."""
+        collate = ebb.Collate(ebb.Pool("shared"))
+        for number, copied in enumerate((copy.copy, copy.deepcopy, copy.copy), 1):
+            batches = copied(torch.utils.data.DataLoader([3], num_workers=1, collate_fn=collate))
+            self.assertEqual([batch.tolist() for batch in batches], [[3]])
+            self.assertIs(copied(collate).pool, collate.pool)
+            self.assertEqual(collate.pool.stats["received"], number)
+        step = ebb.step("tests.copied.pool", pool=ebb.Pool())
+        self.assertIs(copy.deepcopy(step).site, step.site)
+
     def test_limits_go_to_other_processes_with_the_pool(self):
         for options in ({"limit": 2 << 20}, {"limit_used": 2 << 20}):
             pool = ebb.Pool("shared", name="mine", **options)
-            there = copy.copy(pool)  # by the same message as to a process that is spawned
-            for end in (pool, there, copy.copy(there)):
+            there = attached(pool)
+            for end in (pool, there, attached(there)):
                 self.assertEqual(end.send([3]).open(), [3])
                 self.assertRefused("EBB_E_POOL_LIMIT", end.send, numpy.zeros(1 << 19))
 
