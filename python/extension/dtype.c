@@ -2,20 +2,24 @@
 /*
  * dtype.c - names of data types, and shapes, as Python has them.
  *
- * The order of the table is that of torch_names.dtypes.
+ * The order of the table is that of torch_names.dtypes. Where C's long has 64 bits, numpy's int64
+ * is that type and not long long: two types of its, of which isinstance() knows one.
  */
 #include "dtype.h"
 
 #include <string.h>
 
+#define INT64_FORMAT (sizeof(long) == 8 ? "l" : "q")
+#define UINT64_FORMAT (sizeof(long) == 8 ? "L" : "Q")
+
 const struct dtype_row dtype_table[DTYPE_ROWS] = {
-    {"float32", "f", {EBB_FLOAT, 32, 1}},    {"int64", "q", {EBB_INT, 64, 1}},
+    {"float32", "f", {EBB_FLOAT, 32, 1}},    {"int64", INT64_FORMAT, {EBB_INT, 64, 1}},
     {"uint8", "B", {EBB_UINT, 8, 1}},        {"bool", "?", {EBB_BOOL, 8, 1}},
     {"int32", "i", {EBB_INT, 32, 1}},        {"float64", "d", {EBB_FLOAT, 64, 1}},
     {"float16", "e", {EBB_FLOAT, 16, 1}},    {"bfloat16", NULL, {EBB_BFLOAT, 16, 1}},
     {"int16", "h", {EBB_INT, 16, 1}},        {"int8", "b", {EBB_INT, 8, 1}},
     {"uint16", "H", {EBB_UINT, 16, 1}},      {"uint32", "I", {EBB_UINT, 32, 1}},
-    {"uint64", "Q", {EBB_UINT, 64, 1}},      {"complex64", "Zf", {EBB_COMPLEX, 64, 1}},
+    {"uint64", UINT64_FORMAT, {EBB_UINT, 64, 1}}, {"complex64", "Zf", {EBB_COMPLEX, 64, 1}},
     {"complex128", "Zd", {EBB_COMPLEX, 128, 1}}};
 
 static const struct dtype_row *find(const char *name) {

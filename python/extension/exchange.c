@@ -254,20 +254,21 @@ static struct ebb_tensor *import_speaker(struct region *region, PyObject *method
 /* ---- in: the buffer protocol, by way of a memoryview, which keeps the buffer ---- */
 
 /*
- * The data type of a buffer's elements. 'l' is 'q' or 'i', as the size says. In front there may be
- * a byte order that is the machine's, as in the arrays of ctypes.
+ * The data type of a buffer's elements. C's long and long long are what their size says. In front
+ * there may be a byte order that is the machine's, as in the arrays of ctypes.
  */
 static bool find_dtype(const char *format, Py_ssize_t item_bytes, struct ebb_dtype *dtype) {
     static const uint8_t codes[] = {EBB_FLOAT, EBB_INT, EBB_UINT, EBB_BOOL};
     static const char own_order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
     if (*format == '@' || *format == '=' || *format == own_order)
         format++;
+    bool is_long = strcmp(format, "l") == 0 || strcmp(format, "q") == 0;
+    bool is_unsigned_long = strcmp(format, "L") == 0 || strcmp(format, "Q") == 0;
     for (size_t i = 0; i < sizeof codes && item_bytes <= 16; i++) {
         *dtype = (struct ebb_dtype){codes[i], (uint8_t)(8 * item_bytes), 1};
         const char *ours = dtype_format(*dtype);
-        if (ours && (strcmp(ours, format) == 0 ||
-                     (strcmp(format, "l") == 0 && codes[i] == EBB_INT) ||
-                     (strcmp(format, "L") == 0 && codes[i] == EBB_UINT)))
+        if (ours && (strcmp(ours, format) == 0 || (is_long && codes[i] == EBB_INT) ||
+                     (is_unsigned_long && codes[i] == EBB_UINT)))
             return true;
     }
     return false;

@@ -411,6 +411,7 @@ class Buffers(Refused):
                 for shape in [(), (5,), (3, 4), (2, 0, 3), (1000, 3)]:
                     array = region.zeros(shape, dtype).numpy()
                     self.assertEqual((array.dtype, array.shape), (numpy.dtype(dtype), shape))
+                    self.assertIs(array.dtype.type, numpy.dtype(dtype).type)  # not longlong
                     self.assertTrue(array.flags.writeable)
                     self.assertTrue((array == 0).all())
                     same = region.tensor(array, copy=True)
