@@ -206,6 +206,9 @@ static PyObject *parcel_copy(PyObject *Py_UNUSED(object), PyObject *Py_UNUSED(me
     return NULL;
 }
 
+PyDoc_STRVAR(item_doc,
+"Parcel[T], for annotations: a parcel of a batch of type T.");
+
 PyDoc_STRVAR(parcel_doc,
 "A batch that was sent: pickle it once, to whom it is for, or open() it here, once.\n\n"
 "In the process that unpickles it the batch itself arrives. One inside of a batch that is sent\n"
@@ -217,6 +220,7 @@ static PyMethodDef parcel_methods[] = {
     {"_message", parcel_message, METH_NOARGS, message_doc},
     {"__copy__", parcel_copy, METH_NOARGS, copy_doc},
     {"__deepcopy__", parcel_copy, METH_O, copy_doc},
+    {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, item_doc},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot parcel_slots[] = {{Py_tp_dealloc, parcel_dealloc},

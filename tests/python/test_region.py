@@ -834,6 +834,16 @@ class Help(unittest.TestCase):
                 self.assertEqual(public, {item for item in stubbed if not item.startswith("_")},
                                  name)
 
+    def test_what_the_stubs_call_generic_takes_a_type(self):
+        import ast
+        import pathlib
+        stub = ast.parse((pathlib.Path(ebb.__file__).parent / "__init__.pyi").read_text())
+        generic = [node.name for node in stub.body if isinstance(node, ast.ClassDef) and
+                   any(ast.unparse(base).startswith("Generic") for base in node.bases)]
+        self.assertEqual(generic, ["Parcel"])
+        for name in generic:
+            self.assertEqual(getattr(ebb, name)[int].__args__, (int,))
+
     def test_annotations_of_a_class_do_not_name_its_methods(self):
         """A type checker looks in the class first: torch.Tensor is nothing in Tensor.torch."""
         import ast
