@@ -18,6 +18,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/resource.h>
 
 static_assert(sizeof(struct shared_record) == 64, "a record is a line of the cache");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "words are changed without a lock that a peer has");
@@ -135,10 +136,22 @@ static struct ebb_pool *publish(struct shared *shared, const struct ebb_pool_opt
 
 /* ---- making ---- */
 
+/* All pages of all slots are in the file's length, however few there will be: what a limit of files
+ * allows is seldom enough, and says nothing of memory. */
+static int report_file(size_t bytes, int reason) {
+    struct rlimit limit = {.rlim_cur = 0};
+    if (reason != EFBIG)
+        return error_set(EBB_E_MEMORY, "no memory file of %zu bytes, error %d", bytes, reason);
+    (void)getrlimit(RLIMIT_FSIZE, &limit);
+    return error_set(EBB_E_MEMORY, "no memory file of %zu bytes, which are addresses of all slots: "
+                     "RLIMIT_FSIZE (ulimit -f) allows %llu; fewer or smaller slots need less",
+                     bytes, (unsigned long long)limit.rlim_cur);
+}
+
 static int make_file(struct shared *shared, size_t bytes) {
     int fd = -1, reason = EMFILE;
     if (!os.allow(OS_FILE) || (reason = os.file_make("ebb", bytes, &fd)) != 0)
-        return error_set(EBB_E_MEMORY, "no memory file of %zu bytes, error %d", bytes, reason);
+        return report_file(bytes, reason);
     shared->fd = fd;
     return map_control(shared);
 }
