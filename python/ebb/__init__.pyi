@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of the package ebb; help(ebb) and the docstrings say what everything does."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, final, overload
 
@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import PackedSequence
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _T = TypeVar("_T")
+_Tensors = TypeVar("_Tensors", bound=Iterable[Tensor])
 _Dtype = str | type | torch.dtype | numpy.dtype[Any]
 _Shape = int | Sequence[int]
 _Array = numpy.ndarray[Any, Any]  # in class Tensor `numpy` and `torch` are its methods
@@ -69,8 +70,10 @@ class Region:
     @overload
     def promote(self, tensors: Tensor, to: Region | None = None) -> Tensor: ...
     @overload
-    def promote(self, tensors: Sequence[Tensor],
-                to: Region | None = None) -> Sequence[Tensor]: ...
+    def promote(self, tensors: Iterator[Tensor],
+                to: Region | None = None) -> tuple[Tensor, ...]: ...
+    @overload
+    def promote(self, tensors: _Tensors, to: Region | None = None) -> _Tensors: ...
 
 @final
 class _Site:

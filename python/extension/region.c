@@ -361,8 +361,9 @@ static int rehome(PyObject *list, Py_ssize_t count, void **objects, struct regio
 PyDoc_STRVAR(promote_doc,
 "promote(tensors, to=None)\n--\n\n"
 "Tensors of this region become those of `to`, an ancestor (None: the parent): small ones by a\n"
-"copy, large ones by their pages. All or none. The objects stay the same. ebb.Error\n"
-"EBB_E_NOT_OWNED if one is of another region.");
+"copy, large ones by their pages. All or none. The objects stay the same: what was given is\n"
+"returned, of an iterator that has ended by then a tuple. ebb.Error EBB_E_NOT_OWNED if one is of\n"
+"another region.");
 
 static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"tensors", "to", NULL};
@@ -390,8 +391,12 @@ static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject 
     if (result == 0)
         result = rehome(tensors, count, objects, target);
     PyMem_Free(objects);
+    PyObject *promoted = Py_NewRef(PyIter_Check(list) ? tensors : list);
     Py_DECREF(tensors);
-    return result == 0 ? Py_NewRef(list) : NULL;
+    if (result == 0)
+        return promoted;
+    Py_DECREF(promoted);
+    return NULL;
 }
 
 /* ---- asking ---- */

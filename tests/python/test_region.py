@@ -125,6 +125,14 @@ class Lifetimes(Refused):
             self.assertIs(small.region, run)
             self.assertFalse(other.is_live)
 
+    def test_what_was_promoted_is_returned(self):
+        with ebb.Region() as run, ebb.Region(parent=run) as step:
+            several = [step.zeros((3,)) for _ in range(3)]
+            self.assertEqual(step.promote(tensor for tensor in several), tuple(several))
+            self.assertTrue(all(tensor.region is run for tensor in several))
+            for form in ([step.zeros(3)], (step.zeros(3),), {step.zeros(3): 1}, step.zeros(3), []):
+                self.assertIs(step.promote(form), form)
+
     def test_dropped_tensors_give_their_place_back(self):
         with ebb.Region() as region:
             for _ in range(1000):
