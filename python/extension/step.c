@@ -254,7 +254,11 @@ int step_expect_own(PyObject *object) {
 
 /* One step may be open in several threads and tasks: it is this one's that ends. */
 static PyObject *step_exit(PyObject *object, PyObject *Py_UNUSED(arguments)) {
-    PyObject *list = open_list(object), *region = list ? current_find(list) : NULL;
+    PyObject *list = open_list(object);
+    bool is_begun = list && PyList_Size(list) > 0;
+    if (list && !is_begun)
+        PyErr_SetString(PyExc_RuntimeError, "the step was not begun, or was ended before");
+    PyObject *region = is_begun ? current_find(list) : NULL;
     bool own = region && step_expect_own(region) == 0;
     bool left = own && unlist(list, region) == 0 && current_leave(region) == 0;
     int result = left ? region_end(region) : -1;

@@ -647,6 +647,14 @@ class Steps(Refused):
         self.assertFalse(region.is_open)
         self.assertEqual(ebb.step("tests.closed").site.stats["steps"], 2)
 
+    def test_a_step_that_is_not_begun_is_not_left(self):
+        step = ebb.step("tests.left")
+        for _ in range(2):
+            with self.assertRaisesRegex(RuntimeError, "was not begun, or was ended before"):
+                step.__exit__(None, None, None)
+            with step:
+                pass
+
     def test_a_step_of_a_pool_that_was_closed(self):
         pool = ebb.Pool()
         step = ebb.step("closed", pool=pool)
