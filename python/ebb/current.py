@@ -19,10 +19,20 @@ def is_of_torch(dtype):
     return type(dtype).__module__.partition(".")[0] == "torch"
 
 
+def _torchs_by_name(name):
+    """Names are those that Region.empty() takes, and others of torch's."""
+    import torch
+    short = name.removeprefix("torch.")
+    found = getattr(torch, "bool" if short == "bool_" else short, None)
+    if not isinstance(found, torch.dtype):
+        raise TypeError(f"{name!r} is no data type of torch's")
+    return found
+
+
 def _library_dtype(dtype, of_torch):
     if of_torch:
         import torch
-        return getattr(torch, dtype) if isinstance(dtype, str) else dtype or torch.float32
+        return _torchs_by_name(dtype) if isinstance(dtype, str) else dtype or torch.float32
     import numpy
     return numpy.dtype("float32" if dtype is None else dtype)
 

@@ -73,16 +73,18 @@ static int is_swapped(PyObject *object) {
 
 int dtype_parse(PyObject *object, struct ebb_dtype *dtype) {
     PyObject *name = name_of(object);
-    const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    Py_ssize_t length = 0;
+    const char *text = name ? PyUnicode_AsUTF8AndSize(name, &length) : NULL;
     if (!text) {
         Py_XDECREF(name);
         return -1;
     }
+    bool is_cut = (size_t)length != strlen(text); /* by a NUL that is part of it */
     bool is_of_torch = strncmp(text, "torch.", 6) == 0;
     text += is_of_torch ? 6 : 0;
     const struct dtype_row *row = find(strcmp(text, "bool_") == 0 ? "bool" : text);
     int swapped = is_of_torch ? 0 : is_swapped(object);
-    if (swapped)
+    if (swapped || is_cut)
         row = NULL;
     if (row)
         *dtype = row->dtype;

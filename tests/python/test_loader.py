@@ -605,6 +605,18 @@ class Structure(Regions):
             self.assertEqual(ebb.default_collate([torch.ones(9), torch.ones(9).double()]).dtype,
                              torch.float64)
 
+    def test_dtypes_have_the_same_names_in_a_region_and_without(self):
+        for name, dtype in (("bool", torch.bool), ("bool_", torch.bool), ("int64", torch.int64),
+                            ("torch.float32", torch.float32), ("complex64", torch.complex64)):
+            with ebb.Region() as region:
+                made = [ebb.zeros(3, name), region.zeros(3, name).torch()]
+            same(made + [ebb.zeros(3, name)], [torch.zeros(3, dtype=dtype)] * 3)
+        for name in ("float8", "float32\0", "torch.", "", "nn", "torch.torch.bool"):
+            self.assertRaises(TypeError, ebb.zeros, 3, name)
+            with ebb.Region() as region:
+                self.assertRaises(TypeError, ebb.zeros, 3, name)
+                self.assertRaises(TypeError, region.zeros, 3, name)
+
     def test_born_in_the_region_is_not_copied(self):
         seen = []
 

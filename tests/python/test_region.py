@@ -390,8 +390,8 @@ class Lifetimes(Refused):
             self.assertRaises(ValueError, region.empty, (1,) * 33)
             self.assertRaises(OverflowError, region.empty, (1 << 64,))
             self.assertRaises(TypeError, region.empty, ("3",))
-            for dtype in ("float8", numpy.dtype("M8[s]"), object, 3,
-                          numpy.dtype("f4").newbyteorder()):
+            for dtype in ("float8", "float32\0", "\0", "torch.float32\0", numpy.dtype("M8[s]"),
+                          object, 3, numpy.dtype("f4").newbyteorder()):
                 self.assertRaises(TypeError, region.empty, (3,), dtype)
             region.empty((1,) * 32)
 
