@@ -53,6 +53,10 @@ class Tensor(_ebb.Tensor):
             return self
         return self.torch().to(device, non_blocking=non_blocking)
 
+    def __reduce__(self):
+        raise TypeError("an ebb.Tensor ends with its region, so it is not pickled or copied: what "
+                        "goes into a batch is its torch() or numpy()")
+
     def __len__(self):
         if not self.shape:
             raise TypeError("a scalar has no length")

@@ -404,6 +404,8 @@ class Messages(Refused, Regions):
         for wrong in (lambda: 0, (i for i in range(3)), sys._getframe()):
             with self.assertRaises((TypeError, pickle.PicklingError, AttributeError)):
                 pool.send([torch.zeros(10000), wrong])
+        with ebb.Region() as region, self.assertRaisesRegex(TypeError, r"its torch\(\) or numpy"):
+            pool.send([region.zeros(3)])
         leaf = torch.ones(3, requires_grad=True)
         self.assertRaises(RuntimeError, pool.send, leaf * 2)
         self.assertTrue(pool.send(leaf).open().requires_grad)
