@@ -9,13 +9,17 @@ A section of a run (churn, micro, sequence; loader) has its place between two ma
 `churn:begin` and `churn:end`, which is written anew where the run has rows of it, with the day and
 the machine; what was not measured again stays. Nothing here is measured and nothing is rounded in
 ebb's favour: a figure that is missing is a dash, and where a peer is better a sentence below the
-table says so. Quick runs are refused without --rough. Exit codes: 0; 2 if a file is missing or bad.
+table says so. Refused without --rough: a quick run, and one that left the blocks alone. A file that
+is missing or bad is named, and changes nothing: each figure must be a number that has an end. Exit
+codes: 0; 2 if something was refused.
 """
 
 import argparse
-import csv
+import contextlib
 import json
+import math
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -67,8 +71,69 @@ LOADER_PEERS = ("torch-fd", "torch-fs", "packed", "piped")
 PROMOTE = (("64 B", 64), ("64 KiB", 65536), ("1 MiB", 1048576), ("64 MiB", 67108864))
 
 
+# What of the JSON is used, and of what kind it is.
+ABOUT = {
+    "machine": {"date": str, "cpu": str, "cores": float, "memory_bytes": float, "kernel": str,
+                "os": str, "compiler": str, "load": float},
+    "settings": {"quick": bool, "touch": bool, "rounds": float},
+    "allocators": [{"name": str, "package": str, "version": str}],
+    "targets": [{"target": str, "case": str, "value": float, "limit": float, "met": bool}],
+}
+KINDS = {str: "text", bool: "true or false", float: "a number that has an end", dict: "an object",
+         list: "a list"}
+
+
 class BadInput(Exception):
     """A file that is missing or is not what it should be."""
+
+
+@contextlib.contextmanager
+def naming(path):
+    """What goes wrong with a file is said with its name."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: {error}") from error
+
+
+def is_of(value, kind):
+    if kind is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and \
+            abs(value) <= sys.float_info.max  # integers may be larger; nan is not
+    return isinstance(value, kind)
+
+
+def check(value, shape, place=""):
+    """ValueError, which says where, unless all that the shape names is there."""
+    kind = shape if isinstance(shape, type) else type(shape)
+    if not is_of(value, kind):
+        raise ValueError(f"{place or 'what it holds'} is not {KINDS[kind]}")
+    if kind is str:
+        value.encode("utf-8")  # halves of characters could not be written
+    if isinstance(shape, list):
+        for number, item in enumerate(value):
+            check(item, shape[0], f"{place}[{number}]")
+    if isinstance(shape, dict):
+        for key, part in shape.items():
+            if key not in value:
+                raise ValueError(f"{place or 'it'} has no {key}")
+            check(value[key], part, f"{place}.{key}" if place else key)
+
+
+def read_about(path):
+    with naming(path):
+        about = json.loads(path.read_text(encoding="utf-8"))
+        check(about, ABOUT)
+    return about
+
+
+def number_of(text):
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 class Rows:
@@ -76,11 +141,18 @@ class Rows:
 
     def __init__(self, path):
         self.values = {}
-        with open(path, newline="", encoding="ascii") as lines:
-            for row in csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
-                if len(row) != 5:
-                    raise BadInput(f"{path}: a row of {len(row)} fields: {row}")
-                self.values[tuple(row[:4])] = float(row[4])
+        with naming(path):
+            for number, line in enumerate(path.read_bytes().decode("utf-8").split("\n"), 1):
+                if line:
+                    self.add(line.split("\t"), number)
+
+    def add(self, row, number):
+        if len(row) != 5:
+            raise ValueError(f"row {number} has {len(row)} fields: {row}")
+        value = number_of(row[4])
+        if not math.isfinite(value):
+            raise ValueError(f"row {number} has no number that has an end: {row}")
+        self.values[tuple(row[:4])] = value
 
     def value(self, bench, case, allocator, metric):
         return self.values.get((bench, case, allocator, metric))
@@ -229,15 +301,15 @@ def plan_table(rows):
 
 
 def say_peaks(about, target, what):
-    judged = [item for item in about.get("targets", []) if item["target"] == target]
-    over = sorted((item["value"] / item["limit"], item["case"], item) for item in judged
-                  if not item["met"])
+    judged = [item for item in about["targets"] if item["target"] == target]
+    over = sorted((item for item in judged if not item["met"]), reverse=True,
+                  key=lambda item: (ratio(item["value"], item["limit"]) or 0, item["case"]))
     if not judged:
         return None
     text = f"{what} within its bound in {len(judged) - len(over)} of {len(judged)} cases."
     if over:
-        named = ", ".join(f"{case} ({item['value']:.2f} of {item['limit']:.2f})"
-                          for _, case, item in reversed(over))
+        named = ", ".join(f"{item['case']} ({item['value']:.2f} of {item['limit']:.2f})"
+                          for item in over)
         text += f" It is above in: {named}."
     return text
 
@@ -297,10 +369,9 @@ def sweep_of(rows, what):
     """[(value, tensor's bytes, survivors)] over the sweep, highest first."""
     found = []
     for (bench, case, allocator, metric), value in rows.values.items():
-        if (bench, case, allocator) == ("micro", "promote_objects", "ebb") and \
-                metric.startswith(what + ".b"):
-            size, survivors = metric[len(what) + 2:].split(".n")
-            found.append((value, int(size), int(survivors)))
+        point = re.fullmatch(what + r"\.b([0-9]{1,18})\.n([0-9]{1,18})", metric)
+        if (bench, case, allocator) == ("micro", "promote_objects", "ebb") and point:
+            found.append((value, int(point[1]), int(point[2])))
     return sorted(found, reverse=True)
 
 
@@ -475,10 +546,19 @@ def write(rows, about, options):
     pages = {}
     for section in found:
         page = options.loader if section == "loader" else options.readme
-        text = pages.get(page) or page.read_text(encoding="utf-8")
+        with naming(page):
+            text = pages.get(page) or page.read_text(encoding="utf-8")
         pages[page] = replace(page, text, section, PARTS[section](rows, about))
     for page, text in pages.items():
-        page.write_text(text, encoding="utf-8")
+        with naming(page):
+            page.write_text(text, encoding="utf-8")
+
+
+def refuse_rough(settings, path):
+    what = ("of a quick run" if settings["quick"] else
+            "of a run that left the blocks alone" if not settings["touch"] else None)
+    if what:
+        raise BadInput(f"{path}: {what}; --rough takes it all the same")
 
 
 def main():
@@ -487,15 +567,15 @@ def main():
     parser.add_argument("--json", default=ROOT / "build/results/bench.json", type=pathlib.Path)
     parser.add_argument("--readme", default=ROOT / "README.md", type=pathlib.Path)
     parser.add_argument("--loader", default=ROOT / "docs/loader.md", type=pathlib.Path)
-    parser.add_argument("--rough", action="store_true", help="take a quick run too")
+    parser.add_argument("--rough", action="store_true",
+                        help="take a quick run too, or one that left the blocks alone")
     options = parser.parse_args()
     try:
-        rows = Rows(options.tsv)
-        about = json.loads(options.json.read_text(encoding="utf-8"))
-        if about["settings"]["quick"] and not options.rough:
-            raise BadInput(f"{options.json}: of a quick run; --rough takes it all the same")
+        rows, about = Rows(options.tsv), read_about(options.json)
+        if not options.rough:
+            refuse_rough(about["settings"], options.json)
         write(rows, about, options)
-    except (OSError, ValueError, KeyError, BadInput) as error:
+    except BadInput as error:
         print(f"figures.py: {error}", file=sys.stderr)
         return 2
     return 0

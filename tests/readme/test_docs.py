@@ -6,7 +6,7 @@ Claims: each C snippet of the guides (guide, objects, handoff) stands, line by l
 docs/examples that the tests run, each Python snippet of loader.md in one of docs/examples/python;
 each relative link leads to a file and, with a #part, to a heading of it; what is shown as a command
 can be run; prose has at most 100 columns; docs/figures.py writes between its markers, says where a
-peer is better, and changes nothing when a file is bad.
+peer is better, and names a file that is bad and changes nothing.
 """
 
 import json
@@ -111,8 +111,9 @@ class Figures(unittest.TestCase):
     ABOUT = {"machine": {"date": "2025-01-31T12:00:00Z", "cpu": "a cpu", "cores": 2,
                          "memory_bytes": 1 << 33, "kernel": "k", "os": "o", "compiler": "c",
                          "load": 0.5},
-             "settings": {"rounds": 5, "quick": False},
-             "allocators": [{"name": "glibc", "package": "libc6", "version": "2.36"}]}
+             "settings": {"rounds": 5, "quick": False, "touch": True},
+             "allocators": [{"name": "glibc", "package": "libc6", "version": "2.36"}],
+             "targets": []}
     README = "a\n" + "".join(f"<!-- {part}:begin -->\n<!-- {part}:end -->\n\n"
                              for part in ("churn", "micro", "sequence", "loader")) + "b\n"
 
@@ -121,8 +122,8 @@ class Figures(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             scratch = pathlib.Path(name)
             tsv = "".join("\t".join(map(str, row)) + "\n" for row in rows)
-            (scratch / "tsv").write_text(tsv, encoding="ascii")
-            (scratch / "json").write_text(json.dumps(about or self.ABOUT), encoding="utf-8")
+            (scratch / "tsv").write_text(tsv, encoding="utf-8", errors="surrogateescape")
+            (scratch / "json").write_text(json.dumps(self.ABOUT if about is None else about))
             for page in ("readme", "loader"):
                 (scratch / page).write_text(readme, encoding="utf-8")
             command = [sys.executable, "-B", FIGURES]
@@ -200,17 +201,73 @@ class Figures(unittest.TestCase):
         once = self.write(rows)[2]
         self.assertEqual(self.write(rows, readme=once)[2], once)
 
-    def test_a_bad_file_or_a_quick_run_is_an_error_and_changes_nothing(self):
-        readme = self.README
-        good = [("churn", "t.full", "ebb", "step_us", 30)]
-        quick = {**self.ABOUT, "settings": {"rounds": 3, "quick": True}}
-        for rows, about, page in (([("churn",)], None, readme), (good, {"machine": {}}, readme),
-                                  (good, None, "no markers\n"), (good, quick, readme),
-                                  ([("other", "b", "c", "d", 1)], None, readme),
-                                  ([("a", "b", "c", "d", "x")], None, readme)):
-            code, error, text = self.write(rows, about, page)
-            self.assertEqual((code, text), (2, page))
-            self.assertTrue(error.startswith("figures.py: "), error)
+    def refused(self, rows, about=None, page=README):
+        code, error, text = self.write(rows, about, page)
+        self.assertEqual((code, text), (2, page), error)
+        self.assertRegex(error, r"\Afigures\.py: /\S*/(tsv|json|readme): .*\n\Z")
+        return error
+
+    GOOD = [("churn", "t.full", "ebb", "step_us", 30)]
+
+    def test_a_bad_file_is_named_and_changes_nothing(self):
+        self.refused(self.GOOD, page="no markers\n")
+        for row, said in ((("churn",), "tsv: row 2 has 1 fields"),
+                          (("a", "b", "c", "d", "x"), "tsv: row 2 has no number"),
+                          (("churn", "t.full", "ebb", "step_us", "nan"), "tsv: row 2 has no num"),
+                          (("churn", "t.full", "glibc", "step_us", "-inf"), "tsv: row 2 has no "),
+                          (("churn", "\udcff.full", "ebb", "step_us", 1), "tsv: 'utf-8' codec")):
+            self.assertIn(said, self.refused([*self.GOOD, row]))
+        self.assertIn("tsv: no row of", self.refused([("other", "b", "c", "d", 1)]))
+
+    def test_a_run_that_is_quick_or_left_the_blocks_alone_is_refused(self):
+        for setting, said in (({"quick": True}, "json: of a quick run; --rough"),
+                              ({"touch": False}, "json: of a run that left the blocks alone; ")):
+            about = {**self.ABOUT, "settings": {**self.ABOUT["settings"], **setting}}
+            rows = [("churn", "t.full", "ebb", "event_ns", 5), ("micro", "large", "ebb", "ms", 1)]
+            self.assertIn(said, self.refused(rows, about))
+
+    def with_one(self, *path, value):
+        """The description of a run, with this value in that place."""
+        about = json.loads(json.dumps({**self.ABOUT, "targets": [
+            {"target": "steady_peak", "case": "t.full", "value": 2, "limit": 1, "met": False}]}))
+        place = about
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+        return about
+
+    def test_a_description_of_another_shape_is_refused(self):
+        self.assertIn("json: what it holds is not an object", self.refused(self.GOOD, []))
+        self.assertIn("json: it has no settings",
+                      self.refused(self.GOOD, {"machine": self.ABOUT["machine"]}))
+        self.assertIn("json: machine has no ", self.refused(self.GOOD, {"machine": {}}))
+        for path, value, said in (
+                (("machine", "memory_bytes"), None, "machine.memory_bytes is not a number"),
+                (("machine", "load"), float("nan"), "machine.load is not a number"),
+                (("machine", "cores"), 10 ** 400, "machine.cores is not a number"),
+                (("machine", "cpu"), "\ud800", "surrogates not allowed"),
+                (("allocators",), None, "allocators is not a list"),
+                (("allocators",), [5], "allocators[0] is not an object"),
+                (("settings", "quick"), 1, "settings.quick is not true or false"),
+                (("targets", 0, "value"), None, "targets[0].value is not a number"),
+                (("targets", 0, "case"), 7, "targets[0].case is not text")):
+            error = self.refused(self.GOOD, self.with_one(*path, value=value))
+            self.assertIn("json: ", error)
+            self.assertIn(said, error)
+
+    def test_names_may_be_of_any_language_and_metrics_unknown(self):
+        rows = [("churn", "ü\u2028.full", "ebb", "step_us", 30),
+                ("micro", "promote_objects", "ebb", "auto_over_best.b4", 1)]
+        code, error, text = self.write(rows)
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| ü\u2028.full | 30.0 |", text)
+
+    def test_a_target_without_a_limit_and_two_of_one_case_are_said(self):
+        about = self.with_one("targets", 0, "limit", value=0)
+        about["targets"] *= 2
+        code, error, text = self.write(self.GOOD, about)
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("It is above in: t.full (2.00 of 0.00), t.full", text.replace("\n  ", " "))
 
 
 if __name__ == "__main__":
