@@ -29,7 +29,7 @@ def arguments():
 
 
 def read_text(path):
-    with open(path, encoding="utf-8", errors="replace") as file:
+    with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
         return file.read()
 
 

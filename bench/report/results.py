@@ -80,7 +80,7 @@ class Results:
     def add_tsv(self, text):
         """Whether there was a row in it."""
         found = False
-        for line in text.splitlines():
+        for line in text.split("\n"):
             if line.strip() and not line.startswith("#"):
                 found = self._add_row(line.split("\t")) or found
         return found

@@ -404,6 +404,12 @@ class PageTest(unittest.TestCase):
         self.assertEqual(results.skipped, 4)
         self.assertIn("4 entries of the results could not be read", page.draw(results))
 
+    def test_rows_end_at_the_ends_of_lines_alone(self):
+        results = Results()
+        cases = ["a\u2028b", "a\fb", "a\x1cb", "a\x85b", "a\rb"]
+        results.add_tsv("".join(f"micro\t{case}\tebb\tns\t1\r\n" for case in cases))
+        self.assertEqual((results.case_names("micro"), results.skipped), (cases, 0))
+
     def test_anchors_of_different_cases_differ(self):
         found = self.check(drawn({"rows": [row("a b.full"), row("a-b.full"), row("a_b.full")]}))
         names = [value for _, name, value in found.attributes if name == "id"]
@@ -564,6 +570,14 @@ class CommandTest(unittest.TestCase):
                 done, written = self.run_report(b"{}", "--tsv", file.name)
                 self.assertEqual((done.returncode, written is None), (code, code != 0), text)
                 self.assertEqual(done.stderr, f"report.py: {file.name}: no rows in it\n" * code)
+
+    def test_rows_of_a_file_end_at_the_ends_of_lines_alone(self):
+        with tempfile.NamedTemporaryFile(suffix=".tsv") as file:
+            file.write("micro\ta\r\u2028\fb\tebb\tns\t1\n".encode())
+            file.flush()
+            done, written = self.run_report(b"{}", "--tsv", file.name)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertNotIn("could not be read", written)
 
     def test_no_file_at_all_is_an_error_and_no_page(self):
         with tempfile.TemporaryDirectory() as folder:
