@@ -7,20 +7,19 @@ loader and copies that wait (`torch`), the same with `pin_memory=True` and copie
 (`torch-pinned`), ebb's shared pool (`ebb`), and one whose slots are registered with the driver,
 with copies that do not wait and a guard behind them (`ebb-pinned`). In each round they take turns,
 each in a process of its own; rows `gpu TAB case TAB method TAB metric TAB value` with medians over
-the rounds, and the median of the ratios to ebb-pinned within a round.
+the rounds, and the median of the ratios to ebb-pinned within a round. Exit status: as loader.py's.
 
     ms_per_batch          from batch to batch, as fast as they come, each copied to the device
     cpu_ms_per_batch      processor time of all processes
     trainer_ms_per_batch  processor time of the trainer, with torch's thread that pins
 """
 
-import json
 import pathlib
 import statistics
-import subprocess
 import sys
 
 from chosen import parser_of, read
+from rounds import Turns, figures_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 METHODS = ["torch", "torch-pinned", "ebb", "ebb-pinned"]
@@ -38,12 +37,8 @@ def arguments():
     return chosen
 
 
-def measure(case, method, workers, batches):
-    command = [sys.executable, str(HERE / "gpu_child.py"), case, method, str(workers), str(batches)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"gpu: {case}, {method}: exit {done.returncode}\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+def child(case, method, workers, batches):
+    return [sys.executable, str(HERE / "gpu_child.py"), case, method, str(workers), str(batches)]
 
 
 def print_rows(case, rounds, methods):
@@ -59,17 +54,16 @@ def print_rows(case, rounds, methods):
 
 
 def main():
-    chosen = arguments()
+    chosen, good = arguments(), True
     for case in chosen.cases:
         print(f"gpu: {case}", file=sys.stderr, flush=True)
-        batches, rounds = BATCHES[case] // (4 if chosen.quick else 1), []
-        for number in range(chosen.rounds):
-            start = number % len(chosen.methods)
-            order = chosen.methods[start:] + chosen.methods[:start]
-            rounds.append({method: measure(case, method, chosen.workers, batches)
-                           for method in order})
-        print_rows(case, rounds, chosen.methods)
+        batches = BATCHES[case] // (4 if chosen.quick else 1)
+        turns = Turns(f"gpu: {case}", chosen.methods, chosen.rounds, lambda method: figures_of(
+            child(case, method, chosen.workers, batches)))
+        good = good and turns.left == chosen.methods
+        print_rows(case, turns.rounds, turns.left)
+    return not good
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

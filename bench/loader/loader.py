@@ -9,11 +9,10 @@ glibc keeps all that it was given (for every method) CASE.kept. In each round th
 turns, each in a process of its own; figures are medians over the rounds, and `*_over_ebb` are
 medians of the ratios within a round. System calls are counted by strace in runs of two lengths:
 their difference is what a batch costs. Needs python3-torch; importing `ebb` must work. Progress
-goes to standard error.
+goes to standard error. A method that fails is named and left out of that case; the exit status is
+1 then, and 2 for wrong arguments.
 """
 
-import json
-import os
 import pathlib
 import re
 import shutil
@@ -22,6 +21,7 @@ import subprocess
 import sys
 
 from chosen import parser_of, read
+from rounds import Turns, figures_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
@@ -36,14 +36,6 @@ TOTAL = re.compile(r"^100\.00\s.*\stotal$", re.MULTILINE)
 
 def child(case, method, workers, batches, *more):
     return [PYTHON, str(HERE / "child.py"), case, method, str(workers), str(batches), *more]
-
-
-def measure(case, method, workers, batches, extra):
-    done = subprocess.run(child(case, method, workers, batches), capture_output=True, text=True,
-                          check=False, env={**os.environ, **extra})
-    if done.returncode != 0:
-        sys.exit(f"loader: {case}, {method}: exit {done.returncode}\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def system_calls(case, method, batches):
@@ -67,16 +59,10 @@ def tell(text):
     print(f"loader: {text}", file=sys.stderr, flush=True)
 
 
-def rounds_of(case, workers, extra, chosen):
-    """[{method: figures}]"""
-    batches = BATCHES[case] // (2 if chosen.quick else 1)
-    found = []
-    for number in range(chosen.rounds):
-        order = chosen.methods[number % len(chosen.methods):] + \
-            chosen.methods[:number % len(chosen.methods)]
-        found.append({method: measure(case, method, workers, max(batches, 28), extra)
-                      for method in order})
-    return found
+def turns_of(name, case, workers, extra, chosen):
+    batches = max(BATCHES[case] // (2 if chosen.quick else 1), 28)
+    return Turns(f"loader: {name}", chosen.methods, chosen.rounds,
+                 lambda method: figures_of(child(case, method, workers, batches), extra))
 
 
 def print_rows(name, rounds, methods):
@@ -94,17 +80,23 @@ def print_rows(name, rounds, methods):
 def main():
     chosen = read(parser_of(__doc__, METHODS, BATCHES), METHODS, BATCHES, 3)
     settings = [("", 1, {})] if chosen.quick else [("", 1, {}), (".w2", 2, {}), (".kept", 1, KEEP)]
+    good = True
     for suffix, workers, extra in settings:
         for case in chosen.cases:
             tell(case + suffix)
-            print_rows(case + suffix, rounds_of(case, workers, extra, chosen), chosen.methods)
+            turns = turns_of(case + suffix, case, workers, extra, chosen)
+            good = good and turns.left == chosen.methods
+            print_rows(case + suffix, turns.rounds, turns.left)
     for case in () if chosen.quick else chosen.cases:
         tell(f"{case}, system calls")
         for method in chosen.methods:
             calls = calls_per_batch(case, method)
-            if calls is not None:
+            if calls is None:
+                tell(f"{case}, {method}: left out: strace counts nothing here")
+            else:
                 print(f"loader\t{case}\t{method}\tsyscalls_per_batch\t{calls:.4g}", flush=True)
+    return not good
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

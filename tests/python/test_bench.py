@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_bench.py - the loader benchmarks: rows, refusals, and batches that arrive as they were made.
 
-Nothing is timed. Skipped without torch.
+Nothing is timed. What needs torch is skipped without it.
 """
 
+import contextlib
 import importlib.util
+import io
 import pathlib
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 LOADER = pathlib.Path(__file__).resolve().parents[2] / "bench" / "loader" / "loader.py"
 METRICS = {"cpu_ms_per_batch", "faults_per_batch", "trainer_ms_per_batch", "fds_per_batch"}
@@ -17,6 +20,61 @@ METRICS = {"cpu_ms_per_batch", "faults_per_batch", "trainer_ms_per_batch", "fds_
 def run(*words):
     return subprocess.run([sys.executable, str(LOADER), *words], capture_output=True, text=True,
                           check=False)
+
+
+# Instead of child.py: figures, but the first argument says of which case and method none come.
+CHILD = """
+import sys
+what = " ".join(sys.argv[2:])
+if what in sys.argv[1].split(","):
+    print("last words", file=sys.stderr)
+    sys.exit(1)
+print('{"cpu_ms_per_batch": 2, "trainer_ms_per_batch": 1}')
+"""
+
+
+class Failing(unittest.TestCase):
+    """Children that fail. Needs no torch."""
+
+    def run_it(self, *failing, methods="torch-fd,ebb"):
+        """(exit status, {(case, method)} that have rows, rows, what was said)"""
+        sys.path.insert(0, str(LOADER.parent))
+        self.addCleanup(sys.path.remove, str(LOADER.parent))
+        import loader
+
+        def child(case, method, *_):
+            return [sys.executable, "-c", CHILD, ",".join(failing), case, method]
+
+        words = ["loader.py", "--quick", "--rounds", "2", "--cases", "tiny,packed", "--methods",
+                 methods]
+        rows, said = io.StringIO(), io.StringIO()
+        with unittest.mock.patch.object(loader, "child", child), \
+                unittest.mock.patch.object(sys, "argv", words), \
+                contextlib.redirect_stdout(rows), contextlib.redirect_stderr(said):
+            status = int(loader.main())
+        rows = [line.split("\t") for line in rows.getvalue().splitlines()]
+        return status, {tuple(row[1:3]) for row in rows}, rows, said.getvalue()
+
+    def test_a_method_that_fails_is_left_out_and_the_others_go_on(self):
+        status, found, rows, said = self.run_it()
+        self.assertEqual((status, len(found), len(rows)), (0, 4, 12))
+        status, found, rows, said = self.run_it("tiny torch-fd")
+        self.assertEqual((status, len(found)), (1, 3))
+        self.assertNotIn(("tiny", "torch-fd"), found)
+        self.assertEqual(said.count("tiny, torch-fd: left out: exit 1\nlast words\n"), 1)
+        status, found, rows, said = self.run_it("packed ebb")
+        self.assertEqual((status, len(found)), (1, 3))
+        self.assertFalse([row for row in rows if row[1] == "packed" and "over_ebb" in row[3]])
+        status, found, rows, said = self.run_it("tiny ebb", "tiny torch-fd")
+        self.assertEqual((status, {case for case, _ in found}), (1, {"packed"}))
+
+    def test_a_child_without_figures_has_failed(self):
+        sys.path.insert(0, str(LOADER.parent))
+        self.addCleanup(sys.path.remove, str(LOADER.parent))
+        import rounds
+        for text in ("", "print('x')"):
+            self.assertRaisesRegex(rounds.Failed, "prints no figures", rounds.figures_of,
+                                   [sys.executable, "-c", text])
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "needs torch")

@@ -655,12 +655,14 @@ class CommandTest(unittest.TestCase):
 class RunTest(unittest.TestCase):
     """bench/run, with nothing to install and nothing to build, and a benchmark that is a script."""
 
-    def run_it(self, churn, only="churn", serve=0):
+    def run_it(self, churn, only="churn", serve=0, loader=""):
         with tempfile.TemporaryDirectory() as name:
             root = pathlib.Path(name)
             program = root / "build" / "release" / "bench" / "churn" / "churn"
-            for folder in (root / "bench" / "serve", root / "build" / "results", program.parent):
+            for folder in (root / "bench" / "serve", root / "bench" / "loader",
+                           root / "build" / "results", program.parent):
                 folder.mkdir(parents=True)
+            (root / "bench" / "loader" / "loader.py").write_text(loader)
             (root / "bench" / "serve" / "serve.py").write_text(f"raise SystemExit({serve})")
             (root / "bench" / "report").symlink_to(REPORT)
             lines = (REPORT.parent / "run").read_text(encoding="utf-8").splitlines()
@@ -694,6 +696,16 @@ class RunTest(unittest.TestCase):
             self.assertEqual((done.returncode, drawn), (code, True), done.stderr)
             self.assertIn(said, done.stderr)
             self.assertEqual(done.stderr.count("\n"), serve != 0)
+
+    def test_rows_of_loaders_that_failed_in_part_are_shown(self):
+        churn = "while [ $# -gt 1 ]; do [ $1 != --add-rows ] || cat $2; shift; done"
+        row = "loader\\ttiny\\tebb\\tcpu_ms_per_batch\\t1"
+        for code in (0, 1):
+            done, drawn = self.run_it(churn, "churn,loader",
+                                      loader=f"print('{row}')\nraise SystemExit({code})")
+            self.assertEqual((done.returncode, drawn), (code, True), done.stderr)
+            self.assertIn("loader\ttiny\tebb\tcpu_ms_per_batch\t1\n", done.stdout)
+            self.assertEqual("the loaders failed (1)" in done.stderr, code == 1)
 
 
 def module_of(*path):
