@@ -3,8 +3,8 @@
 
 import json
 import statistics
-import subprocess
-import sys
+
+from program import Failed, Program
 
 CONNECTIONS = 4
 TURNS = 10  # of the timed requests, or steps
@@ -14,62 +14,34 @@ WARM_PART, WARM_LEAST = 4, 8  # steps of a loop before those that count
 LEVEL = 20  # samples whose median is a level
 
 
-class Failed(Exception):
-    """The process did not do what it should; says what it said."""
-
-
-def start(command, allocator):
-    return subprocess.Popen(command, env=allocator.environment(), stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def level(samples):
     return statistics.median(samples[-LEVEL:])
 
 
 class Server:
-    """Started, with its client; to be stopped."""
+    """Started; to be given a client, and to be stopped."""
 
-    def __init__(self, command, allocator, client):
-        self.allocator = allocator
-        self.process = start(command, allocator)
-        words = self.process.stdout.readline().split()
-        if len(words) != 2 or words[0] != "port":
-            self.give_up("does not start")
-        if not allocator.serves(self.process.pid):
-            self.give_up("another allocator serves it")
-        self.client = subprocess.Popen(
-            [str(client), str(self.process.pid), words[1], str(CONNECTIONS)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, command, allocator):
+        self.program, self.client = Program(command, allocator.environment()), None
+        self.port = self.program.hear_port()
+        self.program.need(allocator)
 
-    def give_up(self, why):
-        self.process.kill()
-        _, said = self.process.communicate()
-        raise Failed(f"{why}\n{said[-2000:]}")
+    def connect(self, client):
+        self.client = Program([str(client), str(self.program.pid), str(self.port),
+                               str(CONNECTIONS)])
 
     def load(self, count, low, high, sample=0):
         """What ebb-load says about so many requests, as a dict."""
+        self.client.tell(f"{count} {low} {high} {sample}")
         try:
-            self.client.stdin.write(f"{count} {low} {high} {sample}\n")
-            self.client.stdin.flush()
-        except BrokenPipeError:
-            pass
-        line = self.client.stdout.readline()
-        if not line:
-            self.give_up("stopped answering")
-        return json.loads(line)
+            return json.loads(self.client.hear())
+        except Failed as why:
+            return self.program.give_up(why)
 
     def stop(self):
-        try:
-            self.client.communicate()
-            self.process.stdin.close()  # its sign to end
-            self.process.wait(20)
-        except (OSError, ValueError, subprocess.TimeoutExpired):
-            pass  # it was given up, or does not listen
-        self.process.kill()
-        self.process.wait()
-        if not self.process.stderr.closed:
-            sys.stderr.write(self.process.stderr.read())
+        if self.client:
+            self.client.stop()
+        self.program.stop()
 
 
 def of_turns(turns):
@@ -129,7 +101,8 @@ class Serving(Course):
     def begin(self):
         """The first requests, the 1,000 of mixed sizes that resident memory is compared with."""
         low, high = self.case.mixed
-        self.server = Server(self.case.command(), self.allocator, self.client)
+        self.server = Server(self.case.command(), self.allocator)
+        self.server.connect(self.client)
         self.server.load(self.case.warm // 2, low, high)
         first = self.server.load(self.case.warm - self.case.warm // 2, low, high, 1)
         self.figures["resident_bytes"] = level(first["resident"])
@@ -156,30 +129,18 @@ class Serving(Course):
 class Training(Course):
     """A loop, which measures itself, in turns with the others."""
 
-    process = None
+    program = None
 
     def begin(self):
         warm = max(WARM_LEAST, self.case.steps // WARM_PART)
-        self.process = start([*self.case.command(), str(warm)], self.allocator)
-        if self.process.stdout.readline().strip() != "ready":
-            self.give_up("does not start")
-        if not self.allocator.serves(self.process.pid):
-            self.give_up("another allocator serves it")
-
-    def give_up(self, why):
-        self.process.kill()
-        raise Failed(f"{why}\n{self.process.communicate()[1][-2000:]}")
+        self.program = Program([*self.case.command(), str(warm)], self.allocator.environment())
+        if self.program.hear("does not start").strip() != "ready":
+            self.program.give_up("does not start")
+        self.program.need(self.allocator)
 
     def take_turn(self):
-        try:
-            self.process.stdin.write(f"{max(1, self.case.steps // TURNS)}\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            pass
-        line = self.process.stdout.readline()
-        if not line:
-            self.give_up("stopped answering")
-        self.turns.append(json.loads(line))
+        self.program.tell(max(1, self.case.steps // TURNS))
+        self.turns.append(json.loads(self.program.hear()))
 
     def end(self, _):
         self.cpu = [turn["cpu_ms"] for turn in self.turns]
@@ -189,5 +150,5 @@ class Training(Course):
                         "peak_bytes": self.turns[-1]["peak_bytes"]}
 
     def stop(self):
-        if self.process and self.process.poll() is None:
-            sys.stderr.write(self.process.communicate()[1])
+        if self.program:
+            self.program.stop()

@@ -20,6 +20,7 @@ import sys
 import cases
 import process
 from allocators import ALLOCATORS, Allocator
+from program import Failed
 
 NOTHING_RUNS = 3  # the exit status; bench/run leaves out the servers then
 
@@ -85,7 +86,7 @@ def attempt(course, what, *arguments):
     try:
         getattr(course, what)(*arguments)
         return True
-    except (process.Failed, OSError, ValueError) as why:
+    except (Failed, OSError, ValueError) as why:
         tell(f"failed: {course.allocator.name}: {why}")
         return False
 

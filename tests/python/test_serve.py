@@ -18,6 +18,7 @@ import tempfile
 import threading
 import types
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve()
 SERVE = HERE.parents[2] / "bench" / "serve"
@@ -27,6 +28,7 @@ sys.path.insert(0, str(SERVE))
 
 import allocators  # noqa: E402
 import cases  # noqa: E402
+import program  # noqa: E402
 import serve  # noqa: E402
 
 
@@ -154,12 +156,26 @@ print("ended", file=sys.stderr)
 """
 
 
-class Rounds(unittest.TestCase):
-    """With a server that ends after so many requests."""
+LOOP = """
+import sys
+print("ready", flush=True)
+for line in sys.stdin:
+    print('{"cpu_ms": 1, "faults": 0, "peak_bytes": 1, "loss": 1}', flush=True)
+"""
+MUCH = "import sys; sys.stderr.write('much ' * 100_000 + 'said')\n"
+HANG = "import time; time.sleep(1000)\n"
+SILENT = r"\Astopped answering: no line in 0\.1 s\n.*much said\Z"
 
-    def round_of(self, requests):
-        case = cases.Serving(lambda: [sys.executable, "-c", SERVER, str(requests)], normal=4,
-                             mixed=(1, 8), warm=40, timed=100, most=400)
+
+class Rounds(unittest.TestCase):
+    """With a server that ends after so many requests, or with a loop."""
+
+    def round_of(self, requests, server=SERVER):
+        return self.round_of_case(cases.Serving(
+            lambda: [sys.executable, "-c", server, str(requests)], normal=4, mixed=(1, 8), warm=40,
+            timed=100, most=400))
+
+    def round_of_case(self, case):
         names = [allocators.Allocator(name, BUILD) for name in ("glibc", "glibc-tuned")]
         chosen = types.SimpleNamespace(quick=False, build=BUILD, rounds=1)
         said = io.StringIO()
@@ -189,6 +205,40 @@ class Rounds(unittest.TestCase):
             self.assertEqual(courses, {})
             self.assertIn("failed: glibc-tuned: stopped answering", said)
             self.assertEqual(said.count("enough"), 2)
+
+    def test_what_is_said_beside_stops_nobody_and_is_passed_on(self):
+        loop = cases.Training(lambda: [sys.executable, "-c", MUCH + LOOP], 10)
+        for courses, good, said in (self.round_of(10 ** 6, MUCH + SERVER),
+                                    self.round_of_case(loop)):
+            self.assertTrue(good, said)
+            self.assertEqual((len(courses), said.count("much"), said.count("said")),
+                             (2, 200_000, 2))
+
+    def test_who_hangs_is_a_failure_with_its_last_words(self):
+        stuck = SERVER.replace("        Handler.left -= 1", f"        {HANG}")
+        allocator = allocators.Allocator("glibc", BUILD)
+        server = serve.process.Server([sys.executable, "-c", MUCH + stuck, "1"], allocator)
+        self.addCleanup(server.stop)
+        server.connect(CLIENT)
+        with unittest.mock.patch.object(program, "PATIENCE_S", 0.1):
+            with self.assertRaisesRegex(program.Failed, SILENT):
+                server.load(1, 1, 1)
+        loop = program.Program([sys.executable, "-c", MUCH + "print('ready', flush=True);" + HANG])
+        self.assertEqual(loop.hear(), "ready")
+        with unittest.mock.patch.object(program, "PATIENCE_S", 0.1):
+            self.assertRaisesRegex(program.Failed, SILENT, loop.hear)
+            loop = program.Program([sys.executable, "-c", HANG])
+            self.assertRaisesRegex(program.Failed, "does not start: no line", loop.hear_port)
+
+    def test_without_the_client_no_server_is_left_behind(self):
+        with unittest.mock.patch.object(serve.process, "Program", wraps=program.Program) as made, \
+                tempfile.TemporaryDirectory() as empty, \
+                unittest.mock.patch(f"{__name__}.BUILD", pathlib.Path(empty)):
+            courses, good, said = self.round_of(1)
+        self.assertEqual((courses, good), ({}, False))
+        self.assertIn("ebb-load", said)
+        self.assertEqual(said.count("ended"), 2)
+        self.assertEqual(made.call_count, 4)
 
 
 class Loops(unittest.TestCase):
@@ -263,7 +313,6 @@ class Program(unittest.TestCase):
             done = self.run_it(*words)
             self.assertEqual(done.returncode, 2)
             self.assertIn("no such", done.stderr)
-
     def test_less_than_one_round_is_refused(self):
         for number in ("0", "-3"):
             done = self.run_it("--cases", "ort-c", "--rounds", number)
