@@ -5,9 +5,13 @@ The peers and their settings are those of the churn benchmark. `ebb` is libebb-m
 the same with a scope for each request or step.
 """
 
+import atexit
+import functools
 import os
 import pathlib
 import platform
+import shutil
+import tempfile
 
 SCOPES = "SERVE_SCOPES"  # the variable that tells servers and loops to open scopes
 OURS = "EBB_MALLOC_LIBRARY"  # where libebb-malloc.so is, if not in the build folder
@@ -52,6 +56,19 @@ def system_library(name):
                  if place.is_file()), None)
 
 
+@functools.cache
+def preloadable(library):
+    """A path of it that the loader reads as one: spaces and colons end a name there, $ begins a
+    word of the loader's own. The folder for temporary files is to have none of them."""
+    if not set(str(library)) & set(" :$"):
+        return str(library)
+    folder = tempfile.mkdtemp(prefix="ebb-serve-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    link = pathlib.Path(folder, "preloaded.so")
+    link.symlink_to(library)
+    return str(link)
+
+
 class Allocator:
     """`path` is None for the C library itself; `absent`: it cannot be had here."""
 
@@ -71,13 +88,12 @@ class Allocator:
                           if name in os.environ})
         found.update(self.settings)
         if self.path:
-            found["LD_PRELOAD"] = str(self.path)
+            found["LD_PRELOAD"] = preloadable(self.path)
         return found
 
     def serves(self, pid):
-        """Whether the process has it, and none of the others."""
-        maps = pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
-        others = [library for library, _ in ALLOCATORS.values()
-                  if library and not (self.path and self.path.name.startswith(library))]
-        mine = self.path is None or str(self.path.resolve()) in maps
-        return mine and not any(f"/{library}" in maps for library in others)
+        """Whether it serves the process. What is preloaded does, whatever else was linked."""
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+        if self.path:
+            return str(self.path.resolve()) in maps
+        return not any(f"/{library}" in maps for library, _ in ALLOCATORS.values() if library)

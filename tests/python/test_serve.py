@@ -12,6 +12,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -121,6 +122,40 @@ class Allocators(unittest.TestCase):
                     self.assertEqual(other.serves(process.pid), other.path == mine.path,
                                      (mine.name, other.name))
                 process.stdin.close()
+
+    def served(self, allocator, environment):
+        """Whether it serves a program, and one that this has started."""
+        command = ["sh", "-c", "echo; cat"]
+        with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            children = f"/proc/{process.pid}/task/{process.pid}/children"
+            while not (child := pathlib.Path(children).read_text(encoding="ascii")):
+                pass
+            process.stdin.write(b"x\n")
+            process.stdin.flush()
+            process.stdout.readline()  # both run: all their libraries are there
+            found = allocator.serves(process.pid), allocator.serves(int(child))
+            process.stdin.close()
+        return found
+
+    @unittest.skipUnless(allocators.own_library(BUILD), "needs libebb-malloc")
+    def test_a_library_is_preloaded_from_any_folder(self):
+        for name in ("a b", "a:b", "a$LIB", "ü"):
+            with tempfile.TemporaryDirectory(suffix=name) as folder:
+                library = shutil.copy(allocators.own_library(BUILD), folder)
+                with unittest.mock.patch.dict(os.environ, {allocators.OURS: str(library)}):
+                    mine = allocators.Allocator("ebb", BUILD)
+                    self.assertEqual(self.served(mine, mine.environment()), (True, True), name)
+
+    def test_what_is_preloaded_serves_whatever_else_is_linked(self):
+        glibc, first, second = (allocators.Allocator(name, BUILD)
+                                for name in ("glibc", "ebb", "jemalloc"))
+        if first.absent or second.absent:
+            self.skipTest("needs libebb-malloc and jemalloc")
+        both = {**os.environ, "LD_PRELOAD": f"{first.path} {second.path}"}
+        self.assertEqual(self.served(first, both), (True, True))
+        self.assertEqual(self.served(glibc, both), (False, False))
 
     def test_settings_of_one_do_not_reach_another(self):
         os.environ["MALLOC_CONF"] = os.environ["GLIBC_TUNABLES"] = "x"
