@@ -20,7 +20,9 @@ time, with turns and without.
 Rows `turns TAB server TAB way TAB metric TAB median TAB least TAB most` over the rounds. Answers
 must be the same for all. BUILD is a build folder. --packages is where tests/malloc/survive --fetch
 has put redis, memcached and nginx, --fetched what bench/run has fetched for onnxruntime. What is
-missing is left out, and named.
+missing is left out, and named; so is a way in which a server fails, or another allocator serves it.
+Exit status: 1 if something failed or answers differ, 2 for wrong arguments, 3 if nothing of it can
+be run here.
 """
 
 import argparse
@@ -42,34 +44,41 @@ import tempfile
 import time
 
 import cases
-from allocators import own_library, plain_environment
+import program
+from allocators import Allocator
+from program import Failed, Program
 
 HERE = pathlib.Path(__file__).resolve().parent
 CLIENTS, WARM, MEASURED, SPIKE, AFTER, IDLE_S = 4, 1500, 3000, 12, 500, 4
 WAYS = {"glibc": None, "ebb": "idle_ms:1000", "wait": "turns:wait", "receive": "turns:receive"}
-
-
-class Failed(Exception):
-    """A server did not do what it should."""
+NOTHING_RUNS = 3  # the exit status
+SILENT = ("redis", "memcached", "nginx")  # they are told their port
 
 
 # ---- what clients say; each returns what was answered
+
+def line_of(peer):
+    line = peer.readline()
+    if not line:
+        raise Failed("hangs up")
+    return line
+
 
 def http(peer, method, path, body=b""):
     peer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n"
                f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
     peer.flush()
-    if b" 200 " not in (said := peer.readline()):
+    if b" 200 " not in (said := line_of(peer)):
         raise Failed(f"answers {said}")
     head = b""
-    while (line := peer.readline()).strip():
+    while (line := line_of(peer)).strip():
         head += line.lower()
     if b"transfer-encoding: chunked" not in head:
         return peer.read(int(head.partition(b"content-length:")[2].split()[0]))
     said = b""
-    while (length := int(peer.readline(), 16)):
+    while (length := int(line_of(peer), 16)):
         said += peer.read(length + 2)[:-2]
-    peer.readline()
+    line_of(peer)
     return said
 
 
@@ -80,7 +89,7 @@ def resp(peer, *words):
         parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
     peer.write(b"".join(parts))
     peer.flush()
-    line = peer.readline()
+    line = line_of(peer)
     return peer.read(int(line[1:]) + 2) if line[:1] == b"$" and line[1:2] != b"-" else line
 
 
@@ -99,10 +108,10 @@ def ask_memcached(peer, dice, times):
     value = b"v" * min(dice.randrange(20, 800) * times, 900_000)
     peer.write(b"set %d_%d 0 0 %d\r\n%s\r\n" % (dice.own, dice.randrange(5000), len(value), value))
     peer.flush()
-    said = peer.readline()
+    said = line_of(peer)
     peer.write(b"get %d_%d\r\n" % (dice.own, dice.randrange(5000)))
     peer.flush()
-    while (line := peer.readline()) != b"END\r\n":
+    while (line := line_of(peer)) != b"END\r\n":
         said += line
     return said
 
@@ -155,6 +164,8 @@ class Place(cases.Place):
     def __init__(self, options):
         super().__init__(options.build, options.fetched)
         self.packages = options.packages
+        self.allocators = {way: Allocator("ebb" if settings else "glibc", options.build)
+                           for way, settings in WAYS.items()}
 
     def find(self, name):
         path = os.environ["PATH"] + ":/usr/sbin"
@@ -166,13 +177,18 @@ class Place(cases.Place):
         return found
 
     def environment(self, way):
-        found = plain_environment()
+        found = self.allocators[way].environment()
         if self.packages:
             found["LD_LIBRARY_PATH"] = f"{self.packages}/usr/lib/x86_64-linux-gnu"
         if WAYS[way]:
-            found["LD_PRELOAD"] = str(own_library(self.build))
             found["EBB_MALLOC"] = WAYS[way]
         return found
+
+    def check(self, process, way):
+        allocator = self.allocators[way]
+        if not allocator.path and not allocator.serves(process.pid):
+            raise cases.Absent("it is linked with an allocator")
+        process.need(allocator)
 
 
 def loop_server(what):
@@ -207,12 +223,12 @@ def connect(process, port):
     end = time.monotonic() + 30
     while True:
         try:
-            peer = socket.create_connection(("127.0.0.1", port))
+            peer = socket.create_connection(("127.0.0.1", port), program.PATIENCE_S)
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return peer.makefile("rwb", buffering=1 << 20)
-        except OSError as why:
-            if process.poll() is not None or time.monotonic() > end:
-                raise Failed(f"does not start: {process.stderr.read()[-500:]}") from why
+        except OSError:
+            if process.has_ended() or time.monotonic() > end:
+                process.give_up("does not start")
             time.sleep(0.05)
 
 
@@ -228,7 +244,7 @@ class Running:
     """A server, its clients, and what they heard."""
 
     def __init__(self, process, port, ask, times):
-        self.process, self.ask, self.times = process, ask, times
+        self.pid, self.ask, self.times = process.pid, ask, times
         self.clients = [(connect(process, port), Dice(number), hashlib.sha256())
                         for number in range(CLIENTS)]
 
@@ -242,11 +258,11 @@ class Running:
                 pass
 
     def resident(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()
+        fields = pathlib.Path(f"/proc/{self.pid}/statm").read_text().split()
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 2 ** 20
 
     def cpu_us(self):
-        return time.clock_gettime(~self.process.pid << 3 | 2) * 1e6
+        return time.clock_gettime(~self.pid << 3 | 2) * 1e6
 
     def counted(self, count):
         """{metric: value a request}"""
@@ -255,7 +271,7 @@ class Running:
         if perf:
             counter = subprocess.Popen(
                 [perf, "stat", "-x,", "-e", "instructions:u,instructions:k", "-p",
-                 str(self.process.pid)], stderr=subprocess.PIPE, text=True)
+                 str(self.pid)], stderr=subprocess.PIPE, text=True)
             time.sleep(0.3)
         before = self.cpu_us()
         self.load(count)
@@ -301,23 +317,28 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def started(place, server, way, here):
+    """(program, its port), with statistics in a file of that folder"""
+    port, environment = free_port(), place.environment(way)
+    if WAYS[way]:
+        environment["EBB_MALLOC_STATS"] = str(here / "stats")
+    return Program(SERVERS[server][0](place, here, port), environment, server not in SILENT), port
+
+
 def measure(place, server, way):
     """(figures, what was heard)"""
-    start, ask, times = SERVERS[server]
+    _, ask, times = SERVERS[server]
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        here, port = pathlib.Path(folder), free_port()
-        environment = place.environment(way)
-        if WAYS[way]:
-            environment["EBB_MALLOC_STATS"] = str(here / "stats")
-        process = subprocess.Popen(start(place, here, port), env=environment, text=True,
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
-        stack.callback(process.wait)
+        here = pathlib.Path(folder)
+        process, port = started(place, server, way, here)
         stack.callback(process.kill)
-        if server not in ("redis", "memcached", "nginx"):
-            port = int(process.stdout.readline().split()[-1])
-        running = Running(process, port, ask, times)
-        figures = course(running)
+        try:
+            port = port if server in SILENT else process.hear_port()
+            running = Running(process, port, ask, times)
+            place.check(process, way)
+            figures = course(running)
+        except (Failed, OSError, ValueError, IndexError) as why:
+            process.give_up(why)
         figures.update(statistics_of(here / "stats"))
         return figures, " ".join(heard.hexdigest() for _, _, heard in running.clients)
 
@@ -344,28 +365,70 @@ def options_of():
     return options
 
 
+def tell(text):
+    print(f"turns: {text}", file=sys.stderr, flush=True)
+
+
+def present(place, options):
+    """The servers and ways that can be had; says which cannot."""
+    ways = [way for way in options.ways if not place.allocators[way].absent]
+    servers = []
+    for way in options.ways:
+        if way not in ways:
+            tell(f"left out: {way}, libebb-malloc is not there")
+    for server in options.servers if ways else ():
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                SERVERS[server][0](place, pathlib.Path(folder), 0)
+            servers.append(server)
+        except cases.Absent as why:
+            tell(f"left out: {server}, {why}")
+    return servers, ways
+
+
+class Seen:
+    """What the rounds of a server showed. A way that failed once is left out of it."""
+
+    def __init__(self):
+        self.figures, self.heard, self.failed = {}, set(), False
+
+    def take(self, place, server, way):
+        """Whether all went well."""
+        try:
+            figures, answers = measure(place, server, way)
+        except (cases.Absent, Failed, OSError) as why:
+            tell(f"left out: {server}, {way}: {why}")
+            self.failed = self.failed or not isinstance(why, cases.Absent)
+            self.figures.pop(way, None)
+            return False
+        self.heard.add(answers)
+        for metric, value in figures.items():
+            self.figures.setdefault(way, {}).setdefault(metric, []).append(value)
+        return True
+
+    def print_rows(self, server):
+        for way, metrics in self.figures.items():
+            for metric, values in metrics.items():
+                print(f"turns\t{server}\t{way}\t{metric}\t{statistics.median(values):.6g}\t"
+                      f"{min(values):.6g}\t{max(values):.6g}", flush=True)
+
+
 def main():
     options = options_of()
-    place, good = Place(options), True
-    for server in options.servers:
-        seen, heard = {}, set()
-        try:
-            for _ in range(options.rounds):
-                for way in options.ways:
-                    figures, answers = measure(place, server, way)
-                    heard.add(answers)
-                    for metric, value in figures.items():
-                        seen.setdefault((way, metric), []).append(value)
-        except (cases.Absent, Failed, OSError) as why:
-            print(f"turns: left out: {server}: {why}", file=sys.stderr)
-            good = good and isinstance(why, cases.Absent)
-            continue
-        for (way, metric), values in seen.items():
-            print(f"turns\t{server}\t{way}\t{metric}\t{statistics.median(values):.6g}\t"
-                  f"{min(values):.6g}\t{max(values):.6g}", flush=True)
-        if len(heard) != 1:
-            print(f"turns: answers of {server} differ", file=sys.stderr)
-            good = False
+    place, good, shown = Place(options), True, False
+    servers, ways = present(place, options)
+    for server in servers:
+        seen, left = Seen(), ways
+        for _ in range(options.rounds):
+            left = [way for way in left if seen.take(place, server, way)]
+        seen.print_rows(server)
+        if len(seen.heard) > 1:
+            tell(f"answers of {server} differ")
+        good = good and not seen.failed and len(seen.heard) <= 1
+        shown = shown or bool(seen.figures)
+    if good and not shown:
+        tell("nothing is left to run")
+        return NOTHING_RUNS
     return not good
 
 

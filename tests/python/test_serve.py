@@ -31,6 +31,7 @@ import allocators  # noqa: E402
 import cases  # noqa: E402
 import program  # noqa: E402
 import serve  # noqa: E402
+import turns  # noqa: E402
 
 
 class Answering:
@@ -334,6 +335,61 @@ class Turns(unittest.TestCase):
                                    *words], capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
             self.assertIn(said, done.stderr)
+
+
+    def run_it(self, *words, build=BUILD, server=None):
+        """(exit status, rows, what was said) with little load; `server`: its command, instead."""
+        words = ["turns.py", str(build), "--servers", "asyncio-json", "--rounds", "2", *words]
+        little = {"WARM": 8, "MEASURED": 8, "AFTER": 8, "IDLE_S": 0}
+        servers = {"asyncio-json": (lambda *_: server, *turns.SERVERS["asyncio-json"][1:])}
+        rows, said = io.StringIO(), io.StringIO()
+        with unittest.mock.patch.multiple(turns, **little), \
+                unittest.mock.patch.dict(turns.SERVERS, servers if server else {}), \
+                unittest.mock.patch.object(sys, "argv", words), \
+                contextlib.redirect_stdout(rows), contextlib.redirect_stderr(said):
+            status = int(turns.main())
+        return status, [line.split("\t") for line in rows.getvalue().splitlines()], said.getvalue()
+
+    def test_without_the_library_its_ways_are_left_out_and_named(self):
+        with tempfile.TemporaryDirectory() as empty, \
+                unittest.mock.patch.dict(os.environ, {allocators.OURS: ""}):
+            status, rows, said = self.run_it(build=empty)
+            self.assertEqual((status, {row[2] for row in rows}), (0, {"glibc"}), said)
+            for way in ("ebb", "wait", "receive"):
+                self.assertIn(f"left out: {way}, libebb-malloc is not there", said)
+            status, rows, said = self.run_it("--ways", "wait", build=empty)
+            self.assertEqual((status, rows), (3, []))
+            self.assertIn("nothing is left to run", said)
+
+    @unittest.skipUnless(allocators.own_library(BUILD), "needs libebb-malloc")
+    def test_a_way_that_another_allocator_serves_is_a_failure(self):
+        kept = turns.loop_server("json")
+        status, rows, said = self.run_it("--ways", "glibc,ebb", server=kept)
+        self.assertEqual((status, {row[2] for row in rows}), (0, {"glibc", "ebb"}), said)
+        lost = ["env", "-u", "LD_PRELOAD", *kept]
+        status, rows, said = self.run_it("--ways", "glibc,ebb", server=lost)
+        self.assertEqual((status, {row[2] for row in rows}), (1, {"glibc"}), said)
+        self.assertEqual(said.count("left out: asyncio-json, ebb: another allocator serves it"), 1)
+        brought = ["env", f"LD_PRELOAD={allocators.own_library(BUILD)}", *kept]
+        status, rows, said = self.run_it("--ways", "glibc", server=brought)
+        self.assertEqual((status, rows), (3, []), said)
+        self.assertIn("left out: asyncio-json, glibc: it is linked with an allocator", said)
+
+    def test_a_server_that_does_not_start_or_answer_is_named(self):
+        for text, why in (("print('no port')", "does not start"),
+                          (MUCH + "sys.exit(1)", "does not start\n much "),
+                          (MUCH + "print('port 1', flush=True)", "does not start\n much ")):
+            status, rows, said = self.run_it("--ways", "glibc",
+                                             server=[sys.executable, "-c", text])
+            self.assertEqual((status, rows), (1, []))
+            self.assertIn(f"left out: asyncio-json, glibc: {why}", said)
+
+    def test_who_hangs_up_is_not_waited_for(self):
+        for ask, heard in ((turns.ask_memcached, b"STORED\r\n"), (turns.ask_redis, b""),
+                           (turns.ask_json, b"HTTP/1.1 200 OK\r\n"), (turns.ask_nginx, b"")):
+            peer = io.BufferedRWPair(io.BytesIO(heard), io.BytesIO())
+            with self.assertRaises(program.Failed):
+                ask(peer, turns.Dice(1), 1)
 
 
 class Program(unittest.TestCase):
