@@ -21,6 +21,10 @@ def read(parser, methods, cases, rounds):
         [name for name in chosen.cases if name not in cases]
     if strange:
         parser.error(f"no such method or case: {', '.join(strange)}")
+    for option, names in (("--methods", chosen.methods), ("--cases", chosen.cases)):
+        for name in names:
+            if names.count(name) > 1:
+                parser.error(f"{option}: named twice: {name}")
     if chosen.rounds is None:
         chosen.rounds = 1 if chosen.quick else rounds
     if chosen.rounds < 1:

@@ -20,6 +20,7 @@ import sys
 import cases
 import process
 from allocators import ALLOCATORS, Allocator
+from chosen import check
 from program import Failed
 
 NOTHING_RUNS = 3  # the exit status; bench/run leaves out the servers then
@@ -40,15 +41,11 @@ def arguments():
     chosen.fetched = (chosen.fetched or chosen.build.parent / "serve").resolve()
     if chosen.rounds is None:
         chosen.rounds = 1 if chosen.quick else 3
-    if chosen.rounds < 1:
-        parser.error(f"--rounds: {chosen.rounds} is below 1")
     chosen.table = cases.all_cases(cases.Place(chosen.build, chosen.fetched))
     chosen.cases = chosen.cases.split(",") if chosen.cases else list(chosen.table)
     chosen.allocators = chosen.allocators.split(",")
-    strange = [name for name in chosen.cases if name not in chosen.table] + \
-        [name for name in chosen.allocators if name not in ALLOCATORS]
-    if strange:
-        parser.error(f"no such case or allocator: {', '.join(strange)}")
+    check(parser, chosen.rounds, "case or allocator", ("--cases", chosen.cases, chosen.table),
+          ("--allocators", chosen.allocators, ALLOCATORS))
     return chosen
 
 

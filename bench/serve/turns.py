@@ -46,6 +46,7 @@ import time
 import cases
 import program
 from allocators import Allocator
+from chosen import check
 from program import Failed, Program
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -356,12 +357,8 @@ def options_of():
     options.build = options.build.resolve()
     options.fetched = (options.fetched or options.build.parent / "serve").resolve()
     options.servers, options.ways = options.servers.split(","), options.ways.split(",")
-    strange = [name for name in options.servers if name not in SERVERS] + \
-        [name for name in options.ways if name not in WAYS]
-    if strange:
-        parser.error(f"no such server or way: {', '.join(strange)}")
-    if options.rounds < 1:
-        parser.error(f"--rounds: {options.rounds} is below 1")
+    check(parser, options.rounds, "server or way", ("--servers", options.servers, SERVERS),
+          ("--ways", options.ways, WAYS))
     return options
 
 

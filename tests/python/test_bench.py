@@ -76,6 +76,14 @@ class Failing(unittest.TestCase):
             self.assertRaisesRegex(rounds.Failed, "prints no figures", rounds.figures_of,
                                    [sys.executable, "-c", text])
 
+    def test_names_that_come_twice_are_refused(self):
+        for option, name in (("--methods", "ebb"), ("--cases", "tiny")):
+            for program in (LOADER, LOADER.with_name("gpu.py")):
+                done = subprocess.run([sys.executable, str(program), option, f"{name},{name}"],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(f"{option}: named twice: {name}", done.stderr)
+
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "needs torch")
 class LoaderTest(unittest.TestCase):

@@ -330,6 +330,8 @@ class Turns(unittest.TestCase):
         for words, said in ((["--servers", "nope"], "no such server or way: nope"),
                             (["--servers", "redis,wait"], "no such server or way: wait"),
                             (["--ways", "glibc,redis"], "no such server or way: redis"),
+                            (["--ways", "ebb,ebb"], "--ways: named twice: ebb"),
+                            (["--servers", "nginx,nginx"], "--servers: named twice: nginx"),
                             (["--rounds", "0"], "--rounds: 0 is below 1")):
             done = subprocess.run([sys.executable, "-B", str(SERVE / "turns.py"), str(BUILD),
                                    *words], capture_output=True, text=True, check=False)
@@ -404,6 +406,13 @@ class Program(unittest.TestCase):
             done = self.run_it(*words)
             self.assertEqual(done.returncode, 2)
             self.assertIn("no such", done.stderr)
+
+    def test_names_that_come_twice_are_refused(self):
+        for option, name in (("--cases", "pairs-64"), ("--allocators", "glibc")):
+            done = self.run_it("--cases", "pairs-64", option, f"{name},{name}")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(f"{option}: named twice: {name}", done.stderr)
+
     def test_less_than_one_round_is_refused(self):
         for number in ("0", "-3"):
             done = self.run_it("--cases", "ort-c", "--rounds", number)
