@@ -106,15 +106,36 @@ static int close_pages(void *addr, size_t bytes) {
     return closed || got != MAP_FAILED ? 0 : errno;
 }
 
+/* The system refuses to take pages that are locked; of closed addresses there are none to take. */
+static bool is_locked(void *closed, size_t bytes) {
+    return madvise(closed, bytes, MADV_DONTNEED) != 0 && errno == EINVAL;
+}
+
+/* As of a process that has called mlockall(MCL_FUTURE), which nothing else tells. EAGAIN: it has
+ * locked all that it may. */
+static bool locks_what_is_new(void) {
+    void *page = reserve(EBB_PAGE);
+    bool locks = page ? is_locked(page, EBB_PAGE) : errno == EAGAIN;
+    if (page)
+        release(page, EBB_PAGE);
+    return locks;
+}
+
 /*
  * What takes the place of a mapping as long is not held against RLIMIT_DATA: the program would find
  * nothing left. Where overcommit is strict, Linux before 6.12 refuses after it has unmapped what
  * was there, and others get the addresses. mprotect() refuses first, if not in the midst of several
  * mappings: those before are closed again. But memcheck looks at each byte of what that opens.
+ *
+ * What is locked has all its pages as soon as it is open, unless it was said before, and of a fresh
+ * mapping it cannot be, that they are to be locked when touched. Where that is refused they come.
  */
 static int open_pages(void *addr, size_t bytes) {
-    if (!is_limited())
+    bool locks = locks_what_is_new();
+    if (!locks && !is_limited())
         return cover(addr, bytes);
+    if (locks || is_locked(addr, bytes))
+        (void)mlock2(addr, bytes, MLOCK_ONFAULT);
     if (mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0)
         return 0;
     int reason = errno;

@@ -260,6 +260,78 @@ static int close_what_is_counted(void) {
     return array.at[STEP - 1] == 1 && array.at[STEP] == 0 ? 0 : 4;
 }
 
+/* Whether the system keeps the page that is touched. */
+static bool is_locked(const char *page) {
+    return madvise((void *)(uintptr_t)page, 4096, MADV_DONTNEED) != 0;
+}
+
+/* Not under valgrind, which would itself end by what is locked, nor before Linux 4.4. */
+static bool can_lock_when_touched(void) {
+    void *page = os.reserve(4096);
+    return page && mlock2(page, 4096, MLOCK_ONFAULT) == 0;
+}
+
+/* Of a process that locks its pages, before it reserves them or after, or within a limit on data,
+ * where pages are opened in another way. */
+static int lock_pages(bool early, bool limited) {
+    struct rlimit data;
+    struct reserved array;
+    memset(&array, 0, sizeof array);
+    if (!can_lock_when_touched())
+        return 0;
+    if (!early && !reserved_make(&array, 64 * STEP))
+        return 1;
+    char *probe = mlockall(MCL_FUTURE) == 0 ? os.reserve(64 * STEP) : NULL;
+    if (!probe)
+        return 0; /* it may not lock as much */
+    bool locks = is_locked(probe); /* not with sanitizers */
+    if ((early && !reserved_make(&array, 64 * STEP)) || getrlimit(RLIMIT_DATA, &data) != 0)
+        return 1;
+    data.rlim_cur = limited ? data_bytes() + ((size_t)1 << 30) : data.rlim_cur;
+    if (setrlimit(RLIMIT_DATA, &data) != 0 || !reserved_open(&array, array.bytes))
+        return 2;
+    if (os.resident(array.at, array.bytes) != 0)
+        return 3;
+    array.at[5 * STEP] = 1;
+    if (os.resident(array.at, array.bytes) > 2 * STEP) /* a huge page may come */
+        return 4;
+    return is_locked(array.at + 5 * STEP) == locks ? 0 : 5;
+}
+
+static int lock_pages_early(void) {
+    return lock_pages(true, false);
+}
+
+static int lock_pages_early_within_a_limit(void) {
+    return lock_pages(true, true);
+}
+
+static int lock_pages_late(void) {
+    return lock_pages(false, false);
+}
+
+static int lock_pages_late_within_a_limit(void) {
+    return lock_pages(false, true);
+}
+
+/* Its array is longer than what it may lock. */
+static int lock_pages_without_the_right(void) {
+    const struct rlimit most = {MIB, MIB};
+    struct reserved array;
+    memset(&array, 0, sizeof array);
+    if (!can_lock_when_touched())
+        return 0;
+    if (!reserved_make(&array, 4 * STEP) || setrlimit(RLIMIT_MEMLOCK, &most) != 0 ||
+        (getuid() == 0 && setuid(65534) != 0))
+        return 1;
+    if (mlockall(MCL_FUTURE) != 0)
+        return 0;
+    if (!reserved_open(&array, array.bytes))
+        return 2;
+    array.at[STEP] = 1;
+    return 0;
+}
+
 static void assert_child_passes(int (*body)(void)) {
     int status;
     pid_t child = fork();
@@ -279,6 +351,17 @@ static void refused_half_way_nothing_is_open(void **state) {
 
 static void what_is_closed_is_not_counted(void **state) {
     assert_child_passes(close_what_is_counted);
+}
+
+static void locked_pages_come_when_they_are_touched(void **state) {
+    assert_child_passes(lock_pages_early);
+    assert_child_passes(lock_pages_early_within_a_limit);
+    assert_child_passes(lock_pages_late);
+    assert_child_passes(lock_pages_late_within_a_limit);
+}
+
+static void what_may_not_be_locked_is_open_all_the_same(void **state) {
+    assert_child_passes(lock_pages_without_the_right);
 }
 
 /* All tables or none. */
@@ -316,6 +399,8 @@ int main(void) {
         cmocka_unit_test(a_limit_on_data_is_kept),
         cmocka_unit_test(refused_half_way_nothing_is_open),
         cmocka_unit_test(what_is_closed_is_not_counted),
+        cmocka_unit_test(locked_pages_come_when_they_are_touched),
+        cmocka_unit_test(what_may_not_be_locked_is_open_all_the_same),
         STAGED(refused_the_range_opens_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
