@@ -4,7 +4,9 @@
  *
  * A new that finds no memory calls the program's new handler until there is some, or throws
  * std::bad_alloc; both are the C++ library's, which is looked for only then, so that programs
- * without C++ need none. Compiled with -fexceptions: the exception passes through here.
+ * without C++ need none: where the program's calls are bound, where the caller's are, which may
+ * have one inside, and then among all that is loaded. Compiled with -fexceptions: the exception
+ * passes through here.
  *
  * A program may replace some of these, mostly the plain new and delete, and counts on the others to
  * call them ([new.delete] of the C++ standard says which one calls which): see theirs.h.
@@ -15,12 +17,14 @@
 #include "base/size.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FAMILY __attribute__((visibility("default")))
 #define CALLER __builtin_return_address(0)
@@ -43,35 +47,79 @@ static int find_library(struct dl_phdr_info *info, size_t bytes, void *path) {
     return is_it;
 }
 
-/* A function of the C++ library that the program has loaded, however it was. */
-static void *find(const char *name) {
+/* The operators here have the same names. */
+static bool is_ours(void *function) {
+    static const char ours;
+    Dl_info other, own;
+    return dladdr(function, &other) && dladdr(&ours, &own) && other.dli_fbase == own.dli_fbase;
+}
+
+/* As a call from the caller's library is bound, which is not closed meanwhile: there or in one that
+ * it was linked with. The program's own calls are bound as those of all. */
+static void *find_from(const void *caller, const char *name) {
+    struct link_map *object = NULL;
+    Dl_info info;
+    bool is_known = caller && dladdr1(caller, &info, (void **)&object, RTLD_DL_LINKMAP) != 0;
+    if (!is_known || !*object->l_name)
+        return NULL;
+    void *library = dlopen(object->l_name, RTLD_NOLOAD | RTLD_LAZY);
+    if (!library)
+        return NULL;
+    void *function = dlsym(library, name);
+    dlclose(library);
+    return function && !is_ours(function) ? function : NULL;
+}
+
+/* What is found may be called, so this one stays. */
+static void *find_anywhere(const char *name) {
     char path[PATH_MAX];
-    void *function = dlsym(RTLD_NEXT, name);
-    if (function || !dl_iterate_phdr(find_library, path))
-        return function;
+    if (!dl_iterate_phdr(find_library, path))
+        return NULL;
     void *library = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
     return library ? dlsym(library, name) : NULL;
 }
 
-static handler current_handler(void) {
+/* A function of the C++ library that the caller has, or else the program, however it was loaded.
+ * Keeps errno. */
+static void *find(const char *name, const void *caller) {
+    int before = errno;
+    void *function = dlsym(RTLD_NEXT, name);
+    if (!function)
+        function = find_from(caller, name);
+    if (!function)
+        function = find_anywhere(name);
+    errno = before;
+    return function;
+}
+
+static handler current_handler(const void *caller) {
     handler (*get)(void);
-    *(void **)&get = find("_ZSt15get_new_handlerv");
+    *(void **)&get = find("_ZSt15get_new_handlerv", caller);
     return get ? get() : NULL;
 }
 
 /* False: there is no handler. One that gives up throws. */
-static bool handle(void) {
-    handler chosen = current_handler();
+static bool handle(const void *caller) {
+    handler chosen = current_handler(caller);
     if (chosen)
         chosen();
     return chosen != NULL;
 }
 
-static void throw_bad_alloc(void) {
+/* A library with a part of the C++ library inside may have this in its operator new alone, which
+ * gets no block of that size from malloc() either. */
+static void throw_bad_alloc(const void *caller) {
+    static const char text[] = "ebb-malloc: operator new finds no memory, and no C++ library to "
+                               "throw std::bad_alloc\n";
     void (*throw)(void);
-    *(void **)&throw = find("_ZSt17__throw_bad_allocv");
+    void *(*fail)(size_t);
+    *(void **)&throw = find("_ZSt17__throw_bad_allocv", caller);
     if (throw)
         throw();
+    *(void **)&fail = find("_Znwm", caller);
+    if (fail)
+        (void)fail((size_t)PTRDIFF_MAX + 1);
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
     abort();
 }
 
@@ -85,7 +133,7 @@ static inline void *try(size_t bytes, size_t align, const void *caller) {
 
 static void *try_again(size_t bytes, size_t align, const void *caller) {
     void *block = NULL;
-    while (!block && handle())
+    while (!block && handle(caller))
         block = try(bytes, align, caller);
     return block;
 }
@@ -95,7 +143,7 @@ static __attribute__((noinline)) void *make_after_all(size_t bytes, size_t align
                                                       const void *caller) {
     void *block = try_again(bytes, align, caller);
     if (!block)
-        throw_bad_alloc();
+        throw_bad_alloc(caller);
     return block;
 }
 
@@ -105,13 +153,14 @@ static __attribute__((noinline)) void *make_by_calls(size_t bytes, size_t align,
     return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, align, caller);
 }
 
-/* Outside of scopes, where it does not matter who calls. */
-static __attribute__((noinline)) void *make_general(size_t bytes) {
+/* Outside of scopes, where it does not matter who calls as long as there is memory: the place of
+ * the call is read from the stack only where there is none. */
+static inline void *make_general(size_t bytes) {
     void *block = je_malloc(bytes);
-    return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, 0, NULL);
+    return __builtin_expect(block != NULL, 1) ? block : make_after_all(bytes, 0, CALLER);
 }
 
-/* Has nothing to keep over a call: in a scope it needs no frame. */
+/* In a scope it has nothing to keep over a call. */
 static inline void *make(size_t bytes, const void *caller) {
     if (GUARDED)
         return make_by_calls(bytes, 0, caller);
@@ -125,27 +174,36 @@ static inline void *make(size_t bytes, const void *caller) {
 /* As libstdc++: where no block can lie as is wished, no handler is asked. */
 static inline void *make_aligned(size_t bytes, size_t align, const void *caller) {
     if (!size_is_power_of_two(align))
-        throw_bad_alloc();
+        throw_bad_alloc(caller);
     return make_by_calls(bytes, align, caller);
+}
+
+/* Either form, as a library that has one inside need not have both. */
+static void *find_nothrow(bool aligned, const void *caller) {
+    void *plain = find(aligned ? "_ZnwmSt11align_val_tRKSt9nothrow_t" : "_ZnwmRKSt9nothrow_t",
+                       caller);
+    return plain ? plain : find(aligned ? "_ZnamSt11align_val_tRKSt9nothrow_t"
+                                        : "_ZnamRKSt9nothrow_t", caller);
 }
 
 /* A handler may throw, and only the C++ library's own function, which calls those above, can catch
  * that. */
-static __attribute__((noinline)) void *try_theirs(size_t bytes, size_t align, nothrow tag) {
+static __attribute__((noinline)) void *try_theirs(size_t bytes, size_t align, nothrow tag,
+                                                  const void *caller) {
     void *(*plain)(size_t, nothrow) = NULL;
     void *(*aligned)(size_t, align_val, nothrow) = NULL;
-    if (!current_handler())
+    if (!current_handler(caller))
         return NULL;
     if (align)
-        *(void **)&aligned = find("_ZnwmSt11align_val_tRKSt9nothrow_t");
+        *(void **)&aligned = find_nothrow(true, caller);
     else
-        *(void **)&plain = find("_ZnwmRKSt9nothrow_t");
+        *(void **)&plain = find_nothrow(false, caller);
     return aligned ? aligned(bytes, align, tag) : plain ? plain(bytes, tag) : NULL;
 }
 
 static inline void *make_nothrow(size_t bytes, size_t align, nothrow tag, const void *caller) {
     void *block = try(bytes, align, caller);
-    return block ? block : try_theirs(bytes, align, tag);
+    return block ? block : try_theirs(bytes, align, tag, caller);
 }
 
 static inline void *make_aligned_nothrow(size_t bytes, size_t align, nothrow tag,
@@ -189,12 +247,13 @@ static inline bool new_many_aligned_is_ours(void) {
 
 /* ---- new, of the program ---- */
 
-/* Kept from the first time on, also that there is none: to look takes a lock. */
+/* Kept from the first time on, also that there is none: to look takes a lock. So not the caller's,
+ * which may be closed. */
 static void *find_once(const char *name, _Atomic(void *) *kept) {
     static char none;
     void *function = atomic_load_explicit(kept, memory_order_relaxed);
     if (!function) {
-        function = find(name);
+        function = find(name, NULL);
         atomic_store_explicit(kept, function ? function : &none, memory_order_relaxed);
     }
     return function == &none ? NULL : function;

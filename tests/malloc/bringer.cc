@@ -40,8 +40,11 @@ int bringer_fails() {
     try {
         ::operator delete(::operator new(wild));
     } catch (const std::bad_alloc &) {
-        void *none = ::operator new(wild, std::nothrow);
-        return none ? 0 : calls;
+        int thrown = calls;
+        calls = 0;
+        std::set_new_handler(gives_up);
+        char *volatile none = new (std::nothrow) char[wild];
+        return none || thrown != calls ? 0 : calls;
     }
     return 0;
 }
