@@ -18,6 +18,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define TAIL ((size_t)16)
 #define FILL 0xEB
@@ -75,6 +77,34 @@ static void write_tail(const void *block, size_t bytes, unsigned char tail[TAIL]
     memcpy(tail, words, TAIL);
 }
 
+/* ---- where blocks are ---- */
+
+#define STRETCH ((uintptr_t)256 << 20)
+#define STRETCHES ((size_t)1 << 19) /* of 47 bits, as addresses have that the system gives */
+
+/* Where a block has begun. What the heaps have around it is there, and may be read. */
+static atomic_bool begun_in[STRETCHES];
+
+/* relaxed, here and below: who has a block has it from its thread, with all that went before */
+static void note_begin(const struct guard *guard) {
+    uintptr_t stretch = (uintptr_t)guard / STRETCH;
+    if (stretch < STRETCHES && !atomic_load_explicit(&begun_in[stretch], memory_order_relaxed))
+        atomic_store_explicit(&begun_in[stretch], true, memory_order_relaxed);
+}
+
+/* The system is asked for something that it has not, after it has read what is there. */
+static __attribute__((noinline, cold)) bool is_readable(const struct guard *guard) {
+    return syscall(SYS_rt_sigprocmask, -1, guard, NULL, sizeof guard->seal) == 0 || errno != EFAULT;
+}
+
+/* Else a block may begin there, and to look does no harm. */
+static bool is_nowhere(const struct guard *guard) {
+    uintptr_t stretch = (uintptr_t)guard / STRETCH;
+    bool is_near = stretch < STRETCHES &&
+                   atomic_load_explicit(&begun_in[stretch], memory_order_relaxed);
+    return __builtin_expect(!is_near, 0) && !is_readable(guard);
+}
+
 /* Reserved for scopes, and closed, as none has needed it yet. */
 static bool is_closed(const void *block) {
     uintptr_t addr = (uintptr_t)block;
@@ -86,8 +116,8 @@ static bool is_closed(const void *block) {
 static struct guard *expect_live(const void *block) {
     struct guard *guard = guard_of(block);
     unsigned char tail[TAIL];
-    if ((uintptr_t)block % GUARD_ALIGN != 0 || (uintptr_t)block < EBB_PAGE ||
-        is_closed(block))
+    if ((uintptr_t)block % GUARD_ALIGN != 0 || (uintptr_t)block < EBB_PAGE || is_closed(block) ||
+        is_nowhere(guard))
         misuse_of_guarded(block, "no block begins there");
     uint64_t seal = guard->seal;
     if (seal == seal_of(block, guard, GUARD_FREED))
@@ -116,6 +146,7 @@ static void *dress(char *place, size_t bytes, size_t lead) {
         return NULL;
     char *block = place + lead;
     struct guard *guard = guard_of(block);
+    note_begin(guard);
     guard->facts = (uint64_t)bytes << 8 | (uint64_t)__builtin_ctzll(lead);
     guard->seal = seal_of(block, guard, GUARD_LIVE);
     write_tail(block, bytes, (unsigned char *)block + bytes);

@@ -8,6 +8,7 @@
 #include <ebb/ebb.h>
 
 #include <signal.h>
+#include <stdint.h>
 
 enum { BYTES = 100, HELD = 100000, SECONDS = 20 };
 
@@ -50,6 +51,26 @@ static void written_above(char *block, ebb_step step) {
     free(block);
 }
 
+static void freed_in_the_first_page(char *block, ebb_step step) {
+    (void)block, (void)step;
+    free((void *)(uintptr_t)16);
+}
+
+static void freed_in_the_second_page(char *block, ebb_step step) {
+    (void)block, (void)step;
+    free((void *)(uintptr_t)0x1000);
+}
+
+static void freed_below_the_program(char *block, ebb_step step) {
+    (void)block, (void)step;
+    free((void *)(uintptr_t)0x123450);
+}
+
+static void freed_beyond_all_addresses(char *block, ebb_step step) {
+    (void)block, (void)step;
+    free((void *)(uintptr_t)0xdeadbeefdeadbee0);
+}
+
 /* The process ends by SIGABRT, and in time. */
 static void dies(void (*crime)(char *, ebb_step), bool in_scope) {
     pid_t child = fork();
@@ -85,10 +106,20 @@ static void what_is_found_at_once_or_later(void) {
     }
 }
 
+static void what_is_nowhere(void) {
+    for (int in_scope = 0; in_scope < 2; in_scope++) {
+        dies(freed_in_the_first_page, in_scope);
+        dies(freed_in_the_second_page, in_scope);
+        dies(freed_below_the_program, in_scope);
+        dies(freed_beyond_all_addresses, in_scope);
+    }
+}
+
 int main(void) {
     static const struct act acts[] = {
         ACT(what_a_scope_finds_at_its_end),
         ACT(what_is_found_at_once_or_later),
+        ACT(what_is_nowhere),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
 }
