@@ -29,13 +29,13 @@ typedef void function(void);
 /* Those with _CHK are what programs call that were built with _FORTIFY_SOURCE. */
 enum which {
     EPOLL_WAIT, EPOLL_PWAIT, EPOLL_PWAIT2, POLL, POLL_CHK, PPOLL, PPOLL_CHK, SELECT, PSELECT,
-    RECV, RECV_CHK, RECVFROM, RECVFROM_CHK, RECVMSG, ACCEPT, ACCEPT4, FUNCTIONS
+    RECV, RECV_CHK, RECVFROM, RECVFROM_CHK, RECVMSG, RECVMMSG, ACCEPT, ACCEPT4, FUNCTIONS
 };
 
 static const char *const names[FUNCTIONS] = {
     "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "__poll_chk", "ppoll", "__ppoll_chk",
-    "select", "pselect", "recv", "__recv_chk", "recvfrom", "__recvfrom_chk", "recvmsg", "accept",
-    "accept4",
+    "select", "pselect", "recv", "__recv_chk", "recvfrom", "__recvfrom_chk", "recvmsg", "recvmmsg",
+    "accept", "accept4",
 };
 
 static function *_Atomic(theirs)[FUNCTIONS];
@@ -194,6 +194,13 @@ TAKEN_OVER ssize_t recvmsg(int file, struct msghdr *message, int flags) {
     struct turn_wait wait = {CALLER};
     __typeof__(recvmsg) *call = (__typeof__(recvmsg) *)before(RECVMSG, &wait);
     return after(RECVMSG, &wait, call(file, message, flags));
+}
+
+TAKEN_OVER int recvmmsg(int file, struct mmsghdr *messages, unsigned count, int flags,
+                        struct timespec *timeout) {
+    struct turn_wait wait = {CALLER};
+    __typeof__(recvmmsg) *call = (__typeof__(recvmmsg) *)before(RECVMMSG, &wait);
+    return (int)after(RECVMMSG, &wait, call(file, messages, count, flags, timeout));
 }
 
 TAKEN_OVER int accept(int file, __SOCKADDR_ARG from, socklen_t *length) {

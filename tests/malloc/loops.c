@@ -145,6 +145,14 @@ static int by_recvmsg(int file, int timeout) {
     return (int)recvmsg(file, &message, 0);
 }
 
+static int by_recvmmsg(int file, int timeout) {
+    char byte;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct mmsghdr message = {.msg_hdr = {.msg_iov = &part, .msg_iovlen = 1}};
+    (void)timeout;
+    return recvmmsg(file, &message, 1, 0, NULL);
+}
+
 static const struct {
     waiter *wait;
     const char *mode;
@@ -153,7 +161,7 @@ static const struct {
     {by_poll, "wait"},       {by_poll_chk, "wait"},     {by_ppoll, "wait"},
     {by_ppoll_chk, "wait"},  {by_select, "wait"},       {by_pselect, "wait"},
     {by_recv, "receive"},    {by_recv_chk, "receive"},  {by_recvfrom, "receive"},
-    {by_recvfrom_chk, "receive"}, {by_recvmsg, "receive"},
+    {by_recvfrom_chk, "receive"}, {by_recvmsg, "receive"},  {by_recvmmsg, "receive"},
 };
 enum { WAITS = sizeof waits / sizeof *waits };
 
