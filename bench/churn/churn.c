@@ -60,15 +60,8 @@ static void refuse_second(struct bench *bench, struct workload *workload) {
                      "another trace is called %s in the rows, too", workload->id);
 }
 
-static bool is_one_file(const char *path, const char *other) {
-    struct stat one, two;
-    return strcmp(path, other) == 0 || (stat(path, &one) == 0 && stat(other, &two) == 0 &&
-                                        S_ISREG(one.st_mode) && one.st_ino == two.st_ino &&
-                                        one.st_dev == two.st_dev);
-}
-
 static bool is_apart(const char *output, const char *other) {
-    if (!output || !other || !is_one_file(output, other))
+    if (!output || !other || !output_is_one_file(output, other))
         return true;
     fprintf(stderr, "churn: %s: is %s, too\n", output, other);
     return false;
@@ -164,11 +157,12 @@ static bool check_files(struct bench *bench) {
            (!options->json || output_possible(options->json));
 }
 
-/* One is written even if the other cannot be. */
+/* One is written even if the other cannot be. Links may have led both to what was not there. */
 static int write_files(const struct bench *bench) {
     const struct options *options = &bench->options;
     bool rows = !options->tsv || tsv_write(bench, options->tsv) == 0;
-    bool all = !options->json || json_write(bench, options->json) == 0;
+    bool all = !options->json ||
+               (outputs_are_apart(options) && json_write(bench, options->json) == 0);
     return rows && all ? EXIT_SUCCESS : EXIT_BAD_INPUT;
 }
 

@@ -410,6 +410,29 @@ static void what_is_no_ordinary_file_stays_what_it_is(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// What is renamed over keeps its mode; a file of two names, or one whose name leaves no room for
+// more, is written all the same. Two outputs that would be one file are refused.
+static void files_are_written_in_the_way_that_they_allow(void **state)
+{
+    char folder[] = "/tmp/ebb-churn-XXXXXX", command[2048];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command,
+             "cd %s && printf 'micro\tc\tebb\tns\t1\n' >rows && mkdir to && "
+             "c='%s --no-replay --add-rows rows' && echo old >own && chmod 640 own && "
+             "$c --tsv own && cmp own rows && [ $(stat -c %%a own) = 640 ] && "
+             "echo old >one && ln one two && $c --tsv one && cmp two rows && "
+             "long=$(printf 'o%%.0s' $(seq 250)) && $c --tsv $long && cmp $long rows && "
+             "for other in ./new to/../new $PWD/new; do "
+             "$c --tsv new --json $other 2>said; [ $? = 2 ] && grep -q 'is new, too' said && "
+             "[ ! -e new ] || exit 1; done && ln -s new link && "
+             "{ $c --tsv new --json link 2>said; [ $? = 2 ]; } && cmp new rows && "
+             "[ $(ls -A | wc -l) = 9 ]; code=$?; rm -r %s; exit $code",
+             folder, getenv("EBB_CHURN"), folder);
+    assert_int_equal(system(command), 0);
+}
+
 // Where rows or files are refused, nothing has been replayed for them.
 static void bad_files_are_refused_before_the_replay(void **state)
 {
@@ -488,6 +511,7 @@ int main(void)
         cmocka_unit_test(no_file_takes_the_place_of_another),
         cmocka_unit_test(files_of_a_run_before_outlive_a_full_disk),
         cmocka_unit_test(what_is_no_ordinary_file_stays_what_it_is),
+        cmocka_unit_test(files_are_written_in_the_way_that_they_allow),
         cmocka_unit_test(no_trace_of_a_folder_is_written_over),
         cmocka_unit_test(bad_files_are_refused_before_the_replay),
     };
