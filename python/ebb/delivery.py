@@ -21,6 +21,7 @@ _WORKER = "torch.utils.data._utils.worker"
 _LOADER = "torch.utils.data.dataloader"
 _SLOTS_MOST = 4096  # of a pool
 _LOOKS_AFTER = 1.0  # seconds
+_LOCK_WITHIN = 1.0  # seconds
 
 
 def loop_of_worker():
@@ -39,9 +40,19 @@ def loop_of_worker():
         frame = frame.f_back
 
 
-def _is_set(event):
-    """Without the lock that is_set() takes: it is all workers', and one that is killed keeps it."""
+def _seems_set(event):
+    """Without the lock that is_set() takes: it is all workers', and one that is killed keeps it. A
+    flag that another is looking at, by taking it for a moment, seems not to be set."""
     return event._flag.get_value() > 0
+
+
+def _is_set(event):
+    held = event._cond.acquire(True, _LOCK_WITHIN)
+    try:
+        return _seems_set(event)
+    finally:
+        if held:
+            event._cond.release()
 
 
 class Delivery:
@@ -59,15 +70,15 @@ class Delivery:
 
     def _look(self):
         while not self.ends.wait(_LOOKS_AFTER):
-            self._give_back()
+            if _seems_set(self.over):  # if it is, and does not, it will the next time
+                self._give_back()
 
     def _end(self):
         self.ends.set()
-        self._give_back()
+        if _is_set(self.over):
+            self._give_back()
 
     def _give_back(self):
-        if not _is_set(self.over):
-            return
         with contextlib.suppress(IndexError):  # none is left
             while True:
                 _recall(*self.messages.popleft())

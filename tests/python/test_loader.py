@@ -1014,6 +1014,27 @@ class Bounds(Refused, Regions):
         self.assertEqual(pool.reclaim(sent_too=True), 0)
         self.assertAllFree(pool)
 
+    def test_nor_do_they_stay_where_workers_look_at_the_event_at_once(self):
+        """To look at it takes its flag away, for a moment that is a long one here."""
+        def is_set(event):
+            with event._cond:
+                found = event._flag.acquire(False)
+                if found:
+                    time.sleep(0.05)
+                    event._flag.release()
+                return found
+
+        pool = ebb.Pool("shared")
+        with mock.patch("multiprocessing.synchronize.Event.is_set", is_set):
+            for _ in range(2):
+                batches = loader("b", pool, 4)
+                for batch in batches:
+                    break
+                del batch, batches
+                gc.collect()
+        self.assertEqual(pool.reclaim(sent_too=True), 0)
+        self.assertAllFree(pool)
+
     def test_what_left_the_loader_early_is_not_recalled(self):
         """Batches that arrived, and those that the trainer itself has sent."""
         pool = ebb.Pool("shared")
