@@ -25,7 +25,22 @@ static void *reserve(size_t bytes) {
     return addr == MAP_FAILED ? NULL : addr;
 }
 
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24 /* Linux 5.18 */
+#endif
+
+/*
+ * What the program has locked and left so goes as well: nobody has these pages any more. Locked
+ * they are again when touched, and not where the system is older. Without this one page would keep
+ * all that lies behind it.
+ */
 static int give_back(void *addr, size_t bytes) {
+    int result = madvise(addr, bytes, MADV_DONTNEED);
+    if (result == 0 || errno != EINVAL)
+        return result;
+    if (madvise(addr, bytes, MADV_DONTNEED_LOCKED) == 0)
+        return 0;
+    (void)munlock(addr, bytes);
     return madvise(addr, bytes, MADV_DONTNEED);
 }
 

@@ -34,7 +34,8 @@ struct os_table {
     void *(*reserve)(size_t bytes);             /* addresses, closed; NULL on failure */
     int (*open)(void *addr, size_t bytes);      /* closed until now: zero pages when touched */
     int (*close)(void *addr, size_t bytes);     /* by a fresh reservation if it can be had */
-    int (*give_back)(void *addr, size_t bytes); /* contents are lost, pages are zero; 0 or -1 */
+    int (*give_back)(void *addr, size_t bytes); /* contents are lost, pages are zero, locked or
+                                                 * not; 0 or -1 */
     int (*forbid)(void *addr, size_t bytes);    /* touching becomes a fault; 0 or -1 */
     size_t (*resident)(void *addr, size_t bytes); /* bytes of the range in memory now */
     uint64_t (*now_ns)(void);                   /* monotonic clock */

@@ -137,6 +137,34 @@ static void budgets_that_never_end_trim_to_the_target(void **state) {
     }
 }
 
+/* A key, say: nobody may write it out, and nobody unlocked it. Others lie behind it. */
+static void what_the_program_left_locked_goes_as_well(void **state) {
+    struct stage *stage = *state;
+    char *block = make_cached(stage, 5 * MIB);
+    if (mlock(block + 3 * MIB, 1) != 0)
+        skip();
+    size_t remaining = 1;
+    assert_true(ebb_pool_trim_within(stage->pool, 0, 0, &remaining) >= 5 * MIB);
+    assert_int_equal(remaining, 0);
+    assert_int_equal(pool_stats_of(stage->pool).cached, 0);
+    assert_int_equal(resident(block, 5 * MIB), 0);
+    assert_int_equal(block[3 * MIB], 0);
+    assert_int_equal(munlock(block + 3 * MIB, 1), 0);
+}
+
+static void a_pool_that_ends_keeps_nothing_for_a_locked_page(void **state) {
+    ebb_pool *pool = POOL(.name = "with a key");
+    ebb_region region = OPEN(.pool = pool);
+    char *key = block_of(region, PAGE, PAGE), *behind = block_of(region, 5 * MIB, PAGE);
+    if (mlock(key, 1) != 0)
+        skip();
+    assert_true(resident(behind, 5 * MIB) == 5 * MIB);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+    assert_int_equal(resident(behind, 5 * MIB), 0);
+    assert_int_equal(munlock(key, 1), 0);
+}
+
 static void the_remaining_bytes_need_not_be_asked_for(void **state) {
     struct stage *stage = *state;
     make_cached(stage, 3 * MIB);
@@ -154,6 +182,8 @@ int main(void) {
         STAGED(the_pages_used_longest_ago_go_first),
         STAGED(a_budget_of_one_nanosecond_stops_early_and_says_what_is_left),
         STAGED(budgets_that_never_end_trim_to_the_target),
+        STAGED(what_the_program_left_locked_goes_as_well),
+        cmocka_unit_test(a_pool_that_ends_keeps_nothing_for_a_locked_page),
         STAGED(the_remaining_bytes_need_not_be_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
