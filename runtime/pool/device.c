@@ -3,7 +3,7 @@
  * device.c - the kind of memory that a device has (see kind.h, whole.c).
  *
  *     range     | closed addresses of a slab |      what blocks are named by
- *     device    | cuMemAlloc                 |      slab.behind, as long as the slab
+ *     device    | cuMemAlloc                 |      as long as the slab, aligned
  *
  * Drivers are known to align large allocations to 2 MiB, but do not promise more than 256 bytes.
  * One that does not is asked for so much more that the slab is aligned on the device as well: so
@@ -28,31 +28,47 @@ static uintptr_t take(struct pages *pages, size_t least, size_t *bytes) {
     return kind_take_closed(0, least, bytes);
 }
 
+/* False: the driver refused, error set. */
+static bool free_memory(const struct cuda_hold *hold, uint64_t *memory) {
+    if (*memory && cuda_free(hold, *memory) != 0)
+        return false;
+    *memory = 0;
+    return true;
+}
+
+/* What is not aligned goes, or stays with the slab until it can. */
+static void give_misfit(const struct cuda_hold *hold, struct ebb_piece *slab) {
+    error_mute();
+    (void)free_memory(hold, &slab->slab.misfit);
+    error_unmute();
+}
+
 /* Memory that has room for the slab at a multiple of its alignment. */
-static int allocate(const struct cuda_hold *hold, size_t bytes, uint64_t *memory) {
-    int result = cuda_alloc(hold, bytes, memory);
-    if (result || *memory % CHUNK_ALIGN == 0)
-        return result;
-    result = cuda_free(hold, *memory);
-    return result ? result : cuda_alloc(hold, bytes + CHUNK_ALIGN, memory);
+static int allocate(const struct cuda_hold *hold, struct ebb_piece *slab, size_t bytes) {
+    uint64_t memory;
+    int result = cuda_alloc(hold, bytes, &memory);
+    if (result == 0 && memory % CHUNK_ALIGN != 0) {
+        slab->slab.misfit = memory;
+        give_misfit(hold, slab);
+        result = cuda_alloc(hold, bytes + CHUNK_ALIGN, &memory);
+    }
+    slab->slab.memory = result == 0 ? memory : 0;
+    return result;
 }
 
 static int warm(struct pages *pages, uintptr_t addr, size_t bytes) {
     struct ebb_piece *slab = pages_slab_at(pages, addr);
-    uint64_t memory;
-    int result = allocate(&pages->cuda, bytes, &memory);
+    int result = allocate(&pages->cuda, slab, bytes);
     if (result)
-        return result;
-    slab->slab.memory = memory;
-    slab->slab.behind = size_align(memory, CHUNK_ALIGN);
-    return 0;
+        give_misfit(&pages->cuda, slab); /* the last time: the slab goes */
+    return result;
 }
 
 static bool cool(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
     struct ebb_piece *slab = pages_slab_at(pages, addr);
-    if (slab->slab.memory && cuda_free(&pages->cuda, slab->slab.memory) != 0)
+    if (!free_memory(&pages->cuda, &slab->slab.misfit) ||
+        !free_memory(&pages->cuda, &slab->slab.memory))
         return false;
-    slab->slab.memory = slab->slab.behind = 0;
     *given += bytes;
     return true;
 }

@@ -76,7 +76,7 @@ struct ebb_piece {
         struct {
             struct ebb_piece *first; /* as run.first */
             uint64_t memory;         /* what the device gave for it; 0: nothing */
-            uint64_t behind;         /* where it begins there: aligned like the slab */
+            uint64_t misfit;         /* what it gave before, and did not take back; or 0 */
         } slab;
         struct {
             struct ebb_piece *run; /* that it ends */

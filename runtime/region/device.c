@@ -6,6 +6,7 @@
  * requested for a live block.
  */
 #include "base/error.h"
+#include "pool/chunk.h"
 #include "region/region.h"
 
 #include <ebb/device.h>
@@ -37,7 +38,7 @@ static struct region *find_region(ebb_region handle) {
 static uint64_t address_of(struct ebb_pool *pool, uintptr_t addr) {
     pthread_mutex_lock(&pool->lock);
     const struct ebb_piece *slab = pages_slab_at(&pool->pages, addr);
-    uint64_t address = slab->slab.behind + (addr - slab->addr);
+    uint64_t address = size_align(slab->slab.memory, CHUNK_ALIGN) + (addr - slab->addr);
     pthread_mutex_unlock(&pool->lock);
     return address;
 }

@@ -88,6 +88,27 @@ static void blocks_are_aligned_on_the_device_too(void **state) {
     fake_cuda_misalign(false);
 }
 
+/* Of a driver that aligns to less than is needed, a slab is asked for twice. */
+static void what_the_driver_refuses_to_take_back_is_not_lost(void **state) {
+    ebb_pool *pool = device_pool(0);
+    ebb_region region = OPEN(.pool = pool);
+    unsigned nth = 1, served = 0;
+    fake_cuda_misalign(true);
+    for (bool failed = true; failed; nth++) {
+        driver_fail(nth, false);
+        served += ebb_region_alloc(region, 1000, 64) != NULL;
+        failed = driver_relent();
+        assert_int_equal(ebb_region_reset(region, 0), 0);
+        ebb_pool_trim(pool, 0);
+        assert_int_equal(driver_state().allocations, 0);
+    }
+    fake_cuda_misalign(false);
+    assert_true(nth > 9 && served > 4);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
 static void copies_go_to_any_part_of_a_block(void **state) {
     struct gpu *gpu = *state;
     unsigned char back[100], zeros[100] = {0};
@@ -482,6 +503,7 @@ int main(void) {
         ON_GPU(blocks_lie_apart_and_keep_their_bytes),
         ON_GPU(an_address_is_as_far_from_another_as_the_blocks),
         ON_GPU(blocks_are_aligned_on_the_device_too),
+        cmocka_unit_test(what_the_driver_refuses_to_take_back_is_not_lost),
         ON_GPU(copies_go_to_any_part_of_a_block),
         ON_GPU(nothing_leaves_a_block),
         ON_GPU(what_is_no_block_is_refused),
