@@ -15,9 +15,13 @@ extern "C" {
 #endif
 
 /*
- * Called when an allocation is about to fail for want of memory or by a limit, with all numbers
- * as text (asked, lane, region, each limit on the way up, pool, cached, process). The handler
- * must not call into ebb. NULL: none. Returns the previous handler. Any thread.
+ * Called when an allocation is about to fail for want of memory or by a limit, with all numbers as
+ * text of fewer than 2048 bytes. In this order, a line each: what was asked, in which lane, and why
+ * it fails (as in ebb_last_error_text(), which names the limit and whose it is); the pool with its
+ * limits and what it has cached; the process; the region and those on the way up, the nearest four
+ * and of the others those that have a limit, as many as there is room for; how many more there are.
+ *
+ * The handler must not call into ebb. NULL: none. Returns the previous handler. Any thread.
  */
 typedef void ebb_exhausted_fn(void *context, const char *text);
 EBB_API ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *handler, void *context);

@@ -2,8 +2,9 @@
 /*
  * exhausted.c - the report of an allocation that is about to fail for want of memory.
  *
- * Written into a buffer on the stack, so that it works when nothing is left. Only memory and
- * limits are reported; a caller's mistake has ebb_last_error_text().
+ * Written into a buffer on the stack, so that it works when nothing is left: what was asked, the
+ * pool and the process first, then as many regions as there is room for, whose number has no bound.
+ * Only memory and limits are reported; a caller's mistake has ebb_last_error_text().
  */
 #include "region/exhausted.h"
 #include "base/error.h"
@@ -13,6 +14,9 @@
 #include <ebb/exhausted.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+#define NEAREST 4      /* regions that are written whether they have a limit or not */
+#define LINE_BYTES 256 /* a region's line at its longest, and the last one */
 
 static pthread_mutex_t handler_lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is locked inside it */
 static ebb_exhausted_fn *handler;
@@ -73,6 +77,22 @@ static void add_region(struct page *page, struct region *region) {
     add(page, "\n");
 }
 
+/* From the region up: the nearest, and those with a limit, as far as there is room. */
+static void add_regions(struct page *page, struct region *region) {
+    size_t written = 0, more = 0;
+    for (; region; region = region->parent) {
+        bool wanted = written < NEAREST || region->limit_bytes;
+        if (wanted && page->length <= sizeof page->text - 2 * LINE_BYTES) {
+            add_region(page, region);
+            written++;
+        } else {
+            more++;
+        }
+    }
+    if (more)
+        add(page, "  ... %zu more on the way up\n", more);
+}
+
 struct pages_sum {
     uint64_t reserved, owned;
 };
@@ -99,6 +119,15 @@ static void add_pool(struct page *page, struct ebb_pool *pool) {
         chunk_bytes(), range.bytes);
 }
 
+static void write_page(struct page *page, struct region *region, size_t bytes, size_t align) {
+    add(page, "%s: %zu bytes at alignment %zu, %s lane: %s\n", ebb_error_name(ebb_last_error()),
+        bytes, align,
+        bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN ? "small" : "large",
+        ebb_last_error_text());
+    add_pool(page, region->pool);
+    add_regions(page, region);
+}
+
 void exhausted_report(struct region *region, size_t bytes, size_t align) {
     struct page page = {.length = 0};
     int code = ebb_last_error();
@@ -111,11 +140,6 @@ void exhausted_report(struct region *region, size_t bytes, size_t align) {
     if (!call || (code != EBB_E_MEMORY && code != EBB_E_NO_SPACE && code != EBB_E_POOL_LIMIT &&
                   code != EBB_E_REGION_LIMIT))
         return;
-    add(&page, "%s: %zu bytes at alignment %zu, %s lane: %s\n", ebb_error_name(code), bytes, align,
-        bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN ? "small" : "large",
-        ebb_last_error_text());
-    for (struct region *at = region; at; at = at->parent)
-        add_region(&page, at);
-    add_pool(&page, region->pool);
+    write_page(&page, region, bytes, align);
     call(context, page.text);
 }

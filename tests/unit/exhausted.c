@@ -101,14 +101,51 @@ static void without_a_handler_allocations_just_fail(void **state) {
     assert_int_equal(calls, 0);
 }
 
-static void a_chain_longer_than_the_report_is_cut_cleanly(void **state) {
+static unsigned count_seen(const char *part) {
+    unsigned count = 0;
+    for (const char *at = seen; (at = strstr(at, part)) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void assert_ends_with(const char *part) {
+    size_t length = strlen(seen), end = strlen(part);
+    if (length < end || strcmp(seen + length - end, part) != 0)
+        fail_msg("'%s' is not the end of '%s'", part, seen);
+}
+
+/* Only the uppermost has a limit. */
+static void a_deep_tree_is_reported_with_its_limit_and_the_nearest(void **state) {
     struct stage *stage = *state;
-    ebb_region at = OPEN(.parent = stage->root, .limit_bytes = 100);
+    ebb_region at = OPEN(.name = "limited", .parent = stage->root, .limit_bytes = 100);
     for (int i = 0; i < 200; i++)
         at = OPEN(.name = "a name of thirty one characters", .parent = at);
     assert_no_block(ebb_region_alloc(at, 200, 16), EBB_E_REGION_LIMIT);
     assert_int_equal(calls, 1);
-    assert_in_range(strlen(seen), 1000, 4000);
+    assert_int_equal(count_seen("region 'a name of"), 4);
+    assert_seen("region 'limited': used 0, ");
+    assert_seen("limit 100 with 0 charged\n");
+    assert_seen("  pool 'stage': ");
+    assert_seen("  process: ");
+    assert_ends_with("\n  ... 197 more on the way up\n");
+}
+
+static void of_many_limits_as_many_are_reported_as_have_room(void **state) {
+    struct stage *stage = *state;
+    ebb_region at = stage->root;
+    for (int i = 0; i < 100; i++)
+        at = OPEN(.name = "a name of thirty one characters", .parent = at,
+                  .limit_bytes = (size_t)1 << 40);
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 1 * MIB), 0);
+    assert_no_block(ebb_region_alloc(at, 2 * MIB, 64), EBB_E_POOL_LIMIT);
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
+    unsigned shown = count_seen("limit 1099511627776 with 0 charged\n");
+    char last[64];
+    snprintf(last, sizeof last, "charged\n  ... %u more on the way up\n", 101 - shown);
+    assert_in_range(shown, 5, 50);
+    assert_ends_with(last);
+    assert_seen("limit 1048576");
+    assert_seen("  process: ");
 }
 
 #define EXHAUSTED_TEST(test) cmocka_unit_test_setup_teardown(test, listen, stop)
@@ -144,7 +181,8 @@ int main(void) {
         EXHAUSTED_TEST(mistakes_of_the_caller_are_not_reported),
         EXHAUSTED_TEST(setting_a_handler_returns_the_one_before),
         EXHAUSTED_TEST(without_a_handler_allocations_just_fail),
-        EXHAUSTED_TEST(a_chain_longer_than_the_report_is_cut_cleanly),
+        EXHAUSTED_TEST(a_deep_tree_is_reported_with_its_limit_and_the_nearest),
+        EXHAUSTED_TEST(of_many_limits_as_many_are_reported_as_have_room),
         EXHAUSTED_TEST(a_step_that_has_another_place_for_a_block_reports_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
