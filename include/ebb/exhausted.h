@@ -21,7 +21,10 @@ extern "C" {
  * limits and what it has cached; the process; the region and those on the way up, the nearest four
  * and of the others those that have a limit, as many as there is room for; how many more there are.
  *
- * The handler must not call into ebb. NULL: none. Returns the previous handler. Any thread.
+ * The handler must not call into ebb, and it returns: no jump leaves it. NULL: none. Returns the
+ * previous handler, once no call of that is at work any more, on whichever thread, so that its
+ * context may go: so hold no lock that it takes. In a handler itself a call does not wait. Any
+ * thread.
  */
 typedef void ebb_exhausted_fn(void *context, const char *text);
 EBB_API ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *handler, void *context);

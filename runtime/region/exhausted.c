@@ -5,9 +5,13 @@
  * Written into a buffer on the stack, so that it works when nothing is left: what was asked, the
  * pool and the process first, then as many regions as there is room for, whose number has no bound.
  * Only memory and limits are reported; a caller's mistake has ebb_last_error_text().
+ *
+ * Invariant: `calls` are those of handlers that are at work. Who sets another handler waits for the
+ * calls of those before, but not inside of such a call, which would wait for itself.
  */
 #include "region/exhausted.h"
 #include "base/error.h"
+#include "base/os.h"
 #include "pool/chunk.h"
 #include "region/small.h"
 
@@ -15,12 +19,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define SECOND_NS UINT64_C(1000000000)
 #define NEAREST 4      /* regions that are written whether they have a limit or not */
 #define LINE_BYTES 256 /* a region's line at its longest, and the last one */
+
+struct call {
+    uint64_t set;       /* number of the handler */
+    struct call *next;  /* of all */
+    struct call *outer; /* of the same thread: it is in the handler of that */
+};
 
 static pthread_mutex_t handler_lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is locked inside it */
 static ebb_exhausted_fn *handler;
 static void *handler_context;
+static uint64_t handler_set; /* how many were set so far */
+static struct call *calls;
+static _Thread_local struct call *innermost; /* of this thread */
+static atomic_uint ended;    /* calls, ever: what is waited for */
 static atomic_bool was_set; /* until then nobody takes the lock */
 
 static void before_fork(void) {
@@ -31,9 +46,19 @@ static void after_fork(void) {
     pthread_mutex_unlock(&handler_lock);
 }
 
+/* A child has no threads that could end the calls of others. */
+static void after_fork_in_child(void) {
+    calls = NULL;
+    for (struct call *own = innermost; own; own = own->outer) {
+        own->next = calls;
+        calls = own;
+    }
+    after_fork();
+}
+
 static void watch_forks(void) {
     /* without memory for it, forks do not wait */
-    (void)pthread_atfork(before_fork, after_fork, after_fork);
+    (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 void exhausted_prepare(void) {
@@ -41,14 +66,61 @@ void exhausted_prepare(void) {
     (void)pthread_once(&once, watch_forks);
 }
 
+/* The handler as it is now, at work until end_call(); NULL: none, and nothing begins. */
+static ebb_exhausted_fn *begin_call(struct call *call, void **context) {
+    pthread_mutex_lock(&handler_lock);
+    ebb_exhausted_fn *found = handler;
+    *context = handler_context;
+    if (found) {
+        *call = (struct call){.set = handler_set, .next = calls, .outer = innermost};
+        calls = innermost = call;
+    }
+    pthread_mutex_unlock(&handler_lock);
+    return found;
+}
+
+static void end_call(struct call *call) {
+    struct call **link = &calls;
+    pthread_mutex_lock(&handler_lock);
+    while (*link != call)
+        link = &(*link)->next;
+    *link = call->next;
+    innermost = call->outer;
+    /* relaxed: the lock orders it, and the system reads it anew */
+    atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&handler_lock);
+    os.wake(&ended);
+}
+
+static bool is_at_work(uint64_t set) {
+    const struct call *call = calls;
+    while (call && call->set != set)
+        call = call->next;
+    return call != NULL;
+}
+
+/* Until no call is at work of the handler that had this number. */
+static void await_calls(uint64_t set) {
+    for (bool waits = !innermost; waits;) {
+        pthread_mutex_lock(&handler_lock);
+        unsigned seen = atomic_load_explicit(&ended, memory_order_relaxed); /* the lock, as above */
+        waits = is_at_work(set);
+        pthread_mutex_unlock(&handler_lock);
+        if (waits)
+            (void)os.wait(&ended, seen, SECOND_NS);
+    }
+}
+
 ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *next, void *context) {
     exhausted_prepare();
     pthread_mutex_lock(&handler_lock);
     ebb_exhausted_fn *previous = handler;
+    uint64_t set = handler_set++;
     handler = next;
     handler_context = context;
     atomic_store_explicit(&was_set, true, memory_order_relaxed); /* the lock orders the rest */
     pthread_mutex_unlock(&handler_lock);
+    await_calls(set);
     return previous;
 }
 
@@ -130,16 +202,18 @@ static void write_page(struct page *page, struct region *region, size_t bytes, s
 
 void exhausted_report(struct region *region, size_t bytes, size_t align) {
     struct page page = {.length = 0};
+    struct call call;
+    void *context;
     int code = ebb_last_error();
     if (error_muted || !atomic_load_explicit(&was_set, memory_order_relaxed))
         return; /* whoever tries it has another way */
-    pthread_mutex_lock(&handler_lock);
-    ebb_exhausted_fn *call = handler;
-    void *context = handler_context;
-    pthread_mutex_unlock(&handler_lock);
-    if (!call || (code != EBB_E_MEMORY && code != EBB_E_NO_SPACE && code != EBB_E_POOL_LIMIT &&
-                  code != EBB_E_REGION_LIMIT))
+    if (code != EBB_E_MEMORY && code != EBB_E_NO_SPACE && code != EBB_E_POOL_LIMIT &&
+        code != EBB_E_REGION_LIMIT)
+        return;
+    ebb_exhausted_fn *found = begin_call(&call, &context);
+    if (!found)
         return;
     write_page(&page, region, bytes, align);
-    call(context, page.text);
+    found(context, page.text);
+    end_call(&call);
 }

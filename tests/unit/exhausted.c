@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * exhausted.c - the report of an allocation that is about to fail for want of memory or by a
- * limit: called exactly then, with all numbers, and never for a caller's mistake.
+ * limit: called exactly then, with all numbers, and never for a caller's mistake; its handler is
+ * left alone once another is set.
  */
 #include "kit/test.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static unsigned calls;
 static char seen[4096];
@@ -148,6 +154,79 @@ static void of_many_limits_as_many_are_reported_as_have_room(void **state) {
     assert_seen("  process: ");
 }
 
+/* ---- a handler at work while another is set ---- */
+
+struct slow {
+    sem_t at_work;
+    atomic_bool done;
+    ebb_pool *pool;
+};
+
+static void be_slow(void *context, const char *text) {
+    struct slow *slow = context;
+    (void)text;
+    sem_post(&slow->at_work);
+    usleep(100000);
+    atomic_store(&slow->done, true);
+}
+
+static void *exhaust(void *context) {
+    struct slow *slow = context;
+    ebb_region region = OPEN(.pool = slow->pool, .limit_bytes = 100);
+    void *none = ebb_region_alloc(region, 200, 16);
+    (void)ebb_region_close(region);
+    return none;
+}
+
+/* Returns when the handler is at work on a thread. */
+static pthread_t be_in_the_handler(struct slow *slow) {
+    pthread_t thread;
+    sem_init(&slow->at_work, 0, 0);
+    atomic_init(&slow->done, false);
+    ebb_report_on_exhausted(be_slow, slow);
+    assert_int_equal(pthread_create(&thread, NULL, exhaust, slow), 0);
+    sem_wait(&slow->at_work);
+    return thread;
+}
+
+static void who_sets_another_handler_waits_for_calls_of_the_one_before(void **state) {
+    struct stage *stage = *state;
+    struct slow slow = {.pool = stage->pool};
+    pthread_t thread = be_in_the_handler(&slow);
+    assert_ptr_equal(ebb_report_on_exhausted(NULL, NULL), be_slow);
+    assert_true(atomic_load(&slow.done));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void set_none(void *context, const char *text) {
+    (void)text;
+    calls += ebb_report_on_exhausted(NULL, NULL) == set_none && context == &calls;
+}
+
+static void a_handler_may_set_another_itself(void **state) {
+    struct stage *stage = *state;
+    ebb_report_on_exhausted(set_none, &calls);
+    for (int i = 0; i < 2; i++)
+        assert_no_block(ebb_region_alloc(stage->root, (size_t)1 << 52, 64), EBB_E_MEMORY);
+    assert_int_equal(calls, 1);
+}
+
+/* Which has not the thread that is at work. */
+static void a_forked_child_does_not_wait(void **state) {
+    struct stage *stage = *state;
+    struct slow slow = {.pool = stage->pool};
+    int status = 1;
+    pthread_t thread = be_in_the_handler(&slow);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(ebb_report_on_exhausted(NULL, NULL) != be_slow);
+    }
+    assert_true(waitpid(child, &status, 0) == child);
+    assert_int_equal(status, 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 #define EXHAUSTED_TEST(test) cmocka_unit_test_setup_teardown(test, listen, stop)
 
 /* What is to be born in the parent finds no room there, and is placed in the step. */
@@ -183,6 +262,9 @@ int main(void) {
         EXHAUSTED_TEST(without_a_handler_allocations_just_fail),
         EXHAUSTED_TEST(a_deep_tree_is_reported_with_its_limit_and_the_nearest),
         EXHAUSTED_TEST(of_many_limits_as_many_are_reported_as_have_room),
+        EXHAUSTED_TEST(who_sets_another_handler_waits_for_calls_of_the_one_before),
+        EXHAUSTED_TEST(a_handler_may_set_another_itself),
+        EXHAUSTED_TEST(a_forked_child_does_not_wait),
         EXHAUSTED_TEST(a_step_that_has_another_place_for_a_block_reports_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
