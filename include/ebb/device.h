@@ -109,15 +109,16 @@ EBB_API int ebb_fence_end(struct ebb_fence *fence);
 
 /* How the pages of a pinned pool are kept in memory. */
 enum ebb_pinning {
-    EBB_PINNING_NONE = 0,      /* not at all: the pool is of another kind */
+    EBB_PINNING_NONE = 0,      /* not at all: the pool is of another kind, or another process's */
     EBB_PINNING_LOCKED = 1,    /* locked, which is all that can be done without a CUDA driver */
     EBB_PINNING_REGISTERED = 2 /* registered with the driver: copies need no detour */
 };
 
 /*
  * How, and in *bytes, if not NULL, how many now. A pool of kind shared and pinned is pinned by
- * those who open parcels, slot by slot: before this process has opened one it is not at all.
- * EBB_E_ARGUMENT for NULL. Any thread.
+ * those who open parcels, slot by slot: before this process has opened one it is not at all. What
+ * was pinned before a fork is so in the parent only: in the child a pool that is registered is not
+ * pinned, and of one that is locked only what it got since. EBB_E_ARGUMENT for NULL. Any thread.
  */
 EBB_API int ebb_pool_pinning(ebb_pool *pool, size_t *bytes);
 

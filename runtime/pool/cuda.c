@@ -219,13 +219,12 @@ int cuda_take(struct cuda_hold *hold, int ordinal) {
     return result;
 }
 
-/* False in a child of the process that took it. */
-static bool is_here(const struct cuda_hold *hold) {
+bool cuda_is_here(const struct cuda_hold *hold) {
     return hold->process == getpid();
 }
 
 void cuda_leave(struct cuda_hold *hold) {
-    if (hold->context && is_here(hold))
+    if (hold->context && cuda_is_here(hold))
         driver.call.release(hold->device); /* a refusal leaves a count that ends with the process */
     hold->context = NULL;
 }
@@ -244,7 +243,7 @@ static void leave(void) {
 
 /* The same for giving back; 1: it is gone with the driver, or was never this process's. */
 static int enter_for_end(const struct cuda_hold *hold) {
-    if (!is_here(hold))
+    if (!cuda_is_here(hold))
         return 1;
     int result = driver.call.push(hold->context);
     return result == DEINITIALIZED ? 1 : checked(result, "cuCtxPushCurrent", hold->ordinal);

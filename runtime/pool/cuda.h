@@ -38,6 +38,9 @@ int cuda_count(int *count);
 int cuda_take(struct cuda_hold *hold, int ordinal);
 void cuda_leave(struct cuda_hold *hold);
 
+/* False in a child of the process that took it. */
+bool cuda_is_here(const struct cuda_hold *hold);
+
 /* Memory of the device. Freeing waits for all work that uses it. Both: 0 or EBB_E_DEVICE. */
 int cuda_alloc(const struct cuda_hold *hold, size_t bytes, uint64_t *address);
 int cuda_free(const struct cuda_hold *hold, uint64_t address);

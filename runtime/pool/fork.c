@@ -17,6 +17,7 @@
 #include "base/reserved.h"
 #include "pool/chunk.h"
 #include "pool/cuda.h"
+#include "pool/pinned.h"
 #include "pool/pool.h"
 #include "pool/range.h"
 #include "pool/shared.h"
@@ -49,6 +50,7 @@ static void after_in_parent(void) {
 }
 
 static void after_in_child(void) {
+    pin_fork_child();
     after();
     shared_fork(false, true);
 }

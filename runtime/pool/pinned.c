@@ -6,7 +6,10 @@
  * Where there is a CUDA driver with a device, slabs are registered with it: copies go without a
  * detour, and other libraries of the process (torch) see that they may. Where there is none, they
  * are locked, which takes of RLIMIT_MEMLOCK. Which of both is settled when the pool is made, and
- * never changes. What a forked child has of them is a copy that is neither.
+ * never changes.
+ *
+ * What a forked child has of them is a copy that is neither: a slab remembers how many forks led to
+ * the process that pinned it, and no other counts it or ends it.
  */
 #include "base/error.h"
 #include "base/os.h"
@@ -18,7 +21,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-static atomic_size_t locked; /* by all pools of the process */
+static atomic_size_t locked; /* by all pools of this process */
 
 int pin_begin(struct cuda_hold *hold, int device) {
     error_mute();
@@ -55,9 +58,13 @@ bool unpin_pages(const struct cuda_hold *hold, void *addr, size_t bytes) {
     return true;
 }
 
-void pin_forget(const struct cuda_hold *hold, size_t bytes) {
-    if (!hold->context)
-        atomic_fetch_sub_explicit(&locked, bytes, memory_order_relaxed);
+void pin_fork_child(void) {
+    atomic_store_explicit(&locked, 0, memory_order_relaxed); /* it has no other threads yet */
+}
+
+/* relaxed: it changes in children only, while they have one thread */
+static uint64_t forks_now(void) {
+    return atomic_load_explicit(&shared_forks, memory_order_relaxed);
 }
 
 static int begin(struct pages *pages, const struct ebb_pool_options *options) {
@@ -65,11 +72,13 @@ static int begin(struct pages *pages, const struct ebb_pool_options *options) {
 }
 
 static int warm(struct pages *pages, uintptr_t addr, size_t bytes) {
+    pages_slab_at(pages, addr)->slab.forks = forks_now();
     return pin_pages(&pages->cuda, (void *)addr, bytes);
 }
 
 static bool cool(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
-    if (!unpin_pages(&pages->cuda, (void *)addr, bytes))
+    bool is_here = pages_slab_at(pages, addr)->slab.forks == forks_now();
+    if (is_here && !unpin_pages(&pages->cuda, (void *)addr, bytes))
         return false;
     *given += bytes;
     return true;
@@ -100,10 +109,14 @@ const struct kind kind_pinned_huge = {.name = "pinned, huge",
 
 /* Bytes that are pinned now, and how in *hold; false: the pool is not. Lock held. */
 static bool look(const struct ebb_pool *pool, size_t *bytes, const struct cuda_hold **hold) {
-    const struct kind *kind = pool->pages.kind;
-    *bytes = pool->reserved.current;
-    *hold = &pool->pages.cuda;
-    return kind == &kind_pinned || kind == &kind_pinned_huge;
+    const struct pages *pages = &pool->pages;
+    *bytes = 0;
+    *hold = &pages->cuda;
+    if (pages->kind != &kind_pinned && pages->kind != &kind_pinned_huge)
+        return false;
+    for (const struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
+        *bytes += slab->slab.forks == forks_now() ? slab->bytes : 0;
+    return !pages->cuda.context || cuda_is_here(&pages->cuda);
 }
 
 int ebb_pool_pinning(struct ebb_pool *pool, size_t *bytes) {

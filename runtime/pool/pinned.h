@@ -17,7 +17,7 @@ int pin_pages(const struct cuda_hold *hold, void *addr, size_t bytes);
 /* The same pages again; false: the driver refused, error set. */
 bool unpin_pages(const struct cuda_hold *hold, void *addr, size_t bytes);
 
-/* A forked child: so many bytes are pinned in its parent, and nowhere here. */
-void pin_forget(const struct cuda_hold *hold, size_t bytes);
+/* A forked child: what was pinned is so in its parent, and nowhere here. */
+void pin_fork_child(void);
 
 #endif

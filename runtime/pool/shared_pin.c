@@ -51,10 +51,8 @@ bool shared_part(struct shared *shared) {
 }
 
 void shared_forget_pins(struct shared *shared) {
-    for (uint32_t i = 0; i < shared->slot_count; i++) {
-        pin_forget(&shared->cuda, shared->slots[i].pinned);
+    for (uint32_t i = 0; i < shared->slot_count; i++)
         shared->slots[i].pinned = 0;
-    }
     shared->cuda = (struct cuda_hold){.context = NULL};
     shared->pinning_is_settled = false;
 }

@@ -200,6 +200,49 @@ static void what_a_consumer_locked_its_child_did_not(void **state) {
     pool_end(pool);
 }
 
+static ebb_pool *inherited;
+static ebb_region inherited_region;
+
+/* Locks more, and ends all: what the parent has locked is none of what it unlocks. */
+static int lock_in_the_child(void) {
+    size_t bytes;
+    real = os;
+    os.lock = lock;
+    os.unlock = unlock;
+    asked = refuse_nth = 0;
+    locked = 0;
+    int bad = ebb_pool_pinning(inherited, &bytes) != EBB_PINNING_LOCKED || bytes != 0;
+    ebb_region own = OPEN(.pool = inherited);
+    bad |= !ebb_region_alloc(own, 3 * MIB, 64) || locked != 4 * MIB;
+    bad |= ebb_pool_pinning(inherited, &bytes) != EBB_PINNING_LOCKED || bytes != locked;
+    bad |= ebb_region_close(own) != 0 || ebb_region_close(inherited_region) != 0;
+    bad |= ebb_pool_trim(inherited, 0) == 0 || locked != 0;
+    bad |= ebb_pool_destroy(inherited) != 0;
+    os = real;
+    return bad | find_nothing_locked();
+}
+
+static void what_a_pool_locked_its_child_did_not(void **state) {
+    bool kernel = kernel_locks();
+    size_t before = kernel_locked();
+    int status;
+    inherited = POOL(.kind = EBB_KIND_PINNED);
+    inherited_region = OPEN(.pool = inherited);
+    block_of(inherited_region, 1 * MIB, 64);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(lock_in_the_child());
+    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(locked_bytes(inherited), 2 * MIB);
+    assert_true(!kernel || kernel_locked() == before + 2 * MIB);
+    assert_int_equal(ebb_region_close(inherited_region), 0);
+    pool_end(inherited);
+    assert_int_equal(kernel_locked(), before);
+}
+
 static int lock_little(void *addr, size_t bytes) {
     return bytes > 200000 ? ENOMEM : real.lock(addr, bytes);
 }
@@ -253,6 +296,7 @@ int main(void) {
         cmocka_unit_test(each_lock_that_fails_leaves_what_there_was),
         cmocka_unit_test(what_a_consumer_opens_is_locked),
         cmocka_unit_test(what_a_consumer_locked_its_child_did_not),
+        cmocka_unit_test(what_a_pool_locked_its_child_did_not),
         cmocka_unit_test(what_was_sent_is_locked_at_least),
         cmocka_unit_test(memory_of_a_device_needs_a_driver),
         cmocka_unit_test(a_measuring_region_takes_no_releases_of_others),

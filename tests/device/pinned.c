@@ -258,6 +258,8 @@ static void *inherited_block;
 /* The child has a copy of what was there. It cannot pin more, and ends nothing of the parent's. */
 static int go_on_in_the_child(void) {
     int bad = !pattern_holds(inherited_block, 5000, 5000);
+    size_t bytes = 1;
+    bad |= ebb_pool_pinning(inherited, &bytes) != EBB_PINNING_NONE || bytes != 0;
     memset(inherited_block, 0, 5000);
     bad |= ebb_region_alloc(inherited_region, 50 * MIB, 64) != NULL;
     bad |= ebb_last_error() != EBB_E_DEVICE;
