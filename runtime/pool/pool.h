@@ -78,7 +78,9 @@ struct ebb_pool {
     struct kind_totals closed_kinds[POOL_KINDS];
     struct region *free_slots; /* closed ones, but for the spare ones */
     struct region *slots;      /* all slots of this pool, open or not */
-    uint64_t opened_before;    /* generations of the slots when the pool was made */
+    uint64_t opened_before;    /* regions that had been opened in the slots when the pool was made,
+                                * or got them from another */
+    uint64_t opened_gone;      /* in slots that other pools have now, see slots.c */
     void (*drop_spares_locked)(struct ebb_pool *pool); /* NULL: no slot was ever taken */
     struct spare_slot spare_slots[POOL_SPARES]; /* taken without the lock, see slots.c */
 };

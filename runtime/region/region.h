@@ -179,6 +179,7 @@ struct region {
 
     struct ebb_cleanup door;  /* while it has a safe: closes that */
     struct region *list_next; /* all slots of the pool: walked while regions open and close */
+    struct ebb_pool *home;    /* on whose list it is; NULL: it is about to leave that */
     uint32_t place; /* of the pool's spare slots: where it was opened from */
     uint32_t kinds; /* bit k: kind_counts[k] is valid; none in a closed slot */
     struct kind_counts kind_counts[POOL_KINDS];

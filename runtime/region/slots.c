@@ -2,13 +2,18 @@
 /*
  * slots.c - the slots that regions live in.
  *
- * A slot belongs to one pool for ever and is on its list of slots, open or not; walkers go over
- * that list. Each of `spare_slots` is a place where the slot waits that was closed last of those
- * that were opened from there, and opening takes it with one exchange and without the lock. Each
- * thread has a place, so that a slot and its lines stay with one processor. Invariant: a closed
- * slot is a spare one or on the list of free slots, never both. Only spare ones keep their batches
- * of bookkeeping, until the pool is trimmed or ends. A region is refused only where no slot is
- * closed.
+ * A slot belongs to one pool and is on its list of slots, open or not; walkers go over that list.
+ * Each of `spare_slots` is a place where the slot waits that was closed last of those that were
+ * opened from there, and opening takes it with one exchange and without the lock. Each thread has a
+ * place, so that a slot and its lines stay with one processor. Only spare ones keep their batches
+ * of bookkeeping, until the pool is trimmed or ends.
+ *
+ * Once all slots there can be are made, those that wait in other pools change hands, half of what
+ * one has at a time: that takes time linear in all slots of that pool. Shared pools and that for
+ * measuring take and do not give.
+ *
+ * Invariant: a closed slot is a spare one or on the list of free slots, never both. A region is
+ * refused only where no slot is closed of those that may change hands.
  */
 #include "base/error.h"
 #include "base/os.h"
@@ -43,6 +48,13 @@ static void drop_spares_locked(struct ebb_pool *pool) {
     }
 }
 
+static void list_locked(struct ebb_pool *pool, struct region *region) {
+    region->home = pool;
+    region->list_next = pool->slots;
+    pool->slots = region;
+    pool->drop_spares_locked = drop_spares_locked;
+}
+
 static struct region *take_locked(struct ebb_pool *pool) {
     struct region *region = pool->free_slots;
     if (region) {
@@ -50,15 +62,83 @@ static struct region *take_locked(struct ebb_pool *pool) {
         return region;
     }
     region = range_carve_region();
-    if (region) {
-        region->list_next = pool->slots;
-        pool->slots = region;
-        pool->drop_spares_locked = drop_spares_locked;
-    }
+    if (region)
+        list_locked(pool, region);
     for (unsigned i = 0; !region && i < POOL_SPARES; i++) /* other threads' */
         region = take_spare(pool, i);
     return region;
 }
+
+/* ---- slots of other pools ---- */
+
+static uint64_t times_opened(const struct region *region) {
+    return (region->lane.generation + 1) / 2;
+}
+
+/* Half of a list, at least one: that is cut off. */
+static struct region *cut_half(struct region **list) {
+    struct region *half = *list, *last = half;
+    for (struct region *at = half->free_next; at && at->free_next; at = at->free_next->free_next)
+        last = last->free_next;
+    *list = last->free_next;
+    last->free_next = NULL;
+    return half;
+}
+
+/* The counts of what was opened stay as they are, here and there. */
+static void unlist_locked(struct ebb_pool *pool, struct region *leaving) {
+    for (; leaving; leaving = leaving->free_next) {
+        leaving->home = NULL;
+        pool->opened_gone += times_opened(leaving);
+    }
+    for (struct region **link = &pool->slots; *link;)
+        if ((*link)->home)
+            link = &(*link)->list_next;
+        else
+            *link = (*link)->list_next;
+}
+
+/* A shared pool's slots have a hidden pool each. */
+static bool may_leave(const struct ebb_pool *pool) {
+    return !pool->slot || !pool->alive;
+}
+
+/* With the registry of pools locked, so no other pool's lock is held. */
+static void take_from(void *context, struct ebb_pool *pool) {
+    struct region **taken = context;
+    if (*taken)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    bool may = may_leave(pool);
+    if (may && !pool->free_slots)
+        drop_spares_locked(pool);
+    if (may && pool->free_slots) {
+        *taken = cut_half(&pool->free_slots);
+        unlist_locked(pool, *taken);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static struct region *take_elsewhere(struct ebb_pool *pool) {
+    struct region *taken = NULL, *next;
+    pool_each_ever(take_from, &taken);
+    if (!taken)
+        return NULL;
+    pthread_mutex_lock(&pool->lock);
+    for (struct region *region = taken; region; region = next) {
+        next = region->free_next;
+        list_locked(pool, region);
+        pool->opened_before += times_opened(region);
+        if (region == taken)
+            continue;
+        region->free_next = pool->free_slots;
+        pool->free_slots = region;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return taken;
+}
+
+/* ---- */
 
 struct region *slot_take(struct ebb_pool *pool) {
     if (!os.allow(OS_SLOT))
@@ -70,6 +150,8 @@ struct region *slot_take(struct ebb_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     region = take_locked(pool);
     pthread_mutex_unlock(&pool->lock);
+    if (!region)
+        region = take_elsewhere(pool);
     if (region)
         region->place = place;
     return region;
@@ -99,8 +181,8 @@ uint64_t slot_count_open(const struct ebb_pool *pool) {
 uint64_t slot_count_opened(const struct ebb_pool *pool) {
     uint64_t opened = 0;
     for (const struct region *region = pool->slots; region; region = region->list_next)
-        opened += (region->lane.generation + 1) / 2;
-    return opened - pool->opened_before;
+        opened += times_opened(region);
+    return opened + pool->opened_gone - pool->opened_before;
 }
 
 /* ---- the end of a pool ---- */

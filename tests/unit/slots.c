@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * slots.c - slots that wait for the thread that closed them are none the worse for others: a region
- * is refused only where no slot is closed, and a trim or the pool's end takes what they keep.
+ * is refused only where no slot is closed, in whichever pool, and a trim or the pool's end takes
+ * what they keep.
  */
 #include "kit/test.h"
 #include "pool/pool.h"
@@ -9,6 +10,7 @@
 #include "region/region.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { THREADS = 8, ROUNDS = 3 };
 
@@ -68,29 +70,128 @@ static void slots_of_shared_pools_wait_in_one_place(void **state) {
     pool_end(pool);
 }
 
-/* The last test: from here on there are no other slots. */
+/* ---- the last tests: from here on there are no other slots ---- */
+
+enum { SLOTS = 20, MOST = 100 };
+
+static ebb_region opened[MOST];
+
+/* Until it is refused. */
+static unsigned open_all(ebb_pool *pool) {
+    for (unsigned count = 0; count < MOST; count++) {
+        opened[count] = ebb_region_open(EBB_REGION_OPTIONS(.pool = pool));
+        if (ebb_region_is_open(opened[count]))
+            continue;
+        assert_refused(ebb_last_error(), EBB_E_MEMORY);
+        return count;
+    }
+    fail_msg("%u regions are open", MOST);
+    return MOST;
+}
+
+static void close_some(unsigned from, unsigned to) {
+    for (unsigned i = from; i < to; i++)
+        assert_int_equal(ebb_region_close(opened[i]), 0);
+}
+
+static void assert_counts(ebb_pool *pool, uint64_t open, uint64_t ever) {
+    assert_int_equal(pool_stats_of(pool).open_regions, open);
+    assert_int_equal(pool_stats_of(pool).opened_regions, ever);
+    assert_int_equal(ebb_check_pool(pool), 0);
+}
+
 static void no_region_is_refused_while_a_slot_is_closed(void **state) {
-    enum { SLOTS = 20 };
-    ebb_region open[SLOTS + 1];
     ebb_pool *pool = POOL(.name = "scarce");
     for (unsigned i = 0; i < SLOTS; i++)
-        open[i] = OPEN(.pool = pool);
-    for (unsigned i = 0; i < SLOTS; i++)
-        assert_int_equal(ebb_region_close(open[i]), 0);
+        opened[i] = OPEN(.pool = pool);
+    close_some(0, SLOTS);
     while (range_carve_region())
         continue;
     leave_slots(pool);
     assert_int_equal(count_waiting(pool), POOL_SPARES);
-    for (unsigned i = 0; i < SLOTS; i++) {
-        open[i] = ebb_region_open(EBB_REGION_OPTIONS(.pool = pool));
-        assert_true(ebb_region_is_open(open[i]));
-    }
-    open[SLOTS] = ebb_region_open(EBB_REGION_OPTIONS(.pool = pool));
-    assert_false(ebb_region_is_open(open[SLOTS]));
-    assert_refused(ebb_last_error(), EBB_E_MEMORY);
-    for (unsigned i = 0; i < SLOTS; i++)
-        assert_int_equal(ebb_region_close(open[i]), 0);
+    unsigned all = open_all(pool);
+    assert_true(all >= SLOTS);
+    close_some(0, all);
+    assert_counts(pool, 0, SLOTS + THREADS + all);
+    assert_int_equal(open_all(pool), all);
+    close_some(0, all);
     pool_end(pool);
+}
+
+static void slots_change_hands_and_counts_stay(void **state) {
+    ebb_pool *first = POOL(.name = "first"), *second = POOL(.name = "second");
+    unsigned all = open_all(first), half = all / 2;
+    assert_true(all >= SLOTS);
+    assert_counts(first, all, all);
+    close_some(half, all);
+    ebb_region theirs[MOST];
+    memcpy(theirs, opened, sizeof theirs);
+    assert_int_equal(open_all(second), all - half);
+    assert_counts(first, half, all);
+    assert_counts(second, all - half, all - half);
+    for (unsigned i = 0; i < all; i++)
+        assert_int_equal(ebb_region_is_open(theirs[i]), i < half);
+    close_some(0, all - half);
+    for (unsigned i = 0; i < half; i++)
+        assert_int_equal(ebb_region_close(theirs[i]), 0);
+    pool_end(first);
+    assert_int_equal(open_all(second), all); /* those of a pool that has ended, too */
+    assert_counts(second, all, all - half + all);
+    close_some(0, all);
+    first = POOL(.name = "third"); /* with the record of the first */
+    assert_counts(first, 0, 0);
+    assert_int_equal(open_all(first), all);
+    assert_counts(first, all, all);
+    assert_counts(second, 0, all - half + all);
+    close_some(0, all);
+    pool_end(first);
+    pool_end(second);
+}
+
+static ebb_pool *pools[2];
+static atomic_uint opened_in[2];
+
+/* Regions of either pool in turn, three at once: there are fewer slots, and some are refused. */
+static void *open_in_turn(void *context) {
+    unsigned at = *(unsigned *)context;
+    for (unsigned i = 0; i < 2000; i++) {
+        ebb_region regions[3];
+        for (unsigned k = 0; k < 3; k++) {
+            unsigned which = (at + i / 7) % 2;
+            regions[k] = ebb_region_open(EBB_REGION_OPTIONS(.pool = pools[which]));
+            atomic_fetch_add(&opened_in[which], ebb_region_is_open(regions[k]));
+        }
+        for (unsigned k = 0; k < 3; k++)
+            if (ebb_region_is_open(regions[k]) && ebb_region_close(regions[k]) != 0)
+                return context;
+    }
+    return NULL;
+}
+
+static void pools_take_slots_from_each_other_at_once(void **state) {
+    enum { SCARCE = 2 * THREADS };
+    pthread_t threads[THREADS];
+    unsigned numbers[THREADS];
+    for (unsigned i = 0; i < 2; i++)
+        pools[i] = POOL(.name = "either");
+    unsigned all = open_all(pools[0]);
+    close_some(0, SCARCE);
+    for (unsigned i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        assert_int_equal(pthread_create(&threads[i], NULL, open_in_turn, &numbers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        void *failed;
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    close_some(SCARCE, all);
+    assert_counts(pools[0], 0, all + atomic_load(&opened_in[0]));
+    assert_counts(pools[1], 0, atomic_load(&opened_in[1]));
+    assert_int_equal(open_all(pools[1]), all);
+    close_some(0, all);
+    pool_end(pools[0]);
+    pool_end(pools[1]);
 }
 
 int main(void) {
@@ -98,6 +199,8 @@ int main(void) {
         cmocka_unit_test(a_trim_takes_what_waits_and_so_does_the_end),
         cmocka_unit_test(slots_of_shared_pools_wait_in_one_place),
         cmocka_unit_test(no_region_is_refused_while_a_slot_is_closed),
+        cmocka_unit_test(slots_change_hands_and_counts_stay),
+        cmocka_unit_test(pools_take_slots_from_each_other_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
