@@ -146,9 +146,8 @@ static struct ebb_piece *take_loose(struct region *region, size_t bytes, size_t 
 /* A place where none is free: with pages that are free to have, if need be, else new ones. */
 static __attribute__((noinline)) struct ebb_piece *make_place(struct region *region, size_t bytes,
                                                               size_t align) {
-    bool could = pool_could_have(region->pool, bytes, count_waste(region));
     struct ebb_piece *piece =
-        could && runs_claim(region) ? find_place(region, bytes, align) : NULL;
+        runs_claim(region, bytes, align) ? find_place(region, bytes, align) : NULL;
     return piece ? piece : grow_top(region, bytes, align);
 }
 

@@ -321,9 +321,9 @@ void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t fr
 /* The region's own run around `addr`, found without a look at what other threads may change. */
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
 
-/* Takes in the hot pages behind all runs and joins runs that touch; true if either
- * happened, so that there may be room now. */
-bool runs_claim(struct region *region);
+/* Takes in the hot pages around all runs and joins runs that touch; true if either happened, so
+ * that there may be room now. Where the pool's limit might refuse more, only what makes it. */
+bool runs_claim(struct region *region, size_t bytes, size_t align);
 
 /* Makes the top long enough for `bytes` at `align`. */
 int runs_grow(struct region *region, size_t bytes, size_t align);

@@ -7,10 +7,11 @@
  *     relinked    |  survivor  |                                    not part of the lane
  *
  * A region that needs room first claims hot pages around its runs, which cost nothing, and joins
- * runs that have come to touch. Not all of them: regions of other threads may want some. Then it
- * takes other hot pages, and cold ones last. A root that has had children is a keeper: its
- * blocks outlive steps, so it claims nothing and takes the smallest hot pages that fit, out of the
- * way of the steps that take turns on the rest.
+ * runs that have come to touch. Not all of them: regions of other threads may want some. Where the
+ * pool's limit may leave no others, it claims those alone that make the room, or none. Then it
+ * takes other hot pages, and cold ones last. A root that has had children is a keeper: its blocks
+ * outlive steps, so it claims nothing and takes the smallest hot pages that fit, out of the way of
+ * the steps that take turns on the rest.
  *
  * Invariant: between run.first and run.end pieces tile the run. A function that fails has taken
  * nothing.
@@ -286,11 +287,14 @@ static void chain(struct region *region, struct ebb_piece *run, const struct ebb
     merge_at(region, last, first);
 }
 
-static bool can_join(const struct ebb_piece *run) {
-    const struct ebb_piece *after = run->after;
-    return run->state == PIECE_RUN && !run->flag && !run->pins && after &&
-           after->state == PIECE_RUN && after->owner == run->owner && !after->flag &&
+/* True if the piece behind a run, or behind what that claims, is a run that it joins. */
+static bool is_joined(const struct ebb_piece *after, const struct ebb_piece *run) {
+    return after && after->state == PIECE_RUN && after->owner == run->owner && !after->flag &&
            !after->pins;
+}
+
+static bool can_join(const struct ebb_piece *run) {
+    return run->state == PIECE_RUN && !run->flag && !run->pins && is_joined(run->after, run);
 }
 
 /* Takes the run behind `run` in, with the pool's lock held. */
@@ -315,45 +319,103 @@ static size_t reserved_beside_arena(const struct region *region) {
     return region->reserved.current - (track && track->arena ? track->span : 0);
 }
 
-/* Claims and joins around one run; true if the list of runs has changed. */
-static bool claim_around(struct region *region, struct ebb_piece *run) {
+static size_t most_claimed(const struct region *region) {
+    return size_align(size_larger(reserved_beside_arena(region) / 2, CLAIM_LEAST), EBB_PAGE);
+}
+
+/* Claims and joins around one run: the run that two have become, or NULL if none have. */
+static struct ebb_piece *claim_around(struct region *region, struct ebb_piece *run) {
     struct pages *pages = &region->pool->pages;
-    size_t most = size_align(size_larger(reserved_beside_arena(region) / 2, CLAIM_LEAST), EBB_PAGE);
+    size_t most = most_claimed(region);
     size_t behind = pages_claim(pages, run, most), before = pages_claim_before(pages, run, most);
     if (behind)
         lengthen(region, run, behind);
     if (before)
         lengthen_before(region, run, before);
-    if (can_join(run))
-        join_locked(region, run);
-    else if (run->before && can_join(run->before))
-        join_locked(region, run->before);
-    else
-        return false;
-    return true;
+    struct ebb_piece *first = can_join(run) ? run : run->before;
+    if (!first || !can_join(first))
+        return NULL;
+    join_locked(region, first);
+    return first;
+}
+
+static bool can_claim(struct region *region, const struct ebb_piece *run) {
+    return !run->flag && !run->pins && piece_prepare(&region->store, 2);
 }
 
 /* Newest runs first, and not very many, so that growing does not depend on their number. */
 static void claim_locked(struct region *region) {
     struct ebb_piece *run = region->runs;
-    for (unsigned look = 0; run && look < RUNS_LOOKED_AT; look++) {
-        bool able = !run->flag && !run->pins && piece_prepare(&region->store, 2);
-        run = able && claim_around(region, run) ? region->runs : run->next;
-    }
+    for (unsigned look = 0; run && look < RUNS_LOOKED_AT; look++)
+        run = can_claim(region, run) && claim_around(region, run) ? region->runs : run->next;
 }
 
-bool runs_claim(struct region *region) {
+static void claim_at(struct region *region, struct ebb_piece *run) {
+    while (run && can_claim(region, run))
+        run = claim_around(region, run);
+}
+
+static bool is_free(const struct ebb_piece *piece) {
+    return piece->state == PIECE_FREE || piece->state == PIECE_TOP;
+}
+
+/* How much of a hot piece beside a run is claimed at once. */
+static size_t claimed_of(const struct ebb_piece *hot, size_t most) {
+    return hot && hot->state == PIECE_HOT ? size_smaller(hot->bytes, most) : 0;
+}
+
+/* Where what is free behind the blocks of a run ends once it has claimed, and was joined. */
+static uintptr_t room_end(const struct region *region, const struct ebb_piece *run) {
+    const struct ebb_piece *next = run->after;
+    size_t claimed = claimed_of(next, most_claimed(region));
+    uintptr_t end = piece_end(run) + claimed;
+    if (claimed)
+        next = next->bytes == claimed ? next->after : NULL;
+    return is_joined(next, run) && is_free(next->run.first) ? piece_end(next->run.first) : end;
+}
+
+/* True if claiming around the run makes room at one of its ends for so many bytes. */
+static bool gets_room(const struct region *region, const struct ebb_piece *run, size_t bytes) {
+    const struct ebb_piece *first = run->run.first, *last = run->run.end->before;
+    uintptr_t start = run->addr - claimed_of(run->before, most_claimed(region));
+    uintptr_t start_end = is_free(first) ? piece_end(first) : run->addr;
+    uintptr_t behind = is_free(last) ? last->addr : piece_end(run);
+    if (last == first && is_free(first))
+        behind = start;
+    return bytes <= start_end - start || bytes <= room_end(region, run) - behind;
+}
+
+/* The run around which there is room, wherever a block of `align` would begin; or NULL. */
+static struct ebb_piece *find_claim(const struct region *region, size_t bytes, size_t align) {
+    struct ebb_piece *run = region->runs;
+    size_t room = bytes + size_larger(align, EBB_UNIT) - EBB_UNIT;
+    for (unsigned look = 0; run && look < RUNS_LOOKED_AT; look++, run = run->next)
+        if (!run->flag && !run->pins && gets_room(region, run, room))
+            return run;
+    return NULL;
+}
+
+/* The pages of a new run for a block, wherever it begins. */
+static bool pages_for(size_t bytes, size_t align, size_t *pages) {
+    size_t slack = align > EBB_PAGE ? align - EBB_PAGE : 0, total;
+    return size_add(bytes, slack, &total) && size_round_up(total, EBB_PAGE, pages);
+}
+
+bool runs_claim(struct region *region, size_t bytes, size_t align) {
     struct ebb_pool *pool = region->pool;
-    uint64_t bytes = region->reserved.current;
-    size_t count = region->run_count;
-    if (!region->runs || region->measuring || region->keeper || pool->pages.kind->whole)
+    uint64_t reserved = region->reserved.current;
+    size_t count = region->run_count, least;
+    if (!region->runs || region->measuring || region->keeper || pool->pages.kind->whole ||
+        !pages_for(bytes, align, &least) || least > RANGE_MOST)
         return false; /* where slabs have memory as a whole, what is free in them is for all */
     pthread_mutex_lock(&pool->lock);
-    if (pool->pages.hot_bytes)
-        claim_locked(region);
+    if (pool->pages.hot_bytes && least <= pool_most_cold(pool))
+        claim_locked(region); /* if that is not enough, there are others */
+    else if (pool->pages.hot_bytes)
+        claim_at(region, find_claim(region, bytes, align));
     pool_note_growth_locked(pool);
     pthread_mutex_unlock(&pool->lock);
-    return region->reserved.current > bytes || region->run_count < count;
+    return region->reserved.current > reserved || region->run_count < count;
 }
 
 /* ---- growing ---- */
@@ -387,8 +449,7 @@ static int take_pages(struct region *region, const struct pages_wish *wish) {
 
 int runs_grow(struct region *region, size_t bytes, size_t align) {
     struct pages_wish wish = {0};
-    size_t slack = align > EBB_PAGE ? align - EBB_PAGE : 0, total;
-    if (!size_add(bytes, slack, &total) || !size_round_up(total, EBB_PAGE, &wish.least))
+    if (!pages_for(bytes, align, &wish.least))
         return error_set(EBB_E_SIZE, "%zu bytes at alignment %zu overflow", bytes, align);
     uintptr_t end = region->main_run ? piece_end(region->main_run) : 0;
     uintptr_t from = region->top ? region->top->addr : end;

@@ -276,6 +276,50 @@ static void refused_blocks_claim_no_pages(void **state) {
     pool_end(pool);
 }
 
+/* Nor where all that is scattered about the region would be enough, or the alignment is not. */
+static void a_block_that_scattered_pages_do_not_hold_claims_none(void **state) {
+    static const size_t sizes[][2] = {{1000, 2 * MIB}, {1600 * KIB, 64}};
+    static const size_t hints[] = {4 * KIB, 16 * KIB, 1400 * KIB, 1500 * KIB};
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 3 * MIB, .keep_all = true);
+    ebb_region regions[4]; /* the first where the slab begins, the others down from its end */
+    for (int i = 0; i < 4; i++)
+        regions[i] = OPEN(.pool = pool, .hint_bytes = hints[i]);
+    block_of(regions[1], 100, 16);
+    assert_int_equal(ebb_region_close(regions[2]), 0);
+    struct ebb_region_stats before = stats_of(regions[1]);
+    for (int i = 0; i < 16; i++) {
+        const size_t *size = sizes[i % 2];
+        assert_no_block(ebb_region_alloc(regions[1], size[0], size[1]), EBB_E_POOL_LIMIT);
+        struct ebb_region_stats after = stats_of(regions[1]);
+        assert_memory_equal(&before, &after, sizeof before);
+    }
+    block_of(regions[0], 1300 * KIB, 64);
+    for (int i = 0; i < 4; i++)
+        (void)ebb_region_close(regions[i]);
+    pool_end(pool);
+}
+
+/* Where a limit leaves fewer pages than are free in the region and, hot, on both sides of it. */
+static void pages_beside_a_run_are_claimed_at_the_limit(void **state) {
+    static const size_t hints[] = {PAGE, 12 * PAGE, 10 * PAGE, 12 * PAGE};
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 35 * PAGE, .keep_all = true);
+    ebb_region regions[4];
+    for (int i = 0; i < 4; i++)
+        regions[i] = OPEN(.pool = pool, .hint_bytes = hints[i]);
+    assert_int_equal(ebb_region_close(regions[1]), 0);
+    assert_int_equal(ebb_region_close(regions[3]), 0);
+    struct ebb_region_stats before = stats_of(regions[2]);
+    assert_no_block(ebb_region_alloc(regions[2], 34 * PAGE + 1, 64), EBB_E_POOL_LIMIT);
+    struct ebb_region_stats after = stats_of(regions[2]);
+    assert_memory_equal(&before, &after, sizeof before);
+    block_of(regions[2], 34 * PAGE, 64);
+    assert_int_equal(stats_of(regions[2]).runs, 1);
+    assert_int_equal(pool_stats_of(pool).given_back, 0);
+    assert_int_equal(ebb_region_close(regions[2]), 0);
+    assert_int_equal(ebb_region_close(regions[0]), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_limit_on_used_bytes_is_exact_in_the_small_lane),
@@ -294,6 +338,8 @@ int main(void) {
         cmocka_unit_test(a_refused_block_leaves_pool_and_region_as_they_were),
         cmocka_unit_test(a_refused_first_block_reserves_nothing),
         cmocka_unit_test(refused_blocks_claim_no_pages),
+        cmocka_unit_test(a_block_that_scattered_pages_do_not_hold_claims_none),
+        cmocka_unit_test(pages_beside_a_run_are_claimed_at_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
