@@ -252,7 +252,7 @@ static struct ebb_piece *cold_anywhere(struct pages *pages, const struct pages_w
 static struct ebb_piece *take_cold(struct pages *pages, const struct pages_wish *wish) {
     if (wish->least > wish->most_cold) {
         error_set(EBB_E_POOL_LIMIT, "%zu bytes of pages asked, limit leaves %zu", wish->least,
-                  wish->most_cold);
+                  wish->room);
         return NULL;
     }
     struct ebb_piece *near = cold_near(wish);
@@ -317,6 +317,10 @@ static bool can_extend(const struct ebb_piece *run, const struct pages_wish *wis
         total += part;
     }
     return cold <= wish->most_cold;
+}
+
+bool pages_may_extend(const struct ebb_piece *run, size_t bytes) {
+    return can_extend(run, &(struct pages_wish){.extend = bytes, .most_cold = SIZE_MAX});
 }
 
 /* How much of the piece behind what was gained so far a run takes; *cold_left is what may be. */

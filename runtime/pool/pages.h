@@ -44,6 +44,7 @@ struct pages_wish {
     size_t want;      /* take up to this where pages are hot */
     size_t want_cold; /* take up to this where pages are cold */
     size_t most_cold; /* pages that may be made resident: what the pool's limit leaves */
+    size_t room;      /* what it leaves once cached pages are given back: a refusal names it */
     bool whole;       /* the run need not grow, but there is no other way than one piece */
     bool exact;       /* it will hardly need more than this */
     bool keeper;      /* keeps out of the hot pages that steps take turns on, if it can */
@@ -70,6 +71,9 @@ struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish)
 
 /* Grows a run in place; returns the bytes gained, 0 if fewer than wish->extend would be. */
 size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pages_wish *wish);
+
+/* True if the pages behind a run are such that it could grow by so much, hot ones or cold. */
+bool pages_may_extend(const struct ebb_piece *run, size_t bytes);
 
 /* Takes hot pages right behind a run into it, at most `most` bytes, which is a multiple of pages;
  * returns their bytes, 0 if there are none. */

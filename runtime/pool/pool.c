@@ -290,20 +290,43 @@ static struct ebb_piece *take_or_less(struct ebb_pool *pool, struct ebb_piece *r
     return take_locked(pool, run, wish, gained);
 }
 
-/* Cached pages that do not fit the wish make room under the limit for pages that do. A limit that
- * was lowered may be below what is held: so much goes as well. */
-static void make_room(struct ebb_pool *pool, size_t bytes) {
-    size_t hot = pool->pages.hot_bytes, held = pool->reserved.current;
-    size_t above = held - size_smaller(held, pool->limit_reserved);
-    size_t most = pool->pages.kind->whole ? SIZE_MAX : bytes + size_align(above, EBB_PAGE);
+/* Gives cached pages back; returns their bytes. */
+static size_t cool(struct ebb_pool *pool, size_t most) {
+    size_t hot = pool->pages.hot_bytes;
     pool->given_back += pages_cool(&pool->pages, 0, most, 0);
-    pool->reserved.current -= hot - pool->pages.hot_bytes;
+    size_t cooled = hot - pool->pages.hot_bytes;
+    pool->reserved.current -= cooled;
+    return cooled;
 }
 
-/* True if the limit leaves the wish room once cached pages are given back. */
-static bool is_within_limit(const struct ebb_pool *pool, size_t bytes) {
-    size_t owned = pool->pages.run_bytes;
-    return pool->limit_reserved > owned && bytes <= pool->limit_reserved - owned;
+/* Cached pages that do not fit a wish make room under the limit for `bytes` that do, and no more go
+ * than that takes. A limit that was lowered may be below what is held: so much goes as well. */
+static void make_room(struct ebb_pool *pool, size_t bytes) {
+    size_t above, cooled;
+    do {
+        above = pool->reserved.current + bytes - pool->limit_reserved;
+        cooled = cool(pool, size_align(above, EBB_PAGE));
+    } while (cooled && cooled < above); /* whole slabs may go one by one */
+}
+
+/* What the limit leaves for new pages once cached ones are given back, those that can be. */
+static size_t room_of(const struct ebb_pool *pool) {
+    if (!pool->limit_reserved)
+        return SIZE_MAX;
+    size_t stays = pool->reserved.current - pages_left(&pool->pages, 0);
+    return pool->limit_reserved > stays ? pool->limit_reserved - stays : 0;
+}
+
+/* The bytes for which cached pages have to make room, and can; or 0. A run that can grow in place
+ * needs no more than it grows by. */
+static size_t room_wanted(const struct ebb_pool *pool, const struct ebb_piece *run,
+                          const struct pages_wish *wish) {
+    size_t least = pages_step(&pool->pages, wish->least);
+    if (wish->most_cold >= least || !pool->pages.hot_bytes)
+        return 0;
+    if (run && wish->extend < least && pages_may_extend(run, wish->extend))
+        least = wish->extend;
+    return least <= wish->room ? least : 0;
 }
 
 /* True if what a device, or a limit on locked pages, is full of are cached slabs, none of which
@@ -315,22 +338,32 @@ static bool is_full(const struct ebb_pool *pool, size_t least) {
            pages_may_fit(&pool->pages, pages_step(&pool->pages, least));
 }
 
+/* Within a limit that leaves too little until cached pages have gone, but then enough. */
+static struct ebb_piece *take_with_room(struct ebb_pool *pool, struct ebb_piece *run,
+                                        struct pages_wish wish, size_t room, size_t *gained) {
+    error_mute();
+    struct ebb_piece *taken = take_locked(pool, run, wish, gained);
+    error_unmute();
+    if (taken || *gained)
+        return taken;
+    make_room(pool, room);
+    wish.most_cold = wish.room = pool_most_cold(pool);
+    wish.want = wish.want_cold = wish.least;
+    return take_locked(pool, run, wish, gained);
+}
+
 struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
                                    const struct pages_wish *wish, size_t *gained) {
     struct pages_wish bounded = *wish;
     *gained = 0;
     bounded.most_cold = pool_most_cold(pool);
-    bool makes_room = bounded.most_cold < pages_step(&pool->pages, wish->least) &&
-                      pool->pages.hot_bytes && is_within_limit(pool, wish->least);
-    if (makes_room)
-        error_mute();
-    struct ebb_piece *taken = makes_room ? take_locked(pool, run, bounded, gained)
-                                         : take_or_less(pool, run, bounded, gained);
-    if (makes_room)
-        error_unmute();
-    if (taken || *gained || !(makes_room || is_full(pool, wish->least)))
+    bounded.room = room_of(pool);
+    size_t room = room_wanted(pool, run, &bounded);
+    struct ebb_piece *taken = room ? take_with_room(pool, run, bounded, room, gained)
+                                   : take_or_less(pool, run, bounded, gained);
+    if (taken || *gained || !is_full(pool, wish->least))
         return taken;
-    make_room(pool, wish->least);
+    cool(pool, SIZE_MAX);
     bounded.most_cold = pool_most_cold(pool);
     bounded.want = bounded.want_cold = bounded.least;
     return take_locked(pool, run, bounded, gained);

@@ -66,7 +66,7 @@ struct ebb_piece *pages_take_whole(struct pages *pages, const struct pages_wish 
     like = size_align_down(size_smaller(like, wish->most_cold), CHUNK_ALIGN);
     if (least > wish->most_cold) {
         error_set(EBB_E_POOL_LIMIT, "%zu bytes of pages asked, in a slab of %zu; limit leaves %zu",
-                  wish->least, least, wish->most_cold);
+                  wish->least, least, wish->room);
         return NULL;
     }
     if (!(like > least && try_to_add(pages, like)) && !add(pages, least))
@@ -93,15 +93,20 @@ size_t pages_drop_phantoms(struct pages *pages) {
     return dropped;
 }
 
+/* Kept pieces become hot before a slab is dropped. */
+static bool is_free_all_over(const struct ebb_piece *slab) {
+    const struct ebb_piece *piece = slab->slab.first;
+    while (piece && (piece->state == PIECE_HOT || piece->state == PIECE_KEPT))
+        piece = piece->after;
+    return !piece;
+}
+
 size_t pages_left(const struct pages *pages, size_t target) {
     size_t excess = pages->hot_bytes > target ? pages->hot_bytes - target : 0, left = 0;
-    if (!pages->kind->whole || pages->kept)
+    if (!pages->kind->whole)
         return excess;
-    for (const struct ebb_piece *slab = pages->slabs; slab; slab = slab->next) {
-        const struct ebb_piece *first = slab->slab.first;
-        bool free = first->state == PIECE_HOT && first->bytes == slab->bytes;
-        left += free && slab->bytes <= excess ? slab->bytes : 0;
-    }
+    for (const struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
+        left += slab->bytes <= excess && is_free_all_over(slab) ? slab->bytes : 0;
     return size_smaller(left, excess);
 }
 

@@ -164,6 +164,43 @@ static void a_limit_counts_whole_slabs(void **state) {
     assert_driver_is_empty();
 }
 
+/* Slabs that are in use stay, whatever is free in them: they make no room. */
+static void a_block_that_is_refused_drops_no_slab(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED, .limit_reserved_bytes = 5 * MIB,
+                          .keep_all = true);
+    ebb_region region = OPEN(.pool = pool), other = OPEN(.pool = pool);
+    block_of(region, 100000, 64);
+    block_of(other, 2000000, 64);
+    assert_int_equal(ebb_region_close(other), 0);
+    struct ebb_pool_stats before = pool_stats_of(pool);
+    assert_no_block(ebb_region_alloc(region, 2500000, 64), EBB_E_POOL_LIMIT);
+    assert_text_names("in a slab of 4194304; limit leaves 3145728");
+    struct ebb_pool_stats after = pool_stats_of(pool);
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+static void no_more_slabs_are_dropped_than_make_room(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED, .limit_reserved_bytes = 8 * MIB,
+                          .keep_all = true);
+    ebb_region slabs[3];
+    for (int i = 0; i < 3; i++) {
+        slabs[i] = OPEN(.pool = pool);
+        block_of(slabs[i], 2 * MIB - 64 * KIB, 64);
+    }
+    assert_int_equal(pinned_bytes(pool), 8 * MIB); /* 2, 2 and 4 */
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ebb_region_close(slabs[i]), 0);
+    ebb_region region = OPEN(.pool = pool);
+    block_of(region, 4 * MIB + 64 * KIB, 64);
+    assert_int_equal(pool_stats_of(pool).reserved.current, 8 * MIB);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
 /* A device copies from a batch; the next batch is written when `fence` is done, or at once. */
 static bool arrives_whole(ebb_pool *pool, ebb_pool *device, bool fenced) {
     ebb_region region = OPEN(.pool = device), batch = OPEN(.pool = pool);
@@ -297,6 +334,8 @@ int main(void) {
         cmocka_unit_test(what_remains_is_not_more_than_is_above_the_target),
         cmocka_unit_test(what_steps_do_not_need_goes_back_by_itself),
         cmocka_unit_test(a_limit_counts_whole_slabs),
+        cmocka_unit_test(a_block_that_is_refused_drops_no_slab),
+        cmocka_unit_test(no_more_slabs_are_dropped_than_make_room),
         cmocka_unit_test(a_fence_keeps_a_batch_until_the_device_has_it),
         cmocka_unit_test(huge_pages_are_pinned_too),
         cmocka_unit_test(each_call_that_fails_leaves_what_there_was),

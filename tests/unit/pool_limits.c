@@ -130,6 +130,25 @@ static void cached_pages_give_way_before_the_limit_refuses(void **state) {
     pool_end(pool);
 }
 
+/* All that the limit leaves is what the region's run grows by, though a new run would be longer. */
+static void cached_pages_give_way_to_a_run_that_grows_in_place(void **state) {
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 256 * PAGE, .keep_all = true);
+    ebb_region region = OPEN(.pool = pool, .hint_bytes = 248 * PAGE);
+    ebb_region other = OPEN(.pool = pool, .hint_bytes = 8 * PAGE);
+    assert_int_equal(ebb_region_close(other), 0);
+    block_of(region, 233 * PAGE, 64);
+    assert_no_block(ebb_region_alloc(region, 23 * PAGE + 1, 64), EBB_E_POOL_LIMIT);
+    assert_text_names("98304 bytes of pages asked, limit leaves 32768");
+    assert_int_equal(pool_stats_of(pool).cached, 8 * PAGE);
+    block_of(region, 16 * PAGE, 64);
+    assert_int_equal(pool_stats_of(pool).cached, 7 * PAGE); /* no more went than is missing */
+    assert_int_equal(stats_of(region).runs, 1);
+    block_of(region, 7 * PAGE, 64);
+    assert_int_equal(pool_stats_of(pool).reserved.peak, 256 * PAGE);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 /* What is held above the limit goes, too: else the next block has room, but not this one. */
 static void cached_pages_above_a_lowered_limit_give_way(void **state) {
     ebb_pool *pool = POOL(.keep_all = true);
@@ -331,6 +350,7 @@ int main(void) {
         cmocka_unit_test(growth_never_passes_the_reserved_limit),
         cmocka_unit_test(small_blocks_fill_the_reserved_limit_to_the_last_granule),
         cmocka_unit_test(cached_pages_give_way_before_the_limit_refuses),
+        cmocka_unit_test(cached_pages_give_way_to_a_run_that_grows_in_place),
         cmocka_unit_test(cached_pages_above_a_lowered_limit_give_way),
         cmocka_unit_test(cached_parts_give_way_to_the_arena_of_a_plan),
         cmocka_unit_test(a_request_that_cannot_succeed_leaves_the_cache_alone),
