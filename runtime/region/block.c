@@ -180,6 +180,14 @@ static void *allocate(struct region *region, size_t bytes, size_t align) {
     return block;
 }
 
+__attribute__((noinline)) void *block_refused(struct region *region, size_t bytes,
+                                              size_t align) {
+    void *block = remote_makes_room(region) ? allocate(region, bytes, align) : NULL;
+    if (!block)
+        exhausted_report(region, bytes, align);
+    return block;
+}
+
 void *block_place(struct region *region, size_t bytes, size_t align) {
     void *block = allocate(region, bytes, align);
     if (block && region->sites)
@@ -187,11 +195,12 @@ void *block_place(struct region *region, size_t bytes, size_t align) {
     return block;
 }
 
-/* A request for a place; `tenure`: it may be one in the parent. */
+/* A request for a place; `own`: of the program itself, which has nothing in hand meanwhile, so that
+ * it may also be one in the parent. */
 struct request {
     size_t bytes, align;
     uint32_t key;
-    bool tenure;
+    bool own;
     const void *site;
 };
 
@@ -203,11 +212,11 @@ static void *place_planned(struct track *track, const struct request *request) {
         track_pass_next(track, 0);
         return NULL;
     }
-    if (simple && request->tenure && track_bears_next(track, request->align))
+    if (simple && request->own && track_bears_next(track, request->align))
         block = track_bear_next(track, request->bytes, request->align);
     return block ? block
                  : track_place(track, request->bytes, request->align, request->key,
-                               request->tenure);
+                               request->own);
 }
 
 /* Bytes of its pages in which a block may be placed, and more. */
@@ -240,7 +249,7 @@ static void *allocate_planned(struct region *region, const struct request *reque
     block = allocate(region, request->bytes, request->align);
     if (block) {
         track_note_block(track, block, request->bytes, request->align, request->key,
-                         request->tenure);
+                         request->own);
     } else { /* what is no allocation was not missed */
         track->seen.missed = missed;
         track->seen.missed_bytes = missed_bytes;
@@ -256,11 +265,17 @@ static void note_site(const struct region *region, void *block, const void *site
         *range_site((uintptr_t)block) = (uintptr_t)site;
 }
 
+static void *try_request(struct region *region, const struct request *request) {
+    return region->track ? allocate_planned(region, request)
+                         : allocate(region, request->bytes, request->align);
+}
+
 static void *request_block(struct region *region, const struct request *request) {
     if (!is_valid_request(region, request->bytes, request->align))
         return NULL;
-    void *block = region->track ? allocate_planned(region, request)
-                                : allocate(region, request->bytes, request->align);
+    void *block = try_request(region, request);
+    if (!block && request->own && remote_makes_room(region))
+        block = try_request(region, request);
     if (block)
         note_site(region, block, request->site);
     else
@@ -317,9 +332,7 @@ static bool is_plain(const struct region *region, size_t bytes, size_t align) {
 static __attribute__((noinline)) void *allocate_small(struct region *region, size_t bytes,
                                                       size_t align) {
     void *block = small_alloc(region, bytes, align);
-    if (!block)
-        exhausted_report(region, bytes, align);
-    return block;
+    return block ? block : block_refused(region, bytes, align);
 }
 
 /* Apart, so that what a plan serves has no more to do. */
@@ -521,6 +534,15 @@ static int resize(const struct block_place *place, uintptr_t addr, size_t bytes)
     return result;
 }
 
+/* The same, once more if a limit refuses and others have released some of what it counts. */
+static int resize_own(struct region *region, void *block, size_t bytes, struct block_place *place) {
+    int result = resize(place, (uintptr_t)block, bytes);
+    if ((result != EBB_E_REGION_LIMIT && result != EBB_E_POOL_LIMIT) || !remote_makes_room(region))
+        return result;
+    result = find_unheld(region, block, place);
+    return result ? result : resize(place, (uintptr_t)block, bytes);
+}
+
 int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {
     struct region *region = region_find(handle);
     struct block_place place;
@@ -528,13 +550,14 @@ int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {
         return EBB_E_STALE;
     remote_look(region); /* what others released may lie behind the block, or be charged */
     int result = find_unheld(region, block, &place);
-    return result ? result : resize(&place, (uintptr_t)block, bytes);
+    return result ? result : resize_own(region, block, bytes, &place);
 }
 
 /* The same without an error if it cannot be: the caller has another way. */
-static bool try_resize(const struct block_place *place, uintptr_t addr, size_t bytes) {
+static bool try_resize(struct region *region, void *block, size_t bytes,
+                       struct block_place *place) {
     error_mute();
-    int result = resize(place, addr, bytes);
+    int result = resize_own(region, block, bytes, place);
     error_unmute();
     return result == 0;
 }
@@ -549,7 +572,7 @@ void *ebb_region_realloc(ebb_region handle, void *block, size_t bytes, size_t al
         return allocate_from(handle, bytes, align, site);
     if (!is_valid_request(region, bytes, align) || find_unheld(region, block, &old) != 0)
         return NULL;
-    if ((uintptr_t)block % align == 0 && try_resize(&old, (uintptr_t)block, bytes))
+    if ((uintptr_t)block % align == 0 && try_resize(region, block, bytes, &old))
         return block;
     if (region_is_on_device(region)) {
         region_refuse_hollow(region, "a block that cannot stay where it is cannot be copied");

@@ -17,7 +17,6 @@
  */
 #include "base/check.h"
 #include "base/error.h"
-#include "region/exhausted.h"
 #include "region/small.h"
 
 /* What each allocation does is one body: calls in it cost as much as what they do. */
@@ -300,14 +299,12 @@ ONE_BODY void *enter_block(struct region *region, struct ebb_piece *block, size_
     return (void *)block->addr;
 }
 
-void *large_alloc(struct region *region, size_t bytes, size_t align, bool reports) {
+void *large_alloc(struct region *region, size_t bytes, size_t align, bool alone) {
     size_t used;
     struct ebb_piece *block = begin_block(region, bytes, align, false, &used);
     if (block)
         return enter_block(region, block, bytes, used);
-    if (reports)
-        exhausted_report(region, bytes, align);
-    return NULL;
+    return alone ? block_refused(region, bytes, align) : NULL;
 }
 
 void *large_alloc_behind(struct region *region, size_t bytes, size_t align) {

@@ -289,8 +289,8 @@ void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed
 
 /* ---- large.c ---- */
 
-/* A block, or NULL with an error; `reports`: the program's handler hears of it (exhausted.h). */
-void *large_alloc(struct region *region, size_t bytes, size_t align, bool reports);
+/* A block, or NULL with an error; `alone`: then as block_refused() goes on. */
+void *large_alloc(struct region *region, size_t bytes, size_t align, bool alone);
 
 /* The same at the end of a free place, out of the way of what comes, for a valid request. */
 void *large_alloc_behind(struct region *region, size_t bytes, size_t align);
@@ -372,6 +372,10 @@ void *block_place_private(struct region *region, size_t bytes, size_t align);
 /* The same in the region's pages, whoever can write there. */
 void *block_place(struct region *region, size_t bytes, size_t align);
 
+/* For a call of the program that no lane had a place for: once more, if others have released what
+ * was in the way; else NULL, and the program's handler hears of it (exhausted.h). */
+void *block_refused(struct region *region, size_t bytes, size_t align);
+
 /* The region that has the block at `addr`, which lies in `place`: that, a step below it, or the one
  * whose safe it is. */
 struct region *block_owner(struct region *place, uintptr_t addr);
@@ -444,6 +448,10 @@ static inline void remote_look(struct region *region) {
 
 /* The same of all regions below, too: what was released there may lie in one further up. */
 void remote_look_below(struct region *region);
+
+/* The same of the whole tree, for a call that was refused and has nothing in hand: true if it may
+ * try again. Limits further up, and the pool's, count what is anywhere in it. */
+bool remote_makes_room(struct region *region);
 
 /* Ends what consumers have given back: hold_sweep(), for who may be in the middle of a call that
  * undoes what it did. */

@@ -151,3 +151,16 @@ void remote_look_below(struct region *region) {
     for (struct region *at = region; at; at = region_next_below(at, region))
         remote_look(at);
 }
+
+bool remote_makes_room(struct region *region) {
+    struct region *root = region;
+    bool found = false;
+    while (root->parent)
+        root = root->parent;
+    for (struct region *at = root; at; at = region_next_below(at, root)) {
+        /* relaxed: as in remote_look() */
+        found |= atomic_load_explicit(&at->remote, memory_order_relaxed) != NULL;
+        remote_look(at);
+    }
+    return found;
+}

@@ -142,6 +142,89 @@ static void what_others_released_is_in_the_way_of_no_limit(void **state) {
     }
 }
 
+/* A tree below one limit, or in a pool that limits used bytes: parent, two children. */
+struct family {
+    ebb_pool *pool;
+    ebb_region regions[3];
+};
+
+static struct family family_of(size_t limit, bool of_pool) {
+    struct family family = {.pool = POOL(.limit_used_bytes = of_pool ? limit : 0)};
+    family.regions[0] = OPEN(.pool = family.pool, .limit_bytes = of_pool ? 0 : limit);
+    family.regions[1] = OPEN(.parent = family.regions[0], .hint_bytes = 256 * KIB);
+    family.regions[2] = OPEN(.parent = family.regions[0]);
+    return family;
+}
+
+static void family_end(struct family *family) {
+    assert_int_equal(ebb_region_close(family->regions[0]), 0);
+    pool_end(family->pool);
+}
+
+/* Wherever they lie in the tree, and whoever asks there. */
+static void what_others_released_in_the_tree_is_in_the_way_of_no_limit(void **state) {
+    static const size_t sizes[] = {64, 1024, 80000};
+    for (int way = 0; way < 3 * 3 * 2 * 3; way++) {
+        size_t bytes = sizes[way % 3];
+        struct family family = family_of(4 * bytes, way / 3 % 2);
+        ebb_region from = family.regions[way / 6 % 3], to = family.regions[way / 18];
+        for (int round = 0; round < 3; round++) {
+            void *blocks[4], *again[4];
+            for (int i = 0; i < 4; i++)
+                blocks[i] = block_of(from, bytes, 64);
+            assert_null(ebb_region_alloc(to, bytes, 64));
+            for (int i = 0; i < 4; i++)
+                assert_int_equal(ebb_region_release_remote(from, blocks[i]), 0);
+            for (int i = 0; i < 4; i++)
+                again[i] = i % 2 ? ebb_region_alloc_zeroed(to, bytes, 64)
+                                 : ebb_region_alloc(to, bytes, 64);
+            for (int i = 0; i < 4; i++)
+                assert_true(again[i] && ebb_region_release(to, again[i]) == 0);
+        }
+        family_end(&family);
+    }
+}
+
+static void a_block_grows_into_what_others_released_in_the_tree(void **state) {
+    for (int way = 0; way < 4; way++) {
+        size_t bytes = way / 2 ? 320 : 64000;
+        struct family family = family_of(3 * bytes, way % 2);
+        ebb_region parent = family.regions[0], child = family.regions[1];
+        void *released = block_of(parent, bytes, 64), *grown = block_of(child, bytes, 64);
+        assert_int_equal(ebb_region_release_remote(parent, released), 0);
+        assert_int_equal(ebb_region_resize(child, grown, 3 * bytes), 0);
+        assert_int_equal(ebb_region_resize(child, grown, bytes), 0);
+        released = block_of(parent, bytes, 64);
+        assert_int_equal(ebb_region_release_remote(parent, released), 0);
+        assert_ptr_equal(ebb_region_realloc(child, grown, 3 * bytes, 64), grown);
+        family_end(&family);
+    }
+}
+
+static void count_report(void *context, const char *text) {
+    (void)text;
+    ++*(int *)context;
+}
+
+/* What is tried again, and served, was not refused. */
+static void the_handler_hears_only_of_what_is_refused_in_the_end(void **state) {
+    int reports = 0;
+    struct family family = family_of(1 * MIB, false);
+    ebb_region parent = family.regions[0], child = family.regions[1];
+    ebb_report_on_exhausted(count_report, &reports);
+    for (int way = 0; way < 2; way++) {
+        void *released = block_of(parent, 1 * MIB, 64);
+        assert_int_equal(ebb_region_release_remote(parent, released), 0);
+        void *block = block_of(child, way ? 16 : 2000, 16);
+        assert_int_equal(reports, 0);
+        assert_int_equal(ebb_region_release(child, block), 0);
+    }
+    assert_null(ebb_region_alloc(child, 2 * MIB, 64));
+    assert_int_equal(reports, 1);
+    ebb_report_on_exhausted(NULL, NULL);
+    family_end(&family);
+}
+
 /* In each lane: what lies behind, or nothing, or room of its window. */
 static void a_block_that_shrinks_gives_its_bytes_back(void **state) {
     struct stage *stage = *state;
@@ -226,6 +309,9 @@ int main(void) {
         cmocka_unit_test(a_pool_limit_that_refuses_charges_no_region),
         STAGED(every_release_gives_its_bytes_back),
         STAGED(what_others_released_is_in_the_way_of_no_limit),
+        cmocka_unit_test(what_others_released_in_the_tree_is_in_the_way_of_no_limit),
+        cmocka_unit_test(a_block_grows_into_what_others_released_in_the_tree),
+        cmocka_unit_test(the_handler_hears_only_of_what_is_refused_in_the_end),
         STAGED(a_block_that_shrinks_gives_its_bytes_back),
         STAGED(padding_counts_and_comes_back),
         STAGED(promoting_moves_a_charge_to_the_target),
