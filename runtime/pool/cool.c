@@ -9,6 +9,7 @@
  */
 #include "base/check.h"
 #include "base/os.h"
+#include "pool/chunk.h"
 #include "pool/pages.h"
 #include "pool/range.h"
 
@@ -45,6 +46,18 @@ static size_t part_bytes(uintptr_t end) {
     return end - size_align_down(end - 1, PART);
 }
 
+/* Where huge pages are, what is cold beside a part became resident with it: it goes, too, in whole
+ * ones of which nothing is hot or in a run any more. */
+static void cool_beside(struct pages *pages, uintptr_t addr, size_t bytes,
+                        const struct ebb_piece *cold, size_t *given) {
+    uintptr_t from = size_larger(size_align_down(addr, CHUNK_ALIGN),
+                                 size_align(cold->addr, CHUNK_ALIGN));
+    uintptr_t to = size_smaller(size_align(addr + bytes, CHUNK_ALIGN),
+                                size_align_down(piece_end(cold), CHUNK_ALIGN));
+    if (from < to)
+        (void)pages->kind->cool(pages, from, to - from, given); /* else they stay, as cold pages */
+}
+
 /* Cools up to `most` bytes of the piece's end; false if the system refused. */
 static bool cool_part(struct pages *pages, struct ebb_piece *piece, size_t most, size_t *given) {
     size_t bytes = size_smaller(size_smaller(piece->bytes, part_bytes(piece_end(piece))), most);
@@ -52,6 +65,8 @@ static bool cool_part(struct pages *pages, struct ebb_piece *piece, size_t most,
     if (!piece_prepare(&pages->store, 1) || !pages->kind->cool(pages, addr, bytes, given))
         return false;
     const struct ebb_piece *cold = cool_tail(pages, piece, bytes);
+    if (pages->kind->huge)
+        cool_beside(pages, addr, bytes, cold, given);
     range_forget(addr, bytes, cold->addr, piece_end(cold));
     return true;
 }

@@ -127,7 +127,7 @@ static uintptr_t take_huge(struct pages *pages, size_t least, size_t *bytes) {
 
 /* Huge pages where the system has them. */
 static const struct kind kind_huge = {
-    .name = "huge", .take = take_huge, .cool = give_back, .give = kind_give_anew};
+    .name = "huge", .huge = true, .take = take_huge, .cool = give_back, .give = kind_give_anew};
 
 /* ---- addresses without memory ---- */
 

@@ -27,6 +27,7 @@ struct kind {
     const char *name; /* as in texts of errors */
     bool phantom;     /* the processor cannot touch its bytes */
     bool whole;       /* slabs have memory as a whole, or are none: see whole.c */
+    bool huge;        /* a touched page makes all of its 2 MiB resident, as far as the slab goes */
     bool dense;       /* cold pages become resident from the lowest of a slab on, without gaps */
 
     /* Before a pool of the kind is made; NULL: nothing to do. 0, or an error that is set. */

@@ -52,6 +52,52 @@ static void a_huge_pool_serves_regions(void **state) {
     assert_int_equal(closed, 1);
 }
 
+static uintptr_t huge_page;
+static bool went[2 * MIB / PAGE];
+
+static int note_pages(void *addr, size_t bytes) {
+    for (uintptr_t page = (uintptr_t)addr; page < (uintptr_t)addr + bytes; page += PAGE)
+        if (page >= huge_page && page < huge_page + 2 * MIB)
+            went[(page - huge_page) / PAGE] = true;
+    return real.give_back(addr, bytes);
+}
+
+/* How many pages of one huge page a trim gives back. */
+static size_t pages_that_go(ebb_pool *pool, uintptr_t at) {
+    size_t count = 0;
+    huge_page = at;
+    memset(went, 0, sizeof went);
+    real = os;
+    os.give_back = note_pages;
+    (void)ebb_pool_trim(pool, 0);
+    os = real;
+    for (size_t i = 0; i < sizeof went / sizeof *went; i++)
+        count += went[i];
+    return count;
+}
+
+/* Its cold pages became resident with the first that was touched. They go when all are cold. */
+static void a_huge_page_goes_as_a_whole_with_the_last_that_is_used(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_HUGE);
+    ebb_region regions[3]; /* one where the slab begins, the others at its end */
+    void *blocks[3];
+    for (int i = 0; i < 3; i++) {
+        regions[i] = OPEN(.pool = pool, .hint_bytes = 4 * PAGE);
+        blocks[i] = block_of(regions[i], 4 * PAGE, 64);
+    }
+    uintptr_t first = (uintptr_t)blocks[0], last = (uintptr_t)blocks[1] & ~(uintptr_t)(2 * MIB - 1);
+    assert_in_range((uintptr_t)blocks[2], last, last + 2 * MIB);
+    assert_int_equal(ebb_region_close(regions[1]), 0);
+    assert_int_equal(pages_that_go(pool, last), 4);
+    assert_true(pattern_holds(blocks[2], 4 * PAGE, 4 * PAGE));
+    assert_int_equal(ebb_region_close(regions[2]), 0);
+    assert_int_equal(pages_that_go(pool, last), 2 * MIB / PAGE);
+    assert_true(pattern_holds(blocks[0], 4 * PAGE, 4 * PAGE));
+    assert_int_equal(ebb_region_close(regions[0]), 0);
+    assert_int_equal(pages_that_go(pool, first), 2 * MIB / PAGE);
+    pool_end(pool);
+}
+
 static int refuse(void *addr, size_t bytes) {
     return ENOMEM;
 }
@@ -109,6 +155,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_that_are_no_kind_are_refused),
         cmocka_unit_test(a_huge_pool_serves_regions),
+        cmocka_unit_test(a_huge_page_goes_as_a_whole_with_the_last_that_is_used),
         cmocka_unit_test(a_huge_slab_that_is_not_opened_again_is_given_to_nobody),
         cmocka_unit_test(addresses_without_memory_are_closed),
     };
