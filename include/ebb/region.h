@@ -88,8 +88,8 @@ struct ebb_region_options {
  *
  * A measuring region places blocks as an ordinary one would, but its addresses have no memory
  * behind them (touching one is a fault), it takes nothing from any pool, also if one is named, and
- * has no limit. Each open one takes 4 GiB of addresses, up to which it measures exactly. Its
- * children measure, too.
+ * has no limit. Each open one takes 4 GiB of addresses, or a sixteenth of all where these are few
+ * (ulimit -v), up to which it measures exactly; beyond, it may say more. Its children measure, too.
  */
 EBB_API EBB_NODISCARD ebb_region ebb_region_open(const struct ebb_region_options *options);
 
