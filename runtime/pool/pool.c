@@ -304,7 +304,8 @@ static size_t cool(struct ebb_pool *pool, size_t most) {
 static void make_room(struct ebb_pool *pool, size_t bytes) {
     size_t above, cooled;
     do {
-        above = pool->reserved.current + bytes - pool->limit_reserved;
+        size_t wanted = pool->reserved.current + bytes; /* both are addresses that there are */
+        above = wanted - size_smaller(wanted, pool->limit_reserved);
         cooled = cool(pool, size_align(above, EBB_PAGE));
     } while (cooled && cooled < above); /* whole slabs may go one by one */
 }
