@@ -8,20 +8,22 @@ and ebb's (methods.py), on six kinds of batch (cases.py). Rows
 glibc keeps all that it was given (for every method) CASE.kept. In each round the methods take
 turns, each in a process of its own; figures are medians over the rounds, and `*_over_ebb` are
 medians of the ratios within a round. System calls are counted by strace in runs of two lengths:
-their difference is what a batch costs. Needs python3-torch; importing `ebb` must work. Progress
-goes to standard error. A method that fails is named and left out of that case; the exit status is
-1 then, and 2 for wrong arguments.
+their difference is what a batch costs; where there is no strace, or it may not trace, they are left
+out. Needs python3-torch; importing `ebb` must work. Progress goes to standard error. A method that
+fails is named and left out of that case; the exit status is 1 then, and 2 for wrong arguments.
 """
 
+import os
 import pathlib
 import re
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 
 from chosen import parser_of, read
-from rounds import Turns, figures_of
+from rounds import LAST_WORDS, Failed, Turns, figures_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
@@ -38,21 +40,29 @@ def child(case, method, workers, batches, *more):
     return [PYTHON, str(HERE / "child.py"), case, method, str(workers), str(batches), *more]
 
 
+def strace_counts():
+    """Whether there is one that may trace: if not, no child is to blame."""
+    return shutil.which("strace") and subprocess.run(
+        ["strace", "-f", "-c", "-o", os.devnull, "true"], capture_output=True,
+        check=False).returncode == 0
+
+
 def system_calls(case, method, batches):
-    command = ["strace", "-f", "-c", "-o", "/dev/stderr",
-               *child(case, method, 1, batches, "--bare")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    line = TOTAL.search(done.stderr)
-    if done.returncode != 0 or not line:
-        return None
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as counts:
+        command = ["strace", "-f", "-c", "-o", counts.name,
+                   *child(case, method, 1, batches, "--bare")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        line = TOTAL.search(counts.read())
+    if done.returncode != 0:
+        raise Failed(f"exit {done.returncode}\n{done.stderr[-LAST_WORDS:]}")
+    if not line:
+        raise Failed("strace counts nothing")
     return int(line.group(0).split()[3])
 
 
 def calls_per_batch(case, method):
-    if not shutil.which("strace"):
-        return None
     few, many = system_calls(case, method, SHORT), system_calls(case, method, LONG)
-    return None if few is None or many is None else (many - few) / (LONG - SHORT)
+    return (many - few) / (LONG - SHORT)
 
 
 def tell(text):
@@ -77,6 +87,20 @@ def print_rows(name, rounds, methods):
                   flush=True)
 
 
+def print_calls(case, methods):
+    """Whether all of them could be counted."""
+    good = True
+    for method in methods:
+        try:
+            calls = calls_per_batch(case, method)
+        except Failed as why:
+            tell(f"{case}, {method}, system calls: left out: {why}")
+            good = False
+        else:
+            print(f"loader\t{case}\t{method}\tsyscalls_per_batch\t{calls:.4g}", flush=True)
+    return good
+
+
 def main():
     chosen = read(parser_of(__doc__, METHODS, BATCHES), METHODS, BATCHES, 3)
     settings = [("", 1, {})] if chosen.quick else [("", 1, {}), (".w2", 2, {}), (".kept", 1, KEEP)]
@@ -87,14 +111,14 @@ def main():
             turns = turns_of(case + suffix, case, workers, extra, chosen)
             good = good and turns.left == chosen.methods
             print_rows(case + suffix, turns.rounds, turns.left)
-    for case in () if chosen.quick else chosen.cases:
+    if chosen.quick:
+        return not good
+    if not strace_counts():
+        tell("system calls: left out: strace counts nothing here")
+        return not good
+    for case in chosen.cases:
         tell(f"{case}, system calls")
-        for method in chosen.methods:
-            calls = calls_per_batch(case, method)
-            if calls is None:
-                tell(f"{case}, {method}: left out: strace counts nothing here")
-            else:
-                print(f"loader\t{case}\t{method}\tsyscalls_per_batch\t{calls:.4g}", flush=True)
+        good = print_calls(case, chosen.methods) and good
     return not good
 
 

@@ -7,9 +7,11 @@ Nothing is timed. What needs torch is skipped without it.
 import contextlib
 import importlib.util
 import io
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 
@@ -22,31 +24,56 @@ def run(*words):
                           check=False)
 
 
-# Instead of child.py: figures, but the first argument says of which case and method none come.
+# Instead of child.py: figures, but the first argument says of which case and method none come. It
+# gets the number of batches if it is bare.
 CHILD = """
 import sys
-what = " ".join(sys.argv[2:])
+what = " ".join(sys.argv[2:4]) + (" bare" if sys.argv[4:] else "")
+print("100.00    0.01    0    7    3 total", file=sys.stderr)
 if what in sys.argv[1].split(","):
     print("last words", file=sys.stderr)
     sys.exit(1)
 print('{"cpu_ms_per_batch": 2, "trainer_ms_per_batch": 1}')
 """
 
+# Counts 1000 calls and 20 for each batch: the last word says how many.
+STRACE = """#!/bin/sh
+[ "$1 $2 $3" = "-f -c -o" ] || exit 7
+counts=$4
+shift 4
+"$@" || exit
+for batches in "$@"; do :; done
+[ "$batches" = true ] ||
+    echo "100.00    0.01    0    $((1000 + 20 * batches))    3 total" >"$counts"
+"""
+SILENT = STRACE.replace(" >", " >/dev/null #")
+REFUSED = "#!/bin/sh\nexit 1\n"
+
 
 class Failing(unittest.TestCase):
     """Children that fail. Needs no torch."""
 
-    def run_it(self, *failing, methods="torch-fd,ebb"):
-        """(exit status, {(case, method)} that have rows, rows, what was said)"""
+    def run_it(self, *failing, methods="torch-fd,ebb", strace=None):
+        """(exit status, {(case, method)} that have rows, rows, what was said); quick, unless
+        there is a text of strace."""
         sys.path.insert(0, str(LOADER.parent))
         self.addCleanup(sys.path.remove, str(LOADER.parent))
         import loader
 
-        def child(case, method, *_):
-            return [sys.executable, "-c", CHILD, ",".join(failing), case, method]
+        def child(case, method, _, batches, *bare):
+            return [sys.executable, "-c", CHILD, ",".join(failing), case, method,
+                    *([str(batches)] if bare else [])]
 
-        words = ["loader.py", "--quick", "--rounds", "2", "--cases", "tiny,packed", "--methods",
-                 methods]
+        words = ["loader.py", "--cases", "tiny,packed", "--methods", methods, "--rounds"]
+        if strace is None:
+            words += ["2", "--quick"]
+        else:
+            words.append("1")
+            folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+            (folder / "strace").write_text(strace, encoding="utf-8")
+            (folder / "strace").chmod(0o755)
+            self.enterContext(unittest.mock.patch.dict(
+                os.environ, PATH=f"{folder}:{os.environ['PATH']}"))
         rows, said = io.StringIO(), io.StringIO()
         with unittest.mock.patch.object(loader, "child", child), \
                 unittest.mock.patch.object(sys, "argv", words), \
@@ -61,12 +88,38 @@ class Failing(unittest.TestCase):
         status, found, rows, said = self.run_it("tiny torch-fd")
         self.assertEqual((status, len(found)), (1, 3))
         self.assertNotIn(("tiny", "torch-fd"), found)
-        self.assertEqual(said.count("tiny, torch-fd: left out: exit 1\nlast words\n"), 1)
+        self.assertEqual(said.count("tiny, torch-fd: left out: exit 1\n"), 1)
+        self.assertEqual(said.count("\nlast words\n"), 1)
         status, found, rows, said = self.run_it("packed ebb")
         self.assertEqual((status, len(found)), (1, 3))
         self.assertFalse([row for row in rows if row[1] == "packed" and "over_ebb" in row[3]])
         status, found, rows, said = self.run_it("tiny ebb", "tiny torch-fd")
         self.assertEqual((status, {case for case, _ in found}), (1, {"packed"}))
+
+    def calls(self, *failing, strace):
+        """(exit status, {(case, method): system calls per batch}, what was said)"""
+        status, _, rows, said = self.run_it(*failing, strace=strace)
+        return status, {tuple(row[1:3]): float(row[4]) for row in rows
+                        if row[3] == "syscalls_per_batch"}, said
+
+    def test_system_calls_are_what_strace_counts_and_not_what_a_child_says(self):
+        status, calls, said = self.calls(strace=STRACE)
+        self.assertEqual((status, len(calls), set(calls.values())), (0, 4, {20.0}), said)
+
+    def test_a_child_that_fails_under_strace_alone_is_a_failure_with_its_last_words(self):
+        status, calls, said = self.calls("tiny ebb bare", strace=STRACE)
+        self.assertEqual((status, len(calls), ("tiny", "ebb") in calls), (1, 3, False), said)
+        self.assertEqual(said.count("tiny, ebb, system calls: left out: exit 1\n"), 1)
+        self.assertEqual(said.count("\nlast words\n"), 1)
+        self.assertNotIn("strace counts nothing", said)
+
+    def test_a_strace_that_counts_nothing_is_said(self):
+        status, calls, said = self.calls(strace=SILENT)
+        self.assertEqual((status, calls), (1, {}))
+        self.assertEqual(said.count("left out: strace counts nothing\n"), 4)
+        status, calls, said = self.calls(strace=REFUSED)
+        self.assertEqual((status, calls), (0, {}))
+        self.assertEqual(said.count("left out: strace counts nothing here\n"), 1)
 
     def test_a_child_without_figures_has_failed(self):
         sys.path.insert(0, str(LOADER.parent))
