@@ -13,7 +13,8 @@
  * cpu_us is the processor time of the process, all threads, and faults its minor page faults. The
  * checksum is over all answers, in whatever order they came.
  *
- * Exit codes: 0; 1 if the server or an answer failed; 2 if a word or a line is bad.
+ * Exit codes: 0 at the end of the input; 1 if the server, an answer or reading failed; 2 if a word
+ * or a line is bad.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,6 +34,8 @@
 #include "message.h"
 
 #define CONNECTIONS_MOST 64
+#define REQUESTS_MOST 1000000000
+#define LINE_MOST 256
 #define TOKENS_MOST (1 << 20)
 #define VOCABULARY 256
 
@@ -242,8 +245,49 @@ static int number_of(const char *what, const char *text, int most) {
     return (int)number;
 }
 
+/* The number in front of the text, which goes on behind it; false: none there, or above `most`. */
+static bool take_number(const char **text, unsigned long long most, uint64_t *number) {
+    char *end;
+    const char *begin = *text + strspn(*text, " \t");
+    if (*begin < '0' || *begin > '9')
+        return false;
+    errno = 0;
+    unsigned long long value = strtoull(begin, &end, 10);
+    if (errno || value > most)
+        return false;
+    *text = end;
+    *number = value;
+    return true;
+}
+
+static bool is_run(const char *text, struct run *run) {
+    return take_number(&text, REQUESTS_MOST, &run->count) &&
+           take_number(&text, TOKENS_MOST, &run->low) &&
+           take_number(&text, TOKENS_MOST, &run->high) &&
+           take_number(&text, REQUESTS_MOST, &run->sample) &&
+           text[strspn(text, " \t\r\n")] == '\0' &&
+           run->count > 0 && run->low > 0 && run->low <= run->high;
+}
+
+/* False at the end of the input. */
+static bool next_run(struct run *run) {
+    char line[LINE_MOST];
+    *run = (struct run){0};
+    if (!fgets(line, sizeof line, stdin)) {
+        if (ferror(stdin))
+            fail("standard input", errno);
+        return false;
+    }
+    bool whole = strchr(line, '\n') || feof(stdin);
+    if (whole && is_run(line, run))
+        return true;
+    fprintf(stderr, "ebb-load: not COUNT LOW HIGH SAMPLE, 1 to %d requests with 1 to %d tokens: "
+            "%.*s\n", REQUESTS_MOST, TOKENS_MOST, (int)strcspn(line, "\r\n"), line);
+    exit(2);
+}
+
 int main(int argc, char **argv) {
-    unsigned long long count, low, high, sample;
+    struct run run;
     if (argc != 4) {
         fprintf(stderr, "usage: ebb-load PID PORT CONNECTIONS\n");
         return 2;
@@ -255,14 +299,7 @@ int main(int argc, char **argv) {
     if (known != 0)
         fail("no such process", known);
     open_connections(port);
-    while (scanf("%llu %llu %llu %llu", &count, &low, &high, &sample) == 4) {
-        struct run run = {.count = count, .low = low, .high = high, .sample = sample};
-        if (count == 0 || low == 0 || low > high || high > TOKENS_MOST) {
-            fprintf(stderr, "ebb-load: no requests, or no lengths of 1 to %d: %llu %llu %llu\n",
-                    TOKENS_MOST, count, low, high);
-            return 2;
-        }
+    while (next_run(&run))
         load(&run);
-    }
     return 0;
 }

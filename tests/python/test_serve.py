@@ -103,9 +103,20 @@ class Client(unittest.TestCase):
             self.assertIn("ebb-load", done.stderr)
 
     def test_commands_that_are_none_are_refused(self):
-        for command in ("0 1 1 0\n", "1 0 1 0\n", "1 9 8 0\n", f"1 1 {1 << 40} 0\n"):
-            self.assertEqual(Answering().ask(command).returncode, 2, command)
-        self.assertEqual(Answering().ask("nothing\n").returncode, 0)
+        for command in ("0 1 1 0\n", "1 0 1 0\n", "1 9 8 0\n", f"1 1 {1 << 40} 0\n", "nothing\n",
+                        "\n", "1 1 1\n", "1 1 1 0 0\n", "-1 1 1 0\n", "1 1 1 -1\n", "1 1 1 0x\n",
+                        "1.5 1 1 0\n", "1 1 1\n0\n", "1 1 1 0\0\n", f"{1 << 64} 1 1 0\n",
+                        f"{10 ** 9 + 1} 1 1 0\n", "1" + " " * 300 + "1 1 0\n"):
+            done = Answering().ask(command)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), command)
+            self.assertIn("ebb-load: not COUNT LOW HIGH SAMPLE", done.stderr)
+        done = Answering().ask("1 1 1 0\nnothing\n")
+        self.assertEqual((done.returncode, done.stdout.count("\n")), (2, 1))
+
+    def test_the_input_may_end(self):
+        for commands, answers in (("", 0), ("1 1 1 0\n", 1), (" 1\t1 1 0 \r\n1 1 1 0", 2)):
+            done = Answering().ask(commands)
+            self.assertEqual((done.returncode, done.stdout.count("\n")), (0, answers), done.stderr)
 
 
 class Allocators(unittest.TestCase):
