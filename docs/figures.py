@@ -10,17 +10,20 @@ A section of a run (churn, micro, sequence; loader) has its place between two ma
 the machine; what was not measured again stays. Nothing here is measured and nothing is rounded in
 ebb's favour: a figure that is missing is a dash, and where a peer is better a sentence below the
 table says so. Refused without --rough: a quick run, and one that left the blocks alone. A file that
-is missing or bad is named, and changes nothing: each figure must be a number that has an end. Exit
-codes: 0; 2 if something was refused.
+is missing or bad is named, and changes nothing, nor does a page that cannot be written: each figure
+must be a number that has an end. Exit codes: 0; 2 if something was refused.
 """
 
 import argparse
 import contextlib
 import json
 import math
+import os
 import pathlib
 import re
+import shutil
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MIB = 1 << 20
@@ -533,25 +536,64 @@ def replace(page, text, section, parts):
     start, stop = text.find(begin), text.find(end)
     if start < 0 or stop < start:
         raise BadInput(f"{page}: the markers {begin} and {end} are not there")
+    if text.count(begin) > 1 or text.count(end) > 1:
+        raise BadInput(f"{page}: one of the markers {begin} and {end} comes twice")
     block = "\n\n".join([begin, *(part for part in parts if part), ""])
+    if "\r\n" in text:
+        block = block.replace("\n", "\r\n")
     return text[:start] + block + text[stop:]
 
 
-def write(rows, about, options):
-    """All pages are drawn before one is written."""
+def sections_of(rows, path):
+    """Those that the run has rows of; of churn only ebb's are shown."""
     found = [section for section in PARTS
              if (churn_cases(rows) if section == "churn" else rows.cases(section))]
+    if not found and rows.cases("churn"):
+        raise BadInput(f"{path}: no row of churn has ebb's step_us")
     if not found:
-        raise BadInput(f"{options.tsv}: no row of {', '.join(PARTS)}")
+        raise BadInput(f"{path}: no row of {', '.join(PARTS)}")
+    return found
+
+
+def read_page(page):
+    """As it is, with its line ends; an error too if it may not be written."""
+    with naming(page), page.open("r+b") as file:
+        return file.read().decode("utf-8")
+
+
+def draft_in(folder, page, text):
+    """A file like the page, of that text."""
+    draft = pathlib.Path(folder, page.name)
+    draft.write_bytes(text.encode("utf-8"))
+    owner = page.stat()
+    with contextlib.suppress(PermissionError):  # root alone gives files away
+        os.chown(draft, owner.st_uid, owner.st_gid)
+    shutil.copymode(page, draft)
+    return draft
+
+
+def write_pages(pages):
+    """All are written beside before one takes its place."""
+    with contextlib.ExitStack() as folders:
+        drafts = {}
+        for page, text in pages.items():
+            with naming(page):
+                folder = folders.enter_context(tempfile.TemporaryDirectory(dir=page.parent))
+                drafts[page] = draft_in(folder, page, text)
+        for page, draft in drafts.items():
+            with naming(page):
+                draft.replace(page)
+
+
+def write(rows, about, options):
+    """All pages are drawn before one is written; one that has two names is one."""
     pages = {}
-    for section in found:
+    for section in sections_of(rows, options.tsv):
         page = options.loader if section == "loader" else options.readme
-        with naming(page):
-            text = pages.get(page) or page.read_text(encoding="utf-8")
+        page = pathlib.Path(os.path.realpath(page))
+        text = pages.get(page) or read_page(page)
         pages[page] = replace(page, text, section, PARTS[section](rows, about))
-    for page, text in pages.items():
-        with naming(page):
-            page.write_text(text, encoding="utf-8")
+    write_pages(pages)
 
 
 def refuse_rough(settings, path):

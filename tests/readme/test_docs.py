@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -117,20 +118,27 @@ class Figures(unittest.TestCase):
     README = "a\n" + "".join(f"<!-- {part}:begin -->\n<!-- {part}:end -->\n\n"
                              for part in ("churn", "micro", "sequence", "loader")) + "b\n"
 
-    def write(self, rows, about=None, readme=README, asked="readme"):
-        """(exit code, standard error, that page afterwards)"""
+    def write(self, rows, about=None, readme=README, asked="readme", prepare=lambda scratch: None,
+              **options):
+        """(exit code, standard error, that page afterwards); `prepare` may change the files"""
         with tempfile.TemporaryDirectory() as name:
             scratch = pathlib.Path(name)
             tsv = "".join("\t".join(map(str, row)) + "\n" for row in rows)
             (scratch / "tsv").write_text(tsv, encoding="utf-8", errors="surrogateescape")
             (scratch / "json").write_text(json.dumps(self.ABOUT if about is None else about))
             for page in ("readme", "loader"):
-                (scratch / page).write_text(readme, encoding="utf-8")
+                (scratch / page).write_text(readme, encoding="utf-8", newline="")
+                (scratch / page).chmod(0o640)
+            prepare(scratch)
             command = [sys.executable, "-B", FIGURES]
             for what in ("tsv", "json", "readme", "loader"):
                 command += [f"--{what}", scratch / what]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            return done.returncode, done.stderr, (scratch / asked).read_text(encoding="utf-8")
+            done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+            self.assertEqual(len(list(scratch.iterdir())), 4)
+            self.assertEqual({(scratch / page).stat().st_mode & 0o7777
+                              for page in ("readme", "loader")}, {0o640})
+            return (done.returncode, done.stderr,
+                    (scratch / asked).read_bytes().decode("utf-8"))
 
     def test_a_peer_that_is_better_is_named_with_the_factor(self):
         code, error, text = self.write([("churn", "t.full", "ebb", "step_us", 30),
@@ -201,6 +209,41 @@ class Figures(unittest.TestCase):
         once = self.write(rows)[2]
         self.assertEqual(self.write(rows, readme=once)[2], once)
 
+    def test_line_ends_stay_as_they_are(self):
+        rows = [("churn", "t.full", "ebb", "step_us", 30)]
+        wanted = self.write(rows)[2].replace("\n", "\r\n")
+        self.assertEqual(self.write(rows, readme=self.README.replace("\n", "\r\n"))[2], wanted)
+        odd = "a\rb\u2028c\n" + self.README
+        self.assertTrue(self.write(rows, readme=odd)[2].startswith("a\rb\u2028c\na\n<!--"))
+
+    def test_a_page_that_cannot_be_written_changes_none(self):
+        def enlarge(scratch):
+            with open(scratch / "loader", "a", encoding="utf-8") as page:
+                page.write("x" * 100_000)
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+        both = [("churn", "t.full", "ebb", "step_us", 30),
+                ("loader", "tiny", "ebb", "faults_per_batch", 1.25)]
+        for page, wanted in (("readme", self.README), ("loader", self.README + "x" * 100_000)):
+            code, error, text = self.write(both, asked=page, prepare=enlarge, preexec_fn=limit)
+            self.assertEqual((code, text == wanted), (2, True), error)
+            self.assertRegex(error, r"/loader: File too large\n\Z")
+
+    def test_one_page_may_have_two_names(self):
+        def link(scratch):
+            (scratch / "loader").unlink()
+            (scratch / "loader").symlink_to("readme")
+
+        both = [("churn", "t.full", "ebb", "step_us", 30),
+                ("loader", "tiny", "ebb", "faults_per_batch", 1.25)]
+        for page in ("readme", "loader"):
+            code, error, text = self.write(both, asked=page, prepare=link)
+            self.assertEqual((code, error), (0, ""))
+            self.assertIn("t.full", text)
+            self.assertIn("/ 1.25 |", text)
+
     def refused(self, rows, about=None, page=README):
         code, error, text = self.write(rows, about, page)
         self.assertEqual((code, text), (2, page), error)
@@ -211,13 +254,17 @@ class Figures(unittest.TestCase):
 
     def test_a_bad_file_is_named_and_changes_nothing(self):
         self.refused(self.GOOD, page="no markers\n")
+        for marker in ("<!-- churn:begin -->", "<!-- churn:end -->"):
+            self.assertIn("comes twice", self.refused(self.GOOD, page=self.README + marker))
         for row, said in ((("churn",), "tsv: row 2 has 1 fields"),
                           (("a", "b", "c", "d", "x"), "tsv: row 2 has no number"),
                           (("churn", "t.full", "ebb", "step_us", "nan"), "tsv: row 2 has no num"),
                           (("churn", "t.full", "glibc", "step_us", "-inf"), "tsv: row 2 has no "),
                           (("churn", "\udcff.full", "ebb", "step_us", 1), "tsv: 'utf-8' codec")):
             self.assertIn(said, self.refused([*self.GOOD, row]))
-        self.assertIn("tsv: no row of", self.refused([("other", "b", "c", "d", 1)]))
+        self.assertIn("tsv: no row of churn, micro", self.refused([("other", "b", "c", "d", 1)]))
+        self.assertIn("tsv: no row of churn has ebb's step_us",
+                      self.refused([("churn", "t.full", "glibc", "step_us", 1)]))
 
     def test_a_run_that_is_quick_or_left_the_blocks_alone_is_refused(self):
         for setting, said in (({"quick": True}, "json: of a quick run; --rough"),
