@@ -10,6 +10,7 @@ them that gives it back when it goes: see parcel.c.
 """
 
 import gc
+import multiprocessing
 import os
 import warnings
 
@@ -128,9 +129,9 @@ class Collate:
 
     The Collate must be made before the workers start, since they inherit its pool (fork) or get it
     passed (spawn, forkserver: as the collate_fn or an attribute of it; what such a worker imports
-    it makes anew). One that was made in a worker warns, and its batches go torch's own way. What a
-    Collate returns in a worker is for the worker's loader: what that has not opened when it lets
-    its workers end is given back.
+    it makes anew, or its fork server has, which preloads it). One that was made there warns, and
+    its batches go torch's own way. What a Collate returns in a worker is for the worker's loader:
+    what that has not opened when it lets its workers end is given back.
 
     Where a batch does not fit (no slot is free, or it is larger than a slot) it goes torch's own
     way, whole, and is counted: pool.stats["fallbacks"]. Without workers the batch is put into a
@@ -158,18 +159,23 @@ class Collate:
         self.pool._count_fallback()
         return _Beside(self.pool._key, batch) if delivery.loop_of_worker() else batch
 
-    def _is_the_workers(self):
-        """Whether the pool was made in this worker: nobody else can open what is in it."""
-        return self.pool._made_by == os.getpid() and delivery.loop_of_worker() is not None
+    def _is_unknown_to_the_trainer(self):
+        """Whether the pool was made in this worker or its fork server: a worker's parent that is
+        not the trainer. What was made before both, by who forked the trainer, that has as well."""
+        maker, trainer = self.pool._made_by, multiprocessing.parent_process()
+        if maker is None or trainer is not None and maker == trainer.pid:
+            return False
+        return maker in (os.getpid(), os.getppid()) and delivery.loop_of_worker() is not None
 
     def _beside_unknown(self, batch):
-        warnings.warn("the pool of this Collate was made in the worker, so the trainer cannot open "
-                      "it and batches go torch's own way: make the Collate before the workers "
-                      "start, and give it to the DataLoader itself", RuntimeWarning, 3)
+        warnings.warn("the pool of this Collate was made in the worker or its fork server, so the "
+                      "trainer cannot open it and batches go torch's own way: make the Collate in "
+                      "the trainer before the workers start, and give it to the DataLoader itself",
+                      RuntimeWarning, 3)
         return _Beside(None, batch)
 
     def __call__(self, samples):
-        if self._is_the_workers():
+        if self._is_unknown_to_the_trainer():
             return self._beside_unknown(self.inner(samples))
         region = _or_none(_open_region, self.pool)
         if region is None:

@@ -6,12 +6,15 @@ import gc
 import mmap
 import multiprocessing
 import os
+import pathlib
 import pickle
 import random
 import resource
 import signal
 import struct
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -83,6 +86,32 @@ class Regions(unittest.TestCase):
         stats = pool.stats
         self.assertEqual((stats["owned"], stats["held"], stats["open_regions"], stats["blocks"]),
                          (0, 0, 0, 0), stats)
+
+
+# A module that makes a Collate when it is imported, and a trainer whose fork server does that.
+MAKES_ONE = """
+import ebb
+collate = ebb.Collate(ebb.Pool("shared"))
+
+def by_another(samples):
+    return collate(samples)
+"""
+PRELOADS_IT = """
+import multiprocessing, sys, ebb, torch
+from cases import Data
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["makes_one"])
+pool = ebb.Pool("shared")
+import makes_one
+mine = ebb.Collate(pool)
+for collate in makes_one.by_another, mine, makes_one.collate:
+    batches = torch.utils.data.DataLoader(Data("a_u8", 32), batch_size=16, num_workers=1,
+                                          collate_fn=collate, multiprocessing_context=context,
+                                          timeout=60)
+    print(*[len(batch[0]) for batch in batches])
+for pool in pool, makes_one.collate.pool:
+    print(pool.stats["received"], pool.stats["fallbacks"])
+"""
 
 
 class Same(Regions):
@@ -159,6 +188,19 @@ class Same(Regions):
             with self.assertWarnsRegex(RuntimeWarning, "was made in the worker") as caught:
                 self.assertEqual(ebb.Collate(pool)([1]).open().tolist(), [1])
         self.assertEqual(caught.filename, __file__)
+
+    def test_a_collate_that_is_made_in_a_fork_server(self):
+        """Its batches go torch's way; that of the trainer has its pool, whatever is preloaded."""
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "makes_one.py").write_text(MAKES_ONE, encoding="utf-8")
+            places = [folder, os.path.dirname(__file__), *sys.path]
+            done = subprocess.run(
+                [sys.executable, "-B", "-W", "always::RuntimeWarning", "-c", PRELOADS_IT],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(places)}, capture_output=True,
+                text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("or its fork server", done.stderr)
+        self.assertEqual(done.stdout.splitlines()[3:], ["2 0", "2 2"])
 
     def test_a_loader_inside_of_a_worker(self):
         collate = ebb.Collate(ebb.Pool("shared"), cases.as_they_are)
