@@ -20,7 +20,8 @@ def is_of_torch(dtype):
 
 
 def _torchs_by_name(name):
-    """Names are those that Region.empty() takes, and others of torch's."""
+    """Of the names that Region.empty() takes those that this torch has, "bool_" and all of torch's
+    own; most torches have no uint16, uint32 and uint64."""
     import torch
     short = name.removeprefix("torch.")
     found = getattr(torch, "bool" if short == "bool_" else short, None)
