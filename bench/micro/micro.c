@@ -81,6 +81,8 @@ static bool are_names(const char *list, bool (*is_name)(const char *name)) {
         snprintf(word, sizeof word, "%.*s", (int)length, at);
         if (!is_name(word))
             return complain("no such case or allocator", word);
+        if (contest_lists(at + length, word))
+            return complain("named twice", word);
     }
     return some || complain("a list without names", list);
 }

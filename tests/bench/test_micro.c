@@ -23,6 +23,7 @@ static void strange_words_are_refused(void **state)
         "--cases nosuch", "--cases open_close,nosuch", "--allocators 'ebb nosuch'", "--cases ''",
         "--rounds x", "--rounds 2x", "--rounds -1", "--rounds ''", "--rounds", "--rounds 0",
         "--rounds 101", "--rounds 99999999999999999999", "--round 1", "--allocators glibc",
+        "--cases open_close,release,open_close", "--allocators 'ebb ebb'",
     };
     char arguments[256];
 
@@ -35,6 +36,8 @@ static void strange_words_are_refused(void **state)
     }
     run_program("EBB_MICRO", ONE "--rounds 0");
     assert_non_null(strstr(said, "--rounds: not a number from 1 to 100: 0\n"));
+    run_program("EBB_MICRO", ONE "--cases release,open_close,release");
+    assert_non_null(strstr(said, "named twice: release\n"));
     run_program("EBB_MICRO", ONE "--allocators glibc"); // no mallocs in that case
     assert_non_null(strstr(said, "none of the allocators takes part in the cases: glibc\n"));
     assert_int_equal(run_program("EBB_MICRO", ONE), 0);
