@@ -85,7 +85,7 @@ struct ebb_piece *pages_slab_at(const struct pages *pages, uintptr_t addr) {
 static struct ebb_piece *begin_slab(struct pages *pages, uintptr_t addr, size_t bytes) {
     struct ebb_piece *slab = piece_take(&pages->store), *piece = piece_take(&pages->store);
     *piece = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_COLD};
-    *slab = (struct ebb_piece){.addr = addr, .bytes = bytes, .run.first = piece};
+    *slab = (struct ebb_piece){.addr = addr, .bytes = bytes, .slab.first = piece};
     slab->next = pages->slabs;
     pages->slabs = slab;
     return piece;
