@@ -105,9 +105,11 @@ static int make_pool(struct shared_slot *slot) {
     slot->pool = pool_make(&options, &kind_slot);
     if (!slot->pool)
         return error_latest();
+    pthread_mutex_lock(&slot->pool->lock); /* others look at all pools that there are */
     slot->pool->shared = slot->shared;
     slot->pool->slot = slot;
     slot->pool->pages.source = slot;
+    pthread_mutex_unlock(&slot->pool->lock);
     return 0;
 }
 

@@ -103,39 +103,55 @@ static bool may_leave(const struct ebb_pool *pool) {
     return !pool->slot || !pool->alive;
 }
 
-/* With the registry of pools locked, so no other pool's lock is held. */
-static void take_from(void *context, struct ebb_pool *pool) {
-    struct region **taken = context;
-    if (*taken)
-        return;
+static struct region *cut_off(struct ebb_pool *pool) {
+    struct region *half = NULL;
     pthread_mutex_lock(&pool->lock);
     bool may = may_leave(pool);
     if (may && !pool->free_slots)
         drop_spares_locked(pool);
     if (may && pool->free_slots) {
-        *taken = cut_half(&pool->free_slots);
-        unlist_locked(pool, *taken);
+        half = cut_half(&pool->free_slots);
+        unlist_locked(pool, half);
     }
     pthread_mutex_unlock(&pool->lock);
+    return half;
 }
 
-static struct region *take_elsewhere(struct ebb_pool *pool) {
-    struct region *taken = NULL, *next;
-    pool_each_ever(take_from, &taken);
-    if (!taken)
-        return NULL;
+/* All but the first wait there for their turn. */
+static void add_all(struct ebb_pool *pool, struct region *first) {
+    struct region *next;
     pthread_mutex_lock(&pool->lock);
-    for (struct region *region = taken; region; region = next) {
+    for (struct region *region = first; region; region = next) {
         next = region->free_next;
         list_locked(pool, region);
         pool->opened_before += times_opened(region);
-        if (region == taken)
+        if (region == first)
             continue;
         region->free_next = pool->free_slots;
         pool->free_slots = region;
     }
     pthread_mutex_unlock(&pool->lock);
-    return taken;
+}
+
+struct change {
+    struct ebb_pool *to;
+    struct region *taken;
+};
+
+/* With the registry of pools locked, so no other pool's lock is held; and until all are listed
+ * again, so that neither a fork nor another thread that looks for slots finds them nowhere. */
+static void take_from(void *context, struct ebb_pool *pool) {
+    struct change *change = context;
+    if (change->taken)
+        return;
+    change->taken = cut_off(pool);
+    add_all(change->to, change->taken);
+}
+
+static struct region *take_elsewhere(struct ebb_pool *pool) {
+    struct change change = {.to = pool};
+    pool_each_ever(take_from, &change);
+    return change.taken;
 }
 
 /* ---- */
