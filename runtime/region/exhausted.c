@@ -92,14 +92,15 @@ static void end_call(struct call *call) {
     os.wake(&ended);
 }
 
+/* Of that handler or one before: who sets another inside of a call does not wait for it. */
 static bool is_at_work(uint64_t set) {
     const struct call *call = calls;
-    while (call && call->set != set)
+    while (call && call->set > set)
         call = call->next;
     return call != NULL;
 }
 
-/* Until no call is at work of the handler that had this number. */
+/* Until no call is at work of the handler that had this number, or of those before. */
 static void await_calls(uint64_t set) {
     for (bool waits = !innermost; waits;) {
         pthread_mutex_lock(&handler_lock);

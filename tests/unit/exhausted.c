@@ -179,20 +179,38 @@ static void *exhaust(void *context) {
 }
 
 /* Returns when the handler is at work on a thread. */
-static pthread_t be_in_the_handler(struct slow *slow) {
+static pthread_t begin_in_handler(ebb_exhausted_fn *handler, struct slow *slow) {
     pthread_t thread;
     sem_init(&slow->at_work, 0, 0);
     atomic_init(&slow->done, false);
-    ebb_report_on_exhausted(be_slow, slow);
+    ebb_report_on_exhausted(handler, slow);
     assert_int_equal(pthread_create(&thread, NULL, exhaust, slow), 0);
     sem_wait(&slow->at_work);
     return thread;
+}
+
+static pthread_t be_in_the_handler(struct slow *slow) {
+    return begin_in_handler(be_slow, slow);
 }
 
 static void who_sets_another_handler_waits_for_calls_of_the_one_before(void **state) {
     struct stage *stage = *state;
     struct slow slow = {.pool = stage->pool};
     pthread_t thread = be_in_the_handler(&slow);
+    assert_ptr_equal(ebb_report_on_exhausted(NULL, NULL), be_slow);
+    assert_true(atomic_load(&slow.done));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void set_itself_and_be_slow(void *context, const char *text) {
+    ebb_report_on_exhausted(be_slow, context);
+    be_slow(context, text);
+}
+
+static void it_waits_for_those_that_have_set_another_themselves(void **state) {
+    struct stage *stage = *state;
+    struct slow slow = {.pool = stage->pool};
+    pthread_t thread = begin_in_handler(set_itself_and_be_slow, &slow);
     assert_ptr_equal(ebb_report_on_exhausted(NULL, NULL), be_slow);
     assert_true(atomic_load(&slow.done));
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -263,6 +281,7 @@ int main(void) {
         EXHAUSTED_TEST(a_deep_tree_is_reported_with_its_limit_and_the_nearest),
         EXHAUSTED_TEST(of_many_limits_as_many_are_reported_as_have_room),
         EXHAUSTED_TEST(who_sets_another_handler_waits_for_calls_of_the_one_before),
+        EXHAUSTED_TEST(it_waits_for_those_that_have_set_another_themselves),
         EXHAUSTED_TEST(a_handler_may_set_another_itself),
         EXHAUSTED_TEST(a_forked_child_does_not_wait),
         EXHAUSTED_TEST(a_step_that_has_another_place_for_a_block_reports_nothing),
