@@ -18,8 +18,9 @@ extern "C" {
 /*
  * Releases a block of a region that another thread is using: at once for the caller, who must not
  * touch it again; its place is reused when the owner next looks: when the region needs room, is
- * read or closed, or when an allocation or a resize anywhere in its tree is refused for want of
- * room, which then is tried once more. Until then it counts for limits, and its first word is the
+ * read or closed, or when a block that is asked for or resized anywhere in its tree is refused for
+ * want of room, and then tried once more. Until then it counts for limits (also of what looks for
+ * nothing: promotions, copies of objects, views in shared memory), and its first word is the
  * library's (not in shared memory), so what is no live block of the region is a mistake, as with
  * free(); one that is found then is counted (ebb_site_stats.strays), and some others handed in
  * before it may stay. No lock. Any thread, while the region stays open.

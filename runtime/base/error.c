@@ -16,15 +16,21 @@
 
 struct last_error {
     int code;
-    int latest;
     char text[320];
 };
 
 _Thread_local unsigned error_muted;
-static _Thread_local struct last_error last;
+/* The last one, and the one before, which it is again if the last is taken back. */
+static _Thread_local struct last_error noted[2];
+static _Thread_local unsigned newest;
+static _Thread_local int latest;
 
 int error_latest(void) {
-    return last.latest;
+    return latest;
+}
+
+void error_take_back(void) {
+    newest ^= error_muted == 0;
 }
 
 /* Of what did not fit: no half character, and no half number that passes for a whole one. */
@@ -37,25 +43,27 @@ static void end_cut(char *text, size_t room) {
 }
 
 int error_set(int code, const char *format, ...) {
-    last.latest = code;
+    latest = code;
     if (error_muted)
         return code;
+    newest ^= 1;
+    struct last_error *last = &noted[newest];
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(last.text, sizeof last.text, format, arguments);
+    int length = vsnprintf(last->text, sizeof last->text, format, arguments);
     va_end(arguments);
-    if (length >= (int)sizeof last.text)
-        end_cut(last.text, sizeof last.text);
-    last.code = code;
+    if (length >= (int)sizeof last->text)
+        end_cut(last->text, sizeof last->text);
+    last->code = code;
     return code;
 }
 
 int ebb_last_error(void) {
-    return last.code;
+    return noted[newest].code;
 }
 
 const char *ebb_last_error_text(void) {
-    return last.text;
+    return noted[newest].text;
 }
 
 const char *ebb_error_name(int code) {

@@ -180,9 +180,18 @@ static void *allocate(struct region *region, size_t bytes, size_t align) {
     return block;
 }
 
+/* What was refused, if others have released what was in the way. */
+static __attribute__((noinline)) void *try_again(struct region *region, size_t bytes,
+                                                 size_t align) {
+    void *block = remote_makes_room(region) ? allocate(region, bytes, align) : NULL;
+    if (block)
+        error_take_back();
+    return block;
+}
+
 __attribute__((noinline)) void *block_refused(struct region *region, size_t bytes,
                                               size_t align) {
-    void *block = remote_makes_room(region) ? allocate(region, bytes, align) : NULL;
+    void *block = try_again(region, bytes, align);
     if (!block)
         exhausted_report(region, bytes, align);
     return block;
@@ -195,8 +204,7 @@ void *block_place(struct region *region, size_t bytes, size_t align) {
     return block;
 }
 
-/* A request for a place; `own`: of the program itself, which has nothing in hand meanwhile, so that
- * it may also be one in the parent. */
+/* `own`: of the program itself, with nothing in hand; its block may lie in the parent. */
 struct request {
     size_t bytes, align;
     uint32_t key;
@@ -236,17 +244,22 @@ static bool is_hopeless(struct region *region, size_t bytes) {
     return !pool_could_have(region->pool, bytes, free_in(region) + above);
 }
 
+static void *allocate_in_lane(struct region *region, const struct request *request) {
+    void *block = allocate(region, request->bytes, request->align);
+    return block || !request->own ? block : try_again(region, request->bytes, request->align);
+}
+
 static void *allocate_planned(struct region *region, const struct request *request) {
     struct track *track = region->track;
     if (track_ignores(track, request->bytes, request->align) ||
         is_hopeless(region, request->bytes))
-        return allocate(region, request->bytes, request->align);
+        return allocate_in_lane(region, request);
     uint64_t missed = track->seen.missed, missed_bytes = track->seen.missed_bytes;
     uint64_t turned_away_bytes = track->seen.turned_away_bytes;
     void *block = place_planned(track, request);
     if (block)
         return block;
-    block = allocate(region, request->bytes, request->align);
+    block = allocate_in_lane(region, request); /* the plan is asked once */
     if (block) {
         track_note_block(track, block, request->bytes, request->align, request->key,
                          request->own);
@@ -265,17 +278,11 @@ static void note_site(const struct region *region, void *block, const void *site
         *range_site((uintptr_t)block) = (uintptr_t)site;
 }
 
-static void *try_request(struct region *region, const struct request *request) {
-    return region->track ? allocate_planned(region, request)
-                         : allocate(region, request->bytes, request->align);
-}
-
 static void *request_block(struct region *region, const struct request *request) {
     if (!is_valid_request(region, request->bytes, request->align))
         return NULL;
-    void *block = try_request(region, request);
-    if (!block && request->own && remote_makes_room(region))
-        block = try_request(region, request);
+    void *block = region->track ? allocate_planned(region, request)
+                                : allocate_in_lane(region, request);
     if (block)
         note_site(region, block, request->site);
     else
@@ -292,11 +299,6 @@ void *block_allocate_private(struct region *region, size_t bytes, size_t align, 
         return block_allocate(region, bytes, align, site);
     struct region *safe = is_valid_request(region, bytes, align) ? safe_open(region) : NULL;
     return safe ? block_allocate(safe, bytes, align, site) : NULL;
-}
-
-void *block_place_private(struct region *region, size_t bytes, size_t align) {
-    struct region *safe = safe_for(region);
-    return safe ? block_place(safe, bytes, align) : NULL;
 }
 
 /* The same where it is not simple. */
@@ -322,8 +324,7 @@ static __attribute__((noinline)) void *allocate_from(ebb_region handle, size_t b
     return region ? block_allocate_keyed(region, bytes, align, 0, site) : NULL;
 }
 
-/* True if a request is valid and a matter of the lanes alone. A handle of no region, which opening
- * returned, agrees with what it points to, but that is not open. */
+/* Valid, and of the lanes alone. A handle of none agrees with its region, but that is not open. */
 static bool is_plain(const struct region *region, size_t bytes, size_t align) {
     return size_is_power_of_two(align) && align <= EBB_ALIGN_MAX && bytes <= BYTES_MOST &&
            region_is_live(region) && !region->track && !region->sealed && !region->sites;
@@ -350,8 +351,7 @@ static __attribute__((noinline)) void *allocate_born(ebb_region handle, size_t b
     return block ? block : allocate_from(handle, bytes, align, site);
 }
 
-/* A block from the plan or of the lanes, if that is simple: then the handle need not be looked at
- * in full. */
+/* Where the plan or a lane has it at once, the handle need not be looked at in full. */
 void *ebb_region_alloc_slow(ebb_region handle, size_t bytes, size_t align) {
     struct region *region = (struct region *)handle.lane;
     if (region && region->lane.generation == handle.generation) {
@@ -539,8 +539,10 @@ static int resize_own(struct region *region, void *block, size_t bytes, struct b
     int result = resize(place, (uintptr_t)block, bytes);
     if ((result != EBB_E_REGION_LIMIT && result != EBB_E_POOL_LIMIT) || !remote_makes_room(region))
         return result;
-    result = find_unheld(region, block, place);
-    return result ? result : resize(place, (uintptr_t)block, bytes);
+    if (find_unheld(region, block, place) != 0 || resize(place, (uintptr_t)block, bytes) != 0)
+        return error_latest();
+    error_take_back();
+    return 0;
 }
 
 int ebb_region_resize(ebb_region handle, void *block, size_t bytes) {

@@ -70,3 +70,8 @@ bool safe_is_needed(const void *address) {
     const struct ebb_piece *run = range_run_at((uintptr_t)address);
     return run ? region_of_piece(run)->shared : shared_slot_at(address) != NULL;
 }
+
+void *block_place_private(struct region *region, size_t bytes, size_t align) {
+    struct region *safe = safe_for(region);
+    return safe ? block_place(safe, bytes, align) : NULL;
+}

@@ -215,8 +215,11 @@ static void the_handler_hears_only_of_what_is_refused_in_the_end(void **state) {
     for (int way = 0; way < 2; way++) {
         void *released = block_of(parent, 1 * MIB, 64);
         assert_int_equal(ebb_region_release_remote(parent, released), 0);
+        assert_no_block(ebb_region_alloc(child, 16, 3), EBB_E_ALIGNMENT);
         void *block = block_of(child, way ? 16 : 2000, 16);
         assert_int_equal(reports, 0);
+        assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
+        assert_text_names("alignment");
         assert_int_equal(ebb_region_release(child, block), 0);
     }
     assert_null(ebb_region_alloc(child, 2 * MIB, 64));

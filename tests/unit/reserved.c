@@ -316,16 +316,17 @@ static int lock_pages_late_within_a_limit(void) {
 
 /* Its array is longer than what it may lock. */
 static int lock_pages_without_the_right(void) {
-    const struct rlimit most = {MIB, MIB};
+    struct rlimit most;
     struct reserved array;
     memset(&array, 0, sizeof array);
-    if (!can_lock_when_touched())
+    if (!can_lock_when_touched() || getrlimit(RLIMIT_MEMLOCK, &most) != 0)
         return 0;
-    if (!reserved_make(&array, 4 * STEP) || setrlimit(RLIMIT_MEMLOCK, &most) != 0 ||
-        (getuid() == 0 && setuid(65534) != 0))
+    most.rlim_max = most.rlim_max < MIB ? most.rlim_max : MIB;
+    most.rlim_cur = most.rlim_max;
+    if (!reserved_make(&array, 4 * STEP) || setrlimit(RLIMIT_MEMLOCK, &most) != 0)
         return 1;
-    if (mlockall(MCL_FUTURE) != 0)
-        return 0;
+    if ((getuid() == 0 && setuid(65534) != 0) || mlockall(MCL_FUTURE) != 0)
+        return 0; /* there is no other user, or nothing may be locked */
     if (!reserved_open(&array, array.bytes))
         return 2;
     array.at[STEP] = 1;

@@ -37,6 +37,44 @@ static void a_try_takes_no_slot_and_no_arena(void **state) {
     }
 }
 
+/* A block whose pages are the pool's again when it goes. */
+static void *relinked_block(ebb_region region) {
+    ebb_region child = OPEN(.parent = region);
+    struct ebb_survivor survivor = survivor_of(block_of(child, 4 * SIZE, 64), EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_close_keeping(child, region, &survivor, 1, NULL, NULL), 0);
+    return survivor.block;
+}
+
+/* What is refused until others' releases are looked for takes one slot of the plan, not two. */
+static void a_second_try_takes_no_second_slot(void **state) {
+    enum { BLOCKS = 64 };
+    ebb_pool *pool = POOL(0);
+    ebb_region run = OPEN(.pool = pool), other = OPEN(.parent = run);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    void *waits = relinked_block(other);
+    for (unsigned i = 0; i <= LEARNING; i++) {
+        ebb_step step = ebb_step_begin_under(site, run, 0);
+        for (unsigned block = 0; block < BLOCKS; block++) {
+            if (i == LEARNING && block == BLOCKS / 2) {
+                (void)ebb_pool_trim(pool, 0);
+                struct ebb_pool_stats stats = {.size = sizeof stats};
+                assert_int_equal(ebb_pool_read_stats(pool, &stats), 0);
+                assert_int_equal(ebb_pool_set_reserved_limit(pool, stats.reserved.current), 0);
+                refused(step.region, 2); /* in front of a slot, too, which is passed */
+                assert_int_equal(ebb_region_release_remote(other, waits), 0);
+                block_of(step.region, SIZE + 4096, 64);
+            }
+            block_of(step.region, SIZE, 64);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.hits, (LEARNING - 1) * BLOCKS - 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(run), 0);
+    pool_end(pool);
+}
+
 enum { LAYERS = 40, LATE = 12 };
 
 struct training {
@@ -96,6 +134,7 @@ static void a_try_turns_no_guest_away(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_takes_no_slot_and_no_arena),
+        cmocka_unit_test(a_second_try_takes_no_second_slot),
         cmocka_unit_test(a_try_turns_no_guest_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
