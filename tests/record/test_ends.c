@@ -307,8 +307,8 @@ static void spools_of_processes_that_have_ended_go(void **state)
     for (int keep = 0; keep < 2; keep++) {
         snprintf(command, sizeof command,
                  "record %s -o %s -- sh -c 'for i in $(seq 300); do /bin/true; done; "
-                 "[ $(ls $EBB_RECORD_SPOOL | wc -l) -%s 150 ]'", keep ? "--keep" : "", path,
-                 keep ? "gt" : "lt");
+                 "for i in $(seq 100); do [ $(ls $EBB_RECORD_SPOOL | wc -l) -%s 150 ] && exit; "
+                 "sleep 0.1; done; exit 1'", keep ? "--keep" : "", path, keep ? "gt" : "lt");
         assert_int_equal(ebb(command), 0);
         assert_said(" other processes noted less and are left out");
         assert_true(atoi(strstr(said(), "regions; ") + strlen("regions; ")) >= 300);
