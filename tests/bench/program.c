@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "trace_scratch.h"
@@ -40,4 +41,14 @@ int run_on_scratch(const char *variable, const char *options)
 
     snprintf(arguments, sizeof arguments, "%s %s", options, scratch_path());
     return run_program(variable, arguments);
+}
+
+void program_says(const char *variable, const char *arguments, int code, const char *words)
+{
+    int got = run_program(variable, arguments);
+
+    if (got != code || !strstr(said, words))
+        print_error("%s: exit code %d, said: %s\n", arguments, got, said);
+    assert_int_equal(got, code);
+    assert_non_null(strstr(said, words));
 }

@@ -13,4 +13,7 @@ int run_program(const char *variable, const char *arguments);
 // The same, with the scratch file as last argument.
 int run_on_scratch(const char *variable, const char *options);
 
+// Runs it and demands that exit code, and that it said these words.
+void program_says(const char *variable, const char *arguments, int code, const char *words);
+
 #endif

@@ -141,23 +141,32 @@ static void what_sites_say_is_in_the_json_file(void **state)
     assert_non_null(strstr(json, "\"target\": \"run_peak\""));
 }
 
+// Runs a script in a folder of its own, which goes afterwards; in it $churn is the program, $trace
+// the scratch file.
+static void passes(const char *script)
+{
+    char folder[] = "/tmp/ebb-churn-XXXXXX", command[2048];
+
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(setenv("churn", getenv("EBB_CHURN"), 1), 0);
+    assert_int_equal(setenv("trace", scratch_path(), 1), 0);
+    snprintf(command, sizeof command, "(cd %s && %s); code=$?; rm -r %s; exit $code", folder,
+             script, folder);
+    assert_int_equal(system(command), 0);
+}
+
 // Names of files are of any bytes; JSON is UTF-8.
 static void names_of_any_bytes_are_utf_8(void **state)
 {
     static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
-    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
     write_bytes(steps, sizeof steps - 1);
-    snprintf(command, sizeof command,
-             "cd %s && mkdir d\355\240\200 && cd d* && "
-             "cp %s '\377\303\251\300\200\360.trace' && cd .. && "
-             "%s --traces d* --quick --rounds 1 --no-spike --allocators glibc --json all "
-             ">said 2>&1 && iconv -f UTF-8 -t UTF-16 all >said && "
-             "grep -q '\"case\": \"?\303\251\077\077\077\"' all; code=$?; rm -r %s; exit $code",
-             folder, scratch_path(), getenv("EBB_CHURN"), folder);
-    assert_int_equal(system(command), 0);
+    passes("mkdir d\355\240\200 && cd d* && "
+           "cp $trace '\377\303\251\300\200\360.trace' && cd .. && "
+           "$churn --traces d* --quick --rounds 1 --no-spike --allocators glibc --json all "
+           ">said 2>&1 && iconv -f UTF-8 -t UTF-16 all >said && "
+           "grep -q '\"case\": \"?\303\251\077\077\077\"' all");
 }
 
 static void run(const char *format, const char *one, const char *two)
@@ -187,62 +196,45 @@ static void every_kind_of_step_has_its_rows(void **state)
 static void traces_of_one_name_are_not_mixed(void **state)
 {
     static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
-    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
     write_bytes(steps, sizeof steps - 1);
-    snprintf(command, sizeof command,
-             "cd %s && cp %s x.trace && gzip <x.trace >x.trace.gz && y=$(printf %%0200d 7) && "
-             "cp x.trace $y.one.trace && cp x.trace $y.two.trace && cp x.trace z.trace && "
-             "%s --traces . --quick --rounds 1 --no-spike --allocators glibc --tsv rows "
-             ">said 2>&1; "
-             "[ $? = 1 ] && grep -q 'x.trace.gz: another trace is called x' said && "
-             "[ $(grep -c 'another trace is called' said) = 2 ] && cut -f2 rows | grep -qx z && "
-             "cut -f2 rows | grep -qx $y.one && cut -f2 rows | grep -qx $y.two && "
-             "[ $(cut -f4 rows | grep -cx step_us) = 4 ]; code=$?; rm -r %s; exit $code",
-             folder, scratch_path(), getenv("EBB_CHURN"), folder);
-    assert_int_equal(system(command), 0);
+    passes("cp $trace x.trace && gzip <x.trace >x.trace.gz && y=$(printf %0200d 7) && "
+           "cp x.trace $y.one.trace && cp x.trace $y.two.trace && cp x.trace z.trace && "
+           "$churn --traces . --quick --rounds 1 --no-spike --allocators glibc --tsv rows "
+           ">said 2>&1; "
+           "[ $? = 1 ] && grep -q 'x.trace.gz: another trace is called x' said && "
+           "[ $(grep -c 'another trace is called' said) = 2 ] && cut -f2 rows | grep -qx z && "
+           "cut -f2 rows | grep -qx $y.one && cut -f2 rows | grep -qx $y.two && "
+           "[ $(cut -f4 rows | grep -cx step_us) = 4 ]");
 }
 
 // One that cannot be replayed has no rows, and takes no name from another.
 static void a_damaged_trace_shuts_no_other_out(void **state)
 {
     static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
-    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
     write_bytes(steps, sizeof steps - 1);
-    snprintf(command, sizeof command,
-             "cd %s && echo junk >x.full.trace && gzip <%s >x.full.trace.gz && "
-             "%s --traces . --quick --rounds 1 --no-spike --allocators glibc --tsv rows "
-             ">said 2>&1; "
-             "[ $? = 1 ] && grep -q 'x.full.trace: .*TRACE_ERROR_MAGIC' said && "
-             "! grep -q another said && cut -f2 rows | grep -qx x.full; "
-             "code=$?; rm -r %s; exit $code",
-             folder, scratch_path(), getenv("EBB_CHURN"), folder);
-    assert_int_equal(system(command), 0);
+    passes("echo junk >x.full.trace && gzip <$trace >x.full.trace.gz && "
+           "$churn --traces . --quick --rounds 1 --no-spike --allocators glibc --tsv rows "
+           ">said 2>&1; "
+           "[ $? = 1 ] && grep -q 'x.full.trace: .*TRACE_ERROR_MAGIC' said && "
+           "! grep -q another said && cut -f2 rows | grep -qx x.full");
 }
 
 // A name may have dots of its own.
 static void only_full_and_tensor_are_views(void **state)
 {
     static const char steps[] = "#ebb-trace 1\n#view tensor\nB k 0 0\na 100 O\nf 1\nE k 0\n";
-    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
 
     (void)state;
-    assert_non_null(mkdtemp(folder));
     write_bytes(steps, sizeof steps - 1);
-    snprintf(command, sizeof command,
-             "cd %s && cp %s my.v1.5.trace && grep -v view my.v1.5.trace >my.v2.5.trace && "
-             "%s --traces . --quick --rounds 1 --no-spike --allocators glibc --json all "
-             ">said 2>&1; "
-             "grep -q '\"my.v1.5.tensor\", \"trace\": \"my.v1.5\", \"view\": \"tensor\"' all && "
-             "grep -q '\"case\": \"my.v2.5\", \"trace\": \"my.v2.5\", \"view\": \"\"' all; "
-             "code=$?; rm -r %s; exit $code",
-             folder, scratch_path(), getenv("EBB_CHURN"), folder);
-    assert_int_equal(system(command), 0);
+    passes("cp $trace my.v1.5.trace && grep -v view my.v1.5.trace >my.v2.5.trace && "
+           "$churn --traces . --quick --rounds 1 --no-spike --allocators glibc --json all "
+           ">said 2>&1; "
+           "grep -q '\"my.v1.5.tensor\", \"trace\": \"my.v1.5\", \"view\": \"tensor\"' all && "
+           "grep -q '\"case\": \"my.v2.5\", \"trace\": \"my.v2.5\", \"view\": \"\"' all");
 }
 
 // Where all steps are warm-up, the bytes of these tell.
@@ -374,63 +366,45 @@ static void calls_that_cannot_be_counted_are_not_none(void **state)
 // What was there is whole, nothing is left beside it, and the other file is written all the same.
 static void files_of_a_run_before_outlive_a_full_disk(void **state)
 {
-    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
-
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    snprintf(command, sizeof command,
-             "cd %s && yes \"$(printf 'micro\\tc\\tebb\\tns\\t1')\" | head -9000 >rows && "
-             "echo old >a && echo old >b && c='%s --no-replay --add-rows rows' && "
-             "(trap '' XFSZ; ulimit -f 64; $c --tsv a --json b 2>said; [ $? = 2 ]) && "
-             "grep -qx 'churn: a: File too large' said && "
-             "grep -qx 'churn: b: File too large' said && [ \"$(cat a b | uniq)\" = old ] && "
-             "[ $(ls | wc -l) = 4 ] && { $c --tsv /dev/full --json b 2>said; [ $? = 2 ]; } && "
-             "grep -qx 'churn: /dev/full: No space left on device' said && "
-             "tail -n 1 b | grep -q '}'; code=$?; rm -r %s; exit $code",
-             folder, getenv("EBB_CHURN"), folder);
-    assert_int_equal(system(command), 0);
+    passes("yes \"$(printf 'micro\\tc\\tebb\\tns\\t1')\" | head -9000 >rows && "
+           "echo old >a && echo old >b && c=\"$churn --no-replay --add-rows rows\" && "
+           "(trap '' XFSZ; ulimit -f 64; $c --tsv a --json b 2>said; [ $? = 2 ]) && "
+           "grep -qx 'churn: a: File too large' said && "
+           "grep -qx 'churn: b: File too large' said && [ \"$(cat a b | uniq)\" = old ] && "
+           "[ $(ls | wc -l) = 4 ] && { $c --tsv /dev/full --json b 2>said; [ $? = 2 ]; } && "
+           "grep -qx 'churn: /dev/full: No space left on device' said && "
+           "tail -n 1 b | grep -q '}'");
 }
 
 // Neither a pipe, nor a device, nor a link is renamed over.
 static void what_is_no_ordinary_file_stays_what_it_is(void **state)
 {
-    char folder[] = "/tmp/ebb-churn-XXXXXX", command[1024];
-
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    snprintf(command, sizeof command,
-             "cd %s && printf 'micro\tc\tebb\tns\t1\n' >rows && "
-             "c='%s --no-replay --add-rows rows --tsv' && $c /dev/stdout | cmp - rows && "
-             "echo head >all && $c /dev/stdout >>all && tail -n 1 all | cmp - rows && "
-             "head -n 1 all | grep -qx head && $c /dev/null && [ -c /dev/null ] && "
-             "mkfifo pipe && { $c pipe & cmp pipe rows; } && [ -p pipe ] && "
-             "echo old >file && ln -s file link && $c link && [ -L link ] && cmp file rows && "
-             "ln -s made new && $c new && [ -L new ] && cmp made rows; "
-             "code=$?; rm -r %s; exit $code", folder, getenv("EBB_CHURN"), folder);
-    assert_int_equal(system(command), 0);
+    passes("printf 'micro\tc\tebb\tns\t1\n' >rows && "
+           "c=\"$churn --no-replay --add-rows rows --tsv\" && $c /dev/stdout | cmp - rows && "
+           "echo head >all && $c /dev/stdout >>all && tail -n 1 all | cmp - rows && "
+           "head -n 1 all | grep -qx head && $c /dev/null && [ -c /dev/null ] && "
+           "mkfifo pipe && { $c pipe & cmp pipe rows; } && [ -p pipe ] && "
+           "echo old >file && ln -s file link && $c link && [ -L link ] && cmp file rows && "
+           "ln -s made new && $c new && [ -L new ] && cmp made rows");
 }
 
 // What is renamed over keeps its mode; a file of two names, or one whose name leaves no room for
 // more, is written all the same. Two outputs that would be one file are refused.
 static void files_are_written_in_the_way_that_they_allow(void **state)
 {
-    char folder[] = "/tmp/ebb-churn-XXXXXX", command[2048];
-
     (void)state;
-    assert_non_null(mkdtemp(folder));
-    snprintf(command, sizeof command,
-             "cd %s && printf 'micro\tc\tebb\tns\t1\n' >rows && mkdir to && "
-             "c='%s --no-replay --add-rows rows' && echo old >own && chmod 640 own && "
-             "$c --tsv own && cmp own rows && [ $(stat -c %%a own) = 640 ] && "
-             "echo old >one && ln one two && $c --tsv one && cmp two rows && "
-             "long=$(printf 'o%%.0s' $(seq 250)) && $c --tsv $long && cmp $long rows && "
-             "for other in ./new to/../new $PWD/new; do "
-             "$c --tsv new --json $other 2>said; [ $? = 2 ] && grep -q 'is new, too' said && "
-             "[ ! -e new ] || exit 1; done && ln -s new link && "
-             "{ $c --tsv new --json link 2>said; [ $? = 2 ]; } && cmp new rows && "
-             "[ $(ls -A | wc -l) = 9 ]; code=$?; rm -r %s; exit $code",
-             folder, getenv("EBB_CHURN"), folder);
-    assert_int_equal(system(command), 0);
+    passes("printf 'micro\tc\tebb\tns\t1\n' >rows && mkdir to && "
+           "c=\"$churn --no-replay --add-rows rows\" && echo old >own && chmod 640 own && "
+           "$c --tsv own && cmp own rows && [ $(stat -c %a own) = 640 ] && "
+           "echo old >one && ln one two && $c --tsv one && cmp two rows && "
+           "long=$(printf 'o%.0s' $(seq 250)) && $c --tsv $long && cmp $long rows && "
+           "for other in ./new to/../new $PWD/new; do "
+           "$c --tsv new --json $other 2>said; [ $? = 2 ] && grep -q 'is new, too' said && "
+           "[ ! -e new ] || exit 1; done && ln -s new link && "
+           "{ $c --tsv new --json link 2>said; [ $? = 2 ]; } && cmp new rows && "
+           "[ $(ls -A | wc -l) = 9 ]");
 }
 
 // Where rows or files are refused, nothing has been replayed for them.

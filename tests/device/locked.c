@@ -68,6 +68,17 @@ static void pages_are_locked_as_long_as_the_pool_has_them(void **state) {
     assert_int_equal(kernel_locked(), before);
 }
 
+static void assert_child_passes(int (*body)(void)) {
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(body());
+    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* A child without rights, which may lock 3 MiB. */
 static int run_into_the_limit(void) {
     struct rlimit limit = {3 * MIB, 3 * MIB};
@@ -93,16 +104,9 @@ static int run_into_the_limit(void) {
 }
 
 static void a_limit_that_is_too_low_is_named(void **state) {
-    int status;
     if (!kernel_locks())
         return; /* said above */
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(run_into_the_limit());
-    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_child_passes(run_into_the_limit);
 }
 
 static struct os_table real;
@@ -183,19 +187,12 @@ static int find_nothing_locked(void) {
 
 static void what_a_consumer_locked_its_child_did_not(void **state) {
     struct ebb_parcel parcel;
-    int status;
     ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED | EBB_KIND_PINNED, .slots = 1);
     ebb_region region = OPEN(.pool = pool);
     assert_int_equal(ebb_region_send(region, block_of(region, 100000, 64), &parcel), 0);
     ebb_lease *lease = ebb_parcel_open(pool, &parcel);
     assert_non_null(lease);
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(find_nothing_locked());
-    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_child_passes(find_nothing_locked);
     ebb_lease_drop(lease);
     pool_end(pool);
 }
@@ -225,17 +222,10 @@ static int lock_in_the_child(void) {
 static void what_a_pool_locked_its_child_did_not(void **state) {
     bool kernel = kernel_locks();
     size_t before = kernel_locked();
-    int status;
     inherited = POOL(.kind = EBB_KIND_PINNED);
     inherited_region = OPEN(.pool = inherited);
     block_of(inherited_region, 1 * MIB, 64);
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(lock_in_the_child());
-    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_child_passes(lock_in_the_child);
     assert_int_equal(locked_bytes(inherited), 2 * MIB);
     assert_true(!kernel || kernel_locked() == before + 2 * MIB);
     assert_int_equal(ebb_region_close(inherited_region), 0);
