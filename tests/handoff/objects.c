@@ -2,6 +2,7 @@
 /* objects.c - whole objects cross, and what somebody wrote into their description does not. */
 #include "handoff/duo.h"
 #include "handoff/manifest.h"
+#include "handoff/post.h"
 #include "kit/boxes.h"
 #include "kit/dlpack.h"
 #include "kit/tensors.h"
@@ -10,45 +11,6 @@
 
 #include <ebb/ragged.h>
 #include <ebb/sequence.h>
-
-#define SLOT_BYTES (16 * MIB)
-
-/* Pools and regions of a test: what is sent, and where it is made again. */
-struct post {
-    ebb_pool *pool;
-    ebb_region from, to;
-    ebb_lease *lease;
-};
-
-static struct post open_post(void) {
-    struct post post = {.pool = shared_pool(2, SLOT_BYTES)};
-    post.from = OPEN(.name = "from", .pool = post.pool);
-    post.to = OPEN(.name = "to");
-    return post;
-}
-
-static void close_post(struct post *post) {
-    ebb_lease_drop(post->lease);
-    assert_int_equal(ebb_region_close(post->to), 0);
-    assert_states(post->pool, 0, 0, 0); /* nothing holds the lease any more */
-    pool_end(post->pool);
-}
-
-/* What arrives is the same as what was sent. */
-static void *deliver(struct post *post, void *object) {
-    struct ebb_parcel parcel;
-    int sent = ebb_region_send_object(post->from, object, &parcel);
-    if (sent)
-        print_error("%s\n", ebb_last_error_text());
-    assert_int_equal(sent, 0);
-    post->lease = ebb_parcel_open(post->pool, &parcel);
-    assert_non_null(post->lease);
-    void *made = ebb_lease_object(post->lease, post->to);
-    if (!made)
-        print_error("%s\n", ebb_last_error_text());
-    assert_non_null(made);
-    return made;
-}
 
 static void trees_arrive_as_they_were(void **state) {
     for (uint64_t seed = 1; seed <= 150; seed++) {
@@ -308,8 +270,8 @@ static void single_lies_are_named(void **state) {
         {1, 2, "one member more than objects"},
         {1, 4, "too short"},
         {2, 0, ""},
-        {3, SLOT_BYTES, ""},
-        {4, SLOT_BYTES, ""},
+        {3, POST_SLOT_BYTES, ""},
+        {4, POST_SLOT_BYTES, ""},
         {box_at, 3, "kind of object 3"},
         {box_at + 1, 1, "another layout"},
         {box_at + 2, 2, "not registered"},
@@ -553,7 +515,7 @@ static int send_trees(ebb_pool *pool, int out, const void *context) {
 }
 
 static void trees_come_from_another_process(void **state) {
-    ebb_pool *pool = shared_pool(40, SLOT_BYTES);
+    ebb_pool *pool = shared_pool(40, POST_SLOT_BYTES);
     ebb_region here = OPEN(.name = "here");
     (void)tree_own_type();
     struct duo duo = duo_fork(pool, send_trees, NULL);
