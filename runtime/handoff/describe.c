@@ -50,12 +50,6 @@ void lease_export_end(DLManagedTensor *managed) {
 
 /* ---- checking ---- */
 
-/* What the processor wants for a component of an element: complex numbers have two. */
-static size_t natural_align(struct ebb_dtype dtype) {
-    size_t bytes = ebb_dtype_bytes(dtype) / (dtype.code == EBB_COMPLEX ? 2 : 1);
-    return size_is_power_of_two(bytes) ? bytes : 1;
-}
-
 /* Where there are no elements, too: consumers that misread them look before. */
 static int check_strides(int ndim, const int64_t *strides) {
     for (int i = 0; strides && i < ndim; i++)
@@ -89,10 +83,10 @@ int lease_measure(struct ebb_dtype dtype, int ndim, const int64_t *shape, const 
 }
 
 int lease_check_align(struct ebb_dtype dtype, size_t offset) {
-    if (offset % natural_align(dtype) == 0)
+    if (offset % exchange_align(dtype) == 0)
         return 0;
     return error_set(EBB_E_EXCHANGE, "elements at %zu of a slot are not aligned to %zu", offset,
-                     natural_align(dtype));
+                     exchange_align(dtype));
 }
 
 static void *check(const struct ebb_lease *lease, size_t offset, struct ebb_dtype dtype, int ndim,

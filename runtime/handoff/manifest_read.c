@@ -244,21 +244,21 @@ static struct ebb_tensor *copy(struct reader *reader, const struct ebb_tensor *f
     return tensor;
 }
 
-/* One of several views of a storage that is copied as a whole. */
+/* One of several views of a storage that is copied as a whole, from the aligned address before it
+ * on: so its elements are as well aligned in the copy. */
 static struct ebb_tensor *see_copy(struct reader *reader, struct store *store,
                                    const struct ebb_tensor *form) {
-    int64_t bytes = (int64_t)store->bytes, stride = 1;
-    const struct ebb_tensor all = {.data = ebb_lease_at(reader->lease, store->offset, 0),
+    size_t start = size_align_down(store->offset, EXCHANGE_ALIGN_MOST);
+    int64_t bytes = (int64_t)(store->offset - start + store->bytes), stride = 1;
+    const struct ebb_tensor all = {.data = ebb_lease_at(reader->lease, start, 0),
                                    .dtype = {EBB_UINT, 8, 1},
                                    .ndim = 1,
                                    .shape = &bytes,
                                    .strides = &stride};
     struct ebb_tensor moved = *form;
     size_t offset = (uintptr_t)form->data - (uintptr_t)all.data;
-    if (lease_check_align(form->dtype, offset) != 0) /* in the copy, which begins aligned */
-        return NULL;
     if (!store->copy)
-        store->copy = copy(reader, &all, store->bytes);
+        store->copy = copy(reader, &all, (size_t)bytes);
     if (!store->copy)
         return NULL;
     moved.data = (char *)store->copy->data + offset;

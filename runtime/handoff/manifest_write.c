@@ -75,6 +75,12 @@ static bool is_in_slot(const struct writer *writer, const struct ebb_storage *st
            writer->region->pool->slot->shared->slot_bytes;
 }
 
+/* A copy begins so many bytes behind a multiple of the alignment, as what is copied does: then the
+ * elements of all tensors that see it are as well aligned as they were. */
+static size_t lead_of(const struct ebb_storage *storage) {
+    return (uintptr_t)storage->data % EXCHANGE_ALIGN_MOST;
+}
+
 /* Bytes of storages that are elsewhere; copied behind each other into one block. */
 static int measure_elsewhere(const struct writer *writer, size_t *bytes) {
     *bytes = 0;
@@ -82,7 +88,7 @@ static int measure_elsewhere(const struct writer *writer, size_t *bytes) {
         if (at->bytes && import_check(at) != 0)
             return EBB_E_RELEASED;
         if (at->bytes && !is_in_slot(writer, at) &&
-            (!size_add(*bytes, at->bytes, bytes) ||
+            (!size_add(*bytes, lead_of(at), bytes) || !size_add(*bytes, at->bytes, bytes) ||
              !size_round_up(*bytes, EBB_STORAGE_ALIGN, bytes)))
             return error_set(EBB_E_SIZE, "storages outside of the slot overflow with %zu bytes",
                              at->bytes);
@@ -94,9 +100,8 @@ static void put_storages(struct writer *writer, char *copies) {
     for (const struct ebb_storage *at = writer->storages; at; at = at->forward) {
         const char *data = at->data;
         if (at->bytes && !is_in_slot(writer, at) && writer->words) {
-            memcpy(copies, at->data, at->bytes);
-            data = copies;
-            copies += size_align(at->bytes, EBB_STORAGE_ALIGN);
+            data = memcpy(copies + lead_of(at), at->data, at->bytes);
+            copies += size_align(lead_of(at) + at->bytes, EBB_STORAGE_ALIGN);
         }
         put(writer, at->bytes && writer->words ? (uintptr_t)data - slot_start(writer) : 0);
         put(writer, at->bytes);

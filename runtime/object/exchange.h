@@ -31,6 +31,12 @@ bool storage_is_exported(struct ebb_storage *storage);
 
 /* ---- import.c ---- */
 
+/* The most that exchange_align() says: numbers have 128 bits at most. */
+#define EXCHANGE_ALIGN_MOST ((size_t)16)
+
+/* What the processor wants for an element to be read where it is, in bytes. */
+size_t exchange_align(struct ebb_dtype dtype);
+
 /* 0, or EBB_E_EXCHANGE: the producer of the elements forbids to write to them. */
 int tensor_check_writable(const struct ebb_tensor *tensor);
 

@@ -219,8 +219,8 @@ static int find_first(struct offer *offer) {
     return 0;
 }
 
-/* What the processor wants for a component of an element: complex numbers have two. */
-static size_t natural_align(struct ebb_dtype dtype) {
+/* Each number of it for itself: complex ones have two, and there are as many as lanes. */
+size_t exchange_align(struct ebb_dtype dtype) {
     size_t bytes = ((size_t)dtype.bits + 7) / 8;
     if (dtype.code == EBB_COMPLEX)
         bytes /= 2;
@@ -229,7 +229,7 @@ static size_t natural_align(struct ebb_dtype dtype) {
 
 /* Whether the elements are used where they are. */
 static int choose(struct offer *offer) {
-    size_t align = natural_align(offer->dtype);
+    size_t align = exchange_align(offer->dtype);
     bool aligned = (uintptr_t)offer->first % align == 0;
     offer->copy = offer->mode == EBB_EXCHANGE_COPY ||
                   (offer->bytes && (offer->packed || offer->before || !aligned));
