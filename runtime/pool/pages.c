@@ -215,11 +215,20 @@ static uintptr_t cold_place(const struct pages *pages, const struct pages_wish *
     return piece->addr + size_align_down(spare / 2, CHUNK_ALIGN);
 }
 
-/* The largest hot piece together with the cold pages behind it, if that is enough. */
+/* The hot piece that a run may begin in and go on into the cold pages behind. Of a dense kind all
+ * cold pages are one piece, the last one. */
+static struct ebb_piece *hot_before_cold(const struct pages *pages) {
+    struct ebb_piece *cold = pages->kind->dense ? fit_largest(&pages->cold) : NULL;
+    struct ebb_piece *piece = cold ? cold->before : fit_largest(&pages->hot);
+    bool both = is_state(piece, PIECE_HOT) && is_state(piece->after, PIECE_COLD);
+    return both ? piece : NULL;
+}
+
+/* That piece together with cold pages, if it is enough. Of a dense kind whatever there is of hot
+ * pages serves: they lie in the way to the cold ones, and there is no other slab. */
 static struct ebb_piece *take_across(struct pages *pages, const struct pages_wish *wish) {
-    struct ebb_piece *piece = fit_largest(&pages->hot);
-    if (!piece || !is_state(piece->after, PIECE_COLD) ||
-        (piece->bytes < wish->least / 2 && !wish->whole) ||
+    struct ebb_piece *piece = hot_before_cold(pages);
+    if (!piece || (piece->bytes < wish->least / 2 && !wish->whole && !pages->kind->dense) ||
         piece->bytes >= wish->least || piece->bytes + piece->after->bytes < wish->least ||
         wish->least - piece->bytes > wish->most_cold)
         return NULL;
@@ -271,6 +280,17 @@ static struct ebb_piece *take_kept(struct pages *pages, const struct pages_wish 
     return pages_take_hot(pages, wish);
 }
 
+/* There is no other slab: before this one is full, what is kept makes room, too. */
+static struct ebb_piece *take_dense(struct pages *pages, const struct pages_wish *wish) {
+    const struct ebb_piece *cold = fit_largest(&pages->cold);
+    bool is_full = !cold || cold->bytes < wish->least;
+    struct ebb_piece *run = take_across(pages, wish);
+    if (run || !is_full || !pages->kept)
+        return run;
+    run = take_kept(pages, wish);
+    return run ? run : take_across(pages, wish);
+}
+
 struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish) {
     if (!os.allow(OS_RUN) || !piece_prepare(&pages->store, 6)) {
         error_set(EBB_E_MEMORY, "no bookkeeping left for a run of %zu bytes", wish->least);
@@ -281,7 +301,9 @@ struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish)
         run = take_kept(pages, wish);
     if (!run && pages->kind->whole)
         return pages_take_whole(pages, wish);
-    if (!run && !wish->keeper)
+    if (!run && pages->kind->dense)
+        run = take_dense(pages, wish);
+    else if (!run && !wish->keeper)
         run = take_across(pages, wish);
     return run ? run : take_cold(pages, wish);
 }
