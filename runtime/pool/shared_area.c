@@ -275,8 +275,9 @@ int shared_map(struct shared_slot *slot) {
         return 0;
     uintptr_t addr = chunk_take(shared->slot_bytes);
     if (!addr)
-        return error_set(EBB_E_MEMORY, "no addresses left for a slot of %zu bytes (%zu of %zu in "
-                         "use)", shared->slot_bytes, chunk_bytes(), range.bytes);
+        return error_set(EBB_E_MEMORY, "no chunk for a slot of %zu bytes: no addresses left (%zu "
+                         "of %zu in use), or no memory to open them", shared->slot_bytes,
+                         chunk_bytes(), range.bytes);
     size_t offset = shared->control_bytes + slot->index * shared->slot_bytes;
     int reason = os.allow(OS_FILE)
                      ? os.file_map(shared->fd, offset, (void *)addr, shared->slot_bytes)

@@ -18,6 +18,8 @@
 #define SLOT_BYTES (4 * MIB)
 #define SLOT_PAGES (SLOT_BYTES / PAGE)
 
+static struct os_table real;
+
 /* ---- what fits ---- */
 
 /* A region with a block of so many pages, with a child or without. */
@@ -82,11 +84,32 @@ static void pages_that_are_kept_make_room(void **state) {
     pool_end(pool);
 }
 
+/* ---- the system says no ---- */
+
+static bool allow_no_slab(enum os_acquisition what) {
+    return what != OS_SLAB && real.allow(what);
+}
+
+/* Addresses have tables beside them: it may be memory for these that is missing. */
+static void addresses_are_not_said_to_be_missing(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    real = os;
+    os.allow = allow_no_slab;
+    assert_false(ebb_region_is_open(OPEN(.pool = pool)));
+    os = real;
+    assert_int_equal(ebb_last_error(), EBB_E_MEMORY);
+    assert_text_names("no addresses left");
+    assert_text_names("or no memory to open them");
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_slot_has_room_for_all_that_it_can_hold),
         cmocka_unit_test(the_end_of_a_slot_is_used_as_one),
         cmocka_unit_test(pages_that_are_kept_make_room),
+        cmocka_unit_test(addresses_are_not_said_to_be_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
