@@ -86,12 +86,6 @@ static void release(void *addr, size_t bytes) {
     (void)munmap(addr, bytes);
 }
 
-static int cover(void *addr, size_t bytes) {
-    void *got = mmap(addr, bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    return got == MAP_FAILED ? errno : 0;
-}
-
 /* Where this is not told, there is a limit. By plain system calls: others are points where a thread
  * may be cancelled, with locks held. */
 static bool is_limited(void) {
@@ -136,6 +130,30 @@ static bool locks_what_is_new(void) {
     return locks;
 }
 
+static int map_over(void *addr, size_t bytes, int protection, const struct os_backing *what) {
+    void *got = mmap(addr, bytes, protection, what->flags | MAP_NORESERVE | MAP_FIXED, what->fd,
+                     (off_t)what->offset);
+    return got == MAP_FAILED ? errno : 0;
+}
+
+/* What is locked has all its pages as soon as it is open, holes of a file too, unless it was said
+ * before that they are to be locked when touched. */
+int os_map_over(void *addr, size_t bytes, const struct os_backing *what) {
+    if (!locks_what_is_new())
+        return map_over(addr, bytes, PROT_READ | PROT_WRITE, what);
+    int reason = map_over(addr, bytes, PROT_NONE, what);
+    if (reason)
+        return reason;
+    (void)mlock2(addr, bytes, MLOCK_ONFAULT);
+    return mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
+}
+
+static const struct os_backing zero_pages = {.flags = MAP_PRIVATE | MAP_ANONYMOUS, .fd = -1};
+
+static int cover(void *addr, size_t bytes) {
+    return os_map_over(addr, bytes, &zero_pages);
+}
+
 /*
  * What takes the place of a mapping as long is not held against RLIMIT_DATA: the program would find
  * nothing left. Where overcommit is strict, Linux before 6.12 refuses after it has unmapped what
@@ -148,7 +166,7 @@ static bool locks_what_is_new(void) {
 static int open_pages(void *addr, size_t bytes) {
     bool locks = locks_what_is_new();
     if (!locks && !is_limited())
-        return cover(addr, bytes);
+        return map_over(addr, bytes, PROT_READ | PROT_WRITE, &zero_pages);
     if (locks || is_locked(addr, bytes))
         (void)mlock2(addr, bytes, MLOCK_ONFAULT);
     if (mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0)

@@ -94,10 +94,12 @@ int os_file_read(int fd, void *to, size_t bytes) {
     return got < 0 ? errno : (size_t)got == bytes ? 0 : EINVAL;
 }
 
+/* A core dump reads all of a mapping, and what is read of a hole gets pages that nobody counts. */
 int os_file_map(int fd, size_t offset, void *addr, size_t bytes) {
-    void *got = mmap(addr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-                     fd, (off_t)offset);
-    return got == MAP_FAILED ? errno : 0;
+    int reason = os_map_over(addr, bytes, &(struct os_backing){MAP_SHARED, fd, offset});
+    if (!reason)
+        (void)madvise(addr, bytes, MADV_DONTDUMP);
+    return reason;
 }
 
 static int allocate(int fd, int mode, size_t offset, size_t bytes) {

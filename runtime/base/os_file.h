@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* os_file.h - the real calls on memory files, for the table in os.c only (see os.h). */
+/* os_file.h - the real calls on memory files, for the table in os.c only (see os.h), and what they
+ * have from there. */
 #ifndef EBB_BASE_OS_FILE_H
 #define EBB_BASE_OS_FILE_H
 
@@ -17,5 +18,16 @@ int os_file_punch(int fd, size_t offset, size_t bytes);
 int os_file_lock(int fd, size_t byte);
 int os_file_is_locked(int fd, size_t byte, bool *locked);
 void os_file_close(int fd);
+
+/* What lies behind a mapping. */
+struct os_backing {
+    int flags; /* shared or private, anonymous or not */
+    int fd;
+    size_t offset;
+};
+
+/* os.c: open pages over whatever is there. Of a process that locks what it maps, they come when
+ * they are touched all the same. 0, or an errno code. */
+int os_map_over(void *addr, size_t bytes, const struct os_backing *what);
 
 #endif

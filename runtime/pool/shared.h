@@ -159,6 +159,11 @@ static inline struct shared_record *shared_record(const struct shared_slot *slot
     return &slot->shared->control->records[slot->index];
 }
 
+/* Where in the file the slot begins. */
+static inline size_t shared_offset(const struct shared_slot *slot) {
+    return slot->shared->control_bytes + slot->index * slot->shared->slot_bytes;
+}
+
 /* True for a pool that users know as shared, as opposed to the hidden ones of slots. */
 static inline bool pool_is_shared(const struct ebb_pool *pool) {
     return pool->shared && !pool->slot;

@@ -269,6 +269,12 @@ int ebb_pool_descriptor(struct ebb_pool *pool) {
 
 /* ---- slots ---- */
 
+/* Addresses that cannot be covered again are lost, rather than others' pages reused. */
+static void put_back(const struct shared *shared, uintptr_t addr) {
+    if (os.cover((void *)addr, shared->slot_bytes) == 0)
+        chunk_give(addr, shared->slot_bytes);
+}
+
 int shared_map(struct shared_slot *slot) {
     struct shared *shared = slot->shared;
     if (atomic_load_explicit(&slot->addr, memory_order_relaxed))
@@ -278,12 +284,11 @@ int shared_map(struct shared_slot *slot) {
         return error_set(EBB_E_MEMORY, "no chunk for a slot of %zu bytes: no addresses left (%zu "
                          "of %zu in use), or no memory to open them", shared->slot_bytes,
                          chunk_bytes(), range.bytes);
-    size_t offset = shared->control_bytes + slot->index * shared->slot_bytes;
-    int reason = os.allow(OS_FILE)
-                     ? os.file_map(shared->fd, offset, (void *)addr, shared->slot_bytes)
-                     : ENOMEM;
+    int reason = ENOMEM;
+    if (os.allow(OS_FILE))
+        reason = os.file_map(shared->fd, shared_offset(slot), (void *)addr, shared->slot_bytes);
     if (reason) {
-        chunk_give(addr, shared->slot_bytes);
+        put_back(shared, addr);
         return error_set(EBB_E_MEMORY, "slot %u of %zu bytes cannot be mapped, error %d",
                          slot->index, shared->slot_bytes, reason);
     }
@@ -310,14 +315,12 @@ struct shared_slot *shared_slot_at(const void *address) {
     return slot;
 }
 
-/* Addresses that cannot be covered again are lost, rather than others' pages reused. */
 static void unmap(struct shared_slot *slot) {
     uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_relaxed);
     if (!addr)
         return;
     poison_opened(addr, slot->shared->slot_bytes);
-    if (os.cover((void *)addr, slot->shared->slot_bytes) == 0)
-        chunk_give(addr, slot->shared->slot_bytes);
+    put_back(slot->shared, addr);
 }
 
 void shared_end(struct shared *shared) {

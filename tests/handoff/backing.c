@@ -20,6 +20,12 @@
 
 static struct os_table real;
 
+static size_t file_bytes(ebb_pool *pool) {
+    struct stat stat;
+    assert_int_equal(fstat(ebb_pool_descriptor(pool), &stat), 0);
+    return (size_t)stat.st_blocks * 512;
+}
+
 /* ---- what fits ---- */
 
 /* A region with a block of so many pages, with a child or without. */
@@ -104,12 +110,76 @@ static void addresses_are_not_said_to_be_missing(void **state) {
     pool_end(pool);
 }
 
+/* ---- pages that nobody asked for ---- */
+
+/* The flags of the mapping that an address lies in; "": the system does not tell. */
+static void read_flags(const void *address, char flags[256]) {
+    char line[256];
+    bool inside = false;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    flags[0] = '\0';
+    while (maps && fgets(line, sizeof line, maps)) {
+        unsigned long long from, to, at = (uintptr_t)address;
+        if (sscanf(line, "%llx-%llx ", &from, &to) == 2)
+            inside = at >= from && at < to;
+        if (inside && strncmp(line, "VmFlags:", 8) == 0)
+            memcpy(flags, line, sizeof line);
+    }
+    if (maps)
+        fclose(maps);
+}
+
+/* The system would read the holes of the file. */
+static void slots_are_in_no_core_dump(void **state) {
+    char flags[256];
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    read_flags(block_of(region, 5000, 64), flags);
+    if (flags[0])
+        assert_non_null(strstr(flags, " dd"));
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
+static size_t most_resident(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (size_t)usage.ru_maxrss * KIB;
+}
+
+/* 0, or what was wrong. */
+static int use_locked(void) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = 256 * MIB);
+    size_t before = file_bytes(pool), resident = most_resident();
+    if (mlockall(MCL_FUTURE) != 0)
+        return 0;
+    ebb_region region = OPEN(.pool = pool);
+    if (!ebb_region_is_open(region))
+        return ebb_last_error() != EBB_E_MEMORY; /* it may not lock as much */
+    if (!ebb_region_alloc(region, 5000, 64) || file_bytes(pool) > before + MIB)
+        return 1;
+    if (ebb_region_close(region) != 0 || ebb_pool_destroy(pool) != 0)
+        return 2;
+    return most_resident() > resident + 128 * MIB ? 3 : 0;
+}
+
+static void pages_come_when_touched_where_all_are_locked(void **state) {
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(use_locked());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_slot_has_room_for_all_that_it_can_hold),
         cmocka_unit_test(the_end_of_a_slot_is_used_as_one),
         cmocka_unit_test(pages_that_are_kept_make_room),
         cmocka_unit_test(addresses_are_not_said_to_be_missing),
+        cmocka_unit_test(slots_are_in_no_core_dump),
+        cmocka_unit_test(pages_come_when_touched_where_all_are_locked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
