@@ -57,7 +57,8 @@ struct os_table {
     int (*file_read)(int fd, void *to, size_t bytes);         /* from its start; all of them */
     int (*file_map)(int fd, size_t offset, void *addr, size_t bytes); /* over reserved pages; in no
                                                                        * core dump */
-    int (*file_back)(int fd, size_t offset, size_t bytes);  /* pages are there, zero if new */
+    int (*file_back)(int fd, size_t offset, size_t bytes);  /* pages are there, zero if new; some
+                                                             * may be if it fails */
     int (*file_punch)(int fd, size_t offset, size_t bytes); /* pages are gone */
     int (*file_lock)(int fd, size_t byte); /* until this opening ends; EAGAIN: another has it */
     int (*file_is_locked)(int fd, size_t byte, bool *locked); /* by another opening */

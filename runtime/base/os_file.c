@@ -11,6 +11,7 @@
  * cancelled is a plain system call.
  */
 #include "base/os_file.h"
+#include "base/size.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,8 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define SEALS_AGAINST_US (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) /* no mapping can be written to */
+
+#define BACKED_AT_ONCE ((size_t)4 << 20)
 
 /* A file that is larger than the process may have would end it with a signal. */
 static bool may_be_so_large(size_t bytes) {
@@ -103,19 +106,38 @@ int os_file_map(int fd, size_t offset, void *addr, size_t bytes) {
 }
 
 static int allocate(int fd, int mode, size_t offset, size_t bytes) {
-    long result;
-    do
-        result = syscall(SYS_fallocate, fd, mode, (off_t)offset, (off_t)bytes);
-    while (result != 0 && errno == EINTR);
+    long result = syscall(SYS_fallocate, fd, mode, (off_t)offset, (off_t)bytes);
     return result == 0 ? 0 : errno;
 }
 
+/*
+ * Older versions of Linux, 6.1 among them, give up when a signal comes, and take back all that the
+ * call has got: with a timer that comes again and again a long call would never end. So there are
+ * several, as long as signals allow; a page can be had between two of them.
+ */
 int os_file_back(int fd, size_t offset, size_t bytes) {
-    return allocate(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
+    for (size_t most = BACKED_AT_ONCE; bytes > 0;) {
+        size_t part = size_smaller(bytes, most);
+        int reason = allocate(fd, FALLOC_FL_KEEP_SIZE, offset, part);
+        if (reason && reason != EINTR)
+            return reason;
+        if (reason) {
+            most = size_align(part / 2, EBB_PAGE);
+            continue;
+        }
+        offset += part;
+        bytes -= part;
+        most = size_smaller(2 * most, BACKED_AT_ONCE);
+    }
+    return 0;
 }
 
 int os_file_punch(int fd, size_t offset, size_t bytes) {
-    return allocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, offset, bytes);
+    int reason;
+    do
+        reason = allocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, offset, bytes);
+    while (reason == EINTR);
+    return reason;
 }
 
 static struct flock lock_of(size_t byte) {

@@ -40,21 +40,31 @@ static uintptr_t take_no_more(struct pages *pages, size_t least, size_t *bytes) 
     return 0;
 }
 
-/* All up to the end of these pages is backed from now on. */
+/* Pages behind the first bytes of a slot go. */
+static int punch(const struct shared_slot *slot, size_t from) {
+    const struct shared *shared = slot->shared;
+    if (from == shared->slot_bytes)
+        return 0;
+    return os.file_punch(shared->fd, shared_offset(slot) + from, shared->slot_bytes - from);
+}
+
+/* All up to the end of these pages is backed from now on; if some cannot be had, none of them. */
 static int back(struct pages *pages, uintptr_t addr, size_t bytes) {
     struct shared_slot *slot = pages->source;
     struct shared *shared = slot->shared;
     size_t to = addr + bytes - atomic_load_explicit(&slot->addr, memory_order_relaxed);
-    size_t start = shared->control_bytes + slot->index * shared->slot_bytes;
     int reason = ENOMEM;
     if (to <= slot->backed)
         return 0;
     os.pass("back: allocate");
     if (!os.allow(OS_BACKING) ||
-        (reason = os.file_back(shared->fd, start + slot->backed, to - slot->backed)) != 0)
+        (reason = os.file_back(shared->fd, shared_offset(slot) + slot->backed,
+                               to - slot->backed)) != 0) {
+        (void)punch(slot, slot->backed); /* the record may be another's word */
         return error_set(EBB_E_NO_SPACE, "slot %u of pool '%s' has pages for %zu bytes, the system "
                          "has none for %zu more, error %d", slot->index, shared->pool->name,
                          slot->backed, to - slot->backed, reason);
+    }
     os.pass("back: note");
     slot->backed = to;
     atomic_store_explicit(&shared_record(slot)->backed, to, memory_order_relaxed);

@@ -92,6 +92,27 @@ static void pages_that_are_kept_make_room(void **state) {
 
 /* ---- the system says no ---- */
 
+static int back_half(int fd, size_t offset, size_t bytes) {
+    int reason = real.file_back(fd, offset, bytes / 2 / PAGE * PAGE);
+    return reason ? reason : ENOSPC;
+}
+
+static void what_cannot_be_had_whole_is_given_back(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    void *block = block_of(region, 100000, 64);
+    size_t before = file_bytes(pool);
+    real = os;
+    os.file_back = back_half;
+    assert_no_block(ebb_region_alloc(region, 2 * MIB, 64), EBB_E_NO_SPACE);
+    os = real;
+    assert_int_equal(file_bytes(pool), before);
+    assert_true(pattern_holds(block, 100000, 100000));
+    block_of(region, 2 * MIB, 64);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 static bool allow_no_slab(enum os_acquisition what) {
     return what != OS_SLAB && real.allow(what);
 }
@@ -177,6 +198,7 @@ int main(void) {
         cmocka_unit_test(an_empty_slot_has_room_for_all_that_it_can_hold),
         cmocka_unit_test(the_end_of_a_slot_is_used_as_one),
         cmocka_unit_test(pages_that_are_kept_make_room),
+        cmocka_unit_test(what_cannot_be_had_whole_is_given_back),
         cmocka_unit_test(addresses_are_not_said_to_be_missing),
         cmocka_unit_test(slots_are_in_no_core_dump),
         cmocka_unit_test(pages_come_when_touched_where_all_are_locked),
