@@ -255,6 +255,9 @@ bool shared_may_send(const struct ebb_pool *inner);
 /* WRITING -> SENT: the region closed with `sending` set. False: the word is not ours any more. */
 bool shared_send(struct shared_slot *slot, size_t bytes);
 
+/* Pages of the file behind those that the slot's record counts go; nobody else is in the slot. */
+void shared_drop_uncounted(const struct shared_slot *slot);
+
 /* The first bytes of a mapped slot are in the page table, and backed. 0, or EBB_E_NO_SPACE. */
 int shared_populate(struct shared_slot *slot, size_t bytes);
 

@@ -331,18 +331,22 @@ bool shared_send(struct shared_slot *slot, size_t bytes) {
 
 /* ---- trimming and walking ---- */
 
-/* Pages of a slot that is free go. `backed` goes first: who is killed here leaves no wrong one. */
+void shared_drop_uncounted(const struct shared_slot *slot) {
+    (void)punch(slot, read_backed(slot));
+}
+
+/* Pages of a slot that is free go. Before that they are counted nowhere, and old to who has them in
+ * his table: who is killed here leaves nothing wrong. */
 static size_t trim_slot(struct shared_slot *slot) {
-    struct shared *shared = slot->shared;
     struct shared_record *record = shared_record(slot);
     size_t backed = read_backed(slot);
-    size_t start = shared->control_bytes + slot->index * shared->slot_bytes;
     if (!shared_unpin(slot))
         return 0;
-    atomic_store_explicit(&record->backed, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&record->trims, 1, memory_order_relaxed);
+    /* release: in this order, also where we are killed between the two */
+    atomic_store_explicit(&record->backed, 0, memory_order_release);
     os.pass("trim: punch");
-    if (os.file_punch(shared->fd, start, shared->slot_bytes) != 0) {
+    if (punch(slot, 0) != 0) {
         atomic_store_explicit(&record->backed, backed, memory_order_relaxed);
         return 0;
     }

@@ -163,13 +163,28 @@ static bool is_left(const struct shared_slot *slot, uint64_t word, bool sent_too
     return !shared_is_alive(shared, word_owner(word));
 }
 
+/*
+ * Who was killed while his slot grew, or was trimmed, left pages that nothing counts. They go while
+ * the slot is this process's, so that nobody else is in it.
+ */
+static bool free_written(struct shared_slot *slot, uint64_t word) {
+    uint64_t mine = word_make(SLOT_WRITING, word_generation(word), slot->shared->me);
+    os.pass("reclaim: swap");
+    if (!change(slot, word, mine))
+        return false;
+    shared_drop_uncounted(slot);
+    return shared_free(slot, mine);
+}
+
 size_t shared_reclaim(struct shared *shared, bool sent_too) {
     size_t count = 0;
     for (uint32_t i = 0; i < shared->slot_count; i++) {
         struct shared_slot *slot = &shared->slots[i];
         uint64_t word = read_word(slot);
-        if (is_left(slot, word, sent_too))
-            count += shared_free(slot, word);
+        if (!is_left(slot, word, sent_too))
+            continue;
+        bool written = word_state(word) == SLOT_WRITING;
+        count += written ? free_written(slot, word) : shared_free(slot, word);
     }
     return count;
 }

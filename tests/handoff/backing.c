@@ -193,6 +193,56 @@ static void pages_come_when_touched_where_all_are_locked(void **state) {
     assert_int_equal(status, 0);
 }
 
+/* ---- the killed ---- */
+
+static void die_when_backed(const char *step) {
+    if (strcmp(step, "back: note") == 0)
+        raise(SIGKILL);
+}
+
+static int punch_half(int fd, size_t offset, size_t bytes) {
+    (void)real.file_punch(fd, offset, MIB);
+    (void)bytes;
+    raise(SIGKILL);
+    return EINTR;
+}
+
+static int die_growing(ebb_pool *pool, int out, const void *context) {
+    (void)out, (void)context;
+    os.pass = die_when_backed;
+    return ebb_region_alloc(OPEN(.pool = pool), 2 * MIB, 64) != NULL;
+}
+
+static int die_trimming(ebb_pool *pool, int out, const void *context) {
+    struct ebb_parcel parcel;
+    (void)out, (void)context;
+    real = os;
+    os.file_punch = punch_half;
+    if (!try_send(pool, 3 * MIB, 1, &parcel) || ebb_parcel_discard(pool, &parcel) != 0)
+        return 1;
+    return ebb_pool_trim(pool, 0) == 0;
+}
+
+/* Whether somebody asks for the slot, or needs it. */
+static void pages_of_the_killed_are_found(void **state) {
+    duo_part *const parts[] = {die_growing, die_trimming};
+    for (unsigned i = 0; i < 4; i++) {
+        ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+        size_t before = file_bytes(pool);
+        struct duo duo = duo_fork(pool, parts[i % 2], NULL);
+        assert_int_equal(duo_end(&duo), SIGKILL);
+        assert_true(file_bytes(pool) >= before + MIB);
+        if (i < 2)
+            assert_int_equal(ebb_pool_reclaim(pool, false), 1);
+        else
+            assert_int_equal(ebb_region_close(OPEN(.pool = pool)), 0);
+        ebb_pool_trim(pool, 0);
+        assert_int_equal(file_bytes(pool), before);
+        assert_states(pool, 0, 0, 0);
+        pool_end(pool);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_slot_has_room_for_all_that_it_can_hold),
@@ -202,6 +252,7 @@ int main(void) {
         cmocka_unit_test(addresses_are_not_said_to_be_missing),
         cmocka_unit_test(slots_are_in_no_core_dump),
         cmocka_unit_test(pages_come_when_touched_where_all_are_locked),
+        cmocka_unit_test(pages_of_the_killed_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,6 +116,24 @@ inline identify() {
     my_number = incarnations[me]
 }
 
+/* free_written(): taken over first, since the pages that nothing counts go from it */
+inline free_written(slot) {
+    atomic {
+        swap(slot, seen, WRITING, seen.generation, me, my_number, did);
+        if
+        :: did -> assert(writers[slot] == 0 && !held[slot])
+        :: else -> skip
+        fi
+    };
+    if
+    :: did ->
+        MAY_DIE(skip);
+        d_step { seen.index = me; seen.incarnation = my_number };
+        swap(slot, seen, FREE, seen.generation, 0, 0, did)
+    :: else -> skip
+    fi
+}
+
 /* shared_reclaim() of one slot */
 inline reclaim(slot, sent_too) {
     read(slot, seen);
@@ -124,9 +142,11 @@ inline reclaim(slot, sent_too) {
         is_alive(seen.index, seen.incarnation, alive);
         if
 #ifdef BLIND
-        :: true -> swap(slot, seen, FREE, seen.generation, 0, 0, did)
+        :: seen.state == WRITING -> free_written(slot)
+        :: seen.state != WRITING -> swap(slot, seen, FREE, seen.generation, 0, 0, did)
 #else
-        :: !alive -> swap(slot, seen, FREE, seen.generation, 0, 0, did)
+        :: !alive && seen.state == WRITING -> free_written(slot)
+        :: !alive && seen.state != WRITING -> swap(slot, seen, FREE, seen.generation, 0, 0, did)
         :: else -> skip
 #endif
         fi
