@@ -25,7 +25,8 @@
  *
  * Who dies loses what it wrote and held: its slots are free once somebody needs one, or asks
  * (ebb_pool_reclaim()). The kernel keeps the sign of life, so it cannot lie. What the dead had sent
- * is kept as long as other slots are free, for the message may still be under way.
+ * is kept as long as other slots are free, or who needs one may wait, for the message may still be
+ * under way.
  *
  * All processes can write to all of the file. A broken or hostile one can make contents wrong and
  * slots unusable; it cannot make ebb in another process follow, call or trust what it wrote. That

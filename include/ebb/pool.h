@@ -56,7 +56,8 @@ struct ebb_pool_options {
                                   * 2 MiB; 0: 1 GiB, or what fits */
     unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256. Each one
                                   * that a process opened a region in is one of its 1024 pools */
-    uint64_t wait_ns;            /* shared: opening waits so long for a slot; 0: not at all */
+    uint64_t wait_ns;            /* shared: opening waits so long for a slot, then takes those that
+                                  * the dead have sent; 0: at once */
     bool (*go_on)(void *context); /* shared: who waits asks it now and then, every tenth of a second
                                    * at least, and after each signal. false: EBB_E_SLOTS at once.
                                    * It may be asked in several threads, and must not end the pool.
@@ -114,7 +115,8 @@ EBB_API int ebb_pool_descriptor(ebb_pool *pool);
 /*
  * Frees slots of a shared pool whose processes are gone: those they wrote to and held, and with
  * `sent_too` those they had sent and nobody opened (a parcel that comes later is EBB_E_STALE). That
- * also happens by itself when a slot is needed. Returns how many; 0 with EBB_E_KIND for others.
+ * also happens by itself when a slot is needed, to those sent once `wait_ns` has passed. Returns
+ * how many; 0 with EBB_E_KIND for others.
  */
 EBB_API size_t ebb_pool_reclaim(ebb_pool *pool, bool sent_too);
 

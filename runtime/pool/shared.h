@@ -231,9 +231,10 @@ void shared_note_mine(const struct shared_slot *slot);
 /* `word`, if it still is the slot's, becomes FREE; who waits for that wakes up. */
 bool shared_free(struct shared_slot *slot, uint64_t word);
 
-/* The slot that a new region had best have, claimed; NULL: none is left, which is no error as long
- * as somebody waits for one. Lock held, identified. */
-struct shared_slot *shared_find(struct shared *shared);
+/* The slot that a new region had best have, claimed; one that the dead sent only if asked, and if
+ * there is no other. NULL: none is left, which is no error as long as somebody waits for one. Lock
+ * held, identified. */
+struct shared_slot *shared_find(struct shared *shared, bool sent_too);
 
 /* Sets EBB_E_SLOTS: who has them. */
 void shared_say_taken(const struct shared *shared);

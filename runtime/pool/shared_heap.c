@@ -230,16 +230,19 @@ static bool wait_for_slot(struct shared *shared, uint32_t seen, uint64_t ns) {
     return goes_on;
 }
 
+/* What the dead have sent is taken when the time is over: until then it may still be opened, and
+ * its slot free. */
 static struct shared_slot *find_or_wait(struct shared *shared) {
     uint64_t began = shared->wait_ns ? os.now_ns() : 0;
     for (;;) {
         uint32_t seen = atomic_load(&shared->control->frees);
         uint64_t most = shared_settle_locked(shared) ? WAIT_DEVICE : WAIT_MOST;
-        struct shared_slot *slot = shared_find(shared);
+        uint64_t waited = shared->wait_ns ? os.now_ns() - began : 0;
+        bool is_over = waited >= shared->wait_ns;
+        struct shared_slot *slot = shared_find(shared, is_over);
         if (slot)
             return slot;
-        uint64_t waited = shared->wait_ns ? os.now_ns() - began : 0;
-        if (waited >= shared->wait_ns ||
+        if (is_over ||
             !wait_for_slot(shared, seen, size_smaller(shared->wait_ns - waited, most))) {
             shared_say_taken(shared);
             return NULL;

@@ -6,7 +6,8 @@
  * nothing. So a process first looks at the slots it had, the latest first; then at those that a
  * process had which is gone, among them what the dead wrote to and held; then at those that nobody
  * had, since growing costs less than taking turns on pages that each process has to map; then at
- * any. What the dead sent comes last, for a message may be under way still.
+ * any. What the dead sent comes last, for a message may be under way still; who waits for a slot
+ * takes it when the time is over.
  *
  * Invariant: words are changed by compare-and-swap from what was read and checked, by who owns the
  * slot, or from FREE, or from what a dead owner left. A lost race means: look elsewhere.
@@ -139,9 +140,9 @@ void shared_say_taken(const struct shared *shared) {
               broken);
 }
 
-struct shared_slot *shared_find(struct shared *shared) {
+struct shared_slot *shared_find(struct shared *shared, bool sent_too) {
     struct shared_slot *slot = claim_any(shared);
-    if (!slot && shared_reclaim(shared, true))
+    if (!slot && sent_too && shared_reclaim(shared, true))
         slot = claim_any(shared);
     return slot;
 }

@@ -154,6 +154,8 @@ static void storms_of_kills_lose_nothing(void **state) {
         int status;
         waitpid(child, &status, 0);
         assert_true(WIFSIGNALED(status));
+        if (storm % 4 == 0) /* what it has sent and said to nobody: else who comes later waits */
+            ebb_pool_reclaim(pool, true);
     }
     assert_true(right > 200);
     ebb_pool_reclaim(pool, true);
@@ -287,6 +289,56 @@ static void a_signal_is_asked_about(void **state) {
     pool_end(asked.pool);
 }
 
+static int send_and_end(ebb_pool *pool, int out, const void *context) {
+    struct ebb_parcel parcel;
+    return !try_send(pool, 5000, 7, &parcel) || !write_all(out, &parcel, sizeof parcel);
+}
+
+/* A message of a process that is gone, which is opened while somebody waits for the slot. */
+struct late_message {
+    ebb_pool *pool;
+    struct ebb_parcel parcel;
+    unsigned opened;
+};
+
+static bool open_it(void *context) {
+    struct late_message *late = context;
+    ebb_lease *lease = late->opened ? NULL : ebb_parcel_open(late->pool, &late->parcel);
+    late->opened += lease && lease_holds(lease, 5000, 7);
+    ebb_lease_drop(lease);
+    return true;
+}
+
+static void who_waits_leaves_messages_of_the_dead_alone(void **state) {
+    struct late_message late = {.opened = 0};
+    late.pool = waiting_pool_asking(60000, open_it, &late);
+    struct duo duo = duo_fork(late.pool, send_and_end, NULL);
+    assert_true(read_all(duo.in, &late.parcel, sizeof late.parcel));
+    assert_int_equal(duo_end(&duo), 0);
+    ebb_region region = OPEN(.pool = late.pool);
+    assert_true(ebb_region_is_open(region));
+    assert_int_equal(late.opened, 1);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(late.pool);
+}
+
+/* Whatever became of the message: nobody waits longer for it than he was told to. */
+static void what_the_dead_sent_goes_when_the_time_is_over(void **state) {
+    ebb_pool *pool = waiting_pool(150);
+    struct ebb_parcel parcel;
+    struct duo duo = duo_fork(pool, send_and_end, NULL);
+    assert_true(read_all(duo.in, &parcel, sizeof parcel));
+    assert_int_equal(duo_end(&duo), 0);
+    uint64_t began = os.now_ns();
+    ebb_region region = OPEN(.pool = pool);
+    assert_true(ebb_region_is_open(region));
+    assert_true(os.now_ns() - began >= 150000000);
+    assert_null(ebb_parcel_open(pool, &parcel));
+    assert_int_equal(ebb_last_error(), EBB_E_STALE);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_killed_leave_nothing_behind),
@@ -297,6 +349,8 @@ int main(void) {
         cmocka_unit_test(waiting_ends),
         cmocka_unit_test(who_is_asked_ends_the_wait),
         cmocka_unit_test(a_signal_is_asked_about),
+        cmocka_unit_test(who_waits_leaves_messages_of_the_dead_alone),
+        cmocka_unit_test(what_the_dead_sent_goes_when_the_time_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
