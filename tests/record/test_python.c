@@ -423,6 +423,78 @@ static void parameters_stay_the_same(void **state)
     record_in_ways(cases, COUNT(cases), parameters_script);
 }
 
+static const char same[] =
+    "def half(x): return x / 2\n"
+    "def f(x): return half(x)\n"
+    "alias, handled = f, {f: 'f'}\n"
+    "class Kind:\n"
+    "    def m(self, x): return __class__, super().__hash__(), x.real\n"
+    "    @staticmethod\n"
+    "    def s(x): return x.real\n"
+    "    @classmethod\n"
+    "    def c(cls, x): return super().__hash__, x.real\n"
+    "class Heir(Kind): pass\n"
+    "def outer():\n"
+    "    unit, count = 1, 7\n"
+    "    def inner(x):\n"
+    "        nonlocal count\n"
+    "        count += unit\n"
+    "        return count * x.real\n"
+    "    return inner, lambda: count\n"
+    "inner, counted = outer()\n";
+
+static const char same_script[] =
+    "import inspect, same, traceback\n"
+    "assert same.f is same.alias and same.handled[same.f] == 'f'\n"
+    "assert same.Kind.s is same.Heir.s and same.inner.__code__.co_freevars == ('count', 'unit')\n"
+    "kind, heir = same.Kind(), same.Heir()\n"
+    "ways = same.f, same.inner, kind.m, kind.s, kind.c, heir.m\n"
+    "for way in ways + (same.alias,):\n"
+    "    way(4)\n"
+    "    function = getattr(way, '__func__', way)\n"
+    "    assert function.__globals__ is vars(same)\n"
+    "    assert function.__code__.co_name == function.__name__\n"
+    "    assert f'def {way.__name__}(' in inspect.getsource(way)\n"
+    "    try: way('x')\n"
+    "    except Exception as fault: frames = traceback.extract_tb(fault.__traceback__)[1:]\n"
+    "    assert all(frame.line and frame.filename == same.__file__ for frame in frames)\n"
+    "assert same.counted() == 9 and kind.m(1)[0] is same.Kind\n";
+
+// Programs dispatch by the functions that they have been given, look names up where these are, and
+// compile what inspect finds: it is all as it was.
+static void functions_stay_themselves(void **state)
+{
+    static const char *const cases[][2] = {
+        {"--within same.f", " 4 regions"}, {"--within same.inner", " 2 regions"},
+        {"--within same.Kind.m", " 5 regions"}, {"--within same.Kind.s", " 2 regions"},
+        {"--within same.Kind.c", " 2 regions"}, {"--within same.Heir.m", " 2 regions"}};
+
+    (void)state;
+    write_module("same", same);
+    record_in_ways(cases, COUNT(cases), same_script);
+}
+
+// Whose functions are others than those that were marked.
+static void a_module_that_is_loaded_again_is_marked_again(void **state)
+{
+    static const char *const cases[][2] = {
+        {"--within fresh.f", " 6 regions"}, {"--within fresh.Kind.f", " 6 regions"},
+        {"--within fresh.one", " 6 regions"}, {"--within fresh.root", " 6 regions"}};
+
+    (void)state;
+    write_module("other", "class Other:\n"
+                          "    def __call__(self): return 7\n");
+    write_module("fresh", "import other, math\n"
+                          "def f(): return 7\n"
+                          "class Kind: f = f\n"
+                          "one, root = other.Other(), math.sqrt\n");
+    record_in_ways(cases, COUNT(cases),
+                   "import fresh, importlib\n"
+                   "for i in range(3):\n"
+                   "    for j in range(2): fresh.Kind.f(), fresh.one(), fresh.root(4)\n"
+                   "    importlib.reload(fresh)\n");
+}
+
 // One ends while others that began later go on: what ends is its region and not the last begun.
 static void calls_that_overlap_have_regions_of_their_own(void **state)
 {
@@ -474,6 +546,8 @@ int main(void)
         cmocka_unit_test(coroutines_stay_coroutines),
         cmocka_unit_test(generators_stay_generators),
         cmocka_unit_test(parameters_stay_the_same),
+        cmocka_unit_test(functions_stay_themselves),
+        cmocka_unit_test(a_module_that_is_loaded_again_is_marked_again),
         cmocka_unit_test(calls_that_overlap_have_regions_of_their_own),
         cmocka_unit_test(a_function_of_an_archives_module_is_no_others),
     };

@@ -4,11 +4,15 @@
 Python imports this module at its start, since `ebb record` puts its folder first in PYTHONPATH.
 EBB_RECORD_PYTHON_FUNCTION names a function whose calls begin regions, each up to the next one;
 EBB_RECORD_PYTHON_WITHIN one whose calls are regions: `module.function`, or a method,
-`module.Class.method`. The function is replaced when its module has been imported. One that is
-defined in the script itself is in no module that is imported, and is not found. What cannot be
-replaced stays as it is, and is told at the end: a program runs on as it would without this. So
-what takes the function's place is of the same sort, coroutine or generator, with the same
-parameters. A bound method stays one of its object. Of an object that is called, the class has the
+`module.Class.method`. It is marked whenever its module has been executed. One that is defined in
+the script itself is in no module that is imported, and is not found. What cannot be marked stays as
+it is, and is told at the end: a program runs on as it would without this.
+
+A function that is written in Python stays the object that it is, for programs compare functions and
+compile them: it is given other code, of the same sort and with the same parameters, free variables
+and place in the source, and the code that it had is called from there. One that a class inherits
+gets a copy there, for the others are not marked. What is built in has no code, and a function takes
+its place. A bound method stays one of its object. Of an object that is called, the class has the
 mark and the object stays itself.
 """
 
@@ -21,9 +25,10 @@ import sys
 import types
 
 WITHIN = os.environ.get("EBB_RECORD_PYTHON_WITHIN", "")
-# Of inspect, without what its import allocates: CO_GENERATOR and so on
+# Of inspect and ast, without what their import allocates: CO_GENERATOR and so on
 VARIABLE, VARIABLE_NAMED = 0x04, 0x08
 GENERATOR, COROUTINE, AWAITABLE_GENERATOR, ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
+PARSE_ONLY = 0x400
 WANTED = (WITHIN or os.environ.get("EBB_RECORD_PYTHON_FUNCTION", "")).split(".")
 
 
@@ -60,8 +65,8 @@ class Marks:
 class MarksOf:
     """Those of a method, of one object alone."""
 
-    def __init__(self, marks, one):
-        self.marks, self.one = marks, one
+    def __init__(self, marks):
+        self.marks, self.one = marks, None
 
     def begin(self, this=None, *_):
         return self.marks.begin() if this is self.one else None
@@ -70,14 +75,18 @@ class MarksOf:
         self.marks.end(region)
 
 
-# ---- what takes the place of a function. It is written as text, to have the same parameters: who
-# asks for them is told, and a call with others fails before a generator has begun. Regions last
-# until it is done, and may overlap. Arguments are not kept longer than the function keeps them,
-# where it runs on by itself.
+# ---- the code that calls another function between two marks. It is written as text, to have the
+# same parameters: who asks for them is told, and a call with others fails before a generator has
+# begun. Regions last until it is done, and may overlap. Arguments are not kept longer than the
+# function keeps them, where it runs on by itself. What the code needs are constants of its own, for
+# neither the module nor the function has room for more.
 
 OTHER = """
-def made(_ebb_function, _ebb_marks, _ebb_first_of):
+def made({free}):
     {sort} other({parameters}):
+        _ebb_function = "_ebb_function"
+        _ebb_marks = "_ebb_marks"
+        if 0: ({free})
         _ebb_region = _ebb_marks.begin({positional})
         try:{body}
         finally:
@@ -99,6 +108,7 @@ GENERATING = RUNNING + """
             return (yield from _ebb_running)"""
 
 GENERATING_LATER = RUNNING + """
+            _ebb_first_of = "_ebb_first_of"
             _ebb_value = await _ebb_first_of(_ebb_running)
             while True:
                 try:
@@ -124,19 +134,25 @@ def first_of(running):
         sys.set_asyncgen_hooks(*hooks)
 
 
-def written(parameters, positional, named, names):
+def written(parameters, positional, named, names, free=()):
     """What OTHER has of arguments; how they are passed on are the positional ones and the named."""
     return {
+        "free": "".join(f"{name}, " for name in free),
         "parameters": ", ".join(parameters), "positional": ", ".join(positional),
         "passed": ", ".join(positional + named), "names": ", ".join(names)}
 
 
+def code_of(function):
+    """None of what is not written in Python."""
+    return function.__code__ if isinstance(function, types.FunctionType) else None
+
+
 def arguments_of(function):
     """Those of a function that is written in Python; others may have any."""
-    if not isinstance(function, types.FunctionType):
+    code = code_of(function)
+    if not code:
         rest = ["*arguments"], ["**others"]
         return written(rest[0] + rest[1], *rest, ["arguments", "others"])
-    code = function.__code__
     names, keys = list(code.co_varnames), code.co_argcount + code.co_kwonlyargcount
     positional, only_named = names[:code.co_argcount], names[code.co_argcount:keys]
     parameters, named = positional[:], [f"{name}={name}" for name in only_named]
@@ -153,35 +169,84 @@ def arguments_of(function):
         named.append("**" + names[keys])
         parameters.append(named[-1])
         keys += 1
-    return written(parameters, positional, named, names[:keys])
+    return written(parameters, positional, named, names[:keys], code.co_freevars)
 
 
-def another(function, marks, sort, body):
-    arguments, space = arguments_of(function), {}
+def put_at(node, line):
+    """All of the code is at one line: that at which the function begins, for who sees it there."""
+    if hasattr(node, "lineno"):
+        node.lineno = node.end_lineno = line
+        node.col_offset = node.end_col_offset = 0
+    for name in node._fields:
+        parts = getattr(node, name, None)
+        for part in parts if isinstance(parts, list) else [parts]:
+            if hasattr(part, "_fields"):
+                put_at(part, line)
+
+
+def compiled(text, file, line):
+    """The code of the function that the text makes."""
+    space, tree = {}, compile(text, file, "exec", PARSE_ONLY)
+    put_at(tree, line)
+    exec(compile(tree, file, "exec"), space)
+    made = space["made"]
+    return made(*made.__code__.co_varnames[:made.__code__.co_argcount]).__code__
+
+
+def sort_of(function):
+    """What begins its definition, what the code does, and flags that cannot be written."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    if flags & ASYNC_GENERATOR:
+        return "async def", GENERATING_LATER, 0
+    if flags & COROUTINE:
+        return "async def", WAITING, 0
+    if flags & GENERATOR:
+        return "def", GENERATING, flags & AWAITABLE_GENERATOR
+    return "def", CALLING, 0
+
+
+def code_around(function, marks):
+    """Code that calls the function, and may take the place of its own."""
+    (sort, body, flags), arguments = sort_of(function), arguments_of(function)
     text = OTHER.format(sort=sort, body=body.format(**arguments), **arguments)
-    exec(compile(text, "<ebb record>", "exec"), space)
-    other = space["made"](function, marks, first_of)
-    other.__qualname__ = other.__name__  # of what has no name itself
-    functools.update_wrapper(other, function)
-    if isinstance(function, types.FunctionType):
-        other.__code__ = other.__code__.replace(co_name=function.__code__.co_name)
-        other.__defaults__, other.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-    return other
+    own, names = code_of(function), {}
+    code = compiled(text, *((own.co_filename, own.co_firstlineno) if own else ("<ebb record>", 1)))
+    needs = {"_ebb_function": function, "_ebb_marks": marks, "_ebb_first_of": first_of}
+    constants = [needs.get(one, one) if isinstance(one, str) else one for one in code.co_consts]
+    for name in "co_name", "co_qualname":  # which Python 3.11 began to have
+        if hasattr(own, name):
+            names[name] = getattr(own, name)
+    return code.replace(co_consts=tuple(constants), co_flags=code.co_flags | flags, **names)
+
+
+def like(function, code):
+    """A function with this code, and whatever else that one has."""
+    other = types.FunctionType(code, function.__globals__, function.__name__,
+                               function.__defaults__, function.__closure__)
+    other.__kwdefaults__ = function.__kwdefaults__
+    return functools.update_wrapper(other, function)
+
+
+def is_marked(function):
+    inner = function.__func__ if isinstance(function, types.MethodType) else function
+    return code_of(inner) and "_ebb_marks" in code_of(inner).co_varnames
+
+
+def mark(function, marks):
+    """Marks a function that is written in Python, which stays itself."""
+    if not is_marked(function):
+        function.__code__ = code_around(like(function, function.__code__), marks)
 
 
 def marked(function, marks):
-    whole = function
-    while isinstance(whole, functools.partial):
-        whole = whole.func
-    flags = getattr(getattr(whole, "__code__", None), "co_flags", 0)
-    if flags & ASYNC_GENERATOR:
-        return another(function, marks, "async def", GENERATING_LATER)
-    if flags & COROUTINE:
-        return another(function, marks, "async def", WAITING)
-    if flags & GENERATOR:
-        other = another(function, marks, "def", GENERATING)
-        return types.coroutine(other) if flags & AWAITABLE_GENERATOR else other
-    return another(function, marks, "def", CALLING)
+    """What is called as the function is, which stays as it is."""
+    if isinstance(function, types.FunctionType):
+        return like(function, code_around(function, marks))
+    other = types.FunctionType(code_around(function, marks), {})
+    other.__qualname__ = other.__name__ = "other"  # of what has no name itself
+    return functools.update_wrapper(other, function)
 
 
 def marked_like(function, marks):
@@ -197,10 +262,15 @@ def marked_like(function, marks):
     return other
 
 
+def own_of(owner, name):
+    """What it has under a name itself, not from a class that it inherits of."""
+    return getattr(owner, "__dict__", {}).get(name)
+
+
 def as_written(owner, name):
     """What a module or class has under a name: a static or class method is still one."""
     for place in getattr(owner, "__mro__", (owner,)):
-        found = getattr(place, "__dict__", {}).get(name)
+        found = own_of(place, name)
         if found is not None:
             return found
     return getattr(owner, name, None)
@@ -224,12 +294,12 @@ class Watcher(importlib.abc.MetaPathFinder):
     """Finds nothing itself; looks at each module that may have the function, once it is there."""
 
     def __init__(self, marks):
-        self.marks, self.found = marks, False
+        self.marks, self.marks_of, self.found, self.ways = marks, MarksOf(marks), False, []
         self.why_not = "was not found in a module that is imported"
         self.modules = {".".join(WANTED[:length]) for length in range(1, len(WANTED))}
 
     def find_spec(self, name, path, target=None):
-        if self.found or name not in self.modules:
+        if name not in self.modules:
             return None
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)
@@ -248,7 +318,7 @@ class Watcher(importlib.abc.MetaPathFinder):
 
     def follow_to(self, loader):
         execute = getattr(loader, "exec_module", None)
-        if execute is None:
+        if execute is None or execute in self.ways:
             return
 
         def exec_module(module):
@@ -256,6 +326,7 @@ class Watcher(importlib.abc.MetaPathFinder):
             self.look(module)
 
         loader.exec_module = exec_module
+        self.ways.append(exec_module)
 
     def look(self, module):
         """Whatever modules and objects do when they are asked, it is no fault of the import."""
@@ -265,37 +336,46 @@ class Watcher(importlib.abc.MetaPathFinder):
             self.why_not = f"cannot be replaced: {fault}"
 
     def look_into(self, module):
-        """Replaces the function if it is in this module; a loader may have others, too."""
+        """Marks the function if it is in this module; a loader may have others, too."""
         owner, path = module, module.__name__.split(".")
-        if self.found or WANTED[:len(path)] != path:
+        if WANTED[:len(path)] != path:
             return
         names = WANTED[len(path):]
         for name in names[:-1]:
             owner = getattr(owner, name, None)
         function = as_written(owner, names[-1]) if owner is not None else None
-        if function is not None:
-            self.replace(owner, names[-1], function)
+        if function is None:
+            return
+        self.mark(owner, names[-1], function)
+        if as_written(owner, names[-1]) is not function:
             lead_to(owner, module, names)
 
-    def replace(self, owner, name, function):
+    def mark(self, owner, name, function):
         held = isinstance(function, (staticmethod, classmethod))
         inner = function.__func__ if held else function
+        call = as_written(type(function), "__call__")
         if isinstance(inner, type) or not callable(inner):
             self.why_not = f"is no function: its type is {type(inner).__name__}"
             return
-        if held:
-            other = type(function)(marked_like(inner, self.marks))
+        if isinstance(call, types.FunctionType):
+            self.marks_of.one = function
+            mark(call, self.marks_of)
+        elif isinstance(inner, types.FunctionType) and function is own_of(owner, name):
+            mark(inner, self.marks)
+        elif not is_marked(inner):
+            self.replace(owner, name, function)
+        self.found = True
+
+    def replace(self, owner, name, function):
+        if isinstance(function, (staticmethod, classmethod)):
+            other = type(function)(marked_like(function.__func__, self.marks))
         elif isinstance(function, types.ClassMethodDescriptorType):  # of a class that is built in
             other = classmethod(marked_like(function, self.marks))
-        elif isinstance(as_written(type(function), "__call__"), types.FunctionType):
-            one = MarksOf(self.marks, function)
-            owner, name, other = type(function), "__call__", marked(type(function).__call__, one)
         else:
             other = marked_like(function, self.marks)
             if isinstance(owner, type) and not hasattr(function, "__get__"):
                 other = staticmethod(other)  # built in, perhaps: it is not given the object
         setattr(owner, name, other)
-        self.found = True
 
     def tell(self):
         if not self.found:
