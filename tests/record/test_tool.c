@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_tool.c - ebb replay, report and advise, on traces whose figures are known.
+// test_tool.c - ebb advise, on traces whose figures are known; and what all commands refuse.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,32 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "known.h"
 #include "program.h"
 #include "trace_scratch.h"
-
-static void assert_said(const char *part)
-{
-    if (!strstr(said, part))
-        print_error("not said: %s\nbut: %s\n", part, said);
-    assert_non_null(strstr(said, part));
-}
-
-// Steps of 400 bytes: 300 die within, 60 in the next step, 40 never. Two blocks lie outside.
-static void write_steps(unsigned steps)
-{
-    struct text *text = new_text();
-
-    add(text, "#name known\n#warmup 2\n");
-    for (unsigned i = 0; i < steps; i++) {
-        add(text, "B train %u 0\na 100 C\na 200 C\nf 2\n", i);
-        if (i)
-            add(text, "f 4\n"); // of 60, two objects of this step and the last 40 later
-        add(text, "f 1\na 60 T\na 40 P\nE train 0\n");
-    }
-    add(text, "a 1000 O\nf 1\n");
-    write_bytes(text->bytes, text->used);
-}
 
 static void fates_are_counted(void **state)
 {
@@ -295,187 +272,6 @@ static void what_does_not_repeat_has_no_steps(void **state)
     assert_int_equal(access("/tmp/never.trace.gz", F_OK), -1);
 }
 
-static void replays_are_tables(void **state)
-{
-    (void)state;
-    write_steps(200);
-    assert_int_equal(
-        run_on_scratch("EBB_TOOL", "replay --quick --rounds 1 --allocators ebb,glibc"), 0);
-    assert_said("allocator");
-    assert_said("  ebb  ");
-    assert_said("  glibc");
-}
-
-// One table has the figures of one trace.
-static void a_folder_is_no_trace(void **state)
-{
-    char arguments[512];
-
-    (void)state;
-    snprintf(arguments, sizeof arguments, "replay --quick --rounds 1 %s", getenv("EBB_TRACES"));
-    assert_int_equal(run_program("EBB_TOOL", arguments), 2);
-    assert_said("a folder; name the traces in it");
-}
-
-// The first child of a process; 0 where there is none.
-static int child_of(int process)
-{
-    char path[64];
-    int child = 0;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", process, process);
-    file = fopen(path, "r");
-    if (!file)
-        return 0;
-    if (fscanf(file, "%d", &child) != 1)
-        child = 0;
-    fclose(file);
-    return child;
-}
-
-static void nothing_is_replayed_for_a_tool_that_is_gone(void **state)
-{
-    int child = 0, silent = open("/dev/null", O_WRONLY);
-    char trace[512];
-    pid_t tool;
-
-    (void)state;
-    if (access("/proc/thread-self/children", F_OK) != 0)
-        skip(); // the kernel does not tell
-    tool = fork();
-    snprintf(trace, sizeof trace, "%s/resnet18_train.full.trace.gz", getenv("EBB_TRACES"));
-    if (tool == 0) {
-        dup2(silent, STDOUT_FILENO);
-        dup2(silent, STDERR_FILENO);
-        execl(getenv("EBB_TOOL"), "ebb", "replay", "--rounds", "1000", trace, (char *)NULL);
-        _exit(127);
-    }
-    close(silent);
-    for (int i = 0; i < 1000 && !(child && child_of(child)); i++) {
-        child = child_of(tool);
-        usleep(10000);
-    }
-    assert_true(child > 0);
-    kill(tool, SIGKILL);
-    waitpid(tool, NULL, 0);
-    for (int i = 0; i < 1000 && child_of(child); i++)
-        usleep(10000);
-    assert_int_equal(child_of(child), 0); // churn is gone, or its children would be there
-}
-
-static void reports_say_gain_and_survivors(void **state)
-{
-    (void)state;
-    write_steps(200);
-    assert_int_equal(
-        run_on_scratch("EBB_TOOL", "report --quick --rounds 1 --allocators ebb,glibc"), 0);
-    assert_said("Against glibc");
-    assert_said("survivors of");
-    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay"), 0);
-    assert_null(strstr(said, "Against"));
-}
-
-// What the report does by itself must not want what few machines have.
-static void a_peer_that_is_not_installed_is_left_out(void **state)
-{
-    char arguments[512];
-
-    (void)state;
-    write_steps(200);
-    setenv("LD_PRELOAD", getenv("EBB_WITHOUT"), 1);
-    int code = run_on_scratch("EBB_TOOL", "report --quick --rounds 1");
-    snprintf(arguments, sizeof arguments, "replay --quick --rounds 1 --allocators ebb,mimalloc %s",
-             scratch_path());
-    unsetenv("LD_PRELOAD");
-    assert_int_equal(code, 0);
-    assert_said("ebb report: mimalloc is not installed (Debian package libmimalloc2.0): left out");
-    assert_said("Against glibc");
-    setenv("LD_PRELOAD", getenv("EBB_WITHOUT"), 1);
-    code = run_program("EBB_TOOL", arguments);
-    unsetenv("LD_PRELOAD");
-    assert_int_equal(code, 2); // who names it wants it
-    assert_said("libmimalloc.so.2.0 not found");
-}
-
-static void pages_are_whole(void **state)
-{
-    static char page[1 << 20];
-    char options[512], path[256];
-    FILE *file;
-
-    (void)state;
-    write_steps(200);
-    snprintf(path, sizeof path, "%s.html", scratch_path());
-    snprintf(options, sizeof options,
-             "report --quick --rounds 1 --allocators ebb,glibc --html %s", path);
-    assert_int_equal(run_on_scratch("EBB_TOOL", options), 0);
-    file = fopen(path, "r");
-    assert_non_null(file);
-    page[fread(page, 1, sizeof page - 1, file)] = '\0';
-    fclose(file);
-    unlink(path);
-    assert_non_null(strstr(page, "What it would gain"));
-    assert_non_null(strstr(page, "PyTorch tensor storage"));
-    assert_non_null(strstr(page, "</html>"));
-    assert_null(strstr(page, "http://"));
-}
-
-// No name of a file is an option on the way to what writes it.
-static void a_page_has_the_name_that_was_given(void **state)
-{
-    char command[1024];
-
-    (void)state;
-    write_steps(10);
-    snprintf(command, sizeof command,
-             "mkdir %s.d && cd %s.d && { %s report --no-replay --html -page %s; "
-             "grep -q '</html>' ./-page; code=$?; rm -r %s.d; exit $code; }",
-             scratch_path(), scratch_path(), getenv("EBB_TOOL"), scratch_path(), scratch_path());
-    assert_int_equal(system(command), 0);
-    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay --html ''"), 2);
-    assert_string_equal(said, "ebb report: --html: a file without a name\n");
-}
-
-// What users have set for a Python of their own is not for the one that draws.
-static void settings_of_python_are_not_the_pages(void **state)
-{
-    (void)state;
-    write_steps(10);
-    setenv("PYTHONHOME", "/none", 1);
-    setenv("PYTHONSAFEPATH", "1", 1);
-    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay --html /dev/null"), 0);
-    unsetenv("PYTHONHOME");
-    unsetenv("PYTHONSAFEPATH");
-}
-
-// A replay takes minutes: what cannot be written is named before it.
-static void a_page_that_cannot_be_is_named_at_once(void **state)
-{
-    (void)state;
-    write_steps(10);
-    assert_int_equal(run_on_scratch("EBB_TOOL", "report --html /nowhere/x"), 1);
-    assert_string_equal(said, "ebb report: /nowhere/x: No such file or directory\n");
-    assert_int_equal(run_on_scratch("EBB_TOOL", "report --html /"), 1);
-    assert_string_equal(said, "ebb report: /: Is a directory\n");
-    assert_int_equal(run_on_scratch("EBB_TOOL", "advise --search -o /nowhere/x"), 1);
-    assert_string_equal(said, "ebb advise: /nowhere/x: No such file or directory\n");
-}
-
-// A replay cannot read it again, and would wait for another writer for ever.
-static void a_pipe_is_not_replayed_for_a_report(void **state)
-{
-    char command[1024];
-
-    (void)state;
-    snprintf(command, sizeof command,
-             "--help >/dev/null; mkfifo %s.pipe; timeout 10 %s report %s.pipe 2>&1; code=$?; "
-             "rm %s.pipe; exit $code",
-             scratch_path(), getenv("EBB_TOOL"), scratch_path(), scratch_path());
-    assert_int_equal(run_program("EBB_TOOL", command), 2);
-    assert_said(".pipe: a pipe, and a replay reads the trace again (--no-replay does not)");
-}
-
 static void bad_input_is_named(void **state)
 {
     (void)state;
@@ -579,16 +375,6 @@ int main(void)
         cmocka_unit_test(a_file_has_one_writer_at_a_time),
         cmocka_unit_test(steps_of_the_program_are_not_written_again),
         cmocka_unit_test(what_does_not_repeat_has_no_steps),
-        cmocka_unit_test(replays_are_tables),
-        cmocka_unit_test(a_folder_is_no_trace),
-        cmocka_unit_test(nothing_is_replayed_for_a_tool_that_is_gone),
-        cmocka_unit_test(reports_say_gain_and_survivors),
-        cmocka_unit_test(a_peer_that_is_not_installed_is_left_out),
-        cmocka_unit_test(pages_are_whole),
-        cmocka_unit_test(a_page_has_the_name_that_was_given),
-        cmocka_unit_test(settings_of_python_are_not_the_pages),
-        cmocka_unit_test(a_page_that_cannot_be_is_named_at_once),
-        cmocka_unit_test(a_pipe_is_not_replayed_for_a_report),
         cmocka_unit_test(bad_input_is_named),
         cmocka_unit_test(wrong_sites_are_refused),
         cmocka_unit_test(names_of_places_are_brief),
