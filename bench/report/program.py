@@ -46,8 +46,9 @@ def survived(fate):
 
 
 def main_kind(figures):
+    """The kind of steps that the replay measures."""
     kinds = [as_dict(kind) for kind in as_list(figures.get("kinds"))]
-    return max(kinds, key=lambda kind: amount(kind.get("fate"), "born")[1], default={})
+    return next((kind for kind in kinds if kind.get("kind") == figures.get("main_kind")), {})
 
 
 # ---- head
@@ -101,7 +102,7 @@ def facts(figures):
 
 # ---- sections
 
-def gain_section(results):
+def gain_section(figures, results):
     case = replayed_case(results)
     if not case:
         return EMPTY
@@ -110,31 +111,40 @@ def gain_section(results):
         values = results.by_allocator("churn", case, metric)
         if values:
             pictures.append(figure(title, bars.draw(values, metric, title)))
-    lead = "The recorded allocations, replayed with each allocator in a process of its own; " \
-        "every block is written and read. What the program computes in between is not in it."
-    return tag("section", tag("h2", "What it would gain"), tag("p", lead, class_="lead"),
+    lead = ["The recorded allocations, replayed with each allocator in a process of its own; "
+            "every block is written and read. What the program computes in between is not in it."]
+    if main_kind(figures):
+        lead += [" A step is one of ", tag("code", figures.get("main_kind")), "."]
+    return tag("section", tag("h2", "What it would gain"), tag("p", *lead, class_="lead"),
                tag("div", tag("div", *pictures, class_="charts"), class_="card"),
                cards.trace_card(results, case), id="gain")
 
 
+def reach(step, key):
+    """(lowest, highest) of the steps that an entry is of; None of what is no pair of numbers."""
+    values = [as_number(value) for value in as_list(step.get(key))]
+    return None if None in values or len(values) != 2 else values
+
+
 def draw_steps(steps):
-    """Bytes of each step: allocated, at once, and what outlived it."""
-    points = [(as_number(step.get("number")), as_number(step.get("born")),
-               as_number(step.get("peak")), as_number(step.get("survived")))
-              for step in map(as_dict, steps)]
+    """Bytes of each step: allocated, at once, and what outlived it. Where an entry is of several
+    steps, the lines go from the lowest to the highest of them."""
+    points = [(as_number(step.get("number")), reach(step, "born"), reach(step, "peak"),
+               reach(step, "survived")) for step in map(as_dict, steps)]
     points = [point for point in points if None not in point]
     if len(points) < 2:
         return nothing("too few steps to draw")
     frame = Frame(WIDTH, HEIGHT, left=64, right=96)
     across = scale.Scale(points[0][0], points[-1][0], frame.left, frame.right)
-    up = scale.around([max(value, 1.0) for point in points for value in point[1:]],
+    up = scale.around([max(value, 1.0) for point in points for pair in point[1:] for value in pair],
                       frame.bottom, frame.top, 0.08, binary=True)
     frame.x_axis(across, quantity.count_text, "step", 6)
     frame.y_axis(up, up.words("bytes"), "bytes" + (" (log)" if up.log else ""))
     ends = {}
     for column, (name, css) in enumerate((("allocated", "peer"), ("at once", "ebb"),
                                           ("outlive it", "floor")), 1):
-        places = [(across.at(point[0]), up.at(max(point[column], up.low))) for point in points]
+        places = [(across.at(point[0]), up.at(max(value, up.low))) for point in points
+                  for value in dict.fromkeys(point[column])]
         frame.path(places, class_=f"curve {css}", tip=name)
         ends[name] = (places[-1][1] + 4, css)
     last = frame.top - 12
@@ -146,14 +156,16 @@ def draw_steps(steps):
 
 def kinds_table(figures):
     head = [tag("th", name, scope="col")
-            for name in ("step", "steps", "blocks a step", "bytes a step")]
+            for name in ("step", "steps", "blocks a step", "bytes a step", "peak", "outlive it")]
     head += [tag("th", f"ends {words}", scope="col") for _, words in FATES]
     rows = []
     for kind in map(as_dict, as_list(figures.get("kinds"))):
         fate, steps = kind.get("fate"), as_number(kind.get("steps")) or 1
         born = amount(fate, "born")
         cells = [tag("td", f"{steps:,.0f}"), tag("td", quantity.short(born[0] / steps)),
-                 tag("td", quantity.bytes_text(born[1] / steps))]
+                 tag("td", quantity.bytes_text(born[1] / steps)),
+                 tag("td", quantity.bytes_text(as_number(kind.get("peak")) or 0.0)),
+                 tag("td", quantity.bytes_text(survived(fate)[1] / steps))]
         cells += [tag("td", share_text(amount(fate, name)[1], born[1])) for name, _ in FATES]
         rows.append(tag("tr", tag("th", str(kind.get("kind", "?")), scope="row"), *cells))
     return tag("div", tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows)),
@@ -223,7 +235,7 @@ def draw(figures, results):
              if name != "ebb"]
     lead = f"Its allocations were recorded ({name})"
     lead += f" and replayed with ebb, {', '.join(peers)}." if peers else "."
-    parts = [("Gain", "gain", gain_section(results)), ("Steps", "steps", steps_section(figures)),
+    parts = [("Gain", "gain", gain_section(figures, results)), ("Steps", "steps", steps_section(figures)),
              ("Survivors", "survivors", places_section(figures)),
              ("Figures", "figures", figures_section(results)),
              ("Machine", "machine", page.machine_section(results))]

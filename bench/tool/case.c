@@ -39,7 +39,7 @@ uint64_t case_steps(const struct recorded_case *recorded, int kind) {
     return count;
 }
 
-static uint64_t highest_peak(const struct recorded_case *recorded, int kind) {
+uint64_t case_peak(const struct recorded_case *recorded, int kind) {
     uint64_t peak = 0;
     for (size_t i = 0; i < recorded->figures.step_count; i++)
         if (recorded->figures.step[i].kind == kind && recorded->figures.step[i].peak > peak)
@@ -59,7 +59,7 @@ static void put_kind(struct table *table, const struct recorded_case *recorded, 
     table_cell(table, "%s", words_count(steps).text);
     table_cell(table, "%.0f", each(fate->born.blocks, steps));
     table_cell(table, "%s", words_bytes(each(fate->born.bytes, steps)).text);
-    table_cell(table, "%s", words_bytes((double)highest_peak(recorded, kind)).text);
+    table_cell(table, "%s", words_bytes((double)case_peak(recorded, kind)).text);
     table_cell(table, "%.2f %%", percent(fate->died.blocks, fate->born.blocks));
     table_cell(table, "%.2f %%", percent(fate->died.bytes, fate->born.bytes));
     table_cell(table, "%s", words_bytes(each(fate_survived(fate).bytes, steps)).text);

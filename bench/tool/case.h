@@ -25,7 +25,8 @@ void case_print_steps(const struct recorded_case *recorded);
 /* Prints the places whose blocks outlive their steps, `most` of them. */
 void case_print_worst(const struct recorded_case *recorded, size_t most);
 
-/* How many steps of a kind there are. */
+/* How many steps of a kind there are, and the most bytes of its own that one has at once. */
 uint64_t case_steps(const struct recorded_case *recorded, int kind);
+uint64_t case_peak(const struct recorded_case *recorded, int kind);
 
 #endif

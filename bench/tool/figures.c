@@ -32,6 +32,8 @@ struct pass {
     bool *open;       /* by step */
     bool *passed;     /* by step: the next one has ended */
     uint32_t *last;   /* by thread and kind: the step that ended last, and 1; 0: none has */
+    uint32_t *begun;  /* by kind: regions so far */
+    uint32_t warmup;  /* as many of each kind are */
     struct open_step *thread;
     uint32_t current; /* thread */
     size_t objects;
@@ -86,10 +88,12 @@ static void bury(struct pass *pass, size_t number) {
 
 static void begin(struct pass *pass, uint8_t kind) {
     struct open_step *open = &pass->thread[pass->current];
+    uint32_t earlier = pass->begun[kind]++;
     if (open->depth++)
         return;
     open->step = (uint32_t)pass->figures->step_count++;
     pass->figures->step[open->step].kind = kind;
+    pass->figures->step[open->step].warmup = earlier < pass->warmup;
     pass->open[open->step] = true;
 }
 
@@ -138,22 +142,38 @@ static void add_fate(struct fate *to, const struct fate *from) {
     }
 }
 
-static void sum_up(struct figures *figures, const struct ebb_trace *trace) {
+/* The kind whose steps allocate most, warm-up left out or not; where none has more than others,
+ * that of the first step. `most`: how much. */
+static int largest_kind(const struct figures *figures, bool all, uint64_t *most) {
+    uint64_t bytes[TRACE_NAMES_MAX] = {0};
+    int largest = figures->step[0].kind;
+    for (size_t i = 0; i < figures->step_count; i++)
+        if (all || !figures->step[i].warmup)
+            bytes[figures->step[i].kind] += figures->step[i].born.bytes;
+    for (int i = 0; i < TRACE_NAMES_MAX; i++)
+        if (bytes[i] > bytes[largest])
+            largest = i;
+    *most = bytes[largest];
+    return largest;
+}
+
+/* As a replay chooses it (name_kinds() of churn/compiler.c): the figures are of the same steps. */
+static int main_kind(const struct figures *figures) {
     uint64_t most = 0;
-    figures->main_kind = -1;
+    if (figures->step_count == 0)
+        return -1;
+    int steady = largest_kind(figures, false, &most);
+    return most ? steady : largest_kind(figures, true, &most);
+}
+
+static void sum_up(struct figures *figures, const struct ebb_trace *trace) {
+    figures->main_kind = main_kind(figures);
     for (uint32_t i = 0; i < trace->kinds.count; i++) {
         figures->kind[i].never = rest_of(&figures->kind[i]);
         add_fate(&figures->all, &figures->kind[i]);
     }
     for (int i = 0; i < PLACES_MAX; i++)
         figures->place[i].never = rest_of(&figures->place[i]);
-    for (size_t i = 0; i < figures->step_count; i++) {
-        uint8_t kind = figures->step[i].kind;
-        if (figures->main_kind < 0 || figures->kind[kind].born.bytes > most) {
-            figures->main_kind = kind;
-            most = figures->kind[kind].born.bytes;
-        }
-    }
 }
 
 static size_t count_begins(const struct ebb_trace *trace) {
@@ -166,7 +186,7 @@ static size_t count_begins(const struct ebb_trace *trace) {
 bool figures_make(struct figures *figures, const struct ebb_trace *trace,
                   const struct places *places) {
     size_t begins = count_begins(trace);
-    struct pass pass = {.figures = figures, .places = places};
+    struct pass pass = {.figures = figures, .places = places, .warmup = trace->warmup};
     *figures = (struct figures){0};
     figures->step = calloc(begins + 1, sizeof *figures->step);
     figures->kind = calloc(TRACE_NAMES_MAX, sizeof *figures->kind);
@@ -177,8 +197,9 @@ bool figures_make(struct figures *figures, const struct ebb_trace *trace,
     pass.passed = calloc(begins + 1, sizeof *pass.passed);
     pass.last = calloc((size_t)TRACE_THREADS_MAX * TRACE_NAMES_MAX, sizeof *pass.last);
     pass.thread = calloc(TRACE_THREADS_MAX, sizeof *pass.thread);
+    pass.begun = calloc(TRACE_NAMES_MAX, sizeof *pass.begun);
     bool good = figures->step && figures->kind && figures->place && pass.object && pass.live &&
-                pass.open && pass.passed && pass.last && pass.thread;
+                pass.open && pass.passed && pass.last && pass.thread && pass.begun;
     for (uint32_t i = 0; good && i < trace->event_count; i++)
         take(&pass, &trace->events[i]);
     if (good)
@@ -189,6 +210,7 @@ bool figures_make(struct figures *figures, const struct ebb_trace *trace,
     free(pass.passed);
     free(pass.last);
     free(pass.thread);
+    free(pass.begun);
     if (good)
         return true;
     figures_free(figures);

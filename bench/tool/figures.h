@@ -31,6 +31,7 @@ struct fate {
 
 struct step_figures {
     uint8_t kind;
+    bool warmup; /* one that a replay does not measure */
     struct amount born, survived;
     uint64_t peak; /* most bytes of its own at once */
 };
@@ -41,7 +42,7 @@ struct figures {
     struct fate all, *kind; /* by kind */
     struct fate *place;     /* by place */
     struct amount outside;  /* born in no step */
-    int main_kind;          /* allocates most; -1: there are no steps */
+    int main_kind;          /* the one that a replay measures; -1: there are no steps */
 };
 
 /* False after a message: no memory. */

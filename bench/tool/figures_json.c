@@ -3,13 +3,15 @@
  * figures_json.c - one JSON object:
  *
  *     { "trace": "train.trace.gz", "events": 1, "objects": 1, "max_live_bytes": 1,
- *       "left_bytes": 1, "sites": true, "outside": AMOUNT,
- *       "kinds": [ { "kind": "train", "steps": 27, "fate": FATE } ],
+ *       "left_bytes": 1, "sites": true, "outside": AMOUNT, "main_kind": "train",
+ *       "kinds": [ { "kind": "train", "steps": 27, "peak": 1, "fate": FATE } ],
  *       "places": [ { "place": "at::empty (libtorch.so)", "fate": FATE } ],
- *       "steps": [ { "number": 0, "born": 1, "survived": 1, "peak": 1 } ] }
+ *       "steps": [ { "number": 0, "born": RANGE, "survived": RANGE, "peak": RANGE } ] }
  *
  * AMOUNT is [blocks, bytes]; FATE is { "born": AMOUNT, "died": ..., "next": ..., "later": ...,
- * "never": AMOUNT }. Of the steps at most STEPS_MOST are there, evenly taken, of the main kind.
+ * "never": AMOUNT }. The steps are those of the main kind; where there are more than STEPS_MOST,
+ * each entry is of several in a row, and `number` that of the first. RANGE is the lowest and the
+ * highest of them, so that none is left out.
  */
 #include "figures_json.h"
 
@@ -63,7 +65,8 @@ static void put_kinds(FILE *file, const struct recorded_case *recorded) {
             continue;
         fputs(first ? "\n  {\"kind\": " : ",\n  {\"kind\": ", file);
         put_string(file, recorded->trace->kinds.word[i]);
-        fprintf(file, ", \"steps\": %" PRIu64 ", ", steps);
+        fprintf(file, ", \"steps\": %" PRIu64 ", \"peak\": %" PRIu64 ", ", steps,
+                case_peak(recorded, (int)i));
         put_fate(file, &recorded->figures.kind[i]);
         first = false;
     }
@@ -84,20 +87,66 @@ static void put_places(FILE *file, const struct recorded_case *recorded) {
     fputs("]", file);
 }
 
+struct range {
+    uint64_t low, high;
+};
+
+struct stretch {
+    uint64_t steps;
+    struct range born, survived, peak;
+};
+
+static void widen(struct range *range, uint64_t value, bool first) {
+    if (first || value < range->low)
+        range->low = value;
+    if (first || value > range->high)
+        range->high = value;
+}
+
+static void lengthen(struct stretch *stretch, const struct step_figures *step) {
+    bool first = stretch->steps++ == 0;
+    widen(&stretch->born, step->born.bytes, first);
+    widen(&stretch->survived, step->survived.bytes, first);
+    widen(&stretch->peak, step->peak, first);
+}
+
+static void put_range(FILE *file, const char *name, struct range range) {
+    fprintf(file, ", \"%s\": [%" PRIu64 ", %" PRIu64 "]", name, range.low, range.high);
+}
+
+static void put_stretch(FILE *file, const struct stretch *stretch, uint64_t number) {
+    fprintf(file, "%s\n  {\"number\": %" PRIu64, number ? "," : "", number);
+    put_range(file, "born", stretch->born);
+    put_range(file, "survived", stretch->survived);
+    put_range(file, "peak", stretch->peak);
+    fputc('}', file);
+}
+
 static void put_steps(FILE *file, const struct recorded_case *recorded) {
     const struct figures *figures = &recorded->figures;
     uint64_t count = figures->main_kind < 0 ? 0 : case_steps(recorded, figures->main_kind);
-    uint64_t stride = count / STEPS_MOST + 1, seen = 0;
+    uint64_t most = count / STEPS_MOST + 1, number = 0;
+    struct stretch stretch = {0};
     fputs(",\n \"steps\": [", file);
     for (size_t i = 0; i < figures->step_count; i++) {
-        const struct step_figures *step = &figures->step[i];
-        if (step->kind != figures->main_kind || seen++ % stride)
+        if (figures->step[i].kind != figures->main_kind)
             continue;
-        fprintf(file, "%s\n  {\"number\": %" PRIu64 ", \"born\": %" PRIu64 ", \"survived\": %"
-                PRIu64 ", \"peak\": %" PRIu64 "}", seen > 1 ? "," : "", seen - 1,
-                step->born.bytes, step->survived.bytes, step->peak);
+        lengthen(&stretch, &figures->step[i]);
+        if (stretch.steps < most && number + stretch.steps < count)
+            continue;
+        put_stretch(file, &stretch, number);
+        number += stretch.steps;
+        stretch = (struct stretch){0};
     }
     fputs("]", file);
+}
+
+static void put_main_kind(FILE *file, const struct recorded_case *recorded) {
+    int kind = recorded->figures.main_kind;
+    if (kind < 0)
+        return;
+    fputs(", \"main_kind\": ", file);
+    put_string(file, recorded->trace->kinds.word[kind]);
 }
 
 bool figures_write(const struct recorded_case *recorded, int number) {
@@ -113,6 +162,7 @@ bool figures_write(const struct recorded_case *recorded, int number) {
             totals->objects, totals->max_live_bytes, totals->left_bytes,
             recorded->places.sites ? "true" : "false");
     put_amount(file, "outside", recorded->figures.outside);
+    put_main_kind(file, recorded);
     put_kinds(file, recorded);
     put_places(file, recorded);
     put_steps(file, recorded);

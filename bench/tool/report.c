@@ -106,12 +106,13 @@ static void say_gain(const struct churn_rows *rows) {
         say_ratio(rows, best->allocator);
 }
 
-static int say_replay(const struct wish *wish) {
+static int say_replay(const struct wish *wish, const struct recorded_case *recorded) {
     struct churn_rows rows;
     int code = churn_run(&wish->churn, &rows);
     if (rows.count == 0)
         return code;
-    puts("\nReplayed, every block written and read:\n");
+    printf("\nReplayed, every block written and read; a step is one of `%s`:\n\n",
+           recorded->trace->kinds.word[recorded->figures.main_kind]);
     churn_print(&rows);
     say_gain(&rows);
     return code;
@@ -129,7 +130,7 @@ static int say_all(const struct wish *wish, const struct recorded_case *recorded
         return 0;
     }
     case_print_steps(recorded);
-    int code = wish->no_replay ? 0 : say_replay(wish);
+    int code = wish->no_replay ? 0 : say_replay(wish, recorded);
     putchar('\n');
     case_print_worst(recorded, PLACES_SHOWN);
     return code;

@@ -202,6 +202,52 @@ static void a_pipe_is_not_replayed_for_a_report(void **state)
     assert_said(".pipe: a pipe, and a replay reads the trace again (--no-replay does not)");
 }
 
+// Whether the shell finds something in a page of the trace. It is made without a replay.
+static void assert_on_page(const char *command)
+{
+    char line[2048], arguments[512];
+
+    snprintf(arguments, sizeof arguments, "report --no-replay --html %s.html", scratch_path());
+    assert_int_equal(run_on_scratch("EBB_TOOL", arguments), 0);
+    snprintf(line, sizeof line, "page=%s.html; %s", scratch_path(), command);
+    if (system(line) != 0)
+        print_error("not on the page: %s\n", command);
+    assert_int_equal(system(line), 0);
+    snprintf(line, sizeof line, "%s.html", scratch_path());
+    unlink(line);
+}
+
+// A program that loads a model allocates most in its first region: it is warm-up in a replay.
+static void figures_are_of_the_steps_that_are_replayed(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    add(text, "#warmup 1\nB load 0 0\na 1000000 O\nE load 0\n");
+    for (unsigned i = 0; i < 10; i++)
+        add(text, "B train %u 0\na 1000 O\nf 1\nE train 0\n", i);
+    write_bytes(text->bytes, text->used);
+    trace_free(expect_read());
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --quick --allocators ebb"), 0);
+    assert_said("a step is one of `train`:");
+    assert_on_page("grep -qF 'blocks die with their step, <code>train</code>' $page");
+}
+
+// There are more steps than a picture shows one by one.
+static void no_peak_of_many_steps_is_left_out(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned i = 0; i < 1300; i++)
+        add(text, "B train %u 0\na %u O\nf 1\nE train 0\n", i, i == 778 ? 1048576 : 1000);
+    write_bytes(text->bytes, text->used);
+    trace_free(expect_read());
+    assert_on_page("grep -qF '<td>1 MiB</td><td>0</td>' $page"); // outlive it
+    assert_on_page("[ $(grep -o '<polyline[^>]*at once' $page | grep -o ',[0-9.]*' | sort -u | "
+                   "wc -l) = 2 ]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +261,8 @@ int main(void)
         cmocka_unit_test(settings_of_python_are_not_the_pages),
         cmocka_unit_test(a_page_that_cannot_be_is_named_at_once),
         cmocka_unit_test(a_pipe_is_not_replayed_for_a_report),
+        cmocka_unit_test(figures_are_of_the_steps_that_are_replayed),
+        cmocka_unit_test(no_peak_of_many_steps_is_left_out),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

@@ -424,9 +424,12 @@ def fate(blocks=4, size=400):
 
 def program_figures(name):
     return {"trace": f"/x/{name}.trace.gz", "events": 10, "objects": 5, "max_live_bytes": 400,
-            "sites": True, "kinds": [{"kind": name, "steps": 2, "fate": fate()}],
+            "sites": True, "main_kind": name,
+            "kinds": [{"kind": "load", "steps": 1, "peak": 4096, "fate": fate(9, 9000)},
+                      {"kind": name, "steps": 2, "peak": 301, "fate": fate()}],
             "places": [{"place": name, "fate": fate()}],
-            "steps": [{"number": i, "born": 400, "survived": 200, "peak": 300} for i in (0, 1)]}
+            "steps": [{"number": 2 * i, "born": [400, 400], "survived": [200, 200],
+                       "peak": [300, 301 - i]} for i in (0, 1)]}
 
 
 class ProgramTest(unittest.TestCase):
@@ -445,6 +448,19 @@ class ProgramTest(unittest.TestCase):
             row(value=2.0), row(allocator="glibc", value=3.0)]})
         for words in ("50.0 %", "1.50×", "What survives", "train"):
             self.assertIn(words, text)
+
+    def test_its_figures_are_of_the_kind_that_is_replayed(self):
+        text, _ = self.page_of(program_figures("train"), {"rows": [row(value=2.0)]})
+        self.assertIn("blocks die with their step, <code>train</code>", text)
+        self.assertIn("<strong>100 B</strong><span>outlive a step", text)
+        self.assertIn("A step is one of <code>train</code>.", text)
+
+    def test_the_highest_of_many_steps_is_shown(self):
+        text, _ = self.page_of(program_figures("train"))
+        self.assertIn("<td>301 B</td><td>100 B</td>", text)  # the peak, and what outlives it
+        points = re.search(r'<polyline points="([^"]*)"[^>]*data-tip="at once"', text)
+        across = [point.split(",")[0] for point in points.group(1).split()]
+        self.assertEqual((len(across), len(set(across))), (3, 2))
 
     def test_hostile_names_stay_text(self):
         _, found = self.page_of(program_figures(EVIL))
