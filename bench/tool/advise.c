@@ -101,7 +101,7 @@ static int search(const struct wish *wish, const struct recorded_case *recorded)
         const struct mark mark = {recorded->trace, &recorded->places, &anchor, wish->trace,
                                   wish->output};
         say_anchor(recorded, &anchor);
-        if (!wish->output) /* else it is said of the steps that are written, exactly */
+        if (!wish->output) /* else it is said of the steps that are written */
             say_verdict(anchor.died, anchor.died_blocks);
         if (wish->output && !mark_write(&mark))
             code = EXIT_FAILED;

@@ -11,6 +11,7 @@
  *     4  the best share, less a little, is what a shorter period must reach: the shortest one that
  *        does is the period of the program
  *     5  of the sorts with this period, wherever in it they lie, the one with the best share wins
+ *     6  what is said of it is counted as report and advise count steps: another pass
  *
  * Very even sorts are tried first, and less even ones only where those find nothing that is worth
  * it. Linear in the events for each candidate, and there are at most CANDIDATES of them twice.
@@ -39,7 +40,7 @@ struct sort {
 
 struct life {
     uint32_t birth, death; /* lines; death UINT32_MAX: never */
-    uint32_t bytes;        /* cut at 4 GiB */
+    uint64_t bytes;
 };
 
 struct search {
@@ -125,8 +126,7 @@ static bool look(struct search *search) {
         if (!is_born(event->op))
             continue;
         size_t number = search->lives++;
-        search->life[number] = (struct life){
-            i, UINT32_MAX, event->value < UINT32_MAX ? (uint32_t)event->value : UINT32_MAX};
+        search->life[number] = (struct life){i, UINT32_MAX, event->value};
         if (event->op != TRACE_PREEXISTING &&
             !count_sort(search, thread, event, search->places->of[number]))
             return false;
@@ -235,12 +235,11 @@ struct share {
 };
 
 /* Fills `next`: how many anchors lie at or before each line. */
-static void lay_anchors(const struct search *search, const struct sort *sort) {
-    const uint32_t *at = &search->at[sort->at];
-    uint32_t count = 0;
+static void lay_anchors(const struct search *search, const uint32_t *at, uint32_t count) {
+    uint32_t laid = 0;
     for (uint32_t i = 0; i < search->trace->event_count; i++) {
-        count += count < sort->count && at[count] == i;
-        search->next[i] = count;
+        laid += laid < count && at[laid] == i;
+        search->next[i] = laid;
     }
 }
 
@@ -249,7 +248,7 @@ static void lay_anchors(const struct search *search, const struct sort *sort) {
  * counts as born: steps that begin a program leave much of it. */
 static struct share measure(const struct search *search, const struct sort *sort) {
     double born = 0, died = 0, blocks = 0, died_blocks = 0, crossing = 0, living = 0;
-    lay_anchors(search, sort);
+    lay_anchors(search, &search->at[sort->at], sort->count);
     for (size_t i = 0; i < search->lives; i++) {
         const struct life *life = &search->life[i];
         uint32_t step = search->next[life->birth];
@@ -259,11 +258,11 @@ static struct share measure(const struct search *search, const struct sort *sort
         uint32_t crossed = ends ? search->next[life->death] - step : 0;
         if (2 * crossed > sort->count)
             continue;
-        born += life->bytes;
+        born += (double)life->bytes;
         blocks++;
         if (!ends)
             continue;
-        died += crossed ? 0 : life->bytes;
+        died += crossed ? 0 : (double)life->bytes;
         died_blocks += crossed == 0;
         crossing += (double)life->bytes * crossed;
         living += (double)life->bytes * time_between(search, life->birth, life->death);
@@ -365,6 +364,32 @@ static const struct candidate *choose(const struct search *search, const struct 
 
 /* ---- the answer */
 
+/* As figures.c does it where these steps are marked: what other threads allocate is in no step. */
+static void count_dead(const struct search *search, struct anchor *best) {
+    const struct trace_event *events = search->trace->events;
+    double born = 0, died = 0, blocks = 0, died_blocks = 0;
+    uint32_t thread = 0;
+    size_t number = 0;
+    lay_anchors(search, best->at, best->count);
+    for (uint32_t i = 0; i < best->at[best->count - 1]; i++) {
+        if (events[i].op == TRACE_THREAD)
+            thread = events[i].index;
+        if (!is_born(events[i].op))
+            continue;
+        const struct life *life = &search->life[number++];
+        uint32_t step = search->next[i];
+        if (step == 0 || thread != best->thread || events[i].op == TRACE_PREEXISTING)
+            continue;
+        bool dies = life->death != UINT32_MAX && search->next[life->death] == step;
+        born += (double)life->bytes;
+        blocks++;
+        died += dies ? (double)life->bytes : 0;
+        died_blocks += dies;
+    }
+    best->died = born > 0 ? died / born : 0;
+    best->died_blocks = blocks > 0 ? died_blocks / blocks : 0;
+}
+
 static bool answer(const struct search *search, const struct candidate *chosen,
                    struct anchor *best) {
     const struct sort *sort = chosen->sort;
@@ -384,8 +409,7 @@ static bool answer(const struct search *search, const struct candidate *chosen,
     best->op = sort->op;
     best->events = sort->median;
     best->spread = sort->spread;
-    best->died = chosen->share.bytes;
-    best->died_blocks = chosen->share.blocks;
+    count_dead(search, best);
     return true;
 }
 

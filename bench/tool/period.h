@@ -25,7 +25,7 @@ struct anchor {
     uint32_t count;
     double events;   /* between two: the median; markers are none */
     double spread;   /* half of what lies between the first and last tenth, over the median */
-    double died;     /* share of the bytes born between the first and the last that die within */
+    double died;     /* share of the bytes born in these steps that die in them */
     double died_blocks;
 };
 

@@ -58,6 +58,74 @@ static void distances_are_counted_in_events(void **state)
     assert_non_null(strstr(said, "every 6 events (+- 0 %), 200 times"));
 }
 
+// The verdict on the steps that are found in the scratch trace, in the tool's words.
+static char *verdict_with(const char *options)
+{
+    char *line, arguments[512];
+
+    snprintf(arguments, sizeof arguments, "advise %s", options);
+    assert_int_equal(run_on_scratch("EBB_TOOL", arguments), 0);
+    line = strstr(said, "  A region there");
+    line = line ? line : strstr(said, "  Not worth a region");
+    assert_non_null(line);
+    line = strdup(line);
+    assert_non_null(line);
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+static void assert_one_verdict(const char *expected)
+{
+    char *found = verdict_with(""), *of_steps, written[256];
+
+    snprintf(written, sizeof written, "-o %s.steps", scratch_path());
+    of_steps = verdict_with(written);
+    assert_string_equal(found, of_steps);
+    assert_non_null(strstr(found, expected));
+    free(found);
+    free(of_steps);
+    snprintf(written, sizeof written, "%s.steps", scratch_path());
+    unlink(written);
+}
+
+// Blocks that outlive more than half of all steps say little of where these begin, and do outlive
+// them; what other threads allocate is in none of them.
+static void what_is_said_of_steps_holds_where_they_are_written(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned step = 0; step < 40; step++) {
+        add(text, "a 77 O\n");
+        for (unsigned i = 0; i < 120; i++)
+            add(text, "a 1000 O\n");
+        for (unsigned i = 0; i < 120; i++)
+            add(text, "f %u\n", i + 1);
+        add(text, "f 121\na 100000 O\n");
+        if (step > 20)
+            add(text, "f %u\n", 21 * 122 + 1);
+    }
+    write_bytes(text->bytes, text->used);
+    assert_one_verdict("only 54.6 % of the bytes die within");
+    text = new_text();
+    for (unsigned step = 0; step < 40; step++)
+        add(text, "a 77 O\na 1000 O\nf 1\nf 2\nt 1\na 5000 O\nf 1\nt 0\n");
+    write_bytes(text->bytes, text->used);
+    assert_one_verdict("100.0 % of the bytes");
+}
+
+// Of 4 GiB and more all bytes count.
+static void large_blocks_count_whole(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned step = 0; step < 40; step++)
+        add(text, "a 77 O\na 4294967296 O\na 17179869184 O\nf 2\nf 3\n%s", step ? "f 4\n" : "");
+    write_bytes(text->bytes, text->used);
+    assert_one_verdict("only 20.0 % of the bytes die within");
+}
+
 // Of four steps a replay that leaves out three as warm-up would measure one.
 static void few_steps_have_little_warm_up(void **state)
 {
@@ -156,6 +224,8 @@ int main(void)
         cmocka_unit_test(steps_begin_at_one_of_many_places),
         cmocka_unit_test(distances_are_counted_in_events),
         cmocka_unit_test(few_steps_have_little_warm_up),
+        cmocka_unit_test(what_is_said_of_steps_holds_where_they_are_written),
+        cmocka_unit_test(large_blocks_count_whole),
         cmocka_unit_test(lists_of_places_are_of_one_trace),
         cmocka_unit_test(links_do_not_part_a_trace_from_its_places),
     };
