@@ -23,7 +23,7 @@ from frame import Frame, figure, nothing
 from markup import EMPTY, joined, tag, trusted
 from results import Results, as_dict, as_list, as_number
 
-WIDTH, HEIGHT, NAME_MOST = 1240, 260, 60
+WIDTH, HEIGHT = 1240, 260
 FATES = (("died", "with its step"), ("next", "in the next step"), ("later", "later"),
          ("never", "not at all"))
 CHARTS = (("step_us", "time of a step"), ("peak_over_base_bytes", "peak of memory above the start"),
@@ -172,6 +172,15 @@ def kinds_table(figures):
                class_="scroll whole", tabindex="0")
 
 
+def steps_figure(figures):
+    """Its note says how many steps an entry is of; the last may be of fewer."""
+    steps = as_list(figures.get("steps"))
+    numbers = [as_number(as_dict(step).get("number")) for step in steps[:2]]
+    each = numbers[1] - numbers[0] if len(numbers) == 2 and None not in numbers else 1
+    note = f"the lowest and the highest of each {each:,.0f}" if each > 1 else None
+    return figure("Bytes of each step", draw_steps(steps), note)
+
+
 def steps_section(figures):
     if not as_list(figures.get("kinds")):
         return tag("section", tag("h2", "Steps"),
@@ -181,15 +190,15 @@ def steps_section(figures):
     return tag("section", tag("h2", "Steps"),
                tag("p", "What is born in a step, and when it ends; shares are of bytes.",
                    class_="lead"), kinds_table(figures),
-               tag("div", tag("div", figure("Bytes of each step",
-                                            draw_steps(as_list(figures.get("steps")))),
-                              class_="charts wide"), class_="card"), id="steps")
+               tag("div", tag("div", steps_figure(figures), class_="charts wide"),
+                   class_="card"), id="steps")
 
 
-def place_head(name):
-    """The head of a row: names of C++ are cut, the whole is in the tip."""
-    cut = name if len(name) <= NAME_MOST else f"{name[:NAME_MOST - 1]}…"
-    return tag("th", cut, scope="row", title=name if cut != name else None)
+def place_head(item):
+    """The head of a row: the name is brief, the whole is in the tip."""
+    name = str(item.get("place", "?"))
+    brief = str(item.get("brief", name))
+    return tag("th", brief, scope="row", title=name if brief != name else None)
 
 
 def places_section(figures):
@@ -209,7 +218,7 @@ def places_section(figures):
                  tag("td", quantity.bytes_text(left[1] / steps)),
                  tag("td", share_text(left[0], amount(fate, "born")[0]))]
         cells += [tag("td", quantity.bytes_text(amount(fate, name)[1])) for name, _ in FATES[1:]]
-        rows.append(tag("tr", place_head(str(item.get("place", "?"))), *cells))
+        rows.append(tag("tr", place_head(item), *cells))
     note = "" if figures.get("sites") else " Recorded with --sites, they would be functions."
     lead = "Who asks for blocks that outlive their step, the worst first: candidates for the " \
         f"parent, or for no region at all.{note}"
@@ -235,7 +244,8 @@ def draw(figures, results):
              if name != "ebb"]
     lead = f"Its allocations were recorded ({name})"
     lead += f" and replayed with ebb, {', '.join(peers)}." if peers else "."
-    parts = [("Gain", "gain", gain_section(figures, results)), ("Steps", "steps", steps_section(figures)),
+    parts = [("Gain", "gain", gain_section(figures, results)),
+             ("Steps", "steps", steps_section(figures)),
              ("Survivors", "survivors", places_section(figures)),
              ("Figures", "figures", figures_section(results)),
              ("Machine", "machine", page.machine_section(results))]

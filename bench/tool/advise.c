@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "brief.h"
 #include "case.h"
 #include "command.h"
 #include "complain.h"
@@ -78,7 +79,7 @@ static void say_verdict(double died, double blocks) {
 static void say_anchor(const struct recorded_case *recorded, const struct anchor *anchor) {
     const char *name = recorded->places.name[anchor->place];
     char brief[PLACE_SHOWN];
-    places_brief(brief, *name ? name : "unknown", sizeof brief);
+    brief_place(brief, sizeof brief, *name ? name : "unknown");
     printf("A step begins with %s of %s bytes by %s,\n"
            "on thread %u, every %.0f events (+- %.0f %%), %u times.\n",
            function_of(anchor->op), words_count(anchor->bytes).text, brief,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../churn/table.h"
+#include "brief.h"
 #include "complain.h"
 #include "words.h"
 
@@ -85,7 +86,7 @@ static void put_place(struct table *table, const struct recorded_case *recorded,
     const struct fate *fate = &recorded->figures.place[place];
     const char *name = recorded->places.name[place];
     char brief[NAME_SHOWN];
-    places_brief(brief, *name ? name : "unknown", sizeof brief);
+    brief_place(brief, sizeof brief, *name ? name : "unknown");
     table_row(table);
     table_cell(table, "%s", brief);
     table_cell(table, "%.1f", each(fate_survived(fate).blocks, steps));

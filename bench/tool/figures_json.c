@@ -5,13 +5,15 @@
  *     { "trace": "train.trace.gz", "events": 1, "objects": 1, "max_live_bytes": 1,
  *       "left_bytes": 1, "sites": true, "outside": AMOUNT, "main_kind": "train",
  *       "kinds": [ { "kind": "train", "steps": 27, "peak": 1, "fate": FATE } ],
- *       "places": [ { "place": "at::empty (libtorch.so)", "fate": FATE } ],
+ *       "places": [ { "place": "at::empty(int) (libtorch.so)", "brief": "at::empty (libtorch)",
+ *                     "fate": FATE } ],
  *       "steps": [ { "number": 0, "born": RANGE, "survived": RANGE, "peak": RANGE } ] }
  *
  * AMOUNT is [blocks, bytes]; FATE is { "born": AMOUNT, "died": ..., "next": ..., "later": ...,
  * "never": AMOUNT }. The steps are those of the main kind; where there are more than STEPS_MOST,
  * each entry is of several in a row, and `number` that of the first. RANGE is the lowest and the
- * highest of them, so that none is left out.
+ * highest of them, so that none is left out. Names of files are of any bytes: who reads this takes
+ * what is no UTF-8 for that.
  */
 #include "figures_json.h"
 
@@ -21,19 +23,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "brief.h"
 #include "complain.h"
 
-enum { STEPS_MOST = 600, PLACES_MOST = 40 };
+enum { STEPS_MOST = 600, PLACES_MOST = 40, BRIEF = 61 };
 
 static void put_string(FILE *file, const char *text) {
     fputc('"', file);
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
             fputc('\\', file);
-        if ((unsigned char)*text < ' ' || (unsigned char)*text > 126)
-            fputc('?', file); /* names of files may be of any bytes */
-        else
-            fputc(*text, file);
+        fputc((unsigned char)*text < ' ' || *text == 127 ? '?' : *text, file);
     }
     fputc('"', file);
 }
@@ -79,8 +79,13 @@ static void put_places(FILE *file, const struct recorded_case *recorded) {
     fputs(",\n \"places\": [", file);
     for (size_t i = 0; i < count; i++) {
         const char *name = recorded->places.name[place[i]];
+        char brief[BRIEF];
+        name = *name ? name : "unknown";
+        brief_place(brief, sizeof brief, name);
         fputs(i ? ",\n  {\"place\": " : "\n  {\"place\": ", file);
-        put_string(file, *name ? name : "unknown");
+        put_string(file, name);
+        fputs(", \"brief\": ", file);
+        put_string(file, brief);
         fputs(", ", file);
         put_fate(file, &recorded->figures.place[place[i]]);
     }

@@ -22,38 +22,9 @@ static void shorten(char *to, const char *module, const char *name) {
     const char *slash = strrchr(module, '/'), *file = slash ? slash + 1 : module;
     const char *address = strstr(file, "+0x"), *end = address ? address : file + strlen(file);
     if (*name)
-        snprintf(to, PLACE_NAME_MAX, "%.180s (%.*s)", name, (int)(end - file), file);
+        snprintf(to, PLACE_NAME_MAX, "%s (%.*s)", name, (int)(end - file), file);
     else
-        snprintf(to, PLACE_NAME_MAX, "%.250s", file);
-}
-
-/* The bytes of a name before the arguments that C++ writes behind it. */
-static size_t without_arguments(const char *name, size_t length) {
-    size_t at = length;
-    while (at > 0 && name[at - 1] != ')')
-        at--;
-    for (int open = 0; at > 0; at--) {
-        open += (name[at - 1] == ')') - (name[at - 1] == '(');
-        if (open == 0)
-            break;
-    }
-    return at > 1 ? at - 1 : length;
-}
-
-void places_brief(char *to, const char *name, size_t room) {
-    size_t length = strlen(name);
-    const char *file = strrchr(name, '(');
-    if (!file || file == name || file[-1] != ' ' || name[length - 1] != ')') {
-        snprintf(to, room, "%s", name);
-        return;
-    }
-    const char *end = strstr(file, ".so");
-    int tail = (int)((end ? end : name + length - 1) - file);
-    int head = (int)without_arguments(name, (size_t)(file - 1 - name));
-    bool fits = (size_t)(head + tail) + sizeof " )" <= room;
-    if (!fits)
-        head = (int)room > tail + (int)sizeof "... )" ? (int)room - tail - (int)sizeof "... )" : 0;
-    snprintf(to, room, "%.*s%s %.*s)", head, name, fits ? "" : "...", tail, file);
+        snprintf(to, PLACE_NAME_MAX, "%s", file);
 }
 
 static bool take_place(struct places *places, char *line) {

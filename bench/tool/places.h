@@ -9,7 +9,7 @@
 
 #include "trace.h"
 
-enum { PLACES_MAX = 1 << 15, PLACE_NAME_MAX = 256 };
+enum { PLACES_MAX = 1 << 15, PLACE_NAME_MAX = 1024 };
 
 struct places {
     uint16_t *of;       /* by object: number of its place */
@@ -22,9 +22,6 @@ struct places {
  * the origins. False after a message: a list that does not fit the trace, or no memory.
  */
 bool places_read(struct places *places, const struct ebb_trace *trace, const char *path);
-
-/* A name as lines and tables have it: no arguments of C++, no `.so` and version, cut to `room`. */
-void places_brief(char *to, const char *name, size_t room);
 
 void places_free(struct places *places);
 

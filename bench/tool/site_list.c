@@ -13,7 +13,7 @@
 #include "symbols.h"
 #include "words.h"
 
-enum { NAME_BYTES = 400 };
+enum { NAME_BYTES = 600 };
 
 /* The module of a site, NULL where it is not known. Nothing in the spool is believed. */
 static const struct spool_module *module_of(const struct spool_file *spool, uint32_t site) {

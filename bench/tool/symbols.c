@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "brief.h"
+
 enum { FILES_MAX = 256, PATH_BYTES = 256 };
 
 struct elf {
@@ -129,7 +131,8 @@ void symbols_name(const char *path, uint64_t address, char *name, size_t room) {
     looked = true;
     char *plain = found && demangle && strncmp(found, "_Z", 2) == 0
                       ? demangle(found, NULL, NULL, &status) : NULL;
-    snprintf(name, room, "%s", plain ? plain : found ? found : "");
+    const char *text = plain ? plain : found ? found : "";
+    brief_function(name, room, text, strlen(text));
     free(plain);
 }
 

@@ -8,8 +8,8 @@
 
 /*
  * Writes the name of the function at `address` of the file (as linked), demangled where a C++
- * library is at hand, cut to `room` bytes; "" where the file does not tell. Files stay open until
- * symbols_close().
+ * library is at hand, brief enough for `room` bytes; "" where the file does not tell. Files stay
+ * open until symbols_close().
  */
 void symbols_name(const char *path, uint64_t address, char *name, size_t room);
 

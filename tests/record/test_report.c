@@ -217,6 +217,25 @@ static void assert_on_page(const char *command)
     unlink(line);
 }
 
+// On a page, too, functions of one template are told apart; and names are those that they are.
+static void names_on_a_page_are_those_of_the_program(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "t=\"one::table<std::vector<long, std::allocator<long> >, two::small_table>\"; "
+             "(printf \"#ebb-sites 1\\ns 5 O /lib/libö.so+0x1 $t::find(long)\\n"
+             "s 6 O x+0x1 $t::put(long)\\n\"; for i in $(seq 20); do echo 5; echo 6; done; "
+             "echo 5) | gzip >%s.sites", scratch_path());
+    assert_int_equal(system(command), 0);
+    write_steps(10);
+    assert_on_page("grep -q '>one::table[^>]*[.][.][.]::find (libö)</th>' $page");
+    assert_on_page("grep -q '>one::table[^>]*[.][.][.]::put (x)</th>' $page");
+    snprintf(command, sizeof command, "rm %s.sites", scratch_path());
+    assert_int_equal(system(command), 0);
+}
+
 // A program that loads a model allocates most in its first region: it is warm-up in a replay.
 static void figures_are_of_the_steps_that_are_replayed(void **state)
 {
@@ -261,6 +280,7 @@ int main(void)
         cmocka_unit_test(settings_of_python_are_not_the_pages),
         cmocka_unit_test(a_page_that_cannot_be_is_named_at_once),
         cmocka_unit_test(a_pipe_is_not_replayed_for_a_report),
+        cmocka_unit_test(names_on_a_page_are_those_of_the_program),
         cmocka_unit_test(figures_are_of_the_steps_that_are_replayed),
         cmocka_unit_test(no_peak_of_many_steps_is_left_out),
     };

@@ -319,6 +319,14 @@ static void names_of_places_are_brief(void **state)
          "  one::two<char>::operator() (program)  "},
         {"/bin/program+0x1 a_name_that_would_take_more_than_the_room_there_is(int)",
          "  a_name_that_would_take_more_tha... (program)  "},
+        {"/bin/program+0x1 one::table<std::vector<long, std::allocator<long> > >::find(long)",
+         "  one::table<std::vector<lo...::find (program)  "},
+        {"/bin/program+0x1 one::table<std::vector<long, std::allocator<long> > >::operator<(int)",
+         "  one::table<std::vect...::operator< (program)  "},
+        {"/bin/program+0x1 void std::vector<one::two>::insert<one::two::three const&, char>(long)",
+         "  void std::vector<o...::insert<...> (program)  "},
+        {"/bin/program+0x1 one::a_name_that_would_take_more_than_the_room<one::other>(int)",
+         "  a_name_that_would_take_more_tha... (program)  "},
         {"/bin/program+0x1 ", "  program+0x1  "}};
     char command[1024];
 

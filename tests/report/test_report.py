@@ -8,6 +8,7 @@ an error with a message and no page.
 """
 
 import fcntl
+import html
 import html.parser
 import importlib.util
 import json
@@ -461,6 +462,14 @@ class ProgramTest(unittest.TestCase):
         points = re.search(r'<polyline points="([^"]*)"[^>]*data-tip="at once"', text)
         across = [point.split(",")[0] for point in points.group(1).split()]
         self.assertEqual((len(across), len(set(across))), (3, 2))
+        self.assertIn("the lowest and the highest of each 2<", text)
+
+    def test_a_place_has_a_brief_name_and_its_whole_one_in_the_tip(self):
+        whole = "one::two<int>::three(int) (libx.so.1)"
+        figures = program_figures("train")
+        figures["places"][0].update({"place": whole, "brief": "three"})
+        text, _ = self.page_of(figures)
+        self.assertIn(f'title="{html.escape(whole)}">three</th>', text)
 
     def test_hostile_names_stay_text(self):
         _, found = self.page_of(program_figures(EVIL))

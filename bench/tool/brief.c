@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * brief.c - see brief.h. Names are demangled by a C++ library and taken as they come: brackets that
+ * do not match make a cut less apt, and nothing else.
+ */
+#include "brief.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CUT = sizeof "..." - 1 };
+
+/* Where the name proper begins, behind the last `::` that is in no brackets; 0: there is none.
+ * Operators have signs in their names that open nothing. */
+static size_t own_part(const char *name, size_t length) {
+    static const char word[] = "operator";
+    size_t found = 0;
+    int open = 0;
+    for (size_t i = 0; i + 1 < length; i++) {
+        if (strncmp(name + i, word, sizeof word - 1) == 0) {
+            i += sizeof word - 2;
+            i += strspn(name + i + 1, "<>=-");
+            continue;
+        }
+        open += (strchr("<({", name[i]) != NULL) - (strchr(">)}", name[i]) != NULL);
+        if (open == 0 && name[i] == ':' && name[i + 1] == ':')
+            found = i + 2;
+    }
+    return found;
+}
+
+/* At most `room` bytes of a text, and no part of a character. */
+static size_t whole(const char *text, size_t length, size_t room) {
+    if (length <= room)
+        return length;
+    while (room > 0 && ((unsigned char)text[room] & 0xC0) == 0x80)
+        room--;
+    return room;
+}
+
+static size_t written(int bytes, size_t room) {
+    return (size_t)bytes < room ? (size_t)bytes : room - 1;
+}
+
+/* The middle is left out, down to what the name proper has as arguments of a template. Where that
+ * is too long its end is, and nothing of the rest is there. */
+size_t brief_function(char *to, size_t room, const char *name, size_t length) {
+    size_t most = room - 1, own = own_part(name, length), rest = length - own;
+    const char *arguments = "";
+    if (length <= most)
+        return written(snprintf(to, room, "%.*s", (int)length, name), room);
+    if (rest + sizeof "...::" > most && memchr(name + own, '<', rest)) {
+        arguments = "<...>";
+        rest = strcspn(name + own, "<");
+    }
+    size_t least = rest + strlen(arguments) + sizeof "...::" - 1, head = 0;
+    if (own > 2 && least < most) {
+        head = whole(name, own - 2, most - least);
+        return written(snprintf(to, room, "%.*s...::%.*s%s", (int)head, name, (int)rest,
+                                name + own, arguments), room);
+    }
+    head = most > CUT ? whole(name + own, length - own, most - CUT) : 0;
+    return written(snprintf(to, room, "%.*s...", (int)head, name + own), room);
+}
+
+/* The bytes of a name before the arguments that C++ writes behind it. */
+static size_t without_arguments(const char *name, size_t length) {
+    size_t at = length;
+    while (at > 0 && name[at - 1] != ')')
+        at--;
+    for (int open = 0; at > 0; at--) {
+        open += (name[at - 1] == ')') - (name[at - 1] == '(');
+        if (open == 0)
+            break;
+    }
+    return at > 1 ? at - 1 : length;
+}
+
+void brief_place(char *to, size_t room, const char *name) {
+    size_t length = strlen(name);
+    const char *file = strrchr(name, '(');
+    if (!file || file == name || file[-1] != ' ' || name[length - 1] != ')') {
+        brief_function(to, room, name, length);
+        return;
+    }
+    const char *end = strstr(file, ".so");
+    size_t tail = (size_t)((end ? end : name + length - 1) - file) + sizeof " )" - 1;
+    size_t used = brief_function(to, room > tail + CUT ? room - tail : CUT + 1, name,
+                                 without_arguments(name, (size_t)(file - 1 - name)));
+    snprintf(to + used, room - used, " %.*s)", (int)(tail - sizeof " )" + 1), file);
+}
