@@ -2,8 +2,9 @@
 /*
  * report.c - ebb report: what the recorded program would gain, as text or as a page.
  *
- * Time and memory come from a replay (churn_rows.h), survivors and places from the trace itself.
- * The page is drawn by program.py of bench/report, from churn's JSON and from figures_write().
+ * Time and memory come from a replay (churn_rows.h), survivors and places from the trace itself,
+ * and where the replay fails these are there all the same. The page is drawn by program.py of
+ * bench/report, from churn's JSON and from figures_write().
  */
 #include <errno.h>
 #include <getopt.h>
@@ -106,9 +107,17 @@ static void say_gain(const struct churn_rows *rows) {
         say_ratio(rows, best->allocator);
 }
 
+/* The exit code; what was wrong has been said, and that the rest is there. */
+static int replay(const struct wish *wish, struct churn_rows *rows) {
+    int code = churn_run(&wish->churn, rows);
+    if (code && rows->count == 0)
+        complain("times and memory are left out, as with --no-replay");
+    return code ? EXIT_FAILED : 0;
+}
+
 static int say_replay(const struct wish *wish, const struct recorded_case *recorded) {
     struct churn_rows rows;
-    int code = churn_run(&wish->churn, &rows);
+    int code = replay(wish, &rows);
     if (rows.count == 0)
         return code;
     printf("\nReplayed, every block written and read; a step is one of `%s`:\n\n",
@@ -179,11 +188,9 @@ static int draw(struct wish *wish, const struct recorded_case *recorded) {
         return code;
     }
     wish->churn.json = json;
-    bool replay = !wish->no_replay && recorded->figures.step_count;
     if (place_find(PLACE_REPORT, script) && figures_write(recorded, figures_file)) {
-        code = replay ? churn_run(&wish->churn, &rows) : 0;
-        bool worth_it = code == 0 || rows.count > 0;
-        if (worth_it && run_python(script, figures, replay ? json : NULL, wish->html) != 0)
+        code = wish->no_replay || !recorded->figures.step_count ? 0 : replay(wish, &rows);
+        if (run_python(script, figures, rows.count ? json : NULL, wish->html) != 0)
             code = EXIT_FAILED;
     }
     close(figures_file);

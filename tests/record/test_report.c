@@ -124,6 +124,28 @@ static void a_peer_that_is_not_installed_is_left_out(void **state)
     assert_said("libmimalloc.so.2.0 not found");
 }
 
+// As one whose blocks this machine has no room for: the rest is as true as without it.
+static void a_report_has_all_but_a_replay_that_fails(void **state)
+{
+    struct text *text = new_text();
+    char options[512], path[256];
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        add(text, "B s %u 0\na 100000000000000 O\nf 1\nE s 0\n", i);
+    write_bytes(text->bytes, text->used);
+    snprintf(path, sizeof path, "%s.html", scratch_path());
+    snprintf(options, sizeof options, "report --quick --allocators ebb --html %s", path);
+    assert_int_equal(run_on_scratch("EBB_TOOL", options), 1);
+    assert_said("ebb report: times and memory are left out, as with --no-replay");
+    snprintf(options, sizeof options, "grep -q 'blocks die with their step' %s", path);
+    assert_int_equal(system(options), 0);
+    unlink(path);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --quick --allocators ebb"), 1);
+    assert_said("ebb report: times and memory are left out, as with --no-replay");
+    assert_said("nothing outlives its step");
+}
+
 static void pages_are_whole(void **state)
 {
     static char page[1 << 20];
@@ -275,6 +297,7 @@ int main(void)
         cmocka_unit_test(nothing_is_replayed_for_a_tool_that_is_gone),
         cmocka_unit_test(reports_say_gain_and_survivors),
         cmocka_unit_test(a_peer_that_is_not_installed_is_left_out),
+        cmocka_unit_test(a_report_has_all_but_a_replay_that_fails),
         cmocka_unit_test(pages_are_whole),
         cmocka_unit_test(a_page_has_the_name_that_was_given),
         cmocka_unit_test(settings_of_python_are_not_the_pages),
