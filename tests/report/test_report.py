@@ -464,6 +464,11 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual((len(across), len(set(across))), (3, 2))
         self.assertIn("the lowest and the highest of each 2<", text)
 
+    def test_printed_tables_have_all_of_their_height(self):
+        text, _ = self.page_of(program_figures("train"))
+        printed = text.partition("@media print")[2].partition("</style>")[0]
+        self.assertRegex(printed, r"\.scroll \{[^}]*overflow: visible;[^}]*max-height: none;")
+
     def test_a_place_has_a_brief_name_and_its_whole_one_in_the_tip(self):
         whole = "one::two<int>::three(int) (libx.so.1)"
         figures = program_figures("train")
