@@ -206,8 +206,8 @@ static bool choose_spool(const struct wish *wish, const char *place, struct spoo
         return spools->count > 0;
     if (wish->recover)
         return complain("%s: no spool in it", place);
-    return complain("nothing was recorded: the command is static or setuid, ended before it began, "
-                    "or there was no room at %s", place);
+    return complain("nothing was recorded: the command is static, setuid or built with a "
+                    "sanitizer, ended before it began, or there was no room at %s", place);
 }
 
 static uint32_t *read_ticks(const char *spool, size_t *count) {
@@ -239,8 +239,8 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
     else if (rendered->cut)
         fprintf(stderr, "; there was more than a trace takes, see #stopped in it");
     if (others > 0)
-        fprintf(stderr, "; %d other process%s noted less and %s left out", others,
-                others > 1 ? "es" : "", others > 1 ? "are" : "is");
+        fprintf(stderr, "; %d other program%s noted less and %s left out", others,
+                others > 1 ? "s" : "", others > 1 ? "are" : "is");
     fputc('\n', stderr);
     if (running)
         fprintf(stderr, "ebb record: %d process%s still run%s, and %s recorded no more\n", running,

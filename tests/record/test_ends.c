@@ -310,7 +310,7 @@ static void spools_of_processes_that_have_ended_go(void **state)
                  "for i in $(seq 100); do [ $(ls $EBB_RECORD_SPOOL | wc -l) -%s 150 ] && exit; "
                  "sleep 0.1; done; exit 1'", keep ? "--keep" : "", path, keep ? "gt" : "lt");
         assert_int_equal(ebb(command), 0);
-        assert_said(" other processes noted less and are left out");
+        assert_said(" other programs noted less and are left out");
         assert_true(atoi(strstr(said(), "regions; ") + strlen("regions; ")) >= 300);
     }
     snprintf(command, sizeof command, "rm -r %s.spool-*", path);
@@ -344,7 +344,7 @@ static void assert_spools_go(const char *before, const char *within, const char 
     snprintf(command, sizeof command, "%s %s record -o %s -- %s sh %s/script 40 2>%s/said", before,
              getenv("EBB_TOOL"), path, within, folder, folder);
     assert_int_equal(system(command), 0);
-    assert_non_null(strstr(said(), " other processes noted less and are left out\n"));
+    assert_non_null(strstr(said(), " other programs noted less and are left out\n"));
     assert_null(strstr(said(), "recorded no more"));
     trace_free(read_it());
 }

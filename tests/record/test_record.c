@@ -205,14 +205,18 @@ static void the_process_that_notes_most_is_the_trace(void **state)
     snprintf(arguments, sizeof arguments, "record -o %s -- sh -c 'ls / >/dev/null; %s much; true'",
              path, getenv("EBB_CLIENT"));
     assert_int_equal(ebb(arguments), 0);
-    assert_said("; 2 other processes noted less and are left out");
+    assert_said("; 2 other programs noted less and are left out");
     trace = read_it();
     assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), CLIENT_MANY);
     trace_free(trace);
     snprintf(arguments, sizeof arguments, "record -o %s -- sh -c '%s much; true'", path,
              getenv("EBB_CLIENT"));
     assert_int_equal(ebb(arguments), 0);
-    assert_said("; 1 other process noted less and is left out");
+    assert_said("; 1 other program noted less and is left out");
+    snprintf(arguments, sizeof arguments, "record -o %s -- sh -c 'exec %s much'", path,
+             getenv("EBB_CLIENT"));
+    assert_int_equal(ebb(arguments), CLIENT_CODE); // there is no other process
+    assert_said("; 1 other program noted less and is left out");
 }
 
 static void the_exit_code_is_the_commands(void **state)
