@@ -211,8 +211,8 @@ static bool write_files(struct writer *writer, struct output *trace, struct outp
     write_body(writer);
     if (!output_close(trace) || (listed && !output_close(sites)))
         return false;
-    return (!listed || output_name(sites)) && output_name(trace) &&
-           (listed || site_list_forget(writer->mark->to));
+    return (listed ? output_name(sites) : site_list_forget(writer->mark->to)) &&
+           output_name(trace);
 }
 
 bool mark_write(const struct mark *mark) {

@@ -323,8 +323,8 @@ static bool write_files(struct writer *writer, struct output *output) {
     bool good = write_body(writer);
     writer->file = NULL;
     good = good && output_close(output) && (!sites || output_close(&sites->output));
-    return good && (!sites || output_name(&sites->output)) && output_name(output) &&
-           (sites || site_list_forget(writer->render->path));
+    good = good && (sites ? output_name(&sites->output) : site_list_forget(writer->render->path));
+    return good && output_name(output);
 }
 
 static bool write_all(struct writer *writer, struct rendered *rendered) {

@@ -45,8 +45,12 @@ bool site_list_path(const char *trace, char *path, size_t room) {
 }
 
 bool site_list_spares(const char *path) {
-    return !(ends_with(path, ".sites") || ends_with(path, ".sites.gz")) ||
-           complain("%s: a list of places has such a name, and a trace another", path);
+    char list[OUTPUT_PATH_MAX];
+    if (ends_with(path, ".sites") || ends_with(path, ".sites.gz"))
+        return complain("%s: a list of places has such a name, and a trace another", path);
+    if (!site_list_path(path, list, sizeof list))
+        return complain("%s: too long a name", path);
+    return output_allowed(list);
 }
 
 /* In a list the address follows where the first "+0x" is. */

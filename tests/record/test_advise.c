@@ -197,6 +197,9 @@ static void lists_of_places_are_of_one_trace(void **state)
     run_beside_a_recording("fails $ebb advise in.trace.gz -o in.sites.gz; "
                            "said 'in.sites.gz: a list of places has such a name'");
     run_beside_a_recording("fails $ebb record -o in.sites.gz -- touch ran; [ ! -e ran ]");
+    run_beside_a_recording("mkdir x.sites.gz; fails $ebb record -o x.trace.gz -- touch ran; "
+                           "[ ! -e ran ]; said 'x.sites.gz: is there already, and no ordinary'; "
+                           "fails $ebb advise in.trace.gz -o x.trace.gz; [ ! -e x.trace.gz ]");
     run_beside_a_recording("fails $ebb record --recover $d -o x.sites; said 'a list of places'");
 }
 
