@@ -108,10 +108,14 @@ static int wait_for(pid_t child) {
 }
 
 bool churn_take_allocators(const char *text, const char **list) {
+    uint64_t taken = 0;
     for (const char *at = text;; at++) {
-        int length = (int)strcspn(at, ",");
-        if (allocator_find(at, length) < 0)
+        int length = (int)strcspn(at, ","), number = allocator_find(at, length);
+        if (number < 0)
             return complain("--allocators: no such allocator: '%.*s'", length, at);
+        if (taken >> number & 1)
+            return complain("--allocators: '%.*s' is there twice", length, at);
+        taken |= UINT64_C(1) << number;
         at += length;
         if (*at == '\0')
             break;

@@ -290,6 +290,8 @@ static void bad_input_is_named(void **state)
     assert_int_equal(run_on_scratch("EBB_TOOL", "replay --allocators nobody"), 2);
     assert_int_equal(run_on_scratch("EBB_TOOL", "report --allocators ebb,nobody,glibc"), 2);
     assert_string_equal(said, "ebb report: --allocators: no such allocator: 'nobody'\n");
+    assert_int_equal(run_on_scratch("EBB_TOOL", "replay --allocators ebb,glibc,ebb"), 2);
+    assert_string_equal(said, "ebb replay: --allocators: 'ebb' is there twice\n");
 }
 
 // A list of places that belongs to another trace.
