@@ -4,9 +4,11 @@
 
 Installs the build into a scratch folder and builds ten-line programs there with nothing but
 pkg-config: against the shared library, as C and as C++, wholly static, and with only ebb static.
+Then configures ebb as a project around it may, and looks at what would be built and installed.
 TAP; what a user's machine may lack (a C++ compiler, say) is skipped and named.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -37,11 +39,14 @@ def run(command, **environment):
 class Installation:
     def __init__(self, scratch, meson, build, source):
         self.scratch, self.root = scratch, scratch / "root"
-        run([meson, "install", "-C", build, "--no-rebuild", "--destdir", self.root])
-        self.source = pathlib.Path(source)
+        self.meson, self.build, self.source = meson, build, pathlib.Path(source)
+        self.install(self.root)
         self.library = self.one("libebb.so")
         self.pc = self.one("ebb.pc")
         self.tool = next(self.root.rglob("bin/ebb"), None)
+
+    def install(self, root, *options):
+        run([self.meson, "install", "-C", self.build, "--no-rebuild", "--destdir", root, *options])
 
     def one(self, name):
         found = list(self.root.rglob(name))
@@ -134,13 +139,44 @@ def c_program_links_only_ebb_statically(ebb):
         raise Failure("the program needs libebb.so")
 
 
-def names_in_the_archive_begin_with_ebb(ebb):
-    archive = next(ebb.root.rglob("libebb.a"))
+def names_of(archive):
     lines = run(["nm", "--defined-only", "--extern-only", "--format=posix", archive]).splitlines()
-    names = {line.split()[0] for line in lines if len(line.split()) > 1}
+    return {line.split()[0] for line in lines if len(line.split()) > 1}
+
+
+def names_in_the_archive_begin_with_ebb(ebb):
+    names = names_of(next(ebb.root.rglob("libebb.a")))
     others = sorted(name for name in names if not name.startswith("ebb_"))
     if others or "ebb_region_open" not in names:
         raise Failure(f"{len(others)} of {len(names)} do not: {others[:10]}")
+
+
+def parts_of_an_installation_have_the_same_archive(ebb):
+    ebb.install(ebb.scratch / "part", "--tags", "devel")
+    whole, part = (next(root.rglob("libebb.a")) for root in (ebb.root, ebb.scratch / "part"))
+    if part.read_bytes() != whole.read_bytes():
+        raise Failure("they differ")
+
+
+def archive_of(ebb, compiler, *options):
+    source, made, archive = (ebb.scratch / name for name in ("two.c", "two.o", "two.a"))
+    source.write_text("int ebb_open(void) { return 1; }\nint os(void) { return 2; }\n")
+    run([compiler, "-c", *options, source, "-o", made])
+    archive.unlink(missing_ok=True)
+    try:
+        run([ebb.source / "runtime" / "archive.sh", archive, "ar", "nm", "objcopy", made])
+    except Failure:
+        if archive.exists():
+            raise
+    return archive
+
+
+def objects_whose_names_cannot_be_changed_make_no_archive(ebb):
+    if names_of(archive_of(ebb, "cc")) != {"ebb_open", "ebb__os"}:
+        raise Failure("there are others")
+    for compiler in filter(shutil.which, ("gcc", "clang")):
+        if archive_of(ebb, compiler, "-flto").exists():
+            raise Failure(f"{compiler} -flto: there is one")
 
 
 def a_static_users_names_are_its_own(ebb):
@@ -198,12 +234,29 @@ def the_tool_finds_its_parts(ebb):
         raise Failure("the page is cut")
 
 
+def options_of_a_project_around_it_leave_the_library_as_it_is(ebb):
+    build, elsewhere = ebb.scratch / "parent", ebb.scratch / "elsewhere"
+    run([ebb.meson, "setup", build, ebb.source, "-Dtests=false", "-Db_lto=true", "-Dunity=on",
+         f"-Dlibdir={elsewhere}"])
+    commands = json.loads((build / "compile_commands.json").read_text())
+    wrong = [one["file"] for one in commands if "/libebb.so" in one["output"] and
+             ("unity" in one["file"] or "-fno-lto" not in one["command"].partition("-flto")[2])]
+    if wrong:
+        raise Failure(f"compiled otherwise: {wrong[:10]}")
+    installed = json.loads(run([ebb.meson, "introspect", "--installed", build]))
+    if str(elsewhere / "libebb.a") not in installed.values():
+        raise Failure("the archive goes where other libraries do not go")
+
+
 CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_the_shared_library,
          shared_users_need_no_jemalloc, cxx_program_links_the_shared_library,
          c_program_links_everything_statically, c_program_links_only_ebb_statically,
-         names_in_the_archive_begin_with_ebb, a_static_users_names_are_its_own,
-         static_ebb_brings_no_malloc_along, python_imports_the_package,
-         node_requires_the_package, the_tool_finds_its_parts]
+         names_in_the_archive_begin_with_ebb,
+         parts_of_an_installation_have_the_same_archive,
+         objects_whose_names_cannot_be_changed_make_no_archive,
+         options_of_a_project_around_it_leave_the_library_as_it_is,
+         a_static_users_names_are_its_own, static_ebb_brings_no_malloc_along,
+         python_imports_the_package, node_requires_the_package, the_tool_finds_its_parts]
 
 
 def verdict(case, ebb):
