@@ -128,15 +128,23 @@ def c_program_links_everything_statically(ebb):
         raise Failure("the program needs shared libraries")
 
 
-def with_ebb_static(ebb, user="user.c"):
+def with_ebb_static(ebb, user="user.c", *others):
     """A program with libebb.a inside and all else shared: the archive is named by its file."""
     flags = ["-l:libebb.a" if flag == "-lebb" else flag for flag in static_flags(ebb)]
-    return ebb.build_and_run("cc", user, flags, "-std=c11")
+    return ebb.build_and_run("cc", user, [*flags, *others], "-std=c11")
 
 
 def c_program_links_only_ebb_statically(ebb):
     if "libebb" in run(["readelf", "-d", with_ebb_static(ebb)]):
         raise Failure("the program needs libebb.so")
+
+
+def two_copies_in_one_process_keep_apart(ebb):
+    library = ebb.scratch / "libuser.so"
+    run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", HERE / "shared.c", "-o", library,
+         *ebb.pkg_config("--cflags", "--libs")])
+    with_ebb_static(ebb, "both.c", library, f"-Wl,-rpath,{ebb.scratch}",
+                    f"-Wl,-rpath-link,{ebb.library.parent}")
 
 
 def names_of(archive):
@@ -251,7 +259,7 @@ def options_of_a_project_around_it_leave_the_library_as_it_is(ebb):
 CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_the_shared_library,
          shared_users_need_no_jemalloc, cxx_program_links_the_shared_library,
          c_program_links_everything_statically, c_program_links_only_ebb_statically,
-         names_in_the_archive_begin_with_ebb,
+         two_copies_in_one_process_keep_apart, names_in_the_archive_begin_with_ebb,
          parts_of_an_installation_have_the_same_archive,
          objects_whose_names_cannot_be_changed_make_no_archive,
          options_of_a_project_around_it_leave_the_library_as_it_is,
