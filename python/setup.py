@@ -10,8 +10,8 @@ import setuptools
 from setuptools.command.build_ext import build_ext
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OPTIONS = ["--buildtype=release", "-Db_ndebug=true", "-Dcheck=off", "-Ddefault_library=static",
-           "-Dpython=enabled", "-Dtests=false"]
+OPTIONS = ["--buildtype=release", "-Db_ndebug=true", "-Dcheck=off", "-Dtests=false",
+           "-Dpython=enabled", "-Dwheel=true"]
 
 
 class MesonExtension(build_ext):

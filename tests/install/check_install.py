@@ -245,7 +245,7 @@ def the_tool_finds_its_parts(ebb):
 def options_of_a_project_around_it_leave_the_library_as_it_is(ebb):
     build, elsewhere = ebb.scratch / "parent", ebb.scratch / "elsewhere"
     run([ebb.meson, "setup", build, ebb.source, "-Dtests=false", "-Db_lto=true", "-Dunity=on",
-         f"-Dlibdir={elsewhere}"])
+         "-Ddefault_library=static", f"-Dlibdir={elsewhere}"])
     commands = json.loads((build / "compile_commands.json").read_text())
     wrong = [one["file"] for one in commands if "/libebb.so" in one["output"] and
              ("unity" in one["file"] or "-fno-lto" not in one["command"].partition("-flto")[2])]
@@ -254,6 +254,10 @@ def options_of_a_project_around_it_leave_the_library_as_it_is(ebb):
     installed = json.loads(run([ebb.meson, "introspect", "--installed", build]))
     if str(elsewhere / "libebb.a") not in installed.values():
         raise Failure("the archive goes where other libraries do not go")
+    extension = "python/ebb/_ebb.abi3.so"
+    if any(name.endswith(extension) for name in installed) and \
+            "libebb.so" not in run(["ninja", "-C", build, "-t", "query", extension]):
+        raise Failure("the Python package has a libebb of its own")
 
 
 CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_the_shared_library,
