@@ -8,6 +8,7 @@
  */
 #include "pool/range.h"
 #include "base/error.h"
+#include "base/module.h"
 #include "base/os.h"
 #include "base/reserved.h"
 #include "pool/fork.h"
@@ -124,6 +125,7 @@ int range_prepare(void) {
     /* acquire: pairs with the release below, so that the tables' addresses are seen */
     if (atomic_load_explicit(&ready, memory_order_acquire))
         return 0;
+    module_keep_own(); /* what is reserved, and those that call back, are there for good */
     fork_prepare(); /* before anything of pools is locked */
     pthread_mutex_lock(&opening);
     int result = atomic_load_explicit(&ready, memory_order_relaxed) ? 0 : reserve();

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * module.c - keeps shared objects loaded (see module.h).
+ *
+ * The linker gives each module its own _DYNAMIC, the dynamic section: of the program or library
+ * that this file was linked into. A static program has none.
+ */
+#include "base/module.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#pragma weak _DYNAMIC
+
+/* A program's section has a place for debuggers; that of a library may say that it stays. */
+static bool stays_anyway(const ElfW(Dyn) *section) {
+    if (!section)
+        return true;
+    for (const ElfW(Dyn) *at = section; at->d_tag != DT_NULL; at++)
+        if (at->d_tag == DT_DEBUG ||
+            (at->d_tag == DT_FLAGS_1 && (at->d_un.d_val & DF_1_NODELETE)))
+            return true;
+    return false;
+}
+
+void module_keep(const void *address) {
+    Dl_info info;
+    struct link_map *module = NULL;
+    if (dladdr1(address, &info, (void **)&module, RTLD_DL_LINKMAP) && module &&
+        !stays_anyway(module->l_ld))
+        (void)dlopen(module->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+void module_keep_own(void) {
+    if (!stays_anyway(_DYNAMIC))
+        module_keep(_DYNAMIC);
+}
