@@ -83,9 +83,11 @@ struct ebb_type {
     {#member, kind, offsetof(type, member), offsetof(type, count)}
 
 /*
- * Makes a type known; again: nothing. Any thread. Errors: EBB_E_TYPE (smaller than struct
- * ebb_object, field outside of the struct, nameless, a pointer where another field has one or its
- * count, or EBB_OBJECT_KINDS_MAX kinds exist).
+ * Makes a type known for the life of the process; again: nothing. The type, and what it refers to,
+ * must stay that long. If it lies in a shared object, that is not unloaded any more, whoever closes
+ * it. Any thread. Errors: EBB_E_TYPE (smaller than struct ebb_object, field outside of the struct,
+ * nameless, a pointer where another field has one or its count, or EBB_OBJECT_KINDS_MAX kinds
+ * exist).
  */
 EBB_API int ebb_type_register(struct ebb_type *type);
 

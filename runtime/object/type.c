@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * type.c - registered types. A type stays registered for the life of the process.
+ * type.c - registered types. A type stays registered for the life of the process, so the module
+ * that it is part of stays loaded.
  *
  * Invariant: types[k]->kind == k for every k below `count`; both only grow, and an entry is
  * written before the count that covers it. Refuses descriptions that could not be walked safely.
  */
 #include "base/error.h"
+#include "base/module.h"
 #include "object/batch.h"
 #include "object/object.h"
 #include "object/registry.h"
@@ -92,19 +94,27 @@ static int check_type(const struct ebb_type *type) {
     return 0;
 }
 
+/* The lock is held. */
+static int add(struct ebb_type *type) {
+    unsigned known = atomic_load_explicit(&count, memory_order_relaxed);
+    if (known == EBB_OBJECT_KINDS_MAX)
+        return error_set(EBB_E_TYPE, "type '%s': %u kinds exist", type->name, known);
+    type->kind = known;
+    types[known] = type;
+    atomic_store_explicit(&count, known + 1, memory_order_release);
+    return 0;
+}
+
 int ebb_type_register(struct ebb_type *type) {
     int result = check_type(type);
     if (result)
         return result;
     registry_lock();
-    unsigned known = atomic_load_explicit(&count, memory_order_relaxed);
-    if (!type_is_registered(type) && known == EBB_OBJECT_KINDS_MAX) {
-        result = error_set(EBB_E_TYPE, "type '%s': %u kinds exist", type->name, known);
-    } else if (!type_is_registered(type)) {
-        type->kind = known;
-        types[known] = type;
-        atomic_store_explicit(&count, known + 1, memory_order_release);
-    }
+    bool is_new = !type_is_registered(type);
+    if (is_new)
+        result = add(type);
     registry_unlock();
+    if (is_new && result == 0)
+        module_keep(type); /* a plugin's: objects and those who receive them are led there */
     return result;
 }

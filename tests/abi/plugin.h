@@ -7,6 +7,7 @@
 
 struct plugin {
     bool (*has_step)(void); /* began and ended one, on this thread */
+    void *(*made_pair)(ebb_region region); /* an object of its type, with a member; or NULL */
 };
 
 extern const struct plugin plugin;

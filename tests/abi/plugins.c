@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * plugins.c - shared objects that are closed while something of theirs is left: one with libebb.a
- * inside, in whose steps a thread was.
+ * inside, in whose steps a thread was, and one that registered a type with the program's libebb.so.
  */
 #include "abi/plugin.h"
 #include "kit/test.h"
@@ -61,7 +61,18 @@ static void a_plugin_that_comes_again_finds_its_ebb(void **state) {
     assert_int_equal(dlclose(second.handle), 0);
 }
 
-static void a_plugin_without_ebb_inside_is_unloaded(void **state) {
+static void a_type_outlives_the_close_of_its_plugin(void **state) {
+    ebb_region region = ebb_region_open(NULL);
+    struct loaded loaded = load(PLUGIN_BESIDE);
+    void *pair = loaded.plugin->made_pair(region);
+    assert_non_null(pair);
+    assert_int_equal(dlclose(loaded.handle), 0);
+    assert_string_equal(((struct ebb_object *)pair)->type->name, "pair of a plugin");
+    assert_int_equal(ebb_object_end(pair), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void a_plugin_without_a_type_is_unloaded(void **state) {
     struct loaded loaded = load(PLUGIN_PLAIN);
     assert_true(loaded.plugin->has_step());
     assert_int_equal(dlclose(loaded.handle), 0);
@@ -72,7 +83,8 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_ends_after_a_plugin_with_ebb_inside_was_closed),
         cmocka_unit_test(a_plugin_that_comes_again_finds_its_ebb),
-        cmocka_unit_test(a_plugin_without_ebb_inside_is_unloaded),
+        cmocka_unit_test(a_type_outlives_the_close_of_its_plugin),
+        cmocka_unit_test(a_plugin_without_a_type_is_unloaded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
