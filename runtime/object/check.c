@@ -35,7 +35,7 @@ static bool is_alone(struct ebb_object *object) {
 }
 
 static void check_one(struct walk *walk, struct ebb_object *object) {
-    struct object_place place;
+    struct object_place place = {.host = NULL};
     const struct ebb_object *whole = object->whole;
     CHECK_ALWAYS(object_peek(object, &place) && object_owner(object) == walk->owner);
     CHECK_ALWAYS(!whole || (!object->adoption && place.host == object_host(whole) &&
