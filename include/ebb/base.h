@@ -39,8 +39,13 @@ extern "C" {
 #define EBB_API __attribute__((visibility("default")))
 /* The result tells whether the call failed: dropping it is a mistake. */
 #define EBB_NODISCARD __attribute__((warn_unused_result))
-/* Without optimization, too: or whatever such a function allocates has one site. */
+/* Without optimization, too: or whatever such a function allocates has one site. The library has
+ * the function for those who ask for its address; in gnu89's sense of inline, `extern` says so. */
+#ifdef __GNUC_GNU_INLINE__
+#define EBB_INLINE __attribute__((always_inline)) extern inline
+#else
 #define EBB_INLINE __attribute__((always_inline)) inline
+#endif
 
 /* What went wrong. Codes are stable; new ones are added at the end. */
 enum ebb_error {
