@@ -135,11 +135,11 @@ ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
         uintptr_t step = (bytes + (EBB_GRANULE - 1) + (bytes == 0)) & ~(EBB_GRANULE - 1);
         uintptr_t start = lane->cursor;
         if (align > EBB_GRANULE)
-            start = (start + align - 1) & ~(uintptr_t)(align - 1);
+            start = (start + align - 1) & ~(align - 1);
         if (start + step <= lane->limit && lane->generation == region.generation) {
             lane->cursor = start + step;
             *(uint16_t *)(lane->start_map + (start >> 3)) = (uint16_t)(bytes + 1);
-            lane->tally += (uint64_t)bytes << 16 | 1;
+            lane->tally += bytes << 16 | 1;
             return (void *)start;
         }
     }

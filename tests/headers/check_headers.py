@@ -12,12 +12,14 @@ import sys
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"]
 C_WARNINGS = ["-Wstrict-prototypes", "-Wmissing-prototypes", "-Wc++-compat"]
+GXX_WARNINGS = ["-Wuseless-cast", "-Wold-style-cast", "-Wzero-as-null-pointer-constant"]
 
 
 def compile_text(folder, compiler, standard, text):
     """What the compiler has to say about the text; empty if it takes it."""
     language = "c++" if "++" in standard else "c"
     warnings = WARNINGS + (C_WARNINGS if language == "c" else [])
+    warnings += GXX_WARNINGS if pathlib.Path(compiler).name.startswith("g++") else []
     command = [compiler, "-x", language, f"-std={standard}", *warnings, f"-I{folder}",
                "-fsyntax-only", "-"]
     result = subprocess.run(command, input=text, text=True, capture_output=True)
