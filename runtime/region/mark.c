@@ -5,7 +5,8 @@
  * A mark is an entry in the list of large blocks, newest first: everything in front of it was
  * allocated later. It also notes the window and cursor of the small lane and pins that window.
  * Invariant: while marks exist no block goes into a hole of an older window, so windows newer
- * than the noted one hold newer blocks only. A mark that was rewound past is gone from the list.
+ * than the noted one hold newer blocks only. A mark that was rewound past is gone from the list,
+ * and its serial, which no other mark of the process has, is never in it again.
  */
 #include "base/error.h"
 #include "region/hold.h"
@@ -53,7 +54,8 @@ static struct ebb_piece *find_mark(struct region *region, ebb_mark wanted) {
                 piece->mark.serial == wanted.serial)
                 return piece;
     error_set(EBB_E_MARK, "mark %llu is none of region '%s': %u are set",
-              (unsigned long long)wanted.serial, region->name, region->marks);
+              (unsigned long long)(wanted.serial & (UINT64_MAX >> PIECE_SLOT_BITS)), region->name,
+              region->marks);
     return NULL;
 }
 

@@ -157,7 +157,7 @@ struct region {
     unsigned marks;
     uint64_t alone; /* `state` of the objects in it that nobody else has to do with; of a shared
                        one a state that no object has */
-    uint64_t mark_serial;
+    uint64_t mark_serial; /* of the newest mark in the slot, see REGION_MARK_BITS */
 
     struct flow counted, requested, used; /* blocks, and their bytes */
     size_t large_used;                    /* of used: large blocks, here or in other's runs */
@@ -185,6 +185,16 @@ struct region {
     struct kind_counts kind_counts[POOL_KINDS];
     struct fit fit; /* free pieces of all runs but the top and the loose one */
 };
+
+/*
+ * A mark's serial: the slot, and with so many bits how many marks came there. What describes a mark
+ * may come to a region of another slot when its own is closed, so one number is not used twice.
+ */
+#define REGION_MARK_BITS (64 - PIECE_SLOT_BITS)
+
+static inline size_t region_slot(const struct region *region) {
+    return (size_t)((const char *)region - range.regions.at) / RANGE_REGION_BYTES;
+}
 
 /* What it came to so far, as the site of a step counts it. */
 struct region_cost {

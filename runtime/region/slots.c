@@ -48,6 +48,14 @@ static void drop_spares_locked(struct ebb_pool *pool) {
     }
 }
 
+/* One that never had a region, or NULL. */
+static struct region *carve(void) {
+    struct region *region = range_carve_region();
+    if (region)
+        region->mark_serial = (uint64_t)region_slot(region) << REGION_MARK_BITS;
+    return region;
+}
+
 static void list_locked(struct ebb_pool *pool, struct region *region) {
     region->home = pool;
     region->list_next = pool->slots;
@@ -61,7 +69,7 @@ static struct region *take_locked(struct ebb_pool *pool) {
         pool->free_slots = region->free_next;
         return region;
     }
-    region = range_carve_region();
+    region = carve();
     if (region)
         list_locked(pool, region);
     for (unsigned i = 0; !region && i < POOL_SPARES; i++) /* other threads' */

@@ -44,11 +44,10 @@ ebb_region region_handle(struct region *region) {
 }
 
 void region_new_epoch(struct region *region) {
-    size_t slot = (size_t)((char *)region - range.regions.at) / RANGE_REGION_BYTES;
     region->epoch = (region->epoch + 1) % ((uint32_t)1 << PIECE_EPOCH_BITS);
     if (region->epoch == 0)
         piece_wipe(&region->store);
-    region->owner = PIECE_OWNER(slot, region->epoch);
+    region->owner = PIECE_OWNER(region_slot(region), region->epoch);
     region->block_key = piece_key_of(region->owner, PIECE_BLOCK);
     region->window_key = piece_key_of(region->owner, PIECE_WINDOW);
     region->arena_key = piece_key_of(region->owner, PIECE_ARENA);

@@ -261,6 +261,31 @@ static void a_mark_does_not_outlive_reset_or_close(void **state) {
     assert_true(pattern_holds(block, 100, 100));
 }
 
+/* What described the mark of a closed region may describe one of a region that opened since. */
+static void a_mark_of_a_closed_region_is_never_one_of_another(void **state) {
+    enum { REGIONS = 3, ROUNDS = 40 };
+    struct stage *stage = *state;
+    ebb_mark stale[ROUNDS];
+    unsigned same_place = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        ebb_region regions[REGIONS];
+        unsigned count = 1 + round % REGIONS;
+        for (unsigned i = 0; i < count; i++)
+            regions[i] = OPEN(.pool = stage->pool);
+        ebb_region last = regions[count - 1];
+        stale[round] = mark_of(last);
+        void *block = block_of(last, 100, 16);
+        for (unsigned at = 0; at < round; at++) {
+            same_place += stale[round].place == stale[at].place;
+            assert_refused(ebb_region_rewind(last, stale[at]), EBB_E_MARK);
+        }
+        assert_true(pattern_holds(block, 100, 100));
+        for (unsigned i = 0; i < count; i++)
+            assert_int_equal(ebb_region_close(regions[i]), 0);
+    }
+    assert_true(same_place > 0);
+}
+
 static void limits_are_given_back_by_a_rewind(void **state) {
     struct stage *stage = *state;
     ebb_region region = OPEN(.parent = stage->root, .limit_bytes = 64 * KIB);
@@ -344,6 +369,7 @@ int main(void) {
         STAGED(children_are_not_touched_by_a_rewind),
         STAGED(marks_of_other_regions_are_refused),
         STAGED(a_mark_does_not_outlive_reset_or_close),
+        STAGED(a_mark_of_a_closed_region_is_never_one_of_another),
         STAGED(limits_are_given_back_by_a_rewind),
         STAGED(a_rewind_takes_in_what_others_released),
         STAGED(a_rewind_takes_in_what_its_cleanups_handed_in),
