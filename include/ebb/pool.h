@@ -158,8 +158,9 @@ struct ebb_meter {
  * Counters of a pool. Bytes unless the name says otherwise. Sums over regions are made when they
  * are read, so the regions must be quiescent: no other thread may be allocating in the pool.
  * Pages (reserved, owned, cached) are exact at any time. The peaks of blocks, requested and used
- * are those of one branch of the tree, noted when regions close: where several branches are at
- * their highest at once, the pool's true peak is higher. Those of single regions are exact.
+ * are never more than there was at once, and never sink: the most that one region ever had, that
+ * one had with those above it when it closed, or all together when this was read. Where several
+ * were at their highest at once, the pool's true peak is higher. Those of single regions are exact.
  */
 struct ebb_pool_stats {
     size_t size;                 /* sizeof(struct ebb_pool_stats), set by the caller */
@@ -178,10 +179,11 @@ struct ebb_pool_stats {
     uint64_t held;               /* pages under exports that outlived their region */
 };
 
-/* Fills *stats (its `size` field must be set). Errors: EBB_E_ARGUMENT. Regions quiescent. */
+/* Fills *stats (its `size` field must be set). Of a shared pool all is summed over its slots, peaks
+ * too, which need not have been at the same time. Errors: EBB_E_ARGUMENT. Regions quiescent. */
 EBB_API int ebb_pool_read_stats(ebb_pool *pool, struct ebb_pool_stats *stats);
 
-/* The same figures summed over all pools of the process. */
+/* The same figures, peaks too, summed over all pools of the process. */
 EBB_API int ebb_process_read_stats(struct ebb_pool_stats *stats);
 
 #ifdef __cplusplus

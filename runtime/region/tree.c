@@ -259,11 +259,12 @@ void region_close_children(struct region *region, struct ebb_closed *closed) {
 
 #define LEVELS_SUMMED 32 /* ancestors looked at for a pool's peaks: closing stays constant time */
 
-/* `above`: what the ancestors hold now; with the region's own peak a lower bound of the pool's. */
+/* `above`: what the ancestors hold now. With what the region has now, or its own peak alone, that
+ * is a lower bound of the pool's: when it was at its peak they may have had nothing. */
 static void fold_flow(struct ebb_meter *closed, const struct flow *flow, uint64_t above) {
     struct ebb_meter seen = flow_read(flow);
     closed->total += seen.total;
-    closed->peak = size_larger(closed->peak, seen.peak + above);
+    closed->peak = size_larger(closed->peak, size_larger(seen.peak, seen.current + above));
 }
 
 static void fold_kinds(struct region *region, struct ebb_pool *pool) {

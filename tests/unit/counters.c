@@ -91,6 +91,56 @@ static void totals_of_a_pool_outlive_its_regions(void **state) {
     }
 }
 
+static void assert_peaks(const struct stage *stage, uint64_t blocks, uint64_t requested) {
+    struct ebb_pool_stats stats = pool_stats_of(stage->pool);
+    assert_int_equal(stats.blocks.peak, blocks);
+    assert_int_equal(stats.requested.peak, requested);
+    assert_in_range(stats.used.peak, requested, requested + blocks * 64);
+    assert_true(stats.used.peak >= stats.used.current);
+}
+
+static void a_block_comes_and_goes(ebb_region region) {
+    assert_int_equal(ebb_region_release(region, block_of(region, 100000, 64)), 0);
+}
+
+static void peaks_of_a_pool_are_no_sums_of_what_was_at_other_times(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root), other = OPEN(.pool = stage->pool);
+    a_block_comes_and_goes(child);
+    a_block_comes_and_goes(other);
+    a_block_comes_and_goes(stage->root);
+    assert_peaks(stage, 1, 100000);
+    void *block = block_of(stage->root, 100000, 64);
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_peaks(stage, 1, 100000);
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    assert_int_equal(ebb_region_close(other), 0);
+    assert_peaks(stage, 1, 100000);
+}
+
+static void peaks_of_a_pool_have_what_is_above_a_region_that_closes(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root), below = OPEN(.parent = child);
+    void *block = block_of(stage->root, 100, 16);
+    block_of(child, 1000, 16);
+    block_of(below, 10000, 64);
+    assert_int_equal(ebb_region_close(child), 0);
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    assert_peaks(stage, 3, 11100);
+}
+
+static void peaks_of_a_pool_never_sink(void **state) {
+    struct stage *stage = *state;
+    ebb_region other = OPEN(.pool = stage->pool);
+    void *block = block_of(stage->root, 1000, 16);
+    block_of(other, 5000, 64);
+    assert_peaks(stage, 2, 6000); /* of both together: that is seen now, and kept */
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    assert_peaks(stage, 2, 6000);
+    assert_int_equal(ebb_region_close(other), 0);
+    assert_peaks(stage, 2, 6000);
+}
+
 static void live_totals_do_not_move_when_a_block_is_promoted(void **state) {
     static const int modes[] = {EBB_PROMOTE_COPY, EBB_PROMOTE_RELINK};
     struct stage *stage = *state;
@@ -144,6 +194,9 @@ int main(void) {
         STAGED(reading_changes_nothing),
         STAGED(used_and_waste_are_what_is_reserved),
         STAGED(totals_of_a_pool_outlive_its_regions),
+        STAGED(peaks_of_a_pool_are_no_sums_of_what_was_at_other_times),
+        STAGED(peaks_of_a_pool_have_what_is_above_a_region_that_closes),
+        STAGED(peaks_of_a_pool_never_sink),
         STAGED(live_totals_do_not_move_when_a_block_is_promoted),
         STAGED(pinned_bytes_are_the_pages_around_survivors),
         STAGED(reserved_totals_count_every_page_taken),
