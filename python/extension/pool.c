@@ -172,7 +172,7 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     options.slot_bytes = (size_t)wishes.slot_bytes.value;
     options.slots = (uint32_t)wishes.slots.value;
     options.wait_ns = (uint64_t)(wishes.wait * 1e9);
-    options.go_on = has_no_signal;
+    options.go_on = options.wait_ns ? has_no_signal : NULL;
     options.device = (int)wishes.device.value;
     try_waiting();
     ebb_pool *pool = wishes.descriptor.given

@@ -122,6 +122,9 @@ static int check_options(const struct ebb_pool_options *options, bool shared) {
                          "are for shared pools, the kind is %#x", options->slots,
                          options->slot_bytes, (unsigned long long)options->wait_ns,
                          options->kind);
+    if (!shared && options->go_on)
+        return error_set(EBB_E_ARGUMENT, "pool options: go_on is for who waits for a slot of a "
+                         "shared pool, the kind is %#x", options->kind);
     if (options->device && !(options->kind & (EBB_KIND_PINNED | EBB_KIND_DEVICE)))
         return error_set(EBB_E_ARGUMENT, "pool options: device %d is for pinned pools and those "
                          "of devices, the kind is %#x", options->device, options->kind);

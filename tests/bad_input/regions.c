@@ -142,6 +142,11 @@ static void pool_options_of_another_size_make_no_pool(void **state) {
     }
 }
 
+static bool never_asked(void *context) {
+    (void)context;
+    return false;
+}
+
 static void options_that_a_kind_of_pool_has_no_use_for_are_refused(void **state) {
     struct court *court = *state;
     static const unsigned kinds[] = {EBB_KIND_HOST, EBB_KIND_HUGE, EBB_KIND_PINNED};
@@ -154,6 +159,9 @@ static void options_that_a_kind_of_pool_has_no_use_for_are_refused(void **state)
         options.slot_bytes = 0;
         options.wait_ns = 815;
         court_refused_block(court, ebb_pool_create(&options), EBB_E_ARGUMENT, "815 ns");
+        options.wait_ns = 0;
+        options.go_on = never_asked;
+        court_refused_block(court, ebb_pool_create(&options), EBB_E_ARGUMENT, "go_on");
     }
     static const unsigned hosts[] = {EBB_KIND_HOST, EBB_KIND_HUGE, EBB_KIND_SHARED};
     for (unsigned i = 0; i < 3; i++) {
