@@ -43,7 +43,8 @@ EBB_API int ebb_cleanup_add(ebb_region region, struct ebb_cleanup *node);
  * EBB_E_ARGUMENT for NULL. */
 EBB_API int ebb_cleanup_remove(struct ebb_cleanup *node);
 
-/* Takes the node out and runs it now; returns what it returned, 0 if it is not registered.
+/* Takes the node out and runs it now, as the end of its region would: EBB_E_BUSY is for it there,
+ * too. Returns what it returned, 0 if it is not registered. Time linear in the region's depth.
  * EBB_E_ARGUMENT for NULL. */
 EBB_API int ebb_cleanup_run(struct ebb_cleanup *node);
 

@@ -86,12 +86,6 @@ static int run(struct ebb_cleanup *node) {
     return result;
 }
 
-int ebb_cleanup_run(struct ebb_cleanup *node) {
-    if (!node)
-        return error_set(EBB_E_ARGUMENT, "run of a NULL cleanup");
-    return is_registered(node) ? run(node) : 0;
-}
-
 void region_begin_work(struct region *region) {
     for (; region; region = region->parent)
         region->closing++;
@@ -100,6 +94,23 @@ void region_begin_work(struct region *region) {
 void region_end_work(struct region *region) {
     for (; region; region = region->parent)
         region->closing--;
+}
+
+/* Whose list of cleanups that is. */
+static struct region *region_of_list(struct ebb_cleanup **list) {
+    return (struct region *)(void *)((char *)list - offsetof(struct region, cleanups));
+}
+
+int ebb_cleanup_run(struct ebb_cleanup *node) {
+    if (!node)
+        return error_set(EBB_E_ARGUMENT, "run of a NULL cleanup");
+    if (!is_registered(node))
+        return 0;
+    struct region *region = region_of_list(node->list);
+    region_begin_work(region);
+    int result = run(node);
+    region_end_work(region);
+    return result;
 }
 
 /* None runs: that is for the process that this one was forked from. */

@@ -255,6 +255,16 @@ static int ask_for_more(void *data) {
     return 7;
 }
 
+static void a_cleanup_that_is_run_early_cannot_end_its_region_either(void **state) {
+    struct court *court = *state;
+    struct ebb_cleanup node = {.run = ask_for_more, .data = court};
+    assert_int_equal(ebb_cleanup_add(court->child, &node), 0);
+    assert_int_equal(ebb_cleanup_run(&node), 7);
+    assert_int_equal(ebb_cleanup_run(&node), 0);
+    assert_true(ebb_region_is_open(court->child));
+    assert_int_equal(ebb_region_close(court->child), 0);
+}
+
 static void a_region_that_is_being_closed_is_not_closed_once_more(void **state) {
     struct court *court = *state;
     struct ebb_cleanup node = {.run = ask_for_more, .data = court};
@@ -293,6 +303,7 @@ int main(void) {
         TRIAL(stats_of_another_size_are_not_filled),
         TRIAL(reports_without_reader_or_format_are_refused),
         TRIAL(cleanups_that_make_no_sense_are_refused),
+        TRIAL(a_cleanup_that_is_run_early_cannot_end_its_region_either),
         TRIAL(a_region_that_is_being_closed_is_not_closed_once_more),
         TRIAL(what_is_no_block_is_not_released_from_afar),
     };
