@@ -195,7 +195,7 @@ typedef struct ebb_mark {
 } ebb_mark;
 
 /* Marks the region's present state. Valid until a rewind to it or to an older mark, a reset, or
- * the close. On failure serial is 0: EBB_E_STALE, EBB_E_MEMORY, EBB_E_POOL_LIMIT. */
+ * the close. On failure serial is 0: EBB_E_STALE, EBB_E_MEMORY. */
 EBB_API EBB_NODISCARD ebb_mark ebb_region_mark(ebb_region region);
 
 /*

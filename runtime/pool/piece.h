@@ -50,9 +50,10 @@ struct ebb_piece {
             uint64_t owner : 48; /* epoch and slot of the owning region, see PIECE_OWNER */
             uint64_t state : 8;  /* enum piece_state */
             uint64_t flag : 1;   /* windows: among the holes; runs: relinked; blocks: listed;
-                                    free: seen by keeper.c, and not used since */
-            uint64_t pins : 7;   /* windows: marks that point into it; blocks: 1 if held; runs: 1
-                                    if a plan's arena fills it */
+                                    free: seen by keeper.c, and not used since; marks: the oldest
+                                    that points into its window */
+            uint64_t pins : 7;   /* 1: windows: a mark points into it; blocks: held; runs: a plan's
+                                    arena fills it; else 0 */
         };
         uint64_t word;
     };
@@ -111,7 +112,6 @@ struct ebb_piece {
  */
 #define PIECE_SLOT_BITS 21
 #define PIECE_EPOCH_BITS 27
-#define PIECE_PINS_MOST 127
 #define PIECE_OWNER(slot, epoch) ((uint64_t)(epoch) << PIECE_SLOT_BITS | (uint64_t)(slot))
 
 static inline void piece_set_owner(struct ebb_piece *piece, uint64_t owner) {

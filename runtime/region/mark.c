@@ -24,10 +24,7 @@ ebb_mark ebb_region_mark(ebb_region handle) {
     }
     *mark = (struct ebb_piece){.state = PIECE_MARK};
     piece_set_owner(mark, region->owner);
-    if (!small_mark(region, mark)) {
-        piece_give(&region->store, mark);
-        return (ebb_mark){NULL, 0};
-    }
+    small_mark(region, mark);
     if (region->track)
         track_stop(region->track);
     mark->mark.serial = ++region->mark_serial;
@@ -36,10 +33,9 @@ ebb_mark ebb_region_mark(ebb_region handle) {
     return (ebb_mark){mark, mark->mark.serial};
 }
 
-/* Takes one mark off the list. */
+/* Takes the newest mark off the list. */
 static void drop_mark(struct region *region, struct ebb_piece *mark) {
-    if (mark->mark.window)
-        mark->mark.window->pins--;
+    small_unmark(mark);
     piece_unlink(&region->blocks, mark);
     piece_give(&region->store, mark);
     region->marks--;

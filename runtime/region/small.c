@@ -483,22 +483,14 @@ void small_take_back(struct region *region, uintptr_t room, uintptr_t cursor) {
 
 /* ---- marking and rewinding ---- */
 
-/* The newest window can take no more pins: another becomes the newest. */
-static bool make_pinnable(struct region *region) {
-    if (!region->windows || region->windows->pins < PIECE_PINS_MOST)
-        return true;
-    struct ebb_piece *window = place_window(region);
-    if (!window)
-        return false;
-    leave_window(region);
-    open_window(region, window);
-    return true;
+/* Marks go newest first, so the oldest of those in a window is the last that pins it. */
+static void pin(struct ebb_piece *window, struct ebb_piece *mark) {
+    mark->flag = !window->pins;
+    window->pins = 1;
 }
 
-bool small_mark(struct region *region, struct ebb_piece *mark) {
+void small_mark(struct region *region, struct ebb_piece *mark) {
     small_fold(region);
-    if (!make_pinnable(region))
-        return false;
     struct ebb_piece *window = region->window;
     bool whole = window && window == region->windows && region->limit == piece_end(window);
     if (window && !whole)
@@ -508,9 +500,13 @@ bool small_mark(struct region *region, struct ebb_piece *mark) {
                         : region->windows ? piece_end(region->windows)
                                           : 0;
     if (region->windows)
-        region->windows->pins++;
+        pin(region->windows, mark);
     region->room = region->lane.cursor;
-    return true;
+}
+
+void small_unmark(const struct ebb_piece *mark) {
+    if (mark->flag)
+        mark->mark.window->pins = 0;
 }
 
 struct ending {

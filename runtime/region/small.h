@@ -22,8 +22,10 @@ void small_set_inline(struct region *region);
 /* The lane forgets all windows; the pieces are the large lane's business. */
 void small_forget(struct region *region);
 
-/* Notes the lane's present state in a mark and pins the newest window. May want a new one. */
-bool small_mark(struct region *region, struct ebb_piece *mark);
+/* Notes the lane's present state in a new mark, whose flag is not set, and pins the newest window.
+ * The mark goes, once all that are newer are gone. */
+void small_mark(struct region *region, struct ebb_piece *mark);
+void small_unmark(const struct ebb_piece *mark);
 
 /* Ends every small block that is newer than the mark. */
 void small_rewind(struct region *region, const struct ebb_piece *mark);

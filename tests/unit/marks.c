@@ -85,6 +85,26 @@ static void marks_nest_to_any_depth(void **state) {
     }
 }
 
+static void marks_without_blocks_take_no_pages(void **state) {
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < 3000; i++)
+        block_of(stage->root, 500, 16); /* so that a window is as long as they come */
+    ebb_mark first = mark_of(stage->root), last = first;
+    struct ebb_region_stats before = stats_of(stage->root);
+    for (unsigned i = 0; i < 1000; i++)
+        last = mark_of(stage->root);
+    struct ebb_region_stats after = stats_of(stage->root);
+    assert_int_equal(after.reserved.current, before.reserved.current);
+    assert_int_equal(after.used.current, before.used.current);
+    block_of(stage->root, 500, 16);
+    assert_int_equal(ebb_region_rewind(stage->root, last), 0);
+    ebb_check_pool(stage->pool);
+    block_of(stage->root, 500, 16);
+    assert_int_equal(ebb_region_rewind(stage->root, first), 0);
+    ebb_check_pool(stage->pool);
+    assert_int_equal(stats_of(stage->root).used.current, before.used.current);
+}
+
 static void a_mark_rewound_past_is_refused(void **state) {
     struct stage *stage = *state;
     ebb_mark outer = mark_of(stage->root);
@@ -358,6 +378,7 @@ int main(void) {
         STAGED(rewound_places_are_used_again),
         STAGED(the_first_small_block_after_a_rewind_is_where_it_was),
         STAGED(marks_nest_to_any_depth),
+        STAGED(marks_without_blocks_take_no_pages),
         STAGED(a_mark_rewound_past_is_refused),
         STAGED(an_older_mark_survives_a_rewind_to_a_newer_one),
         STAGED(older_blocks_released_since_stay_released),
