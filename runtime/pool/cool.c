@@ -26,7 +26,7 @@ static const struct ebb_piece *cool_tail(struct pages *pages, struct ebb_piece *
         fit_insert(&pages->hot, piece);
         piece = rest;
     }
-    piece->state = PIECE_COLD;
+    piece_put_state(piece, PIECE_COLD);
     struct ebb_piece *after = piece->after, *before = piece->before;
     if (after && after->state == PIECE_COLD) {
         fit_remove(&pages->cold, after);

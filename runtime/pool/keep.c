@@ -92,7 +92,7 @@ struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t
     if (run) {
         if (!*same && pool->pages.kind->settle)
             pool->pages.kind->settle(&pool->pages, run->addr, run->bytes);
-        piece_set_owner(run, owner);
+        piece_put_owner(run, owner);
         run->pins = 1; /* under the lock, as all that neighbours look at */
     }
     make_up_locked(pool, reserved);

@@ -11,6 +11,8 @@
 #include "base/os.h"
 #include "pool/chunk.h"
 
+#include <string.h>
+
 #define NEAR 64 /* neighbours looked at for cold pages behind a run */
 #define LOWEST_LOOK 256 /* pieces looked at for the lowest hot one */
 #define HEADROOM_LEAST ((size_t)64 << 20) /* cold pieces below this are used from their start */
@@ -30,7 +32,7 @@ void pages_init(struct pages *pages, const struct kind *kind) {
 static void disown_kept(struct pages *pages) {
     CHECK(pages->run_bytes == 0);
     for (struct ebb_piece *kept = pages->kept; kept; kept = kept->next)
-        kept->state = PIECE_UNUSED;
+        piece_put_state(kept, PIECE_UNUSED);
 }
 
 void pages_fini(struct pages *pages) {
@@ -58,7 +60,7 @@ static bool is_state(const struct ebb_piece *piece, enum piece_state state) {
 /* A free piece enters its bin, merged with neighbours of its kind. */
 static void put_free(struct pages *pages, struct ebb_piece *piece, enum piece_state state) {
     struct fit *fit = state == PIECE_HOT ? &pages->hot : &pages->cold;
-    piece->state = state;
+    piece_put_state(piece, state);
     if (is_state(piece->after, state)) {
         fit_remove(fit, piece->after);
         piece_absorb_after(piece, &pages->store);
@@ -81,11 +83,23 @@ struct ebb_piece *pages_slab_at(const struct pages *pages, uintptr_t addr) {
     return slab;
 }
 
+/* Alone, whatever the entry was before. */
+static void begin_piece(struct ebb_piece *piece, uintptr_t addr, size_t bytes,
+                        enum piece_state state) {
+    piece_put_word(piece, 0);
+    piece_put_addr(piece, addr);
+    piece_put_bytes(piece, bytes);
+    piece_put_state(piece, state);
+    piece->before = piece->after = piece->next = piece->prev = NULL;
+}
+
 /* A slab of one cold piece, which is in no bin yet. Two entries are prepared. */
 static struct ebb_piece *begin_slab(struct pages *pages, uintptr_t addr, size_t bytes) {
     struct ebb_piece *slab = piece_take(&pages->store), *piece = piece_take(&pages->store);
-    *piece = (struct ebb_piece){.addr = addr, .bytes = bytes, .state = PIECE_COLD};
-    *slab = (struct ebb_piece){.addr = addr, .bytes = bytes, .slab.first = piece};
+    begin_piece(piece, addr, bytes, PIECE_COLD);
+    begin_piece(slab, addr, bytes, PIECE_UNUSED);
+    memset(&slab->slab, 0, sizeof slab->slab);
+    slab->slab.first = piece;
     slab->next = pages->slabs;
     pages->slabs = slab;
     return piece;
@@ -103,10 +117,10 @@ bool pages_restart(struct pages *pages, uintptr_t addr, size_t bytes, size_t hot
     if (hot && hot < bytes) {
         struct ebb_piece *cold = piece_take(&pages->store);
         piece_split(piece, cold, addr + hot);
-        cold->state = PIECE_COLD;
+        piece_put_state(cold, PIECE_COLD);
         fit_insert(&pages->cold, cold);
     }
-    piece->state = hot ? PIECE_HOT : PIECE_COLD;
+    piece_put_state(piece, hot ? PIECE_HOT : PIECE_COLD);
     pages->hot_bytes = hot;
     fit_insert(fit_of(pages, piece), piece);
     return true;
@@ -134,7 +148,7 @@ static bool warm(struct pages *pages, uintptr_t addr, size_t bytes) {
 }
 
 static void become_run(struct ebb_piece *piece) {
-    piece->state = PIECE_RUN;
+    piece_put_state(piece, PIECE_RUN);
     piece->flag = false;
     piece->pins = 0;
     piece->run.first = piece->run.end = NULL;
@@ -148,14 +162,12 @@ static struct ebb_piece *carve(struct pages *pages, struct ebb_piece *piece, uin
     if (addr > piece->addr) {
         struct ebb_piece *rest = piece_take(&pages->store);
         piece_split(piece, rest, addr);
-        rest->state = piece->state;
         fit_insert(fit, piece);
         piece = rest;
     }
     if (piece->bytes > bytes) {
         struct ebb_piece *rest = piece_take(&pages->store);
         piece_split(piece, rest, addr + bytes);
-        rest->state = piece->state;
         fit_insert(fit, rest);
     }
     if (piece->state == PIECE_HOT)
@@ -322,9 +334,9 @@ static void shift(struct pages *pages, struct ebb_piece *run, size_t bytes) {
         piece_absorb_after(run, &pages->store);
         return;
     }
-    next->addr += bytes;
-    next->bytes -= bytes;
-    run->bytes += bytes;
+    piece_put_addr(next, next->addr + bytes);
+    piece_put_bytes(next, next->bytes - bytes);
+    piece_put_bytes(run, run->bytes + bytes);
     fit_insert(fit_of(pages, next), next);
 }
 
@@ -417,13 +429,14 @@ size_t pages_claim_before(struct pages *pages, struct ebb_piece *run, size_t mos
         return 0;
     size_t bytes = size_smaller(hot->bytes, most);
     fit_remove(&pages->hot, hot);
-    hot->bytes -= bytes;
+    piece_put_bytes(hot, hot->bytes - bytes);
     range_name_pages(run, piece_end(hot), bytes);
     pages->hot_bytes -= bytes;
     pages->run_bytes += bytes;
-    run->bytes += bytes; /* first, so that its last pages are its own all the time */
+    /* first, so that its last pages are its own all the time: range_covers() sees that, too */
+    piece_put_bytes(run, run->bytes + bytes);
     atomic_thread_fence(memory_order_release);
-    run->addr -= bytes;
+    piece_put_addr(run, run->addr - bytes);
     if (hot->bytes)
         fit_insert(&pages->hot, hot);
     else
@@ -434,8 +447,7 @@ size_t pages_claim_before(struct pages *pages, struct ebb_piece *run, size_t mos
 void pages_join(struct pages *pages, struct ebb_piece *run) {
     struct ebb_piece *joined = run->after;
     CHECK(is_state(joined, PIECE_RUN) && joined->owner == run->owner);
-    run->bytes += joined->bytes; /* both have the pages while they are named */
-    atomic_thread_fence(memory_order_release);
+    piece_put_bytes(run, run->bytes + joined->bytes); /* both have the pages while they are named */
     range_name_pages(run, joined->addr, joined->bytes);
     atomic_thread_fence(memory_order_release);
     run->after = joined->after;
@@ -469,9 +481,9 @@ struct ebb_piece *pages_cut_out(struct pages *pages, struct ebb_piece *run, uint
 struct ebb_piece *pages_split(struct pages *pages, struct ebb_piece *run, uintptr_t addr) {
     struct ebb_piece *rest = piece_take(&pages->store);
     CHECK(rest && addr > run->addr && addr < piece_end(run) && addr % EBB_PAGE == 0);
-    *rest = (struct ebb_piece){.addr = addr, .bytes = piece_end(run) - addr};
+    begin_piece(rest, addr, piece_end(run) - addr, PIECE_UNUSED);
     become_run(rest);
-    piece_set_owner(rest, run->owner);
+    piece_put_owner(rest, run->owner);
     range_name_pages(rest, addr, rest->bytes);
     atomic_thread_fence(memory_order_release); /* who sees `run` shorter sees the names, too */
     piece_split(run, rest, addr);
@@ -482,7 +494,7 @@ void pages_keep(struct pages *pages, struct ebb_piece *run, uint64_t ticket) {
     CHECK(run->state == PIECE_RUN);
     pages->run_bytes -= run->bytes;
     pages->hot_bytes += run->bytes;
-    run->state = PIECE_KEPT;
+    piece_put_state(run, PIECE_KEPT);
     run->kept.ticket = ticket;
     if (!pages->kept)
         pages->longest_kept = run;

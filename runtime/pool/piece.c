@@ -31,7 +31,7 @@ static char *uncut_end;
 
 static void wipe(struct ebb_piece *batch, unsigned entries) {
     for (unsigned i = 1; i < entries; i++)
-        batch[i].word = PIECE_UNUSED;
+        piece_put_word(&batch[i], PIECE_UNUSED);
 }
 
 static struct ebb_piece *pop(struct ebb_piece **list) {
@@ -169,7 +169,7 @@ static bool cool(struct ebb_piece *batch) {
         return false;
     for (unsigned i = 1; i < PIECES_PER_BATCH; i++)
         if ((uintptr_t)&batch[i] < from || (uintptr_t)&batch[i + 1] > to)
-            batch[i].word = PIECE_UNUSED;
+            piece_put_word(&batch[i], PIECE_UNUSED);
     return true;
 }
 

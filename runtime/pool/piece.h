@@ -48,13 +48,14 @@ struct ebb_piece {
     union {
         struct {
             uint64_t owner : 48; /* epoch and slot of the owning region, see PIECE_OWNER */
-            uint64_t state : 8;  /* enum piece_state */
-            uint64_t flag : 1;   /* windows: among the holes; runs: relinked; blocks: listed;
+            uint8_t state;       /* enum piece_state */
+            uint8_t flag : 1;    /* windows: among the holes; runs: relinked; blocks: listed;
                                     free: seen by keeper.c, and not used since; marks: the oldest
                                     that points into its window */
-            uint64_t pins : 7;   /* 1: windows: a mark points into it; blocks: held; runs: a plan's
+            uint8_t pins : 7;    /* 1: windows: a mark points into it; blocks: held; runs: a plan's
                                     arena fills it; else 0 */
         };
+        uint32_t owner_low; /* has the slot */
         uint64_t word;
     };
     union {
@@ -106,6 +107,29 @@ struct ebb_piece {
     struct ebb_piece *next, *prev;    /* bin, or the owner's list of blocks, windows or runs */
 };
 
+_Static_assert(offsetof(struct ebb_piece, state) == offsetof(struct ebb_piece, word) + 6,
+               "bits of a word are numbered from its first byte");
+
+/*
+ * What other threads read of a run, whose entry a hint has led them to (range_run_at()), is written
+ * with these. relaxed: that it takes them one by one is what whoever changes a run sees to.
+ */
+static inline void piece_put_addr(struct ebb_piece *piece, uintptr_t addr) {
+    __atomic_store_n(&piece->addr, addr, __ATOMIC_RELAXED);
+}
+
+static inline void piece_put_bytes(struct ebb_piece *piece, size_t bytes) {
+    __atomic_store_n(&piece->bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static inline void piece_put_state(struct ebb_piece *piece, enum piece_state state) {
+    __atomic_store_n(&piece->state, (uint8_t)state, __ATOMIC_RELAXED);
+}
+
+static inline void piece_put_word(struct ebb_piece *piece, uint64_t word) {
+    __atomic_store_n(&piece->word, word, __ATOMIC_RELAXED);
+}
+
 /*
  * Who a piece belongs to: the slot of the region, and an epoch that grows with every open and
  * reset in that slot. A piece that an earlier region left behind never matches.
@@ -118,8 +142,17 @@ static inline void piece_set_owner(struct ebb_piece *piece, uint64_t owner) {
     piece->owner = owner & (((uint64_t)1 << (PIECE_SLOT_BITS + PIECE_EPOCH_BITS)) - 1);
 }
 
+/* The same of a run. */
+static inline void piece_put_owner(struct ebb_piece *run, uint64_t owner) {
+    struct ebb_piece said = {.word = run->word};
+    piece_set_owner(&said, owner);
+    piece_put_word(run, said.word);
+}
+
 static inline size_t piece_slot(const struct ebb_piece *piece) {
-    return piece->owner & (((uint64_t)1 << PIECE_SLOT_BITS) - 1);
+    /* relaxed: of a run, others may ask */
+    uint32_t low = __atomic_load_n(&piece->owner_low, __ATOMIC_RELAXED);
+    return low & (((uint32_t)1 << PIECE_SLOT_BITS) - 1);
 }
 
 /* Owner and state as one number: what a piece says and what is expected are one comparison. */
@@ -132,7 +165,7 @@ static inline uint64_t piece_key(const struct ebb_piece *piece) {
 static inline uint64_t piece_key_of(uint64_t owner, enum piece_state state) {
     struct ebb_piece piece = {.word = 0};
     piece_set_owner(&piece, owner);
-    piece.state = state;
+    piece.state = (uint8_t)state;
     return piece_key(&piece);
 }
 
@@ -180,7 +213,7 @@ static inline bool piece_prepare(struct piece_store *store, unsigned count) {
 }
 
 static inline void piece_give(struct piece_store *store, struct ebb_piece *piece) {
-    piece->state = PIECE_UNUSED;
+    piece_put_state(piece, PIECE_UNUSED);
     piece->next = store->free;
     store->free = piece;
     store->ready++;
@@ -234,21 +267,21 @@ static inline bool piece_covers(const struct ebb_piece *piece, uintptr_t addr) {
 /* Cuts `piece` at `addr`: `rest`, already taken from a store, becomes [addr, end), of the same
  * owner and state. */
 static inline void piece_split(struct ebb_piece *piece, struct ebb_piece *rest, uintptr_t addr) {
-    rest->addr = addr;
-    rest->bytes = piece_end(piece) - addr;
+    piece_put_addr(rest, addr);
+    piece_put_bytes(rest, piece_end(piece) - addr);
     rest->before = piece;
     rest->after = piece->after;
     if (rest->after)
         rest->after->before = rest;
-    rest->word = piece_key(piece) >> 8;
+    piece_put_word(rest, piece_key(piece) >> 8);
     piece->after = rest;
-    piece->bytes = addr - piece->addr;
+    piece_put_bytes(piece, addr - piece->addr);
 }
 
 /* Joins the neighbour behind into `piece` and gives its entry back. */
 static inline void piece_absorb_after(struct ebb_piece *piece, struct piece_store *store) {
     struct ebb_piece *gone = piece->after;
-    piece->bytes += gone->bytes;
+    piece_put_bytes(piece, piece->bytes + gone->bytes);
     piece->after = gone->after;
     if (piece->after)
         piece->after->before = piece;

@@ -390,7 +390,7 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
     struct ebb_piece *taken = pool_take_locked(pool, run, wish, gained);
     pool_note_growth_locked(pool);
     if (taken)
-        piece_set_owner(taken, owner); /* under the lock: neighbours read it to join runs */
+        piece_put_owner(taken, owner); /* under the lock: neighbours read it to join runs */
     pthread_mutex_unlock(&pool->lock);
     return taken;
 }

@@ -199,15 +199,17 @@ void range_name_window(const struct ebb_piece *piece) {
         entry[slot] = range_piece_name(piece);
 }
 
+/* One by one, as others read them. relaxed: see below. */
 static void fill(uint32_t *entries, size_t from, size_t to, uint32_t name) {
     for (size_t at = from; at < to; at++)
-        entries[at] = name;
+        __atomic_store_n(&entries[at], name, __ATOMIC_RELAXED);
 }
 
 void range_name_pages(const struct ebb_piece *run, uintptr_t addr, size_t bytes) {
     uintptr_t from = addr - range.base, to = from + bytes;
     uintptr_t huge_from = size_align(from, RANGE_HUGE), huge_to = size_align_down(to, RANGE_HUGE);
     uint32_t name = range_piece_name(run);
+    atomic_thread_fence(memory_order_release); /* who follows the name sees the run as it is now */
     if (huge_from >= huge_to)
         huge_from = huge_to = to;
     fill(range.run_at, from / EBB_PAGE, huge_from / EBB_PAGE, name);

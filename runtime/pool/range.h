@@ -102,8 +102,17 @@ static inline struct ebb_piece *range_block_at(uintptr_t addr) {
     return range_piece(range.block_at[(addr - range.base) / RANGE_SLOT]);
 }
 
+/* Any thread, see piece_put_addr(). */
 static inline bool range_covers(const struct ebb_piece *run, uintptr_t addr) {
-    return run->state == PIECE_RUN && addr - run->addr < run->bytes;
+    /* acquire: if it has come to begin earlier, it is as long as it is then */
+    uintptr_t from = __atomic_load_n(&run->addr, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&run->state, __ATOMIC_RELAXED) == PIECE_RUN &&
+           addr - from < __atomic_load_n(&run->bytes, __ATOMIC_RELAXED);
+}
+
+/* The run that a table names, as it was then. */
+static inline uint32_t range_name_at(const uint32_t *entry) {
+    return __atomic_load_n(entry, __ATOMIC_ACQUIRE); /* pairs with range_name_pages() */
 }
 
 /* The run around an address of the range, or NULL. Its region's thread may cut it or join it with
@@ -113,14 +122,14 @@ static inline struct ebb_piece *range_run_at(uintptr_t addr) {
     const uint32_t *in_page = &range.run_at[(addr - range.base) / EBB_PAGE];
     uint32_t huge, page;
     do {
-        huge = *in_huge, page = *in_page;
+        huge = range_name_at(in_huge), page = range_name_at(in_page);
         struct ebb_piece *of_huge = range_piece(huge), *of_page = range_piece(page);
         if (range_covers(of_huge, addr))
             return of_huge;
         if (range_covers(of_page, addr))
             return of_page;
         atomic_thread_fence(memory_order_acquire); /* pairs with those of pages.c */
-    } while (huge != *in_huge || page != *in_page);
+    } while (huge != range_name_at(in_huge) || page != range_name_at(in_page));
     return NULL;
 }
 

@@ -46,7 +46,7 @@ static bool add(struct pages *pages, size_t bytes) {
         forget(pages, pages->slabs);
         return false;
     }
-    piece->state = PIECE_HOT;
+    piece_put_state(piece, PIECE_HOT);
     pages->hot_bytes += piece->bytes;
     fit_insert(&pages->hot, piece);
     return true;

@@ -92,7 +92,7 @@ static void settle_block(struct region *heir, struct ebb_piece *run, struct ebb_
 
 static void inherit(struct region *heir, struct ebb_piece *run) {
     run->flag = true;
-    piece_set_owner(run, heir->owner);
+    piece_put_owner(run, heir->owner);
     run->run.first = NULL;
     run->relinked.used = 0;
     run->relinked.live_blocks = 0;

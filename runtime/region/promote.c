@@ -361,7 +361,7 @@ static size_t move_run(struct region *source, struct region *target, struct ebb_
     piece_unlink(&source->runs, run);
     piece_push(&target->runs, run);
     pthread_mutex_lock(&source->pool->lock);
-    piece_set_owner(run, target->owner);
+    piece_put_owner(run, target->owner);
     pthread_mutex_unlock(&source->pool->lock);
     source->run_count--;
     target->run_count++;

@@ -487,7 +487,7 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
             if (!region->hollow)
                 poison_unused(runs->addr, runs->bytes);
             range_name_pages(runs, runs->addr, runs->bytes);
-            piece_set_owner(runs, region->owner);
+            piece_put_owner(runs, region->owner);
             add(region, runs);
         } else {
             runs->next = *given;
