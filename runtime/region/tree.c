@@ -118,7 +118,6 @@ static void adopt(struct region *region, struct region *parent) {
         parent->children->sibling_prev = region;
     parent->children = region;
     parent->child_count++;
-    parent->keeper = parent->depth == 0;
 }
 
 static void orphan(struct region *region) {
@@ -238,6 +237,8 @@ static struct region *open_region(const struct ebb_region_options *options) {
         leave_pool(pool, parent);
         return NULL;
     }
+    if (parent)
+        parent->keeper = parent->depth == 0;
     return region;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * keeper_refused.c - a root gives nothing back while there are no entries for a cut, and is whole.
+ * keeper_refused.c - a root gives nothing back while there are no entries for a cut, and is whole;
+ * and what is refused to it leaves it as it was.
  */
 #include "kit/test.h"
 
@@ -68,12 +69,25 @@ static void one_of_the_pool(void **state) {
     give_without_entries(stage, &stage->pool->pages.store, 1);
 }
 
+/* It never had a child. */
+static void a_root_whose_child_is_refused_is_no_keeper(void **state) {
+    struct stage *stage = *state;
+    const struct region *root = (struct region *)stage->root.lane;
+    ebb_region child = ebb_region_open(EBB_REGION_OPTIONS(.parent = stage->root,
+                                                          .hint_bytes = SIZE_MAX / 2));
+    assert_false(ebb_region_is_open(child));
+    assert_false(root->keeper);
+    child = OPEN(.parent = stage->root);
+    assert_true(root->keeper);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(none_of_the_region),
         STAGED(one_of_the_region),
         STAGED(none_of_the_pool),
         STAGED(one_of_the_pool),
+        STAGED(a_root_whose_child_is_refused_is_no_keeper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
