@@ -41,7 +41,7 @@ static struct ebb_piece *new_piece(struct region *region, uintptr_t addr, size_t
     struct ebb_piece *piece = piece_take(&region->store);
     CHECK(piece);
     *piece = (struct ebb_piece){.addr = addr, .bytes = bytes};
-    piece->state = state;
+    piece->state = (uint8_t)state;
     piece_set_owner(piece, region->owner);
     return piece;
 }
