@@ -203,6 +203,7 @@ static int measure_reach(struct offer *offer) {
                      offer->tensor.ndim, offer->element);
 }
 
+/* No object of a program is larger than PTRDIFF_MAX bytes, so no offset into one is. */
 static int find_first(struct offer *offer) {
     uintptr_t data = (uintptr_t)offer->tensor.data, first, end;
     uint64_t offset = offer->tensor.byte_offset;
@@ -210,7 +211,7 @@ static int find_first(struct offer *offer) {
         return 0;
     if (!data)
         return error_set(EBB_E_EXCHANGE, "%zu bytes of elements at NULL", offer->bytes);
-    if (__builtin_add_overflow(data, offset, &first) ||
+    if (offset > PTRDIFF_MAX || __builtin_add_overflow(data, offset, &first) ||
         __builtin_add_overflow(first, offer->behind, &end) || first < offer->before)
         return error_set(EBB_E_SIZE, "%zu bytes before and %zu behind %p + %llu overflow",
                          offer->before, offer->behind, offer->tensor.data,

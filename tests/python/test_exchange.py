@@ -87,6 +87,7 @@ HOSTILE = [
     ("EBB_E_EXCHANGE", dict(data=None)), ("EBB_E_EXCHANGE", dict(shape_pointer=None)),
     ("EBB_E_EXCHANGE", dict(device_type=2)), ("EBB_E_EXCHANGE", dict(device_type=99)),
     ("EBB_E_EXCHANGE", dict(device_type=-1)), ("EBB_E_SIZE", dict(byte_offset=2 ** 64 - 1)),
+    ("EBB_E_SIZE", dict(byte_offset=2 ** 63)),
 ]
 
 
