@@ -17,6 +17,26 @@ def _pool_of_copies():
     return _copies[1]
 
 
+def _torchs_of(lender):
+    """Another torch.Tensor of the same elements. None: they are read-only, as none of torch is."""
+    import torch
+    if type(lender) is torch.Tensor:
+        return lender.detach()
+    if isinstance(lender, torch.Tensor):
+        with torch._C.DisableTorchFunction():  # a subclass would make one of its own
+            return lender.as_subclass(torch.Tensor)
+    if not lender.flags.writeable:
+        return None
+    # Of a dimension of size 1 numpy may have strides that torch refuses.
+    return torch.from_numpy(lender.squeeze()).view(lender.shape)
+
+
+def _numpys_of(lender):
+    """Another numpy.ndarray of the same elements."""
+    import numpy
+    return lender.view() if isinstance(lender, numpy.ndarray) else lender.numpy()
+
+
 class Tensor(_ebb.Tensor):
     """Elements in a region: what Region.empty() and its likes return.
 
@@ -24,20 +44,32 @@ class Tensor(_ebb.Tensor):
     copy: to torch, to numpy, by DLPack and by the buffer protocol. What was handed on stays valid
     for as long as it is kept. The Tensor itself ends with its region: after that every use raises
     ebb.Error EBB_E_STALE.
+
+    Imported elements are handed on as their owner's. Of a torch.Tensor or numpy.ndarray torch()
+    and numpy() make another one of the same bytes; for torch() elements of a read-only array are
+    copied. Of others they make a copy, which for numpy() is read-only, as DLPack and the buffer
+    protocol do of all.
     """
 
     __slots__ = ()
 
     def torch(self):
-        """The same bytes as a torch.Tensor."""
+        """The same bytes as a torch.Tensor; of imported elements see the class."""
         import torch
+        lender = self._lender()
+        shared = None if lender is None else _torchs_of(lender)
+        if shared is not None:
+            return shared
         tensor = torch._C._from_dlpack(self._capsule())
         return tensor.view(torch.bool) if self.dtype == "bool" else tensor
 
     def numpy(self):
-        """The same bytes as a numpy.ndarray; imported elements as a read-only copy."""
+        """The same bytes as a numpy.ndarray; of imported elements see the class."""
         import numpy
-        return numpy.asarray(memoryview(self))
+        lender = self._lender()
+        if lender is None or self.dtype == "bfloat16":
+            return numpy.asarray(memoryview(self))
+        return _numpys_of(lender)
 
     def pin_memory(self, device=None):
         """This tensor if its pool is pinned, else a copy in pinned memory."""

@@ -8,7 +8,6 @@
  */
 #include "capsule.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define PLAIN "dltensor"
@@ -156,61 +155,21 @@ PyObject *exchange_export(PyObject *self, PyObject *arguments, PyObject *keyword
     return wanted ? versioned_capsule(&exported) : plain_capsule(&exported, false);
 }
 
-/* ---- in: what is described here ---- */
-
-/* An object of Python that is lent to libebb as a DLPack struct. */
-struct loan {
-    DLManagedTensorVersioned managed;
-    PyObject *object;
-    int64_t numbers[]; /* shape, strides */
-};
-
-/* Any thread: with the interpreter's lock, or after its end with nothing at all. */
-static void end_loan(DLManagedTensorVersioned *managed) {
-    struct loan *loan = managed->manager_ctx;
-    if (!Py_IsInitialized())
-        return;
-    PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF(loan->object);
-    free(loan);
-    PyGILState_Release(state);
-}
-
-static struct ebb_tensor *lend(struct region *region, PyObject *object,
-                               const struct description *what, enum ebb_exchange_mode mode) {
-    size_t sizes = (size_t)what->ndim * sizeof(int64_t);
-    struct loan *loan = calloc(1, sizeof *loan + 2 * sizes);
-    if (!loan) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    memcpy(loan->numbers, what->shape, sizes);
-    memcpy(loan->numbers + what->ndim, what->strides, sizes);
-    loan->object = Py_NewRef(object);
-    loan->managed = (DLManagedTensorVersioned){
-        .version = {DLPACK_MAJOR, 0},
-        .manager_ctx = loan,
-        .deleter = end_loan,
-        .flags = what->read_only ? DLPACK_READ_ONLY : 0,
-        .dl_tensor = {.data = what->count ? what->data : NULL,
-                      .device = {kDLCPU, 0},
-                      .ndim = what->ndim,
-                      .dtype = {what->dtype.code, what->dtype.bits, 1},
-                      .shape = loan->numbers,
-                      .strides = what->contiguous ? NULL : loan->numbers + what->ndim}};
-    struct ebb_tensor *tensor = ebb_tensor_import_versioned(region->handle, &loan->managed, mode);
-    if (!tensor) {
-        error_raise();
-        end_loan(&loan->managed);
-    }
-    return tensor;
-}
-
 /* ---- in: capsules ---- */
+
+/* Where the producer's elements begin. */
+static const void *first_of(const void *managed, bool is_versioned) {
+    const DLTensor *tensor = is_versioned
+                                 ? &((const DLManagedTensorVersioned *)managed)->dl_tensor
+                                 : &((const DLManagedTensor *)managed)->dl_tensor;
+    uintptr_t first;
+    bool wraps = __builtin_add_overflow((uintptr_t)tensor->data, tensor->byte_offset, &first);
+    return wraps ? NULL : (const void *)first;
+}
 
 /* Renamed first: a deleter, which may run at once, may show the capsule again. */
 static struct ebb_tensor *import_capsule(struct region *region, PyObject *capsule,
-                                         enum ebb_exchange_mode mode) {
+                                         enum ebb_exchange_mode mode, struct intake *intake) {
     bool is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
     const char *name = is_versioned ? VERSIONED : PLAIN;
     if (!PyCapsule_IsValid(capsule, name)) {
@@ -220,6 +179,8 @@ static struct ebb_tensor *import_capsule(struct region *region, PyObject *capsul
     void *managed = PyCapsule_GetPointer(capsule, name);
     if (PyCapsule_SetName(capsule, is_versioned ? "used_" VERSIONED : "used_" PLAIN) != 0)
         return NULL;
+    if (intake)
+        intake->first = first_of(managed, is_versioned);
     struct ebb_tensor *tensor =
         is_versioned ? ebb_tensor_import_versioned(region->handle, managed, mode)
                      : ebb_tensor_import(region->handle, managed, mode);
@@ -244,9 +205,9 @@ static PyObject *ask_capsule(PyObject *method) {
 }
 
 static struct ebb_tensor *import_speaker(struct region *region, PyObject *method,
-                                         enum ebb_exchange_mode mode) {
+                                         enum ebb_exchange_mode mode, struct intake *intake) {
     PyObject *capsule = ask_capsule(method);
-    struct ebb_tensor *tensor = capsule ? import_capsule(region, capsule, mode) : NULL;
+    struct ebb_tensor *tensor = capsule ? import_capsule(region, capsule, mode, intake) : NULL;
     Py_XDECREF(capsule);
     return tensor;
 }
@@ -295,7 +256,7 @@ static int describe_buffer(const Py_buffer *view, struct description *to) {
 }
 
 static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
-                                        enum ebb_exchange_mode mode) {
+                                        enum ebb_exchange_mode mode, struct intake *intake) {
     struct description what;
     Py_buffer view;
     PyObject *memory = PyMemoryView_FromObject(object);
@@ -311,7 +272,7 @@ static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
         PyErr_Format(PyExc_TypeError, "a buffer of format '%s' is none that ebb reads",
                      view.format ? view.format : "B");
     PyBuffer_Release(&view);
-    struct ebb_tensor *tensor = good ? lend(region, memory, &what, mode) : NULL;
+    struct ebb_tensor *tensor = good ? loan_make(region, memory, &what, mode, intake) : NULL;
     Py_DECREF(memory);
     return tensor;
 }
@@ -323,49 +284,104 @@ static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
  * tensor of the same elements: this one may get others, as a parameter does by `data`.
  */
 static struct ebb_tensor *import_torch(struct region *region, PyObject *object,
-                                       enum ebb_exchange_mode mode) {
+                                       enum ebb_exchange_mode mode, struct intake *intake) {
     struct description what;
     PyObject *alias = PyObject_CallFunctionObjArgs(torch_names.detach, object, NULL);
     int good = alias ? library_describe_torch(alias, &what) : -1;
     if (good == 0)
         PyErr_Format(PyExc_TypeError, "a tensor without plain elements in the host's memory "
                                       "(sparse, quantised, conjugated, or on a device)");
-    struct ebb_tensor *tensor = good > 0 ? lend(region, alias, &what, mode) : NULL;
+    struct ebb_tensor *tensor = good > 0 ? loan_make(region, alias, &what, mode, intake) : NULL;
     Py_XDECREF(alias);
     return tensor;
 }
 
-/* False if there is no such class. Proxies are none: they do not keep what is behind them. */
-static bool is_of(PyObject *object, PyObject *class) {
-    return class && PyObject_TypeCheck(object, (PyTypeObject *)class);
+/* Of what is kept a view of it is lent: others may give the array itself another shape. */
+static struct ebb_tensor *import_array(struct region *region, PyObject *array,
+                                       const struct description *what,
+                                       enum ebb_exchange_mode mode, struct intake *intake) {
+    PyObject *lent = intake ? PyObject_CallMethod(numpy_array, "view", "OO", array, numpy_array)
+                            : Py_NewRef(array);
+    struct ebb_tensor *tensor = lent ? loan_make(region, lent, what, mode, intake) : NULL;
+    Py_XDECREF(lent);
+    return tensor;
 }
 
 static struct ebb_tensor *import(struct region *region, PyObject *object,
-                                 enum ebb_exchange_mode mode) {
+                                 enum ebb_exchange_mode mode, struct intake *intake) {
     struct description what;
     if (library_find() != 0)
         return NULL;
     if (PyCapsule_CheckExact(object))
-        return import_capsule(region, object, mode);
-    if (is_of(object, torch_names.tensor))
-        return import_torch(region, object, mode);
-    int good = is_of(object, numpy_array) ? library_describe_numpy(object, &what) : 0;
+        return import_capsule(region, object, mode, intake);
+    if (library_is_tensor(object))
+        return import_torch(region, object, mode, intake);
+    int good = library_is_array(object) ? library_describe_numpy(object, &what) : 0;
     if (good < 0)
         return NULL;
     if (good && what.dtype.lanes)
-        return lend(region, object, &what, mode);
+        return import_array(region, object, &what, mode, intake);
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
     if (!method)
-        return error_forgive() ? import_buffer(region, object, mode) : NULL;
-    struct ebb_tensor *tensor = import_speaker(region, method, mode);
+        return error_forgive() ? import_buffer(region, object, mode, intake) : NULL;
+    struct ebb_tensor *tensor = import_speaker(region, method, mode, intake);
     Py_DECREF(method);
     return tensor;
+}
+
+/* ---- in: tensors of ebb's ---- */
+
+/* Another head of the same storage. NULL with ebb's error. */
+static struct ebb_tensor *view_in(const struct region *region, const struct ebb_tensor *tensor) {
+    return ebb_tensor_view(region->handle, tensor, tensor->ndim, tensor->shape, tensor->strides, 0);
+}
+
+/* Of a region that is not above: who lent the elements does so again, or they are exported. */
+static struct ebb_tensor *import_stranger(struct region *region, PyObject *object,
+                                          enum ebb_exchange_mode mode, struct intake *intake) {
+    PyObject *lender = loan_object(((struct tensor *)object)->loan);
+    PyObject *lent = Py_XNewRef(lender);
+    struct ebb_tensor *tensor = import(region, lender ? lender : object, mode, intake);
+    Py_XDECREF(lent);
+    return tensor;
+}
+
+static struct ebb_tensor *import_own(struct region *region, PyObject *object,
+                                     enum ebb_exchange_mode mode, struct intake *intake) {
+    const struct ebb_tensor *tensor = tensor_of(object);
+    if (!tensor)
+        return NULL;
+    struct ebb_tensor *taken = mode == EBB_EXCHANGE_COPY ? tensor_copied(region->handle, tensor)
+                                                         : view_in(region, tensor);
+    if (!taken && mode != EBB_EXCHANGE_COPY && ebb_last_error() == EBB_E_NOT_ANCESTOR)
+        return import_stranger(region, object, mode, intake);
+    if (!taken) {
+        error_raise();
+        return NULL;
+    }
+    intake->first = taken->data;
+    if (mode != EBB_EXCHANGE_COPY)
+        intake->loan = loan_hold(((struct tensor *)object)->loan);
+    return taken;
+}
+
+/* ---- in ---- */
+
+static PyObject *keep(struct region *region, struct ebb_tensor *tensor,
+                      const struct intake *intake) {
+    bool copied = tensor->data != intake->first;
+    PyObject *object =
+        tensor_wrap(region, copied ? tensor_settle(region->handle, tensor) : tensor);
+    if (object && !copied)
+        ((struct tensor *)object)->loan = loan_hold(intake->loan);
+    return object;
 }
 
 PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"object", "copy", NULL};
     PyObject *object, *copy = Py_None;
     enum ebb_exchange_mode mode;
+    struct intake intake = {.first = NULL};
     struct region *region = region_of(self);
     if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:tensor", words, &object,
                                                 &copy))
@@ -373,22 +389,21 @@ PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keyword
     if (parse_copy(copy, &mode) != 0)
         return NULL;
     uint64_t epoch = region->epoch;
-    struct ebb_tensor *tensor = import(region, object, mode);
-    if (!tensor || !region_stays(region, epoch))
-        return NULL;
-    tensor = tensor_settle(region->handle, tensor);
-    return region_stays(region, epoch) ? tensor_wrap(region, tensor) : NULL;
+    struct ebb_tensor *tensor = tensor_is(object) ? import_own(region, object, mode, &intake)
+                                                  : import(region, object, mode, &intake);
+    PyObject *made = tensor && region_stays(region, epoch) ? keep(region, tensor, &intake) : NULL;
+    loan_drop(intake.loan);
+    return made;
 }
 
 struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object) {
     struct ebb_tensor *tensor;
     if (!tensor_is(object))
-        return import(region, object, EBB_EXCHANGE_IF_NEEDED);
+        return import(region, object, EBB_EXCHANGE_IF_NEEDED, NULL);
     if (!(tensor = tensor_of(object)))
         return NULL;
     /* A second head, so that ending it leaves the caller's alone; its storage is below or ours. */
-    struct ebb_tensor *view = ebb_tensor_view(((struct tensor *)object)->region->handle, tensor,
-                                              tensor->ndim, tensor->shape, tensor->strides, 0);
+    struct ebb_tensor *view = view_in(((struct tensor *)object)->region, tensor);
     if (!view)
         error_raise();
     return view;

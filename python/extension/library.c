@@ -70,6 +70,18 @@ int library_find(void) {
     return 0;
 }
 
+static bool is_of(PyObject *object, PyObject *class) {
+    return class && PyObject_TypeCheck(object, (PyTypeObject *)class);
+}
+
+bool library_is_tensor(PyObject *object) {
+    return is_of(object, torch_names.tensor);
+}
+
+bool library_is_array(PyObject *object) {
+    return is_of(object, numpy_array);
+}
+
 /* ---- asking ---- */
 
 /* Attribute `name` of the object is `value`: 1, 0, or -1 with an exception. */

@@ -153,6 +153,7 @@ struct tensor {
     struct region *region; /* kept alive */
     struct ebb_tensor *tensor;
     uint64_t epoch;        /* of the region when the tensor came there */
+    struct loan *loan;     /* that its elements are of; or NULL */
 };
 
 int tensor_add(PyObject *module);
@@ -167,7 +168,8 @@ bool tensor_is(PyObject *object);
 struct ebb_tensor *tensor_of(PyObject *object);
 /* A copy, row-major, that can be exported without another. NULL with ebb's error. */
 struct ebb_tensor *tensor_copied(ebb_region region, const struct ebb_tensor *tensor);
-/* Makes a new tensor of libebb's one that can be exported; NULL gives NULL, with ebb's error. */
+/* Makes a new tensor, whose elements are its own, one that can be exported. NULL gives NULL, with
+ * ebb's error. */
 struct ebb_tensor *tensor_settle(ebb_region region, struct ebb_tensor *tensor);
 /* A tensor that can be exported without a copy, however small. NULL with ebb's error. */
 struct ebb_tensor *tensor_make(ebb_region region, struct ebb_dtype dtype, int ndim,
@@ -229,6 +231,11 @@ extern PyObject *numpy_array; /* numpy.ndarray */
 /* Looks which of them the program has loaded. Nothing is imported. */
 int library_find(void);
 
+/* Whether it is a tensor of torch, an array of numpy. False if there is no such class. Proxies are
+ * none: they do not keep what is behind them. */
+bool library_is_tensor(PyObject *object);
+bool library_is_array(PyObject *object);
+
 /* Where the elements of somebody's tensor lie. Filled field by field, read once. */
 struct description {
     void *data;
@@ -246,6 +253,26 @@ int library_describe_torch(PyObject *tensor, struct description *to);
 /* Whether its dimensions have names, which are no part of its elements. 1, 0, or -1. */
 int library_has_names(PyObject *tensor);
 int library_describe_numpy(PyObject *array, struct description *to);
+
+/* ---- loan.c ---- */
+
+/* How elements came in, for whoever keeps them. */
+struct intake {
+    const void *first; /* where they began; if they do no more, they were copied */
+    struct loan *loan; /* that they are of, held; or NULL */
+};
+
+/* A tensor of what is described of the object, which is kept until libebb gives the elements back.
+ * NULL with an exception. `intake` may be NULL. */
+struct ebb_tensor *loan_make(struct region *region, PyObject *object,
+                             const struct description *what, enum ebb_exchange_mode mode,
+                             struct intake *intake);
+/* One more refers to the loan, and one less. NULL is none. */
+struct loan *loan_hold(struct loan *loan);
+void loan_drop(struct loan *loan);
+/* The tensor of torch, or array of numpy, that lends them now; borrowed. NULL: none does, or there
+ * are none. */
+PyObject *loan_object(const struct loan *loan);
 
 /* ---- names that are looked up often ---- */
 

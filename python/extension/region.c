@@ -437,7 +437,8 @@ PyDoc_STRVAR(region_doc,
 PyDoc_STRVAR(tensor_doc,
 "tensor(object, copy=None)\n--\n\n"
 "A tensor of somebody else's elements: of torch, of numpy, or whatever speaks DLPack or the\n"
-"buffer protocol. copy: None, only where it must; True; False, or an error.");
+"buffer protocol. copy: None, only where it must; True; False, or an error. What is not copied\n"
+"stays the producer's: see Tensor.");
 PyDoc_STRVAR(stack_doc,
 "_stack(sequence)\n--\n\nTensors of one shape become one with a new first dimension.");
 PyDoc_STRVAR(pad_doc,

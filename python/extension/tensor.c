@@ -55,9 +55,8 @@ struct ebb_tensor *tensor_copied(ebb_region region, const struct ebb_tensor *ten
 
 struct ebb_tensor *tensor_settle(ebb_region region, struct ebb_tensor *tensor) {
     size_t bytes = tensor ? ebb_tensor_bytes(tensor) : 0;
-    if (bytes == 0 || bytes > EBB_SMALL_MAX_BYTES ||
-        !ebb_region_is_open(ebb_region_of(tensor->data)))
-        return tensor; /* none, empty, large or imported */
+    if (bytes == 0 || bytes > EBB_SMALL_MAX_BYTES)
+        return tensor; /* none, empty or large */
     struct ebb_tensor *settled = tensor_copied(region, tensor);
     ebb_object_end(tensor);
     return settled;
@@ -115,6 +114,7 @@ static void tensor_dealloc(PyObject *object) {
     PyObject_GC_UnTrack(object);
     if (is_live(self) && !self->region->keeps && !region_is_inherited(self->region))
         ebb_object_end(self->tensor);
+    loan_drop(self->loan);
     Py_XDECREF((PyObject *)self->region);
     release(object);
     Py_DECREF(type);
@@ -276,6 +276,16 @@ static PyObject *tensor_capsule(PyObject *object, PyObject *Py_UNUSED(none)) {
     return exchange_capsule(object, true);
 }
 
+PyDoc_STRVAR(lender_doc,
+"_lender()\n--\n\nThe torch.Tensor or numpy.ndarray whose elements these are, or None.");
+
+static PyObject *tensor_lender(PyObject *object, PyObject *Py_UNUSED(none)) {
+    if (!tensor_of(object))
+        return NULL;
+    PyObject *lender = loan_object(((struct tensor *)object)->loan);
+    return Py_NewRef(lender ? lender : Py_None);
+}
+
 PyDoc_STRVAR(copy_doc,
 "copy_(source, /)\n--\n\n"
 "Writes the elements of `source`, of the same shape and dtype, and returns self.");
@@ -317,6 +327,7 @@ static PyMethodDef tensor_methods[] = {
     {"__dlpack__", METHOD(exchange_export), METH_VARARGS | METH_KEYWORDS, dlpack_doc},
     {"__dlpack_device__", tensor_device, METH_NOARGS, device_doc},
     {"_capsule", tensor_capsule, METH_NOARGS, capsule_doc},
+    {"_lender", tensor_lender, METH_NOARGS, lender_doc},
     {"copy_", tensor_copy, METH_O, copy_doc},
     {NULL, NULL, 0, NULL}};
 

@@ -215,6 +215,7 @@ class Exports(Refused):
         with ebb.Region() as region:
             tensor = region.tensor(source, copy=False)
             self.assertRaises(BufferError, tensor.__dlpack__, copy=False)
+            self.assertTrue(memoryview(tensor).readonly)
             copied = numpy.from_dlpack(tensor)
             source[:] = 0
             self.assertEqual(copied.tolist(), list(range(6)))
@@ -247,8 +248,136 @@ class Exports(Refused):
         self.assertEqual(pool.stats["held"], 0)
 
 
+class Shares(Refused):
+    """copy=False shares, or raises; and the bytes stay the same ones."""
+
+    def sources(self, tensor):
+        yield tensor
+        yield tensor.numpy()
+        yield memoryview(tensor)
+        yield tensor.__dlpack__()
+        yield tensor.__dlpack__(max_version=(1, 0))
+        if torch:
+            yield tensor.torch()
+
+    def test_elements_of_regions_however_few_are_shared(self):
+        with ebb.Region() as region, ebb.Region(parent=region) as child, ebb.Region() as stranger:
+            for count in (1, 1024, 1025, 5000):
+                for place in (region, child, stranger):
+                    for copy in (False, None):
+                        tensor = region.zeros(count, "uint8")
+                        for number, source in enumerate(self.sources(tensor), 1):
+                            taken = place.tensor(source, copy=copy)
+                            taken.copy_(numpy.full(count, number, "uint8"))
+                            self.assertEqual(tensor.numpy()[-1], number, (count, type(source)))
+
+    def test_copies_are_none_of_the_source(self):
+        with ebb.Region() as region:
+            for count in (1, 5000):
+                tensor = region.zeros(count)
+                for source in self.sources(tensor):
+                    taken = region.tensor(source, copy=True)
+                    taken.copy_(numpy.ones(count, "f4"))
+                    self.assertEqual(tensor.numpy()[0], 0)
+                    self.assertTrue(taken.__dlpack__(copy=False))
+
+    def test_two_tensors_of_one_storage_go_up_together(self):
+        with ebb.Region() as parent, ebb.Region(parent=parent) as child:
+            for count in (4, 5000):
+                one = child.zeros(count)
+                two = child.tensor(one, copy=False)
+                child.promote([one, two])
+                one.copy_(numpy.ones(count, "f4"))
+                self.assertEqual(two.numpy()[0], 1)
+
+    def test_a_tensor_is_there_without_the_one_that_it_was_made_of(self):
+        with ebb.Region() as region:
+            blocks = region.stats["blocks"]
+            for source in (numpy.arange(4.0), region.tensor(numpy.arange(4.0), copy=True)):
+                first = source if isinstance(source, ebb.Tensor) else region.tensor(source)
+                second = region.tensor(first)
+                del first, source
+                gc.collect()
+                self.assertEqual(second.numpy().tolist(), [0, 1, 2, 3])
+            del second
+            self.assertEqual(region.stats["blocks"], blocks)
+
+    def test_what_numpy_lent_is_handed_on(self):
+        source = numpy.zeros((2, 3), "f4")
+        with ebb.Region() as region, ebb.Region() as stranger:
+            tensor = region.tensor(source, copy=False)
+            again = stranger.tensor(tensor, copy=False)
+            source.shape = 6
+            seen = [tensor.numpy(), again.numpy()]
+            seen += [tensor.torch(), again.torch()] if torch else []
+            for number, array in enumerate(seen, 1):
+                self.assertEqual(tuple(array.shape), (2, 3))
+                array[1, 2] = number
+                self.assertEqual(source[5], number)
+                self.assertEqual(again.numpy()[1, 2], number)
+        self.assertEqual(seen[0][1, 2], len(seen))
+
+    def test_odd_arrays_are_handed_on(self):
+        whole = numpy.arange(24.0).reshape(4, 6)
+        with ebb.Region() as region:
+            for source in (whole[:1][::-1], whole[1:2, ::-6], whole[:0][::-1], whole.T, whole[::2],
+                           whole[0, 0:1].squeeze(), numpy.zeros((0, 3))[:, ::-1],
+                           numpy.broadcast_to(whole[0], (3, 6))):
+                tensor = region.tensor(source, copy=False)
+                for array in [tensor.numpy()] + ([tensor.torch()] if torch else []):
+                    self.assertEqual(tuple(array.shape), source.shape)
+                    self.assertEqual(array.tolist(), source.tolist())
+
+    def test_what_is_read_only_stays_so(self):
+        source = numpy.arange(3.0)
+        source.flags.writeable = False
+        with ebb.Region() as region:
+            tensor = region.tensor(source, copy=False)
+            self.assertFalse(tensor.numpy().flags.writeable)
+            self.assertTrue(numpy.shares_memory(tensor.numpy(), source))
+            if torch:
+                tensor.torch()[0] = 7  # of a copy
+            self.assertEqual(source[0], 0)
+
+    def test_an_ended_tensor_keeps_nothing(self):
+        source = numpy.arange(5000.0)
+        gone = weakref.ref(source)
+        region = ebb.Region()
+        tensor = region.tensor(source, copy=False)
+        again = region.tensor(tensor)
+        del source
+        self.assertIsNotNone(gone())
+        region.close()
+        self.assertIsNone(gone())
+        self.assertRefused("EBB_E_STALE", tensor.numpy)
+        self.assertRefused("EBB_E_STALE", again.numpy)
+
+
 @unittest.skipUnless(torch, "torch is missing")
 class Torch(Refused):
+    def test_what_torch_lent_is_handed_on(self):
+        class Typed(torch.Tensor):
+            pass
+
+        source = torch.zeros(2, 3)
+        for lent in (source, source.as_subclass(Typed), torch.nn.Parameter(source)):
+            with ebb.Region() as region, ebb.Region() as stranger:
+                tensor = region.tensor(lent, copy=False)
+                again = stranger.tensor(tensor, copy=False)
+                seen = [tensor.torch(), again.torch(), tensor.numpy(), again.numpy()]
+                self.assertIs(type(seen[0]), torch.Tensor)
+                self.assertFalse(seen[0].requires_grad)
+            for number, array in enumerate(seen, 1):
+                array[1, 2] = number
+                self.assertEqual(source[1, 2], number)
+        boolean = torch.tensor([True, False])
+        with ebb.Region() as region:
+            tensor = region.tensor(boolean, copy=False)
+            self.assertEqual((tensor.torch().dtype, tensor.numpy().dtype), (torch.bool, bool))
+            bfloat = region.tensor(boolean.bfloat16())
+            self.assertEqual(bfloat.torch().dtype, torch.bfloat16)
+            self.assertRaises(BufferError, bfloat.numpy)
+
     def test_every_dtype_both_ways(self):
         for name in ("bool uint8 int8 int16 int32 int64 float16 float32 float64 bfloat16 "
                      "complex64 complex128").split():

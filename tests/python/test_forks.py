@@ -178,8 +178,9 @@ class Refusing(Refused):
                       lambda: region.pad(rows(-7)), lambda: region.pack(rows(-7)),
                       lambda: region.promote(tensor), lambda: ebb.Region(parent=region),
                       ebb.step("refused", parent=region).__enter__, region.__enter__,
-                      lambda: tensor.copy_(numpy.full(ROW, -7, "float32")), imported.torch,
-                      lambda: memoryview(imported), lambda: tensor.__dlpack__(copy=True),
+                      lambda: tensor.copy_(numpy.full(ROW, -7, "float32")),
+                      imported.__dlpack__, lambda: memoryview(imported),
+                      lambda: tensor.__dlpack__(copy=True),
                       lambda: structure.write(region, rows(-7))):
             self.assertRefused("EBB_E_STALE", write)
 
@@ -198,6 +199,7 @@ class Refusing(Refused):
                     region.empty(1)
                 self.refuse_all(region, tensor, imported)
                 assert all_are(0, [tensor.torch(), tensor.numpy()]) and region.is_open
+                assert all_are(0, [imported.torch(), imported.numpy()])
                 with ebb.Region(pool) as own:
                     assert all_are(0, [own.stack([tensor, tensor]).torch()])
                 root.close()
