@@ -71,6 +71,15 @@ class Tensor(_ebb.Tensor):
             return numpy.asarray(memoryview(self))
         return _numpys_of(lender)
 
+    def __array__(self, dtype=None, copy=None):
+        """numpy()'s, for numpy, which asks when the buffer protocol said no: so it says why."""
+        import numpy
+        array = self.numpy()
+        is_other = dtype is not None and array.dtype != dtype
+        if is_other and copy is False:
+            raise ValueError(f"{array.dtype} as {numpy.dtype(dtype)} needs a copy")
+        return numpy.array(array, dtype) if is_other or copy else array
+
     def pin_memory(self, device=None):
         """This tensor if its pool is pinned, else a copy in pinned memory."""
         from .region import Region

@@ -248,6 +248,28 @@ class Exports(Refused):
         self.assertEqual(pool.stats["held"], 0)
 
 
+    def test_what_numpy_cannot_read_is_no_array_of_objects(self):
+        region = ebb.Region()
+        tensor, bfloat = region.zeros((2, 3)), region.zeros(2, "bfloat16")
+        self.assertEqual(numpy.asarray(tensor).tolist(), [[0] * 3] * 2)
+        self.assertEqual(numpy.asarray(tensor, "int8").dtype, "int8")
+        for ask in (numpy.asarray, lambda odd: numpy.add(odd, odd), lambda odd: numpy.stack([odd])):
+            self.assertRaises(BufferError, ask, bfloat)
+        region.close()
+        for ask in (numpy.asarray, lambda odd: numpy.add(odd, odd), lambda odd: numpy.stack([odd])):
+            self.assertRefused("EBB_E_STALE", ask, tensor)
+
+    def test_arrays_as_numpy_asks_for_them(self):
+        with ebb.Region() as region:
+            tensor = region.zeros(5000)
+            shared, same = tensor.__array__(), tensor.__array__(numpy.dtype("f4"), copy=False)
+            copied, other = tensor.__array__(copy=True), tensor.__array__("f8")
+            self.assertRaises(ValueError, tensor.__array__, "f8", copy=False)
+            tensor.copy_(numpy.ones(5000, "f4"))
+            self.assertEqual([array[0] for array in (shared, same, copied, other)], [1, 1, 0, 0])
+            self.assertEqual((other.dtype, copied.dtype), ("float64", "float32"))
+
+
 class Shares(Refused):
     """copy=False shares, or raises; and the bytes stay the same ones."""
 
