@@ -259,6 +259,11 @@ static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
                                         enum ebb_exchange_mode mode, struct intake *intake) {
     struct description what;
     Py_buffer view;
+    int odd = library_is_odd_scalar(object); /* dates show bytes, which they are not read as */
+    if (odd)
+        return odd < 0 ? NULL
+                       : (PyErr_Format(PyExc_TypeError, "%R has no dtype that ebb reads", object),
+                          NULL);
     PyObject *memory = PyMemoryView_FromObject(object);
     if (!memory || PyObject_GetBuffer(memory, &view, PyBUF_FULL_RO) != 0) {
         Py_XDECREF(memory);

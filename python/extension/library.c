@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct torch_names torch_names;
-PyObject *numpy_array;
+PyObject *numpy_array, *numpy_scalar;
 
 /* ---- finding ---- */
 
@@ -65,6 +65,8 @@ int library_find(void) {
     if (torch && find_torch(torch) != 0 && !error_forgive())
         return -1; /* else another thread is about to import it: it is not loaded yet */
     PyObject *numpy = numpy_array ? NULL : loaded("numpy", "ndarray");
+    if (numpy && !numpy_scalar && !(numpy_scalar = PyObject_GetAttrString(numpy, "generic")))
+        return -1;
     if (numpy && !(numpy_array = PyObject_GetAttrString(numpy, "ndarray")))
         return -1;
     return 0;
@@ -80,6 +82,14 @@ bool library_is_tensor(PyObject *object) {
 
 bool library_is_array(PyObject *object) {
     return is_of(object, numpy_array);
+}
+
+int library_is_odd_scalar(PyObject *object) {
+    struct description what;
+    if (!is_of(object, numpy_scalar) || PyBytes_Check(object))
+        return 0;
+    int good = library_describe_numpy(object, &what);
+    return good < 0 ? -1 : !good || !what.dtype.lanes;
 }
 
 /* ---- asking ---- */

@@ -226,7 +226,7 @@ struct torch_names {
     PyObject *bool_type;
 };
 extern struct torch_names torch_names;
-extern PyObject *numpy_array; /* numpy.ndarray */
+extern PyObject *numpy_array, *numpy_scalar; /* numpy.ndarray, numpy.generic */
 
 /* Looks which of them the program has loaded. Nothing is imported. */
 int library_find(void);
@@ -235,6 +235,8 @@ int library_find(void);
  * none: they do not keep what is behind them. */
 bool library_is_tensor(PyObject *object);
 bool library_is_array(PyObject *object);
+/* Whether it is a scalar of numpy whose dtype has no name here, as a date. 1, 0, or -1. */
+int library_is_odd_scalar(PyObject *object);
 
 /* Where the elements of somebody's tensor lie. Filled field by field, read once. */
 struct description {

@@ -374,6 +374,14 @@ class Shares(Refused):
         self.assertRefused("EBB_E_STALE", tensor.numpy)
         self.assertRefused("EBB_E_STALE", again.numpy)
 
+    def test_scalars_of_numpy_are_numbers_or_refused(self):
+        with ebb.Region() as region:
+            for number in (numpy.float16(2), numpy.int64(2), numpy.uint8(2)):
+                self.assertEqual(region.tensor(number).numpy(), 2)
+                self.assertEqual(region.tensor(number).dtype, number.dtype.name)
+            for odd in (numpy.datetime64("2020-01-01"), numpy.timedelta64(3, "s")):
+                self.assertRaises(TypeError, region.tensor, odd)
+
 
 @unittest.skipUnless(torch, "torch is missing")
 class Torch(Refused):
