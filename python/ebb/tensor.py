@@ -48,7 +48,8 @@ class Tensor(_ebb.Tensor):
     Imported elements are handed on as their owner's. Of a torch.Tensor or numpy.ndarray torch()
     and numpy() make another one of the same bytes; for torch() elements of a read-only array are
     copied. Of others they make a copy, which for numpy() is read-only, as DLPack and the buffer
-    protocol do of all.
+    protocol do of all. If torch frees the elements, as it does when their storage is resized or
+    moved to shared memory, every use of them raises ebb.Error EBB_E_RELEASED.
     """
 
     __slots__ = ()

@@ -49,7 +49,7 @@ static bool needs_copy(const struct ebb_tensor *tensor, enum ebb_exchange_mode m
 }
 
 int exchange_choose(PyObject *object, enum ebb_exchange_mode mode, struct exported *exported) {
-    struct ebb_tensor *tensor = tensor_of(object);
+    struct ebb_tensor *tensor = tensor_to_use(object);
     if (!tensor)
         return -1;
     struct region *region = ((struct tensor *)object)->region;
@@ -353,7 +353,7 @@ static struct ebb_tensor *import_stranger(struct region *region, PyObject *objec
 
 static struct ebb_tensor *import_own(struct region *region, PyObject *object,
                                      enum ebb_exchange_mode mode, struct intake *intake) {
-    const struct ebb_tensor *tensor = tensor_of(object);
+    const struct ebb_tensor *tensor = tensor_to_use(object);
     if (!tensor)
         return NULL;
     struct ebb_tensor *taken = mode == EBB_EXCHANGE_COPY ? tensor_copied(region->handle, tensor)
@@ -405,7 +405,7 @@ struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object) {
     struct ebb_tensor *tensor;
     if (!tensor_is(object))
         return import(region, object, EBB_EXCHANGE_IF_NEEDED, NULL);
-    if (!(tensor = tensor_of(object)))
+    if (!(tensor = tensor_to_use(object)))
         return NULL;
     /* A second head, so that ending it leaves the caller's alone; its storage is below or ours. */
     struct ebb_tensor *view = view_in(((struct tensor *)object)->region, tensor);

@@ -38,6 +38,14 @@ static int find_methods(PyObject *tensor) {
     return 0;
 }
 
+/* torch 1 calls it otherwise. */
+static int find_storage(PyObject *tensor) {
+    torch_names.storage = PyObject_GetAttrString(tensor, "untyped_storage");
+    if (!torch_names.storage && error_forgive())
+        torch_names.storage = PyObject_GetAttrString(tensor, "_storage");
+    return torch_names.storage ? 0 : -1;
+}
+
 static int find_torch(PyObject *torch) {
     PyObject *tensor = PyObject_GetAttrString(torch, "Tensor");
     PyObject *inside = tensor ? PyObject_GetAttrString(torch, "_C") : NULL;
@@ -45,6 +53,7 @@ static int find_torch(PyObject *torch) {
         torch_names.from_dlpack = PyObject_GetAttrString(inside, "_from_dlpack");
     Py_XDECREF(inside);
     if (!inside || !torch_names.from_dlpack || find_methods(tensor) != 0 ||
+        find_storage(tensor) != 0 ||
         !(torch_names.strided = PyObject_GetAttrString(torch, "strided"))) {
         Py_XDECREF(tensor);
         return -1;

@@ -5,6 +5,11 @@
  * A loan ends when libebb gives the elements back; the object is let go then, whoever else still
  * refers to the loan: the Tensors that have the elements, which hand on the object's own likes of
  * them. All with the interpreter's lock.
+ *
+ * Of torch a tensor is lent, which cannot keep its elements where they are: any other tensor of the
+ * same storage can be resized or moved to shared memory, and torch frees the elements at once. It
+ * has no call to forbid that. (For numpy it forbids the first, once and for ever, not the second.)
+ * So whoever reads or writes elements asks before whether they are still there.
  */
 #include "capsule.h"
 
@@ -14,6 +19,7 @@
 struct loan {
     DLManagedTensorVersioned managed;
     PyObject *object;      /* NULL: it has its elements back */
+    size_t storage_bytes;  /* of torch's storage */
     unsigned holders;      /* libebb until it gives them back, and Tensors */
     int64_t numbers[];     /* shape, strides */
 };
@@ -38,6 +44,39 @@ static void end_loan(DLManagedTensorVersioned *managed) {
     Py_CLEAR(loan->object);
     loan_drop(loan);
     PyGILState_Release(state);
+}
+
+/* ---- where the elements are ---- */
+
+/* Bytes of the tensor's storage; -1 with an exception. */
+static Py_ssize_t measure_storage(PyObject *tensor) {
+    PyObject *storage = PyObject_CallFunctionObjArgs(torch_names.storage, tensor, NULL);
+    PyObject *bytes = storage ? PyObject_CallMethodObjArgs(storage, names.nbytes, NULL) : NULL;
+    Py_ssize_t count = bytes ? PyLong_AsSsize_t(bytes) : -1;
+    Py_XDECREF(bytes);
+    Py_XDECREF(storage);
+    return count;
+}
+
+/* 1, 0, or -1 with an exception. A storage that was resized may be at the same place again. */
+static int is_in_place(const struct loan *loan) {
+    PyObject *address = PyObject_CallFunctionObjArgs(torch_names.data_ptr, loan->object, NULL);
+    const void *data = address ? PyLong_AsVoidPtr(address) : NULL;
+    Py_XDECREF(address);
+    Py_ssize_t bytes = PyErr_Occurred() ? -1 : measure_storage(loan->object);
+    if (bytes < 0)
+        return -1;
+    return data == loan->managed.dl_tensor.data && (size_t)bytes == loan->storage_bytes;
+}
+
+int loan_check(const struct loan *loan) {
+    if (!loan || !loan->object || !loan->managed.dl_tensor.data || !library_is_tensor(loan->object))
+        return 0;
+    int result = is_in_place(loan);
+    if (result == 0)
+        error_raise_as(EBB_E_RELEASED, "the elements were a torch.Tensor's, whose storage was "
+                                       "resized or moved: torch has freed them");
+    return result == 1 ? 0 : -1;
 }
 
 PyObject *loan_object(const struct loan *loan) {
@@ -72,13 +111,22 @@ static struct loan *make(PyObject *object, const struct description *what) {
     return loan;
 }
 
+/* What loan_check() goes by. */
+static int remember_storage(struct loan *loan) {
+    Py_ssize_t bytes = library_is_tensor(loan->object) ? measure_storage(loan->object) : 0;
+    loan->storage_bytes = (size_t)(bytes < 0 ? 0 : bytes);
+    return bytes < 0 ? -1 : 0;
+}
+
 struct ebb_tensor *loan_make(struct region *region, PyObject *object,
                              const struct description *what, enum ebb_exchange_mode mode,
                              struct intake *intake) {
     struct loan *loan = loan_hold(make(object, what));
     if (!loan)
         return NULL;
-    struct ebb_tensor *tensor = ebb_tensor_import_versioned(region->handle, &loan->managed, mode);
+    struct ebb_tensor *tensor = NULL;
+    if (!intake || remember_storage(loan) == 0)
+        tensor = ebb_tensor_import_versioned(region->handle, &loan->managed, mode);
     if (!tensor) {
         error_raise();
         end_loan(&loan->managed);

@@ -27,7 +27,8 @@ static int find_names(void) {
                 {&names.requires_grad, "requires_grad"},
                 {&names.array_struct, "__array_struct__"},
                 {&names.hasobject, "hasobject"},
-                {&names.close, "close"}};
+                {&names.close, "close"},
+                {&names.nbytes, "nbytes"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!(*rows[i].to = PyUnicode_InternFromString(rows[i].text)))
             return -1;

@@ -166,6 +166,8 @@ PyObject *tensor_wrap(struct region *region, struct ebb_tensor *tensor);
 bool tensor_is(PyObject *object);
 /* The live tensor behind the object, NULL with an exception. */
 struct ebb_tensor *tensor_of(PyObject *object);
+/* The same for who reads or writes its elements, which may be gone although the tensor is not. */
+struct ebb_tensor *tensor_to_use(PyObject *object);
 /* A copy, row-major, that can be exported without another. NULL with ebb's error. */
 struct ebb_tensor *tensor_copied(ebb_region region, const struct ebb_tensor *tensor);
 /* Makes a new tensor, whose elements are its own, one that can be exported. NULL gives NULL, with
@@ -220,7 +222,7 @@ extern const char step_is_scope_served_doc[];
 struct torch_names {
     PyObject *tensor;                       /* the class */
     PyObject *data_ptr, *stride, *is_contiguous, *is_neg, *is_conj, *view; /* its methods */
-    PyObject *detach, *has_names;           /* two more */
+    PyObject *detach, *has_names, *storage; /* three more */
     PyObject *from_dlpack, *strided;
     PyObject *dtypes[16];                   /* beside those of dtype.c, in its order */
     PyObject *bool_type;
@@ -265,13 +267,15 @@ struct intake {
 };
 
 /* A tensor of what is described of the object, which is kept until libebb gives the elements back.
- * NULL with an exception. `intake` may be NULL. */
+ * NULL with an exception. `intake` is NULL if the tensor goes before its object can change. */
 struct ebb_tensor *loan_make(struct region *region, PyObject *object,
                              const struct description *what, enum ebb_exchange_mode mode,
                              struct intake *intake);
 /* One more refers to the loan, and one less. NULL is none. */
 struct loan *loan_hold(struct loan *loan);
 void loan_drop(struct loan *loan);
+/* 0 if the elements are still where they were, or have been given back; -1 with an exception. */
+int loan_check(const struct loan *loan);
 /* The tensor of torch, or array of numpy, that lends them now; borrowed. NULL: none does, or there
  * are none. */
 PyObject *loan_object(const struct loan *loan);
@@ -280,7 +284,7 @@ PyObject *loan_object(const struct loan *loan);
 
 extern struct names {
     PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *array_struct, *hasobject,
-        *close;
+        *close, *nbytes;
 } names;
 
 #endif

@@ -100,6 +100,12 @@ struct ebb_tensor *tensor_of(PyObject *object) {
     return NULL;
 }
 
+struct ebb_tensor *tensor_to_use(PyObject *object) {
+    if (tensor_is(object) && loan_check(((struct tensor *)object)->loan) != 0)
+        return NULL;
+    return tensor_of(object);
+}
+
 static int tensor_traverse(PyObject *object, visitproc visit, void *arg) {
     const struct tensor *self = (struct tensor *)object;
     Py_VISIT(Py_TYPE(object));
@@ -193,7 +199,7 @@ static DLManagedTensor *export_elements(PyObject *object, struct ebb_tensor *ten
 }
 
 static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
-    struct ebb_tensor *tensor = tensor_of(object);
+    struct ebb_tensor *tensor = tensor_to_use(object);
     bool copied;
     if (!tensor)
         return refuse_view(view, NULL);
@@ -280,7 +286,7 @@ PyDoc_STRVAR(lender_doc,
 "_lender()\n--\n\nThe torch.Tensor or numpy.ndarray whose elements these are, or None.");
 
 static PyObject *tensor_lender(PyObject *object, PyObject *Py_UNUSED(none)) {
-    if (!tensor_of(object))
+    if (!tensor_to_use(object))
         return NULL;
     PyObject *lender = loan_object(((struct tensor *)object)->loan);
     return Py_NewRef(lender ? lender : Py_None);
@@ -304,7 +310,7 @@ static PyObject *tensor_copy(PyObject *object, PyObject *source) {
     uint64_t epoch = region->epoch;
     struct ebb_tensor *read = exchange_borrow(region, source);
     bool stays = read && region_stays(region, epoch);
-    tensor = stays ? tensor_of(object) : NULL;
+    tensor = stays ? tensor_to_use(object) : NULL;
     int result = tensor ? ebb_tensor_copy(tensor, read) : -1;
     if (tensor && result != 0)
         error_raise();

@@ -385,6 +385,34 @@ class Shares(Refused):
 
 @unittest.skipUnless(torch, "torch is missing")
 class Torch(Refused):
+    def test_elements_that_torch_has_freed_are_not_used(self):
+        changes = [lambda source: source.resize_(1 << 16),
+                   lambda source: source.storage().resize_(0),
+                   lambda source: (source.storage().resize_(0), source.storage().resize_(9)),
+                   lambda source: source.share_memory_()]
+        for change in changes:
+            source = torch.full((5000,), 7.0)
+            with ebb.Region() as region, ebb.Region(parent=region) as child:
+                tensor, other = region.tensor(source, copy=False), region.zeros(5000)
+                view = child.tensor(tensor, copy=False)
+                self.assertEqual(view.torch()[4999], 7)
+                change(source)
+                for used in (tensor, view):
+                    for use in (used.torch, used.numpy, used.__dlpack__, lambda: memoryview(used),
+                                lambda: used.copy_(other), lambda: other.copy_(used),
+                                lambda: numpy.asarray(used), lambda: region.stack([used]),
+                                lambda: region.tensor(used), lambda: child.tensor(used, copy=True)):
+                        self.assertRefused("EBB_E_RELEASED", use)
+                    self.assertEqual(used.shape, (5000,))
+            del tensor, view
+
+    def test_a_storage_that_grows_elsewhere_is_its_owners_still(self):
+        source = torch.full((5000,), 7.0)
+        with ebb.Region() as region:
+            region.tensor(source, copy=False)
+            source.resize_(1 << 16)  # which numpy() would forbid for ever
+            self.assertEqual(source[4999], 7)
+
     def test_what_torch_lent_is_handed_on(self):
         class Typed(torch.Tensor):
             pass
