@@ -189,7 +189,7 @@ bool heap_cool(struct heap_cooling *cooling);
 /* Bytes of pages that regions of heaps have, but that have gone so. */
 uint64_t heap_cooled_bytes(void);
 
-/* ---- scope.c ---- */
+/* ---- scope.c, scope_small.c, scope_large.c ---- */
 
 /* The next place in the tray in use; NULL: there is no room for it. */
 static inline struct tray_head *scope_bump(struct scope *scope, size_t step, size_t align) {

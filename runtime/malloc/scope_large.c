@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * scope_large.c - large blocks of scopes: in the region of a step of the hidden site, planned,
+ * begun when it is needed.
+ *
+ * What is alive at the end is promoted, by relinking, to the keeper of the heap.
+ *
+ * Invariant: a block's address never changes. Fails towards the general heap where there is no
+ * memory.
+ */
+#include "malloc/general.h"
+#include "malloc/scope.h"
+
+#include "base/check.h"
+#include "base/error.h"
+#include "region/track.h"
+
+static bool begin_step(struct scope *scope) {
+    if (!scope->served || !ebb_region_is_open(heap_keeper(scope->heap)))
+        return false;
+    error_mute();
+    scope->step = ebb_step_begin_under(scope->served->hidden, heap_keeper(scope->heap), scope->tag);
+    error_unmute();
+    return scope->step.lane != NULL;
+}
+
+static ebb_region region_of(const struct large *large) {
+    return large->scope ? large->scope->step.region : large->heap->keeper;
+}
+
+static bool is_tenured(const struct scope *scope, const void *block) {
+    const struct track *track = ((const struct region *)scope->step.region.lane)->track;
+    return track && track_home(track, (uintptr_t)block);
+}
+
+static struct large **list_of(struct large *large) {
+    return large->scope ? &large->scope->larges : &large->heap->kept;
+}
+
+/* Without a step, where that is not worth its cost: its site is modest, and so is this scope so
+ * far. */
+static bool is_for_general(struct scope *scope, size_t bytes) {
+    scope->asked_bytes += bytes;
+    return scope->is_modest && scope->asked_bytes <= SERVED_MODEST_BYTES && !scope->step.lane;
+}
+
+void scope_note_growth(struct scope *scope, size_t bytes_before, size_t bytes) {
+    if (scope != &scope_awaited && bytes > bytes_before)
+        scope->asked_bytes += bytes - bytes_before;
+}
+
+void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
+    if (!(scope = scope_serving(scope)) || is_for_general(scope, bytes))
+        return NULL;
+    struct heap *heap = scope->heap;
+    heap_drain(heap);
+    if (!scope->step.lane && !begin_step(scope))
+        return NULL;
+    error_mute();
+    void *block = ebb_region_alloc(scope->step.region, bytes, align);
+    struct large *large = block ? large_add(&heap->unused, block, bytes) : NULL;
+    if (block && !large)
+        ebb_region_release(scope->step.region, block);
+    error_unmute();
+    if (!large)
+        return NULL;
+    large->heap = heap;
+    large->scope = scope;
+    large->is_tenured = is_tenured(scope, block);
+    large_link(&scope->larges, large);
+    scope->large_blocks++;
+    scope->large_bytes += bytes;
+    scope->tenured_bytes += large->is_tenured ? bytes : 0;
+    scope_hold_pages(scope);
+    return block;
+}
+
+void scope_release_large(struct large *large) {
+    error_mute();
+    int result = ebb_region_release(region_of(large), (void *)large->block);
+    error_unmute();
+    CHECK(result == 0);
+    if (!large->scope)
+        holding_unpin(large->holding, large->bytes);
+    else if (large->is_tenured)
+        large->scope->tenured_bytes -= large->bytes;
+    struct heap *heap = large->heap;
+    size_t kept_bytes = large->scope ? 0 : large->bytes;
+    large_unlink(list_of(large), large);
+    large_remove(&heap->unused, large);
+    if (kept_bytes)
+        heap_settle_now_and_then(heap, kept_bytes);
+}
+
+bool scope_resize_large(struct large *large, size_t bytes) {
+    error_mute();
+    int result = ebb_region_resize(large->scope->step.region, (void *)large->block, bytes);
+    error_unmute();
+    if (result)
+        return false;
+    size_t more = bytes - size_smaller(bytes, large->bytes);
+    large->scope->asked_bytes += more;
+    large->scope->large_bytes += more;
+    if (large->is_tenured) {
+        large->scope->tenured_bytes -= large->bytes;
+        large->scope->tenured_bytes += bytes;
+        scope_hold_pages(large->scope);
+    }
+    large->bytes = bytes;
+    return true;
+}
+
+/* ---- the end ---- */
+
+/* What a plan served can be relinked from here on. False: no memory for it. */
+static bool loosen(const struct scope *scope) {
+    struct track *track = ((struct region *)scope->step.region.lane)->track;
+    return !track || track_dissolve(track);
+}
+
+/* Promotes what is alive of large blocks; false: no memory for it. */
+static bool keep_larges(struct scope *scope) {
+    size_t count = 0, bytes = 0, i = 0;
+    for (const struct large *large = scope->larges; large; large = large->next) {
+        count++;
+        bytes += large->bytes;
+    }
+    struct ebb_survivor *list = loosen(scope) ? je_calloc(count, sizeof *list) : NULL;
+    if (!list)
+        return false;
+    for (const struct large *large = scope->larges; large; large = large->next)
+        list[i++] = (struct ebb_survivor){.block = (void *)large->block,
+                                          .mode = EBB_PROMOTE_RELINK};
+    int result = ebb_step_end_keeping(scope->step, scope->heap->keeper, list, count, NULL, NULL);
+    i = 0;
+    for (struct large *large = scope->larges, *next; large && result == 0; large = next) {
+        next = large->next;
+        CHECK((uintptr_t)list[i++].block == large->block);
+        large->scope = NULL;
+        large->holding = scope_holding(scope);
+        holding_pin(large->holding, large->bytes);
+        large_link(&scope->heap->kept, large);
+    }
+    je_free(list);
+    if (result != 0)
+        return false;
+    scope->larges = NULL;
+    scope_count(scope, SERVED_SURVIVED_BLOCKS, count);
+    scope_count(scope, SERVED_SURVIVED_BYTES, bytes);
+    return true;
+}
+
+bool scope_end_step(struct scope *scope) {
+    bool done = true;
+    if (!scope->step.lane)
+        return true;
+    error_mute();
+    if (scope->larges)
+        done = keep_larges(scope);
+    else
+        (void)ebb_step_end(scope->step);
+    error_unmute();
+    return done;
+}
