@@ -167,6 +167,7 @@ void scope_end(struct scope *scope) {
         scope->next = heap->stuck;
         heap->stuck = scope;
     }
+    tender_notice_change();
 }
 
 /* ---- for steps ---- */

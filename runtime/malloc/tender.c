@@ -510,6 +510,15 @@ void tender_begin(void) {
     pthread_setcancelstate(cancel, NULL);
 }
 
+void tender_rouse(void) {
+    pthread_mutex_lock(&lock);
+    if (is_there) {
+        atomic_store_explicit(&tender_sleeps, false, memory_order_relaxed);
+        pthread_cond_signal(&wake);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 void tender_wake(void) {
     tender_begin();
     pthread_mutex_lock(&lock);

@@ -5,7 +5,7 @@
  * It begins with the first scope, or at once where statistics are asked for. While scopes go on it
  * only writes the statistics; memory that nothing has touched for a while goes back to the system
  * in parts, so that a lock is held for a millisecond at most. With nothing to do it sleeps until
- * the next scope, but for a look each ten seconds.
+ * the next scope begins or ends, but for a look each ten seconds.
  */
 #ifndef EBB_MALLOC_TENDER_H
 #define EBB_MALLOC_TENDER_H
@@ -22,11 +22,18 @@ void tender_prepare(void);
 void tender_begin(void);
 
 void tender_wake(void);
+void tender_rouse(void);
 
 /* A scope begins. In the child of a fork that begins the thread again. */
 static inline void tender_notice(void) {
     if (__builtin_expect(atomic_load_explicit(&tender_sleeps, memory_order_relaxed), 0))
         tender_wake();
+}
+
+/* A scope ends. Begins no thread. */
+static inline void tender_notice_change(void) {
+    if (__builtin_expect(atomic_load_explicit(&tender_sleeps, memory_order_relaxed), 0))
+        tender_rouse();
 }
 
 /* Before a fork, and after: in the child there is no thread. */

@@ -249,6 +249,29 @@ static void what_a_large_request_had_goes_though_small_ones_come(void) {
     EXPECT(now <= before - (THREADS - 1) * BLOCK);
 }
 
+/* ---- scopes that stay open ---- */
+
+static void fill_all(void **blocks) {
+    for (unsigned i = 0; i < THREADS; i++) {
+        EXPECT((blocks[i] = malloc(BLOCK)) != NULL);
+        memset(blocks[i], 1, BLOCK);
+    }
+}
+
+/* The thread that gives memory back sleeps by then. */
+static void what_a_long_scope_had_goes_soon(void) {
+    void *blocks[THREADS];
+    make_site();
+    ebb_step step = ebb_step_begin(site, 6);
+    fill_all(blocks);
+    sleep(ASLEEP_S);
+    size_t before = act_resident();
+    for (unsigned i = 0; i < THREADS; i++)
+        free(blocks[i]);
+    EXPECT(ebb_step_end(step) == 0);
+    expect_gone(before, SOON_MS);
+}
+
 int main(void) {
     static const struct act acts[] = {
         ACT(what_outlived_scopes_goes),
@@ -259,6 +282,7 @@ int main(void) {
         ACT(forks_while_it_goes),
         ACT(it_goes_when_nothing_else_happens),
         ACT(what_a_large_request_had_goes_though_small_ones_come),
+        ACT(what_a_long_scope_had_goes_soon),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
 }
