@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "region/region.h"
 #include "step/site.h"
 
 #include <pthread.h>
@@ -68,16 +69,24 @@ static void after_fork_outside(void) {
     served_fork(false);
 }
 
+/* Nobody looks at what is parked just then. */
+static void lock_parked(bool take) {
+    for (struct heap *heap = heaps; heap; heap = heap->next)
+        (take ? pthread_mutex_lock : pthread_mutex_unlock)(&heap->parked_lock);
+}
+
 static void before_fork(void) {
     tender_fork(true, false);
     if (GUARDED)
         guard_fork(true);
     pthread_mutex_lock(&lock);
+    lock_parked(true);
     tray_fork(true);
 }
 
 static void after_fork(bool in_child) {
     tray_fork(false);
+    lock_parked(false);
     pthread_mutex_unlock(&lock);
     if (GUARDED)
         guard_fork(false);
@@ -149,6 +158,7 @@ static struct heap *take(void) {
     pthread_mutex_lock(&lock);
     struct heap *heap = find_left();
     if (!heap && (heap = je_calloc(1, sizeof *heap))) {
+        pthread_mutex_init(&heap->parked_lock, NULL);
         heap->number = heaps ? heaps->number + 1 : 0;
         heap->next = heaps;
         heaps = heap;
@@ -387,30 +397,36 @@ static bool is_late(uint64_t deadline_ns) {
     return deadline_ns && os.now_ns() >= deadline_ns;
 }
 
-/* The block's pages go, but for those that it shares. False: it is late. */
-static bool cool_pages(struct large *large, uint64_t deadline_ns, size_t *given) {
-    uintptr_t first = size_align(large->block, EBB_PAGE);
-    uintptr_t end = size_align_down(large->block + large->bytes, EBB_PAGE);
-    while (first + large->gone < end) {
+/* The pages from `first` on go; `gone` says how many bytes have. False: it is late. */
+static bool cool_pages(uintptr_t first, uintptr_t end, size_t *gone, uint64_t deadline_ns,
+                       size_t *given) {
+    while (first + *gone < end) {
         if (is_late(deadline_ns))
             return false;
-        void *part = (void *)(first + large->gone);
-        size_t bytes = size_smaller(end - first - large->gone, COOL_PART);
+        void *part = (void *)(first + *gone);
+        size_t bytes = size_smaller(end - first - *gone, COOL_PART);
         size_t resident = os.resident(part, bytes);
         if (resident && os.give_back(part, bytes) != 0)
             return true; /* they stay till the owner comes */
-        large->gone += bytes;
+        *gone += bytes;
         *given += resident;
         atomic_fetch_add_explicit(&cooled_bytes, bytes, memory_order_relaxed);
     }
     return true;
 }
 
+/* Those of the block, but for what it shares. */
+static bool cool_large(struct large *large, uint64_t deadline_ns, size_t *given) {
+    uintptr_t first = size_align(large->block, EBB_PAGE);
+    uintptr_t end = size_align_down(large->block + large->bytes, EBB_PAGE);
+    return cool_pages(first, end, &large->gone, deadline_ns, given);
+}
+
 /* A child's time begins anew. */
-static bool has_waited(struct large *large, const struct heap_cooling *cooling) {
-    if (!large->seen_ms || large->seen_ms > cooling->now_ms)
-        large->seen_ms = cooling->now_ms;
-    return cooling->now_ms - large->seen_ms >= cooling->least_ms;
+static bool has_waited(uint64_t *seen_ms, const struct heap_cooling *cooling) {
+    if (!*seen_ms || *seen_ms > cooling->now_ms)
+        *seen_ms = cooling->now_ms;
+    return cooling->now_ms - *seen_ms >= cooling->least_ms;
 }
 
 /* The owner, if it comes just now, finds these blocks the next time. True: some are left. What it
@@ -422,7 +438,8 @@ static bool cool_list(struct heap *heap, handed *list, struct heap_cooling *cool
     for (struct large *next; large && !is_late(deadline_ns); large = next) {
         next = large->handed_next;
         bool is_done =
-            has_waited(large, cooling) && cool_pages(large, deadline_ns, &cooling->given);
+            has_waited(&large->seen_ms, cooling) &&
+            cool_large(large, deadline_ns, &cooling->given);
         push(is_done ? &heap->cooled : &heap->handed_in, large);
         is_left |= !is_done;
     }
@@ -438,6 +455,103 @@ static bool cool_heap(struct heap *heap, struct heap_cooling *cooling, uint64_t 
     return is_empty(&heap->postponed) ? cool_list(heap, &heap->handed_in, cooling, deadline_ns)
                                       : is_left;
 }
+
+/* ---- parked scopes ---- */
+
+static void warm(struct scope *scope) {
+    struct scope *first = scope->heap->warm;
+    scope->is_warm = true;
+    scope->warm_prev = NULL;
+    scope->warm_next = first;
+    if (first)
+        first->warm_prev = scope;
+    scope->heap->warm = scope;
+}
+
+/* Nothing is left to go, or it is not to. */
+static void chill(struct scope *scope) {
+    scope->is_warm = false;
+    if (scope->warm_prev)
+        scope->warm_prev->warm_next = scope->warm_next;
+    else
+        scope->heap->warm = scope->warm_next;
+    if (scope->warm_next)
+        scope->warm_next->warm_prev = scope->warm_prev;
+}
+
+/* What has gone may come back from here on. */
+static void forget_cooled(struct scope *scope) {
+    scope->seen_ms = 0;
+    if (scope->cooled)
+        atomic_fetch_sub_explicit(&cooled_bytes, scope->cooled, memory_order_relaxed);
+    scope->cooled = 0;
+}
+
+void heap_park(struct scope *scope) {
+    if (scope->is_parked || !scope->step.lane)
+        return;
+    scope->is_parked = true;
+    pthread_mutex_lock(&scope->heap->parked_lock);
+    warm(scope);
+    pthread_mutex_unlock(&scope->heap->parked_lock);
+    tender_notice_change();
+}
+
+void heap_unpark(struct scope *scope) {
+    if (!scope->is_parked)
+        return;
+    scope->is_parked = false;
+    pthread_mutex_lock(&scope->heap->parked_lock);
+    forget_cooled(scope);
+    if (scope->is_warm)
+        chill(scope);
+    pthread_mutex_unlock(&scope->heap->parked_lock);
+}
+
+/* Gaps of a scope: what was passed is what has gone, and the rest goes. */
+struct gaps {
+    struct scope *scope;
+    uint64_t deadline_ns;
+    size_t passed, given; /* bytes */
+};
+
+static bool cool_gap(void *context, uintptr_t from, uintptr_t to) {
+    struct gaps *gaps = context;
+    size_t before = size_smaller(gaps->scope->cooled - gaps->passed, to - from), gone = before;
+    bool is_done = cool_pages(from, to, &gone, gaps->deadline_ns, &gaps->given);
+    gaps->scope->cooled += gone - before;
+    gaps->passed += gone;
+    return is_done;
+}
+
+/* False: it is late, or too early for them. */
+static bool cool_scope(struct scope *scope, struct heap_cooling *cooling, uint64_t deadline_ns) {
+    struct gaps gaps = {.scope = scope, .deadline_ns = deadline_ns};
+    if (!has_waited(&scope->seen_ms, cooling))
+        return false;
+    const struct region *region = (const struct region *)scope->step.region.lane;
+    bool is_done = region_each_gap(region, cool_gap, &gaps);
+    cooling->given += gaps.given;
+    return is_done;
+}
+
+/* What is free between large blocks of scopes that have been parked for long enough goes. */
+static bool cool_scopes(struct heap *heap, struct heap_cooling *cooling, uint64_t deadline_ns) {
+    bool is_left = false;
+    pthread_mutex_lock(&heap->parked_lock);
+    struct scope *scope = heap->warm;
+    for (struct scope *next; scope && !is_late(deadline_ns); scope = next) {
+        next = scope->warm_next;
+        if (cool_scope(scope, cooling, deadline_ns))
+            chill(scope);
+        else
+            is_left = true;
+    }
+    pthread_mutex_unlock(&heap->parked_lock);
+    return is_left || scope;
+}
+
+/* ---- all of these ---- */
 
 /* The same of its empty trays, if it has begun no scope for long enough. They are guarded where
  * they are. */
@@ -470,6 +584,7 @@ bool heap_cool(struct heap_cooling *cooling) {
     uint64_t deadline = cooling->limit_ns ? os.now_ns() + cooling->limit_ns : 0;
     for (struct heap *heap = heaps; heap; heap = heap->next) {
         is_left |= cool_heap(heap, cooling, deadline);
+        is_left |= cool_scopes(heap, cooling, deadline);
         is_left |= cool_stash(heap, cooling, deadline);
     }
     pthread_mutex_unlock(&lock);

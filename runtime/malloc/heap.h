@@ -14,7 +14,12 @@
  * taken from it then. In the child of a fork the heaps of all other threads are lost: what they
  * were in the middle of is unknown. Their blocks stay.
  *
- * Invariant: only the thread that has a heap calls functions of ebb on its regions.
+ * An open scope's thread may have nothing to do for it for long: its connection waits, or the loop
+ * whose turn it is computes. So the scope is parked where that may be: until it has another large
+ * block come or go, others may look for pages in the region of its step that no block needs.
+ *
+ * Invariant: only the thread that has a heap calls functions of ebb on its regions. What is parked
+ * does not change, and is looked at under a lock.
  */
 #ifndef EBB_MALLOC_HEAP_H
 #define EBB_MALLOC_HEAP_H
@@ -26,6 +31,8 @@
 #include "malloc/tray.h"
 
 #include <ebb/scope.h>
+
+#include <pthread.h>
 
 #define HEAP_STASH (GUARDED ? 256u : 16u)
 
@@ -47,7 +54,8 @@ struct scope {
     struct large *larges;    /* alive */
     uint64_t large_blocks, large_bytes; /* allocated ever */
     uint64_t asked_bytes;    /* of large blocks, those included that the general heap got */
-    uint64_t tenured_bytes;  /* of those that are alive; not in the pages of its step */
+    uint64_t alive_bytes;    /* of large blocks of its step that are */
+    uint64_t tenured_bytes;  /* of these; not in the pages of its step */
     struct heap *heap;
     struct served *served;   /* of its site */
     _Atomic(uint64_t) *counts; /* of that, the heap's share */
@@ -56,6 +64,11 @@ struct scope {
     unsigned look_at;        /* with so many it is looked at whether they are mostly dead */
     uint64_t open_bytes;     /* pages that its site counts for it */
     ebb_step step;           /* where large blocks are; begun when the first one is */
+    bool is_parked;          /* others may look at the step's region */
+    bool is_warm;            /* and have not seen all of it */
+    struct scope *warm_next, *warm_prev; /* those of the heap that are */
+    uint64_t seen_ms;        /* when who cools first saw it; 0: not yet */
+    size_t cooled;           /* bytes between its large blocks that have gone since it is parked */
     struct scope *outer, *inner; /* entered before this one, and after it */
     bool entered;
     bool plain;              /* small blocks go to the general heap from now on */
@@ -75,6 +88,8 @@ struct heap {
     struct scope *stuck;  /* ended, but there was no memory to keep what survives */
     struct scope *spare;  /* records of ended ones */
     size_t opens, spares; /* how many */
+    pthread_mutex_t parked_lock; /* of all that is parked */
+    struct scope *warm;   /* of that: with pages that may go, the one parked last first */
     _Atomic(struct tray *) stash[HEAP_STASH]; /* NULL: taken by who cools */
     unsigned stashed;     /* places of it, from the first on; of its thread */
     unsigned number;      /* of all heaps */
@@ -181,13 +196,19 @@ struct heap_cooling {
 
 /*
  * Pages of blocks that were handed in to a thread that rests go back to the system; the blocks stay
- * its own. Of a thread that has begun no scope for so long the empty trays go, too, to jemalloc. A
+ * its own. So do those that lie between the large blocks of a scope that has been parked for so
+ * long. Of a thread that has begun no scope for so long the empty trays go, too, to jemalloc. A
  * lock is held that forks and new threads wait for. True: something is left. Any thread.
  */
 bool heap_cool(struct heap_cooling *cooling);
 
 /* Bytes of pages that regions of heaps have, but that have gone so. */
 uint64_t heap_cooled_bytes(void);
+
+/* From now on others may look at the step's region, if it has one; or it is about to change. Its
+ * own thread. */
+void heap_park(struct scope *scope);
+void heap_unpark(struct scope *scope);
 
 /* ---- scope.c, scope_small.c, scope_large.c ---- */
 
@@ -241,6 +262,9 @@ bool scope_resize_large(struct large *large, size_t bytes);
 
 /* A block of the general heap is to grow, in the scope of this thread. */
 void scope_note_growth(struct scope *scope, size_t bytes_before, size_t bytes);
+
+/* For malloc_trim(): the heap's open scopes are parked. Its own thread. */
+void scope_rest_all(struct heap *heap);
 
 /* From now on steps of sites with `scope` are scopes. */
 void scope_serve(void);

@@ -2,9 +2,9 @@
 /*
  * scope.c - scopes begin, serve and end (see heap.h).
  *
- * Small blocks are those of scope_small.c, large ones those of scope_large.c. A scope whose survivors
- * cannot be promoted for want of memory waits, stuck, with all its large blocks, and is tried again
- * at each end of another one.
+ * Small blocks are those of scope_small.c, large ones those of scope_large.c. A scope whose
+ * survivors cannot be promoted for want of memory waits, stuck, with all its large blocks, and is
+ * tried again at each end of another one.
  */
 #include "malloc/general.h"
 #include "malloc/scope.h"
@@ -27,7 +27,14 @@ static void link_scopes(struct scope *inner, struct scope *outer) {
         inner->outer = outer;
 }
 
+/* It serves no block for now, perhaps for long: its connection waits. */
+static void rest(struct scope *scope) {
+    heap_park(scope);
+}
+
 static void enter(struct scope *scope) {
+    if (here.scope && here.scope != &scope_awaited)
+        rest(here.scope);
     link_scopes(scope, here.scope);
     scope->inner = NULL;
     scope->entered = true;
@@ -266,6 +273,11 @@ static void abandon(void **place) {
         scope_end(scope);
 }
 
+void scope_rest_all(struct heap *heap) {
+    for (struct scope *scope = heap->open; scope; scope = scope->next)
+        heap_park(scope);
+}
+
 void scope_forget_steps(struct scope *scope) {
     heap_lock(true);
     for (; scope; scope = scope->next) {
@@ -278,6 +290,7 @@ void scope_forget_steps(struct scope *scope) {
 
 static void leave_once(void *scope) {
     leave(scope);
+    rest(scope);
 }
 
 static void enter_again(void *scope) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * scope.h - what the files of scopes tell each other: scope.c, scope_small.c and scope_large.c. What
- * others call is in heap.h.
+ * scope.h - what scope.c, scope_small.c and scope_large.c tell each other. What others call is in
+ * heap.h.
  */
 #ifndef EBB_MALLOC_SCOPE_H
 #define EBB_MALLOC_SCOPE_H

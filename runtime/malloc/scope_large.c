@@ -15,6 +15,9 @@
 #include "base/error.h"
 #include "region/track.h"
 
+#define PARKED_LEAST ((size_t)1 << 20) /* pages of a scope that serves */
+#define PARKED_SHARE 8u /* and what is alive is so small a part of them */
+
 static bool begin_step(struct scope *scope) {
     if (!scope->served || !ebb_region_is_open(heap_keeper(scope->heap)))
         return false;
@@ -49,6 +52,30 @@ void scope_note_growth(struct scope *scope, size_t bytes_before, size_t bytes) {
         scope->asked_bytes += bytes - bytes_before;
 }
 
+/* Its thread may do something else for long: it does not serve malloc() just now, or hardly
+ * anything is left of much. */
+static bool may_rest(const struct scope *scope) {
+    if (scope != here.scope)
+        return true;
+    const struct region *region = (const struct region *)scope->step.region.lane;
+    uint64_t pages = region->reserved.current;
+    return pages >= PARKED_LEAST &&
+           scope->alive_bytes - scope->tenured_bytes <= pages / PARKED_SHARE;
+}
+
+/* A large block has come or gone. */
+static void park_again(struct scope *scope) {
+    if (may_rest(scope))
+        heap_park(scope);
+}
+
+/* It is, or is not any more, or has another size. */
+static void note_alive(struct scope *scope, const struct large *large, size_t before, size_t now) {
+    scope->alive_bytes = scope->alive_bytes - before + now;
+    if (large->is_tenured)
+        scope->tenured_bytes = scope->tenured_bytes - before + now;
+}
+
 void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
     if (!(scope = scope_serving(scope)) || is_for_general(scope, bytes))
         return NULL;
@@ -56,58 +83,70 @@ void *scope_alloc_large(struct scope *scope, size_t bytes, size_t align) {
     heap_drain(heap);
     if (!scope->step.lane && !begin_step(scope))
         return NULL;
+    heap_unpark(scope);
     error_mute();
     void *block = ebb_region_alloc(scope->step.region, bytes, align);
     struct large *large = block ? large_add(&heap->unused, block, bytes) : NULL;
     if (block && !large)
         ebb_region_release(scope->step.region, block);
     error_unmute();
-    if (!large)
-        return NULL;
-    large->heap = heap;
-    large->scope = scope;
-    large->is_tenured = is_tenured(scope, block);
-    large_link(&scope->larges, large);
-    scope->large_blocks++;
-    scope->large_bytes += bytes;
-    scope->tenured_bytes += large->is_tenured ? bytes : 0;
-    scope_hold_pages(scope);
-    return block;
+    if (large) {
+        large->heap = heap;
+        large->scope = scope;
+        large->is_tenured = is_tenured(scope, block);
+        large_link(&scope->larges, large);
+        scope->large_blocks++;
+        scope->large_bytes += bytes;
+        note_alive(scope, large, 0, bytes);
+        scope_hold_pages(scope);
+    }
+    park_again(scope);
+    return large ? block : NULL;
 }
 
-void scope_release_large(struct large *large) {
+static void release_block(const struct large *large) {
     error_mute();
     int result = ebb_region_release(region_of(large), (void *)large->block);
     error_unmute();
     CHECK(result == 0);
-    if (!large->scope)
-        holding_unpin(large->holding, large->bytes);
-    else if (large->is_tenured)
-        large->scope->tenured_bytes -= large->bytes;
+}
+
+void scope_release_large(struct large *large) {
+    struct scope *scope = large->scope;
     struct heap *heap = large->heap;
-    size_t kept_bytes = large->scope ? 0 : large->bytes;
+    size_t bytes = large->bytes;
+    if (scope)
+        heap_unpark(scope);
+    release_block(large);
+    if (scope)
+        note_alive(scope, large, bytes, 0);
+    else
+        holding_unpin(large->holding, bytes);
     large_unlink(list_of(large), large);
     large_remove(&heap->unused, large);
-    if (kept_bytes)
-        heap_settle_now_and_then(heap, kept_bytes);
+    if (scope)
+        park_again(scope);
+    else if (bytes)
+        heap_settle_now_and_then(heap, bytes);
 }
 
 bool scope_resize_large(struct large *large, size_t bytes) {
+    struct scope *scope = large->scope;
+    heap_unpark(scope);
     error_mute();
-    int result = ebb_region_resize(large->scope->step.region, (void *)large->block, bytes);
+    int result = ebb_region_resize(scope->step.region, (void *)large->block, bytes);
     error_unmute();
-    if (result)
-        return false;
-    size_t more = bytes - size_smaller(bytes, large->bytes);
-    large->scope->asked_bytes += more;
-    large->scope->large_bytes += more;
-    if (large->is_tenured) {
-        large->scope->tenured_bytes -= large->bytes;
-        large->scope->tenured_bytes += bytes;
-        scope_hold_pages(large->scope);
+    if (result == 0) {
+        size_t more = bytes - size_smaller(bytes, large->bytes);
+        scope->asked_bytes += more;
+        scope->large_bytes += more;
+        note_alive(scope, large, large->bytes, bytes);
+        if (large->is_tenured)
+            scope_hold_pages(scope);
+        large->bytes = bytes;
     }
-    large->bytes = bytes;
-    return true;
+    park_again(scope);
+    return result == 0;
 }
 
 /* ---- the end ---- */
@@ -154,6 +193,7 @@ bool scope_end_step(struct scope *scope) {
     bool done = true;
     if (!scope->step.lane)
         return true;
+    heap_unpark(scope);
     error_mute();
     if (scope->larges)
         done = keep_larges(scope);

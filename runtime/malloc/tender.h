@@ -5,7 +5,7 @@
  * It begins with the first scope, or at once where statistics are asked for. While scopes go on it
  * only writes the statistics; memory that nothing has touched for a while goes back to the system
  * in parts, so that a lock is held for a millisecond at most. With nothing to do it sleeps until
- * the next scope begins or ends, but for a look each ten seconds.
+ * the next scope begins or ends, or changes, but for a look each ten seconds.
  */
 #ifndef EBB_MALLOC_TENDER_H
 #define EBB_MALLOC_TENDER_H
@@ -30,7 +30,7 @@ static inline void tender_notice(void) {
         tender_wake();
 }
 
-/* A scope ends. Begins no thread. */
+/* A scope ends, or has large blocks come or go. Begins no thread. */
 static inline void tender_notice_change(void) {
     if (__builtin_expect(atomic_load_explicit(&tender_sleeps, memory_order_relaxed), 0))
         tender_rouse();

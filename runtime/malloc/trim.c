@@ -21,10 +21,23 @@ static void note_given(size_t bytes) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* What others have freed of threads that rest; the bytes. */
+/* All pages that regions have, free or not. */
+static size_t reserved(void) {
+    struct ebb_pool *pool = heap_pool();
+    if (!pool)
+        return 0;
+    pthread_mutex_lock(&pool->lock);
+    size_t bytes = pool->reserved.current;
+    pthread_mutex_unlock(&pool->lock);
+    return bytes;
+}
+
+/* What others have freed of threads that rest, and what is free in parked scopes; the bytes. No
+ * more than there is, or threads at work could keep this one here for ever. */
 static size_t cool_all(void) {
     struct heap_cooling cooling = {.limit_ns = AT_ONCE_NS};
-    while (heap_cool(&cooling))
+    size_t most = reserved();
+    while (heap_cool(&cooling) && cooling.given < most)
         continue;
     note_given(cooling.given);
     return cooling.given;
@@ -46,6 +59,7 @@ int trim_all(void) {
     if (here.heap) {
         heap_drain(here.heap);
         heap_settle(here.heap);
+        scope_rest_all(here.heap);
         heap_drop_stash(here.heap);
     }
     general_refresh();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * resting.c - large blocks of threads that rest: what others have freed goes back to the system;
- * so does what large requests had, though small ones come.
+ * so does what large requests had, though small ones come, and what a scope that stays open has
+ * freed.
  *
- * Run preloaded with libebb-malloc, with idle_ms:100, and once without it: the C library gives
- * blocks of this size back at once. A thread rests in a wait that libebb-malloc does not see.
+ * Run preloaded with libebb-malloc, with idle_ms:100,turns:wait, and once without it: the C library
+ * gives blocks of this size back at once. A thread rests in a wait that libebb-malloc does not see.
  */
 #include <stdbool.h>
 
@@ -13,6 +14,7 @@
 #include <ebb/ebb.h>
 
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -258,6 +260,60 @@ static void fill_all(void **blocks) {
     }
 }
 
+/* They are freed, and gone a moment later. */
+static void empty_all(void **blocks) {
+    size_t before = act_resident();
+    for (unsigned i = 0; i < THREADS; i++)
+        free(blocks[i]);
+    expect_gone(before, SOON_MS);
+}
+
+/* As a connection that waits for its next request, and has something of its own. */
+static void what_a_scope_that_waits_has_freed_goes(void) {
+    void *blocks[THREADS];
+    make_site();
+    ebb_step step = ebb_step_begin(site, 4);
+    unsigned char *kept = malloc(20000);
+    memset(kept, 7, 20000);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        EXPECT(ebb_scope_enter(step) == 0);
+        fill_all(blocks);
+        EXPECT(ebb_scope_leave(step) == 0);
+        empty_all(blocks);
+        for (unsigned i = 0; i < 20000; i++)
+            EXPECT(kept[i] == 7);
+    }
+    free(kept);
+    EXPECT(ebb_step_end(step) == 0);
+}
+
+/* Its thread is at work, and has nothing large for it. */
+static void what_a_scope_that_serves_has_freed_goes(void) {
+    void *blocks[THREADS];
+    make_site();
+    ebb_step step = ebb_step_begin(site, 5);
+    fill_all(blocks);
+    empty_all(blocks);
+    EXPECT(ebb_step_end(step) == 0);
+}
+
+/* The last turn of a loop: no wait ends it. */
+static void what_a_turn_has_freed_goes(void) {
+    void *blocks[THREADS];
+    int files[2];
+    char byte = 0;
+    EXPECT(pipe(files) == 0);
+    for (unsigned i = 0; i < 5; i++) {
+        struct pollfd file = {.fd = files[0], .events = POLLIN};
+        EXPECT(write(files[1], &byte, 1) == 1);
+        EXPECT(poll(&file, 1, -1) == 1);
+        EXPECT(read(files[0], &byte, 1) == 1);
+        free(malloc(100));
+    }
+    fill_all(blocks);
+    empty_all(blocks);
+}
+
 /* The thread that gives memory back sleeps by then. */
 static void what_a_long_scope_had_goes_soon(void) {
     void *blocks[THREADS];
@@ -282,6 +338,9 @@ int main(void) {
         ACT(forks_while_it_goes),
         ACT(it_goes_when_nothing_else_happens),
         ACT(what_a_large_request_had_goes_though_small_ones_come),
+        ACT(what_a_scope_that_waits_has_freed_goes),
+        ACT(what_a_scope_that_serves_has_freed_goes),
+        ACT(what_a_turn_has_freed_goes),
         ACT(what_a_long_scope_had_goes_soon),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
