@@ -62,6 +62,7 @@ struct scope {
     uint64_t tag;
     unsigned trays;          /* that it has */
     unsigned look_at;        /* with so many it is looked at whether they are mostly dead */
+    uint64_t swept_at;       /* bytes allocated and freed when empty trays were looked for */
     uint64_t open_bytes;     /* pages that its site counts for it */
     ebb_step step;           /* where large blocks are; begun when the first one is */
     bool is_parked;          /* others may look at the step's region */
@@ -263,7 +264,8 @@ bool scope_resize_large(struct large *large, size_t bytes);
 /* A block of the general heap is to grow, in the scope of this thread. */
 void scope_note_growth(struct scope *scope, size_t bytes_before, size_t bytes);
 
-/* For malloc_trim(): the heap's open scopes are parked. Its own thread. */
+/* For malloc_trim(): trays of the heap's open scopes in which nothing is alive go, and these are
+ * parked. Its own thread. */
 void scope_rest_all(struct heap *heap);
 
 /* From now on steps of sites with `scope` are scopes. */

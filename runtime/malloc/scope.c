@@ -29,6 +29,7 @@ static void link_scopes(struct scope *inner, struct scope *outer) {
 
 /* It serves no block for now, perhaps for long: its connection waits. */
 static void rest(struct scope *scope) {
+    scope_sweep(scope);
     heap_park(scope);
 }
 
@@ -274,8 +275,10 @@ static void abandon(void **place) {
 }
 
 void scope_rest_all(struct heap *heap) {
-    for (struct scope *scope = heap->open; scope; scope = scope->next)
+    for (struct scope *scope = heap->open; scope; scope = scope->next) {
+        scope_sweep_wholly(scope);
         heap_park(scope);
+    }
 }
 
 void scope_forget_steps(struct scope *scope) {

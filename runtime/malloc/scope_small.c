@@ -3,10 +3,13 @@
  * scope_small.c - small blocks of scopes: bumped in trays; what is freed serves the next request of
  * its size.
  *
+ * Trays in which nothing is alive any more go while the scope is open: when it has many, when it
+ * stops serving malloc() and at malloc_trim(). Only its own thread can see which these are.
+ *
  * At the end trays with live blocks are sealed and stay until these are freed. What survivors pin
- * is bounded: keys of those that stay are learnt (suspects.h), a scope whose trays are mostly dead
- * puts no more small blocks there, and while all pinned trays together are mostly dead no scope
- * does.
+ * is bounded: keys of those that stay are learnt (suspects.h), a scope whose trays are mostly dead,
+ * but for the empty ones, puts no more small blocks there, and while all pinned trays together are
+ * mostly dead no scope does.
  *
  * Invariant: a block's address never changes. Fails towards the general heap where there is no
  * memory.
@@ -19,6 +22,7 @@
 
 #define DENSE 4u             /* trays have at most so many times the bytes of their live blocks */
 #define TRAYS_LOOKED_AT 64u  /* after so many more, and an eighth, the density is looked at */
+#define LITTLE ((size_t)16 << 10) /* of a tray */
 #define PINNED_SLACK ((size_t)4 << 20)
 #define PINNED_LOOK 64u /* after so many more pinned trays, or ends, all of them are looked at */
 
@@ -41,6 +45,12 @@ static bool is_sparse(const struct scope *scope) {
     return scope->bytes - freed < scope->trays * TRAY_BYTES / DENSE;
 }
 
+static void clear_lists(struct scope *scope) {
+    if (scope->has_free)
+        memset(scope->free, 0, sizeof *scope->free);
+    scope->has_free = false;
+}
+
 static void use_tray(struct scope *scope, struct tray *tray) {
     scope->tray = tray;
     scope->cursor = tray_first(tray);
@@ -58,6 +68,89 @@ static void put_aside(struct scope *scope) {
     scope->cursor = scope->limit = 0;
 }
 
+/* ---- trays in which nothing is alive ---- */
+
+/* What its owner has freed there is to be had again. A step may have been overwritten. */
+static void list_freed(struct scope *scope, const struct tray *tray) {
+    for (const struct tray_head *head = NULL; (head = tray_next(tray, head));) {
+        if (tray_state(head) != TRAY_FREED || head->step > TRAY_MOST)
+            continue;
+        void **newest = &scope->free->newest[head->step / TRAY_GRANULE];
+        void *block = (void *)(uintptr_t)(head + 1);
+        *(void **)block = *newest;
+        *newest = block;
+        scope->has_free = true;
+    }
+}
+
+/* What others have freed in it was not counted. */
+static void give_empty(struct scope *scope, struct tray *tray, int64_t left) {
+    scope->freed_bytes += tray_balance_bytes(left);
+    scope->trays--;
+    heap_give_tray(scope->heap, tray);
+}
+
+/* The trays of the scope, none of which is in use, less the empty ones. */
+static void give_empty_ones(struct scope *scope) {
+    struct tray **place = &scope->full;
+    clear_lists(scope);
+    for (struct tray *tray = scope->full, *next; tray; tray = next) {
+        next = tray->next;
+        int64_t left = scope->bytes == scope->freed_bytes ? 0 : tray_count(tray);
+        if (tray_is_empty(tray, left)) {
+            *place = next;
+            give_empty(scope, tray, left);
+        } else {
+            list_freed(scope, tray);
+            place = &tray->next;
+        }
+    }
+}
+
+/* It goes on being bumped in, where it is still the scope's: then it is the newest. */
+static void use_again(struct scope *scope, struct tray *tray) {
+    if (!tray || scope->full != tray)
+        return;
+    scope->full = tray->next;
+    use_tray(scope, tray);
+    scope->cursor = tray->used_to;
+}
+
+static uint64_t turnover(const struct scope *scope) {
+    return scope->bytes + scope->freed_bytes;
+}
+
+void scope_sweep_wholly(struct scope *scope) {
+    struct tray *tray = scope->tray;
+    if (GUARDED || !scope->trays)
+        return; /* guarded, what is freed is held back, and its trays with it */
+    put_aside(scope);
+    give_empty_ones(scope);
+    use_again(scope, tray);
+    scope->swept_at = turnover(scope);
+    scope_hold_pages(scope);
+}
+
+/* A little of one tray stays; and the time to look at many has to be paid for by what was allocated
+ * and freed there. */
+static bool is_due(const struct scope *scope) {
+    bool is_little = scope->tray && scope->cursor - (uintptr_t)scope->tray <= LITTLE;
+    if (scope->bytes == scope->freed_bytes)
+        return scope->trays > 1 || (scope->trays == 1 && !is_little);
+    return scope->trays > 1 &&
+           turnover(scope) >= scope->swept_at + scope->trays * TRAY_BYTES / 2;
+}
+
+void scope_sweep(struct scope *scope) {
+    if (!is_due(scope))
+        return;
+    if (is_sparse(scope))
+        scope_sweep_wholly(scope);
+    scope->swept_at = turnover(scope);
+}
+
+/* ---- allocating ---- */
+
 /* A scope's own lists, kept with its record. */
 static bool has_lists(struct scope *scope) {
     if (scope->free != &scope_free_none)
@@ -70,6 +163,7 @@ static bool has_lists(struct scope *scope) {
 
 static bool next_tray(struct scope *scope) {
     if (!scope->plain && scope->trays >= scope->look_at) {
+        scope_sweep(scope);
         scope->plain = is_sparse(scope);
         scope->look_at = scope->trays + TRAYS_LOOKED_AT + scope->trays / 8;
     }
@@ -122,8 +216,7 @@ void scope_end_trays(struct scope *scope) {
         guard_release_scoped(scope);
     put_aside(scope);
     suspects_judge(suspects); /* those of the scope before */
-    if (scope->has_free)
-        memset(scope->free, 0, sizeof *scope->free);
+    clear_lists(scope);
     uint64_t left_bytes = scope->bytes - scope->freed_bytes; /* in the trays to come */
     if (GUARDED && left_bytes)
         suspects_convict(scope->full);

@@ -163,10 +163,13 @@ int64_t tray_count(const struct tray *tray) {
     return count;
 }
 
+bool tray_is_empty(const struct tray *tray, int64_t left) {
+    /* acquire: what others did with the blocks that they freed comes before the next use */
+    return left + atomic_load_explicit(&tray->balance, memory_order_acquire) == 0;
+}
+
 uint64_t tray_seal(struct tray *tray, int64_t left, struct holding *holding) {
-    /* Only this thread can bring the balance above zero, below.
-     * acquire: what others did with the blocks that they freed comes before the next use */
-    if (left + atomic_load_explicit(&tray->balance, memory_order_acquire) == 0)
+    if (tray_is_empty(tray, left)) /* only this thread can bring the balance above zero, below */
         return 0;
     uint64_t seal = pin(tray, holding);
     atomic_store_explicit(&tray->owner, TRAY_SEALED, memory_order_relaxed);

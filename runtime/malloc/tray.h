@@ -110,6 +110,10 @@ static inline uintptr_t tray_end(const struct tray *tray) {
 /* Reserves the zone, on the first call, before there is any scope; false: there is none. */
 bool tray_prepare(void);
 
+/* Nothing in it is alive. The owner has not freed so much of it (tray_count()), all of which others
+ * have then. */
+bool tray_is_empty(const struct tray *tray, int64_t left);
+
 /* An empty tray with that owner, or NULL. Any thread. */
 struct tray *tray_take(struct heap *owner);
 

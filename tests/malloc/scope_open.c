@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * scope_open.c - what a scope that stays open has no use for goes: pages between its large blocks
- * once it is parked. What is alive stays as it was.
+ * once it is parked, and trays in which nothing is alive. What is alive stays as it was.
  */
 #include "scoped.h"
 
@@ -250,6 +250,124 @@ static void test_no_byte_of_a_live_block_goes(void **state) {
     assert_int_equal(atomic_load(&wrong), 0);
 }
 
+/* ---- small blocks ---- */
+
+enum { SMALL = 2000, SMALL_BYTES = 1000 };
+
+static void fill(void **blocks, unsigned seed) {
+    for (unsigned i = 0; i < SMALL; i++)
+        blocks[i] = make(SMALL_BYTES, seed + i);
+}
+
+static void empty(void **blocks, unsigned seed, unsigned but_each) {
+    for (unsigned i = 0; i < SMALL; i++)
+        if (!but_each || i % but_each)
+            end(blocks[i], SMALL_BYTES, seed + i);
+}
+
+static void test_a_scope_that_was_left_has_no_trays_where_nothing_is_alive(void **state) {
+    void *blocks[SMALL];
+    ebb_step step = begin(*state);
+    struct scope *scope = here.scope;
+    for (unsigned round = 0; round < 3; round++) {
+        fill(blocks, round);
+        empty(blocks, round, 0);
+        assert_true(scope->trays >= 30);
+        assert_int_equal(ebb_scope_leave(step), 0);
+        assert_int_equal(scope->trays, 0);
+        assert_int_equal(open_bytes(*state), 0);
+        assert_int_equal(ebb_scope_enter(step), 0);
+    }
+    finish(step);
+    assert_int_equal(tray_read_pinned().trays, 0);
+}
+
+/* The others are bumped in as before, and what is free there serves the next. */
+static void test_trays_go_from_between_live_blocks(void **state) {
+    void *blocks[SMALL], *again[SMALL];
+    ebb_step step = begin(*state);
+    struct scope *scope = here.scope;
+    fill(blocks, 0);
+    unsigned before = scope->trays;
+    empty(blocks, 0, 400); /* five of 2000 live */
+    ebb_step inner = begin(*state);
+    assert_true(scope->trays >= 1 && scope->trays <= 6);
+    assert_int_equal(open_bytes(*state), scope->trays * TRAY_BYTES);
+    finish(inner);
+    fill(again, 7);
+    assert_true(scope->trays <= before + 1);
+    for (unsigned i = 0; i < SMALL; i += 400)
+        end(blocks[i], SMALL_BYTES, i);
+    empty(again, 7, 0);
+    assert_int_equal(scope->bytes, scope->freed_bytes);
+    finish(step);
+    assert_int_equal(tray_read_pinned().trays, 0);
+}
+
+static void *free_them(void *context) {
+    void **blocks = context;
+    for (unsigned i = 0; i < SMALL; i++)
+        if (i % 400)
+            front_free(blocks[i]);
+    return NULL;
+}
+
+/* What is alive at the end is pinned, and counted, as if none had gone before. */
+static void test_trays_whose_blocks_others_freed_go(void **state) {
+    void *blocks[SMALL];
+    pthread_t thread;
+    ebb_step step = begin(*state);
+    struct scope *scope = here.scope;
+    fill(blocks, 0);
+    assert_int_equal(pthread_create(&thread, NULL, free_them, blocks), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(ebb_scope_leave(step), 0);
+    assert_true(scope->trays >= 1 && scope->trays <= 6);
+    unsigned trays = scope->trays;
+    finish(step);
+    assert_true(tray_read_pinned().trays <= trays);
+    assert_int_equal(tray_read_pinned().blocks, 5);
+    for (unsigned i = 0; i < SMALL; i += 400)
+        end(blocks[i], SMALL_BYTES, i);
+    assert_int_equal(tray_read_pinned().trays, 0);
+}
+
+/* It goes on in trays, and has few, where it would have left them for good. */
+static void test_a_scope_that_frees_all_now_and_then_stays_in_trays(void **state) {
+    uint64_t random = 1;
+    ebb_step step = begin(*state);
+    struct scope *scope = here.scope;
+    for (unsigned round = 0; round < 100; round++) {
+        void *blocks[300];
+        for (unsigned i = 0; i < 300; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            blocks[i] = front_alloc(16 + (size_t)(random >> 40) % 8000, NULL);
+        }
+        for (unsigned i = 0; i < 300; i++)
+            front_free(blocks[i]);
+    }
+    assert_false(scope->plain);
+    assert_true(scope->trays <= 100);
+    finish(step);
+}
+
+/* A little that is alive in each keeps them, until malloc_trim() finds that it is dead. */
+static void test_malloc_trim_takes_trays_of_open_scopes(void **state) {
+    void *blocks[SMALL];
+    ebb_step step = begin(*state);
+    struct scope *scope = here.scope;
+    fill(blocks, 0);
+    empty(blocks, 0, 2);
+    assert_int_equal(ebb_scope_leave(step), 0);
+    assert_true(scope->trays >= 30);
+    for (unsigned i = 0; i < SMALL; i += 2)
+        end(blocks[i], SMALL_BYTES, i);
+    assert_true(scope->trays >= 30);
+    trim_all();
+    assert_int_equal(scope->trays, 0);
+    finish(step);
+}
+
 static int serve_alone(void **state) {
     options.idle_ms = 0; /* the tests alone cool */
     return serve(state);
@@ -265,6 +383,11 @@ int main(void) {
         ALONE(test_gaps_of_a_plan_go_and_it_is_served),
         ALONE(test_malloc_trim_takes_what_open_scopes_have),
         ALONE(test_no_byte_of_a_live_block_goes),
+        ALONE(test_a_scope_that_was_left_has_no_trays_where_nothing_is_alive),
+        ALONE(test_trays_go_from_between_live_blocks),
+        ALONE(test_trays_whose_blocks_others_freed_go),
+        ALONE(test_a_scope_that_frees_all_now_and_then_stays_in_trays),
+        ALONE(test_malloc_trim_takes_trays_of_open_scopes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
