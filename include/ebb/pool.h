@@ -46,8 +46,9 @@ struct ebb_pool_options {
     const char *name;            /* copied, cut at 31 bytes; NULL: "pool" */
     size_t limit_used_bytes;     /* most bytes in live blocks, as rounded; 0: no limit */
     size_t limit_reserved_bytes; /* most bytes of pages held, owned and cached; 0: no limit */
-    unsigned keep_margin_percent; /* kept above the recent peak when shrinking; 0: 25, or 100 if
-                                   * the kind is pinned or device, where slabs are dear */
+    unsigned keep_margin_percent; /* of what steps need, kept above the recent peak when shrinking;
+                                   * 0: 25, or 100 if the kind is pinned or device, where slabs
+                                   * are dear */
     bool keep_all;               /* true: never shrink by itself, only by ebb_pool_trim() */
     unsigned kind;               /* EBB_KIND_ flags; 0: host. In shared ones the limits above are
                                   * those of each root region with its children */

@@ -25,11 +25,13 @@
 /* What the pool remembers of recent steps (see shrink.c). */
 struct recent {
     size_t peaks[POOL_RECENT]; /* owned bytes at their highest, per step */
+    size_t found[POOL_RECENT]; /* owned bytes when it began: at the end of the one before */
     unsigned count, next;
     unsigned given_left;  /* steps for which pages that were given back may still be wanted again */
-    size_t given_from;    /* reserved bytes before that */
+    size_t given_from;    /* before that, reserved bytes above what was owned all the time */
     unsigned wanted_left; /* steps for which `wanted` is still kept */
-    size_t wanted;        /* peak of a step that wanted such pages, as far as they were; or 0 */
+    size_t wanted;        /* peak of a step that wanted such pages above that, no more than they
+                           * were; or 0 */
     size_t now;       /* highest owned bytes since the last boundary */
     size_t before;    /* owned bytes at the last boundary */
     size_t new_bytes; /* pages made resident since the last boundary */

@@ -3,13 +3,17 @@
  * shrink.c - giving memory back: on request, and by itself at step boundaries.
  *
  * The moving peak is the second highest of the last POOL_RECENT steps' peaks: one exceptional
- * step does not count, two do. What lies above it plus a margin goes back. A step that was
- * exceptional made many pages resident, and each of those cost ten times what giving it back
- * costs; so it may give back as many at its own close, and no later step is slowed down. A pool
- * that has to shrink without such a step does so in small parts, a quarter of a step at a time.
+ * step does not count, two do. Recent peaks know nothing of what the last step leaves in its parent
+ * (survivors), where that is more than steps found so far: the next one finds it there and needs as
+ * much as ever besides. So that is kept above them. What lies above both plus a margin goes back.
+ * The margin is a part of what steps need above what was owned all the time: a cache that they
+ * leave as it is needs none, however large it is. And it is the lowest that counts, since steps of
+ * several threads overlap, and find there what others have for a moment.
  *
- * Recent peaks know nothing of what a spike leaves in its parent (survivors): the next step finds
- * it there and needs as much as ever besides. So that is kept above them.
+ * An exceptional step made many pages resident, and each of those cost ten times what giving it
+ * back costs; so it may give back as many at its own close, and no later step is slowed down. A
+ * pool that has to shrink without such a step does so in small parts, a quarter of a step at a
+ * time.
  *
  * A pool that has a time for it (`trim_ns`) gives back as much as that allows instead. Where pages
  * are wanted again soon after, as with a long request among twenty short ones, it keeps as many as
@@ -25,6 +29,7 @@
 #include "pool/shared.h"
 #include "pool/starts.h"
 
+#define LITTLE ((size_t)4 << 20) /* up to that margins are parts of all */
 #define SPARE ((size_t)4 << 20)  /* kept above that where much may go at once */
 #define SLACK ((size_t)64 << 10) /* kept above the margin: small steps never trim */
 #define DESCRIBED_BY 4u          /* bookkeeping has at most this part of the pages it describes */
@@ -32,26 +37,50 @@
 #define EARLY POOL_RECENT        /* of these: sooner a load goes on, as the moving peak sees */
 #define LONG (32 * POOL_RECENT)  /* steps for which is kept what was regretted */
 
-size_t pool_recent_peak_locked(const struct ebb_pool *pool) {
+/* What recent steps tell of the next one, in owned bytes. */
+struct outlook {
+    size_t peak;  /* the moving peak */
+    size_t base;  /* the least that a step found when it began, and what there is now */
+    size_t crest; /* the most that one found */
+};
+
+/* Of the newest steps, `most` at most: of fewer, the peak and the crest are no higher, and the base
+ * is no lower. */
+static struct outlook look(const struct ebb_pool *pool, unsigned most) {
     const struct recent *recent = &pool->recent;
+    struct outlook seen = {.base = pool->pages.run_bytes};
+    unsigned count = most < recent->count ? most : recent->count;
     size_t highest = 0, second = 0;
-    for (unsigned i = 0; i < recent->count; i++) {
-        size_t peak = recent->peaks[i];
-        second = size_larger(second, size_smaller(peak, highest));
-        highest = size_larger(highest, peak);
+    for (unsigned back = 1; back <= count; back++) {
+        unsigned i = (recent->next + POOL_RECENT - back) % POOL_RECENT;
+        second = size_larger(second, size_smaller(recent->peaks[i], highest));
+        highest = size_larger(highest, recent->peaks[i]);
+        seen.base = size_smaller(seen.base, recent->found[i]);
+        seen.crest = size_larger(seen.crest, recent->found[i]);
     }
-    return recent->count < 2 ? highest : second;
+    seen.peak = count < 2 ? highest : second;
+    return seen;
 }
 
-static void note_peak(struct recent *recent) {
+size_t pool_recent_peak_locked(const struct ebb_pool *pool) {
+    return look(pool, POOL_RECENT).peak;
+}
+
+static void note_step(struct recent *recent) {
     recent->peaks[recent->next] = recent->now;
+    recent->found[recent->next] = recent->before;
     recent->next = (recent->next + 1) % POOL_RECENT;
     if (recent->count < POOL_RECENT)
         recent->count++;
 }
 
 /* Did the step want pages that were given back, or what is kept since one did? */
-static void note_wanted(struct recent *recent) {
+static void note_wanted(struct ebb_pool *pool) {
+    struct recent *recent = &pool->recent;
+    if (!recent->given_left && !recent->wanted)
+        return;
+    size_t base = look(pool, POOL_RECENT).base;
+    size_t need = recent->now - size_smaller(recent->now, base);
     bool wants = recent->given_left && recent->new_bytes > SLACK;
     bool again = wants && recent->given_left <= SOON - EARLY;
     if (recent->given_left)
@@ -59,9 +88,8 @@ static void note_wanted(struct recent *recent) {
     if (recent->wanted_left && --recent->wanted_left == 0)
         recent->wanted = 0;
     if (again)
-        recent->wanted = size_larger(recent->wanted,
-                                     size_smaller(recent->now, recent->given_from));
-    if (recent->wanted && (again || recent->now > recent->wanted / 2))
+        recent->wanted = size_larger(recent->wanted, size_smaller(need, recent->given_from));
+    if (recent->wanted && (again || need > recent->wanted / 2))
         recent->wanted_left = LONG;
 }
 
@@ -93,55 +121,68 @@ static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most
     give_described(pool, deadline);
 }
 
-/* More than so much is given back down to `keep`: rarely much, not a little each time. */
-static size_t most_reserved(const struct ebb_pool *pool, size_t keep) {
-    return keep + keep / 8 + (pool->trim_ns ? SPARE : 0);
+/* So much that is nobody's stays, whatever steps need. */
+static size_t spare(const struct ebb_pool *pool) {
+    return pool->trim_ns ? SPARE : 0;
+}
+
+/* What margins are parts of: what steps need above the base, or all where that is little, for what
+ * is small anyhow need not be kept so short that some of it goes each time. */
+static size_t varying(size_t level, size_t base) {
+    return size_larger(level - base, size_smaller(level, LITTLE));
+}
+
+/* For steps that need as much as `peak`; not less than regions own. */
+static size_t keep_for(const struct ebb_pool *pool, size_t peak, size_t base) {
+    size_t level = size_larger(peak, pool->pages.run_bytes);
+    return level + varying(level, base) / 100 * pool->keep_margin_percent + SLACK;
+}
+
+/* Is there so much more that it is given back down to `keep`? Rarely much, not a little often. */
+static bool is_much(const struct ebb_pool *pool, size_t keep, size_t base) {
+    return pool->reserved.current > keep + varying(keep, base) / 8 + spare(pool);
 }
 
 /* In parts, each step's end some: what there was before the first of them counts. */
-static void note_giving(struct recent *recent, size_t reserved) {
+static void note_giving(struct recent *recent, size_t above_base) {
     if (recent->given_left)
         return;
     recent->given_left = SOON;
-    recent->given_from = reserved;
+    recent->given_from = above_base;
 }
 
-/* The lower of the last two peaks, of which the newest is noted: the second highest of the recent
- * ones is no lower. */
-static size_t lower_of_two(const struct recent *recent) {
-    unsigned before = (recent->next + POOL_RECENT - 2) % POOL_RECENT;
-    return recent->count < 2 ? 0 : size_smaller(recent->now, recent->peaks[before]);
+/* Is there more than steps need, as the last two of them tell? All of them tell of no less. */
+static bool is_much_for_two(const struct ebb_pool *pool) {
+    struct outlook seen = look(pool, 2);
+    return is_much(pool, keep_for(pool, seen.peak, seen.base), seen.base);
 }
 
-static size_t keep_for(const struct ebb_pool *pool, size_t peak) {
-    return peak + peak / 100 * pool->keep_margin_percent + SLACK;
+/* For steps as all of them tell, with the margin or what is left for them to find. */
+static size_t keep_for_all(const struct ebb_pool *pool, const struct outlook *seen) {
+    size_t owned = pool->pages.run_bytes, left = owned - size_smaller(owned, seen->crest);
+    size_t peak = size_larger(seen->peak, seen->base + pool->recent.wanted);
+    return size_larger(keep_for(pool, peak, seen->base), peak + left + SLACK);
 }
 
-/* False: there is no more than steps need, as the last two mostly tell. */
+/* False: there is no more than steps need. */
 static bool shrink_locked(struct ebb_pool *pool) {
     struct recent *recent = &pool->recent;
-    size_t owned = pool->pages.run_bytes;
-    size_t least = size_larger(keep_for(pool, lower_of_two(recent)), owned);
-    if (pool->reserved.current <= most_reserved(pool, least))
+    if (!is_much_for_two(pool))
         return false;
-    size_t peak = size_larger(pool_recent_peak_locked(pool), recent->wanted);
-    size_t keep = keep_for(pool, peak);
-    bool is_spike = recent->count == POOL_RECENT && recent->now > 2 * peak; /* no start, either */
-    size_t left = is_spike ? owned - size_smaller(owned, recent->before) : 0;
-    keep = size_larger(keep + left, owned);
-    if (pool->reserved.current <= most_reserved(pool, keep))
+    struct outlook seen = look(pool, POOL_RECENT);
+    size_t keep = keep_for_all(pool, &seen);
+    if (!is_much(pool, keep, seen.base))
         return false;
-    size_t most = size_larger(recent->new_bytes, recent->now / 4);
-    note_giving(recent, pool->reserved.current);
-    cool_locked(pool, keep - owned, size_larger(most, SLACK));
+    size_t step = recent->now - size_smaller(recent->now, seen.base);
+    size_t most = size_larger(recent->new_bytes, step / 4);
+    note_giving(recent, pool->reserved.current - seen.base);
+    cool_locked(pool, keep - pool->pages.run_bytes, size_larger(most, SLACK));
     return true;
 }
 
 /* Pages first, and at ends of steps at which none are to go what described those that went. */
 static void give_back_locked(struct ebb_pool *pool) {
-    size_t owned = pool->pages.run_bytes;
-    if (pool->reserved.current > most_reserved(pool, size_larger(owned, SLACK)) &&
-        shrink_locked(pool))
+    if (pool->pages.hot_bytes > SLACK + spare(pool) && shrink_locked(pool))
         return;
     if (pool->recent.described >= PIECES_BATCH_BYTES)
         give_described(pool, deadline_of(pool));
@@ -151,9 +192,9 @@ size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
     struct recent *recent = &pool->recent;
     size_t owned = pool->pages.run_bytes, given_before = pool->given_back;
     recent->now -= size_smaller(recent->now, untouched);
-    note_peak(recent);
+    note_step(recent);
     if (pool->trim_ns)
-        note_wanted(recent);
+        note_wanted(pool);
     if (!pool->keep_all)
         give_back_locked(pool);
     recent->now = recent->before = owned;
@@ -165,8 +206,10 @@ void pool_needs_less_locked(struct ebb_pool *pool, size_t bytes) {
     struct recent *recent = &pool->recent;
     recent->now -= size_smaller(recent->now, bytes);
     recent->before -= size_smaller(recent->before, bytes);
-    for (unsigned i = 0; i < recent->count; i++)
+    for (unsigned i = 0; i < recent->count; i++) {
         recent->peaks[i] -= size_smaller(recent->peaks[i], bytes);
+        recent->found[i] -= size_smaller(recent->found[i], bytes);
+    }
 }
 
 bool pool_give_all_locked(struct ebb_pool *pool) {

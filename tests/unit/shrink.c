@@ -196,6 +196,98 @@ static void a_spike_that_leaves_survivors_takes_no_pages_from_the_next_step(void
     pool_end(pool);
 }
 
+static void step_below(ebb_region root, size_t bytes) {
+    ebb_region step = OPEN(.parent = root);
+    block_of(step, bytes, 64);
+    assert_int_equal(ebb_region_close(step), 0);
+}
+
+static void steps_below(ebb_region root, unsigned count, size_t bytes) {
+    for (unsigned i = 0; i < count; i++)
+        step_below(root, bytes);
+}
+
+/* After a load that was higher. */
+static uint64_t cached_beside(ebb_pool *pool, size_t survivors) {
+    ebb_region root = OPEN(.name = "root", .pool = pool);
+    steps_below(root, 1, 1 * MIB);
+    if (survivors)
+        block_of(root, survivors, 64);
+    steps_below(root, RECENT, 1 * MIB);
+    steps_below(root, 2, 16 * MIB);
+    steps_below(root, 80, 1 * MIB);
+    uint64_t cached = pool_stats_of(pool).cached;
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+    return cached;
+}
+
+static void a_cache_is_no_reason_to_keep_more(void **state) {
+    (void)state;
+    assert_in_range(cached_beside(POOL(.name = "none"), 0), 1 * MIB, 2 * MIB);
+    assert_in_range(cached_beside(POOL(.name = "cache"), 200 * MIB), 1 * MIB, 3 * MIB);
+    assert_in_range(cached_beside(timed_pool(), 0), 1 * MIB, 6 * MIB);
+    assert_in_range(cached_beside(timed_pool(), 200 * MIB), 1 * MIB, 7 * MIB);
+}
+
+/* The peaks before tell of less than the next step finds and needs. */
+static void what_a_step_leaves_beside_a_cache_takes_no_pages_from_the_next_one(void **state) {
+    (void)state;
+    ebb_pool *pool = POOL(.name = "leaves");
+    ebb_region root = OPEN(.name = "root", .pool = pool);
+    block_of(root, 100 * MIB, 64);
+    steps_below(root, 20, 4 * MIB);
+    ebb_region step = OPEN(.parent = root);
+    block_of(step, 4 * MIB, 64);
+    block_of(root, 20 * MIB, 64);
+    uint64_t reserved = pool_stats_of(pool).reserved.total;
+    assert_int_equal(ebb_region_close(step), 0);
+    steps_below(root, 20, 4 * MIB);
+    assert_int_equal(pool_stats_of(pool).reserved.total, reserved);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
+/* When one of them ends the others are in their midst: what was owned at its begin says little. */
+static void steps_that_overlap_keep_what_all_of_them_need(void **state) {
+    enum { LANES = 4 };
+    (void)state;
+    ebb_pool *pool = POOL(.name = "overlap");
+    ebb_region root = OPEN(.name = "root", .pool = pool), steps_of[LANES];
+    uint64_t reserved = 0;
+    block_of(root, 50 * MIB, 64);
+    for (unsigned round = 0; round < 40; round++) {
+        for (unsigned i = 0; i < LANES; i++) {
+            steps_of[i] = OPEN(.parent = root);
+            block_of(steps_of[i], 8 * MIB, 64);
+        }
+        for (unsigned i = 0; i < LANES; i++)
+            assert_int_equal(ebb_region_close(steps_of[i]), 0);
+        if (round == 1)
+            reserved = pool_stats_of(pool).reserved.total;
+    }
+    assert_int_equal(pool_stats_of(pool).reserved.total, reserved);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
+/* Pages that were wanted again are counted above the cache that there was then. */
+static void what_a_cache_gives_back_is_not_kept_for_steps(void **state) {
+    (void)state;
+    ebb_pool *pool = timed_pool();
+    ebb_region root = OPEN(.name = "root", .pool = pool);
+    block_of(root, 30 * MIB, 64);
+    ebb_region cache = OPEN(.name = "cache", .pool = pool);
+    block_of(cache, 60 * MIB, 64);
+    for (unsigned i = 0; i < 200; i++)
+        step_below(root, i % 20 == 19 ? LONGER : 1 * MIB);
+    assert_int_equal(ebb_region_close(cache), 0);
+    steps_below(root, 2 * RECENT, 1 * MIB);
+    assert_in_range(pool_stats_of(pool).cached, LONGER, LONGER + LONGER / 8 + 6 * MIB);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 /* What the root gives back of that no step needs: it does not stay for as long as a peak would. */
 static void what_a_root_gives_back_goes_at_once(void **state) {
     (void)state;
@@ -391,6 +483,10 @@ int main(void) {
         cmocka_unit_test(what_there_was_no_time_for_goes_at_later_ends),
         STAGED(steps_inside_a_root_are_step_boundaries_too),
         cmocka_unit_test(a_spike_that_leaves_survivors_takes_no_pages_from_the_next_step),
+        cmocka_unit_test(a_cache_is_no_reason_to_keep_more),
+        cmocka_unit_test(what_a_step_leaves_beside_a_cache_takes_no_pages_from_the_next_one),
+        cmocka_unit_test(steps_that_overlap_keep_what_all_of_them_need),
+        cmocka_unit_test(what_a_cache_gives_back_is_not_kept_for_steps),
         cmocka_unit_test(what_a_root_gives_back_goes_at_once),
         STAGED(deeper_regions_are_no_step_boundaries),
         STAGED(shrinking_never_takes_pages_of_open_regions),
