@@ -109,7 +109,8 @@ EBB_API EBB_NODISCARD ebb_pool *ebb_pool_attach(int fd, const struct ebb_pool_op
 
 /*
  * Descriptor of a shared pool's memory, to pass on; closed on exec. It stays the pool's. A child of
- * fork() needs none: it has the pool. -1 with EBB_E_KIND if the pool is not shared.
+ * fork() needs none: it has the pool. -1 with EBB_E_KIND if the pool is not shared, EBB_E_SHARED if
+ * the program closed it: the pool maps and grows no more slots then, see docs/handoff.md.
  */
 EBB_API int ebb_pool_descriptor(ebb_pool *pool);
 

@@ -246,6 +246,7 @@ struct os_table os = {
     .unlock = unlock,
     .file_make = os_file_make,
     .file_check = os_file_check,
+    .file_identify = os_file_identify,
     .file_copy = os_file_copy,
     .file_again = os_file_again,
     .file_read = os_file_read,

@@ -29,6 +29,11 @@ enum os_acquisition {
     OS_ACQUISITIONS
 };
 
+/* Which file a descriptor is of, among all that there are. */
+struct os_file_identity {
+    uint64_t device, number;
+};
+
 /* Calls that give an `int` give 0, or -1 where that is said, else an errno code. */
 struct os_table {
     void *(*reserve)(size_t bytes);             /* addresses, closed; NULL on failure */
@@ -52,6 +57,7 @@ struct os_table {
     /* Memory files: without a name, sealed against any change of their size. */
     int (*file_make)(const char *name, size_t bytes, int *fd);
     int (*file_check)(int fd, size_t *bytes); /* it is one, so large; EINVAL: it is not */
+    int (*file_identify)(int fd, struct os_file_identity *identity);
     int (*file_copy)(int fd, int *copy);      /* the same open file */
     int (*file_again)(int fd, int *other);    /* the file, opened once more */
     int (*file_read)(int fd, void *to, size_t bytes);         /* from its start; all of them */

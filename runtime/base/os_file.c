@@ -11,6 +11,7 @@
  * cancelled is a plain system call.
  */
 #include "base/os_file.h"
+#include "base/os.h"
 #include "base/size.h"
 
 #include <errno.h>
@@ -74,6 +75,14 @@ int os_file_check(int fd, size_t *bytes) {
     if ((seals & SEALS) != SEALS || stat.st_size < 0 || (seals & SEALS_AGAINST_US))
         return EINVAL;
     *bytes = (size_t)stat.st_size;
+    return 0;
+}
+
+int os_file_identify(int fd, struct os_file_identity *identity) {
+    struct stat stat;
+    if (fstat(fd, &stat) != 0)
+        return errno;
+    *identity = (struct os_file_identity){.device = stat.st_dev, .number = stat.st_ino};
     return 0;
 }
 

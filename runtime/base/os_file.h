@@ -7,8 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct os_file_identity; /* see os.h */
+
 int os_file_make(const char *name, size_t bytes, int *fd);
 int os_file_check(int fd, size_t *bytes);
+int os_file_identify(int fd, struct os_file_identity *identity);
 int os_file_copy(int fd, int *copy);
 int os_file_again(int fd, int *other);
 int os_file_read(int fd, void *to, size_t bytes);

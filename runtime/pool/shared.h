@@ -32,6 +32,7 @@
 #ifndef EBB_POOL_SHARED_H
 #define EBB_POOL_SHARED_H
 
+#include "base/os.h"
 #include "pool/pool.h"
 
 #define SHARED_MAGIC UINT64_C(0x31646572616873eb)
@@ -137,6 +138,7 @@ struct shared {
     uint32_t slot_count;
     int fd;
     int life;            /* an opening of the file that only this process has; -1: none so far */
+    struct os_file_identity file; /* that both are of, unless the program closed them */
     uint32_t me;         /* index and incarnation of this process; 0: not yet */
     uint32_t mine_count; /* slots that this process claimed, the latest first */
     uint32_t *mine;
@@ -191,12 +193,26 @@ static inline struct ebb_pool *pool_for_work(struct ebb_pool *pool) {
     return pool->slot ? ebb_pool_default() : pool;
 }
 
+/* ---- shared_file.c ---- */
+
+/* The pool has that descriptor from now on, which is closed if that fails. 0, or EBB_E_MEMORY. */
+int shared_take_file(struct shared *shared, int fd);
+
+/* False: the program has closed the descriptor, and what has its number now is its own. */
+bool shared_has(const struct shared *shared, int fd);
+
+/* The same of the file itself; 0, or EBB_E_SHARED. */
+int shared_check_file(const struct shared *shared);
+
+/* Closes a descriptor of the pool's file, if it still is one; -1: none. */
+void shared_close(const struct shared *shared, int fd);
+
 /* ---- shared_area.c ---- */
 
 /* A pool of kind EBB_KIND_SHARED; NULL: error set. */
 struct ebb_pool *shared_create(const struct ebb_pool_options *options);
 
-/* Maps the slot, if it is not yet. Lock held. 0, or EBB_E_MEMORY. */
+/* Maps the slot, if it is not yet. Lock held. 0, EBB_E_MEMORY or EBB_E_SHARED. */
 int shared_map(struct shared_slot *slot);
 
 /* The slot of any pool that an address lies in, mapped here; NULL: none. It stays while something
@@ -211,7 +227,8 @@ void shared_fork(bool before, bool child);
 
 /* ---- shared_owner.c ---- */
 
-/* This process gets a place among the owners, if it has none. Lock held. 0, or EBB_E_MEMORY. */
+/* This process gets a place among the owners, if it has none. Lock held. 0, EBB_E_MEMORY or
+ * EBB_E_SHARED. */
 int shared_identify(struct shared *shared);
 
 /* False if the owner's process is gone for sure. Lock held, identified. */

@@ -90,8 +90,7 @@ static struct shared *make_side(const struct sizes *sizes) {
 static void drop_side(struct shared *shared) {
     if (shared->control)
         os.release(shared->control, shared->control_bytes);
-    if (shared->fd >= 0)
-        os.file_close(shared->fd);
+    shared_close(shared, shared->fd);
     os.release(shared, shared->own_bytes);
 }
 
@@ -152,8 +151,7 @@ static int make_file(struct shared *shared, size_t bytes) {
     int fd = -1, reason = EMFILE;
     if (!os.allow(OS_FILE) || (reason = os.file_make("ebb", bytes, &fd)) != 0)
         return report_file(bytes, reason);
-    shared->fd = fd;
-    return map_control(shared);
+    return shared_take_file(shared, fd) == 0 ? map_control(shared) : error_latest();
 }
 
 static void describe(struct shared *shared) {
@@ -243,9 +241,8 @@ static struct ebb_pool *attach(int fd, const struct ebb_pool_options *options) {
         drop_side(shared);
         return NULL;
     }
-    shared->fd = copy;
     shared->identity = identity;
-    if (map_control(shared) != 0) {
+    if (shared_take_file(shared, copy) != 0 || map_control(shared) != 0) {
         drop_side(shared);
         return NULL;
     }
@@ -261,7 +258,7 @@ struct ebb_pool *ebb_pool_attach(int fd, const struct ebb_pool_options *options)
 
 int ebb_pool_descriptor(struct ebb_pool *pool) {
     if (pool && pool_is_shared(pool))
-        return pool->shared->fd;
+        return shared_check_file(pool->shared) == 0 ? pool->shared->fd : -1;
     error_set(EBB_E_KIND, "pool '%s' is not shared: it has no descriptor",
               pool ? pool->name : "NULL");
     return -1;
@@ -279,6 +276,8 @@ int shared_map(struct shared_slot *slot) {
     struct shared *shared = slot->shared;
     if (atomic_load_explicit(&slot->addr, memory_order_relaxed))
         return 0;
+    if (shared_check_file(shared) != 0)
+        return error_latest();
     uintptr_t addr = chunk_take(shared->slot_bytes);
     if (!addr)
         return error_set(EBB_E_MEMORY, "no chunk for a slot of %zu bytes: no addresses left (%zu "

@@ -40,11 +40,13 @@ static uintptr_t take_no_more(struct pages *pages, size_t least, size_t *bytes) 
     return 0;
 }
 
-/* Pages behind the first bytes of a slot go. */
+/* Pages behind the first bytes of a slot go. 0, or an errno code. */
 static int punch(const struct shared_slot *slot, size_t from) {
     const struct shared *shared = slot->shared;
     if (from == shared->slot_bytes)
         return 0;
+    if (!shared_has(shared, shared->fd))
+        return EBADF;
     return os.file_punch(shared->fd, shared_offset(slot) + from, shared->slot_bytes - from);
 }
 
@@ -56,6 +58,8 @@ static int back(struct pages *pages, uintptr_t addr, size_t bytes) {
     int reason = ENOMEM;
     if (to <= slot->backed)
         return 0;
+    if (shared_check_file(shared) != 0)
+        return error_latest();
     os.pass("back: allocate");
     if (!os.allow(OS_BACKING) ||
         (reason = os.file_back(shared->fd, shared_offset(slot) + slot->backed,
@@ -391,7 +395,7 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
     size_t given = 0;
     pthread_mutex_lock(&shared->lock);
     size_t cached = count_cached(shared);
-    if (shared_identify(shared) == 0) {
+    if (shared_identify(shared) == 0 && shared_check_file(shared) == 0) {
         (void)shared_settle_locked(shared);
         given = trim_locked(shared, target, deadline_ns, &cached);
     }

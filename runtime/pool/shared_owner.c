@@ -55,6 +55,8 @@ int shared_identify(struct shared *shared) {
         keep_incarnation(shared);
         return 0;
     }
+    if (shared_check_file(shared) != 0)
+        return error_latest();
     if (!os.allow(OS_OWNER) || (reason = os.file_again(shared->fd, &shared->life)) != 0) {
         shared->life = -1;
         return error_set(EBB_E_MEMORY, "pool '%s': its file cannot be opened once more, error %d",
@@ -79,7 +81,8 @@ bool shared_is_alive(const struct shared *shared, uint32_t owner) {
     bool locked = true;
     if (index == index_of(shared->me))
         return owner == shared->me;
-    if (os.file_is_locked(shared->life, index, &locked) != 0)
+    if (!shared_has(shared, shared->life) ||
+        os.file_is_locked(shared->life, index, &locked) != 0)
         return true; /* not known */
     /* acquire: pairs with take_incarnation() */
     return locked && incarnation == atomic_load_explicit(&shared->control->incarnations[index],
@@ -87,8 +90,7 @@ bool shared_is_alive(const struct shared *shared, uint32_t owner) {
 }
 
 void shared_forget_owner(struct shared *shared) {
-    if (shared->life >= 0)
-        os.file_close(shared->life); /* the parent has it still, and with it the lock */
+    shared_close(shared, shared->life); /* the parent has it still, and with it the lock */
     shared->life = -1;
     shared->me = 0;
 }
