@@ -48,10 +48,8 @@ static bool needs_copy(const struct ebb_tensor *tensor, enum ebb_exchange_mode m
     return mode == EBB_EXCHANGE_COPY || (mode == EBB_EXCHANGE_IF_NEEDED && !is_shareable(tensor));
 }
 
-int exchange_choose(PyObject *object, enum ebb_exchange_mode mode, struct exported *exported) {
-    struct ebb_tensor *tensor = tensor_to_use(object);
-    if (!tensor)
-        return -1;
+int exchange_choose(PyObject *object, struct ebb_tensor *tensor, enum ebb_exchange_mode mode,
+                    struct exported *exported) {
     struct region *region = ((struct tensor *)object)->region;
     *exported = (struct exported){.tensor = tensor, .mode = mode};
     if ((!region->keeps && !region_is_inherited(region)) || !needs_copy(tensor, mode))
@@ -81,9 +79,10 @@ static PyObject *plain_capsule(const struct exported *exported, bool plain_bool)
 
 PyObject *exchange_capsule(PyObject *object, bool plain_bool) {
     struct exported exported;
-    return exchange_choose(object, EBB_EXCHANGE_IF_NEEDED, &exported) == 0
-               ? plain_capsule(&exported, plain_bool)
-               : NULL;
+    struct ebb_tensor *tensor = tensor_to_use(object);
+    if (!tensor || exchange_choose(object, tensor, EBB_EXCHANGE_IF_NEEDED, &exported) != 0)
+        return NULL;
+    return plain_capsule(&exported, plain_bool);
 }
 
 static PyObject *versioned_capsule(const struct exported *exported) {
@@ -150,7 +149,8 @@ PyObject *exchange_export(PyObject *self, PyObject *arguments, PyObject *keyword
         return NULL;
     }
     struct exported exported;
-    if (exchange_choose(self, mode, &exported) != 0)
+    struct ebb_tensor *tensor = tensor_to_use(self);
+    if (!tensor || exchange_choose(self, tensor, mode, &exported) != 0)
         return NULL;
     return wanted ? versioned_capsule(&exported) : plain_capsule(&exported, false);
 }
@@ -401,15 +401,45 @@ PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keyword
     return made;
 }
 
-struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object) {
-    struct ebb_tensor *tensor;
-    if (!tensor_is(object))
-        return import(region, object, EBB_EXCHANGE_IF_NEEDED, NULL);
-    if (!(tensor = tensor_to_use(object)))
-        return NULL;
-    /* A second head, so that ending it leaves the caller's alone; its storage is below or ours. */
-    struct ebb_tensor *view = view_in(((struct tensor *)object)->region, tensor);
-    if (!view)
-        error_raise();
-    return view;
+/* ---- in, for the length of a call ---- */
+
+/* A second head, so that ending it leaves the caller's alone. What the Tensor is made of is asked
+ * first: its region may be another one then. */
+static int borrow_own(PyObject *object, struct borrowed *borrowed) {
+    const struct ebb_tensor *tensor = tensor_to_use(object);
+    if (!tensor)
+        return -1;
+    struct region *region = ((struct tensor *)object)->region;
+    *borrowed = (struct borrowed){view_in(region, tensor), region, region->epoch};
+    if (!borrowed->tensor)
+        return error_raise(), -1;
+    Py_INCREF((PyObject *)region);
+    return 0;
+}
+
+int exchange_borrow(struct region *region, PyObject *object, struct borrowed *borrowed) {
+    if (tensor_is(object))
+        return borrow_own(object, borrowed);
+    *borrowed = (struct borrowed){NULL, (struct region *)Py_NewRef((PyObject *)region),
+                                  region->epoch};
+    borrowed->tensor = import(region, object, EBB_EXCHANGE_IF_NEEDED, NULL);
+    if (borrowed->tensor)
+        return 0;
+    Py_DECREF((PyObject *)region);
+    return -1;
+}
+
+static bool is_there(const struct borrowed *borrowed) {
+    return borrowed->region->epoch == borrowed->epoch &&
+           ebb_region_is_open(borrowed->region->handle);
+}
+
+bool exchange_stays(const struct borrowed *borrowed) {
+    return is_there(borrowed) || region_stays(borrowed->region, borrowed->epoch); /* it says no */
+}
+
+void exchange_give_back(struct borrowed *borrowed) {
+    if (is_there(borrowed))
+        ebb_object_end(borrowed->tensor);
+    Py_DECREF((PyObject *)borrowed->region);
 }

@@ -58,15 +58,19 @@ static Py_ssize_t measure_storage(PyObject *tensor) {
     return count;
 }
 
-/* 1, 0, or -1 with an exception. A storage that was resized may be at the same place again. */
+/* 1, 0, or -1 with an exception. A storage that was resized may be at the same place again. A
+ * subclass of torch's tensor may do anything when it is asked: end the loan, too. */
 static int is_in_place(const struct loan *loan) {
-    PyObject *address = PyObject_CallFunctionObjArgs(torch_names.data_ptr, loan->object, NULL);
+    PyObject *tensor = Py_NewRef(loan->object);
+    PyObject *address = PyObject_CallFunctionObjArgs(torch_names.data_ptr, tensor, NULL);
     const void *data = address ? PyLong_AsVoidPtr(address) : NULL;
     Py_XDECREF(address);
-    Py_ssize_t bytes = PyErr_Occurred() ? -1 : measure_storage(loan->object);
+    Py_ssize_t bytes = PyErr_Occurred() ? -1 : measure_storage(tensor);
+    Py_DECREF(tensor);
     if (bytes < 0)
         return -1;
-    return data == loan->managed.dl_tensor.data && (size_t)bytes == loan->storage_bytes;
+    return !loan->object ||
+           (data == loan->managed.dl_tensor.data && (size_t)bytes == loan->storage_bytes);
 }
 
 int loan_check(const struct loan *loan) {

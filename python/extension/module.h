@@ -189,14 +189,26 @@ struct exported {
     struct ebb_tensor *tensor, *copy; /* the second is the first, or NULL */
     enum ebb_exchange_mode mode;
 };
-/* 0, or -1 with an exception. */
-int exchange_choose(PyObject *tensor, enum ebb_exchange_mode mode, struct exported *exported);
+/* Of a Tensor and what tensor_to_use() said of it. Asks nobody for anything: that stays what it is.
+ * 0, or -1 with an exception. */
+int exchange_choose(PyObject *object, struct ebb_tensor *tensor, enum ebb_exchange_mode mode,
+                    struct exported *exported);
 /* It could not be exported: NULL, with ebb's error. */
 void *exchange_refuse(const struct exported *exported);
 /* Region.tensor(object, copy=None): anything that has elements. */
 PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keywords);
-/* The same for functions that only read: NULL with an exception. End it with ebb_object_end(). */
-struct ebb_tensor *exchange_borrow(struct region *region, PyObject *object);
+/* The same for functions that only read: a head for as long as they do. */
+struct borrowed {
+    struct ebb_tensor *tensor;
+    struct region *region; /* of the head: the reader's, or that of a tensor of ebb's; held */
+    uint64_t epoch;        /* of that region: in another one the head has ended */
+};
+/* 0, or -1 with an exception. */
+int exchange_borrow(struct region *region, PyObject *object, struct borrowed *borrowed);
+/* False with an exception: the region has ended because of what was asked later. */
+bool exchange_stays(const struct borrowed *borrowed);
+/* Who lent the elements gets them back, and may do anything then. */
+void exchange_give_back(struct borrowed *borrowed);
 /* A capsule of an old struct that deletes it if nobody takes it. Deletes it on failure. */
 PyObject *exchange_wrap(struct DLManagedTensor *managed);
 

@@ -8,48 +8,33 @@
 
 struct inputs {
     PyObject *list; /* keeps what has regions of its own */
-    struct ebb_tensor **tensors;
-    struct place {
-        struct region *region;
-        uint64_t epoch; /* of the region: in another one the head has ended */
-    } *places;          /* of the heads: the region, or that of a tensor of ebb's */
+    struct borrowed *borrowed;
+    struct ebb_tensor **tensors; /* theirs */
     size_t count;
 };
-
-static bool is_there(const struct place *place) {
-    return place->region->epoch == place->epoch && ebb_region_is_open(place->region->handle);
-}
 
 /* What was lent is let go, and may end any of the regions, and the other heads with them. */
 static void give_back(struct inputs *inputs) {
     for (size_t i = 0; i < inputs->count; i++)
-        if (is_there(&inputs->places[i]))
-            ebb_object_end(inputs->tensors[i]);
-    for (size_t i = 0; i < inputs->count; i++)
-        Py_DECREF((PyObject *)inputs->places[i].region);
+        exchange_give_back(&inputs->borrowed[i]);
     PyMem_Free(inputs->tensors);
-    PyMem_Free(inputs->places);
+    PyMem_Free(inputs->borrowed);
     Py_XDECREF(inputs->list);
 }
 
-/* False with an exception: a region has ended because of what was asked later. */
+/* False with an exception. */
 static bool all_stay(const struct inputs *inputs) {
-    for (size_t i = 0; i < inputs->count; i++)
-        if (!is_there(&inputs->places[i]))
-            return region_stays(inputs->places[i].region, inputs->places[i].epoch); /* it says no */
-    return true;
+    size_t i = 0;
+    while (i < inputs->count && exchange_stays(&inputs->borrowed[i]))
+        i++;
+    return i == inputs->count;
 }
 
 static bool borrow_one(struct region *region, PyObject *object, struct inputs *inputs) {
-    struct region *owner = tensor_is(object) ? ((struct tensor *)object)->region : region;
-    struct place place = {(struct region *)Py_NewRef((PyObject *)owner), owner->epoch};
-    struct ebb_tensor *tensor = exchange_borrow(region, object);
-    if (!tensor) {
-        Py_DECREF((PyObject *)owner);
+    struct borrowed *borrowed = &inputs->borrowed[inputs->count];
+    if (exchange_borrow(region, object, borrowed) != 0)
         return false;
-    }
-    inputs->tensors[inputs->count] = tensor;
-    inputs->places[inputs->count++] = place;
+    inputs->tensors[inputs->count++] = borrowed->tensor;
     return true;
 }
 
@@ -57,9 +42,9 @@ static int borrow(struct region *region, PyObject *sequence, struct inputs *inpu
     uint64_t epoch = region->epoch;
     PyObject *list = PySequence_List(sequence);
     size_t count = list ? (size_t)PyList_Size(list) : 0;
-    *inputs = (struct inputs){list, PyMem_Malloc((count + 1) * sizeof *inputs->tensors),
-                              PyMem_Malloc((count + 1) * sizeof *inputs->places), 0};
-    bool good = list && inputs->tensors && inputs->places;
+    *inputs = (struct inputs){list, PyMem_Malloc((count + 1) * sizeof *inputs->borrowed),
+                              PyMem_Malloc((count + 1) * sizeof *inputs->tensors), 0};
+    bool good = list && inputs->tensors && inputs->borrowed;
     while (good && inputs->count < count)
         good = borrow_one(region, PyList_GetItem(list, (Py_ssize_t)inputs->count), inputs);
     if (region_stays(region, epoch) && good && all_stay(inputs))

@@ -191,7 +191,7 @@ static DLManagedTensor *export_elements(PyObject *object, struct ebb_tensor *ten
     DLManagedTensor *managed = ebb_tensor_export(tensor, EBB_EXCHANGE_SHARE);
     *copied = !managed && !writes;
     if (*copied) {
-        if (exchange_choose(object, EBB_EXCHANGE_COPY, &exported) != 0)
+        if (exchange_choose(object, tensor, EBB_EXCHANGE_COPY, &exported) != 0)
             return NULL;
         managed = ebb_tensor_export(exported.tensor, exported.mode);
     }
@@ -296,27 +296,29 @@ PyDoc_STRVAR(copy_doc,
 "copy_(source, /)\n--\n\n"
 "Writes the elements of `source`, of the same shape and dtype, and returns self.");
 
-/* The source may have the tensor promoted, and the region where its elements are read ended. */
-static PyObject *tensor_copy(PyObject *object, PyObject *source) {
+/* The live tensor behind the object, whose elements this process may write. */
+static struct ebb_tensor *tensor_to_write(PyObject *object) {
     struct ebb_tensor *tensor = tensor_of(object);
+    return tensor && region_of((PyObject *)((struct tensor *)object)->region) ? tensor : NULL;
+}
+
+/* 0, or -1 with an exception. Nobody is asked for anything any more. */
+static int copy_borrowed(PyObject *object, const struct borrowed *read) {
+    struct ebb_tensor *tensor = exchange_stays(read) ? tensor_to_write(object) : NULL;
     if (!tensor)
+        return -1;
+    return ebb_tensor_copy(tensor, read->tensor) == 0 ? 0 : (error_raise(), -1);
+}
+
+/* Who has the elements is asked first, the source after that; either may have the tensor promoted,
+ * and the regions ended. */
+static PyObject *tensor_copy(PyObject *object, PyObject *source) {
+    struct borrowed read;
+    if (!tensor_to_use(object) || !tensor_to_write(object) ||
+        exchange_borrow(((struct tensor *)object)->region, source, &read) != 0)
         return NULL;
-    PyObject *place = Py_NewRef((PyObject *)((struct tensor *)object)->region);
-    struct region *region = region_of(place);
-    if (!region) {
-        Py_DECREF(place);
-        return NULL;
-    }
-    uint64_t epoch = region->epoch;
-    struct ebb_tensor *read = exchange_borrow(region, source);
-    bool stays = read && region_stays(region, epoch);
-    tensor = stays ? tensor_to_use(object) : NULL;
-    int result = tensor ? ebb_tensor_copy(tensor, read) : -1;
-    if (tensor && result != 0)
-        error_raise();
-    if (stays)
-        ebb_object_end(read);
-    Py_DECREF(place);
+    int result = copy_borrowed(object, &read);
+    exchange_give_back(&read);
     return result == 0 ? Py_NewRef(object) : NULL;
 }
 

@@ -3,6 +3,7 @@
 
 import ctypes
 import gc
+import itertools
 import threading
 import unittest
 import weakref
@@ -383,8 +384,77 @@ class Shares(Refused):
                 self.assertRaises(TypeError, region.tensor, odd)
 
 
+if torch:
+    class Asked(torch.Tensor):
+        """One that acts the n-th time that it is asked where its elements are."""
+        calls, act = 0, None
+
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            if function.__name__ in ("data_ptr", "storage", "untyped_storage"):
+                cls.calls -= 1
+                if cls.calls == 0:
+                    cls.act()
+            return super().__torch_function__(function, types, args, kwargs)
+
+
 @unittest.skipUnless(torch, "torch is missing")
 class Torch(Refused):
+    def asked(self, act, use):
+        """(region, use's result or error) for each time that `use` asks a tensor of the region's
+        what it is made of, at which act(tensor) is called."""
+        for calls in itertools.count(1):
+            with ebb.Region() as parent, ebb.Region(parent=parent) as region:
+                tensor = region.tensor(torch.full((5000,), 7.0).as_subclass(Asked), copy=False)
+                Asked.calls, Asked.act = calls, lambda: act(tensor)
+                try:
+                    result = use(tensor)
+                except ebb.Error as error:
+                    result = error.name
+                if Asked.calls > 0:  # so often it was not asked
+                    self.assertGreater(calls, 1)
+                    Asked.calls = 0
+                    return
+                yield parent, result
+
+    def test_who_is_asked_for_the_elements_may_end_the_region(self):
+        made = []
+
+        def reset(tensor):
+            region = tensor.region
+            region.reset()
+            made[:] = [region.zeros(4), region.tensor(torch.zeros(4))]
+            made.append(region.tensor(made[0]))
+
+        ones = numpy.ones(5000, "f4")
+        uses = [lambda tensor: tensor.copy_(ones),
+                lambda tensor: ebb.from_dlpack(ones).copy_(tensor), numpy.asarray,
+                memoryview, ebb.Tensor.numpy, ebb.Tensor.__dlpack__, ebb.from_dlpack,
+                lambda tensor: tensor.region.stack([ones, tensor]),
+                lambda tensor: tensor.region.tensor(tensor)]
+        for use in uses:
+            for act in (reset, lambda tensor: tensor.region.close()):
+                for _, result in self.asked(act, use):
+                    self.assertEqual(result, "EBB_E_STALE")
+                    for tensor in made:
+                        self.assertEqual(tensor.numpy().tolist(), [0] * 4)
+                        tensor.copy_(numpy.zeros(4, "f4"))
+                    made.clear()
+
+    def test_who_is_asked_for_the_elements_may_have_the_tensor_promoted(self):
+        def promote(tensor):
+            region = tensor.region
+            region.promote(tensor)
+            region.reset()
+
+        sevens = numpy.full(5000, 7, "f4")
+        for use in (lambda tensor: tensor.copy_(sevens), memoryview,
+                    lambda tensor: tensor.region.parent.empty(5000).copy_(tensor),
+                    lambda tensor: tensor.region.parent.stack([tensor])):
+            for parent, result in self.asked(promote, lambda tensor: numpy.array(use(tensor))):
+                self.assertEqual(result.tolist(), numpy.reshape(sevens, result.shape).tolist())
+                self.assertEqual(parent.stats["blocks"], 1)  # the tensor
+
     def test_elements_that_torch_has_freed_are_not_used(self):
         changes = [lambda source: source.resize_(1 << 16),
                    lambda source: source.storage().resize_(0),
