@@ -49,7 +49,10 @@ class Tensor(_ebb.Tensor):
     and numpy() make another one of the same bytes; for torch() elements of a read-only array are
     copied. Of others they make a copy, which for numpy() is read-only, as DLPack and the buffer
     protocol do of all. If torch frees the elements, as it does when their storage is resized or
-    moved to shared memory, every use of them raises ebb.Error EBB_E_RELEASED.
+    moved to shared memory, every use of them raises ebb.Error EBB_E_RELEASED. That is so for what
+    was taken of a torch.Tensor, or of an array that its numpy() made. By a capsule, another
+    object's __dlpack__() or a buffer nobody can see whose the elements are: copy=True, where
+    torch may free them.
     """
 
     __slots__ = ()

@@ -9,7 +9,8 @@
  * Of torch a tensor is lent, which cannot keep its elements where they are: any other tensor of the
  * same storage can be resized or moved to shared memory, and torch frees the elements at once. It
  * has no call to forbid that. (For numpy it forbids the first, once and for ever, not the second.)
- * So whoever reads or writes elements asks before whether they are still there.
+ * So whoever reads or writes elements asks before whether they are still there: of an array, too,
+ * that is numpy's of such a tensor. What came by a capsule or a buffer names no tensor to ask.
  */
 #include "capsule.h"
 
@@ -19,6 +20,8 @@
 struct loan {
     DLManagedTensorVersioned managed;
     PyObject *object;      /* NULL: it has its elements back */
+    PyObject *tensor;      /* of torch, whose elements they are; NULL: none, or given back, too */
+    const void *first;     /* where that had them */
     size_t storage_bytes;  /* of torch's storage */
     unsigned holders;      /* libebb until it gives them back, and Tensors */
     int64_t numbers[];     /* shape, strides */
@@ -41,6 +44,7 @@ static void end_loan(DLManagedTensorVersioned *managed) {
     if (!Py_IsInitialized())
         return;
     PyGILState_STATE state = PyGILState_Ensure();
+    Py_CLEAR(loan->tensor);
     Py_CLEAR(loan->object);
     loan_drop(loan);
     PyGILState_Release(state);
@@ -48,33 +52,35 @@ static void end_loan(DLManagedTensorVersioned *managed) {
 
 /* ---- where the elements are ---- */
 
-/* Bytes of the tensor's storage; -1 with an exception. */
-static Py_ssize_t measure_storage(PyObject *tensor) {
-    PyObject *storage = PyObject_CallFunctionObjArgs(torch_names.storage, tensor, NULL);
+/* Of torch's tensor: 0, or -1 with an exception. */
+static int measure(PyObject *tensor, const void **first, size_t *storage_bytes) {
+    PyObject *address = PyObject_CallFunctionObjArgs(torch_names.data_ptr, tensor, NULL);
+    PyObject *storage = address ? PyObject_CallFunctionObjArgs(torch_names.storage, tensor, NULL)
+                                : NULL;
     PyObject *bytes = storage ? PyObject_CallMethodObjArgs(storage, names.nbytes, NULL) : NULL;
-    Py_ssize_t count = bytes ? PyLong_AsSsize_t(bytes) : -1;
+    *first = bytes ? PyLong_AsVoidPtr(address) : NULL;
+    *storage_bytes = bytes && !PyErr_Occurred() ? PyLong_AsSize_t(bytes) : 0;
     Py_XDECREF(bytes);
     Py_XDECREF(storage);
-    return count;
+    Py_XDECREF(address);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* 1, 0, or -1 with an exception. A storage that was resized may be at the same place again. A
  * subclass of torch's tensor may do anything when it is asked: end the loan, too. */
 static int is_in_place(const struct loan *loan) {
-    PyObject *tensor = Py_NewRef(loan->object);
-    PyObject *address = PyObject_CallFunctionObjArgs(torch_names.data_ptr, tensor, NULL);
-    const void *data = address ? PyLong_AsVoidPtr(address) : NULL;
-    Py_XDECREF(address);
-    Py_ssize_t bytes = PyErr_Occurred() ? -1 : measure_storage(tensor);
+    const void *first;
+    size_t storage_bytes;
+    PyObject *tensor = Py_NewRef(loan->tensor);
+    int result = measure(tensor, &first, &storage_bytes);
     Py_DECREF(tensor);
-    if (bytes < 0)
+    if (result != 0)
         return -1;
-    return !loan->object ||
-           (data == loan->managed.dl_tensor.data && (size_t)bytes == loan->storage_bytes);
+    return !loan->tensor || (first == loan->first && storage_bytes == loan->storage_bytes);
 }
 
 int loan_check(const struct loan *loan) {
-    if (!loan || !loan->object || !loan->managed.dl_tensor.data || !library_is_tensor(loan->object))
+    if (!loan || !loan->tensor || !loan->managed.dl_tensor.data)
         return 0;
     int result = is_in_place(loan);
     if (result == 0)
@@ -115,11 +121,31 @@ static struct loan *make(PyObject *object, const struct description *what) {
     return loan;
 }
 
-/* What loan_check() goes by. */
+/* The tensor of torch that has the elements: the object, or what the array is a view of. None if
+ * there is none; NULL with an exception. */
+static PyObject *find_tensor(PyObject *object) {
+    PyObject *at = Py_NewRef(object);
+    while (at && library_is_array(at)) {
+        PyObject *base = PyObject_GetAttr(at, names.base);
+        Py_DECREF(at);
+        at = base;
+    }
+    if (!at || library_is_tensor(at))
+        return at;
+    Py_DECREF(at);
+    return Py_NewRef(Py_None);
+}
+
+/* What loan_check() goes by. 0, or -1 with an exception. */
 static int remember_storage(struct loan *loan) {
-    Py_ssize_t bytes = library_is_tensor(loan->object) ? measure_storage(loan->object) : 0;
-    loan->storage_bytes = (size_t)(bytes < 0 ? 0 : bytes);
-    return bytes < 0 ? -1 : 0;
+    PyObject *tensor = find_tensor(loan->object);
+    int result = !tensor             ? -1
+                 : tensor == Py_None ? 0
+                                     : measure(tensor, &loan->first, &loan->storage_bytes);
+    if (result == 0 && tensor != Py_None)
+        loan->tensor = Py_NewRef(tensor);
+    Py_XDECREF(tensor);
+    return result;
 }
 
 struct ebb_tensor *loan_make(struct region *region, PyObject *object,

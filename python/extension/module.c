@@ -28,7 +28,8 @@ static int find_names(void) {
                 {&names.array_struct, "__array_struct__"},
                 {&names.hasobject, "hasobject"},
                 {&names.close, "close"},
-                {&names.nbytes, "nbytes"}};
+                {&names.nbytes, "nbytes"},
+                {&names.base, "base"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!(*rows[i].to = PyUnicode_InternFromString(rows[i].text)))
             return -1;

@@ -296,7 +296,7 @@ PyObject *loan_object(const struct loan *loan);
 
 extern struct names {
     PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *array_struct, *hasobject,
-        *close, *nbytes;
+        *close, *nbytes, *base;
 } names;
 
 #endif

@@ -476,6 +476,33 @@ class Torch(Refused):
                     self.assertEqual(used.shape, (5000,))
             del tensor, view
 
+    def test_arrays_of_what_torch_has_freed_are_not_used(self):
+        for array_of in (lambda source: source.numpy(), lambda source: source.numpy()[10:90:2],
+                         lambda source: source.detach().numpy().reshape(50, 100).T):
+            source = torch.full((5000,), 7.0)
+            with ebb.Region() as region, ebb.Region() as stranger:
+                tensor = region.tensor(array_of(source), copy=False)
+                again = stranger.tensor(tensor, copy=False)
+                self.assertTrue((again.numpy() == 7).all() and (tensor.torch() == 7).all())
+                source.share_memory_()
+                for used in (tensor, again):
+                    self.assertRefused("EBB_E_RELEASED", used.numpy)
+                    self.assertRefused("EBB_E_RELEASED", used.torch)
+                    self.assertRefused("EBB_E_RELEASED", used.copy_, used)
+
+    def test_an_array_of_torchs_is_let_go_with_the_tensor(self):
+        source = torch.full((5000,), 7.0)
+        array = source.numpy()
+        gone = [weakref.ref(array), weakref.ref(array.base)]
+        del source
+        tensor = ebb.from_dlpack(array)
+        del array
+        gc.collect()
+        self.assertIsNotNone(gone[1]())
+        self.assertEqual(tensor.numpy()[4999], 7)
+        del tensor
+        self.assertEqual([weak() for weak in gone], [None, None])
+
     def test_a_storage_that_grows_elsewhere_is_its_owners_still(self):
         source = torch.full((5000,), 7.0)
         with ebb.Region() as region:
