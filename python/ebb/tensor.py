@@ -34,7 +34,7 @@ def _torchs_of(lender):
 def _numpys_of(lender):
     """Another numpy.ndarray of the same elements."""
     import numpy
-    return lender.view() if isinstance(lender, numpy.ndarray) else lender.numpy()
+    return lender.view() if isinstance(lender, numpy.ndarray) else _torchs_of(lender).numpy()
 
 
 class Tensor(_ebb.Tensor):

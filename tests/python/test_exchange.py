@@ -345,6 +345,7 @@ class Shares(Refused):
         with ebb.Region() as region:
             for source in (whole[:1][::-1], whole[1:2, ::-6], whole[:0][::-1], whole.T, whole[::2],
                            whole[0, 0:1].squeeze(), numpy.zeros((0, 3))[:, ::-1],
+                           numpy.zeros(3, [("a", "f8"), ("b", "i4")])["a"][:1],
                            numpy.broadcast_to(whole[0], (3, 6))):
                 tensor = region.tensor(source, copy=False)
                 for array in [tensor.numpy()] + ([tensor.torch()] if torch else []):
@@ -512,7 +513,11 @@ class Torch(Refused):
 
     def test_what_torch_lent_is_handed_on(self):
         class Typed(torch.Tensor):
-            pass
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                if function is torch.Tensor.numpy:
+                    raise TypeError("a typed tensor is no array")
+                return super().__torch_function__(function, types, args, kwargs)
 
         source = torch.zeros(2, 3)
         for lent in (source, source.as_subclass(Typed), torch.nn.Parameter(source)):
