@@ -363,7 +363,8 @@ PyDoc_STRVAR(promote_doc,
 "Tensors of this region become those of `to`, an ancestor (None: the parent): small ones by a\n"
 "copy, large ones by their pages. All or none. The objects stay the same: what was given is\n"
 "returned, of an iterator that has ended by then a tuple. ebb.Error EBB_E_NOT_OWNED if one is of\n"
-"another region.");
+"another region, or tensor() made it of one in a region between the two, which keeps the\n"
+"elements: to.tensor(it) makes another one there.");
 
 static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"tensors", "to", NULL};
@@ -438,7 +439,8 @@ PyDoc_STRVAR(tensor_doc,
 "tensor(object, copy=None)\n--\n\n"
 "A tensor of somebody else's elements: of torch, of numpy, or whatever speaks DLPack or the\n"
 "buffer protocol. copy: None, only where it must; True; False, or an error. What is not copied\n"
-"stays the producer's: see Tensor.");
+"stays the producer's: see Tensor. Of a tensor of ebb in this region or above it is another of\n"
+"the same storage, which is promoted as far up as that one is: further with copy=True.");
 PyDoc_STRVAR(stack_doc,
 "_stack(sequence)\n--\n\nTensors of one shape become one with a new first dimension.");
 PyDoc_STRVAR(pad_doc,

@@ -313,6 +313,23 @@ class Shares(Refused):
                 one.copy_(numpy.ones(count, "f4"))
                 self.assertEqual(two.numpy()[0], 1)
 
+    def test_what_shares_a_storage_goes_up_as_far_as_that_and_is_shared_beyond(self):
+        for make in (ebb.Region.zeros, lambda region, count: region.tensor(numpy.zeros(count))):
+            for count in (4, 5000):
+                with ebb.Region() as run, ebb.Region(parent=run) as epoch:
+                    step = ebb.Region(parent=epoch)
+                    first = make(epoch, count)
+                    shared, copied = step.tensor(first), step.tensor(first, copy=True)
+                    self.assertRefused("EBB_E_NOT_OWNED", step.promote, [copied, shared], to=run)
+                    self.assertIs(shared.region, step)
+                    kept = run.tensor(shared, copy=False)
+                    step.promote(copied, to=run)
+                    step.promote(shared)
+                    shared.numpy()[0] = 7
+                    self.assertEqual((kept.numpy()[0], first.numpy()[0]), (7, 7))
+                    epoch.close()
+                    self.assertEqual((kept.numpy()[0], copied.numpy()[0]), (7, 0))
+
     def test_a_tensor_is_there_without_the_one_that_it_was_made_of(self):
         with ebb.Region() as region:
             blocks = region.stats["blocks"]
