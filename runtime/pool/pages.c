@@ -236,19 +236,24 @@ static struct ebb_piece *hot_before_cold(const struct pages *pages) {
     return both ? piece : NULL;
 }
 
-/* That piece together with cold pages, if it is enough. Of a dense kind whatever there is of hot
+/* That piece, if it is enough together with cold pages. Of a dense kind whatever there is of hot
  * pages serves: they lie in the way to the cold ones, and there is no other slab. */
-static struct ebb_piece *take_across(struct pages *pages, const struct pages_wish *wish) {
+static struct ebb_piece *find_across(const struct pages *pages, const struct pages_wish *wish) {
     struct ebb_piece *piece = hot_before_cold(pages);
     if (!piece || (piece->bytes < wish->least / 2 && !wish->whole && !pages->kind->dense) ||
         piece->bytes >= wish->least || piece->bytes + piece->after->bytes < wish->least ||
         wish->least - piece->bytes > wish->most_cold)
         return NULL;
+    return piece;
+}
+
+static struct ebb_piece *take_across(struct pages *pages, const struct pages_wish *wish,
+                                     struct ebb_piece *hot) {
     struct pages_wish rest = *wish;
-    rest.extend = rest.want = rest.want_cold = wish->least - piece->bytes;
-    if (!warm(pages, piece->after->addr, rest.extend))
+    rest.extend = rest.want = rest.want_cold = wish->least - hot->bytes;
+    if (!warm(pages, hot->after->addr, rest.extend))
         return NULL;
-    struct ebb_piece *run = carve(pages, piece, piece->addr, piece->bytes);
+    struct ebb_piece *run = carve(pages, hot, hot->addr, hot->bytes);
     pages_extend(pages, run, &rest);
     return run;
 }
@@ -292,15 +297,18 @@ static struct ebb_piece *take_kept(struct pages *pages, const struct pages_wish 
     return pages_take_hot(pages, wish);
 }
 
+/* Pages that are not all hot. What the system refuses here, it refuses elsewhere: then no other
+ * place is tried, and the error is its own. */
+static struct ebb_piece *take_colder(struct pages *pages, const struct pages_wish *wish) {
+    bool is_dense = pages->kind->dense;
+    struct ebb_piece *hot = wish->keeper && !is_dense ? NULL : find_across(pages, wish);
+    return hot ? take_across(pages, wish, hot) : take_cold(pages, wish);
+}
+
 /* There is no other slab: before this one is full, what is kept makes room, too. */
-static struct ebb_piece *take_dense(struct pages *pages, const struct pages_wish *wish) {
+static bool is_full(const struct pages *pages, const struct pages_wish *wish) {
     const struct ebb_piece *cold = fit_largest(&pages->cold);
-    bool is_full = !cold || cold->bytes < wish->least;
-    struct ebb_piece *run = take_across(pages, wish);
-    if (run || !is_full || !pages->kept)
-        return run;
-    run = take_kept(pages, wish);
-    return run ? run : take_across(pages, wish);
+    return (!cold || cold->bytes < wish->least) && !find_across(pages, wish);
 }
 
 struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish) {
@@ -313,11 +321,9 @@ struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish)
         run = take_kept(pages, wish);
     if (!run && pages->kind->whole)
         return pages_take_whole(pages, wish);
-    if (!run && pages->kind->dense)
-        run = take_dense(pages, wish);
-    else if (!run && !wish->keeper)
-        run = take_across(pages, wish);
-    return run ? run : take_cold(pages, wish);
+    if (!run && pages->kind->dense && pages->kept && is_full(pages, wish))
+        run = take_kept(pages, wish);
+    return run ? run : take_colder(pages, wish);
 }
 
 /* ---- growing ---- */

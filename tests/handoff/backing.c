@@ -113,6 +113,27 @@ static void what_cannot_be_had_whole_is_given_back(void **state) {
     pool_end(pool);
 }
 
+static int back_none(int fd, size_t offset, size_t bytes) {
+    (void)fd, (void)offset, (void)bytes;
+    return ENOSPC;
+}
+
+/* Neither what is hot nor what is cold is enough alone, but there is room. */
+static void a_slot_with_room_is_not_said_to_be_full(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    fill_pages(pool, 400, false);
+    ebb_region region = OPEN(.pool = pool);
+    real = os;
+    os.file_back = back_none;
+    assert_no_block(ebb_region_alloc(region, 700 * PAGE, 64), EBB_E_NO_SPACE);
+    os = real;
+    assert_text_names("the system has none");
+    ebb_check_pool(pool);
+    assert_non_null(ebb_region_alloc(region, 700 * PAGE, 64));
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 static bool allow_no_slab(enum os_acquisition what) {
     return what != OS_SLAB && real.allow(what);
 }
@@ -249,6 +270,7 @@ int main(void) {
         cmocka_unit_test(the_end_of_a_slot_is_used_as_one),
         cmocka_unit_test(pages_that_are_kept_make_room),
         cmocka_unit_test(what_cannot_be_had_whole_is_given_back),
+        cmocka_unit_test(a_slot_with_room_is_not_said_to_be_full),
         cmocka_unit_test(addresses_are_not_said_to_be_missing),
         cmocka_unit_test(slots_are_in_no_core_dump),
         cmocka_unit_test(pages_come_when_touched_where_all_are_locked),
