@@ -50,7 +50,19 @@ static int punch(const struct shared_slot *slot, size_t from) {
     return os.file_punch(shared->fd, shared_offset(slot) + from, shared->slot_bytes - from);
 }
 
-/* All up to the end of these pages is backed from now on; if some cannot be had, none of them. */
+/* True if the region in the slot is this process's still; else error set. By who has the region. */
+static bool is_ours(const struct shared_slot *slot) {
+    if (slot->use == SLOT_OPEN && atomic_load(&shared_record(slot)->word) == slot->word)
+        return true;
+    error_set(EBB_E_STALE, "slot %u of pool '%s' is not this process's: %s", slot->index,
+              slot->shared->pool->name,
+              slot->use == SLOT_LOST ? "its region was opened before a fork"
+                                     : "its word was changed by another");
+    return false;
+}
+
+/* All up to the end of these pages is backed from now on; if some cannot be had, none of them. Who
+ * has the slot no more does not know what is backed by now, and would take others' pages away. */
 static int back(struct pages *pages, uintptr_t addr, size_t bytes) {
     struct shared_slot *slot = pages->source;
     struct shared *shared = slot->shared;
@@ -58,7 +70,7 @@ static int back(struct pages *pages, uintptr_t addr, size_t bytes) {
     int reason = ENOMEM;
     if (to <= slot->backed)
         return 0;
-    if (shared_check_file(shared) != 0)
+    if (!is_ours(slot) || shared_check_file(shared) != 0)
         return error_latest();
     os.pass("back: allocate");
     if (!os.allow(OS_BACKING) ||
@@ -303,14 +315,8 @@ bool shared_may_send(const struct ebb_pool *inner) {
     const struct shared_slot *slot = inner->slot;
     struct shared *shared = slot->shared;
     pthread_mutex_lock(&shared->lock);
-    bool ours = slot->use == SLOT_OPEN &&
-                atomic_load(&shared_record(slot)->word) == slot->word;
-    bool lost = slot->use == SLOT_LOST;
+    bool ours = is_ours(slot);
     pthread_mutex_unlock(&shared->lock);
-    if (!ours)
-        error_set(EBB_E_STALE, "slot %u of pool '%s' is not this process's: %s", slot->index,
-                  inner->name, lost ? "its region was opened before a fork"
-                                    : "its word was changed by another");
     return ours;
 }
 

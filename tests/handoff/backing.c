@@ -152,6 +152,51 @@ static void addresses_are_not_said_to_be_missing(void **state) {
     pool_end(pool);
 }
 
+/* ---- pages of a parent ---- */
+
+struct inherited {
+    ebb_region region;
+    int grown[2]; /* tells the child that its parent has more pages than it knows of */
+    bool is_full; /* the system is, for the child */
+};
+
+static int grow_what_is_the_parents(ebb_pool *pool, int out, const void *context) {
+    const struct inherited *inherited = context;
+    char byte;
+    (void)pool, (void)out;
+    if (!read_all(inherited->grown[0], &byte, 1))
+        return 1;
+    if (inherited->is_full)
+        os.file_back = back_none;
+    if (ebb_region_alloc(inherited->region, MIB, 64))
+        return 2;
+    return ebb_last_error() == EBB_E_STALE ? 0 : 3;
+}
+
+/* Neither the pages go, nor what is known of them. */
+static void a_child_leaves_the_pages_of_its_parent(void **state) {
+    for (unsigned is_full = 0; is_full < 2; is_full++) {
+        ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+        struct inherited inherited = {.region = OPEN(.pool = pool), .is_full = is_full};
+        block_of(inherited.region, 100000, 64);
+        assert_int_equal(pipe(inherited.grown), 0);
+        struct duo duo = duo_fork(pool, grow_what_is_the_parents, &inherited);
+        void *block = block_of(inherited.region, 3 * MIB, 64);
+        size_t bytes = file_bytes(pool);
+        uint64_t reserved = pool_stats_of(pool).reserved.current;
+        assert_true(write_all(inherited.grown[1], "g", 1));
+        assert_int_equal(duo_end(&duo), 0);
+        assert_int_equal(file_bytes(pool), bytes);
+        assert_true(pattern_holds(block, 3 * MIB, 3 * MIB));
+        assert_int_equal(ebb_region_close(inherited.region), 0);
+        assert_int_equal(ebb_region_close(OPEN(.pool = pool)), 0);
+        assert_int_equal(pool_stats_of(pool).reserved.current, reserved);
+        close(inherited.grown[0]);
+        close(inherited.grown[1]);
+        pool_end(pool);
+    }
+}
+
 /* ---- pages that nobody asked for ---- */
 
 /* The flags of the mapping that an address lies in; "": the system does not tell. */
@@ -272,6 +317,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_had_whole_is_given_back),
         cmocka_unit_test(a_slot_with_room_is_not_said_to_be_full),
         cmocka_unit_test(addresses_are_not_said_to_be_missing),
+        cmocka_unit_test(a_child_leaves_the_pages_of_its_parent),
         cmocka_unit_test(slots_are_in_no_core_dump),
         cmocka_unit_test(pages_come_when_touched_where_all_are_locked),
         cmocka_unit_test(pages_of_the_killed_are_found),
