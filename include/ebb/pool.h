@@ -160,9 +160,10 @@ struct ebb_meter {
  * Counters of a pool. Bytes unless the name says otherwise. Sums over regions are made when they
  * are read, so the regions must be quiescent: no other thread may be allocating in the pool.
  * Pages (reserved, owned, cached) are exact at any time. The peaks of blocks, requested and used
- * are never more than there was at once, and never sink: the most that one region ever had, that
- * one had with those above it when it closed, or all together when this was read. Where several
- * were at their highest at once, the pool's true peak is higher. Those of single regions are exact.
+ * are never more than there was at once: the most that one region ever had, that one had with those
+ * above it when it closed, or that all have now. Where several were at their highest at once, the
+ * pool's true peak is higher; and what only a sum showed is not remembered, so a later reading may
+ * say less. Those of single regions are exact.
  */
 struct ebb_pool_stats {
     size_t size;                 /* sizeof(struct ebb_pool_stats), set by the caller */

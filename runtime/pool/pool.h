@@ -73,7 +73,7 @@ struct ebb_pool {
     char name[POOL_NAME_BYTES];
     /* filled by the regions layer under the lock */
     struct ebb_meter closed_blocks, closed_requested, closed_used; /* totals of closed regions, and
-                                                                  the highest peak known of */
+                                                                  the highest peak at a close */
     struct shared *shared;    /* of a shared pool, and of the hidden pools of its slots */
     struct shared_slot *slot; /* of a hidden one */
     struct ebb_pool *next; /* list of all pools */

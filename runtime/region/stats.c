@@ -4,7 +4,8 @@
  *
  * Sums are made when they are asked for. The lock keeps regions from opening and closing
  * meanwhile, not from allocating: what an open region bumped since its last slow call is added
- * from its tally, which is exact when its thread is not in the middle of an allocation.
+ * from its tally, which is exact when its thread is not in the middle of an allocation. Else that
+ * one reading is wrong, and none after it: of what is read here nothing is written.
  */
 #include "base/error.h"
 #include "pool/shared.h"
@@ -86,13 +87,11 @@ static void include_region(struct ebb_pool_stats *stats, const struct region *re
     stats->pinned += region->pinned;
 }
 
-/* What is said of the peak is kept, so that it never sinks; but not what no memory could have: that
- * was read of a region which somebody is at work in. */
-static void include_closed(struct ebb_meter *whole, struct ebb_meter *closed) {
+/* What all have now is said, and not kept: it may be too much, read of regions in which somebody is
+ * at work. */
+static void include_closed(struct ebb_meter *whole, const struct ebb_meter *closed) {
     whole->total += closed->total;
     whole->peak = size_larger(size_larger(whole->peak, whole->current), closed->peak);
-    if (whole->peak <= range.bytes)
-        closed->peak = whole->peak;
 }
 
 static void read_pool(struct ebb_pool *pool, struct ebb_pool_stats *stats) {

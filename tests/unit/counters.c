@@ -129,16 +129,17 @@ static void peaks_of_a_pool_have_what_is_above_a_region_that_closes(void **state
     assert_peaks(stage, 3, 11100);
 }
 
-static void peaks_of_a_pool_never_sink(void **state) {
+/* Else who reads while others allocate could leave a peak that never was. */
+static void a_sum_that_was_read_is_not_remembered(void **state) {
     struct stage *stage = *state;
     ebb_region other = OPEN(.pool = stage->pool);
     void *block = block_of(stage->root, 1000, 16);
     block_of(other, 5000, 64);
-    assert_peaks(stage, 2, 6000); /* of both together: that is seen now, and kept */
+    assert_peaks(stage, 2, 6000); /* of both together: that is seen now */
     assert_int_equal(ebb_region_release(stage->root, block), 0);
-    assert_peaks(stage, 2, 6000);
+    assert_peaks(stage, 1, 5000);
     assert_int_equal(ebb_region_close(other), 0);
-    assert_peaks(stage, 2, 6000);
+    assert_peaks(stage, 1, 5000);
 }
 
 static void live_totals_do_not_move_when_a_block_is_promoted(void **state) {
@@ -196,7 +197,7 @@ int main(void) {
         STAGED(totals_of_a_pool_outlive_its_regions),
         STAGED(peaks_of_a_pool_are_no_sums_of_what_was_at_other_times),
         STAGED(peaks_of_a_pool_have_what_is_above_a_region_that_closes),
-        STAGED(peaks_of_a_pool_never_sink),
+        STAGED(a_sum_that_was_read_is_not_remembered),
         STAGED(live_totals_do_not_move_when_a_block_is_promoted),
         STAGED(pinned_bytes_are_the_pages_around_survivors),
         STAGED(reserved_totals_count_every_page_taken),
