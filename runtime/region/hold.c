@@ -148,7 +148,7 @@ int hold_check_rewind(struct region *region, uint64_t serial) {
     if (!count)
         return 0;
     return error_set(EBB_E_BUSY, "region '%s': %zu exports of %zu bytes are newer than mark %llu",
-                     region->name, count, bytes, (unsigned long long)serial);
+                     region->name, count, bytes, region_mark_number(serial));
 }
 
 int hold_check_possible(const struct ebb_piece *piece, uintptr_t addr) {

@@ -50,8 +50,7 @@ static struct ebb_piece *find_mark(struct region *region, ebb_mark wanted) {
                 piece->mark.serial == wanted.serial)
                 return piece;
     error_set(EBB_E_MARK, "mark %llu is none of region '%s': %u are set",
-              (unsigned long long)(wanted.serial & (UINT64_MAX >> PIECE_SLOT_BITS)), region->name,
-              region->marks);
+              region_mark_number(wanted.serial), region->name, region->marks);
     return NULL;
 }
 

@@ -192,6 +192,11 @@ struct region {
  */
 #define REGION_MARK_BITS (64 - PIECE_SLOT_BITS)
 
+/* What users are told of a mark: which one of its slot it was. */
+static inline unsigned long long region_mark_number(uint64_t serial) {
+    return serial & (((uint64_t)1 << REGION_MARK_BITS) - 1);
+}
+
 static inline size_t region_slot(const struct region *region) {
     return (size_t)((const char *)region - range.regions.at) / RANGE_REGION_BYTES;
 }

@@ -8,6 +8,8 @@
 #include "kit/dlpack.h"
 #include "pool/pool.h"
 
+#include <stdlib.h>
+
 static uint64_t held(const struct stage *stage) {
     ebb_check_pool(stage->pool);
     return pool_stats_of(stage->pool).held;
@@ -187,19 +189,28 @@ static void a_view_below_exports_the_storage_above(void **state) {
 
 /* ---- refusals ---- */
 
+static unsigned long long mark_said(void) {
+    const char *said = strstr(ebb_last_error_text(), "mark ");
+    return said ? strtoull(said + strlen("mark "), NULL, 10) : 0;
+}
+
 static void a_rewind_past_an_export_is_refused(void **state) {
     struct stage *stage = *state;
-    struct ebb_tensor *old = tensor_of_bytes(stage->root, 5000);
+    ebb_region region = OPEN(.parent = stage->root);
+    struct ebb_tensor *old = tensor_of_bytes(region, 5000);
     DLManagedTensor *before = share(old);
-    ebb_mark mark = ebb_region_mark(stage->root);
-    DLManagedTensor *after = share(tensor_of_bytes(stage->root, 6000));
-    struct ebb_region_stats stats = stats_of(stage->root), same;
-    assert_refused(ebb_region_rewind(stage->root, mark), EBB_E_BUSY);
+    ebb_mark mark = ebb_region_mark(region);
+    DLManagedTensor *after = share(tensor_of_bytes(region, 6000));
+    struct ebb_region_stats stats = stats_of(region), same;
+    assert_refused(ebb_region_rewind(region, mark), EBB_E_BUSY);
     assert_text_names("1 exports of 6000 bytes");
-    same = stats_of(stage->root);
+    unsigned long long number = mark_said();
+    same = stats_of(region);
     assert_memory_equal(&stats, &same, sizeof stats);
     give_back(after);
-    assert_int_equal(ebb_region_rewind(stage->root, mark), 0); /* what is older does not matter */
+    assert_int_equal(ebb_region_rewind(region, mark), 0); /* what is older does not matter */
+    assert_refused(ebb_region_rewind(region, mark), EBB_E_MARK);
+    assert_int_equal(mark_said(), number);
     assert_true(export_holds(before));
     give_back(before);
 }
