@@ -109,6 +109,9 @@ struct ebb_piece {
 
 _Static_assert(offsetof(struct ebb_piece, state) == offsetof(struct ebb_piece, word) + 6,
                "bits of a word are numbered from its first byte");
+_Static_assert(offsetof(struct ebb_piece, owner_low) == offsetof(struct ebb_piece, word) &&
+                   __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "a word begins with the low bits of its owner");
 
 /*
  * What other threads read of a run, whose entry a hint has led them to (range_run_at()), is written

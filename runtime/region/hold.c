@@ -66,7 +66,7 @@ static void leave_run_locked(struct ebb_pool *pool, struct ebb_piece *run) {
     if (--run->relinked.live_blocks)
         return;
     pool->held_bytes -= run->bytes;
-    run->state = PIECE_RUN;
+    piece_put_state(run, PIECE_RUN);
     run->next = NULL;
     pool_give_list_locked(pool, run);
 }
@@ -185,7 +185,7 @@ void hold_move(struct hold *hold, struct ebb_piece *run) {
 }
 
 void hold_keep_run(struct ebb_pool *pool, struct ebb_piece *run) {
-    run->state = PIECE_HELD;
+    piece_put_state(run, PIECE_HELD);
     run->relinked.none = NULL;
     run->relinked.used = 0;
     run->relinked.live_blocks = 0;
