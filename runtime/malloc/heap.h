@@ -62,6 +62,7 @@ struct scope {
     uint64_t tag;
     unsigned trays;          /* that it has */
     unsigned look_at;        /* with so many it is looked at whether they are mostly dead */
+    unsigned vain_sweeps;    /* looks for empty trays in a row, after which most stayed */
     uint64_t swept_at;       /* bytes allocated and freed when empty trays were looked for */
     uint64_t open_bytes;     /* pages that its site counts for it */
     ebb_step step;           /* where large blocks are; begun when the first one is */

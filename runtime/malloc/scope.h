@@ -32,8 +32,8 @@ static inline void scope_count(const struct scope *scope, enum served_count whic
 /* All pinned trays together are mostly dead: new scopes have none. */
 bool scope_pins_too_much(void);
 
-/* Those of its trays in which nothing is alive go: if that is much and the look is worth it, or
- * whatever it takes. Its own thread. */
+/* Those of its trays in which nothing is alive go: if hardly anything in it is alive and the look
+ * is worth it, or whatever it takes. Its own thread. */
 void scope_sweep(struct scope *scope);
 void scope_sweep_wholly(struct scope *scope);
 

@@ -3,8 +3,9 @@
  * scope_small.c - small blocks of scopes: bumped in trays; what is freed serves the next request of
  * its size.
  *
- * Trays in which nothing is alive any more go while the scope is open: when it has many, when it
- * stops serving malloc() and at malloc_trim(). Only its own thread can see which these are.
+ * Trays in which nothing is alive any more go while the scope is open: when it has many that are
+ * mostly dead, when it stops serving malloc() and hardly anything in it is alive, and at
+ * malloc_trim(). Only its own thread can see which these are, by the heads of all their blocks.
  *
  * At the end trays with live blocks are sealed and stay until these are freed. What survivors pin
  * is bounded: keys of those that stay are learnt (suspects.h), a scope whose trays are mostly dead,
@@ -23,6 +24,8 @@
 #define DENSE 4u             /* trays have at most so many times the bytes of their live blocks */
 #define TRAYS_LOOKED_AT 64u  /* after so many more, and an eighth, the density is looked at */
 #define LITTLE ((size_t)16 << 10) /* of a tray */
+#define HARDLY ((size_t)256) /* bytes alive for each tray: most of them are empty then */
+#define VAIN_MOST 16u        /* doublings */
 #define PINNED_SLACK ((size_t)4 << 20)
 #define PINNED_LOOK 64u /* after so many more pinned trays, or ends, all of them are looked at */
 
@@ -31,18 +34,21 @@ struct scope_free scope_free_none;
 static _Atomic(bool) pins_too_much;
 static _Atomic(uint64_t) pins, look_at; /* so far; at so many */
 
-/* Bytes that other threads have freed, but for the tray in use. */
-static uint64_t freed_by_others(const struct scope *scope) {
-    uint64_t bytes = 0;
+static uint64_t freed_by_others(const struct tray *tray) {
+    return tray_balance_bytes(-atomic_load_explicit(&tray->balance, memory_order_relaxed));
+}
+
+/* Bytes of its blocks that nobody has freed. */
+static uint64_t alive_bytes(const struct scope *scope) {
+    uint64_t freed = scope->freed_bytes + (scope->tray ? freed_by_others(scope->tray) : 0);
     for (const struct tray *tray = scope->full; tray; tray = tray->next)
-        bytes += tray_balance_bytes(-atomic_load_explicit(&tray->balance, memory_order_relaxed));
-    return bytes;
+        freed += freed_by_others(tray);
+    return scope->bytes - freed;
 }
 
 /* Too much of the scope's trays is dead. */
 static bool is_sparse(const struct scope *scope) {
-    uint64_t freed = scope->freed_bytes + freed_by_others(scope);
-    return scope->bytes - freed < scope->trays * TRAY_BYTES / DENSE;
+    return alive_bytes(scope) < scope->trays * TRAY_BYTES / DENSE;
 }
 
 static void clear_lists(struct scope *scope) {
@@ -131,21 +137,35 @@ void scope_sweep_wholly(struct scope *scope) {
     scope_hold_pages(scope);
 }
 
-/* A little of one tray stays; and the time to look at many has to be paid for by what was allocated
- * and freed there. */
-static bool is_due(const struct scope *scope) {
+/* A little of one tray stays. */
+static bool has_much(const struct scope *scope) {
     bool is_little = scope->tray && scope->cursor - (uintptr_t)scope->tray <= LITTLE;
-    if (scope->bytes == scope->freed_bytes)
-        return scope->trays > 1 || (scope->trays == 1 && !is_little);
-    return scope->trays > 1 &&
-           turnover(scope) >= scope->swept_at + scope->trays * TRAY_BYTES / 2;
+    return scope->trays > 1 || (scope->trays == 1 && !is_little);
+}
+
+/* The time to look at many trays has to be paid for by what was allocated and freed there: by twice
+ * as much after each look that found few of them empty. */
+static bool is_due(const struct scope *scope) {
+    uint64_t pays = (scope->trays * TRAY_BYTES / 2) << scope->vain_sweeps;
+    return scope->trays > 1 && turnover(scope) >= scope->swept_at + pays;
+}
+
+/* What is alive may be a little in each. */
+static void sweep_and_learn(struct scope *scope) {
+    unsigned before = scope->trays;
+    scope_sweep_wholly(scope);
+    if (scope->trays <= before / 2)
+        scope->vain_sweeps = 0;
+    else if (scope->vain_sweeps < VAIN_MOST)
+        scope->vain_sweeps++;
 }
 
 void scope_sweep(struct scope *scope) {
-    if (!is_due(scope))
+    bool is_dead = scope->bytes == scope->freed_bytes;
+    if (is_dead ? !has_much(scope) : !is_due(scope))
         return;
-    if (is_sparse(scope))
-        scope_sweep_wholly(scope);
+    if (is_dead || alive_bytes(scope) <= scope->trays * HARDLY)
+        sweep_and_learn(scope);
     scope->swept_at = turnover(scope);
 }
 
@@ -163,7 +183,8 @@ static bool has_lists(struct scope *scope) {
 
 static bool next_tray(struct scope *scope) {
     if (!scope->plain && scope->trays >= scope->look_at) {
-        scope_sweep(scope);
+        if (is_sparse(scope))
+            scope_sweep_wholly(scope);
         scope->plain = is_sparse(scope);
         scope->look_at = scope->trays + TRAYS_LOOKED_AT + scope->trays / 8;
     }

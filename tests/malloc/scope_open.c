@@ -368,6 +368,59 @@ static void test_malloc_trim_takes_trays_of_open_scopes(void **state) {
     finish(step);
 }
 
+/* It would take a look at each of them, to find that these few are alive. */
+static void test_a_scope_that_was_left_with_much_alive_is_not_looked_at(void **state) {
+    void *blocks[SMALL];
+    ebb_step step = begin(*state);
+    struct scope *scope = here.scope;
+    fill(blocks, 0);
+    unsigned before = scope->trays;
+    for (unsigned i = SMALL / 6; i < SMALL; i++)
+        end(blocks[i], SMALL_BYTES, i);
+    assert_int_equal(ebb_scope_leave(step), 0);
+    assert_int_equal(scope->trays, before);
+    trim_all();
+    assert_true(scope->trays <= before / 6 + 1);
+    for (unsigned i = 0; i < SMALL / 6; i++)
+        end(blocks[i], SMALL_BYTES, i);
+    finish(step);
+}
+
+enum { TURNED = 600, VAIN_ROUNDS = 40 };
+
+/* 1.2 MB are allocated and freed, more than half of the bytes of 33 trays. */
+static void turn_over(void) {
+    void *blocks[TURNED];
+    for (unsigned i = 0; i < TURNED; i++)
+        blocks[i] = make(SMALL_BYTES, i);
+    for (unsigned i = 0; i < TURNED; i++)
+        end(blocks[i], SMALL_BYTES, i);
+}
+
+static void test_looks_that_find_no_empty_tray_get_rare(void **state) {
+    void *blocks[SMALL];
+    ebb_step step = begin(*state);
+    struct scope *scope = here.scope;
+    for (unsigned i = 0; i < SMALL; i++)
+        blocks[i] = make(i % 50 ? SMALL_BYTES : 20, i);
+    for (unsigned i = 0; i < SMALL; i++)
+        if (i % 50)
+            end(blocks[i], SMALL_BYTES, i);
+    unsigned looks = 0;
+    for (unsigned round = 0; round < VAIN_ROUNDS; round++) {
+        uint64_t before = scope->swept_at;
+        turn_over();
+        assert_int_equal(ebb_scope_leave(step), 0);
+        assert_int_equal(ebb_scope_enter(step), 0);
+        looks += scope->swept_at != before;
+    }
+    assert_in_range(looks, 1, 8);
+    assert_true(scope->trays >= 30 && scope->trays <= 33);
+    for (unsigned i = 0; i < SMALL; i += 50)
+        end(blocks[i], 20, i);
+    finish(step);
+}
+
 static int serve_alone(void **state) {
     options.idle_ms = 0; /* the tests alone cool */
     return serve(state);
@@ -388,6 +441,8 @@ int main(void) {
         ALONE(test_trays_whose_blocks_others_freed_go),
         ALONE(test_a_scope_that_frees_all_now_and_then_stays_in_trays),
         ALONE(test_malloc_trim_takes_trays_of_open_scopes),
+        ALONE(test_a_scope_that_was_left_with_much_alive_is_not_looked_at),
+        ALONE(test_looks_that_find_no_empty_tray_get_rare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
