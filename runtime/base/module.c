@@ -4,6 +4,9 @@
  *
  * The linker gives each module its own _DYNAMIC, the dynamic section: of the program or library
  * that this file was linked into. A static program has none.
+ *
+ * dlopen() is looked up when it is to be called: the linker warns of each static program that has a
+ * call of it inside, and none could use it.
  */
 #include "base/module.h"
 
@@ -11,6 +14,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #pragma weak _DYNAMIC
 
@@ -25,12 +29,21 @@ static bool stays_anyway(const ElfW(Dyn) *section) {
     return false;
 }
 
+typedef void *opens(const char *name, int how);
+
+void *module_open(const char *name, int how) {
+    opens *open = NULL;
+    void *symbol = dlsym(RTLD_DEFAULT, "dlopen");
+    memcpy(&open, &symbol, sizeof open);
+    return open ? open(name, how) : NULL;
+}
+
 void module_keep(const void *address) {
     Dl_info info;
     struct link_map *module = NULL;
     if (dladdr1(address, &info, (void **)&module, RTLD_DL_LINKMAP) && module &&
         !stays_anyway(module->l_ld))
-        (void)dlopen(module->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+        (void)module_open(module->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 void module_keep_own(void) {

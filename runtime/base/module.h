@@ -8,6 +8,9 @@
 #ifndef EBB_BASE_MODULE_H
 #define EBB_BASE_MODULE_H
 
+/* dlopen(); a wholly static program has none, so that it fails, and dlerror() says so. */
+void *module_open(const char *name, int how);
+
 /* The one that ebb's code is in. Asks the dynamic linker only if that is needed. */
 void module_keep_own(void);
 

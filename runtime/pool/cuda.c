@@ -8,6 +8,7 @@
  */
 #include "pool/cuda.h"
 #include "base/error.h"
+#include "base/module.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -128,7 +129,7 @@ static int load(void) {
     const char *named = secure_getenv("EBB_CUDA_LIBRARY");
     const char *path = named && *named ? named : "libcuda.so.1";
     struct functions call;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = module_open(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const char *why = dlerror();
         return error_set(EBB_E_DEVICE, "no CUDA driver: %s", why ? why : path);

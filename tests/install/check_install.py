@@ -123,7 +123,8 @@ def static_flags(ebb):
 
 
 def c_program_links_everything_statically(ebb):
-    program = ebb.build_and_run("cc", "user.c", static_flags(ebb), "-std=c11", "-static")
+    program = ebb.build_and_run("cc", "user.c", static_flags(ebb), "-std=c11", "-static",
+                                "-Wl,--fatal-warnings")
     if "(NEEDED)" in run(["readelf", "-d", program]):
         raise Failure("the program needs shared libraries")
 
