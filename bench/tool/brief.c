@@ -5,21 +5,41 @@
  */
 #include "brief.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { CUT = sizeof "..." - 1 };
 
-/* Where the name proper begins, behind the last `::` that is in no brackets; 0: there is none.
- * Operators have signs in their names that open nothing. */
-static size_t own_part(const char *name, size_t length) {
+static bool is_of_a_word(char byte) {
+    return byte == '_' || isalnum((unsigned char)byte) || (unsigned char)byte > 127;
+}
+
+/* The bytes of an operator's name up to the end of a sign in it that opens or closes nothing; 0:
+ * no operator is named there. */
+static size_t operator_at(const char *name, size_t at) {
     static const char word[] = "operator";
+    static const char *const sign[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>",
+                                       "<=",  ">=",  "->",  "<",   ">"};
+    const char *end = name + at + sizeof word - 1;
+    if (strncmp(name + at, word, sizeof word - 1) != 0 || is_of_a_word(*end) ||
+        (at > 0 && is_of_a_word(name[at - 1])))
+        return 0;
+    for (size_t i = 0; i < sizeof sign / sizeof *sign; i++)
+        if (strncmp(end, sign[i], strlen(sign[i])) == 0)
+            return sizeof word - 1 + strlen(sign[i]);
+    return sizeof word - 1;
+}
+
+/* Where the name proper begins, behind the last `::` that is in no brackets; 0: there is none. */
+static size_t own_part(const char *name, size_t length) {
     size_t found = 0;
     int open = 0;
     for (size_t i = 0; i + 1 < length; i++) {
-        if (strncmp(name + i, word, sizeof word - 1) == 0) {
-            i += sizeof word - 2;
-            i += strspn(name + i + 1, "<>=-");
+        size_t passed = operator_at(name, i);
+        if (passed) {
+            i += passed - 1;
             continue;
         }
         open += (strchr("<({", name[i]) != NULL) - (strchr(">)}", name[i]) != NULL);
@@ -49,9 +69,11 @@ size_t brief_function(char *to, size_t room, const char *name, size_t length) {
     const char *arguments = "";
     if (length <= most)
         return written(snprintf(to, room, "%.*s", (int)length, name), room);
-    if (rest + sizeof "...::" > most && memchr(name + own, '<', rest)) {
+    size_t plain = operator_at(name, own);
+    plain += strcspn(name + own + plain, "<");
+    if (rest + sizeof "...::" > most && plain < rest) {
         arguments = "<...>";
-        rest = strcspn(name + own, "<");
+        rest = plain;
     }
     size_t least = rest + strlen(arguments) + sizeof "...::" - 1, head = 0;
     if (own > 2 && least < most) {
