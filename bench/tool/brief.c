@@ -62,27 +62,35 @@ static size_t written(int bytes, size_t room) {
     return (size_t)bytes < room ? (size_t)bytes : room - 1;
 }
 
+/* A text, or its begin and dots where there is no room for all of it. */
+static size_t put_begin(char *to, size_t room, const char *text, size_t length) {
+    size_t most = room - 1, head = most > CUT ? whole(text, length, most - CUT) : 0;
+    if (length <= most)
+        return written(snprintf(to, room, "%.*s", (int)length, text), room);
+    return written(snprintf(to, room, "%.*s...", (int)head, text), room);
+}
+
 /* The middle is left out, down to what the name proper has as arguments of a template. Where that
  * is too long its end is, and nothing of the rest is there. */
 size_t brief_function(char *to, size_t room, const char *name, size_t length) {
     size_t most = room - 1, own = own_part(name, length), rest = length - own;
     const char *arguments = "";
     if (length <= most)
-        return written(snprintf(to, room, "%.*s", (int)length, name), room);
+        return put_begin(to, room, name, length);
     size_t plain = operator_at(name, own);
     plain += strcspn(name + own + plain, "<");
     if (rest + sizeof "...::" > most && plain < rest) {
         arguments = "<...>";
         rest = plain;
     }
-    size_t least = rest + strlen(arguments) + sizeof "...::" - 1, head = 0;
-    if (own > 2 && least < most) {
-        head = whole(name, own - 2, most - least);
-        return written(snprintf(to, room, "%.*s...::%.*s%s", (int)head, name, (int)rest,
-                                name + own, arguments), room);
-    }
-    head = most > CUT ? whole(name + own, length - own, most - CUT) : 0;
-    return written(snprintf(to, room, "%.*s...", (int)head, name + own), room);
+    size_t least = rest + strlen(arguments), head = own > 2 ? own - 2 : 0;
+    const char *dots = own + least > most ? "..." : "";
+    least += strlen(dots) + sizeof "::" - 1;
+    if (head == 0 || least >= most)
+        return put_begin(to, room, name + own, length - own);
+    head = whole(name, head, most - least);
+    return written(snprintf(to, room, "%.*s%s::%.*s%s", (int)head, name, dots, (int)rest,
+                            name + own, arguments), room);
 }
 
 /* The bytes of a name before the arguments that C++ writes behind it. */
@@ -106,8 +114,10 @@ void brief_place(char *to, size_t room, const char *name) {
         return;
     }
     const char *end = strstr(file, ".so");
-    size_t tail = (size_t)((end ? end : name + length - 1) - file) + sizeof " )" - 1;
+    size_t bytes = (size_t)((end ? end : name + length - 1) - file), tail = bytes + sizeof " )" - 1;
     size_t used = brief_function(to, room > tail + CUT ? room - tail : CUT + 1, name,
                                  without_arguments(name, (size_t)(file - 1 - name)));
-    snprintf(to + used, room - used, " %.*s)", (int)(tail - sizeof " )" + 1), file);
+    to[used++] = ' ';
+    used += put_begin(to + used, room - used - 1, file, bytes);
+    strcpy(to + used, ")");
 }

@@ -10,7 +10,8 @@
  * bytes that were written. */
 size_t brief_function(char *to, size_t room, const char *name, size_t length);
 
-/* "NAME (FILE)" as lines and tables have it: no arguments of C++, no `.so` and version. */
+/* "NAME (FILE)" as lines and tables have it: no arguments of C++, no `.so` and version. There is
+ * room for 16 bytes, or for more. */
 void brief_place(char *to, size_t room, const char *name);
 
 #endif

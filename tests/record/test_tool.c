@@ -337,6 +337,11 @@ static void names_of_places_are_brief(void **state)
          "  void std::vector<o...::insert<...> (program)  "},
         {"/bin/program+0x1 one::a_name_that_would_take_more_than_the_room<one::other>(int)",
          "  a_name_that_would_take_more_tha... (program)  "},
+        {"/bin/program+0x1 one::two::find<one::a_name_that_would_take_more_than_the_room>(int)",
+         "  one::two::find<...> (program)  "},
+        {"/bin/program+0x1 one::a_name_that_takes_all_of_the_room_(int)",
+         "  a_name_that_takes_all_of_the_room_ (program)  "},
+        {"/lib/ööööööööööööööööööööööööö.so+0x1 make", "  ... (ööööööööööööööööö...)  "},
         {"/bin/program+0x1 ", "  program+0x1  "}};
     char command[1024];
 
