@@ -130,7 +130,7 @@ static void put_stretch(FILE *file, const struct stretch *stretch, uint64_t numb
 static void put_steps(FILE *file, const struct recorded_case *recorded) {
     const struct figures *figures = &recorded->figures;
     uint64_t count = figures->main_kind < 0 ? 0 : case_steps(recorded, figures->main_kind);
-    uint64_t most = count / STEPS_MOST + 1, number = 0;
+    uint64_t most = (count + STEPS_MOST - 1) / STEPS_MOST, number = 0;
     struct stretch stretch = {0};
     fputs(",\n \"steps\": [", file);
     for (size_t i = 0; i < figures->step_count; i++) {

@@ -289,6 +289,22 @@ static void no_peak_of_many_steps_is_left_out(void **state)
                    "wc -l) = 2 ]");
 }
 
+// As many as it does show have a point each.
+static void steps_are_shown_one_by_one_while_there_is_room(void **state)
+{
+    static const unsigned steps[][2] = {{599, 599}, {600, 600}, {601, 301}};
+    char command[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        write_steps(steps[i][0]);
+        snprintf(command, sizeof command,
+                 "[ $(grep -o '<polyline[^>]*at once' $page | grep -o '[0-9],' | wc -l) = %u ]",
+                 steps[i][1]);
+        assert_on_page(command);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +322,7 @@ int main(void)
         cmocka_unit_test(names_on_a_page_are_those_of_the_program),
         cmocka_unit_test(figures_are_of_the_steps_that_are_replayed),
         cmocka_unit_test(no_peak_of_many_steps_is_left_out),
+        cmocka_unit_test(steps_are_shown_one_by_one_while_there_is_room),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
