@@ -169,7 +169,7 @@ int command_advise(int argc, char **argv) {
     }
     if (wish.output && (!site_list_spares(wish.output) || !is_apart(&wish)))
         return EXIT_BAD_INPUT;
-    if (wish.output && (!output_allowed(wish.output) || !output_possible(wish.output)))
+    if (wish.output && (!site_list_allowed(wish.output) || !output_possible(wish.output)))
         return EXIT_FAILED;
     if (!case_read(&recorded, wish.trace))
         return EXIT_BAD_INPUT;

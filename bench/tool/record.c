@@ -284,7 +284,7 @@ static bool convert(const struct wish *wish, const char *place, struct spools *s
 
 static int recover(struct wish *wish) {
     struct spools spools;
-    if (!site_list_spares(wish->output))
+    if (!site_list_spares(wish->output) || !site_list_allowed(wish->output))
         return EXIT_FAILED;
     wish->render.recovered = true;
     wish->render.about = "recovered";
@@ -295,7 +295,7 @@ static int recover(struct wish *wish) {
 static int run(struct wish *wish) {
     char output[PLACE_MAX], folder[PLACE_MAX], about[1000];
     struct spools spools = {0};
-    if (!name_output(wish, output) || !site_list_spares(output) || !output_allowed(output) ||
+    if (!name_output(wish, output) || !site_list_spares(output) || !site_list_allowed(output) ||
         !make_folder(output, folder))
         return EXIT_NOT_RECORDED;
     join_command(wish->launch.command, about, sizeof about);

@@ -48,9 +48,13 @@ bool site_list_spares(const char *path) {
     char list[OUTPUT_PATH_MAX];
     if (ends_with(path, ".sites") || ends_with(path, ".sites.gz"))
         return complain("%s: a list of places has such a name, and a trace another", path);
-    if (!site_list_path(path, list, sizeof list))
-        return complain("%s: too long a name", path);
-    return output_allowed(list);
+    return site_list_path(path, list, sizeof list) || complain("%s: too long a name", path);
+}
+
+bool site_list_allowed(const char *trace) {
+    char list[OUTPUT_PATH_MAX];
+    return output_allowed(trace) && site_list_path(trace, list, sizeof list) &&
+           output_allowed(list);
 }
 
 /* In a list the address follows where the first "+0x" is. */

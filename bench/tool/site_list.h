@@ -38,8 +38,12 @@ bool site_list_forget(const char *trace);
 /* The path of the list that belongs to a trace. False: too long. */
 bool site_list_path(const char *trace, char *path, size_t room);
 
-/* True if a trace may be put at `path`: it is no name of a list, and where its own would be is
- * none, or nothing. False after a message. */
+/* True if a trace may be called so: it is no name of a list, and there is one for its own. False
+ * after a message. */
 bool site_list_spares(const char *path);
+
+/* True if a trace that may be called so may be put there with its list, as output_allowed() has it.
+ * False after a message. */
+bool site_list_allowed(const char *trace);
 
 #endif

@@ -203,6 +203,24 @@ static void lists_of_places_are_of_one_trace(void **state)
     run_beside_a_recording("fails $ebb record --recover $d -o x.sites; said 'a list of places'");
 }
 
+// One code for all of that: the arguments are good, and the file cannot be made.
+static void what_is_no_file_ends_it_alike(void **state)
+{
+    static const char *const ways[] = {"x.trace.gz", "x.sites.gz"};
+    char command[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        snprintf(command, sizeof command,
+                 "mkdir %s; code=0; $ebb advise in.trace.gz -o x.trace.gz || code=$?; "
+                 "[ $code = 1 ]; said '%s: is there already, and no ordinary file'",
+                 ways[i], ways[i]);
+        run_beside_a_recording(command);
+    }
+    run_beside_a_recording("mkdir x.sites.gz; code=0; cp in.trace.gz x.trace.gz; "
+                           "$ebb advise in.trace.gz -o x.sites.gz || code=$?; [ $code = 2 ]");
+}
+
 // Links may lead to either of two files that belong to each other.
 static void links_do_not_part_a_trace_from_its_places(void **state)
 {
@@ -230,6 +248,7 @@ int main(void)
         cmocka_unit_test(what_is_said_of_steps_holds_where_they_are_written),
         cmocka_unit_test(large_blocks_count_whole),
         cmocka_unit_test(lists_of_places_are_of_one_trace),
+        cmocka_unit_test(what_is_no_file_ends_it_alike),
         cmocka_unit_test(links_do_not_part_a_trace_from_its_places),
     };
 
