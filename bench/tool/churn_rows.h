@@ -33,7 +33,8 @@ struct churn_wish {
     const char *allocators; /* NULL: all */
     int rounds;             /* 0: churn's own */
     bool quick;
-    const char *json;       /* churn's JSON file goes there; NULL: nowhere */
+    const char *json;       /* churn's JSON file goes there, and is whole where there are rows, or
+                             * may be cut; NULL: nowhere */
 };
 
 /* A list of allocators from the command line, whose names must be known; false after a message. */

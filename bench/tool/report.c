@@ -190,7 +190,8 @@ static int draw(struct wish *wish, const struct recorded_case *recorded) {
     wish->churn.json = json;
     if (place_find(PLACE_REPORT, script) && figures_write(recorded, figures_file)) {
         code = wish->no_replay || !recorded->figures.step_count ? 0 : replay(wish, &rows);
-        if (run_python(script, figures, rows.count ? json : NULL, wish->html) != 0)
+        bool whole = rows.count > 0; /* churn that had no room for the file has ended with 2 */
+        if (run_python(script, figures, whole ? json : NULL, wish->html) != 0)
             code = EXIT_FAILED;
     }
     close(figures_file);
