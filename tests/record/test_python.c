@@ -207,6 +207,30 @@ static void objects_that_are_called_stay_themselves(void **state)
     assert_said("things.broken.name cannot be replaced: __mro__");
 }
 
+// The class of the object has the mark, and what it inherits of is the others' as well.
+static void classes_that_are_inherited_of_are_not_marked(void **state)
+{
+    static const char *const cases[][2] = {
+        {"--within models.model", " 2 regions"}, {"--within models.Outer.model", " 0 regions"}};
+
+    (void)state;
+    write_module("models", "class Module:\n"
+                           "    def __call__(self, x=0): return self, x\n"
+                           "class Model(Module): pass\n"
+                           "class Outer:\n"
+                           "    class Model(Module): pass\n"
+                           "    model = Model()\n"
+                           "model, other, part = Model(), Model(), Module()\n");
+    record_in_ways(cases, COUNT(cases),
+                   "import models, pickle\n"
+                   "code = models.Module.__call__.__code__\n"
+                   "assert code.co_varnames == ('self', 'x') and not code.co_names\n"
+                   "for kind in models.Module, models.Model, models.Outer.Model:\n"
+                   "    assert pickle.loads(pickle.dumps(kind.__call__)) is kind.__call__\n"
+                   "for one in models.model, models.other, models.part:\n"
+                   "    assert one() == (one, 0) and one(x=1) == (one, 1)\n");
+}
+
 // A bound method has its object wherever it is found, and is not given another.
 static void bound_methods_stay_bound(void **state)
 {
@@ -540,6 +564,7 @@ int main(void)
         cmocka_unit_test(python_programs_run_on_whatever_is_marked),
         cmocka_unit_test(modules_are_imported_whatever_their_loader_is),
         cmocka_unit_test(objects_that_are_called_stay_themselves),
+        cmocka_unit_test(classes_that_are_inherited_of_are_not_marked),
         cmocka_unit_test(bound_methods_stay_bound),
         cmocka_unit_test(methods_of_what_is_no_function_are_left_alone),
         cmocka_unit_test(what_is_marked_can_be_pickled),

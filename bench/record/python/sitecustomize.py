@@ -276,7 +276,7 @@ def as_written(owner, name):
     return getattr(owner, name, None)
 
 
-def lead_to(owner, module, names):
+def lead_to(owner, place, names):
     """Pickle finds functions by their names. Those copied from a function of another place lead to
     that one, and those of what is built in need not lead anywhere."""
     other = as_written(owner, names[-1])
@@ -287,7 +287,7 @@ def lead_to(owner, module, names):
     for name in own[:-1]:
         found = getattr(found, name, None)
     if found is not owner or own[-1] != names[-1]:
-        other.__module__, other.__qualname__ = module.__name__, ".".join(names)
+        other.__module__, other.__qualname__ = place, ".".join(names)
 
 
 class Watcher(importlib.abc.MetaPathFinder):
@@ -348,7 +348,7 @@ class Watcher(importlib.abc.MetaPathFinder):
             return
         self.mark(owner, names[-1], function)
         if as_written(owner, names[-1]) is not function:
-            lead_to(owner, module, names)
+            lead_to(owner, module.__name__, names)
 
     def mark(self, owner, name, function):
         held = isinstance(function, (staticmethod, classmethod))
@@ -358,13 +358,21 @@ class Watcher(importlib.abc.MetaPathFinder):
             self.why_not = f"is no function: its type is {type(inner).__name__}"
             return
         if isinstance(call, types.FunctionType):
-            self.marks_of.one = function
-            mark(call, self.marks_of)
+            self.mark_class(type(function), call, function)
         elif isinstance(inner, types.FunctionType) and function is own_of(owner, name):
             mark(inner, self.marks)
         elif not is_marked(inner):
             self.replace(owner, name, function)
         self.found = True
+
+    def mark_class(self, kind, call, one):
+        """Of the object that is called. A call that its class inherits gets a copy there, too."""
+        self.marks_of.one = one
+        if call is own_of(kind, "__call__"):
+            mark(call, self.marks_of)
+        elif not is_marked(call):
+            kind.__call__ = marked(call, self.marks_of)
+            lead_to(kind, kind.__module__, kind.__qualname__.split(".") + ["__call__"])
 
     def replace(self, owner, name, function):
         if isinstance(function, (staticmethod, classmethod)):
