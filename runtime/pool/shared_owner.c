@@ -40,21 +40,32 @@ static void take_incarnation(struct shared *shared, uint32_t index) {
     shared->me = index << OWNER_INCARNATION_BITS | next;
 }
 
-/* Nobody else writes it: another number there comes of a wild write, and would make this process
- * look dead as long as it lives. */
-static void keep_incarnation(const struct shared *shared) {
+/* Nobody else has the place: its byte is locked by this process's opening. A program that closed
+ * that has lost the lock, and the next process may have taken the index. */
+static bool has_place(const struct shared *shared) {
+    return shared_has(shared, shared->life) &&
+           os.file_lock(shared->life, index_of(shared->me)) == 0;
+}
+
+/* Another number there comes of a wild write, and would make this process look dead as long as it
+ * lives; or it is that of who has the place by now, whom the old one would make look dead. */
+static int keep_incarnation(const struct shared *shared) {
     _Atomic uint32_t *word = &shared->control->incarnations[index_of(shared->me)];
     uint32_t mine = shared->me % OWNER_INCARNATIONS;
-    if (atomic_load_explicit(word, memory_order_relaxed) != mine)
-        atomic_store_explicit(word, mine, memory_order_release);
+    if (atomic_load_explicit(word, memory_order_relaxed) == mine)
+        return 0;
+    if (!has_place(shared))
+        return error_set(EBB_E_SHARED, "pool '%s': this process has no place there any more: "
+                         "descriptor %d, which locked it, was closed, not by the pool",
+                         shared->pool->name, shared->life);
+    atomic_store_explicit(word, mine, memory_order_release);
+    return 0;
 }
 
 int shared_identify(struct shared *shared) {
     int reason = ENOMEM;
-    if (shared->me) {
-        keep_incarnation(shared);
-        return 0;
-    }
+    if (shared->me)
+        return keep_incarnation(shared);
     if (shared_check_file(shared) != 0)
         return error_latest();
     if (!os.allow(OS_OWNER) || (reason = os.file_again(shared->fd, &shared->life)) != 0) {
@@ -80,7 +91,7 @@ bool shared_is_alive(const struct shared *shared, uint32_t owner) {
     uint32_t index = index_of(owner), incarnation = owner % OWNER_INCARNATIONS;
     bool locked = true;
     if (index == index_of(shared->me))
-        return owner == shared->me;
+        return owner == shared->me || !has_place(shared);
     if (!shared_has(shared, shared->life) ||
         os.file_is_locked(shared->life, index, &locked) != 0)
         return true; /* not known */

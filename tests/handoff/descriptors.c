@@ -146,6 +146,52 @@ static void the_living_are_not_taken_for_dead_without_it(void **state) {
     close(tell[1]);
 }
 
+/* Takes a place when told to, and writes until told again. */
+static int write_in_between(ebb_pool *pool, int out, const void *context) {
+    const int *tell = context;
+    struct ebb_parcel parcel;
+    char word = 'x';
+    close(tell[1]);
+    if (!read_all(tell[0], &word, 1))
+        return 1;
+    ebb_region region = OPEN(.pool = pool);
+    void *block = ebb_region_alloc(region, 100000, 64);
+    if (!block)
+        return 2;
+    pattern_fill(block, 100000, 3);
+    if (!write_all(out, &word, 1) || !read_all(tell[0], &word, 1))
+        return 3;
+    return !pattern_holds(block, 100000, 3) || ebb_region_send(region, block, &parcel) != 0;
+}
+
+/* Who has the index since then is no dead incarnation of this process. */
+static void a_lost_place_is_its_next_holders(void **state) {
+    (void)state;
+    int tell[2];
+    char word = 'x';
+    assert_int_equal(pipe(tell), 0);
+    ebb_pool *pool = shared_pool(4, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool); /* so that a slot is mapped */
+    assert_int_equal(ebb_region_close(region), 0);
+    struct duo duo = duo_fork(pool, write_in_between, tell);
+    close(pool->shared->fd);
+    close(pool->shared->life);
+    assert_true(write_all(tell[1], &word, 1) && read_all(duo.in, &word, 1));
+    assert_true(shared_is_alive(pool->shared, pool->shared->me + 1)); /* the child */
+    region = OPEN(.pool = pool);
+    assert_false(ebb_region_is_open(region));
+    assert_int_equal(ebb_last_error(), EBB_E_SHARED);
+    assert_text_names("no place");
+    assert_int_equal(ebb_pool_reclaim(pool, true), 0);
+    assert_states(pool, 1, 0, 0);
+    assert_true(write_all(tell[1], &word, 1));
+    assert_int_equal(duo_end(&duo), 0);
+    assert_states(pool, 0, 1, 0);
+    pool_end(pool);
+    close(tell[0]);
+    close(tell[1]);
+}
+
 static int tell_nothing(int fd, struct os_file_identity *identity) {
     (void)fd, (void)identity;
     return EACCES;
@@ -176,6 +222,7 @@ int main(void) {
         cmocka_unit_test(a_slot_that_is_mapped_serves_without_descriptors),
         cmocka_unit_test(a_child_that_closed_it_shares_nothing),
         cmocka_unit_test(the_living_are_not_taken_for_dead_without_it),
+        cmocka_unit_test(a_lost_place_is_its_next_holders),
         cmocka_unit_test(a_file_that_tells_nothing_makes_no_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
