@@ -8,7 +8,8 @@
  * A step with a plan wants as many pages as the one before it, in one piece. What others take from
  * the hot pages between two steps would leave it in parts. So its pages are kept, whole. They count
  * as cached: a trim, a limit, another step that wants a piece as large, and what recent steps did
- * not need, take them like other cached pages, the longest kept first.
+ * not need, take them like other cached pages, the longest kept first. So does whoever is refused
+ * pages by the system, if they may do.
  *
  * Who kept a run has a ticket, a number that is never given twice. Invariant: a piece in the list
  * of kept ones has the number of its ticket; a ticket whose piece has another is void.

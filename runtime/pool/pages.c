@@ -305,6 +305,22 @@ static struct ebb_piece *take_colder(struct pages *pages, const struct pages_wis
     return hot ? take_across(pages, wish, hot) : take_cold(pages, wish);
 }
 
+/*
+ * Pages that are kept for others may do where the system refuses more; if not, its error stays. A
+ * limit is no refusal: who has one makes room under it. Nor is it one of all that will do where
+ * more was asked: less is asked next.
+ */
+static struct ebb_piece *take_kept_instead(struct pages *pages, const struct pages_wish *wish) {
+    bool asked_more = pages->kind->warm && wish->want_cold > wish->least;
+    if (!pages->kept || pages->hot_bytes < wish->least || asked_more ||
+        error_latest() == EBB_E_POOL_LIMIT)
+        return NULL;
+    struct ebb_piece *run = take_kept(pages, wish);
+    if (run)
+        error_take_back();
+    return run;
+}
+
 /* There is no other slab: before this one is full, what is kept makes room, too. */
 static bool is_full(const struct pages *pages, const struct pages_wish *wish) {
     const struct ebb_piece *cold = fit_largest(&pages->cold);
@@ -323,7 +339,9 @@ struct ebb_piece *pages_take(struct pages *pages, const struct pages_wish *wish)
         return pages_take_whole(pages, wish);
     if (!run && pages->kind->dense && pages->kept && is_full(pages, wish))
         run = take_kept(pages, wish);
-    return run ? run : take_colder(pages, wish);
+    if (!run)
+        run = take_colder(pages, wish);
+    return run ? run : take_kept_instead(pages, wish);
 }
 
 /* ---- growing ---- */
@@ -378,19 +396,22 @@ static size_t part_of(const struct ebb_piece *next, const struct pages_wish *wis
     return part;
 }
 
-/* Does with cold pages what pages_extend() will need; false: error set, no piece has changed. */
+/* Does with cold pages what pages_extend() will need; false: no piece has changed. No error is set:
+ * whoever cannot grow in place takes another run, and hears then why that cannot be. */
 static bool warm_behind(struct pages *pages, const struct ebb_piece *run,
                         const struct pages_wish *wish) {
     size_t gained = 0, cold_left = wish->most_cold, part;
     const struct ebb_piece *next = run->after;
+    bool is_warm = true;
+    error_mute();
     for (; (part = part_of(next, wish, gained, &cold_left)) != 0; next = next->after) {
-        if (next->state == PIECE_COLD && !warm(pages, next->addr, part))
-            return false;
-        if (part < next->bytes)
+        is_warm = next->state != PIECE_COLD || warm(pages, next->addr, part);
+        if (!is_warm || part < next->bytes)
             break;
         gained += part;
     }
-    return true;
+    error_unmute();
+    return is_warm;
 }
 
 size_t pages_extend(struct pages *pages, struct ebb_piece *run, const struct pages_wish *wish) {

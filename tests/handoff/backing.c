@@ -72,17 +72,22 @@ static void the_end_of_a_slot_is_used_as_one(void **state) {
     pool_end(pool);
 }
 
-/* The steps of a site find their pages as they left them, if nobody needs them more. */
-static void pages_that_are_kept_make_room(void **state) {
-    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+/* The steps of a site find their pages as they left them, if nobody needs them more: 2.4 MB. */
+static ebb_site *make_kept(ebb_pool *pool, ebb_region root) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "kept", .pool = pool));
-    ebb_region root = OPEN(.pool = pool);
     for (unsigned i = 0; i < 12; i++) {
         ebb_step step = ebb_step_begin_under(site, root, 0);
         for (unsigned k = 0; k < 6; k++)
             block_of(step.region, 400000, 64);
         assert_int_equal(ebb_step_end(step), 0);
     }
+    return site;
+}
+
+static void pages_that_are_kept_make_room(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region root = OPEN(.pool = pool);
+    ebb_site *site = make_kept(pool, root);
     assert_non_null(ebb_region_alloc(root, 2500000, 64));
     ebb_check_pool(pool);
     assert_int_equal(ebb_site_destroy(site), 0);
@@ -131,6 +136,25 @@ static void a_slot_with_room_is_not_said_to_be_full(void **state) {
     ebb_check_pool(pool);
     assert_non_null(ebb_region_alloc(region, 700 * PAGE, 64));
     assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
+/* As many pages as will do are there, though others have kept them. */
+static void pages_that_are_kept_do_where_there_are_no_others(void **state) {
+    ebb_pool *pool = shared_pool(1, 4 * SLOT_BYTES);
+    ebb_region root = OPEN(.pool = pool);
+    ebb_site *site = make_kept(pool, root);
+    real = os;
+    os.file_back = back_none;
+    assert_no_block(ebb_region_alloc(root, 2 * SLOT_BYTES, 64), EBB_E_NO_SPACE);
+    assert_null(ebb_region_alloc(root, 1, 3));
+    assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
+    block_of(root, 2 * MIB, 64);
+    assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT); /* still the last that failed */
+    os = real;
+    ebb_check_pool(pool);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(root), 0);
     pool_end(pool);
 }
 
@@ -316,6 +340,7 @@ int main(void) {
         cmocka_unit_test(pages_that_are_kept_make_room),
         cmocka_unit_test(what_cannot_be_had_whole_is_given_back),
         cmocka_unit_test(a_slot_with_room_is_not_said_to_be_full),
+        cmocka_unit_test(pages_that_are_kept_do_where_there_are_no_others),
         cmocka_unit_test(addresses_are_not_said_to_be_missing),
         cmocka_unit_test(a_child_leaves_the_pages_of_its_parent),
         cmocka_unit_test(slots_are_in_no_core_dump),
