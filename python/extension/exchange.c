@@ -168,8 +168,7 @@ static const void *first_of(const void *managed, bool is_versioned) {
 }
 
 /* Renamed first: a deleter, which may run at once, may show the capsule again. */
-static struct ebb_tensor *import_capsule(struct region *region, PyObject *capsule,
-                                         enum ebb_exchange_mode mode, struct intake *intake) {
+static struct ebb_tensor *import_capsule(struct intake *intake, PyObject *capsule) {
     bool is_versioned = PyCapsule_IsValid(capsule, VERSIONED);
     const char *name = is_versioned ? VERSIONED : PLAIN;
     if (!PyCapsule_IsValid(capsule, name)) {
@@ -177,13 +176,14 @@ static struct ebb_tensor *import_capsule(struct region *region, PyObject *capsul
         return NULL;
     }
     void *managed = PyCapsule_GetPointer(capsule, name);
-    if (PyCapsule_SetName(capsule, is_versioned ? "used_" VERSIONED : "used_" PLAIN) != 0)
+    if (!region_stays(intake->region, intake->epoch) ||
+        PyCapsule_SetName(capsule, is_versioned ? "used_" VERSIONED : "used_" PLAIN) != 0)
         return NULL;
-    if (intake)
-        intake->first = first_of(managed, is_versioned);
+    ebb_region region = intake->region->handle;
+    intake->first = first_of(managed, is_versioned);
     struct ebb_tensor *tensor =
-        is_versioned ? ebb_tensor_import_versioned(region->handle, managed, mode)
-                     : ebb_tensor_import(region->handle, managed, mode);
+        is_versioned ? ebb_tensor_import_versioned(region, managed, intake->mode)
+                     : ebb_tensor_import(region, managed, intake->mode);
     if (!tensor) {
         error_raise();
         (void)PyCapsule_SetName(capsule, name); /* it stays its producer's */
@@ -204,10 +204,9 @@ static PyObject *ask_capsule(PyObject *method) {
     return capsule;
 }
 
-static struct ebb_tensor *import_speaker(struct region *region, PyObject *method,
-                                         enum ebb_exchange_mode mode, struct intake *intake) {
+static struct ebb_tensor *import_speaker(struct intake *intake, PyObject *method) {
     PyObject *capsule = ask_capsule(method);
-    struct ebb_tensor *tensor = capsule ? import_capsule(region, capsule, mode, intake) : NULL;
+    struct ebb_tensor *tensor = capsule ? import_capsule(intake, capsule) : NULL;
     Py_XDECREF(capsule);
     return tensor;
 }
@@ -255,8 +254,7 @@ static int describe_buffer(const Py_buffer *view, struct description *to) {
     return 1;
 }
 
-static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
-                                        enum ebb_exchange_mode mode, struct intake *intake) {
+static struct ebb_tensor *import_buffer(struct intake *intake, PyObject *object) {
     struct description what;
     Py_buffer view;
     int odd = library_is_odd_scalar(object); /* dates show bytes, which they are not read as */
@@ -277,7 +275,7 @@ static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
         PyErr_Format(PyExc_TypeError, "a buffer of format '%s' is none that ebb reads",
                      view.format ? view.format : "B");
     PyBuffer_Release(&view);
-    struct ebb_tensor *tensor = good ? loan_make(region, memory, &what, mode, intake) : NULL;
+    struct ebb_tensor *tensor = good ? loan_make(intake, memory, &what) : NULL;
     Py_DECREF(memory);
     return tensor;
 }
@@ -288,48 +286,46 @@ static struct ebb_tensor *import_buffer(struct region *region, PyObject *object,
  * torch's own capsules forget that elements are negated, and have no bool. What is lent is another
  * tensor of the same elements: this one may get others, as a parameter does by `data`.
  */
-static struct ebb_tensor *import_torch(struct region *region, PyObject *object,
-                                       enum ebb_exchange_mode mode, struct intake *intake) {
+static struct ebb_tensor *import_torch(struct intake *intake, PyObject *object) {
     struct description what;
     PyObject *alias = PyObject_CallFunctionObjArgs(torch_names.detach, object, NULL);
     int good = alias ? library_describe_torch(alias, &what) : -1;
     if (good == 0)
         PyErr_Format(PyExc_TypeError, "a tensor without plain elements in the host's memory "
                                       "(sparse, quantised, conjugated, or on a device)");
-    struct ebb_tensor *tensor = good > 0 ? loan_make(region, alias, &what, mode, intake) : NULL;
+    struct ebb_tensor *tensor = good > 0 ? loan_make(intake, alias, &what) : NULL;
     Py_XDECREF(alias);
     return tensor;
 }
 
 /* Of what is kept a view of it is lent: others may give the array itself another shape. */
-static struct ebb_tensor *import_array(struct region *region, PyObject *array,
-                                       const struct description *what,
-                                       enum ebb_exchange_mode mode, struct intake *intake) {
-    PyObject *lent = intake ? PyObject_CallMethod(numpy_array, "view", "OO", array, numpy_array)
-                            : Py_NewRef(array);
-    struct ebb_tensor *tensor = lent ? loan_make(region, lent, what, mode, intake) : NULL;
+static struct ebb_tensor *import_array(struct intake *intake, PyObject *array,
+                                       const struct description *what) {
+    PyObject *lent = intake->is_short
+                         ? Py_NewRef(array)
+                         : PyObject_CallMethod(numpy_array, "view", "OO", array, numpy_array);
+    struct ebb_tensor *tensor = lent ? loan_make(intake, lent, what) : NULL;
     Py_XDECREF(lent);
     return tensor;
 }
 
-static struct ebb_tensor *import(struct region *region, PyObject *object,
-                                 enum ebb_exchange_mode mode, struct intake *intake) {
+static struct ebb_tensor *import(struct intake *intake, PyObject *object) {
     struct description what;
     if (library_find() != 0)
         return NULL;
     if (PyCapsule_CheckExact(object))
-        return import_capsule(region, object, mode, intake);
+        return import_capsule(intake, object);
     if (library_is_tensor(object))
-        return import_torch(region, object, mode, intake);
+        return import_torch(intake, object);
     int good = library_is_array(object) ? library_describe_numpy(object, &what) : 0;
     if (good < 0)
         return NULL;
     if (good && what.dtype.lanes)
-        return import_array(region, object, &what, mode, intake);
+        return import_array(intake, object, &what);
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
     if (!method)
-        return error_forgive() ? import_buffer(region, object, mode, intake) : NULL;
-    struct ebb_tensor *tensor = import_speaker(region, method, mode, intake);
+        return error_forgive() ? import_buffer(intake, object) : NULL;
+    struct ebb_tensor *tensor = import_speaker(intake, method);
     Py_DECREF(method);
     return tensor;
 }
@@ -342,38 +338,37 @@ static struct ebb_tensor *view_in(const struct region *region, const struct ebb_
 }
 
 /* Of a region that is not above: who lent the elements does so again, or they are exported. */
-static struct ebb_tensor *import_stranger(struct region *region, PyObject *object,
-                                          enum ebb_exchange_mode mode, struct intake *intake) {
+static struct ebb_tensor *import_stranger(struct intake *intake, PyObject *object) {
     PyObject *lender = loan_object(((struct tensor *)object)->loan);
     PyObject *lent = Py_XNewRef(lender);
-    struct ebb_tensor *tensor = import(region, lender ? lender : object, mode, intake);
+    struct ebb_tensor *tensor = import(intake, lender ? lender : object);
     Py_XDECREF(lent);
     return tensor;
 }
 
-static struct ebb_tensor *import_own(struct region *region, PyObject *object,
-                                     enum ebb_exchange_mode mode, struct intake *intake) {
+static struct ebb_tensor *import_own(struct intake *intake, PyObject *object) {
     const struct ebb_tensor *tensor = tensor_to_use(object);
-    if (!tensor)
+    if (!tensor || !region_stays(intake->region, intake->epoch))
         return NULL;
-    struct ebb_tensor *taken = mode == EBB_EXCHANGE_COPY ? tensor_copied(region->handle, tensor)
-                                                         : view_in(region, tensor);
-    if (!taken && mode != EBB_EXCHANGE_COPY && ebb_last_error() == EBB_E_NOT_ANCESTOR)
-        return import_stranger(region, object, mode, intake);
+    bool copies = intake->mode == EBB_EXCHANGE_COPY;
+    struct ebb_tensor *taken = copies ? tensor_copied(intake->region->handle, tensor)
+                                      : view_in(intake->region, tensor);
+    if (!taken && !copies && ebb_last_error() == EBB_E_NOT_ANCESTOR)
+        return import_stranger(intake, object);
     if (!taken) {
         error_raise();
         return NULL;
     }
     intake->first = taken->data;
-    if (mode != EBB_EXCHANGE_COPY)
+    if (!copies)
         intake->loan = loan_hold(((struct tensor *)object)->loan);
     return taken;
 }
 
 /* ---- in ---- */
 
-static PyObject *keep(struct region *region, struct ebb_tensor *tensor,
-                      const struct intake *intake) {
+static PyObject *keep(const struct intake *intake, struct ebb_tensor *tensor) {
+    struct region *region = intake->region;
     bool copied = tensor->data != intake->first;
     PyObject *object =
         tensor_wrap(region, copied ? tensor_settle(region->handle, tensor) : tensor);
@@ -385,18 +380,18 @@ static PyObject *keep(struct region *region, struct ebb_tensor *tensor,
 PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"object", "copy", NULL};
     PyObject *object, *copy = Py_None;
-    enum ebb_exchange_mode mode;
-    struct intake intake = {.first = NULL};
-    struct region *region = region_of(self);
-    if (!region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:tensor", words, &object,
-                                                &copy))
+    struct intake intake = {.region = region_of(self)};
+    if (!intake.region || !PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:tensor", words,
+                                                       &object, &copy))
         return NULL;
-    if (parse_copy(copy, &mode) != 0)
+    if (parse_copy(copy, &intake.mode) != 0)
         return NULL;
-    uint64_t epoch = region->epoch;
-    struct ebb_tensor *tensor = tensor_is(object) ? import_own(region, object, mode, &intake)
-                                                  : import(region, object, mode, &intake);
-    PyObject *made = tensor && region_stays(region, epoch) ? keep(region, tensor, &intake) : NULL;
+    intake.epoch = intake.region->epoch;
+    struct ebb_tensor *tensor = tensor_is(object) ? import_own(&intake, object)
+                                                  : import(&intake, object);
+    /* once more: who lent what was copied has it back, and may have done anything */
+    bool stays = tensor && region_stays(intake.region, intake.epoch);
+    PyObject *made = stays ? keep(&intake, tensor) : NULL;
     loan_drop(intake.loan);
     return made;
 }
@@ -422,7 +417,11 @@ int exchange_borrow(struct region *region, PyObject *object, struct borrowed *bo
         return borrow_own(object, borrowed);
     *borrowed = (struct borrowed){NULL, (struct region *)Py_NewRef((PyObject *)region),
                                   region->epoch};
-    borrowed->tensor = import(region, object, EBB_EXCHANGE_IF_NEEDED, NULL);
+    struct intake intake = {.region = region,
+                            .epoch = region->epoch,
+                            .mode = EBB_EXCHANGE_IF_NEEDED,
+                            .is_short = true};
+    borrowed->tensor = import(&intake, object);
     if (borrowed->tensor)
         return 0;
     Py_DECREF((PyObject *)region);

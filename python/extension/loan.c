@@ -148,23 +148,31 @@ static int remember_storage(struct loan *loan) {
     return result;
 }
 
-struct ebb_tensor *loan_make(struct region *region, PyObject *object,
-                             const struct description *what, enum ebb_exchange_mode mode,
-                             struct intake *intake) {
+/* The last question is behind. NULL with an exception. */
+static struct ebb_tensor *lend(const struct intake *intake, struct loan *loan) {
+    if (!region_stays(intake->region, intake->epoch))
+        return NULL;
+    struct ebb_tensor *tensor =
+        ebb_tensor_import_versioned(intake->region->handle, &loan->managed, intake->mode);
+    if (!tensor)
+        error_raise();
+    return tensor;
+}
+
+struct ebb_tensor *loan_make(struct intake *intake, PyObject *object,
+                             const struct description *what) {
     struct loan *loan = loan_hold(make(object, what));
     if (!loan)
         return NULL;
     struct ebb_tensor *tensor = NULL;
-    if (!intake || remember_storage(loan) == 0)
-        tensor = ebb_tensor_import_versioned(region->handle, &loan->managed, mode);
-    if (!tensor) {
-        error_raise();
+    if (intake->is_short || remember_storage(loan) == 0)
+        tensor = lend(intake, loan);
+    if (!tensor)
         end_loan(&loan->managed);
-    }
-    if (!intake) {
+    intake->first = what->data;
+    if (intake->is_short)
         loan_drop(loan);
-        return tensor;
-    }
-    *intake = (struct intake){what->data, loan};
+    else
+        intake->loan = loan;
     return tensor;
 }

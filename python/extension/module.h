@@ -272,17 +272,21 @@ int library_describe_numpy(PyObject *array, struct description *to);
 
 /* ---- loan.c ---- */
 
-/* How elements came in, for whoever keeps them. */
+/* How elements come in, and what whoever keeps them is to know. */
 struct intake {
+    struct region *region;
+    uint64_t epoch;    /* of the region when it was asked for: in another one nothing comes in. To
+                        * be looked at after all questions: who is asked may do anything */
+    enum ebb_exchange_mode mode;
+    bool is_short;     /* the tensor goes before its object can change: the rest is not asked */
     const void *first; /* where they began; if they do no more, they were copied */
     struct loan *loan; /* that they are of, held; or NULL */
 };
 
 /* A tensor of what is described of the object, which is kept until libebb gives the elements back.
- * NULL with an exception. `intake` is NULL if the tensor goes before its object can change. */
-struct ebb_tensor *loan_make(struct region *region, PyObject *object,
-                             const struct description *what, enum ebb_exchange_mode mode,
-                             struct intake *intake);
+ * NULL with an exception. */
+struct ebb_tensor *loan_make(struct intake *intake, PyObject *object,
+                             const struct description *what);
 /* One more refers to the loan, and one less. NULL is none. */
 struct loan *loan_hold(struct loan *loan);
 void loan_drop(struct loan *loan);

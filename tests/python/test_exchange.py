@@ -459,6 +459,24 @@ class Torch(Refused):
                         tensor.copy_(numpy.zeros(4, "f4"))
                     made.clear()
 
+    def test_nothing_comes_into_a_region_that_was_reset_while_its_producer_was_asked(self):
+        class Resets:
+            def __dlpack__(self, **_):
+                region.reset()
+                return source.__dlpack__()
+
+        source = numpy.ones(5000, "f4")
+        asked = torch.ones(5000).as_subclass(Asked)
+        with ebb.Region() as region:
+            own = region.tensor(asked, copy=False)
+            for calls, given in ((0, Resets()), (1, asked), (1, own)):
+                for copy in (None, True):
+                    if given is own:
+                        own = given = region.tensor(asked, copy=False)
+                    Asked.calls, Asked.act = calls, region.reset
+                    self.assertRefused("EBB_E_STALE", region.tensor, given, copy=copy)
+                    self.assertEqual(region.stats["blocks"], 0)
+
     def test_who_is_asked_for_the_elements_may_have_the_tensor_promoted(self):
         def promote(tensor):
             region = tensor.region

@@ -242,6 +242,57 @@ class Refusing(Refused):
             self.assertEqual(os.waitpid(children[0], 0)[1], 0)
         self.assertTrue(all_are(0, [made.torch()]))
 
+    def test_a_child_of_what_is_imported_writes_nothing_in_its_parents_slot(self):
+        value = [0.0]
+
+        def fork():
+            if forks:
+                forks.clear()
+                children.append(os.fork())
+                if not children[0]:
+                    os.read(ends[0], 1)
+                    value[0] = -7.0
+
+        def elements():
+            return numpy.full(ROW, value[0], "float32")
+
+        class Speaker:
+            def __dlpack__(self, **_):
+                fork()
+                return elements().__dlpack__()
+
+        class Array(numpy.ndarray):
+            @property
+            def __array_struct__(self):
+                fork()
+                self.fill(value[0])
+                return super().__array_struct__
+
+        class Typed(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, function, types, args=(), kwargs=None):
+                fork()
+                with torch._C.DisableTorchFunction():
+                    args[0].fill_(value[0])
+                return super().__torch_function__(function, types, args, kwargs)
+
+        pool, ends = ebb.Pool("shared"), os.pipe()
+        region = ebb.Region(pool)
+        region.empty(16 * ROW)  # its pages stay: the child needs no others
+        for source in (Speaker(), elements().view(Array), torch.zeros(ROW).as_subclass(Typed)):
+            forks, children = [1], []
+            try:
+                made = region.tensor(source, copy=True)
+            except ebb.Error as error:
+                os._exit(not (children == [0] and error.name == "EBB_E_STALE"))
+            if children == [0]:
+                os._exit(1)
+            os.write(ends[1], b"x")
+            self.assertEqual(os.waitpid(children[0], 0)[1], 0)
+            self.assertTrue(all_are(0, [made.torch()]))
+        for end in ends:
+            os.close(end)
+
 
 if __name__ == "__main__":
     unittest.main()
