@@ -11,6 +11,7 @@
 
 struct torch_names torch_names;
 PyObject *numpy_array, *numpy_scalar;
+static PyObject *numpy_base; /* numpy.ndarray.base */
 
 /* ---- finding ---- */
 
@@ -69,16 +70,26 @@ static int find_torch(PyObject *torch) {
     return 0;
 }
 
+static int find_numpy(PyObject *numpy) {
+    PyObject *array = PyObject_GetAttrString(numpy, "ndarray");
+    if (array && !numpy_scalar)
+        numpy_scalar = PyObject_GetAttrString(numpy, "generic");
+    if (numpy_scalar && !numpy_base)
+        numpy_base = PyObject_GetAttrString(array, "base");
+    if (!numpy_base) {
+        Py_XDECREF(array);
+        return -1;
+    }
+    numpy_array = array; /* last, as above */
+    return 0;
+}
+
 int library_find(void) {
     PyObject *torch = torch_names.tensor ? NULL : loaded("torch", "utils");
     if (torch && find_torch(torch) != 0 && !error_forgive())
         return -1; /* else another thread is about to import it: it is not loaded yet */
     PyObject *numpy = numpy_array ? NULL : loaded("numpy", "ndarray");
-    if (numpy && !numpy_scalar && !(numpy_scalar = PyObject_GetAttrString(numpy, "generic")))
-        return -1;
-    if (numpy && !(numpy_array = PyObject_GetAttrString(numpy, "ndarray")))
-        return -1;
-    return 0;
+    return numpy ? find_numpy(numpy) : 0;
 }
 
 static bool is_of(PyObject *object, PyObject *class) {
@@ -270,6 +281,10 @@ static int is_read_only(PyObject *object, const struct array_interface *array) {
     Py_XDECREF(writeable);
     Py_XDECREF(flags);
     return truth < 0 ? -1 : !truth;
+}
+
+PyObject *library_base(PyObject *array) {
+    return PyObject_CallMethodObjArgs(numpy_base, names.get, array, NULL);
 }
 
 int library_describe_numpy(PyObject *object, struct description *to) {

@@ -126,7 +126,7 @@ static struct loan *make(PyObject *object, const struct description *what) {
 static PyObject *find_tensor(PyObject *object) {
     PyObject *at = Py_NewRef(object);
     while (at && library_is_array(at)) {
-        PyObject *base = PyObject_GetAttr(at, names.base);
+        PyObject *base = library_base(at);
         Py_DECREF(at);
         at = base;
     }

@@ -29,7 +29,7 @@ static int find_names(void) {
                 {&names.hasobject, "hasobject"},
                 {&names.close, "close"},
                 {&names.nbytes, "nbytes"},
-                {&names.base, "base"}};
+                {&names.get, "__get__"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!(*rows[i].to = PyUnicode_InternFromString(rows[i].text)))
             return -1;

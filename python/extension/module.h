@@ -269,6 +269,9 @@ int library_describe_torch(PyObject *tensor, struct description *to);
 /* Whether its dimensions have names, which are no part of its elements. 1, 0, or -1. */
 int library_has_names(PyObject *tensor);
 int library_describe_numpy(PyObject *array, struct description *to);
+/* What the array is a view of, or None, as numpy has it: a subclass may say anything, and again and
+ * again. New reference; NULL with an exception. */
+PyObject *library_base(PyObject *array);
 
 /* ---- loan.c ---- */
 
@@ -300,7 +303,7 @@ PyObject *loan_object(const struct loan *loan);
 
 extern struct names {
     PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *array_struct, *hasobject,
-        *close, *nbytes, *base;
+        *close, *nbytes, *get;
 } names;
 
 #endif

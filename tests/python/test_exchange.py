@@ -526,6 +526,23 @@ class Torch(Refused):
                     self.assertRefused("EBB_E_RELEASED", used.torch)
                     self.assertRefused("EBB_E_RELEASED", used.copy_, used)
 
+    def test_what_an_array_says_of_its_base_is_not_believed(self):
+        class Odd(numpy.ndarray):
+            calls = 0
+
+            @property
+            def base(self):
+                Odd.calls += 1
+                return self if Odd.calls < 100 else None
+
+        source = torch.full((5000,), 7.0)
+        with ebb.Region() as region:
+            tensor = region.tensor(source.numpy().view(Odd)[:], copy=False)
+            self.assertEqual(Odd.calls, 0)
+            self.assertEqual(tensor.numpy()[4999], 7)
+            source.share_memory_()
+            self.assertRefused("EBB_E_RELEASED", tensor.numpy)
+
     def test_an_array_of_torchs_is_let_go_with_the_tensor(self):
         source = torch.full((5000,), 7.0)
         array = source.numpy()
