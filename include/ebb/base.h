@@ -99,7 +99,8 @@ enum ebb_error {
     EBB_E_NO_SPACE = -45,    /* the system has no pages left for shared memory */
     EBB_E_SLOTS = -46,       /* all slots of a shared pool are taken */
     EBB_E_PARCEL = -47,      /* a parcel is of another pool, or was never made by ebb */
-    EBB_E_SHARED = -48,      /* a descriptor is of no shared pool, or of one that is damaged */
+    EBB_E_SHARED = -48,      /* a descriptor is of no shared pool, or of one that is damaged; or it
+                              * was a pool's own, and the program has closed it */
     EBB_E_DEVICE = -49,      /* no CUDA driver or device, it failed, or only the host can do that */
     EBB_E_THREAD = -50       /* the scope belongs to another thread */
 };

@@ -100,7 +100,7 @@ typedef struct ebb_lease ebb_lease;
 /*
  * Opens what was sent; one reference is the caller's. Any thread. NULL on failure, which leaves the
  * parcel as good as it was: EBB_E_PARCEL (of another pool, no such slot or generation, the root not
- * in what was sent), EBB_E_STALE (opened before, or reclaimed since), EBB_E_NO_SPACE,
+ * in what was sent), EBB_E_STALE (opened before, or reclaimed since), EBB_E_NO_SPACE, EBB_E_SHARED,
  * EBB_E_MEMORY (also: more than may be locked, where the pool is pinned), EBB_E_DEVICE (the driver
  * does not pin it), EBB_E_KIND, EBB_E_ARGUMENT.
  */

@@ -60,7 +60,7 @@ struct ebb_promoted {
  * thread at a time for both regions. Errors, all without effect:
  * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED (target), EBB_E_FOREIGN, EBB_E_INTERIOR,
  * EBB_E_RELEASED, EBB_E_DUPLICATE, EBB_E_ALIGNMENT, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
- * EBB_E_REGION_LIMIT, EBB_E_NO_SPACE, EBB_E_MEASURING, EBB_E_DEVICE, EBB_E_ARGUMENT.
+ * EBB_E_REGION_LIMIT, EBB_E_NO_SPACE, EBB_E_SHARED, EBB_E_MEASURING, EBB_E_DEVICE, EBB_E_ARGUMENT.
  */
 EBB_API int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
                         size_t count, struct ebb_promoted *cost);

@@ -81,10 +81,10 @@ struct ebb_region_options {
 
 /*
  * Opens a region; NULL options: a root on the default pool. It costs no memory until the first
- * block, unless hinted. Valid until ebb_region_close() of it or of an ancestor. On failure the
- * handle is not open. Errors: EBB_E_ARGUMENT (size field; parent and pool disagree, or a parent
- * that does not measure), EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_SIZE and EBB_E_POOL_LIMIT
- * (hint); shared: EBB_E_SLOTS, EBB_E_NO_SPACE; device: EBB_E_DEVICE (hint). Constant time.
+ * block, unless hinted. Valid until ebb_region_close() of it or of an ancestor. The handle is not
+ * open on failure: EBB_E_ARGUMENT (size field; parent and pool disagree, or a parent that does not
+ * measure), EBB_E_STALE (parent), EBB_E_MEMORY, EBB_E_SIZE and EBB_E_POOL_LIMIT (hint); shared:
+ * EBB_E_SLOTS, EBB_E_NO_SPACE, EBB_E_SHARED; device: EBB_E_DEVICE (hint). Constant time.
  *
  * A measuring region places blocks as an ordinary one would, but its addresses have no memory
  * behind them (touching one is a fault), it takes nothing from any pool, also if one is named, and
@@ -124,8 +124,8 @@ EBB_API void *ebb_region_alloc_slow(ebb_region region, size_t bytes, size_t alig
  * Zero bytes are legal: the block has an address of its own. Contents are undefined.
  * Valid until: ebb_region_release() of it, a rewind or reset that covers it, or the close of the
  * region. One thread at a time. Constant time; in the large lane with a look at one short list.
- * NULL on failure: EBB_E_ALIGNMENT, EBB_E_SIZE, EBB_E_MEMORY, EBB_E_POOL_LIMIT,
- * EBB_E_REGION_LIMIT, EBB_E_SEALED, EBB_E_STALE; shared: EBB_E_NO_SPACE; device: EBB_E_DEVICE.
+ * NULL on failure: EBB_E_ALIGNMENT, EBB_E_SIZE, EBB_E_MEMORY, EBB_E_POOL_LIMIT, EBB_E_REGION_LIMIT,
+ * EBB_E_SEALED, EBB_E_STALE; shared: EBB_E_NO_SPACE, EBB_E_SHARED; device: EBB_E_DEVICE.
  */
 EBB_API EBB_NODISCARD EBB_INLINE void *
 ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
