@@ -30,6 +30,8 @@
 #include "malloc/suspects.h"
 #include "malloc/tray.h"
 
+#include "region/gaps.h"
+
 #include <ebb/scope.h>
 
 #include <pthread.h>
@@ -70,7 +72,9 @@ struct scope {
     bool is_warm;            /* and have not seen all of it */
     struct scope *warm_next, *warm_prev; /* those of the heap that are */
     uint64_t seen_ms;        /* when who cools first saw it; 0: not yet */
-    size_t cooled;           /* bytes between its large blocks that have gone since it is parked */
+    uint64_t trims;          /* that had begun when it was parked */
+    struct region_gap gap;   /* between its large blocks, where who cools is; since it is parked */
+    size_t cooled;           /* bytes of gaps that have gone since then */
     struct scope *outer, *inner; /* entered before this one, and after it */
     bool entered;
     bool plain;              /* small blocks go to the general heap from now on */
@@ -91,7 +95,9 @@ struct heap {
     struct scope *spare;  /* records of ended ones */
     size_t opens, spares; /* how many */
     pthread_mutex_t parked_lock; /* of all that is parked */
+    _Atomic(bool) is_wanted; /* by its own thread */
     struct scope *warm;   /* of that: with pages that may go, the one parked last first */
+    struct scope *turn_of; /* of these: who cools begins with it; NULL: with the first */
     _Atomic(struct tray *) stash[HEAP_STASH]; /* NULL: taken by who cools */
     unsigned stashed;     /* places of it, from the first on; of its thread */
     unsigned number;      /* of all heaps */
@@ -106,9 +112,9 @@ struct heap {
     struct suspects suspects;
     struct large *kept;   /* large blocks that outlived their scopes */
     struct large *unused; /* records */
-    _Atomic(struct large *) handed_in; /* that other threads freed */
-    _Atomic(struct large *) postponed; /* of these: for the next look; who cools puts them there */
-    _Atomic(struct large *) cooled;    /* of these: their pages have gone */
+    large_list handed_in; /* that other threads freed */
+    large_list postponed; /* of these: for the next look; who cools puts them there */
+    large_list cooled;    /* of these: their pages have gone */
     _Atomic(bool) has_abandoned; /* some of its open scopes are to end (scope.c) */
     struct heap *next;    /* all heaps */
     bool is_taken, is_lost;
@@ -164,6 +170,9 @@ void heap_give_tray(struct heap *heap, struct tray *tray);
 /* One that is nobody's: it is the heap's of this thread, if that has one. */
 void heap_give_any_tray(struct tray *tray);
 
+/* What is in a place of the stash, which is empty then; NULL: another thread took it. */
+struct tray *heap_take_place(struct heap *heap, unsigned place);
+
 /* It keeps no empty trays. */
 void heap_drop_stash(struct heap *heap);
 
@@ -178,6 +187,12 @@ void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes);
 /* The lock of all heaps, and of what a thread shares with who closes the region of its scope. */
 void heap_lock(bool take);
 
+/* Some thread waits for it just now. */
+bool heap_is_awaited(void);
+
+/* All heaps, linked by `next`; NULL: there is none. With that lock held. */
+struct heap *heap_newest(void);
+
 /* Scopes that have ended, in all threads; those of them that had a step for large blocks. */
 struct heap_ended {
     uint64_t scopes, large_scopes;
@@ -187,25 +202,37 @@ struct heap_ended heap_read_ended(void);
 /* Heaps of ended threads give up what others freed and what they keep for later. */
 void heap_tidy_left(void);
 
+/* ---- cool.c ---- */
+
+/* The number of a trim that begins. */
+uint64_t heap_begin_trim(void);
+
 /* What heap_cool() has to do, and has done. */
 struct heap_cooling {
     uint64_t now_ms;     /* above 0, where what has waited counts */
     unsigned passed_ms;  /* since the last look */
     unsigned least_ms;   /* what has waited so long goes */
-    uint64_t limit_ns;   /* for so long at most, and a MiB more */
+    uint64_t limit_ns;   /* for so long at most, and a few MiB more */
+    uint64_t trim;       /* what was parked before it alone; 0: whatever is */
     size_t given;        /* bytes that were resident */
+    uint64_t parts;      /* done, whether any bytes went */
+    unsigned fruitless;  /* heaps in a row that there was nothing to do for */
 };
 
 /*
  * Pages of blocks that were handed in to a thread that rests go back to the system; the blocks stay
  * its own. So do those that lie between the large blocks of a scope that has been parked for so
  * long. Of a thread that has begun no scope for so long the empty trays go, too, to jemalloc. A
- * lock is held that forks and new threads wait for. True: something is left. Any thread.
+ * lock is held that forks and new threads wait for. A trim calls it until it says that nothing is
+ * left. True: something is. Any thread.
  */
 bool heap_cool(struct heap_cooling *cooling);
 
 /* Bytes of pages that regions of heaps have, but that have gone so. */
 uint64_t heap_cooled_bytes(void);
+
+/* So many of them are there again, or not the heap's any more. */
+void heap_forget_cooled(size_t bytes);
 
 /* From now on others may look at the step's region, if it has one; or it is about to change. Its
  * own thread. */

@@ -108,3 +108,24 @@ void large_unlink(struct large **list, struct large *large) {
     if (large->next)
         large->next->prev = large->prev;
 }
+
+/* ---- those that others have freed ---- */
+
+bool large_none(const large_list *list) {
+    /* relaxed: who takes the list acquires it */
+    return !atomic_load_explicit(list, memory_order_relaxed);
+}
+
+struct large *large_take_all(large_list *list) {
+    /* acquire: pairs with large_push(), so with all who pushed before */
+    return atomic_exchange_explicit(list, NULL, memory_order_acquire);
+}
+
+void large_push(large_list *list, struct large *large) {
+    struct large *first = atomic_load_explicit(list, memory_order_relaxed);
+    do
+        large->handed_next = first;
+    /* release: what this thread did with the block comes before the owner's use of its place */
+    while (!atomic_compare_exchange_weak_explicit(list, &first, large, memory_order_release,
+                                                  memory_order_relaxed));
+}

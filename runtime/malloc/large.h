@@ -25,6 +25,9 @@ struct heap;
 struct holding;
 struct scope;
 
+/* Blocks that wait for a thread, newest first. Any thread pushes, and takes them all. */
+typedef _Atomic(struct large *) large_list;
+
 enum large_state { LARGE_NONE, LARGE_LIVE, LARGE_HANDED_IN };
 
 struct large {
@@ -54,5 +57,9 @@ void large_remove(struct large **unused, struct large *large);
 
 void large_link(struct large **list, struct large *large);
 void large_unlink(struct large **list, struct large *large);
+
+bool large_none(const large_list *list);
+struct large *large_take_all(large_list *list);
+void large_push(large_list *list, struct large *large);
 
 #endif

@@ -5,10 +5,13 @@
 #include "malloc/heap.h"
 
 #include "base/error.h"
+#include "base/os.h"
 #include "base/size.h"
 #include "pool/pool.h"
 
 #define AT_ONCE_NS 1000000u      /* a trim in idle time may take so long, or hold a lock */
+#define PAUSE_NS 50000u          /* between two of its parts */
+#define PAUSES_MOST 100u         /* in a row */
 #define LEAST ((size_t)1 << 20)  /* so much goes at least in one part */
 
 /* They count as what the pool has given back. */
@@ -32,13 +35,22 @@ static size_t reserved(void) {
     return bytes;
 }
 
+/* Who waits for a lock gets it, even if that is unfair and the system busy. */
+static void let_others_in(void) {
+    static const uint32_t nobody;
+    unsigned pauses = 0;
+    do
+        (void)os.wait(&nobody, 0, PAUSE_NS);
+    while (heap_is_awaited() && ++pauses < PAUSES_MOST);
+}
+
 /* What others have freed of threads that rest, and what is free in parked scopes; the bytes. No
  * more than there is, or threads at work could keep this one here for ever. */
 static size_t cool_all(void) {
-    struct heap_cooling cooling = {.limit_ns = AT_ONCE_NS};
+    struct heap_cooling cooling = {.limit_ns = AT_ONCE_NS, .trim = heap_begin_trim()};
     size_t most = reserved();
     while (heap_cool(&cooling) && cooling.given < most)
-        continue;
+        let_others_in();
     note_given(cooling.given);
     return cooling.given;
 }
@@ -52,6 +64,18 @@ static bool cool_part(uint64_t now_ms, unsigned tick_ms, unsigned least_ms) {
     bool is_left = heap_cool(&cooling);
     note_given(cooling.given);
     return !is_left;
+}
+
+/* What the pool has cached, in parts as long as there is less after each; then the rest. */
+static size_t trim_pool(ebb_pool *trimmed) {
+    size_t left = SIZE_MAX, before, given = 0;
+    do {
+        before = left;
+        given += ebb_pool_trim_within(trimmed, 0, AT_ONCE_NS, &left);
+        if (left)
+            let_others_in();
+    } while (left && left < before);
+    return given + ebb_pool_trim(trimmed, 0);
 }
 
 int trim_all(void) {
@@ -68,7 +92,7 @@ int trim_all(void) {
     general_refresh();
     error_mute();
     if (heap_pool())
-        given += ebb_pool_trim(heap_pool(), 0);
+        given += trim_pool(heap_pool());
     error_unmute();
     return given || general_read("stats.resident") < before;
 }

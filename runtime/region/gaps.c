@@ -12,58 +12,79 @@
  *
  * Invariant: nothing is changed. Runs that hold a relinked survivor have no gaps.
  */
+#include "region/gaps.h"
 #include "base/size.h"
 #include "region/region.h"
 #include "region/track.h"
 
-struct walk {
-    region_gap *visit;
-    void *context;
-};
+#define LOOKS 64u /* at pieces or places, in one call */
 
-/* The whole pages of it. False: that is enough. */
-static bool visit_between(const struct walk *walk, uintptr_t from, uintptr_t to) {
+/* The whole pages of it, if there are any. */
+static void show(struct region_gap *gap, uintptr_t from, uintptr_t to) {
     from = size_align(from, EBB_PAGE);
     to = size_align_down(to, EBB_PAGE);
-    return from >= to || walk->visit(walk->context, from, to);
+    if (from < to) {
+        gap->from = from;
+        gap->to = to;
+    }
 }
 
 static bool is_gap(const struct ebb_piece *piece) {
     return piece->state == PIECE_FREE || piece->state == PIECE_TOP || piece->state == PIECE_LOOSE;
 }
 
-static bool walk_run(const struct walk *walk, const struct ebb_piece *run) {
-    for (const struct ebb_piece *piece = run->run.first; piece != run->run.end;
-         piece = piece->after)
-        if (is_gap(piece) && !visit_between(walk, piece->addr, piece_end(piece)))
-            return false;
+/* False: there was none left. */
+static bool pass_piece(struct region_gap *gap) {
+    const struct ebb_piece *piece = gap->piece;
+    if (piece == gap->run->run.end)
+        return false;
+    if (is_gap(piece))
+        show(gap, piece->addr, piece_end(piece));
+    gap->piece = piece->after;
     return true;
 }
 
-static bool walk_arena(const struct walk *walk, const struct track *track) {
+/* The same of a place; the rest of the arena counts as one behind the last. */
+static bool pass_place(const struct track *track, struct region_gap *gap) {
     const struct plan *plan = track->plan;
-    uintptr_t from = track->arena->addr;
-    for (uint32_t at = 0; at < plan->placed_count; at++) {
-        const struct track_slot *slot = &track->slots[plan->places[at].slot];
-        if (!track_is_live(track, slot))
-            continue;
-        if (!visit_between(walk, from, slot->addr))
-            return false;
-        from = slot->addr + slot->room;
+    uint32_t place = gap->place;
+    if (place > plan->placed_count)
+        return false;
+    gap->place++;
+    if (place == plan->placed_count) {
+        show(gap, gap->passed, piece_end(track->arena));
+        return true;
     }
-    return visit_between(walk, from, piece_end(track->arena));
+    const struct track_slot *slot = &track->slots[plan->places[place].slot];
+    if (track_is_live(track, slot)) {
+        show(gap, gap->passed, slot->addr);
+        gap->passed = slot->addr + slot->room;
+    }
+    return true;
 }
 
-bool region_each_gap(const struct region *region, region_gap *visit, void *context) {
-    const struct walk walk = {visit, context};
+static void enter(const struct region *region, struct region_gap *gap) {
     const struct track *track = region->track;
     const struct ebb_piece *arena = track ? track->arena : NULL;
-    for (const struct ebb_piece *run = region->runs; run; run = run->next) {
-        bool is_arena = arena && piece_covers(run, arena->addr);
-        if (run->flag)
-            continue;
-        if (!(is_arena ? walk_arena(&walk, track) : walk_run(&walk, run)))
-            return false;
-    }
-    return true;
+    bool is_arena = arena && piece_covers(gap->run, arena->addr);
+    gap->piece = is_arena ? NULL : gap->run->run.first;
+    gap->place = 0;
+    gap->passed = is_arena ? arena->addr : 0;
+}
+
+/* A piece of the run, or a place of the arena, has been seen. False: all have. */
+static bool look(const struct region *region, struct region_gap *gap) {
+    if (gap->run->flag)
+        return false;
+    return gap->piece ? pass_piece(gap) : pass_place(region->track, gap);
+}
+
+bool region_next_gap(const struct region *region, struct region_gap *gap) {
+    gap->from = gap->to = 0;
+    if (!gap->run && (gap->run = region->runs))
+        enter(region, gap);
+    for (unsigned i = 0; i < LOOKS && gap->run && gap->from == gap->to; i++)
+        if (!look(region, gap) && (gap->run = gap->run->next))
+            enter(region, gap);
+    return gap->run;
 }

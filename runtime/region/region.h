@@ -365,13 +365,6 @@ void keeper_settle(struct region *keeper, bool wholly);
 void keeper_joins_idle(struct region *keeper, struct ebb_piece *piece,
                        const struct ebb_piece *after);
 
-/* ---- gaps.c ---- */
-
-/* Calls back for whole pages that nothing lies in, as long as it says true: all those that a region
- * has, in an order that stays while the region does not change. False: not all. */
-typedef bool region_gap(void *context, uintptr_t from, uintptr_t to);
-bool region_each_gap(const struct region *region, region_gap *visit, void *context);
-
 /* ---- block.c ---- */
 
 /* A block of the region, with the errors of ebb_region_alloc(); `site` is noted if asked for. */
