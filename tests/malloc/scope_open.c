@@ -3,6 +3,7 @@
  * scope_open.c - what a scope that stays open has no use for goes: pages between its large blocks
  * once it is parked, and trays in which nothing is alive. What is alive stays as it was.
  */
+#include "cooler.h"
 #include "scoped.h"
 
 #include "base/os.h"
@@ -222,15 +223,6 @@ static void *play(void *number) {
         replace(&blocks[i], &bytes[i], i, 0);
     for (unsigned i = 0; i < 4; i++)
         expect(ebb_step_end(steps[i]) == 0);
-    return NULL;
-}
-
-static void *cool_all_the_time(void *over) {
-    while (!atomic_load((atomic_bool *)over)) {
-        struct heap_cooling cooling = {.limit_ns = 100000};
-        (void)heap_cool(&cooling);
-        usleep(20);
-    }
     return NULL;
 }
 

@@ -3,6 +3,7 @@
  * scope_threads.c - threads free each other's blocks, of scopes that are open and that ended;
  * threads that end with scopes open; heaps that pass on. Run under ThreadSanitizer by tests/run.
  */
+#include "cooler.h"
 #include "kit/test.h"
 
 #include "malloc/front.h"
@@ -514,15 +515,6 @@ static void test_empty_trays_of_a_thread_that_rests_go(void **state) {
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(atomic_load(&wrong), 0);
-}
-
-static void *cool_all_the_time(void *over) {
-    while (!atomic_load((atomic_bool *)over)) {
-        struct heap_cooling cooling = {.limit_ns = 100000};
-        (void)heap_cool(&cooling);
-        usleep(20);
-    }
-    return NULL;
 }
 
 /* No byte of a live block goes, and nothing that was handed in is lost. */
