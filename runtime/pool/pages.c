@@ -83,6 +83,13 @@ struct ebb_piece *pages_slab_at(const struct pages *pages, uintptr_t addr) {
     return slab;
 }
 
+/* If `old` was the first piece of its slab, `piece` is now. */
+static void fix_slab(struct pages *pages, const struct ebb_piece *old, struct ebb_piece *piece) {
+    for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
+        if (slab->run.first == old)
+            slab->run.first = piece;
+}
+
 /* Alone, whatever the entry was before. */
 static void begin_piece(struct ebb_piece *piece, uintptr_t addr, size_t bytes,
                         enum piece_state state) {
@@ -433,13 +440,6 @@ size_t pages_claim(struct pages *pages, struct ebb_piece *run, size_t most) {
     return bytes;
 }
 
-/* A piece in front of `piece` is gone: it may have been the first of its slab. */
-static void fix_slab(struct pages *pages, struct ebb_piece *gone, struct ebb_piece *piece) {
-    for (struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
-        if (slab->run.first == gone)
-            slab->run.first = piece;
-}
-
 /* The hot piece in front of a run is gone. */
 static void close_up(struct pages *pages, struct ebb_piece *hot, struct ebb_piece *run) {
     run->before = hot->before;
@@ -515,6 +515,26 @@ struct ebb_piece *pages_split(struct pages *pages, struct ebb_piece *run, uintpt
     atomic_thread_fence(memory_order_release); /* who sees `run` shorter sees the names, too */
     piece_split(run, rest, addr);
     return rest;
+}
+
+struct ebb_piece *pages_split_before(struct pages *pages, struct ebb_piece *run, uintptr_t addr) {
+    struct ebb_piece *part = piece_take(&pages->store);
+    CHECK(part && addr > run->addr && addr < piece_end(run) && addr % EBB_PAGE == 0);
+    begin_piece(part, run->addr, addr - run->addr, PIECE_UNUSED);
+    become_run(part);
+    piece_put_owner(part, run->owner);
+    part->before = run->before;
+    part->after = run;
+    if (part->before)
+        part->before->after = part;
+    else
+        fix_slab(pages, run, part);
+    run->before = part;
+    range_name_pages(part, part->addr, part->bytes);
+    atomic_thread_fence(memory_order_release); /* who sees `run` shorter sees the names, too */
+    piece_put_addr(run, addr); /* first, so that its last pages are its own all the time */
+    piece_put_bytes(run, run->bytes - part->bytes);
+    return part;
 }
 
 void pages_keep(struct pages *pages, struct ebb_piece *run, uint64_t ticket) {

@@ -98,6 +98,9 @@ bool pages_prepare_cut(struct pages *pages);
  * Needs one entry. Pages are named in run_at as they change hands: others may look. */
 struct ebb_piece *pages_split(struct pages *pages, struct ebb_piece *run, uintptr_t addr);
 
+/* The same, but the result is the run of what lies before. */
+struct ebb_piece *pages_split_before(struct pages *pages, struct ebb_piece *run, uintptr_t addr);
+
 /* A new slab of at least `least` bytes, the first of the list: its one piece, cold. NULL: error. */
 struct ebb_piece *pages_add_slab(struct pages *pages, size_t least);
 

@@ -89,7 +89,8 @@ struct ebb_piece {
         struct {
             struct ebb_piece *none; /* run.first of a relinked run: NULL */
             size_t used;            /* bytes of survivors alive in it */
-            uint32_t live_blocks;   /* survivors alive in it */
+            uint32_t live_blocks;   /* survivors alive in it, and holds */
+            uint32_t holds;         /* of bytes in it that are needed outside */
         } relinked;
         struct {
             uint64_t ticket;
@@ -103,7 +104,8 @@ struct ebb_piece {
             uintptr_t cursor;
         } mark;
     };
-    struct ebb_piece *before, *after; /* neighbours by address; NULL at the ends */
+    struct ebb_piece *before, *after; /* neighbours by address; NULL at the ends. Of survivors in a
+                                         relinked run: those that live */
     struct ebb_piece *next, *prev;    /* bin, or the owner's list of blocks, windows or runs */
 };
 

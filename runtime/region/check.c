@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "pool/shared.h"
 #include "region/hold.h"
+#include "region/relinked.h"
 #include "region/small.h"
 
 struct sums {
@@ -50,6 +51,8 @@ static void check_block(const struct region *region, const struct ebb_piece *blo
                         struct sums *sums) {
     CHECK_ALWAYS(range_block_at(block->addr) == block);
     CHECK_ALWAYS(block->block.requested <= block->bytes && block->owner == region->owner);
+    if (block->block.run)
+        relinked_check(block->block.run, block);
     sums->blocks++;
     sums->requested += block->block.requested;
     sums->used += block->bytes;

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "pool/shared.h"
 #include "region/hold.h"
+#include "region/relinked.h"
 
 /* Merges two lists that are sorted by address. */
 static struct ebb_piece *merge(struct ebb_piece *a, struct ebb_piece *b) {
@@ -80,22 +81,22 @@ static void poison_rest(const struct group *group) {
         poison_unused(at, group->to - at);
 }
 
-static void settle_block(struct region *heir, struct ebb_piece *run, struct ebb_piece *block) {
-    block->before = block->after = NULL;
-    block->block.run = run;
+/* Behind `last`, the survivor before it in the run, or NULL. */
+static void settle_block(struct region *heir, struct ebb_piece *run, struct ebb_piece *last,
+                         struct ebb_piece *block) {
     block->block.spare = NULL;
-    run->relinked.used += block->bytes;
-    run->relinked.live_blocks++;
+    block->before = last;
+    block->after = NULL;
+    if (last)
+        last->after = block;
+    relinked_count_in(run, block);
     heir->guests -= block->bytes;
     heir->pinned -= block->bytes;
 }
 
 static void inherit(struct region *heir, struct ebb_piece *run) {
-    run->flag = true;
     piece_put_owner(run, heir->owner);
-    run->run.first = NULL;
-    run->relinked.used = 0;
-    run->relinked.live_blocks = 0;
+    relinked_begin(run);
     piece_push(&heir->runs, run);
     heir->run_count++;
     heir->pinned += run->bytes;
@@ -120,12 +121,13 @@ static struct ebb_piece *cut_group(struct region *region, struct ebb_piece *run,
 
 /* The group's run is the heir's. Held bytes beside its blocks keep the run as a block would. */
 static void give_to_heir(struct region *heir, struct ebb_piece *run, const struct group *group) {
-    struct ebb_piece *next;
+    struct ebb_piece *next, *last = NULL;
     inherit(heir, run);
     for (struct ebb_piece *item = group->first; item && item->addr < group->to; item = next) {
         next = item->next;
         if (item->state != PIECE_HELD) {
-            settle_block(heir, run, item->block.spare);
+            settle_block(heir, run, last, item->block.spare);
+            last = item->block.spare;
         } else {
             hold_move(hold_of(item), run);
             hold_enlist(heir, hold_of(item));

@@ -92,6 +92,7 @@ void hold_drop(struct hold *hold) {
 
 /* A run of survivors that a hold shared with them. */
 static void leave_run(struct region *region, struct ebb_piece *run) {
+    run->relinked.holds--;
     if (--run->relinked.live_blocks)
         return;
     region->pinned -= run->bytes;
@@ -182,12 +183,13 @@ void hold_move(struct hold *hold, struct ebb_piece *run) {
     hold->block = NULL;
     hold->run = run;
     run->relinked.live_blocks++;
+    run->relinked.holds++;
 }
 
 void hold_keep_run(struct ebb_pool *pool, struct ebb_piece *run) {
     piece_put_state(run, PIECE_HELD);
     run->relinked.none = NULL;
     run->relinked.used = 0;
-    run->relinked.live_blocks = 0;
+    run->relinked.live_blocks = run->relinked.holds = 0;
     pool->held_bytes += run->bytes;
 }

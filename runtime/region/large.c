@@ -17,6 +17,7 @@
  */
 #include "base/check.h"
 #include "base/error.h"
+#include "region/relinked.h"
 #include "region/small.h"
 
 /* What each allocation does is one body: calls in it cost as much as what they do. */
@@ -313,18 +314,6 @@ void *large_alloc_behind(struct region *region, size_t bytes, size_t align) {
     return block ? enter_block(region, block, bytes, used) : NULL;
 }
 
-/* The last survivor of a relinked run is gone: its pages go back. */
-static void release_survivor(struct region *region, struct ebb_piece *block) {
-    struct ebb_piece *run = block->block.run;
-    region->pinned += block->bytes;
-    run->relinked.used -= block->bytes;
-    piece_give(&region->store, block);
-    if (--run->relinked.live_blocks)
-        return;
-    region->pinned -= run->bytes;
-    runs_give(region, run);
-}
-
 void large_release(struct region *region, struct ebb_piece *block) {
     small_fold(region);
     region->large_used -= block->bytes;
@@ -338,7 +327,7 @@ void large_release(struct region *region, struct ebb_piece *block) {
     }
     piece_unlink(&region->blocks, block);
     if (block->block.run)
-        release_survivor(region, block);
+        relinked_release(region, block);
     else
         let_loose(region, block);
 }

@@ -23,6 +23,7 @@
  *     undo.h      failed calls leave no trace
  *     scratch.h   a block that comes and goes within a call
  *     depart.c    what becomes of relinked blocks' and held bytes' pages at close
+ *     relinked.h  runs of relinked survivors
  *     device.c    memory of a device: addresses, copies
  *     exhausted.h the report when nothing is left
  *     stats.c     what users read of all this

@@ -82,6 +82,37 @@ static void relink_runs(size_t count) {
     free(list);
 }
 
+/* ---- survivors that share a run are released in the order in which they came, or every 16th
+ * first */
+
+COUNTED void counted_release(ebb_region root, const struct ebb_survivor *list, size_t count,
+                             size_t step) {
+    for (size_t first = 0; first < step; first++)
+        for (size_t i = first; i < count; i += step)
+            assert_int_equal(ebb_region_release(root, list[i].block), 0);
+}
+
+static void release_survivors(size_t count, size_t step) {
+    struct ebb_survivor *list = array_of(count, sizeof *list);
+    ebb_pool *pool = POOL(.name = "survivors");
+    ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root);
+    for (size_t i = 0; i < count; i++)
+        list[i] = survivor_of(ebb_region_alloc(child, 5000, 64), EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_close_keeping(child, root, list, count, NULL, NULL), 0);
+    counted_release(root, list, count, step);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+    free(list);
+}
+
+static void release_in_order(size_t count) {
+    release_survivors(count, 1);
+}
+
+static void release_in_turns(size_t count) {
+    release_survivors(count, 16);
+}
+
 /* ---- what was lent comes back, past as many that are newer; one mark lies amid, one behind it */
 
 COUNTED void counted_return(void **lent, size_t count) {
@@ -274,6 +305,8 @@ int main(int argc, char **argv) {
     } cases[] = {
         {"give_back_kept_runs", give_back_kept_runs},
         {"relink_runs", relink_runs},
+        {"release_in_order", release_in_order},
+        {"release_in_turns", release_in_turns},
         {"return_the_lent", return_the_lent},
         {"serve_pairs_at_two_places", serve_pairs_at_two_places},
         {"bear_in_one_parent", bear_in_one_parent},

@@ -140,7 +140,8 @@ static void neighbours_share_the_pages_between_them(void **state) {
     assert_int_equal(stats_of(stage->root).runs, 1);
     assert_int_equal(cost.pinned_bytes, pages - 8 * 5056);
     for (int i = 0; i < 8; i++) {
-        assert_int_equal(stats_of(stage->root).reserved.current, pages);
+        assert_true(stats_of(stage->root).reserved.current >= (8 - (unsigned)i) * (size_t)5056);
+        assert_true(stats_of(stage->root).reserved.current <= pages);
         assert_true(pattern_holds(list[7 - i].block, 5056, 5056));
         assert_int_equal(ebb_region_release(stage->root, list[7 - i].block), 0);
         ebb_check_pool(stage->pool);
