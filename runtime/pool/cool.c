@@ -231,7 +231,7 @@ static void check_piece(const struct pages *pages, const struct ebb_piece *piece
 }
 
 void pages_check(const struct pages *pages) {
-    size_t runs = 0, hot = 0;
+    size_t runs = 0, hot = 0, kept = 0;
     for (const struct ebb_piece *slab = pages->slabs; slab; slab = slab->next) {
         const struct ebb_piece *piece = slab->run.first;
         size_t bytes = 0;
@@ -240,9 +240,11 @@ void pages_check(const struct pages *pages) {
             check_piece(pages, piece);
             bytes += piece->bytes;
             runs += piece->state == PIECE_RUN || piece->state == PIECE_HELD ? piece->bytes : 0;
-            hot += piece->state == PIECE_HOT || piece->state == PIECE_KEPT ? piece->bytes : 0;
+            hot += piece->state == PIECE_HOT ? piece->bytes : 0;
+            kept += piece->state == PIECE_KEPT ? piece->bytes : 0;
         }
         CHECK_ALWAYS(bytes == slab->bytes);
     }
-    CHECK_ALWAYS(runs == pages->run_bytes && hot == pages->hot_bytes);
+    CHECK_ALWAYS(runs == pages->run_bytes && hot + kept == pages->hot_bytes);
+    CHECK_ALWAYS(kept == pages->kept_bytes);
 }

@@ -21,7 +21,7 @@ void pages_init(struct pages *pages, const struct kind *kind) {
     fit_clear(&pages->hot);
     fit_clear(&pages->cold);
     pages->slabs = pages->kept = pages->longest_kept = NULL;
-    pages->run_bytes = pages->hot_bytes = 0;
+    pages->run_bytes = pages->hot_bytes = pages->kept_bytes = 0;
     pages->welcomes_huge = false;
     pages->kind = kind;
     pages->source = NULL;
@@ -543,12 +543,14 @@ void pages_keep(struct pages *pages, struct ebb_piece *run, uint64_t ticket) {
     pages->hot_bytes += run->bytes;
     piece_put_state(run, PIECE_KEPT);
     run->kept.ticket = ticket;
+    pages->kept_bytes += run->bytes;
     if (!pages->kept)
         pages->longest_kept = run;
     piece_push(&pages->kept, run);
 }
 
 static void unlink_kept(struct pages *pages, struct ebb_piece *piece) {
+    pages->kept_bytes -= piece->bytes;
     if (pages->longest_kept == piece)
         pages->longest_kept = piece->prev;
     piece_unlink(&pages->kept, piece);

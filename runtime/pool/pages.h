@@ -31,6 +31,7 @@ struct pages {
                                 see pages_claim_before() */
     size_t run_bytes;
     size_t hot_bytes;
+    size_t kept_bytes;       /* of hot_bytes */
     bool welcomes_huge;      /* of the kind's own: the system was told so of some pages */
     const struct kind *kind; /* where slabs come from and what is behind their pages */
     void *source;            /* of the kind's own: what it takes slabs from; NULL: nothing */

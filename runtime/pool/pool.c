@@ -388,6 +388,7 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
                             const struct pages_wish *wish, size_t *gained) {
     pthread_mutex_lock(&pool->lock);
     struct ebb_piece *taken = pool_take_locked(pool, run, wish, gained);
+    pool_level_locked(pool);
     pool_note_growth_locked(pool);
     if (taken)
         piece_put_owner(taken, owner); /* under the lock: neighbours read it to join runs */

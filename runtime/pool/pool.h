@@ -62,6 +62,7 @@ struct ebb_pool {
     struct ebb_meter reserved;
     struct recent recent;
     size_t given_back;
+    size_t levelled; /* bytes that went so that `reserved` has no higher peak */
     size_t held_bytes; /* runs that outlived their regions, for exports (region/hold.h) */
     size_t limit_reserved;
     size_t limit_used;          /* 0: none; as the pool was made, for it shuts the inline path */
@@ -154,6 +155,11 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
 
 /* Cold pages that the limit still allows to be made resident. Lock held. */
 size_t pool_most_cold(const struct ebb_pool *pool);
+
+/* Pages became resident though others are hot, which did not fit: in the first steps those that
+ * would make a new peak go in return, as long as that costs less than what there is. Lock held,
+ * before it is noted. */
+void pool_level_locked(struct ebb_pool *pool);
 
 /* Notes in the counters that runs or hot pages have grown. Lock held. */
 void pool_note_growth_locked(struct ebb_pool *pool);

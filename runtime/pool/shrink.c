@@ -20,6 +20,11 @@
  * the step had that wanted them, until none has wanted half of that for long. What is above that,
  * as after a load that was higher than any other, goes as soon as ever.
  *
+ * Where a step needs new pages though others are hot, because these are in parts, parts go in
+ * return, if the pool would else hold more than it ever did. But in the first steps only, of which
+ * nothing is known, and until in all as many bytes went as it holds: steps that go on to differ
+ * would fault for ever, and the parts would get smaller.
+ *
  * Invariant: pages that runs own are never touched.
  */
 #include "base/error.h"
@@ -33,6 +38,7 @@
 #define SPARE ((size_t)4 << 20)  /* kept above that where much may go at once */
 #define SLACK ((size_t)64 << 10) /* kept above the margin: small steps never trim */
 #define DESCRIBED_BY 4u          /* bookkeeping has at most this part of the pages it describes */
+#define LEVEL_LEAST ((size_t)256 << 10) /* new pages for which others go; less is not worth it */
 #define SOON (8 * POOL_RECENT)   /* steps after giving back in which it can be regretted */
 #define EARLY POOL_RECENT        /* of these: sooner a load goes on, as the moving peak sees */
 #define LONG (32 * POOL_RECENT)  /* steps for which is kept what was regretted */
@@ -217,6 +223,25 @@ bool pool_give_all_locked(struct ebb_pool *pool) {
     pool->given_back += pages_cool(&pool->pages, 0, SIZE_MAX, 0);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
     return pool->pages.hot_bytes == 0;
+}
+
+/* Steps are still to come of which nothing is known, and the pool may give pages back. */
+static bool may_level(const struct ebb_pool *pool) {
+    return pool->recent.count < POOL_RECENT && !pool->keep_all && !pool->pages.kind->whole &&
+           !pool_is_leased(pool);
+}
+
+void pool_level_locked(struct ebb_pool *pool) {
+    struct pages *pages = &pool->pages;
+    size_t hot = pages->hot_bytes, held = pages->run_bytes + hot, peak = pool->reserved.peak;
+    size_t above = held - size_smaller(held, peak);
+    size_t most = size_smaller(above, peak - size_smaller(peak, pool->levelled));
+    if (most < LEVEL_LEAST || hot - pages->kept_bytes < above - above / 4 || !may_level(pool))
+        return;
+    size_t target = size_larger(hot - size_smaller(hot, most), pages->kept_bytes);
+    pool->given_back += pages_cool(pages, target, most, deadline_of(pool));
+    pool->levelled += hot - pages->hot_bytes;
+    pool->recent.described += (hot - pages->hot_bytes) / DESCRIBED_BY;
 }
 
 void pool_keep_hot(struct ebb_pool *pool, size_t bytes) {
