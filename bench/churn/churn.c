@@ -10,7 +10,8 @@
  *
  * Exit codes: 0 all is well; 1 something failed, named at the end, the rest was measured; 2 the
  * arguments, the folder, the only trace or a named file are bad, or nothing could be measured, or
- * a file could not be written.
+ * memory ran out, or a file could not be written. With 2 the files of a run before are as they
+ * were, but for one that could be written where the other could not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,11 @@
 #include "tsv.h"
 
 enum { EXIT_SOME_FAILED = 1, EXIT_BAD_INPUT = 2 };
+
+static int complain(const char *what) {
+    fprintf(stderr, "churn: %s\n", what);
+    return EXIT_BAD_INPUT;
+}
 
 /* Takes out allocators that this machine does not have; -1 if the user asked for one by name. */
 static int check_allocators(struct options *options) {
@@ -94,7 +100,7 @@ static int read_workloads(struct bench *bench) {
     bench->workload = calloc((size_t)room, sizeof *bench->workload);
     bench->failure =
         calloc((size_t)room * OPTIONS_ALLOCATORS_MAX, sizeof *bench->failure);
-    for (int i = 0; bench->workload && i < folder.count; i++) {
+    for (int i = 0; bench->workload && bench->failure && i < folder.count; i++) {
         struct workload *workload = &bench->workload[bench->workload_count++];
         workload_read(workload, folder.path[i], bench->options.quick);
         refuse_second(bench, workload);
@@ -102,7 +108,10 @@ static int read_workloads(struct bench *bench) {
             fprintf(stderr, "churn: %s: %s\n", folder.path[i], workload->fault);
     }
     folder_free(&folder);
-    return bench->workload && bench->failure ? 0 : -1;
+    if (bench->workload && bench->failure)
+        return 0;
+    complain("out of memory");
+    return -1;
 }
 
 static int count_good(const struct bench *bench) {
@@ -124,18 +133,15 @@ static bool anything_failed(const struct bench *bench) {
 static int replay(struct bench *bench) {
     if (check_allocators(&bench->options) != 0 || read_workloads(bench) != 0)
         return EXIT_BAD_INPUT;
-    if (count_good(bench) == 0) {
-        fputs("churn: no trace that could be replayed\n", stderr);
-        return EXIT_BAD_INPUT;
-    }
+    if (count_good(bench) == 0)
+        return complain("no trace that could be replayed");
     if (bench->options.touch && bench->options.spike)
         workload_make_spike(&bench->workload[bench->workload_count++]);
-    if (rounds_run(bench) != 0)
-        return EXIT_SOME_FAILED;
-    if (!samples_close(&bench->samples) || !derive_rows(bench) || !target_judge(bench)) {
-        fputs("churn: out of memory\n", stderr);
-        return EXIT_SOME_FAILED;
-    }
+    rounds_run(bench);
+    if (!samples_close(&bench->samples) || !derive_rows(bench) || !target_judge(bench))
+        return complain("out of memory");
+    if (bench->samples.row_count == 0)
+        return complain("nothing could be measured");
     summary_print(bench);
     return anything_failed(bench) ? EXIT_SOME_FAILED : EXIT_SUCCESS;
 }

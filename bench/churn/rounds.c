@@ -10,7 +10,8 @@
  * whatever else the machine does meets all of them alike. The rounds of one workload lie as far
  * apart as the others take. In a quick run the peers meet the spike in the first round only.
  *
- * An allocator that fails in one process has no figures on that workload, however many went well.
+ * An allocator that fails in one process, or of which one cannot be started, has no figures on that
+ * workload, however many went well; the others go on.
  *
  * Invariant: at most `width` processes are under way, and they are waited for in the order in
  * which they were started.
@@ -50,6 +51,7 @@ static const struct portion *portion_of(const struct workload *workload,
 static void give_up(struct schedule *schedule, int workload, int nth, const char *fault) {
     struct bench *bench = schedule->bench;
     char **failure = bench_failure(bench, workload, nth);
+    samples_forget(&bench->samples, workload, bench->options.allocator[nth]);
     if (*failure)
         return;
     *failure = strdup(fault);
@@ -77,28 +79,40 @@ static void finish_one(struct schedule *schedule) {
     progress_step(&schedule->progress, cost, first.workload->id);
 }
 
-static int start_one(struct schedule *schedule, int workload, int nth,
-                     enum process_kind kind) {
-    struct bench *bench = schedule->bench;
-    if (*bench_failure(bench, workload, nth))
-        return 0;
-    if (schedule->count == schedule->width)
+static void give_up_start(struct schedule *schedule, const struct process *process, int nth) {
+    char fault[PROCESS_FAULT_MAX];
+    snprintf(fault, sizeof fault, "cannot start a process: %s", strerror(errno));
+    give_up(schedule, process->workload_number, nth, fault);
+}
+
+/* Where one cannot be started, another that is under way may hold what is missing. */
+static void start(struct schedule *schedule, struct process *process, int nth,
+                  const struct portion *portion) {
+    while (process_start(process, portion) != 0) {
+        if (schedule->count == 0) {
+            give_up_start(schedule, process, nth);
+            return;
+        }
         finish_one(schedule);
-    int allocator = bench->options.allocator[nth], at = schedule->count;
-    const struct portion *portion = portion_of(&bench->workload[workload], kind);
-    schedule->under_way[at] = (struct process){.workload = &bench->workload[workload],
-                                               .allocator = &allocators[allocator],
-                                               .workload_number = workload,
-                                               .allocator_number = allocator,
-                                               .kind = kind, .plan = bench->options.plan};
+    }
+    int at = schedule->count++;
+    schedule->under_way[at] = *process;
     schedule->nth[at] = nth;
     schedule->cost[at] = (START_NS + portion->cost_ns) / schedule->width;
-    if (process_start(&schedule->under_way[at], portion) != 0) {
-        fprintf(stderr, "churn: cannot start a process: %s\n", strerror(errno));
-        return -1;
-    }
-    schedule->count++;
-    return 0;
+}
+
+static void start_one(struct schedule *schedule, int workload, int nth, enum process_kind kind) {
+    struct bench *bench = schedule->bench;
+    if (*bench_failure(bench, workload, nth))
+        return;
+    if (schedule->count == schedule->width)
+        finish_one(schedule);
+    int allocator = bench->options.allocator[nth];
+    struct process process = {.workload = &bench->workload[workload],
+                              .allocator = &allocators[allocator],
+                              .workload_number = workload, .allocator_number = allocator,
+                              .kind = kind, .plan = bench->options.plan};
+    start(schedule, &process, nth, portion_of(&bench->workload[workload], kind));
 }
 
 static void finish_all(struct schedule *schedule) {
@@ -110,13 +124,11 @@ static bool takes_part(const struct workload *workload) {
     return workload->fault[0] == '\0';
 }
 
-static int count_workload(struct schedule *schedule, int workload) {
+static void count_workload(struct schedule *schedule, int workload) {
     static const enum process_kind kinds[] = {PROCESS_TRACE, PROCESS_FOOTPRINT};
     for (int kind = 0; kind < 2; kind++)
         for (int nth = 0; nth < schedule->bench->options.allocator_count; nth++)
-            if (start_one(schedule, workload, nth, kinds[kind]) != 0)
-                return -1;
-    return 0;
+            start_one(schedule, workload, nth, kinds[kind]);
 }
 
 /* How many processes may count at once: two, if there are two cores and memory for both. */
@@ -128,18 +140,16 @@ static int counting_width(const struct bench *bench) {
     return bench->machine.cores > 1 && largest < bench->machine.memory_bytes / 4 ? WIDTH_MAX : 1;
 }
 
-static int count_all(struct schedule *schedule) {
+static void count_all(struct schedule *schedule) {
     struct bench *bench = schedule->bench;
     schedule->width = counting_width(bench);
     for (int i = 0; i < bench->workload_count; i++)
         if (takes_part(&bench->workload[i]) && !bench->workload[i].spike)
-            if (count_workload(schedule, i) != 0)
-                return -1;
+            count_workload(schedule, i);
     finish_all(schedule);
-    return 0;
 }
 
-static int time_workload(struct schedule *schedule, int workload, int round) {
+static void time_workload(struct schedule *schedule, int workload, int round) {
     const struct options *options = &schedule->bench->options;
     bool spike = schedule->bench->workload[workload].spike;
     enum process_kind kind = spike            ? PROCESS_SPIKE
@@ -148,23 +158,19 @@ static int time_workload(struct schedule *schedule, int workload, int round) {
     for (int i = 0; i < options->allocator_count; i++) {
         int nth = (i + round + workload) % options->allocator_count;
         bool once = spike && options->quick && options->allocator[nth] != EBB;
-        if (once && round > 0)
-            continue;
-        if (start_one(schedule, workload, nth, kind) != 0)
-            return -1;
+        if (!once || round == 0)
+            start_one(schedule, workload, nth, kind);
     }
-    return 0;
 }
 
-static int time_all(struct schedule *schedule) {
+static void time_all(struct schedule *schedule) {
     struct bench *bench = schedule->bench;
     schedule->width = 1;
     for (int round = 0; round < bench->options.rounds; round++)
         for (int i = 0; i < bench->workload_count; i++)
-            if (takes_part(&bench->workload[i]) && time_workload(schedule, i, round) != 0)
-                return -1;
+            if (takes_part(&bench->workload[i]))
+                time_workload(schedule, i, round);
     finish_all(schedule);
-    return 0;
 }
 
 static double price(const struct bench *bench) {
@@ -181,13 +187,11 @@ static double price(const struct bench *bench) {
            bench->options.allocator_count;
 }
 
-int rounds_run(struct bench *bench) {
+void rounds_run(struct bench *bench) {
     struct schedule schedule = {.bench = bench};
     progress_begin(&schedule.progress, price(bench));
-    int result = bench->options.touch ? count_all(&schedule) : 0;
-    if (result == 0)
-        result = time_all(&schedule);
-    finish_all(&schedule);
+    if (bench->options.touch)
+        count_all(&schedule);
+    time_all(&schedule);
     progress_end(&schedule.progress);
-    return result;
 }

@@ -7,8 +7,8 @@
 
 /*
  * Replays every workload with every chosen allocator and fills bench->samples. A pair that fails
- * is given up, with the reason in bench->failure. 0, or -1 if no process can be started.
+ * is given up, with the reason in bench->failure.
  */
-int rounds_run(struct bench *bench);
+void rounds_run(struct bench *bench);
 
 #endif

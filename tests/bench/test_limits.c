@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// test_limits.c - churn and ebb-budget where a process has few files, small ones, or no child: what
+// can be measured is, the rest is named, and the files of a run before outlive a run of nothing.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace_scratch.h"
+
+// Runs a script in a folder of its own, which goes afterwards; in it $c is churn, short, $trace a
+// trace of three steps.
+static void passes(const char *script)
+{
+    static const char steps[] = "#ebb-trace 1\nB k 0 0\na 10000 O\nf 1\nE k 0\n"
+                                "B k 1 0\na 10000 O\nf 1\nE k 0\nB k 2 0\na 10000 O\nf 1\nE k 0\n";
+    char folder[] = "/tmp/ebb-limits-XXXXXX", command[2048];
+
+    write_bytes(steps, sizeof steps - 1);
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(setenv("trace", scratch_path(), 1), 0);
+    snprintf(command, sizeof command,
+             "cd %s && c=\"$EBB_CHURN --no-spike --quick --rounds 1\" && (%s); code=$?; "
+             "rm -r %s; exit $code", folder, script, folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void who_cannot_be_started_has_no_figures_and_the_others_have(void **state)
+{
+    (void)state;
+    passes("FORK_FAILS=2 LD_PRELOAD=$EBB_FORK_FAILS $c --no-touch --allocators glibc,glibc-tuned "
+           "--traces $trace --tsv rows >said 2>&1; [ $? = 1 ] && "
+           "[ $(grep -c 'glibc-tuned: cannot start a process: Resource temp' said) = 2 ] && "
+           "cut -f3,4 rows | grep -q '^glibc.event_ns' && ! grep -q glibc-tuned rows");
+}
+
+// Here no process has a pipe.
+static void a_run_that_measured_nothing_leaves_the_files_of_the_one_before(void **state)
+{
+    (void)state;
+    passes("echo old >a && echo old >b && cp $trace t.trace && (ulimit -n 5 && exec $c --traces "
+           "t.trace --allocators glibc --tsv a --json b) >said 2>&1; [ $? = 2 ] && "
+           "grep -q 'cannot start a process: Too many open files' said && "
+           "grep -qx 'churn: nothing could be measured' said && [ \"$(cat a b | uniq)\" = old ]");
+}
+
+// Two processes count at once where there is room for two pipes.
+static void one_after_the_other_is_started_where_two_are_too_many(void **state)
+{
+    (void)state;
+    passes("cp $trace t.trace && (ulimit -n 6 && exec $c --traces t.trace --allocators "
+           "glibc,glibc-tuned --tsv rows) >said 2>&1 && "
+           "[ $(cut -f4 rows | grep -cx step_us) = 2 ]");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_cannot_be_started_has_no_figures_and_the_others_have),
+        cmocka_unit_test(a_run_that_measured_nothing_leaves_the_files_of_the_one_before),
+        cmocka_unit_test(one_after_the_other_is_started_where_two_are_too_many),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
