@@ -192,5 +192,6 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    said_begin();
     return said_end(run(argc, argv), EXIT_BAD_INPUT, "ebb-budget");
 }

@@ -208,5 +208,6 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    said_begin();
     return said_end(run(argc, argv), EXIT_SOME_FAILED, "churn");
 }

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -159,12 +158,10 @@ bool output_begin(struct output *output, const char *path) {
 }
 
 int output_end(struct output *output) {
-    struct sigaction before, ignored = {.sa_handler = SIG_IGN};
-    int reason = fclose(output->file) != 0 || !output->text ? ENOMEM : 0;
-    sigaction(SIGXFSZ, &ignored, &before); /* a limit of files is an error like others */
+    bool lost = ferror(output->file) != 0;
+    int reason = fclose(output->file) != 0 || lost || !output->text ? ENOMEM : 0;
     if (!reason)
         reason = put_somehow(output);
-    sigaction(SIGXFSZ, &before, NULL);
     free(output->text);
     return reason == 0 || complain(output->path, reason) ? 0 : -1;
 }

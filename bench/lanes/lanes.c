@@ -91,6 +91,7 @@ int main(int argc, char **argv)
     bool all = argc > 1 && !strcmp(argv[1], "--all");
     int first = all ? 2 : 1;
 
+    said_begin();
     if (first >= argc) {
         fprintf(stderr, "usage: lanes [--all] TRACE...\n");
         return 2;

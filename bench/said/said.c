@@ -3,8 +3,13 @@
 #include "said.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+void said_begin(void) {
+    signal(SIGXFSZ, SIG_IGN);
+}
 
 int said_end(int code, int failed, const char *speaker) {
     errno = 0;

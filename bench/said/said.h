@@ -4,6 +4,12 @@
 #define EBB_BENCH_SAID_H
 
 /*
+ * Where files have a limit (RLIMIT_FSIZE), a write that reaches it fails as on a full disk, instead
+ * of ending the process by a signal. The first thing main() calls.
+ */
+void said_begin(void);
+
+/*
  * The exit code of a program that would end with `code`: where not all of its output was written,
  * a message as "SPEAKER: ..." on standard error, and `failed` instead of 0. The last thing main()
  * calls.

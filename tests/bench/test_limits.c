@@ -61,12 +61,26 @@ static void one_after_the_other_is_started_where_two_are_too_many(void **state)
            "[ $(cut -f4 rows | grep -cx step_us) = 2 ]");
 }
 
+// A script is a file, too, if only in memory; so may be the standard output.
+static void a_limit_of_the_size_of_files_ends_no_program_by_a_signal(void **state)
+{
+    (void)state;
+    passes("head -c 512 /dev/zero >out && ulimit -f 1; "
+           "$c --traces $trace --allocators glibc 2>&1 >/dev/null | "
+           "grep -q 'a script of [0-9]* bytes: File too large' && "
+           "{ $c --traces $trace --allocators glibc >/dev/null 2>&1; [ $? = 2 ]; } && "
+           "{ $EBB_BUDGET --bytes 1 $trace >/dev/null 2>&1; [ $? = 2 ]; } && "
+           "$EBB_BUDGET --bytes 1 $trace 2>&1 | grep -q 'bytes: File too large' && "
+           "{ $EBB_BUDGET --help >>out 2>/dev/null; [ $? = 2 ]; }");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_cannot_be_started_has_no_figures_and_the_others_have),
         cmocka_unit_test(a_run_that_measured_nothing_leaves_the_files_of_the_one_before),
         cmocka_unit_test(one_after_the_other_is_started_where_two_are_too_many),
+        cmocka_unit_test(a_limit_of_the_size_of_files_ends_no_program_by_a_signal),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
