@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "allocator.h"
@@ -114,6 +114,15 @@ static int read_workloads(struct bench *bench) {
     return -1;
 }
 
+/* Each trace keeps its script open, and a folder may hold more than a process has usually. */
+static void raise_limit_of_files(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int count_good(const struct bench *bench) {
     int good = 0;
     for (int i = 0; i < bench->workload_count; i++)
@@ -131,6 +140,7 @@ static bool anything_failed(const struct bench *bench) {
 
 /* Replays all; returns an exit code. */
 static int replay(struct bench *bench) {
+    raise_limit_of_files();
     if (check_allocators(&bench->options) != 0 || read_workloads(bench) != 0)
         return EXIT_BAD_INPUT;
     if (count_good(bench) == 0)

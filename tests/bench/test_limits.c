@@ -61,6 +61,14 @@ static void one_after_the_other_is_started_where_two_are_too_many(void **state)
            "[ $(cut -f4 rows | grep -cx step_us) = 2 ]");
 }
 
+static void a_folder_may_hold_more_traces_than_files_are_open_usually(void **state)
+{
+    (void)state;
+    passes("for i in $(seq 40); do cp $trace $i.trace; done; ulimit -S -n 24 && "
+           "$c --no-touch --traces . --allocators glibc --tsv rows >said 2>&1 && "
+           "[ $(cut -f4 rows | grep -cx event_ns) = 40 ]");
+}
+
 // A script is a file, too, if only in memory; so may be the standard output.
 static void a_limit_of_the_size_of_files_ends_no_program_by_a_signal(void **state)
 {
@@ -80,6 +88,7 @@ int main(void)
         cmocka_unit_test(who_cannot_be_started_has_no_figures_and_the_others_have),
         cmocka_unit_test(a_run_that_measured_nothing_leaves_the_files_of_the_one_before),
         cmocka_unit_test(one_after_the_other_is_started_where_two_are_too_many),
+        cmocka_unit_test(a_folder_may_hold_more_traces_than_files_are_open_usually),
         cmocka_unit_test(a_limit_of_the_size_of_files_ends_no_program_by_a_signal),
     };
 
