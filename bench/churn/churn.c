@@ -60,6 +60,9 @@ static int check_allocators(struct options *options) {
 /* Rows are told apart by the name alone: the figures of two traces would be mixed. What cannot be
  * replayed has no figures. */
 static void refuse_second(struct bench *bench, struct workload *workload) {
+    if (!workload->fault[0] && strcmp(workload->id, WORKLOAD_SPIKE_ID) == 0)
+        snprintf(workload->fault, sizeof workload->fault,
+                 "the synthetic trace is called %s in the rows", workload->id);
     for (struct workload *other = bench->workload; other < workload; other++)
         if (!other->fault[0] && !workload->fault[0] && strcmp(other->id, workload->id) == 0)
             snprintf(workload->fault, sizeof workload->fault,

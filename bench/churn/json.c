@@ -14,29 +14,12 @@
 
 #include "allocator.h"
 #include "output.h"
-
-/* Bytes of the UTF-8 character that begins here; 0: none does. */
-static size_t character(const char *text) {
-    unsigned first = (unsigned char)text[0], second = first ? (unsigned char)text[1] : 0;
-    size_t bytes = first < 0x80   ? 1
-                   : first < 0xc2 ? 0
-                   : first < 0xe0 ? 2
-                   : first < 0xf0 ? 3
-                   : first < 0xf5 ? 4
-                                  : 0;
-    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
-        return 0; /* longer than it need be, half of a pair, or behind the last */
-    for (size_t i = 1; i < bytes; i++)
-        if (((unsigned char)text[i] & 0xc0) != 0x80)
-            return 0;
-    return bytes;
-}
+#include "utf8.h"
 
 static void put_string(FILE *file, const char *text) {
     fputc('"', file);
     for (size_t bytes; *text; text += bytes ? bytes : 1) {
-        bytes = character(text);
+        bytes = utf8_character(text);
         if (*text == '"' || *text == '\\')
             fprintf(file, "\\%c", *text);
         else if (bytes == 1 && *text < ' ')

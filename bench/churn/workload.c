@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "spike.h"
+#include "utf8.h"
 
 static const double EVENT_NS = 25, BYTE_NS = 0.15;
 
@@ -131,14 +132,23 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* "traces/x.full.trace.gz" becomes "x.full". Bytes that would break a row become '_', and so would
- * no name: of ".trace" nothing else is left. */
+/* Bytes that would break a row become '_', those that are no UTF-8 '?'. */
+static void make_plain(char *name) {
+    for (size_t bytes; *name; name += bytes ? bytes : 1) {
+        bytes = utf8_character(name);
+        if (bytes == 0)
+            *name = '?';
+        else if ((unsigned char)*name <= ' ' || *name == '"' || *name == '\\' || *name == 127)
+            *name = '_';
+    }
+}
+
+/* "traces/x.full.trace.gz" becomes "x.full". No name would break a row, too: of ".trace" nothing
+ * else is left. */
 static void name_by_file(struct workload *workload, const char *path) {
     const char *slash = strrchr(path, '/');
     snprintf(workload->id, sizeof workload->id, "%s", slash ? slash + 1 : path);
-    for (char *at = workload->id; *at; at++)
-        if ((unsigned char)*at <= ' ' || *at == '"' || *at == '\\' || *at == 127)
-            *at = '_';
+    make_plain(workload->id);
     static const char *const ends[] = {".gz", ".trace"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (ends_with(workload->id, ends[i]))
@@ -182,7 +192,7 @@ void workload_read(struct workload *workload, const char *path, bool quick) {
 }
 
 void workload_make_spike(struct workload *workload) {
-    *workload = (struct workload){.id = "spike.synthetic", .spike = true, .compiled.fd = -1};
+    *workload = (struct workload){.id = WORKLOAD_SPIKE_ID, .spike = true, .compiled.fd = -1};
     struct ebb_trace *trace = spike_make();
     if (!trace) {
         snprintf(workload->fault, sizeof workload->fault, "out of memory: the synthetic trace");

@@ -12,6 +12,9 @@
 /* No name of a file is longer than 255 bytes; a view may be added. */
 enum { WORKLOAD_ID_MAX = 256 + 8, WORKLOAD_FAULT_MAX = 640 };
 
+/* The name of the synthetic trace; no other may have it. */
+#define WORKLOAD_SPIKE_ID "spike.synthetic"
+
 /* How much of the script one process replays. */
 struct portion {
     uint32_t passes;

@@ -6,6 +6,7 @@ Each verdict is a sign, a number and a colour, so that none of the three is need
 
 import kin
 import quantity
+import spike
 from markup import joined, tag
 
 COMPARED = ("glibc", "jemalloc")
@@ -53,7 +54,7 @@ def column_head(verdicts, target):
 
 def draw_churn(results, verdicts):
     """Table of the traces; None if there are no verdicts."""
-    verdicts = [verdict for verdict in verdicts if not verdict.case.startswith("spike.")]
+    verdicts = [verdict for verdict in verdicts if not spike.is_spike(verdict.case)]
     if not verdicts:
         return None
     targets = list(dict.fromkeys(verdict.target for verdict in verdicts))

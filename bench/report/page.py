@@ -67,7 +67,7 @@ def speedups(results, peer):
     for case in results.case_names("churn"):
         mine = results.value("churn", case, "ebb", "step_us")
         other = results.value("churn", case, peer, "step_us")
-        if mine and other and not case.startswith("spike."):
+        if mine and other and not spike.is_spike(case):
             found.append(other / mine)
     return found
 
@@ -78,7 +78,7 @@ def highlight(number, words):
 
 def highest(results, metric):
     values = [results.value("churn", case, "ebb", metric) for case in results.case_names("churn")
-              if not case.startswith("spike.")]
+              if not spike.is_spike(case)]
     values = [value for value in values if value is not None]
     return max(values) if values else None
 
@@ -106,7 +106,7 @@ def highlights(results, verdicts):
 def churn_cases(results):
     """Cases that have rows or at least a description; the spike has a section of its own."""
     names = list(dict.fromkeys(results.case_names("churn") + list(results.cases)))
-    return [case for case in names if not case.startswith("spike.")]
+    return [case for case in names if not spike.is_spike(case)]
 
 
 def summary_sentence(results):
@@ -140,7 +140,7 @@ def machine_line(results):
 
 
 def verdict_section(results, churn, micro):
-    spikes = [verdict for verdict in churn if verdict.case.startswith("spike.")]
+    spikes = [verdict for verdict in churn if spike.is_spike(verdict.case)]
     pieces = [matrix.draw_churn(results, churn), matrix.draw_list(spikes + micro)]
     pieces = [tag("div", piece, class_="scroll whole") for piece in pieces if piece]
     if not pieces:
@@ -158,7 +158,7 @@ def spike_section(results):
             metric = name.replace("spike_", "")
             lines = {allocator: lines[allocator] for allocator in kin.in_order(lines)}
             pictures.append(figure(title, spike.draw(lines, metric, label, title, limit),
-                                   None if case == "spike.synthetic" else case))
+                                   None if spike.is_spike(case) else case))
     if not pictures:
         return EMPTY
     return tag("section", tag("h2", "After a spike"),

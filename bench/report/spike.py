@@ -11,8 +11,14 @@ import scale
 from curves import place_names
 from frame import Frame, nothing
 
+CASE = "spike.synthetic"  # no recorded trace has its name
 WIDTH, HEIGHT = 640, 300
 NORMAL_TIMES = 1.5
+
+
+def is_spike(case):
+    """Whether it is the synthetic trace, which has a section of its own."""
+    return case == CASE
 
 
 def median(values):

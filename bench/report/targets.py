@@ -9,6 +9,7 @@ derived. A target whose figures are missing gives no verdict: silence is not suc
 import curves
 import kin
 import quantity
+import spike
 from results import as_number
 
 FOOTPRINT_LIMIT = {"tensor": 1.25, "full": 1.4}
@@ -138,7 +139,7 @@ def churn(results):
     found = given(results)
     judged = {verdict.case for verdict in found}
     for case in results.case_names("churn"):
-        if case not in judged and not case.startswith("spike."):
+        if case not in judged and not spike.is_spike(case):
             found += derived_churn(results, case)
     return found
 

@@ -209,6 +209,24 @@ static void traces_of_one_name_are_not_mixed(void **state)
            "[ $(cut -f4 rows | grep -cx step_us) = 4 ]");
 }
 
+// Nor are those whose names differ in nothing that can be written, nor one with the synthetic one.
+static void names_that_are_one_when_written_are_one(void **state)
+{
+    static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
+
+    (void)state;
+    write_bytes(steps, sizeof steps - 1);
+    passes("cp $trace '\376.trace' && cp $trace '\377.trace' && cp $trace spike.synthetic.trace && "
+           "cp $trace spike.other.trace && "
+           "$churn --traces . --quick --rounds 1 --no-spike --allocators glibc --tsv rows "
+           "--json all >said 2>&1; [ $? = 1 ] && "
+           "grep -q 'another trace is called ? in the rows, too' said && "
+           "grep -q 'spike.synthetic.trace: the synthetic trace is called spike.synthetic' said && "
+           "[ $(cut -f4 rows | grep -cx step_us) = 2 ] && iconv -f UTF-8 -t UTF-16 rows >said && "
+           "[ $(grep -c '\"case\": \"?\", \"trace\"' all) = 1 ] && "
+           "cut -f2 rows | grep -qx spike.other");
+}
+
 // One that cannot be replayed has no rows, and takes no name from another.
 static void a_damaged_trace_shuts_no_other_out(void **state)
 {
@@ -475,6 +493,7 @@ int main(void)
         cmocka_unit_test(names_of_any_bytes_are_utf_8),
         cmocka_unit_test(every_kind_of_step_has_its_rows),
         cmocka_unit_test(traces_of_one_name_are_not_mixed),
+        cmocka_unit_test(names_that_are_one_when_written_are_one),
         cmocka_unit_test(a_damaged_trace_shuts_no_other_out),
         cmocka_unit_test(only_full_and_tensor_are_views),
         cmocka_unit_test(the_main_kind_allocates_most_bytes),

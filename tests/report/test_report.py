@@ -291,6 +291,13 @@ class PageTest(unittest.TestCase):
                 self.check(text)
                 self.assertNotRegex(text, r"[\" ,](nan|-?inf)[\" ,]")
 
+    def test_only_the_synthetic_spike_is_kept_from_the_traces(self):
+        text = drawn({"rows": [row("spike.full", "ebb", "step_us", 2.0),
+                               row("spike.synthetic", "ebb", "spike_rss_ratio_20", 1.0)]})
+        self.check(text)
+        self.assertEqual(re.findall(r'id="case-([^"]*)"', text), ["spike-2e-full"])
+        self.assertIn(">1 recorded allocation streams", text)
+
     def test_a_sweep_has_a_picture_for_each_size_and_a_line_for_each_mode(self):
         rows = [row("promote_objects", "ebb", f"ns_{mode}.b{size}.n{count}", 9.0 * count, "micro")
                 for mode in ("copy", "relink", "auto") for size in (4096, 65536)
