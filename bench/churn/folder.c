@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * folder.c - lists trace files; whether they can be read and are sound is not asked here.
+ *
+ * Of a folder only ordinary files are taken, and what cannot be looked at, which its reader will
+ * name: a pipe that nobody writes to would be waited for. A single path may lead to anything.
  */
 #include "folder.h"
 
@@ -27,17 +30,36 @@ static int is_trace(const struct dirent *entry) {
            (ends_with(entry->d_name, ".trace.gz") || ends_with(entry->d_name, ".trace"));
 }
 
-/* Takes over `name`s of scandir() as full paths. */
+static bool may_be_ordinary(const char *path) {
+    struct stat what;
+    return stat(path, &what) != 0 || S_ISREG(what.st_mode);
+}
+
+/* Takes over the full path, or leaves it out after a message. -1: no memory. */
+static int take_entry(struct folder *folder, const char *path, const char *name) {
+    char *full = NULL;
+    if (asprintf(&full, "%s/%s", path, name) < 0)
+        return -1;
+    if (may_be_ordinary(full)) {
+        folder->path[folder->count++] = full;
+        return 0;
+    }
+    complain(full, "no ordinary file: left out");
+    free(full);
+    return 0;
+}
+
+/* Takes over the entries of scandir(). */
 static int take_entries(struct folder *folder, const char *path, struct dirent **entry, int count) {
     folder->path = calloc((size_t)count, sizeof *folder->path);
+    int result = folder->path ? 0 : -1;
     for (int i = 0; i < count; i++) {
-        if (folder->path && asprintf(&folder->path[folder->count], "%s/%s", path,
-                                     entry[i]->d_name) > 0)
-            folder->count++;
+        if (result == 0)
+            result = take_entry(folder, path, entry[i]->d_name);
         free(entry[i]);
     }
     free(entry);
-    return folder->count == count ? 0 : complain(path, "out of memory");
+    return result == 0 ? 0 : complain(path, "out of memory");
 }
 
 static int take_file(struct folder *folder, const char *path) {
@@ -59,11 +81,14 @@ int folder_list(struct folder *folder, const char *path) {
     int count = scandir(path, &entry, is_trace, alphasort);
     if (count < 0)
         return complain(path, strerror(errno));
-    if (count == 0) {
+    int result = count ? take_entries(folder, path, entry, count) : 0;
+    if (count == 0)
         free(entry);
-        return complain(path, "no *.trace.gz file in this folder");
-    }
-    return take_entries(folder, path, entry, count);
+    if (result == 0 && folder->count == 0)
+        result = complain(path, "no *.trace.gz file in this folder");
+    if (result != 0)
+        folder_free(folder);
+    return result;
 }
 
 void folder_free(struct folder *folder) {

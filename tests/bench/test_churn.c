@@ -227,6 +227,22 @@ static void names_that_are_one_when_written_are_one(void **state)
            "cut -f2 rows | grep -qx spike.other");
 }
 
+// A pipe would be waited for, whoever writes to it.
+static void only_ordinary_files_of_a_folder_are_taken(void **state)
+{
+    static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
+
+    (void)state;
+    write_bytes(steps, sizeof steps - 1);
+    passes("c=\"timeout 60 $churn --traces . --quick --rounds 1 --no-spike --allocators glibc\" && "
+           "mkfifo a.trace && mkdir b.trace.gz && { $c >said 2>&1; [ $? = 2 ]; } && "
+           "grep -q 'no \\*.trace.gz file' said && cp $trace c.trace && ln -s c.trace d.trace && "
+           "$c --tsv rows >said 2>&1 && "
+           "grep -qx 'churn: ./a.trace: no ordinary file: left out' said && "
+           "grep -q './b.trace.gz: no ordinary' said && "
+           "[ $(cut -f4 rows | grep -cx step_us) = 2 ]");
+}
+
 // One that cannot be replayed has no rows, and takes no name from another.
 static void a_damaged_trace_shuts_no_other_out(void **state)
 {
@@ -494,6 +510,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_step_has_its_rows),
         cmocka_unit_test(traces_of_one_name_are_not_mixed),
         cmocka_unit_test(names_that_are_one_when_written_are_one),
+        cmocka_unit_test(only_ordinary_files_of_a_folder_are_taken),
         cmocka_unit_test(a_damaged_trace_shuts_no_other_out),
         cmocka_unit_test(only_full_and_tensor_are_views),
         cmocka_unit_test(the_main_kind_allocates_most_bytes),
