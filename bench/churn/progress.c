@@ -2,17 +2,19 @@
 /*
  * progress.c - draws `[######....]  42 %  1:05 left  resnet18_train.full`.
  *
- * Drawn at most ten times a second, so that it costs the measured processes nothing. Where
+ * Drawn at most ten times a second, so that it costs the measured processes nothing, and cut to the
+ * terminal's width: of a line that went on in the next only the end could be taken back. Where
  * standard error is no terminal, one plain line for each tenth.
  */
 #include "progress.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BAR_WIDTH = 30, REDRAW_NS = 100000000 };
+enum { BAR_WIDTH = 30, LINE_MAX_BYTES = 384, COLUMNS_USUAL = 80, REDRAW_NS = 100000000 };
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -33,14 +35,31 @@ static unsigned seconds_left(const struct progress *progress) {
     return (unsigned)(spent * (progress->total - progress->done) / progress->done + 0.5);
 }
 
+static int terminal_columns(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                           : COLUMNS_USUAL;
+}
+
+/* Leaves so many characters of it; the text is UTF-8. */
+static void cut(char *text, int characters) {
+    for (; *text; text++)
+        if (((unsigned char)*text & 0xc0) != 0x80 && characters-- <= 0) {
+            *text = '\0';
+            return;
+        }
+}
+
 static void draw_bar(const struct progress *progress, double share, const char *what) {
-    char bar[BAR_WIDTH + 1];
+    char bar[BAR_WIDTH + 1], line[LINE_MAX_BYTES];
     unsigned left = seconds_left(progress);
     memset(bar, '.', BAR_WIDTH);
     memset(bar, '#', (size_t)(share * BAR_WIDTH));
     bar[BAR_WIDTH] = '\0';
-    fprintf(stderr, "\r\033[K[%s] %3.0f %%  %u:%02u left  %.40s", bar, share * 100, left / 60,
-            left % 60, what);
+    snprintf(line, sizeof line, "[%s] %3.0f %%  %u:%02u left  %s", bar, share * 100, left / 60,
+             left % 60, what);
+    cut(line, terminal_columns() - 1);
+    fprintf(stderr, "\r\033[K%s", line);
 }
 
 static void say_line(struct progress *progress, double share) {

@@ -243,6 +243,22 @@ static void only_ordinary_files_of_a_folder_are_taken(void **state)
            "[ $(cut -f4 rows | grep -cx step_us) = 2 ]");
 }
 
+// What is wider goes on in the next line, of which alone the carriage return takes back.
+static void the_bar_is_no_wider_than_the_terminal(void **state)
+{
+    static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
+
+    (void)state;
+    write_bytes(steps, sizeof steps - 1);
+    if (system("script --version >/dev/null 2>&1") != 0)
+        skip();
+    passes("cp $trace a-name-that-needs-more-than-forty-columns.trace && "
+           "script -qec \"stty cols 50; $churn --traces . --quick --rounds 9 --no-spike "
+           "--allocators glibc >/dev/null\" said >/dev/null && tr '\r' '\n' <said | "
+           "sed 's/\033.K//' | grep '^\\[[#.]*\\]' >bars && [ -s bars ] && "
+           "! grep -q '.\\{50\\}' bars");
+}
+
 // One that cannot be replayed has no rows, and takes no name from another.
 static void a_damaged_trace_shuts_no_other_out(void **state)
 {
@@ -511,6 +527,7 @@ int main(void)
         cmocka_unit_test(traces_of_one_name_are_not_mixed),
         cmocka_unit_test(names_that_are_one_when_written_are_one),
         cmocka_unit_test(only_ordinary_files_of_a_folder_are_taken),
+        cmocka_unit_test(the_bar_is_no_wider_than_the_terminal),
         cmocka_unit_test(a_damaged_trace_shuts_no_other_out),
         cmocka_unit_test(only_full_and_tensor_are_views),
         cmocka_unit_test(the_main_kind_allocates_most_bytes),
