@@ -23,14 +23,24 @@ static bool complain(const char *path, int reason) {
     return false;
 }
 
+/* Of what is not there: why nothing can be put into its folder, or 0. */
+static int folder_refuses(const char *path) {
+    char *copy = strdup(path);
+    int reason = !copy ? ENOMEM : access(dirname(copy), W_OK) != 0 ? errno : 0;
+    free(copy);
+    return reason;
+}
+
 bool output_possible(const char *path) {
     struct stat status;
     bool there = stat(path, &status) == 0;
-    if (there && S_ISDIR(status.st_mode))
-        return complain(path, EISDIR);
-    char *copy = strdup(path);
-    int reason = !copy ? ENOMEM : access(there ? path : dirname(copy), W_OK) != 0 ? errno : 0;
-    free(copy);
+    int reason = there ? 0 : errno; /* as of a name that is too long */
+    if (reason == ENOENT)
+        reason = folder_refuses(path);
+    else if (there && S_ISDIR(status.st_mode))
+        reason = EISDIR;
+    else if (there && access(path, W_OK) != 0)
+        reason = errno;
     return reason == 0 || complain(path, reason);
 }
 

@@ -462,7 +462,7 @@ static void bad_files_are_refused_before_the_replay(void **state)
 {
     static const char *const files[] = {"--tsv /nowhere/rows", "--json /nowhere/rows",
                                         "--json /", "--add-rows /nowhere/rows",
-                                        "--add-rows /proc"};
+                                        "--add-rows /proc", "--tsv /dev/null/rows"};
     char options[512];
 
     (void)state;
@@ -475,6 +475,9 @@ static void bad_files_are_refused_before_the_replay(void **state)
         assert_null(strstr(rows, "done"));
         assert_non_null(strstr(rows, strchr(files[i], '/')));
     }
+    passes("$churn --traces $trace --quick --no-spike --allocators glibc "
+           "--json $(printf %0256d 0) >said 2>&1; [ $? = 2 ] && "
+           "grep -q 'File name too long' said && ! grep -q 'step us' said");
 }
 
 // Nor are rows written over the trace, or both into one file.
