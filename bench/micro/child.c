@@ -83,35 +83,41 @@ static bool malloc_is_right(const struct contestant *contestant, const char *pat
     return strncmp(file, wanted, strlen(wanted)) == 0;
 }
 
-/* Reads the first line. NULL if all is well, else what is wrong. */
-static const char *greet(const struct child *child, const struct contestant *contestant) {
+/* Reads the first line. *wrong is what is wrong with it, NULL if nothing is. */
+static enum child_state greet(const struct child *child, const struct contestant *contestant,
+                              const char **wrong) {
     char line[512];
 
+    *wrong = "its process ended at once";
     if (fgets(line, sizeof line, child->answer) == NULL)
-        return "its process ended at once";
+        return CHILD_FAILED;
     line[strcspn(line, "\n")] = '\0';
+    *wrong = "not built in: its library or compiler was not found";
     if (strcmp(line, "absent") == 0)
-        return "not built in: its library or compiler was not found";
+        return CHILD_ABSENT;
+    *wrong = "its process does not speak the protocol";
     if (strncmp(line, "ready ", 6) != 0)
-        return "its process does not speak the protocol";
-    return malloc_is_right(contestant, line + 6) ? NULL : "its library was not loaded";
+        return CHILD_FAILED;
+    *wrong = "its library was not loaded";
+    if (!malloc_is_right(contestant, line + 6))
+        return contestant->preload != NULL ? CHILD_ABSENT : CHILD_FAILED;
+    *wrong = NULL;
+    return CHILD_READY;
 }
 
-int child_start(struct child *child, const struct contestant *contestant, const char *case_name,
-                bool quick) {
-    const char *wrong;
+enum child_state child_start(struct child *child, const struct contestant *contestant,
+                             const char *case_name, bool quick) {
+    const char *wrong = "no process";
+    enum child_state state = CHILD_FAILED;
 
     memset(child, 0, sizeof *child);
-    if (launch(child, contestant, case_name, quick) != 0) {
-        fprintf(stderr, "LEFT OUT: %s %s: no process\n", case_name, contestant->name);
-        return -1;
-    }
-    wrong = greet(child, contestant);
-    if (wrong == NULL)
-        return 0;
+    if (launch(child, contestant, case_name, quick) == 0)
+        state = greet(child, contestant, &wrong);
+    if (state == CHILD_READY)
+        return state;
     fprintf(stderr, "LEFT OUT: %s %s: %s\n", case_name, contestant->name, wrong);
     child_end(child);
-    return -1;
+    return state;
 }
 
 static struct series *series_of(struct child *child, const char *name) {

@@ -31,12 +31,18 @@ struct child {
     struct series series[ROUND_FIGURES_MAX];
 };
 
+enum child_state {
+    CHILD_READY,
+    CHILD_ABSENT, /* the peer was not built, or its library is not installed: no failure */
+    CHILD_FAILED,
+};
+
 /*
- * Starts the contestant's child for the case. 0, or -1 with a line on standard error that says
- * why there is none: the peer was not built, its library is missing, its malloc is another's.
+ * Starts the contestant's child for the case. Unless it is ready, a line on standard error says
+ * why there is none.
  */
-int child_start(struct child *child, const struct contestant *contestant, const char *case_name,
-                bool quick);
+enum child_state child_start(struct child *child, const struct contestant *contestant,
+                             const char *case_name, bool quick);
 
 /* One round. Figures are appended to the series unless `discard`. 0, or -1 if the child died. */
 int child_round(struct child *child, bool discard);

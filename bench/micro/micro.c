@@ -6,7 +6,9 @@
  * For each case every contestant gets a process of its own; they take turns, one round each,
  * forwards and backwards, so that whatever else the machine does meets all of them alike. The
  * first turn warms up and is thrown away. Rows (rows.h) go to standard output or to the file,
- * everything else to standard error.
+ * everything else to standard error. Exit codes: 0, also where a peer that is not installed was
+ * left out; 1 if a process failed, which is named at the end, or the rows were lost; 2 if a word is
+ * bad.
  */
 #include <errno.h>
 #include <signal.h>
@@ -146,17 +148,16 @@ static int read_settings(struct settings *settings, char **words) {
     return is_something(settings) ? 0 : -1;
 }
 
+/* One that is not installed is left out, and no failure. */
 static void start_children(struct child *children, const struct contest *contest,
-                           const struct settings *settings) {
+                           const struct settings *settings, bool *failed) {
     for (size_t i = 0; i < contestant_count; i++)
         if (takes_part(contest, &contestants[i], settings))
-            child_start(&children[i], &contestants[i], contest->name, settings->quick);
+            failed[i] = child_start(&children[i], &contestants[i], contest->name,
+                                    settings->quick) == CHILD_FAILED;
 }
 
-/* False if a process ended. One that is not there from the start is left out, and no failure. */
-static bool take_turn(struct child *children, const char *case_name, size_t turn) {
-    bool good = true;
-
+static void take_turn(struct child *children, const char *case_name, size_t turn, bool *failed) {
     for (size_t i = 0; i < contestant_count; i++) {
         size_t who = turn % 2 == 0 ? i : contestant_count - 1 - i;
 
@@ -165,28 +166,54 @@ static bool take_turn(struct child *children, const char *case_name, size_t turn
                     contestants[who].name, turn);
             child_end(&children[who]);
             children[who].series_count = 0;
-            good = false;
+            failed[who] = true;
         }
     }
-    return good;
 }
 
-static bool run_contest(FILE *out, const struct contest *contest,
-                        const struct settings *settings) {
+/* Marks in `failed` the contestants whose process was to be there and was not, or ended. */
+static void run_contest(FILE *out, const struct contest *contest, const struct settings *settings,
+                        bool *failed) {
     struct child *children = (struct child *)calloc(contestant_count, sizeof *children);
-    bool good = true;
 
     if (children == NULL)
         abort();
     fprintf(stderr, "micro: %s\n", contest->name);
-    start_children(children, contest, settings);
+    start_children(children, contest, settings, failed);
     for (size_t turn = 0; turn <= settings->rounds; turn++)
-        good &= take_turn(children, contest->name, turn);
+        take_turn(children, contest->name, turn, failed);
     for (size_t i = 0; i < contestant_count; i++)
         child_end(&children[i]);
     rows_write_case(out, contest, children);
     free(children);
-    return good;
+}
+
+/* True if none has failed; those that have are named once more, since much was said since. */
+static bool none_failed(const bool *failed) {
+    bool none = true;
+
+    for (size_t i = 0; i < contest_count * contestant_count; i++)
+        if (failed[i]) {
+            fprintf(stderr, "ebb-micro: failed: %s %s\n", contests[i / contestant_count].name,
+                    contestants[i % contestant_count].name);
+            none = false;
+        }
+    return none;
+}
+
+/* False if a process failed. */
+static bool run_contests(FILE *out, const struct settings *settings) {
+    bool *failed = (bool *)calloc(contest_count * contestant_count, sizeof *failed);
+    bool none;
+
+    if (failed == NULL)
+        abort();
+    for (size_t i = 0; i < contest_count; i++)
+        if (contest_lists(settings->cases, contests[i].name))
+            run_contest(out, &contests[i], settings, &failed[i * contestant_count]);
+    none = none_failed(failed);
+    free(failed);
+    return none;
 }
 
 /* Some of it may have been lost before, with rows of a case that went before the last. */
@@ -202,7 +229,7 @@ static bool is_written(FILE *out) {
 int main(int count, char **words) {
     struct settings settings = {0};
     FILE *out = stdout;
-    bool good = true;
+    bool good;
 
     if (count == 5 && strcmp(words[1], "--serve") == 0)
         return serve(words[2], words[3], strcmp(words[4], "quick") == 0);
@@ -213,8 +240,6 @@ int main(int count, char **words) {
         fprintf(stderr, "ebb-micro: cannot write %s\n", settings.tsv);
         return 1;
     }
-    for (size_t i = 0; i < contest_count; i++)
-        if (contest_lists(settings.cases, contests[i].name))
-            good &= run_contest(out, &contests[i], &settings);
+    good = run_contests(out, &settings);
     return is_written(out) && good ? 0 : 1;
 }

@@ -78,6 +78,36 @@ static void a_contestant_that_breaks_off_is_a_failure(void **state)
     assert_int_equal(run_program("EBB_MICRO", command), 1);
     assert_non_null(strstr(said, "LEFT OUT: open_close ebb: its process ended in turn 0"));
     assert_non_null(strstr(said, "obstack\tns_empty"));
+    assert_non_null(strstr(said, "ebb-micro: failed: open_close ebb\n"));
+}
+
+// Runs with a script in the place of ebb's process.
+static int run_beside(const char *script, const char *arguments)
+{
+    char command[1024];
+
+    snprintf(command, sizeof command,
+             "--rounds >/dev/null 2>&1; f=$(mktemp -d) && cp %s $f/m && "
+             "printf '#!/bin/sh\n%s\n' >$f/m-ebb && chmod +x $f/m-ebb && "
+             "$f/m --quick --rounds 1 %s 2>&1; code=$?; rm -r $f; exit $code",
+             getenv("EBB_MICRO"), script, arguments);
+    return run_program("EBB_MICRO", command);
+}
+
+// Only what is not installed may be left out and nothing said.
+static void a_contestant_that_never_begins_is_a_failure(void **state)
+{
+    static const char *const scripts[] = {"kill -SEGV $$", "exit 0", "echo hello", "echo ready x"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+        assert_int_equal(run_beside(scripts[i], "--cases open_close --allocators ebb,obstack"), 1);
+        assert_non_null(strstr(said, "LEFT OUT: open_close ebb: "));
+        assert_non_null(strstr(said, "ebb-micro: failed: open_close ebb\n"));
+        assert_non_null(strstr(said, "obstack\tns_empty"));
+    }
+    assert_int_equal(run_beside("echo absent", "--cases open_close --allocators ebb,obstack"), 0);
+    assert_non_null(strstr(said, "LEFT OUT: open_close ebb: not built in"));
 }
 
 int main(void)
@@ -87,6 +117,7 @@ int main(void)
         cmocka_unit_test(settings_of_the_user_are_not_the_contestants),
         cmocka_unit_test(rows_that_are_lost_are_a_failure),
         cmocka_unit_test(a_contestant_that_breaks_off_is_a_failure),
+        cmocka_unit_test(a_contestant_that_never_begins_is_a_failure),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
