@@ -30,7 +30,7 @@ struct collector {
     uint32_t thread;
     uint32_t depth[TRACE_THREADS_MAX];
     int64_t open_step[TRACE_THREADS_MAX]; // NO_STEP: none is open, or it is warm-up
-    uint32_t seen[TRACE_NAMES_MAX];       // top-level regions of each kind
+    uint32_t seen[TRACE_NAMES_MAX];       // regions of each kind, nested ones too
 };
 
 static int64_t open_step(struct collector *collector)
@@ -45,10 +45,10 @@ static int64_t open_step(struct collector *collector)
 static void take_begin(struct collector *collector, uint8_t kind)
 {
     uint32_t thread = collector->thread;
+    bool warm = collector->seen[kind]++ >= collector->trace->warmup;
+    bool outermost = collector->depth[thread]++ == 0;
 
-    if (collector->depth[thread]++)
-        return;
-    if (collector->seen[kind]++ >= collector->trace->warmup)
+    if (warm && outermost)
         collector->open_step[thread] = open_step(collector);
 }
 

@@ -34,8 +34,9 @@ struct steps {
 };
 
 // Collects the steps of `trace`:
-//   - a step is a region with no region of its thread around it; the first trace->warmup of each
-//     kind and those without allocations are left out;
+//   - a step is a region with no region of its thread around it; those among the first
+//     trace->warmup regions of their kind, nested ones counted, and those without allocations are
+//     left out;
 //   - an object belongs to the step that is open on the thread that allocates it, whoever frees it;
 //   - a free counts while the step is open; survivors live to the end;
 //   - realloc: the new object is allocated, then the old one freed; for max_live_bytes the old one

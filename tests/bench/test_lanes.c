@@ -383,14 +383,17 @@ static void warm_up_nested_and_empty_regions_are_left_out(void **state)
                     "B outer 1 0\na 2 T\nB inner 0 0\na 3 T\nE inner 0\nE outer 0\n"
                     "B outer 2 0\nE outer 0\n" // empty
                     "a 4 T\n"                  // outside
-                    "B inner 1 0\na 5 T\nE inner 0\n" // warm-up of its kind, at the top
+                    "B inner 1 0\na 5 T\nE inner 0\n" // the nested one was its kind's warm-up
+                    "B log 0 0\na 7 T\nE log 0\n"     // warm-up of its kind, too
                     "B inner 2 0\na 6 T\nE inner 0\n");
-    assert_int_equal(steps.count, 2);
+    assert_int_equal(steps.count, 3);
     assert_int_equal(steps.step[0].event_count, 2);
     check_step_event(&steps.step[0], 0, 0, 2, false);
     check_step_event(&steps.step[0], 1, 1, 3, false);
     assert_int_equal(steps.step[1].event_count, 1);
-    check_step_event(&steps.step[1], 0, 0, 6, false);
+    check_step_event(&steps.step[1], 0, 0, 5, false);
+    assert_int_equal(steps.step[2].event_count, 1);
+    check_step_event(&steps.step[2], 0, 0, 6, false);
     steps_free(&steps);
 }
 
