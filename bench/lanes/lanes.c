@@ -23,9 +23,39 @@
 
 static const char *view_name(enum trace_view view)
 {
-    if (view == TRACE_VIEW_UNSAID)
-        return "unsaid";
     return view == TRACE_VIEW_FULL ? "full" : "tensor";
+}
+
+static void cut_end(char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+
+    if (length > tail && !strcmp(text + length - tail, end))
+        text[length - tail] = '\0';
+}
+
+// "traces/x.full.trace.gz" becomes "x.full"; bytes that would break a row become '_'.
+static void name_by_file(struct column *column, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    snprintf(column->name, sizeof column->name, "%s", slash ? slash + 1 : path);
+    for (char *at = column->name; *at; at++)
+        if ((unsigned char)*at <= ' ' || *at == 127)
+            *at = '_';
+    cut_end(column->name, ".gz");
+    cut_end(column->name, ".trace");
+}
+
+// By its header; where that has no name, by its file.
+static void name_column(struct column *column, const char *path, const struct ebb_trace *trace)
+{
+    if (!trace->name[0])
+        name_by_file(column, path);
+    else if (trace->view == TRACE_VIEW_UNSAID)
+        snprintf(column->name, sizeof column->name, "%s", trace->name);
+    else
+        snprintf(column->name, sizeof column->name, "%s.%s", trace->name, view_name(trace->view));
 }
 
 // Fills column `column` of `results` from one trace; false where it cannot be read.
@@ -39,8 +69,7 @@ static bool measure_trace(struct results *results, size_t column, const char *pa
     memset(simulator, 0, sizeof *simulator);
     if (trace) {
         steps_collect(&steps, trace);
-        snprintf(results->columns[column].name, sizeof results->columns[column].name, "%s.%s",
-                 trace->name, view_name(trace->view));
+        name_column(&results->columns[column], path, trace);
         for (size_t i = 0; i < results->variants->count; i++)
             results->results[i * results->column_count + column] =
                 measure(simulator, &results->variants->variant[i], &steps, trace->view);

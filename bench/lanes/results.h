@@ -19,7 +19,7 @@ struct result {
 };
 
 struct column {
-    char name[96]; // "charlstm_sgd.tensor"
+    char name[256]; // "charlstm_sgd.tensor"
 };
 
 // results[variant * column_count + column].

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_said.c - nobody may take what a program of the benchmarks printed for whole that is not.
+// test_said.c - nobody may take what a program of the benchmarks printed for whole that is not, or
+// for something else than it is.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "program.h"
@@ -46,6 +48,30 @@ static void what_cannot_be_said_is_a_failure(void **state)
     }
 }
 
+// A trace that does not say what it is has the name of its file.
+static void simulated_traces_have_names(void **state)
+{
+    const char *steps = "B k 0 0\na 2000 T\nE k 0\n";
+    char text[256];
+
+    (void)state;
+    assert_int_equal(setenv("EBB_SCRATCH", scratch_path(), 1), 0);
+    snprintf(text, sizeof text, "#ebb-trace 1\n%s", steps);
+    write_bytes(text, strlen(text));
+    program_says("EBB_LANES", "2>&1; f=$(mktemp -d) && cp $EBB_SCRATCH $f/one.full.trace && "
+                 "gzip <$EBB_SCRATCH >\"$f/a b.trace.gz\" && "
+                 "$EBB_LANES --all $f/* | cut -f1 | uniq; rm -r $f", 0,
+                 "trace\na_b\none.full\n");
+    snprintf(text, sizeof text, "#ebb-trace 1\n#name mine\n%s", steps);
+    write_bytes(text, strlen(text));
+    program_says("EBB_LANES", "2>&1; $EBB_LANES --all $EBB_SCRATCH | cut -f1 | uniq", 0,
+                 "trace\nmine\n");
+    snprintf(text, sizeof text, "#ebb-trace 1\n#name mine\n#view tensor\n%s", steps);
+    write_bytes(text, strlen(text));
+    program_says("EBB_LANES", "2>&1; $EBB_LANES --all $EBB_SCRATCH | cut -f1 | uniq", 0,
+                 "trace\nmine.tensor\n");
+}
+
 // A plan that is too high stays one.
 static void another_failure_keeps_its_code(void **state)
 {
@@ -64,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_said_is_a_failure),
+        cmocka_unit_test(simulated_traces_have_names),
         cmocka_unit_test(another_failure_keeps_its_code),
     };
 
