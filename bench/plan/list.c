@@ -43,6 +43,9 @@ fail(struct instance_error *error, enum instance_error_code code, uint64_t line,
     va_start(list, format);
     vsnprintf(error->text + used, sizeof error->text - (size_t)used, format, list);
     va_end(list);
+    for (char *at = error->text; *at; at++) /* what it cites may hold a terminal's commands */
+        if (*at < ' ' || *at > '~')
+            *at = '?';
     error->code = code;
     error->line = line;
     return false;

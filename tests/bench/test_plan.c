@@ -139,6 +139,8 @@ static void lists_that_are_none_are_refused_by_line(void **state)
     refuse("0,1,2,3.5\n", INSTANCE_ERROR_NUMBER, 1, "'3.5'");
     refuse("0,1,2,3\n0,5,5,1\n", INSTANCE_ERROR_LIFE, 2, "lives from 5 to 5");
     refuse("0,6,5,1\n", INSTANCE_ERROR_LIFE, 1, "lives from 6 to 5");
+    refuse("0,1,2,\033[31m\377\177\n", INSTANCE_ERROR_NUMBER, 1, "size '?[31m?\?' is no number");
+    refuse("0,1,2,3\r\033]0;\a\n", INSTANCE_ERROR_FIELDS, 1, "'?]0;?' behind the size");
     refuse("0,1,2,3\n0,1,2", INSTANCE_ERROR_FIELDS, 2, "size is missing");
     refuse("0,1,2,3\n0,1,2,x", INSTANCE_ERROR_NUMBER, 2, "size 'x'");
 }
