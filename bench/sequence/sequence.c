@@ -4,13 +4,14 @@
  *
  *     ebb-sequence KIND FEATURES ROUNDS LENGTH...      KIND: float32 or int64
  *
- * FEATURES 0: a row is one element. Exit codes: 0; 1 if something failed; 2 if a word is bad.
+ * FEATURES 0: a row is one element. Exit codes: 0; 1 if something failed or the rows were lost; 2
+ * if a word is bad.
  *
  * Rows `bench TAB case TAB peer TAB metric TAB value`, medians in ns. Each round does every task
  * once, so all of them see the same machine. The floor of packing is one memcpy() of the payload,
  * that of padding a memcpy() of the payload and a memset() of the padding, from and to memory
- * that is warm. ebb's result lies in a
- * region that is opened before and closed after, outside of the time.
+ * that is warm. ebb's result lies in a region that is opened before and closed after, outside of
+ * the time.
  */
 #include <ebb/ebb.h>
 
@@ -19,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "said.h"
 
 enum { SEQUENCES_MAX = 4096, ROUNDS_MAX = 10000, ELEMENTS_MAX = 1 << 24 };
 
@@ -193,6 +196,7 @@ static long number_of(const char *what, const char *text, long least, long most)
 
 int main(int argc, char **argv) {
     static struct scene scene;
+    said_begin();
     if (argc < 5 || argc - 4 > SEQUENCES_MAX) {
         fprintf(stderr, "usage: ebb-sequence KIND FEATURES ROUNDS LENGTH..., up to %d of them\n",
                 SEQUENCES_MAX);
@@ -206,5 +210,5 @@ int main(int argc, char **argv) {
     make(&scene);
     measure(&scene, rounds);
     report(argv[1], (long long)scene.features, rounds);
-    return ebb_region_close(scene.inputs) != 0;
+    return said_end(ebb_region_close(scene.inputs) != 0, 1, "ebb-sequence");
 }

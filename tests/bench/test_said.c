@@ -48,6 +48,13 @@ static void what_cannot_be_said_is_a_failure(void **state)
     }
 }
 
+static void rows_of_sequences_that_are_lost_are_a_failure(void **state)
+{
+    (void)state;
+    program_says("EBB_SEQUENCE", "int64 0 3 5 1 2>&1 >/dev/full #", 1, "ebb-sequence: not all");
+    program_says("EBB_SEQUENCE", "int64 0 3 5 1 2>&1 >&- #", 1, "ebb-sequence: not all");
+}
+
 // A trace that does not say what it is has the name of its file.
 static void simulated_traces_have_names(void **state)
 {
@@ -90,6 +97,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_said_is_a_failure),
+        cmocka_unit_test(rows_of_sequences_that_are_lost_are_a_failure),
         cmocka_unit_test(simulated_traces_have_names),
         cmocka_unit_test(another_failure_keeps_its_code),
     };
