@@ -242,31 +242,89 @@ def draw(results, title="ebb: what a step costs"):
                    trusted("\n")])
 
 
-def open_beside(path):
-    """Empty; what else has that name stays as it is: nothing goes through a link or into a pipe."""
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-    found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        os.close(file)
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-    os.ftruncate(file, 0)
-    return os.fdopen(file, "wb")
+class Unwritable(OSError):
+    """Why the page cannot be written, and which."""
+
+
+def status_of(path):
+    """None if nothing is there."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def is_standard_output(found):
+    with contextlib.suppress(OSError):
+        return os.path.samestat(found, os.fstat(1))
+    return False
+
+
+def can_be_replaced(path, found):
+    """Whether it is a file of one name and of that name, or is not there yet."""
+    if found is None:
+        return not os.path.islink(path)
+    real = status_of(os.path.realpath(path))  # of a file in memory it is made up
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and real is not None and \
+        os.path.samestat(found, real)
+
+
+def takes_after(file, found):
+    """Whether it has now the owner and the mode of what it is to be renamed over."""
+    try:
+        if found is not None:
+            os.fchown(file.fileno(), found.st_uid, found.st_gid)
+            os.fchmod(file.fileno(), stat.S_IMODE(found.st_mode))
+    except PermissionError:
+        return False
+    return True
+
+
+def renamed(beside, path):
+    try:
+        os.replace(beside, path)
+    except OSError:
+        return False
+    return True
+
+
+def write_beside(whole, path, found):
+    """False if nothing can be put beside it, or over it, as in a folder that is not writable."""
+    beside = os.path.join(os.path.dirname(path), f".report.{os.getpid()}.part")
+    try:
+        file = open(beside, "xb")  # never through what has that name
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return False
+    done = False
+    try:
+        with file:
+            alike = takes_after(file, found)
+            if alike:
+                file.write(whole)
+        done = alike and renamed(beside, path)
+    finally:
+        if not done:
+            os.unlink(beside)
+    return done
+
+
+def write_somehow(whole, path):
+    found = status_of(path)
+    if found is not None and is_standard_output(found):
+        with open(os.dup(1), "wb") as file:
+            file.write(whole)
+    elif not can_be_replaced(path, found) or \
+            not write_beside(whole, os.path.realpath(path), found):
+        pathlib.Path(path).write_bytes(whole)
 
 
 def write(text, path):
-    """A page that cannot be written whole leaves the one before; devices and pipes just get it."""
-    whole = text.encode("utf-8", "replace")  # JSON can hold halves of characters
-    if os.path.exists(path) and not os.path.isfile(path):
-        pathlib.Path(path).write_bytes(whole)
-        return
-    path = os.path.realpath(path)  # a link goes on leading there
-    beside = path + ".part"
-    file = open_beside(beside)
+    """As the other files of a run (bench/churn/output.c): on a full disk the page that was there
+    before is there still, unless nothing can be put beside it or it has several names; pipes,
+    devices and the standard output just get it."""
     try:
-        with file:
-            file.write(whole)
-        os.replace(beside, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
+        write_somehow(text.encode("utf-8", "replace"), path)  # JSON can hold halves of characters
+    except OSError as error:
+        raise Unwritable(error.errno, error.strerror, path) from error

@@ -6,7 +6,8 @@
 
 The page needs nothing but itself: style, pictures and script are inside, nothing is fetched.
 Both options may be repeated, and one of them is needed; rows of later files replace equal ones of
-earlier files. A table without a single row is refused, and what is no JSON.
+earlier files. A table without a single row is refused, and what is no JSON. Exit codes: 0; 1 if the
+results are bad; 2 if the options are, or the page cannot be written.
 """
 
 import argparse
@@ -55,6 +56,9 @@ def main():
             add_tsv(results, path)
         text = page.draw(results, given.title)
         page.write(text, given.out)
+    except page.Unwritable as fault:
+        print(f"report.py: {fault.filename}: {fault.strerror}", file=sys.stderr)
+        return 2
     except (OSError, ValueError) as fault:
         print(f"report.py: {fault}", file=sys.stderr)
         return 1

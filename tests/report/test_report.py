@@ -7,6 +7,7 @@ did not make, and fetches nothing; what is missing is missing quietly; what is n
 an error with a message and no page.
 """
 
+import ctypes
 import fcntl
 import html
 import html.parser
@@ -642,8 +643,8 @@ class CommandTest(unittest.TestCase):
             target.write_text("the page before", encoding="utf-8")
             for done in self.run_beside(folder, "out.html", "/bin/sh", "-c",
                                         'ulimit -f 1; exec "$0" "$@"'):
-                self.assertEqual(done.returncode, 1)
-                self.assertIn("File too large", done.stderr)
+                self.assertEqual(done.returncode, 2 if "report.py" in done.args[-5] else 1)
+                self.assertRegex(done.stderr, r"/out\.html: File too large\n\Z")
                 self.assertEqual(target.read_text(encoding="utf-8"), "the page before")
             self.assertEqual(os.listdir(folder), ["out.html"])
 
@@ -668,19 +669,50 @@ class CommandTest(unittest.TestCase):
             self.assertTrue(link.is_fifo())
             self.assertEqual(sorted(os.listdir(folder)), ["link", "out.html"])
 
-    def test_nothing_is_written_through_what_has_the_name_beside(self):
+    def test_a_page_is_written_in_the_way_that_its_place_allows(self):
         with tempfile.TemporaryDirectory() as folder:
-            mine, beside = pathlib.Path(folder, "mine"), pathlib.Path(folder, "out.html.part")
-            mine.write_text("mine", encoding="utf-8")
-            for put in (lambda: beside.symlink_to(mine), lambda: os.link(mine, beside),
-                        lambda: os.mkfifo(beside)):
-                put()
-                for done in self.run_beside(folder, "out.html"):
-                    self.assertEqual(done.returncode, 1)
-                    self.assertIn("out.html.part", done.stderr)
-                self.assertEqual(sorted(os.listdir(folder)), ["mine", "out.html.part"])
-                self.assertEqual(mine.read_text(encoding="utf-8"), "mine")
-                beside.unlink()
+            own, long = pathlib.Path(folder, "out.html"), "n" * 250 + ".html"
+            two = pathlib.Path(folder, "two")
+            for done in self.run_beside(folder, long):
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+            own.write_text("the page before", encoding="utf-8")
+            own.chmod(0o640)
+            for done in self.run_beside(folder, "out.html"):
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertEqual(own.stat().st_mode & 0o7777, 0o640)
+            os.link(own, two)
+            for done in self.run_beside(folder, "two"):
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertTrue(os.path.samefile(own, two))
+            self.assertEqual(sorted(os.listdir(folder)), [long, "out.html", "two"])
+
+    def test_a_page_may_lie_in_a_folder_that_takes_no_other_file(self):
+        def without_override():  # root may write everywhere, with that capability
+            ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
+
+        with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w") as source:
+            target = pathlib.Path(folder, "out.html")
+            target.touch()
+            os.chmod(folder, 0o500)
+            source.write("{}")
+            source.flush()
+            done = subprocess.run([sys.executable, "-B", REPORT / "report.py", "--json",
+                                   source.name, "--out", target], capture_output=True, text=True,
+                                  check=False, preexec_fn=without_override)
+            os.chmod(folder, 0o700)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("</html>", target.read_text(encoding="utf-8"))
+
+    def test_a_page_for_the_standard_output_comes_behind_what_is_there(self):
+        with tempfile.NamedTemporaryFile("w+") as out, tempfile.NamedTemporaryFile("w") as source:
+            out.write("said before\n")
+            out.flush()
+            source.write("{}")
+            source.flush()
+            subprocess.run([sys.executable, "-B", REPORT / "report.py", "--json", source.name,
+                            "--out", "/dev/stdout"], stdout=out, check=True)
+            out.seek(0)
+            self.assertRegex(out.read(), r"(?s)\Asaid before\n<!DOCTYPE.*</html>\n\Z")
 
     def test_a_missing_file_is_named(self):
         done, written = self.run_report(b"{}", "--tsv", "/nonexistent.tsv")
@@ -692,7 +724,7 @@ class CommandTest(unittest.TestCase):
 class RunTest(unittest.TestCase):
     """bench/run, with nothing to install and nothing to build, and a benchmark that is a script."""
 
-    def run_it(self, churn, only="churn", serve=0, loader=""):
+    def run_it(self, churn, *options, only="churn", serve=0, loader="", prepare=lambda root: None):
         with tempfile.TemporaryDirectory() as name:
             root = pathlib.Path(name)
             program = root / "build" / "release" / "bench" / "churn" / "churn"
@@ -710,8 +742,10 @@ class RunTest(unittest.TestCase):
             program.chmod(0o755)
             old = root / "build" / "results" / "bench.json"
             old.write_text(json.dumps(full_data("t")), encoding="utf-8")
+            prepare(root)
             done = subprocess.run(["bash", root / "bench" / "run", "--only", only, "--traces",
-                                   root], capture_output=True, text=True, check=False)
+                                   root, *options], capture_output=True, text=True, check=False,
+                                  cwd=root)
             return done, (root / "build" / "results" / "bench.html").exists()
 
     def test_figures_of_a_run_before_are_not_shown_as_new(self):
@@ -738,11 +772,16 @@ class RunTest(unittest.TestCase):
         churn = "while [ $# -gt 1 ]; do [ $1 != --add-rows ] || cat $2; shift; done"
         row = "loader\\ttiny\\tebb\\tcpu_ms_per_batch\\t1"
         for code in (0, 1):
-            done, drawn = self.run_it(churn, "churn,loader",
+            done, drawn = self.run_it(churn, only="churn,loader",
                                       loader=f"print('{row}')\nraise SystemExit({code})")
             self.assertEqual((done.returncode, drawn), (code, True), done.stderr)
             self.assertIn("loader\ttiny\tebb\tcpu_ms_per_batch\t1\n", done.stdout)
             self.assertEqual("the loaders failed (1)" in done.stderr, code == 1)
+
+
+    def test_a_long_name_of_a_page_is_a_name(self):
+        done, _ = self.run_it("exit 0", "--html", "n" * 250 + ".html")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 def module_of(*path):
