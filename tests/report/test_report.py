@@ -778,6 +778,10 @@ class RunTest(unittest.TestCase):
             self.assertIn("loader\ttiny\tebb\tcpu_ms_per_batch\t1\n", done.stdout)
             self.assertEqual("the loaders failed (1)" in done.stderr, code == 1)
 
+    def test_what_is_not_replayed_has_the_settings_of_the_run(self):
+        done, _ = self.run_it('echo "$@"', "--quick", "--rounds", "2", only="loader")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"--no-replay .*--quick --rounds 2\n")
 
     def test_a_long_name_of_a_page_is_a_name(self):
         done, _ = self.run_it("exit 0", "--html", "n" * 250 + ".html")
