@@ -783,6 +783,21 @@ class RunTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"--no-replay .*--quick --rounds 2\n")
 
+    def test_pages_that_cannot_be_are_refused_as_other_files_are(self):
+        for options, said in ((("--html", "n" * 256), "n: the name is too long"),
+                              (("--tsv", "n" * 256), "n: the name is too long"),
+                              (("--json", "/dev/null"), "/dev/null: is no file")):
+            done, _ = self.run_it("echo replayed", *options)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), options)
+            self.assertIn(said, done.stderr)
+        done, _ = self.run_it("exit 0", "--html", "/dev/full")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/dev/full: No space left on device\n", done.stderr)
+
+    def test_rows_and_page_may_both_be_thrown_away(self):
+        done, _ = self.run_it("exit 0", "--html", "/dev/null", "--tsv", "/dev/null")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_a_long_name_of_a_page_is_a_name(self):
         done, _ = self.run_it("exit 0", "--html", "n" * 250 + ".html")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
