@@ -778,10 +778,34 @@ class RunTest(unittest.TestCase):
             self.assertIn("loader\ttiny\tebb\tcpu_ms_per_batch\t1\n", done.stdout)
             self.assertEqual("the loaders failed (1)" in done.stderr, code == 1)
 
+
     def test_what_is_not_replayed_has_the_settings_of_the_run(self):
         done, _ = self.run_it('echo "$@"', "--quick", "--rounds", "2", only="loader")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"--no-replay .*--quick --rounds 2\n")
+
+    def test_a_second_run_at_the_same_time_is_refused(self):
+        def hold(root):
+            folder = os.open(root / "build" / "results", os.O_RDONLY)
+            self.addCleanup(os.close, folder)
+            fcntl.flock(folder, fcntl.LOCK_EX)
+
+        done, drawn = self.run_it("echo replayed", prepare=hold)
+        self.assertEqual((done.returncode, done.stdout, drawn), (2, "", False))
+        self.assertIn("another run is at work in ", done.stderr)
+
+    def test_what_a_run_before_left_is_not_taken_for_this_ones(self):
+        left = []
+
+        def leave(root):
+            for name in ("build.log", "micro.tsv"):
+                left.append(root / "build" / "results" / name)
+                left[-1].touch()
+
+        done, _ = self.run_it("ls build/results", prepare=leave)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for path in left:
+            self.assertNotIn(path.name, done.stdout)
 
     def test_pages_that_cannot_be_are_refused_as_other_files_are(self):
         for options, said in ((("--html", "n" * 256), "n: the name is too long"),
