@@ -7,15 +7,18 @@
 
 A section of a run (churn, micro, sequence; loader) has its place between two markers, such as
 `churn:begin` and `churn:end`, which is written anew where the run has rows of it, with the day and
-the machine; what was not measured again stays. Nothing here is measured and nothing is rounded in
-ebb's favour: a figure that is missing is a dash, and where a peer is better a sentence below the
-table says so. Refused without --rough: a quick run, and one that left the blocks alone. A file that
-is missing or bad is named, and changes nothing, nor does a page that cannot be written: each figure
-must be a number that has an end. Exit codes: 0; 2 if something was refused.
+the machine; what was not measured again stays. Nothing here is measured. Times and sizes are
+rounded to the nearest, ebb's and the peers' alike; what compares them, a ratio, a share or a figure
+beside its limit, is rounded against ebb, and so are ebb's counts. A figure that is missing is a
+dash, and where a peer is better a sentence below the table says so. Refused without --rough: a
+quick run, and one that left the blocks alone. A file that is missing or bad is named, and changes
+nothing, nor does a page that cannot be written: each figure must be a number that has an end. Exit
+codes: 0; 2 if something was refused.
 """
 
 import argparse
 import contextlib
+import decimal
 import json
 import math
 import os
@@ -179,6 +182,28 @@ def number(value):
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
+def rounded(value, digits, way):
+    """As it is written, not as the nearest binary fraction is: 1.15 stays 1.15 either way."""
+    place = decimal.Decimal(1).scaleb(-digits)
+    return float(decimal.Decimal(repr(float(value))).quantize(place, rounding=way))
+
+
+def one_way(value, way):
+    if value is None or not math.isfinite(value) or value >= 1e15:
+        return number(value)
+    return number(rounded(value, 0 if value >= 100 else 1 if value >= 10 else 2, way))
+
+
+def cut(value):
+    """As number(), of what is the better for ebb the higher it is: a peer's figure over ebb's."""
+    return one_way(value, decimal.ROUND_FLOOR)
+
+
+def raised(value):
+    """As number(), of what is the worse the higher it is: ebb's figure over another."""
+    return one_way(value, decimal.ROUND_CEILING)
+
+
 def percent(value):
     """Cut, so that only all is 100."""
     return "-" if value is None else f"{int(value * 10) / 10:.1f}"
@@ -188,13 +213,19 @@ def count(value):
     return "-" if value is None else f"{value:,.0f}"
 
 
+def count_raised(value):
+    """Of ebb: what happens in half of the steps does not happen in none."""
+    return count(value if value is None else math.ceil(value))
+
+
 def ratio(above, below):
     return above / below if above is not None and below else None
 
 
 def table(head, lines):
     marks = ["---"] + ["---:"] * (len(head) - 1)
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, marks, *lines])
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |"
+                     for line in [head, marks, *lines])
 
 
 # ---- churn
@@ -215,14 +246,14 @@ def churn_line(rows, case):
     return [
         case,
         number(mine),
-        f"{number(ratio(fastest[0], mine))} {fastest[1]}" if fastest else "-",
-        number(ratio(of("glibc", "step_us"), mine)),
-        number(ratio(of("jemalloc", "step_us"), mine)),
-        number(of("ebb", "footprint_ratio")),
+        f"{cut(ratio(fastest[0], mine))} {fastest[1]}" if fastest else "-",
+        cut(ratio(of("glibc", "step_us"), mine)),
+        cut(ratio(of("jemalloc", "step_us"), mine)),
+        raised(of("ebb", "footprint_ratio")),
         number(ratio(of("ebb", "peak_rss_bytes"), MIB)),
         f"{number(smallest[0] / MIB)} {smallest[1]}" if smallest else "-",
-        count(of("ebb", "faults_per_step")),
-        count(of("ebb", "syscalls_per_step")),
+        count_raised(of("ebb", "faults_per_step")),
+        count_raised(of("ebb", "syscalls_per_step")),
     ]
 
 
@@ -250,7 +281,7 @@ def say_behind(rows, metric, claim, verb):
     worse = [(factor, case) for factor, case in found if factor > 1]
     text = f"{claim} in {len(found) - len(worse)} of {len(found)} cases."
     if worse:
-        named = ", ".join(f"{case} ({factor:.2f})" for factor, case in worse)
+        named = ", ".join(f"{case} ({raised(factor)})" for factor, case in worse)
         text += f" It {verb} than the best peer in: {named}."
     return text
 
@@ -290,8 +321,8 @@ def plan_line(rows, case):
 
     return [case, percent(of("steady_hits_percent")), percent(of("steady_hit_bytes_percent")),
             count(of("plan_slots")),
-            number(ratio(of("plan_height_bytes"), of("plan_max_live_bytes") or None)),
-            number(of("steady_peak_ratio")), number(of("run_peak_ratio"))]
+            raised(ratio(of("plan_height_bytes"), of("plan_max_live_bytes") or None)),
+            raised(of("steady_peak_ratio")), raised(of("run_peak_ratio"))]
 
 
 def plan_table(rows):
@@ -311,7 +342,7 @@ def say_peaks(about, target, what):
         return None
     text = f"{what} within its bound in {len(judged) - len(over)} of {len(judged)} cases."
     if over:
-        named = ", ".join(f"{item['case']} ({item['value']:.2f} of {item['limit']:.2f})"
+        named = ", ".join(f"{item['case']} ({raised(item['value'])} of {item['limit']:.2f})"
                           for item in over)
         text += f" It is above in: {named}."
     return text
@@ -323,8 +354,8 @@ def say_spike(rows):
     if left is None or longest is None:
         return None
     return (f"20 steps after a step of 100 times the usual size, resident memory is "
-            f"{left:.2f} times what it was before; the longest of these steps takes "
-            f"{longest:.2f} times the usual time.")
+            f"{raised(left)} times what it was before; the longest of these steps takes "
+            f"{raised(longest)} times the usual time.")
 
 
 # ---- micro
@@ -379,7 +410,7 @@ def sweep_of(rows, what):
 
 
 def point_text(value, size, survivors):
-    return f"{value:.2f} ({survivors} of 64 tensors of {size >> 10:,} KiB)"
+    return f"{raised(value)} ({survivors} of 64 tensors of {size >> 10:,} KiB)"
 
 
 def say_objects(rows):
@@ -409,7 +440,8 @@ def sequence_line(rows, label, case):
         value = rows.value("sequence", case, allocator, metric)
         return number(None if value is None else value / divisor)
 
-    return [label, of("ebb", "ns", 1e3), of("torch", "ns", 1e3), of("ebb", "over_floor")]
+    return [label, of("ebb", "ns", 1e3), of("torch", "ns", 1e3),
+            raised(rows.value("sequence", case, "ebb", "over_floor"))]
 
 
 def sequence_table(rows):
@@ -427,14 +459,15 @@ def loader_line(rows, label, case):
     best = rows.least("loader", case, "cpu_over_ebb", LOADER_PEERS[1:])
     return [label, number(of("torch-fd", "cpu_ms_per_batch")),
             number(of("ebb", "cpu_ms_per_batch")),
-            number(of("torch-fd", "cpu_over_ebb")),
-            f"{number(best[0])} {best[1]}" if best else "-",
-            number(of("torch-fd", "trainer_over_ebb")),
+            cut(of("torch-fd", "cpu_over_ebb")),
+            f"{cut(best[0])} {best[1]}" if best else "-",
+            cut(of("torch-fd", "trainer_over_ebb")),
             f"{count(of('torch-fd', 'syscalls_per_batch'))} / "
-            f"{count(of('ebb', 'syscalls_per_batch'))}",
+            f"{count_raised(of('ebb', 'syscalls_per_batch'))}",
             f"{count(of('torch-fd', 'faults_per_batch'))} / "
             f"{number(of('ebb', 'faults_per_batch'))}",
-            f"{count(of('torch-fd', 'fds_per_batch'))} / {count(of('ebb', 'fds_per_batch'))}"]
+            f"{count(of('torch-fd', 'fds_per_batch'))} / "
+            f"{count_raised(of('ebb', 'fds_per_batch'))}"]
 
 
 def loader_table(rows):
@@ -445,7 +478,7 @@ def loader_table(rows):
 
 
 def say_other_loaders(rows, suffix, what):
-    said = [f"{label.split(',')[0]} ({case}) {number(value)}" for label, case in LOADERS
+    said = [f"{label.split(',')[0]} ({case}) {cut(value)}" for label, case in LOADERS
             if (value := rows.value("loader", case + suffix, "torch-fd", "cpu_over_ebb"))]
     return f"{what}, torch over ebb: {', '.join(said)}." if said else None
 

@@ -150,6 +150,27 @@ class Figures(unittest.TestCase):
         rest = self.README[self.README.index("<!-- churn:end -->"):]
         self.assertTrue(text.endswith("\n" + rest))
 
+    def test_what_is_compared_is_rounded_against_ebb(self):
+        rows = [("churn", f"{case}.full", who, metric, value) for case, who, metric, value in (
+            ("a", "ebb", "step_us", 100.4), ("a", "glibc", "step_us", 99.9),
+            ("b", "ebb", "step_us", 100), ("b", "glibc", "step_us", 115),
+            ("a", "ebb", "footprint_ratio", 1.001), ("a", "ebb", "faults_per_step", 0.5),
+            ("a", "ebb", "syscalls_per_step", 0), ("a", "ebb", "steady_peak_ratio", 1.0204))]
+        about = self.with_one("targets", 0, "value", value=1.0204)
+        about["targets"][0]["limit"] = 1.02
+        code, error, text = self.write(rows, about)
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| a.full | 100 | 0.99 glibc | 0.99 | - | 1.01 | - | - | 1 | 0 |", text)
+        self.assertIn("| b.full | 100 | 1.15 glibc | 1.15 |", text)
+        self.assertIn("a.full (1.01)", text)
+        self.assertIn("(1.03 of 1.02)", text)
+        self.assertRegex(text, r"\| a\.full \|.*\| 1\.03 \| - \|")
+
+    def test_names_do_not_end_a_cell(self):
+        code, error, text = self.write([("churn", "a|b.full", "ebb", "step_us", 30)])
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| a\\|b.full | 30.0 |", text)
+
     def test_nothing_is_claimed_of_what_was_not_measured(self):
         alone = [("churn", "t.full", "ebb", "step_us", 30)]
         text = self.write(alone)[2]
