@@ -150,11 +150,16 @@ static bool is_due(const struct scope *scope) {
     return scope->trays > 1 && turnover(scope) >= scope->swept_at + pays;
 }
 
-/* What is alive may be a little in each. */
-static void sweep_and_learn(struct scope *scope) {
+/* True: at least half of the trays went. */
+static bool sweep_helps(struct scope *scope) {
     unsigned before = scope->trays;
     scope_sweep_wholly(scope);
-    if (scope->trays <= before / 2)
+    return scope->trays <= before / 2;
+}
+
+/* What is alive may be a little in each. */
+static void sweep_and_learn(struct scope *scope) {
+    if (sweep_helps(scope))
         scope->vain_sweeps = 0;
     else if (scope->vain_sweeps < VAIN_MOST)
         scope->vain_sweeps++;
@@ -183,9 +188,8 @@ static bool has_lists(struct scope *scope) {
 
 static bool next_tray(struct scope *scope) {
     if (!scope->plain && scope->trays >= scope->look_at) {
-        if (is_sparse(scope))
-            scope_sweep_wholly(scope);
-        scope->plain = is_sparse(scope);
+        /* with few trays left it may be sparse because a block or two are all that is alive now */
+        scope->plain = is_sparse(scope) && !sweep_helps(scope) && is_sparse(scope);
         scope->look_at = scope->trays + TRAYS_LOOKED_AT + scope->trays / 8;
     }
     bool serves = !scope->plain && has_lists(scope);
