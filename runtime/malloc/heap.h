@@ -36,7 +36,7 @@
 
 #include <pthread.h>
 
-#define HEAP_STASH (GUARDED ? 256u : 16u)
+#define HEAP_STASH (GUARDED ? 256u : 18u) /* a MiB at most */
 
 /* Freed small blocks of a scope, by size: linked by their first word, newest first. */
 struct scope_free {

@@ -57,7 +57,7 @@ bool tray_prepare(void) {
 struct tray *tray_take(struct heap *owner) {
     if (!tray_zone.bytes)
         return NULL;
-    struct tray *tray = je_mallocx(TRAY_BYTES, MALLOCX_ALIGN(TRAY_BYTES) | MALLOCX_TCACHE_NONE |
+    struct tray *tray = je_mallocx(TRAY_BYTES, MALLOCX_ALIGN(TRAY_SPAN) | MALLOCX_TCACHE_NONE |
                                                    MALLOCX_ARENA(tray_zone.arena));
     if (!tray)
         return NULL;

@@ -3,7 +3,9 @@
  * tray.h - trays: chunks of small blocks, with a count of those that are alive.
  *
  *     | struct tray | head block | head block | head  block | ... free |
- *     ^ multiple of TRAY_BYTES                               ^ cursor
+ *     ^ multiple of TRAY_SPAN                                ^ cursor
+ *
+ * A tray has TRAY_BYTES of the TRAY_SPAN of addresses to the next one.
  *
  * The blocks of a scope are bumped in its trays. A free finds the tray by its address and marks
  * the block's head. While the scope is open only the frees of other threads are counted, in
@@ -29,7 +31,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRAY_BYTES ((size_t)64 << 10)
+#define TRAY_SPAN ((size_t)64 << 10)  /* a power of two */
+#define TRAY_BYTES ((size_t)56 << 10) /* jemalloc adds a page to such a block; still one a span */
 #define TRAY_MOST ((size_t)8 << 10) /* larger blocks are not put in trays */
 #define TRAY_GRANULE ((size_t)16)
 #define TRAY_SEALED ((struct heap *)1) /* nobody's any more */
@@ -75,7 +78,7 @@ static inline bool tray_reserves(uintptr_t addr) {
 }
 
 static inline struct tray *tray_of(uintptr_t addr) {
-    return (struct tray *)(addr & ~(TRAY_BYTES - 1));
+    return (struct tray *)(addr & ~(TRAY_SPAN - 1));
 }
 
 static inline struct tray_head *tray_head_of(void *block) {

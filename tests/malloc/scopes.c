@@ -483,6 +483,30 @@ static void test_trays_are_open_and_not_their_zone(void **state) {
     finish(step);
 }
 
+/* Trays take hardly more addresses than they have: among them there are no gaps for pages that
+ * nobody uses, be they new, or used again after their pages have gone. */
+static void test_trays_lie_beside_each_other(void **state) {
+    enum { MANY = 200, BLOCKS = MANY * (TRAY_BYTES / TRAY_MOST) };
+    static void *blocks[BLOCKS];
+    for (unsigned round = 0; round < 3; round++) {
+        uintptr_t lowest = UINTPTR_MAX, highest = 0;
+        ebb_step step = begin(*state);
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            blocks[i] = make(TRAY_MOST - 100, i);
+            uintptr_t tray = (uintptr_t)tray_of((uintptr_t)blocks[i]);
+            lowest = size_smaller(lowest, tray);
+            highest = size_larger(highest, tray);
+        }
+        assert_true(here.scope->trays >= MANY);
+        /* a few are with others, or with jemalloc */
+        assert_true(highest - lowest <= TRAY_BYTES * here.scope->trays * 5 / 4);
+        for (unsigned i = 0; i < BLOCKS; i++)
+            end(blocks[i], TRAY_MOST - 100, i);
+        finish(step);
+        trim_all();
+    }
+}
+
 /* A tray is found by its alignment; what is reserved begins at any page. */
 static void test_a_zone_at_any_page_keeps_alignments(void **state) {
     static struct zone odd; /* jemalloc keeps its arena */
@@ -528,6 +552,7 @@ int main(void) {
         SERVED(test_names_with_numbers_are_told_apart),
         SERVED(test_what_is_told_is_cut_behind_a_line),
         SERVED(test_trays_are_open_and_not_their_zone),
+        SERVED(test_trays_lie_beside_each_other),
         SERVED(test_a_zone_at_any_page_keeps_alignments),
         cmocka_unit_test_setup(test_survivors_stay_where_they_are, serve),
     };
