@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LINE_BYTES 512 /* of what is said, with a zero; reasons are long in some languages */
 #define IDLE_MS 1000u
 #define IDLE_MOST 86400000u /* a day */
 
@@ -19,19 +20,27 @@ struct options options = {.idle_ms = IDLE_MS};
  * cleared it, or have been about to change it as it forked. */
 static char asked[OPTIONS_PATH_BYTES + 1];
 
-static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What was asked for may have anything in it. */
+static void keep_to_line(char *text, size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            text[i] = '?';
+}
 
-static void complain(const char *format, ...) {
-    char text[256];
+void options_complain(const char *format, ...) {
+    static const char name[] = "ebb-malloc: ";
+    char text[LINE_BYTES];
     va_list words;
+    memcpy(text, name, sizeof name);
     va_start(words, format);
-    int length = vsnprintf(text, sizeof text - 1, format, words);
+    int more = vsnprintf(text + sizeof name - 1, sizeof text - sizeof name, format, words);
     va_end(words);
-    if (length < 0)
+    if (more < 0)
         return;
-    length = length < (int)sizeof text - 1 ? length : (int)sizeof text - 2;
+    size_t length = strlen(text);
+    keep_to_line(text, length);
     text[length++] = '\n';
-    (void)!write(STDERR_FILENO, text, (size_t)length);
+    (void)!write(STDERR_FILENO, text, length);
 }
 
 static void read_idle(const char *value, int length) {
@@ -40,8 +49,8 @@ static void read_idle(const char *value, int length) {
     errno = 0;
     unsigned long number = strtoul(value, &end, 10);
     if (!has_digits || end != value + length || errno || number > IDLE_MOST)
-        complain("ebb-malloc: EBB_MALLOC: idle_ms is '%.*s', expected 0 to %u", length, value,
-                 IDLE_MOST);
+        options_complain("EBB_MALLOC: idle_ms is '%.*s', expected 0 to %u", length, value,
+                         IDLE_MOST);
     else
         options.idle_ms = (unsigned)number;
 }
@@ -52,8 +61,7 @@ static void read_turns(const char *value, int length) {
     else if (length == 7 && strncmp(value, "receive", 7) == 0)
         options.turns = TURNS_RECEIVE;
     else
-        complain("ebb-malloc: EBB_MALLOC: turns is '%.*s', expected wait or receive", length,
-                 value);
+        options_complain("EBB_MALLOC: turns is '%.*s', expected wait or receive", length, value);
 }
 
 /* One of KEY:VALUE, `length` bytes long. */
@@ -67,7 +75,7 @@ static void read_pair(const char *pair, int length) {
     else if (key == 5 && strncmp(pair, "turns", 5) == 0)
         read_turns(value, rest);
     else
-        complain("ebb-malloc: EBB_MALLOC: no such key: '%.*s'", key, pair);
+        options_complain("EBB_MALLOC: no such key: '%.*s'", key, pair);
 }
 
 static void read_pairs(const char *text) {
@@ -88,8 +96,8 @@ static void set_path(const char *path) {
     options.is_per_process = place != NULL;
     if (length > 0 && length < (int)sizeof options.stats)
         return;
-    complain("ebb-malloc: EBB_MALLOC_STATS: a path of %d bytes, expected 1 to %zu", length,
-             sizeof options.stats - 1);
+    options_complain("EBB_MALLOC_STATS: a path of %d bytes, expected 1 to %zu", length,
+                     sizeof options.stats - 1);
     *options.stats = 0;
 }
 

@@ -76,18 +76,9 @@ static int listener = -1;
 static char text[TEXT_BYTES];
 
 static void complain_because(const char *what, const char *reason) {
-    char line[512];
-    if (has_complained)
-        return;
+    if (!has_complained)
+        options_complain("EBB_MALLOC_STATS: %s: %s: %s", options.stats, what, reason);
     has_complained = true;
-    int length = snprintf(line, sizeof line - 1, "ebb-malloc: EBB_MALLOC_STATS: %s: %s: %s",
-                          options.stats, what, reason);
-    if (length < 0)
-        return;
-    /* reasons are long in some languages */
-    length = length < (int)sizeof line - 1 ? length : (int)sizeof line - 2;
-    line[length++] = '\n';
-    (void)!write(STDERR_FILENO, line, (size_t)length);
 }
 
 static void complain(const char *what) {

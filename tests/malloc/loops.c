@@ -471,6 +471,8 @@ static void bad_options_are_named(void) {
         {"idle_ms", "idle_ms is '', expected 0 to 86400000"},
         {"idle_ms: -18446744073709551611",
          "idle_ms is ' -18446744073709551611', expected 0 to 86400000"},
+        {"a\nb\t\x1b[2J\x7f", "no such key: 'a?b??[2J?'"},
+        {"turns:\n,idle_ms:1", "turns is '?', expected wait or receive"},
         {"idle_ms:1,turns:receive", ""},
         {"turns:wait", ""},
     };
@@ -484,7 +486,7 @@ static void bad_options_are_named(void) {
 
 static void so_are_long_ones(void) {
     static const char line[] = "ebb-malloc: EBB_MALLOC: no such key: 'xxx";
-    char asked[2000], said[300];
+    char asked[2000], said[600];
     memset(asked, 'x', sizeof asked - 1);
     asked[sizeof asked - 1] = 0;
     hear(asked, said, sizeof said);

@@ -458,6 +458,7 @@ class View(unittest.TestCase):
                               (f"unix:{self.folder}/no/socket", "No such file"),
                               (str(self.folder), "no file to be replaced: a directory"),
                               (f"unix:{self.folder}", "is no socket: a directory"),
+                              (f"{self.folder}/no\n\t/file", r"no\?\?/file: "),
                               ("", "a path of 0 bytes"),
                               ("unix:", "a path of 0 bytes"),
                               (str(self.path) + "x" * 200, "expected 1 to 107"),
