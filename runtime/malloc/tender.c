@@ -15,6 +15,10 @@
  * open on to their children. So where there are statistics, this thread has a table of files of its
  * own, in which of the program's there is the standard error alone, as it was when this began.
  *
+ * Who cleans a folder may remove the name of a socket, at which nobody is reached then. So its name
+ * is looked at each second; the old socket stays until there is another one, since a process that
+ * has changed its root or its rights sees no name of what others still reach.
+ *
  * A process whose threads have all ended would go on with this one alone, deaf to signals. So this
  * one looks, and has it ended by another one, which has the program's files: what is buffered goes
  * there. With statistics that one must be there from the beginning.
@@ -73,6 +77,7 @@ static bool is_there, is_settled, is_over, has_complained;
 static bool has_files; /* a table of its own, so that statistics can be told */
 static size_t stack_bytes = STACK_BYTES;
 static int listener = -1;
+static struct stat listener_name; /* what the path was when it was bound there */
 static char text[TEXT_BYTES];
 
 static void complain_because(const char *what, const char *reason) {
@@ -203,8 +208,8 @@ static int lock_folder(void) {
 }
 
 /* `reason`: why the folder is not locked, so that nothing can be taken over; or 0. */
-static bool bind_at(const struct sockaddr_un *address, int reason) {
-    if (bind(listener, (const struct sockaddr *)address, sizeof *address) == 0)
+static bool bind_at(int made, const struct sockaddr_un *address, int reason) {
+    if (bind(made, (const struct sockaddr *)address, sizeof *address) == 0)
         return true;
     if (errno != EADDRINUSE)
         return false;
@@ -216,7 +221,7 @@ static bool bind_at(const struct sockaddr_un *address, int reason) {
     }
     is_free = is_free && unlink(address->sun_path) == 0;
     errno = EADDRINUSE;
-    return is_free && bind(listener, (const struct sockaddr *)address, sizeof *address) == 0;
+    return is_free && bind(made, (const struct sockaddr *)address, sizeof *address) == 0;
 }
 
 /* Of what is there and no socket the system says that the address is in use. */
@@ -237,16 +242,28 @@ static void listen_at(void) {
         complain("no socket, its folder is locked");
         return;
     }
-    listener = new_socket();
-    bool is_had = listener >= 0 && bind_at(&address, reason) && listen(listener, SOMAXCONN) == 0;
+    int made = new_socket();
+    bool is_had = made >= 0 && bind_at(made, &address, reason) && listen(made, SOMAXCONN) == 0 &&
+                  lstat(address.sun_path, &listener_name) == 0;
     if (!is_had)
         complain_of_socket(address.sun_path);
-    if (!is_had && listener >= 0) {
-        close(listener);
-        listener = -1;
-    }
+    int needless = is_had ? listener : made;
+    if (is_had)
+        listener = made;
+    if (needless >= 0)
+        close(needless);
     if (folder >= 0)
         close(folder);
+}
+
+/* Who connects to the path comes here, as far as that can be seen. */
+static bool is_listening(void) {
+    struct stat status;
+    if (listener < 0)
+        return false;
+    if (lstat(options.stats, &status) != 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    return status.st_dev == listener_name.st_dev && status.st_ino == listener_name.st_ino;
 }
 
 static uint64_t now_ms(void) {
@@ -309,7 +326,7 @@ static void tell(unsigned tick) {
     bool is_time = has_files && tick % WRITE_TICKS == 0;
     if (is_time && !options.is_socket)
         write_file();
-    if (is_time && options.is_socket && listener < 0)
+    if (is_time && options.is_socket && !is_listening())
         listen_at();
     answer_some();
 }

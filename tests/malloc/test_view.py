@@ -337,6 +337,36 @@ class View(unittest.TestCase):
                 self.assertTrue(until(self.ask))
             self.assertEqual(self.said, "")
 
+    def test_a_socket_whose_name_is_removed_is_made_again(self):
+        with self.runs(f"unix:{self.path}"):
+            for _ in range(2):
+                self.assertTrue(until(self.ask))
+                self.path.unlink()
+            self.assertTrue(until(self.ask))
+            self.assertEqual(self.count_listening(), 1)
+            time.sleep(1.5)
+            self.assertEqual(self.count_listening(), 1)
+            self.check_plain(self.ask())
+        self.assertEqual(self.said, "")
+
+    def test_a_socket_whose_name_another_has_waits_for_it(self):
+        """What can still be reached, here by a second name, is so until then."""
+        second = self.folder / "second"
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            os.link(self.path, second)
+            self.path.unlink()
+            with socket.socket(socket.AF_UNIX) as another:
+                another.bind(str(self.path))
+                another.listen()
+                name = self.path.stat().st_ino
+                time.sleep(2.5)
+                self.assertEqual(self.path.stat().st_ino, name)
+                self.check_plain(self.ask(path=second))
+            self.assertTrue(until(self.ask))
+            self.assertEqual(self.ask(path=second), b"")
+        self.assertRegex(self.said, "^[^\n]*no socket: Address already in use\n$")
+
     def test_what_belongs_to_others_is_left_alone(self):
         self.path.write_text("mine")
         with self.runs(f"unix:{self.path}"):
