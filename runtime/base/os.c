@@ -20,9 +20,19 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The system's core dumps leave out what is closed; a debugger's write zeros for terabytes of it,
+ * unless they are told. What is mapped over it is dumped again. */
+static void *map_closed(void *addr, size_t bytes, int flags) {
+    void *got = mmap(addr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags,
+                     -1, 0);
+    if (got == MAP_FAILED)
+        return NULL;
+    (void)madvise(got, bytes, MADV_DONTDUMP);
+    return got;
+}
+
 static void *reserve(size_t bytes) {
-    void *addr = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return addr == MAP_FAILED ? NULL : addr;
+    return map_closed(NULL, bytes, 0);
 }
 
 #ifndef MADV_DONTNEED_LOCKED
@@ -110,9 +120,7 @@ static bool is_limited(void) {
  */
 static int close_pages(void *addr, size_t bytes) {
     bool closed = mprotect(addr, bytes, PROT_NONE) == 0;
-    void *got = mmap(addr, bytes, PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    return closed || got != MAP_FAILED ? 0 : errno;
+    return map_closed(addr, bytes, MAP_FIXED) || closed ? 0 : errno;
 }
 
 /* The system refuses to take pages that are locked; of closed addresses there are none to take. */
@@ -169,8 +177,10 @@ static int open_pages(void *addr, size_t bytes) {
         return map_over(addr, bytes, PROT_READ | PROT_WRITE, &zero_pages);
     if (locks || is_locked(addr, bytes))
         (void)mlock2(addr, bytes, MLOCK_ONFAULT);
-    if (mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0)
+    if (mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0) {
+        (void)madvise(addr, bytes, MADV_DODUMP);
         return 0;
+    }
     int reason = errno;
     (void)close_pages(addr, bytes);
     return reason;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* maps.h - which addresses of this process may be touched, and are counted, as Linux tells. */
+/* maps.h - which addresses of this process may be touched, are counted, or dumped, by Linux. */
 #ifndef EBB_TESTS_KIT_MAPS_H
 #define EBB_TESTS_KIT_MAPS_H
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,8 +28,8 @@ static inline size_t maps_open(uintptr_t from, uintptr_t to) {
     return bytes;
 }
 
-/* Bytes of [from, to) that are held against a strict limit on overcommit. */
-static inline size_t maps_counted(uintptr_t from, uintptr_t to) {
+/* Bytes of [from, to) with that flag, such as " ac", if it is to be there, else without it. */
+static inline size_t maps_flagged(uintptr_t from, uintptr_t to, const char *flag, bool is_there) {
     char line[1024];
     uintptr_t start, end, first = 0, last = 0;
     size_t bytes = 0;
@@ -37,13 +38,24 @@ static inline size_t maps_counted(uintptr_t from, uintptr_t to) {
         if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &start, &end) == 2) {
             first = start > from ? start : from;
             last = end < to ? end : to;
-        } else if (first < last && !strncmp(line, "VmFlags:", 8) && strstr(line, " ac")) {
+        } else if (first < last && !strncmp(line, "VmFlags:", 8) &&
+                   (strstr(line, flag) != NULL) == is_there) {
             bytes += last - first;
         }
     }
     if (file)
         fclose(file);
     return bytes;
+}
+
+/* Those that are held against a strict limit on overcommit. */
+static inline size_t maps_counted(uintptr_t from, uintptr_t to) {
+    return maps_flagged(from, to, " ac", true);
+}
+
+/* Those that a debugger has in its core dumps. */
+static inline size_t maps_dumped(uintptr_t from, uintptr_t to) {
+    return maps_flagged(from, to, " dd", false);
 }
 
 #endif

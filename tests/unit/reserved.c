@@ -121,6 +121,7 @@ static void an_array_is_opened_in_steps(void **state) {
         assert_true(reserved_open(&array, asked[i]));
         assert_int_equal(atomic_load(&array.open), open[i]);
         assert_int_equal(maps_open(at, end), open[i]);
+        assert_int_equal(maps_dumped(at, end), open[i]);
     }
     memset(array.at, 1, array.bytes);
     os.release(array.at, array.bytes);
@@ -253,9 +254,10 @@ static int close_what_is_counted(void) {
     if (maps_counted(from, to) == 0)
         return 0; /* no such tale in /proc */
     reserved_close(&array, STEP);
-    if (maps_open(from, to) != STEP || maps_counted(from, to) != STEP)
+    if (maps_open(from, to) != STEP || maps_counted(from, to) != STEP ||
+        maps_dumped(from, to) != STEP)
         return 2;
-    if (!reserved_open(&array, array.bytes))
+    if (!reserved_open(&array, array.bytes) || maps_dumped(from, to) != array.bytes)
         return 3;
     return array.at[STEP - 1] == 1 && array.at[STEP] == 0 ? 0 : 4;
 }
