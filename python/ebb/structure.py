@@ -41,11 +41,14 @@ def _subclassed(cls, tensor, requires_grad, state, slots):
     return made
 
 
-def _sparse(make, arguments):
-    """torch keeps what it makes of a pickle until it is validated, which only torch.load() does."""
+def _sparse(make, arguments, is_coalesced):
+    """torch keeps what it makes of a pickle until it is validated, which only torch.load() does.
+    Whether it is coalesced some torch forget, so that nobody could ask for its indices."""
     from torch import _utils
     made = make(*arguments)
     _utils._validate_loaded_sparse_tensors()
+    if is_coalesced:
+        made._coalesced_(True)
     return made
 
 
@@ -71,7 +74,8 @@ def _reduce_other(tensor):
             return _complex, (torch.view_as_real(tensor),)  # which torch's own way does not know
         if tensor.layout == torch.strided:
             return NotImplemented
-        return _sparse, tensor.__reduce_ex__(2)[:2]
+        is_coalesced = tensor.layout == torch.sparse_coo and tensor.is_coalesced()
+        return _sparse, (*tensor.__reduce_ex__(2)[:2], is_coalesced)
     ours = all(getattr(cls, name, None) is getattr(torch.Tensor, name, None)
                for name in ("__reduce_ex__", "__reduce__"))
     wraps = cls.__dict__.get("__torch_dispatch__") or (

@@ -525,6 +525,17 @@ class Structure(Regions):
         with ebb.Region() as region:
             self.assertRaises(TypeError, region.tensor, nowhere)
 
+    def test_sparse_tensors_are_as_coalesced_as_they_were(self):
+        pool = ebb.Pool("shared")
+        twice = torch.sparse_coo_tensor([[1, 1]], [2.0, 3.0], (3,))
+        for sparse in (twice, twice.coalesce(), torch.eye(3).to_sparse(),
+                       torch.zeros(3).to_sparse()):
+            got = pool.send(sparse).open()
+            self.assertEqual(got.is_coalesced(), sparse.is_coalesced())
+            if sparse.is_coalesced():
+                self.assertTrue(torch.equal(got.indices(), sparse.indices()))
+            self.assertTrue(torch.equal(got.to_dense(), sparse.to_dense()))
+
     def test_sparse_tensors_are_not_kept(self):
         """torch keeps what it unpickles of them until torch.load() looks at it."""
         pool = ebb.Pool("shared", slots=2)
