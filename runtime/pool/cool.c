@@ -186,6 +186,7 @@ size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t dead
         .target = size_align_down(size_smaller(target, pages->hot_bytes), EBB_PAGE),
         .most = size_align_down(most, EBB_PAGE),
         .deadline_ns = deadline_ns};
+    (void)pages_clear(pages);
     cool(pages, &cooling);
     while (pages->kept && !is_done(pages, &cooling)) {
         pages_unkeep(pages, pages->longest_kept);

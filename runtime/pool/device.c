@@ -7,7 +7,9 @@
  *
  * Drivers are known to align large allocations to 2 MiB, but do not promise more than 256 bytes.
  * One that does not is asked for so much more that the slab is aligned on the device as well: so
- * blocks have the alignment that was asked for there, too.
+ * blocks have the alignment that was asked for there, too. What was not aligned is given back
+ * first; a driver that refuses that is asked again before it is asked for more, and the pool does
+ * not end before it has it.
  *
  * Invariant: the addresses of a slab cannot be touched as long as it is one. They are given back
  * as they were; where the system refuses that, nobody gets them any more.
@@ -36,38 +38,37 @@ static bool free_memory(const struct cuda_hold *hold, uint64_t *memory) {
     return true;
 }
 
-/* What is not aligned goes, or stays with the slab until it can. */
-static void give_misfit(const struct cuda_hold *hold, struct ebb_piece *slab) {
+static bool clear(struct pages *pages) {
+    return free_memory(&pages->cuda, &pages->misfit);
+}
+
+/* What is not aligned goes, now or when something else comes or goes. */
+static void give_misfit(struct pages *pages, uint64_t memory) {
+    pages->misfit = memory;
     error_mute();
-    (void)free_memory(hold, &slab->slab.misfit);
+    (void)clear(pages);
     error_unmute();
 }
 
 /* Memory that has room for the slab at a multiple of its alignment. */
-static int allocate(const struct cuda_hold *hold, struct ebb_piece *slab, size_t bytes) {
-    uint64_t memory;
-    int result = cuda_alloc(hold, bytes, &memory);
-    if (result == 0 && memory % CHUNK_ALIGN != 0) {
-        slab->slab.misfit = memory;
-        give_misfit(hold, slab);
-        result = cuda_alloc(hold, bytes + CHUNK_ALIGN, &memory);
-    }
-    slab->slab.memory = result == 0 ? memory : 0;
-    return result;
-}
-
 static int warm(struct pages *pages, uintptr_t addr, size_t bytes) {
     struct ebb_piece *slab = pages_slab_at(pages, addr);
-    int result = allocate(&pages->cuda, slab, bytes);
-    if (result)
-        give_misfit(&pages->cuda, slab); /* the last time: the slab goes */
+    uint64_t memory;
+    slab->slab.memory = 0;
+    if (!clear(pages))
+        return error_latest();
+    int result = cuda_alloc(&pages->cuda, bytes, &memory);
+    if (result == 0 && memory % CHUNK_ALIGN != 0) {
+        give_misfit(pages, memory);
+        result = cuda_alloc(&pages->cuda, bytes + CHUNK_ALIGN, &memory);
+    }
+    if (!result)
+        slab->slab.memory = memory;
     return result;
 }
 
 static bool cool(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
-    struct ebb_piece *slab = pages_slab_at(pages, addr);
-    if (!free_memory(&pages->cuda, &slab->slab.misfit) ||
-        !free_memory(&pages->cuda, &slab->slab.memory))
+    if (!free_memory(&pages->cuda, &pages_slab_at(pages, addr)->slab.memory))
         return false;
     *given += bytes;
     return true;
@@ -80,4 +81,5 @@ const struct kind kind_device = {.name = "device",
                                  .take = take,
                                  .warm = warm,
                                  .cool = cool,
+                                 .clear = clear,
                                  .give = kind_give_closed};

@@ -52,6 +52,9 @@ struct kind {
     /* Gives hot pages back, adds to *given what was resident; false: they stay hot. */
     bool (*cool)(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given);
 
+    /* What is left of slabs that never came to be goes; NULL: nothing is. False: it stays. */
+    bool (*clear)(struct pages *pages);
+
     /* Returns a slab as it was taken, with all of its pages. Cannot fail. */
     void (*give)(struct pages *pages, uintptr_t addr, size_t bytes);
 };

@@ -26,6 +26,7 @@ void pages_init(struct pages *pages, const struct kind *kind) {
     pages->kind = kind;
     pages->source = NULL;
     pages->cuda = (struct cuda_hold){.context = NULL};
+    pages->misfit = 0;
 }
 
 /* Entries of kept pages may be believed no longer. */

@@ -36,6 +36,7 @@ struct pages {
     const struct kind *kind; /* where slabs come from and what is behind their pages */
     void *source;            /* of the kind's own: what it takes slabs from; NULL: nothing */
     struct cuda_hold cuda;   /* of kinds that a device has to do with */
+    uint64_t misfit;         /* what the device gave for no slab, and did not take back; or 0 */
 };
 
 /* What a taker wants. All sizes are multiples of the page size. */
@@ -121,6 +122,9 @@ size_t pages_left(const struct pages *pages, size_t target);
 
 /* Gives a slab back, all of which is hot; false: the device refused, and it stays. */
 bool pages_drop_whole(struct pages *pages, struct ebb_piece *slab);
+
+/* The device has back what it gave for no slab; false: it refused, error set. */
+bool pages_clear(struct pages *pages);
 
 /* Whether a slab may be had once all that are free all over are dropped: they have as many bytes,
  * with what the device says is free. */

@@ -78,10 +78,7 @@ struct ebb_piece {
         struct {
             struct ebb_piece *first; /* as run.first */
             uint64_t memory;         /* what the device gave for it; 0: nothing */
-            union {
-                uint64_t misfit; /* what it gave before, and did not take back; or 0 */
-                uint64_t forks;  /* pinned: how many led to the process that did that */
-            };
+            uint64_t forks;          /* pinned: how many led to the process that did that */
         } slab;
         struct {
             struct ebb_piece *run; /* that it ends */

@@ -222,7 +222,7 @@ bool pool_give_all_locked(struct ebb_pool *pool) {
     size_t hot = pool->pages.hot_bytes;
     pool->given_back += pages_cool(&pool->pages, 0, SIZE_MAX, 0);
     pool->reserved.current -= hot - pool->pages.hot_bytes;
-    return pool->pages.hot_bytes == 0;
+    return pool->pages.hot_bytes == 0 && pages_clear(&pool->pages);
 }
 
 /* Steps are still to come of which nothing is known, and the pool may give pages back. */

@@ -117,6 +117,10 @@ bool pages_may_fit(const struct pages *pages, size_t bytes) {
     return bytes <= free;
 }
 
+bool pages_clear(struct pages *pages) {
+    return !pages->kind->clear || pages->kind->clear(pages);
+}
+
 bool pages_drop_whole(struct pages *pages, struct ebb_piece *slab) {
     size_t given = 0;
     if (!pages->kind->cool(pages, slab->addr, slab->bytes, &given))

@@ -109,6 +109,29 @@ static void what_the_driver_refuses_to_take_back_is_not_lost(void **state) {
     assert_driver_is_empty();
 }
 
+/* Each call from the n-th on, also when it is asked again. */
+static void what_it_goes_on_refusing_is_said_by_who_ends_the_pool(void **state) {
+    unsigned kept = 0;
+    fake_cuda_misalign(true);
+    for (unsigned nth = 1; nth < 20; nth++) {
+        ebb_pool *pool = device_pool(0);
+        ebb_region region = OPEN(.pool = pool);
+        driver_fail(nth, true);
+        bool served = ebb_region_alloc(region, 1000, 64) != NULL;
+        assert_int_equal(ebb_region_close(region), 0);
+        int result = served ? 0 : ebb_pool_destroy(pool);
+        driver_relent();
+        kept += result != 0;
+        if (result)
+            assert_int_equal(result, EBB_E_DEVICE);
+        if (result || served)
+            pool_end(pool);
+        assert_driver_is_empty();
+    }
+    fake_cuda_misalign(false);
+    assert_true(kept > 1);
+}
+
 static void copies_go_to_any_part_of_a_block(void **state) {
     struct gpu *gpu = *state;
     unsigned char back[100], zeros[100] = {0};
@@ -504,6 +527,7 @@ int main(void) {
         ON_GPU(an_address_is_as_far_from_another_as_the_blocks),
         ON_GPU(blocks_are_aligned_on_the_device_too),
         cmocka_unit_test(what_the_driver_refuses_to_take_back_is_not_lost),
+        cmocka_unit_test(what_it_goes_on_refusing_is_said_by_who_ends_the_pool),
         ON_GPU(copies_go_to_any_part_of_a_block),
         ON_GPU(nothing_leaves_a_block),
         ON_GPU(what_is_no_block_is_refused),
