@@ -5,10 +5,15 @@
  *
  * Invariant: `driver.process` is 0, or all functions are there and cuInit() succeeded in that
  * process. The library is never closed once it started: threads of its own run in it.
+ *
+ * A process is told from those that it was forked from by two numbers: in a namespace of its own a
+ * child may have its parent's pid, and forks that the C library is not asked for are not counted.
  */
 #include "pool/cuda.h"
 #include "base/error.h"
 #include "base/module.h"
+#include "pool/fork.h"
+#include "pool/shared.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -80,11 +85,21 @@ static struct {
     pthread_mutex_t lock;
     struct functions call; /* complete once `process` is set, and never changed then */
     int version;           /* 12040: 12.4 */
+    unsigned forks;        /* that led to the process that started it */
     _Atomic int process;   /* that started it; 0: not started */
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* This thread has the lock: a driver may fork while it starts, to have its module loaded. */
 static _Thread_local bool starting;
+
+/* relaxed: it changes in children only, while they have one thread */
+static unsigned forks_now(void) {
+    return atomic_load_explicit(&shared_forks, memory_order_relaxed);
+}
+
+static bool is_this(int process, unsigned forks) {
+    return process == getpid() && forks == forks_now();
+}
 
 /* ---- starting ---- */
 
@@ -120,6 +135,7 @@ static int publish(const char *path, const struct functions *call) {
                          name_of(call, result), result);
     driver.call = *call;
     driver.version = version;
+    driver.forks = forks_now();
     /* release: whoever sees that it has started sees the functions */
     atomic_store_explicit(&driver.process, getpid(), memory_order_release);
     return 0;
@@ -145,19 +161,28 @@ static int load(void) {
 
 /* 0 if the driver runs in this process, EBB_E_DEVICE if in its parent, 1 if it does not run. */
 static int look(void) {
-    int process = atomic_load_explicit(&driver.process, memory_order_acquire), here = getpid();
+    int process = atomic_load_explicit(&driver.process, memory_order_acquire);
     if (!process)
         return 1;
-    if (process == here)
+    if (is_this(process, driver.forks))
         return 0;
     return error_set(EBB_E_DEVICE, "process %d is a fork of %d, where the CUDA driver runs: it "
-                     "cannot use it (start it by spawn or exec)", here, process);
+                     "cannot use it (start it by spawn or exec)", getpid(), process);
+}
+
+bool cuda_is_inherited(void) {
+    error_mute();
+    int result = look();
+    error_unmute();
+    return result < 0;
 }
 
 int cuda_start(void) {
     int result = look();
     if (result <= 0)
         return result;
+    module_keep_own(); /* forks call back */
+    fork_prepare();    /* and are counted from here on */
     pthread_mutex_lock(&driver.lock);
     starting = true;
     result = look();
@@ -216,12 +241,12 @@ int cuda_take(struct cuda_hold *hold, int ordinal) {
         result = checked(driver.call.retain(&context, device), "cuDevicePrimaryCtxRetain",
                          ordinal);
     if (!result)
-        *hold = (struct cuda_hold){ordinal, device, getpid(), context};
+        *hold = (struct cuda_hold){ordinal, device, getpid(), forks_now(), context};
     return result;
 }
 
 bool cuda_is_here(const struct cuda_hold *hold) {
-    return hold->process == getpid();
+    return is_this(hold->process, hold->forks);
 }
 
 void cuda_leave(struct cuda_hold *hold) {

@@ -21,15 +21,19 @@
 #include <stdint.h>
 
 struct cuda_hold {
-    int ordinal;   /* as counted by cuDeviceGetCount() */
-    int device;    /* the driver's own number */
-    int process;   /* that took it */
-    void *context; /* NULL: nothing is held */
+    int ordinal;    /* as counted by cuDeviceGetCount() */
+    int device;     /* the driver's own number */
+    int process;    /* that took it, */
+    unsigned forks; /* and how many led there */
+    void *context;  /* NULL: nothing is held */
 };
 
 /* Loads and starts the driver. 0 or EBB_E_DEVICE; a failure is tried again by the next call. Forks
  * wait for locks and the driver may fork: no lock is held. */
 int cuda_start(void);
+
+/* True in a child of the process that started the driver: it is not to be had here. */
+bool cuda_is_inherited(void);
 
 /* Devices that there are; EBB_E_DEVICE. */
 int cuda_count(int *count);

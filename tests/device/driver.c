@@ -9,6 +9,15 @@
 #include "pool/cuda.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static pid_t pretended; /* 0: nothing */
+
+/* Also what the library calls. */
+pid_t getpid(void) {
+    return pretended ? pretended : (pid_t)syscall(SYS_getpid);
+}
 
 static void devices_are_counted(void **state) {
     assert_int_equal(ebb_device_count(), 2);
@@ -175,6 +184,31 @@ static void a_forked_child_leaves_the_driver_alone(void **state) {
     assert_driver_is_empty();
 }
 
+static int count_as_the_parent(void) {
+    bool refused = ebb_device_count() == EBB_E_DEVICE && cuda_is_inherited();
+    return !refused || ebb_fence_end(&inherited) != 0; /* the fake would see no misuse: */
+}
+
+static int count_at_once(void) {
+    if (ebb_device_count() != 2)
+        return 1;
+    pretended = getpid();
+    return in_a_child(count_as_the_parent);
+}
+
+/* In a namespace of its own it may be called as its parent is. */
+static void a_forked_child_may_have_the_pid_of_its_parent(void **state) {
+    assert_int_equal(in_a_child(count_at_once), 0); /* who has no pool so far */
+    assert_int_equal(ebb_fence_record(&inherited, 0, NULL), 0);
+    pretended = getpid();
+    assert_int_equal(in_a_child(count_as_the_parent), 0);
+    pretended = 0;
+    assert_int_equal(driver_state().events, 1); /* but that the event is gone */
+    fake_cuda_run();
+    assert_int_equal(ebb_fence_end(&inherited), 0);
+    assert_driver_is_empty();
+}
+
 static void *start_and_record(void *context) {
     struct ebb_fence fence = {{0}};
     intptr_t bad = 0;
@@ -207,6 +241,7 @@ static void any_thread_may_be_the_first(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_thread_may_be_the_first), /* in a child, before the driver started */
+        cmocka_unit_test(a_forked_child_may_have_the_pid_of_its_parent), /* the same */
         cmocka_unit_test(devices_are_counted),
         cmocka_unit_test(a_device_that_is_not_there_is_refused_with_the_count),
         cmocka_unit_test(null_fences_are_refused),
