@@ -181,8 +181,10 @@ EBB_API EBB_NODISCARD void *ebb_lease_object(ebb_lease *lease, ebb_region into);
 /*
  * A device reads what is in the lease: the slot is not free, whoever drops the last reference,
  * before `stream` of that device has done all that it was asked so far. Call it behind each copy
- * from the lease that does not wait (a CUstream or cudaStream_t; NULL: the default stream). Four
- * streams at once: EBB_E_BUSY. A device that fails keeps the slot. Any thread that has a reference.
+ * from the lease that does not wait (a CUstream or cudaStream_t; NULL: the default stream; that of
+ * each thread is the calling one's). Four streams at once: EBB_E_BUSY. A stream that has the handle
+ * of one that was destroyed waits for what that was asked before. A device that fails keeps the
+ * slot. Any thread that has a reference.
  * Errors: EBB_E_DEVICE (see ebb/device.h), EBB_E_STALE (a forked child), EBB_E_ARGUMENT.
  */
 EBB_API int ebb_lease_guard(ebb_lease *lease, int device, void *stream);

@@ -5,17 +5,29 @@
  *     copy to the device; ebb_lease_guard(lease, device, stream); ebb_lease_drop(lease)
  *                                                                   '-> the slot waits
  *
- * One fence for each stream, recorded again when the same stream reads once more. Guarding takes
- * the pool's lock; looking whether they are passed does not, since the thread that ends a lease has
- * it alone. Invariant: a lease that is not held has no guards; its fences keep their events, so a
- * steady loop makes none.
+ * One fence for each stream, recorded again when the same stream reads once more. What is the same
+ * is a handle's word: one stands for a stream of each thread, and that of a stream that was
+ * destroyed with work to do may be another's. So the stream first waits for what the fence was
+ * about, which the same one has done by then, and the fence is about both.
+ *
+ * Guarding takes the pool's lock; looking whether they are passed does not, since the thread that
+ * ends a lease has it alone. Invariant: a lease that is not held has no guards; its fences keep
+ * their events, so a steady loop makes none.
  */
 #include "handoff/guard.h"
 #include "base/error.h"
+#include "pool/fence.h"
+
+#define PER_THREAD ((void *)2) /* CU_STREAM_PER_THREAD, cudaStreamPerThread */
+
+static bool is_about(const struct lease_guard *guard, int device, void *stream) {
+    return guard->device == device && guard->stream == stream &&
+           (stream != PER_THREAD || pthread_equal(guard->thread, pthread_self()));
+}
 
 static struct lease_guard *find_guard(struct ebb_lease *lease, int device, void *stream) {
     for (uint32_t i = 0; i < lease->guarded; i++)
-        if (lease->guards[i].device == device && lease->guards[i].stream == stream)
+        if (is_about(&lease->guards[i], device, stream))
             return &lease->guards[i];
     if (lease->guarded < LEASE_GUARDS)
         return &lease->guards[lease->guarded];
@@ -34,11 +46,15 @@ static int guard_locked(struct ebb_lease *lease, int device, void *stream) {
     if (guard->device != device && ebb_fence_end(&guard->fence) != 0) /* it is done */
         return error_latest();
     guard->device = device;
-    int result = ebb_fence_record(&guard->fence, device, stream);
+    bool is_new = guard == &lease->guards[lease->guarded];
+    int result = is_new ? 0 : fence_await(&guard->fence, stream);
+    if (!result)
+        result = ebb_fence_record(&guard->fence, device, stream);
     if (result)
         return result;
-    lease->guarded += guard == &lease->guards[lease->guarded];
+    lease->guarded += is_new;
     guard->stream = stream;
+    guard->thread = pthread_self();
     return 0;
 }
 

@@ -45,6 +45,7 @@ struct ebb_lease {
         struct ebb_fence fence; /* kept when the lease ends, for the next one */
         int device;
         void *stream;
+        pthread_t thread; /* that guarded: some streams are its own */
     } guards[LEASE_GUARDS];
 };
 

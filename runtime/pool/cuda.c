@@ -48,6 +48,7 @@ struct functions {
     int (*event_create)(void **event, unsigned flags);
     int (*event_record)(void *event, void *stream);
     int (*event_query)(void *event);
+    int (*stream_wait)(void *stream, void *event, unsigned flags);
     int (*event_destroy)(void *event);
     int (*error_name)(int result, const char **name);
 };
@@ -77,6 +78,7 @@ static const struct {
     {"cuEventCreate", offsetof(struct functions, event_create)},
     {"cuEventRecord", offsetof(struct functions, event_record)},
     {"cuEventQuery", offsetof(struct functions, event_query)},
+    {"cuStreamWaitEvent", offsetof(struct functions, stream_wait)},
     {"cuEventDestroy_v2", offsetof(struct functions, event_destroy)},
     {"cuGetErrorName", offsetof(struct functions, error_name)},
 };
@@ -420,6 +422,16 @@ int cuda_event_query(const struct cuda_hold *hold, void *event, bool *done) {
     int state = driver.call.event_query(event);
     *done = state == SUCCESS;
     result = checked(state == NOT_READY ? SUCCESS : state, "cuEventQuery", hold->ordinal);
+    leave();
+    return result;
+}
+
+int cuda_event_await(const struct cuda_hold *hold, void *event, void *stream) {
+    int result = enter(hold);
+    if (result)
+        return result;
+    result = checked(driver.call.stream_wait(stream, event, 0), "cuStreamWaitEvent",
+                     hold->ordinal);
     leave();
     return result;
 }

@@ -69,10 +69,12 @@ int cuda_fill(const struct cuda_hold *hold, uint64_t to, unsigned char value, si
 /* Waits until the stream has done everything that it was given. */
 int cuda_finish(const struct cuda_hold *hold, void *stream);
 
-/* An event: a point in a stream's work. Querying never waits. */
+/* An event: a point in a stream's work. Querying never waits; a stream that is to await it does, in
+ * its turn. */
 int cuda_event_new(const struct cuda_hold *hold, void **event);
 int cuda_event_record(const struct cuda_hold *hold, void *event, void *stream);
 int cuda_event_query(const struct cuda_hold *hold, void *event, bool *done);
+int cuda_event_await(const struct cuda_hold *hold, void *event, void *stream);
 int cuda_event_end(const struct cuda_hold *hold, void *event);
 
 /* Takes the lock of the loader before a fork, and gives it back after. */

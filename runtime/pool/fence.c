@@ -4,11 +4,11 @@
  *
  * Invariant: a fence has both, or is all zero.
  */
+#include "pool/fence.h"
 #include "base/error.h"
 #include "pool/cuda.h"
 
 #include <assert.h>
-#include <ebb/device.h>
 #include <string.h>
 
 struct fence {
@@ -62,6 +62,11 @@ int ebb_fence_record(struct ebb_fence *place, int device, void *stream) {
         return error_set(EBB_E_DEVICE, "a fence of device %d is asked to be of device %d: end it "
                          "first", fence.hold.ordinal, device);
     return cuda_event_record(&fence.hold, fence.event, stream);
+}
+
+int fence_await(const struct ebb_fence *place, void *stream) {
+    struct fence fence = fence_of(place);
+    return fence.event ? cuda_event_await(&fence.hold, fence.event, stream) : 0;
 }
 
 int ebb_fence_is_done(struct ebb_fence *place) {

@@ -4,8 +4,13 @@
  * it grew or was trimmed; a slot that a device still reads is not used again; workers never call
  * the driver; each call that fails leaves the parcel as good as it was.
  */
+#include "driver_api.h"
 #include "scene.h"
 
+#include "base/os.h"
+
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -158,6 +163,104 @@ static void a_guarded_slot_is_free_when_the_device_is_done(void **state) {
     assert_driver_is_empty();
 }
 
+/* ---- two streams of one name ---- */
+
+enum { SIDE_BYTES = 100000 };
+
+/* A device reads one batch by two streams. */
+struct sides {
+    ebb_pool *pool, *gpu;
+    ebb_region steps[2];
+    void *images[2];
+    ebb_lease *lease;
+};
+
+static void open_sides(struct sides *sides) {
+    sides->pool = shared_pool(1);
+    sides->gpu = device_pool(0);
+    for (int i = 0; i < 2; i++) {
+        sides->steps[i] = OPEN(.pool = sides->gpu);
+        sides->images[i] = ebb_region_alloc(sides->steps[i], SIDE_BYTES, 256);
+        assert_non_null(sides->images[i]);
+    }
+    sides->lease = opened(sides->pool, SIDE_BYTES, 1);
+    fake_cuda_stall(true);
+}
+
+static int copy_and_guard(const struct sides *sides, int side, void *stream) {
+    int result = ebb_copy_to_device(sides->steps[side], sides->images[side], 0,
+                                    ebb_lease_root(sides->lease, NULL), SIDE_BYTES, stream);
+    return result ? result : ebb_lease_guard(sides->lease, 0, stream);
+}
+
+/* The second of them has done all, the first one may have done nothing so far. The slot is another
+ * batch's, if it can be had. */
+static void write_over(struct sides *sides) {
+    ebb_lease_drop(sides->lease);
+    ebb_region next = OPEN(.pool = sides->pool);
+    void *block = ebb_region_is_open(next) ? ebb_region_alloc(next, SIDE_BYTES, 64) : NULL;
+    if (block)
+        memset(block, 2, SIDE_BYTES);
+    fake_cuda_stall(false);
+    fake_cuda_run();
+    if (block)
+        assert_int_equal(ebb_region_close(next), 0);
+}
+
+static void assert_sides_are_whole(struct sides *sides) {
+    static unsigned char back[SIDE_BYTES];
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ebb_copy_from_device(sides->steps[i], sides->images[i], 0, back,
+                                              SIDE_BYTES, NULL), 0);
+        assert_true(back[0] == 1 && memcmp(back, back + 1, SIDE_BYTES - 1) == 0);
+        assert_int_equal(ebb_region_close(sides->steps[i]), 0);
+    }
+    pool_end(sides->pool);
+    pool_end(sides->gpu);
+    assert_driver_is_empty();
+}
+
+static void *read_by_the_stream_of_the_thread(void *context) {
+    struct sides *sides = context;
+    int result = copy_and_guard(sides, 1, FAKE_CUDA_PER_THREAD);
+    if (!result)
+        result = ebb_device_finish(sides->steps[1], FAKE_CUDA_PER_THREAD);
+    return result ? context : NULL;
+}
+
+static void each_thread_has_a_stream_of_that_name(void **state) {
+    struct sides sides;
+    pthread_t thread;
+    void *result;
+    open_sides(&sides);
+    assert_int_equal(copy_and_guard(&sides, 0, FAKE_CUDA_PER_THREAD), 0);
+    assert_int_equal(pthread_create(&thread, NULL, read_by_the_stream_of_the_thread, &sides), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_null(result);
+    assert_int_equal(driver_state().events, 2);
+    write_over(&sides);
+    assert_sides_are_whole(&sides);
+}
+
+static void a_stream_may_have_the_name_of_one_that_was_destroyed(void **state) {
+    struct sides sides;
+    void *streams[2];
+    open_sides(&sides);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(cuStreamCreate(&streams[i], 0), 0);
+        assert_int_equal(copy_and_guard(&sides, i, streams[i]), 0);
+        if (i == 1)
+            assert_int_equal(ebb_device_finish(sides.steps[1], streams[1]), 0);
+        assert_int_equal(cuStreamDestroy_v2(streams[i]), 0);
+    }
+    assert_ptr_equal(streams[0], streams[1]); /* or the test would show nothing */
+    assert_int_equal(driver_state().events, 1);
+    write_over(&sides);
+    assert_sides_are_whole(&sides);
+}
+
+/* ---- what it refuses ---- */
+
 static ebb_lease *parents_lease;
 
 static int use_the_lease_of_the_parent(void) {
@@ -259,8 +362,9 @@ static unsigned live(unsigned nth) {
         }
         const unsigned char *bytes = ebb_lease_root(lease, NULL);
         assert_true(bytes[0] == i && memcmp(bytes, bytes + 1, i * 300 * KIB - 1) == 0);
-        while (ebb_lease_guard(lease, (int)i & 1, NULL) != 0)
-            refusals += driver_relent();
+        for (int again = 0; again < 2; again++)
+            while (ebb_lease_guard(lease, (int)i & 1, NULL) != 0)
+                refusals += driver_relent();
         fake_cuda_run();
         ebb_lease_drop(lease); /* a query that fails keeps the slot until it is asked again */
     }
@@ -313,6 +417,8 @@ int main(void) {
         cmocka_unit_test(a_guarded_slot_is_free_when_the_device_is_done),
         cmocka_unit_test(a_lease_is_found_by_its_addresses),
         cmocka_unit_test(guards_are_refused_where_they_make_no_sense),
+        cmocka_unit_test(each_thread_has_a_stream_of_that_name),
+        cmocka_unit_test(a_stream_may_have_the_name_of_one_that_was_destroyed),
         cmocka_unit_test(workers_never_call_the_driver),
         cmocka_unit_test(each_call_that_fails_leaves_the_parcel_good),
     };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * fake_cuda.c - see fake_cuda.h. One lock for everything; streams are one queue each, run from its
- * start. FAKE_CUDA_OLD leaves a function out: a driver that is too old.
+ * fake_cuda.c - see fake_cuda.h. One lock for everything; what streams are asked is in streams.c.
+ * FAKE_CUDA_OLD leaves a function out: a driver that is too old.
  */
 #include "fake_cuda.h"
 #include "driver_api.h"
+#include "streams.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -38,28 +39,6 @@ struct pages {
     size_t bytes;
 };
 
-struct event {
-    bool exists, done;
-    size_t recorded; /* number of the last record, which is the one that counts */
-};
-
-enum action { COPY_IN, COPY_OUT, COPY_ON, FILL, RECORD };
-
-struct operation {
-    enum action action;
-    char *to, *from; /* as given: addresses of the device or of the host */
-    size_t bytes;
-    unsigned char value;
-    struct event *event;
-    size_t record; /* its number */
-};
-
-struct stream {
-    bool exists;
-    struct operation queue[MOST];
-    size_t length;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int process; /* that called cuInit */
 static int device_count;
@@ -70,8 +49,7 @@ static const char *failed; /* the first call that was made to fail */
 static struct memory memories[MOST];
 static struct pages registered[MOST];
 static struct event events[MOST];
-static struct stream streams[4]; /* the first one is the default stream */
-static size_t retained[DEVICES], copies, stuck, registrations, records;
+static size_t retained[DEVICES], stuck, registrations, records;
 static _Thread_local int current[DEPTH];
 static _Thread_local unsigned depth;
 static struct shared {
@@ -142,7 +120,6 @@ int cuInit(unsigned flags) {
     if (device_count > DEVICES)
         device_count = DEVICES;
     process = getpid();
-    streams[0].exists = true;
     return end(DONE);
 }
 
@@ -239,78 +216,30 @@ static struct pages *pages_at(const char *addr, size_t bytes) {
     return NULL;
 }
 
-/* Where the fake itself may touch what is at an address. */
-static char *touchable(char *addr, size_t bytes) {
+char *touchable(char *addr, size_t bytes) {
     const struct memory *memory = memory_at(addr, bytes);
     return memory ? memory->open + (addr - memory->guarded) : addr;
 }
 
 /* ---- streams ---- */
 
-static void run_first(struct stream *stream) {
-    struct operation first = stream->queue[0];
-    memmove(stream->queue, stream->queue + 1, --stream->length * sizeof first);
-    if (first.action == RECORD) {
-        if (first.event->recorded == first.record)
-            first.event->done = true;
-        return;
-    }
-    copies++;
-    char *to = touchable(first.to, first.bytes);
-    if (first.action == FILL)
-        memset(to, first.value, first.bytes);
-    else
-        memmove(to, touchable(first.from, first.bytes), first.bytes);
-}
-
-static void run_stream(struct stream *stream) {
-    while (stream->length)
-        run_first(stream);
-}
-
-static void run_all(void) {
-    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
-        run_stream(&streams[i]);
-}
-
-static bool waits_for(const char *addr, size_t bytes) {
-    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
-        for (size_t k = 0; k < streams[i].length; k++) {
-            const struct operation *waiting = &streams[i].queue[k];
-            if (waiting->action != RECORD &&
-                ((waiting->to < addr + bytes && waiting->to + waiting->bytes > addr) ||
-                 (waiting->from < addr + bytes && waiting->from + waiting->bytes > addr)))
-                return true;
-        }
-    return false;
-}
-
-static struct stream *stream_of(void *handle) {
-    struct stream *stream = handle ? handle : &streams[0];
-    size_t at = (size_t)(stream - streams);
-    return at < sizeof streams / sizeof *streams && stream->exists ? stream : NULL;
-}
-
 static int enqueue(void *handle, const struct operation *operation) {
     struct stream *stream = stream_of(handle);
-    if (!stream)
-        return misused(INVALID_HANDLE, "no such stream");
-    if (stream->length == MOST)
-        run_first(stream);
-    stream->queue[stream->length++] = *operation;
-    return DONE;
+    return stream ? stream_ask(stream, operation), DONE
+                  : misused(INVALID_HANDLE, "no such stream");
 }
 
 int cuStreamCreate(void **handle, unsigned flags) {
     (void)flags;
     pthread_mutex_lock(&lock);
-    for (size_t i = 1; i < sizeof streams / sizeof *streams; i++)
-        if (!streams[i].exists) {
-            streams[i].exists = true;
-            *handle = &streams[i];
-            return end(DONE);
-        }
-    return end(OUT_OF_MEMORY);
+    *handle = stream_begin();
+    return end(*handle ? DONE : OUT_OF_MEMORY);
+}
+
+/* What it was asked is done all the same, later. */
+int cuStreamDestroy_v2(void *handle) {
+    pthread_mutex_lock(&lock);
+    return end(stream_end(handle) ? DONE : misused(INVALID_HANDLE, "no such stream"));
 }
 
 int cuStreamSynchronize(void *handle) {
@@ -319,7 +248,7 @@ int cuStreamSynchronize(void *handle) {
     if (result == DONE && !stream)
         return end(misused(INVALID_HANDLE, "no such stream"));
     if (result == DONE)
-        run_stream(stream);
+        stream_run(stream);
     return end(result);
 }
 
@@ -386,7 +315,7 @@ int cuMemFree_v2(address place) {
     struct memory *memory = memory_at((char *)(uintptr_t)place, 1);
     if (!memory || memory->guarded != (char *)(uintptr_t)place)
         return end(misused(INVALID_VALUE, "cuMemFree of what is not allocated"));
-    run_all();
+    streams_run();
     munmap(memory->mapped, mapped_bytes(memory->bytes));
     munmap(memory->open, memory->bytes);
     memory->bytes = 0;
@@ -418,7 +347,7 @@ int cuMemHostUnregister(void *addr) {
         return end(result);
     if (!pages || pages->addr != addr)
         return end(misused(NOT_REGISTERED, "pages that are not registered are unregistered"));
-    if (waits_for(pages->addr, pages->bytes))
+    if (streams_use(pages->addr, pages->bytes))
         misused(0, "pages are unregistered while copies of them wait");
     pages->bytes = 0;
     return end(DONE);
@@ -430,7 +359,7 @@ int cuMemHostUnregister(void *addr) {
 static int copy(struct operation copy, char *host, void *handle) {
     int result = enqueue(handle, &copy);
     if (result == DONE && host && !pages_at(host, copy.bytes))
-        run_stream(stream_of(handle));
+        stream_run(stream_of(handle));
     return result;
 }
 
@@ -521,12 +450,24 @@ int cuEventQuery(void *handle) {
     if (!event)
         return end(misused(INVALID_HANDLE, "no such event"));
     bool done = event->done;
-    for (size_t i = 0; !stalled && i < sizeof streams / sizeof *streams; i++)
-        if (streams[i].length)
-            run_first(&streams[i]);
+    if (!stalled)
+        streams_step();
     return end(done ? DONE : NOT_READY);
 }
 #endif
+
+int cuStreamWaitEvent(void *stream, void *handle, unsigned flags) {
+    int result = begin_in_context(__func__);
+    struct event *event = event_of(handle);
+    (void)flags;
+    if (result)
+        return end(result);
+    if (!event)
+        return end(misused(INVALID_HANDLE, "no such event"));
+    return end(event->done ? DONE
+                           : enqueue(stream, &(struct operation){.action = AWAIT,
+                                                                 .record = event->recorded}));
+}
 
 int cuEventDestroy_v2(void *handle) {
     int result = begin_in_context(__func__);
@@ -553,9 +494,8 @@ void fake_cuda_look(struct fake_cuda_state *state) {
     }
     for (size_t i = 0; i < DEVICES; i++)
         state->contexts += retained[i];
-    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
-        state->waiting += streams[i].length;
-    state->copies = copies;
+    state->waiting = streams_waiting();
+    state->copies = streams_copies;
     state->stuck = stuck;
     state->registrations = registrations;
     state->failed = failed;
@@ -591,6 +531,6 @@ void fake_cuda_misalign(bool misalign) {
 
 void fake_cuda_run(void) {
     pthread_mutex_lock(&lock);
-    run_all();
+    streams_run();
     pthread_mutex_unlock(&lock);
 }

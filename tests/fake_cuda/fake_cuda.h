@@ -23,6 +23,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define FAKE_CUDA_LEGACY ((void *)1)     /* CU_STREAM_LEGACY: the default stream */
+#define FAKE_CUDA_PER_THREAD ((void *)2) /* CU_STREAM_PER_THREAD: one for each thread */
 #define FAKE_CUDA_FAILURE 999 /* CUDA_ERROR_UNKNOWN: what a call that was made to fail returns */
 
 /* What is not given back, and what went wrong so far. */
