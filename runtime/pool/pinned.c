@@ -35,9 +35,10 @@ static int report_lock(size_t bytes, int reason) {
     size_t others = atomic_load_explicit(&locked, memory_order_relaxed);
     (void)getrlimit(RLIMIT_MEMLOCK, &limit);
     return error_set(EBB_E_MEMORY, "%zu bytes of pages cannot be locked: %s; RLIMIT_MEMLOCK is "
-                     "%llu bytes, pinned pools of this process have locked %zu (no CUDA driver: "
+                     "%llu bytes, pinned pools of this process have locked %zu (no CUDA driver%s: "
                      "pages are locked, not registered)", bytes, strerror(reason),
-                     (unsigned long long)limit.rlim_cur, others);
+                     (unsigned long long)limit.rlim_cur, others,
+                     cuda_is_inherited() ? " in a fork of who has one" : "");
 }
 
 int pin_pages(const struct cuda_hold *hold, void *addr, size_t bytes) {

@@ -92,10 +92,15 @@ static bool pin_all(struct shared_slot *slot, size_t bytes) {
     return !result;
 }
 
+/* No device reads what a child opens whose forefather started the driver. */
+static bool pins_here(const struct shared *shared) {
+    return shared->pins && !cuda_is_inherited();
+}
+
 /* The driver starts without the lock: see cuda_start(). */
 int shared_settle_pinning(struct shared *shared) {
     struct cuda_hold hold = {.context = NULL};
-    if (!shared->pins)
+    if (!pins_here(shared))
         return 0;
     pthread_mutex_lock(&shared->lock);
     bool settled = shared->pinning_is_settled;
@@ -115,7 +120,7 @@ int shared_settle_pinning(struct shared *shared) {
 }
 
 int shared_pin(struct shared_slot *slot, size_t bytes) {
-    if (!slot->shared->pins)
+    if (!pins_here(slot->shared))
         return 0;
     if (bytes <= slot->pinned && slot->pinned_trims == slot->trims)
         return 0;

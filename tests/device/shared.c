@@ -2,7 +2,7 @@
 /*
  * shared.c - shared memory that its consumer pins, over the fake driver: each slot once, again when
  * it grew or was trimmed; a slot that a device still reads is not used again; workers never call
- * the driver; each call that fails leaves the parcel as good as it was.
+ * the driver, nor lock what they open; each call that fails leaves the parcel as good as it was.
  */
 #include "driver_api.h"
 #include "scene.h"
@@ -348,6 +348,29 @@ static void workers_never_call_the_driver(void **state) {
     assert_driver_is_empty();
 }
 
+static int refuse_lock(void *addr, size_t bytes) {
+    return ENOMEM;
+}
+
+static int open_what_it_sent(void) {
+    os.lock = refuse_lock;
+    struct ebb_parcel parcel = batch(inherited, 50000, 3);
+    ebb_lease *lease = ebb_parcel_open(inherited, &parcel);
+    if (!lease || *(unsigned char *)ebb_lease_root(lease, NULL) != 3)
+        return 1;
+    ebb_lease_drop(lease);
+    return ebb_pool_pinning(inherited, NULL) != EBB_PINNING_NONE;
+}
+
+/* As a loader inside of its dataset does. No device reads that. */
+static void a_worker_pins_nothing_of_what_it_opens(void **state) {
+    inherited = shared_pool(4);
+    ebb_lease_drop(opened(inherited, 1000, 1));
+    assert_int_equal(in_a_child(open_what_it_sent), 0);
+    pool_end(inherited);
+    assert_driver_is_empty();
+}
+
 /* Batches of growing size are opened, guarded, dropped; what fails is done again. */
 static unsigned live(unsigned nth) {
     unsigned refusals = 0;
@@ -420,6 +443,7 @@ int main(void) {
         cmocka_unit_test(each_thread_has_a_stream_of_that_name),
         cmocka_unit_test(a_stream_may_have_the_name_of_one_that_was_destroyed),
         cmocka_unit_test(workers_never_call_the_driver),
+        cmocka_unit_test(a_worker_pins_nothing_of_what_it_opens),
         cmocka_unit_test(each_call_that_fails_leaves_the_parcel_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
