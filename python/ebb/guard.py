@@ -81,7 +81,8 @@ def guard(batch, stream=None, *, device=None):
             arrays of them are looked through. One tensor of a batch guards all of it
     stream  torch.cuda.Stream, or the address of one as an int (0: the default stream) with
             `device`; None: torch's current stream of `device`, and nothing where there is no CUDA
-    device  its number; None: torch's current one, or 0
+    device  its number; None: torch's current one, or 0. Copies to another device are asked of that
+            one's current stream: name it, or the region waits for a stream that copies nothing
 
     Returns how many batches were guarded; 0 says that none of it came through a pool. ebb.Error
     EBB_E_BUSY if four other streams read the batch already, EBB_E_DEVICE if the driver refuses:
