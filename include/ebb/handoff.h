@@ -21,7 +21,9 @@
  *
  * Opening a root on a shared pool also fails with EBB_E_SLOTS (all slots are taken, by whom), after
  * `wait_ns` if that is set; and a region that needs more than `slot_bytes` gets EBB_E_POOL_LIMIT.
- * Waiting may deadlock a loader that keeps order; more slots cost addresses only.
+ * Waiting may deadlock a loader that keeps order; more slots cost addresses only. Who opens regions
+ * needs those of the range for each slot that it does so in, and what describes them: EBB_E_MEMORY
+ * if there are none. Who opens parcels takes any, and no memory with them.
  *
  * Who dies loses what it wrote and held: its slots are free once somebody needs one, or asks
  * (ebb_pool_reclaim()). The kernel keeps the sign of life, so it cannot lie. What the dead had sent
@@ -101,8 +103,8 @@ typedef struct ebb_lease ebb_lease;
  * Opens what was sent; one reference is the caller's. Any thread. NULL on failure, which leaves the
  * parcel as good as it was: EBB_E_PARCEL (of another pool, no such slot or generation, the root not
  * in what was sent), EBB_E_STALE (opened before, or reclaimed since), EBB_E_NO_SPACE, EBB_E_SHARED,
- * EBB_E_MEMORY (also: more than may be locked, where the pool is pinned), EBB_E_DEVICE (the driver
- * does not pin it), EBB_E_KIND, EBB_E_ARGUMENT.
+ * EBB_E_MEMORY (no addresses for a slot, anywhere; more than may be locked, where the pool is
+ * pinned), EBB_E_DEVICE (the driver does not pin it), EBB_E_KIND, EBB_E_ARGUMENT.
  */
 EBB_API EBB_NODISCARD ebb_lease *ebb_parcel_open(ebb_pool *pool, const struct ebb_parcel *parcel);
 

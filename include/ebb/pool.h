@@ -54,9 +54,11 @@ struct ebb_pool_options {
                                   * those of each root region with its children */
     int device;                  /* device, pinned: its number */
     size_t slot_bytes;           /* shared: most bytes of a region, up to the next multiple of
-                                  * 2 MiB; 0: 1 GiB, or what fits */
-    unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256. Each one
-                                  * that a process opened a region in is one of its 1024 pools */
+                                  * 2 MiB; 0: 1 GiB, or less: all slots have a quarter of the
+                                  * addresses that ebb has */
+    unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256, or as many
+                                  * of slot_bytes as half of the addresses hold. Each one that a
+                                  * process opened a region in is one of its 1024 pools */
     uint64_t wait_ns;            /* shared: opening waits so long for a slot, then takes those that
                                   * the dead have sent; 0: at once */
     bool (*go_on)(void *context); /* shared: who waits asks it now and then, every tenth of a second
@@ -82,7 +84,8 @@ EBB_API ebb_pool *ebb_pool_default(void);
  * Errors: EBB_E_ARGUMENT (size field; slots, a wait, go_on or a device, which this kind of pool has
  * no use for), EBB_E_KIND (flags that do not go together, or a kind that this build or machine has
  * not), EBB_E_MEMORY (also: 1024 pools exist), EBB_E_DEVICE; of shared ones EBB_E_SIZE (above 4096
- * slots, or more bytes than there can be), EBB_E_NO_SPACE. A shared pool is a sparse file as long
+ * slots, or all of them longer than half of the addresses that ebb has, which are a TiB, or what
+ * the process may reserve), EBB_E_NO_SPACE. A shared pool is a sparse file as long
  * as all of its slots: RLIMIT_FSIZE must allow that (else EBB_E_MEMORY), and /proc must be there,
  * since each process opens the file again by /proc/self/fd: who makes the pool here, others when
  * they first open a region or a parcel. Up to 1024 processes may use it at once; to the next one

@@ -21,8 +21,10 @@ class Pool(_ebb.Pool):
     limit       most bytes of pages, owned and cached; None: no limit
     limit_used  most bytes in live blocks; None: no limit
     keep_all    never give pages back by itself
-    slot_bytes  shared: most bytes of one region (address space only); None: 1 GiB
-    slots       shared: most regions at once, those included that others hold; None: 256
+    slot_bytes  shared: most bytes of one region (address space only); None: 1 GiB, or less where
+                all slots would have more than a quarter of the addresses
+    slots       shared: most regions at once, those included that others hold; None: 256, or as many
+                of slot_bytes as half of the addresses hold
     wait        shared: seconds that opening a region waits when all slots are taken, unless the
                 handler of a signal raises, as that of Ctrl-C does
     device      device, pinned: its number; None: 0

@@ -213,7 +213,7 @@ static int look(struct shared_slot *slot, const struct ebb_parcel *parcel, size_
     *bytes = read_sent(slot);
     if (!root_is_within(parcel, *bytes))
         return refuse(slot->shared, parcel, "its root is not in what was sent");
-    int result = shared_map(slot);
+    int result = shared_map_to_read(slot);
     if (!result)
         result = shared_populate(slot, *bytes);
     return result ? result : shared_pin(slot, *bytes);
@@ -231,7 +231,7 @@ static struct ebb_lease *open_locked(struct shared *shared, const struct ebb_par
     atomic_store(&slot->leased, 1);
     atomic_fetch_add(&shared->leases_out, 1);
     lease->word = word;
-    lease->start = (char *)atomic_load(&slot->addr);
+    lease->start = (char *)shared_start(slot);
     lease->bytes = bytes;
     lease->root = parcel->root;
     lease->root_bytes = parcel->bytes;

@@ -3,7 +3,8 @@
  * shared.h - pools of shared memory: a memory file, mapped by several processes.
  *
  *     file    | control | slot 0 .......... | slot 1 .......... | ...      sparse
- *                         ^ a chunk of each process's range, wherever that has room
+ *                         ^ who writes: a chunk of his range, wherever that has room
+ *                         ^ who only reads: a view, wherever the process has room
  *
  * Each root region of such a pool has a slot of its own, with its children. In the slot works an
  * ordinary page heap, that of a hidden pool which only this process knows: pages that the file
@@ -105,15 +106,16 @@ enum slot_use {
 struct shared_slot {
     struct shared *shared;
     uint32_t index;
-    _Atomic uintptr_t addr; /* where it is mapped; 0: not yet */
+    _Atomic uintptr_t addr; /* where it is mapped in the range; 0: not yet */
+    _Atomic uintptr_t view; /* the same outside of it, where there is no region; until the end */
     struct ebb_pool *pool;  /* of its regions; NULL: none so far */
     enum slot_use use;      /* under the lock of the shared pool */
     bool sending;           /* the region that closes now leaves its bytes */
     uint64_t word;          /* while a region is in it */
     size_t backed;          /* as far as this process knows */
-    size_t populated;       /* bytes that are in this process's page table */
+    size_t populated;       /* bytes from shared_start() in this process's page table */
     uint32_t trims;         /* then */
-    size_t pinned;          /* bytes from its start, by this process; see shared_pin.c */
+    size_t pinned;          /* bytes from there, by this process; see shared_pin.c */
     uint32_t pinned_trims;  /* then */
     _Atomic uint32_t leased; /* the holder of a lease of it is this process: see handoff/lease.h */
 };
@@ -159,6 +161,13 @@ extern atomic_uint shared_forks;
 
 static inline struct shared_record *shared_record(const struct shared_slot *slot) {
     return &slot->shared->control->records[slot->index];
+}
+
+/* Where this process reads the slot: where it writes, if it ever did. 0: it is not mapped. Lock
+ * held. */
+static inline uintptr_t shared_start(const struct shared_slot *slot) {
+    uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_relaxed);
+    return addr ? addr : atomic_load_explicit(&slot->view, memory_order_relaxed);
 }
 
 /* Where in the file the slot begins. */
@@ -212,12 +221,19 @@ void shared_close(const struct shared *shared, int fd);
 /* A pool of kind EBB_KIND_SHARED; NULL: error set. */
 struct ebb_pool *shared_create(const struct ebb_pool_options *options);
 
-/* Maps the slot, if it is not yet. Lock held. 0, EBB_E_MEMORY or EBB_E_SHARED. */
+/* Maps the slot for a region, in the range, if it is not yet. Nothing of this process is in it.
+ * Lock held. 0, EBB_E_MEMORY or EBB_E_SHARED; EBB_E_DEVICE if it was pinned elsewhere, and is. */
 int shared_map(struct shared_slot *slot);
+
+/* Maps it for a lease, wherever there is room, if it is not yet. The same but for EBB_E_DEVICE. */
+int shared_map_to_read(struct shared_slot *slot);
 
 /* The slot of any pool that an address lies in, mapped here; NULL: none. It stays while something
  * of this process is in it. Takes the lock of the list of pools. */
 struct shared_slot *shared_slot_at(const void *address);
+
+/* False for most addresses that are in no slot, without a lock; those in the range aside. */
+bool shared_may_view(const void *address);
 
 /* Ends a pool of which no region is open, no lease out and no hidden pool left. */
 void shared_end(struct shared *shared);

@@ -31,6 +31,10 @@ atomic_uint shared_forks;
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct shared *all; /* newest first */
 
+/* All views that there ever were lie between these. relaxed: who has an address of one has it from
+ * who opened a lease there. */
+static _Atomic uintptr_t views_from = UINTPTR_MAX, views_to;
+
 /* ---- sizes ---- */
 
 struct sizes {
@@ -52,16 +56,31 @@ static bool measure(struct sizes *sizes, uint32_t slots, size_t slot_bytes) {
            sizes->file_bytes <= SIZE_MAX / 2;
 }
 
+/* One process may have to do with all slots at once, and has pools of other kinds besides. */
+static size_t addresses_of_slots(void) {
+    return range.bytes / 2;
+}
+
+/* Half of what they may have: there may be a second pool. */
+static size_t usual_bytes(uint32_t slots) {
+    size_t part = size_align_down(addresses_of_slots() / 2 / slots, CHUNK_ALIGN);
+    return size_smaller(SLOT_USUAL, size_larger(part, CHUNK_ALIGN));
+}
+
+static uint32_t usual_slots(size_t slot_bytes) {
+    size_t most = slot_bytes ? addresses_of_slots() / slot_bytes : SLOTS_USUAL;
+    return (uint32_t)size_larger(1, size_smaller(SLOTS_USUAL, most));
+}
+
 static int choose_sizes(struct sizes *sizes, const struct ebb_pool_options *options) {
-    size_t usual = size_smaller(SLOT_USUAL, size_align_down(range.bytes / 16, CHUNK_ALIGN));
-    size_t asked = options->slot_bytes ? options->slot_bytes : usual, slot_bytes;
-    uint32_t slots = options->slots ? options->slots : SLOTS_USUAL;
+    uint32_t slots = options->slots ? options->slots : usual_slots(options->slot_bytes);
+    size_t asked = options->slot_bytes ? options->slot_bytes : usual_bytes(slots), slot_bytes;
+    if (asked > addresses_of_slots() / slots)
+        return error_set(EBB_E_SIZE, "%u slots of %zu bytes: all together they have %zu bytes of "
+                         "addresses at most", slots, asked, addresses_of_slots());
     if (!size_round_up(asked, CHUNK_ALIGN, &slot_bytes) || !measure(sizes, slots, slot_bytes))
         return error_set(EBB_E_SIZE, "%u slots of %zu bytes: more than %u, or than a file has",
                          slots, asked, SHARED_SLOTS_MOST);
-    if (slot_bytes > range.bytes)
-        return error_set(EBB_E_SIZE, "slots of %zu bytes: %zu bytes of addresses are there",
-                         asked, range.bytes);
     return 0;
 }
 
@@ -272,35 +291,106 @@ static void put_back(const struct shared *shared, uintptr_t addr) {
         chunk_give(addr, shared->slot_bytes);
 }
 
-int shared_map(struct shared_slot *slot) {
-    struct shared *shared = slot->shared;
-    if (atomic_load_explicit(&slot->addr, memory_order_relaxed))
+/* Over addresses that are there. 0, or EBB_E_MEMORY. */
+static int map_at(const struct shared_slot *slot, uintptr_t addr) {
+    const struct shared *shared = slot->shared;
+    int reason = ENOMEM;
+    if (os.allow(OS_FILE))
+        reason = os.file_map(shared->fd, shared_offset(slot), (void *)addr, shared->slot_bytes);
+    if (!reason)
         return 0;
-    if (shared_check_file(shared) != 0)
+    return error_set(EBB_E_MEMORY, "slot %u of %zu bytes cannot be mapped, error %d", slot->index,
+                     shared->slot_bytes, reason);
+}
+
+/* What this process pinned and touched so far is elsewhere. */
+static int map_in_range(struct shared_slot *slot) {
+    struct shared *shared = slot->shared;
+    if (!shared_unpin(slot))
         return error_latest();
     uintptr_t addr = chunk_take(shared->slot_bytes);
     if (!addr)
         return error_set(EBB_E_MEMORY, "no chunk for a slot of %zu bytes: no addresses left (%zu "
                          "of %zu in use), or no memory to open them", shared->slot_bytes,
                          chunk_bytes(), range.bytes);
-    int reason = ENOMEM;
-    if (os.allow(OS_FILE))
-        reason = os.file_map(shared->fd, shared_offset(slot), (void *)addr, shared->slot_bytes);
-    if (reason) {
+    if (map_at(slot, addr) != 0) {
         put_back(shared, addr);
-        return error_set(EBB_E_MEMORY, "slot %u of %zu bytes cannot be mapped, error %d",
-                         slot->index, shared->slot_bytes, reason);
+        return error_latest();
     }
+    slot->populated = 0;
     /* release: who finds the address finds the mapping */
     atomic_store_explicit(&slot->addr, addr, memory_order_release);
     return 0;
 }
 
+static void note_view(uintptr_t from, uintptr_t to) {
+    uintptr_t least = atomic_load_explicit(&views_from, memory_order_relaxed);
+    uintptr_t most = atomic_load_explicit(&views_to, memory_order_relaxed);
+    while (from < least &&
+           !atomic_compare_exchange_weak_explicit(&views_from, &least, from, memory_order_relaxed,
+                                                  memory_order_relaxed)) {}
+    while (to > most &&
+           !atomic_compare_exchange_weak_explicit(&views_to, &most, to, memory_order_relaxed,
+                                                  memory_order_relaxed)) {}
+}
+
+bool shared_may_view(const void *address) {
+    return (uintptr_t)address >= atomic_load_explicit(&views_from, memory_order_relaxed) &&
+           (uintptr_t)address < atomic_load_explicit(&views_to, memory_order_relaxed);
+}
+
+static int map_outside(struct shared_slot *slot) {
+    struct shared *shared = slot->shared;
+    void *addr = os.allow(OS_FILE) ? os.reserve(shared->slot_bytes) : NULL;
+    if (!addr)
+        return error_set(EBB_E_MEMORY, "no addresses left for a slot of %zu bytes",
+                         shared->slot_bytes);
+    if (map_at(slot, (uintptr_t)addr) != 0) {
+        os.release(addr, shared->slot_bytes);
+        return error_latest();
+    }
+    note_view((uintptr_t)addr, (uintptr_t)addr + shared->slot_bytes);
+    atomic_store_explicit(&slot->view, (uintptr_t)addr, memory_order_release); /* as above */
+    return 0;
+}
+
+int shared_map(struct shared_slot *slot) {
+    if (atomic_load_explicit(&slot->addr, memory_order_relaxed))
+        return 0;
+    int result = shared_check_file(slot->shared);
+    return result ? result : map_in_range(slot);
+}
+
+/*
+ * Addresses outside of the range cost nothing, and those inside tables, which limits of memory
+ * count. But where addresses are limited, the range has most of them.
+ */
+int shared_map_to_read(struct shared_slot *slot) {
+    bool are_limited = range.bytes < RANGE_MOST;
+    if (shared_start(slot))
+        return 0;
+    if (shared_check_file(slot->shared) != 0)
+        return error_latest();
+    error_mute();
+    int result = are_limited ? map_in_range(slot) : map_outside(slot);
+    error_unmute();
+    if (!result)
+        return 0;
+    return are_limited ? map_outside(slot) : map_in_range(slot);
+}
+
+static bool is_within(const _Atomic uintptr_t *place, size_t bytes, uintptr_t address) {
+    /* acquire: what was mapped there is seen */
+    uintptr_t start = atomic_load_explicit(place, memory_order_acquire);
+    return start && address >= start && address - start < bytes;
+}
+
 static struct shared_slot *slot_within(struct shared *shared, uintptr_t address) {
     for (uint32_t i = 0; i < shared->slot_count; i++) {
-        uintptr_t start = atomic_load_explicit(&shared->slots[i].addr, memory_order_acquire);
-        if (start && address >= start && address - start < shared->slot_bytes)
-            return &shared->slots[i];
+        struct shared_slot *slot = &shared->slots[i];
+        if (is_within(&slot->addr, shared->slot_bytes, address) ||
+            is_within(&slot->view, shared->slot_bytes, address))
+            return slot;
     }
     return NULL;
 }
@@ -316,10 +406,15 @@ struct shared_slot *shared_slot_at(const void *address) {
 
 static void unmap(struct shared_slot *slot) {
     uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_relaxed);
-    if (!addr)
-        return;
-    poison_opened(addr, slot->shared->slot_bytes);
-    put_back(slot->shared, addr);
+    uintptr_t view = atomic_load_explicit(&slot->view, memory_order_relaxed);
+    if (view) {
+        poison_opened(view, slot->shared->slot_bytes);
+        os.release((void *)view, slot->shared->slot_bytes);
+    }
+    if (addr) {
+        poison_opened(addr, slot->shared->slot_bytes);
+        put_back(slot->shared, addr);
+    }
 }
 
 void shared_end(struct shared *shared) {

@@ -104,7 +104,7 @@ const struct kind kind_slot = {.name = "shared",
                                .give = keep_mapped};
 
 int shared_populate(struct shared_slot *slot, size_t bytes) {
-    uintptr_t addr = atomic_load_explicit(&slot->addr, memory_order_acquire);
+    uintptr_t addr = shared_start(slot);
     uint32_t trims = atomic_load_explicit(&shared_record(slot)->trims, memory_order_relaxed);
     if (trims != slot->trims)
         slot->populated = 0;

@@ -11,9 +11,9 @@
  * anew. So is one that was trimmed: its old pages are not the file's any more, and a device would
  * go on reading those. Who only sends pins nothing, and needs no driver.
  *
- * Invariant: [addr, addr + slot->pinned) is pinned as one stretch, in this process only. A slot is
- * not pinned anew while a lease of it is out. All under the lock of the shared pool, but what the
- * driver does to start.
+ * Invariant: the first slot->pinned bytes from shared_start() are pinned as one stretch, in this
+ * process only. A slot is not pinned anew, nor elsewhere, while a lease of it is out. All under the
+ * lock of the shared pool, but what the driver does to start.
  */
 #include "base/error.h"
 #include "base/size.h"
@@ -21,7 +21,7 @@
 #include "pool/shared.h"
 
 static void *start_of(const struct shared_slot *slot) {
-    return (void *)atomic_load_explicit(&slot->addr, memory_order_relaxed);
+    return (void *)shared_start(slot);
 }
 
 bool shared_unpin(struct shared_slot *slot) {

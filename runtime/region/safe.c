@@ -66,7 +66,7 @@ struct region *safe_open(struct region *region) {
 
 bool safe_is_needed(const void *address) {
     if (!range_holds((uintptr_t)address))
-        return false;
+        return shared_may_view(address) && shared_slot_at(address);
     const struct ebb_piece *run = range_run_at((uintptr_t)address);
     return run ? region_of_piece(run)->shared : shared_slot_at(address) != NULL;
 }

@@ -366,10 +366,11 @@ static void other_files_are_not_attached(void **state) {
     pool_end(pool);
     assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slots = 5000), EBB_E_SIZE);
     assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slot_bytes = SIZE_MAX), EBB_E_SIZE);
-    assert_text_names("256 slots of 18446744073709551615 bytes"); /* as asked, not rounded up */
+    assert_text_names("1 slots of 18446744073709551615 bytes"); /* as asked, not rounded up */
     assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slot_bytes = SIZE_MAX / 256), EBB_E_SIZE);
     assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = (size_t)2 << 40),
                     EBB_E_SIZE); /* more than all addresses of ebb */
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slot_bytes = (size_t)1 << 40), EBB_E_SIZE);
 }
 
 /* ---- slots that are ours already ---- */

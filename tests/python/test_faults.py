@@ -218,6 +218,12 @@ class Shortage(unittest.TestCase):
         print("good")
     """
 
+    def test_12_GB_of_addresses_are_enough_for_as_many(self):
+        status, said = run("import resource\n"
+                           "resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))"
+                           + textwrap.dedent(self.KEEP))
+        self.assertEqual((status, said), (0, "good\n"))
+
     def test_64_descriptors_are_enough_for_40_batches_of_128_tensors(self):
         status, said = run("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))"
                            + textwrap.dedent(self.KEEP))
