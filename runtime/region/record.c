@@ -139,10 +139,23 @@ void track_note_resize(struct track *track, uintptr_t addr, size_t bytes) {
     entry->bytes = size_larger(entry->bytes, bytes);
 }
 
-static void note_escape(struct track *track, uintptr_t addr) {
-    const struct track_slot *slot = track->seen.served ? track_find(track, addr) : NULL;
+/* Bytes of the live block at an address of the range; 0: it is a small one. */
+static size_t large_bytes(uintptr_t addr) {
+    const struct ebb_piece *piece = range_block_at(addr);
+    bool large = piece->state == PIECE_BLOCK && piece->addr == addr;
+    return large ? piece->block.requested : 0;
+}
+
+/* Of a step that is served a block survives that was not born in the parent: a slot's, or one from
+ * the ordinary lanes. */
+static void note_escape(struct track *track, uintptr_t addr, bool further) {
+    if (!track->seen.served)
+        return;
+    const struct track_slot *slot = track_find(track, addr);
     if (slot)
         track->seen.escaped_bytes += slot->bytes;
+    else if (track->had_refused && !further && range_holds(addr))
+        track->seen.strayed_bytes += large_bytes(addr);
 }
 
 /* The parent has to ask the track, or need not any more. */
@@ -183,7 +196,7 @@ void track_note_survivor(struct track *track, uintptr_t addr, bool further) {
     struct record_entry *entry =
         track->recording ? find(track, addr) : track_find_born(track, addr);
     if (!entry) {
-        note_escape(track, addr);
+        note_escape(track, addr, further);
         return;
     }
     if (!entry->survived && !further && entry->bytes > EBB_SMALL_MAX_BYTES)

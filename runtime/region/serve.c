@@ -202,10 +202,15 @@ static void *serve(struct track *track, struct track_slot *slot, size_t bytes) {
     return (void *)slot->addr;
 }
 
-/* The slot is too small. */
-static void note_growth(struct track *track, struct track_slot *slot, size_t bytes) {
+/* What came has not got its slot, and is too large for it. */
+static void note_needed(struct track *track, struct track_slot *slot, size_t bytes) {
     slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
     track->had_grown = true;
+}
+
+/* The slot is too small. */
+static void note_growth(struct track *track, struct track_slot *slot, size_t bytes) {
+    note_needed(track, slot, bytes);
     track->seen.grown++;
 }
 
@@ -310,11 +315,36 @@ static size_t room_above(const struct track *track, uint32_t id) {
     return track->plan->slots[id].offset * RANGE_GRANULE;
 }
 
-/* Hardly one of the survivors that the slot was learnt from: the step does something else. What the
- * slot has room for does not grow with it; if larger ones survive they are recorded. */
+/* Hardly one of the survivors that the slot was learnt from: the step does something else. If it
+ * survives all the same, they have grown. */
 static bool is_no_survivor(const struct track *track, uint32_t id, size_t bytes) {
     return bytes > EBB_PAGE &&
            size_smaller(bytes, PLAN_ROOM_MOST) / SURVIVORS_VARY > room_above(track, id);
+}
+
+bool track_is_refused(const struct track *track, uint32_t id) {
+    const struct track_slot *slot = &track->slots[id];
+    return slot->align & TRACK_TENURED && is_no_survivor(track, id, slot->bytes);
+}
+
+/* The slot's block is to be in the parent. */
+static void *use_above(struct track *track, struct track_slot *slot, size_t bytes, size_t align,
+                       bool tenure) {
+    uint32_t id = (uint32_t)(slot - track->slots);
+    bool guest = (slot->align & TRACK_GUEST) != 0;
+    if (guest && bytes > room_above(track, id))
+        note_growth(track, slot, bytes);
+    if (!tenure)
+        return NULL;
+    if (!guest && is_no_survivor(track, id, bytes)) {
+        note_needed(track, slot, bytes);
+        track->had_refused = true;
+        return NULL;
+    }
+    void *block = track->serving ? track_bear(track, bytes, align, guest) : NULL;
+    if (block)
+        slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
+    return block;
 }
 
 /* For reports: the slots from the cursor to `id` have not been served, until they are. */
@@ -343,17 +373,10 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     struct track_slot *slot = &track->slots[id];
     bool guest = (slot->align & TRACK_GUEST) != 0;
     bool above = guest || (slot->align & TRACK_TENURED), serving = track->serving;
-    void *block = NULL;
     note_unserved(track, id);
     skip(track, id);
-    if (!above)
-        block = use_slot(track, slot, bytes, align);
-    else if (tenure && track->serving && (guest || !is_no_survivor(track, id, bytes)))
-        block = track_bear(track, bytes, align, guest);
-    if (guest && bytes > room_above(track, id))
-        note_growth(track, slot, bytes);
-    else if (block && above)
-        slot->bytes = (uint32_t)size_smaller(bytes, UINT32_MAX);
+    void *block = above ? use_above(track, slot, bytes, align, tenure)
+                        : use_slot(track, slot, bytes, align);
     if (!block && !(slot->align & TRACK_UNPLACED)) /* that one goes where it is meant to */
         note_miss(track, bytes, guest && serving); /* else the parent was not asked */
     if (!block || above)

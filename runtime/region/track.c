@@ -225,7 +225,7 @@ static void reset(struct track *track) {
     track->record_count = track->released = 0;
     track->open = track->serving = track->shadowing = track->recording = false;
     track->expecting = false;
-    track->taken_over = track->record_lost = track->noted_small = false;
+    track->taken_over = track->record_lost = track->noted_small = track->had_refused = false;
     track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
     track->most_bytes = track->most_rooms = track->most_blocks = 0;
     track->live_rooms = track->above_now = track->guest_used = track->left_above = 0;
@@ -292,6 +292,13 @@ static void forget_notes(const struct region *region) {
         range_forget_notes(run->addr, run->bytes);
 }
 
+static void note_refused(struct track *track) {
+    uint32_t cursor = track->had_refused ? track_cursor(track) : 0;
+    for (uint32_t i = 0; i < cursor; i++)
+        if (track_has_refused(track, i))
+            track->seen.refused_bytes += track->slots[i].bytes;
+}
+
 void track_finish(struct track *track, struct track_seen *seen) {
     if (track->region) {
         remote_look(track->region);
@@ -299,6 +306,7 @@ void track_finish(struct track *track, struct track_seen *seen) {
             forget_notes(track->region);
         track_look(track);
         track->seen.complete = is_complete(track);
+        note_refused(track);
         track_note_lost(track);
         track_note_above(track);
         track->above = track->above_now;

@@ -82,6 +82,8 @@ struct track_seen {
     uint64_t grown;               /* of these: the slot was too small */
     uint64_t strange;             /* of these: for another reason, or beyond the last slot */
     uint64_t escaped_bytes;       /* of survivors that were served in the arena, so copied */
+    uint64_t refused_bytes; /* of the missed: far larger than what survived in their slots before */
+    uint64_t strayed_bytes; /* then: of large survivors that are in no slot, nor the parent's */
     uint64_t tenured_right, tenured_right_bytes, tenured_wrong, tenured_wrong_bytes;
     uint64_t guests, guest_bytes; /* lay in the parent for a while */
     uint64_t turned_away_bytes;   /* of the missed: there was no room for them in the parent */
@@ -138,6 +140,7 @@ struct track {
     bool taken_over;    /* the arena is cut into stretches, each with a count of live blocks */
     bool coarse;        /* of the plan, while it is served */
     bool had_grown;     /* slots have sizes that did not fit */
+    bool had_refused;   /* what came was far too large for slots in the parent */
     uint32_t overdue[TRACK_OVERDUE_MOST];
     uint32_t overdue_count;
     uint32_t missed_at, misses; /* in a row */
@@ -225,6 +228,10 @@ void track_each_live(const struct track *track, track_visit *visit, void *contex
 /* A block for a valid request, in the arena or, if `tenure`, in the parent; NULL, without an
  * error: it is to be had elsewhere. */
 void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure);
+
+/* The slot, below the cursor, is that of a survivor, and what came in this step is too large to be
+ * taken for one. */
+bool track_is_refused(const struct track *track, uint32_t id);
 
 /* The live slot of the arena at `addr`, or NULL. */
 struct track_slot *track_find(const struct track *track, uintptr_t addr);
@@ -339,6 +346,11 @@ static inline bool track_watches(const struct track *track) {
 /* True if a request is none of the plan's business. */
 static inline bool track_ignores(const struct track *track, size_t bytes, size_t align) {
     return track->coarse && bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
+}
+
+/* track_is_refused(), which is asked only where there may be one. */
+static inline bool track_has_refused(const struct track *track, uint32_t id) {
+    return track->had_refused && track_is_refused(track, id);
 }
 
 static inline uint32_t track_cursor(const struct track *track) {

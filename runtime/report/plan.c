@@ -58,7 +58,8 @@ static struct followed find_followed(struct ebb_site *site, uint64_t tag) {
 /* Bytes that the slot got in that step; 0: it was not served. */
 static uint64_t served_bytes(const struct followed *followed, uint32_t number) {
     const struct track *track = followed->track;
-    return track && number < track_cursor(track) ? track->slots[number].bytes : 0;
+    bool came = track && number < track_cursor(track) && !track_has_refused(track, number);
+    return came ? track->slots[number].bytes : 0;
 }
 
 static void print_slot(struct text *text, const struct followed *followed, uint32_t number) {

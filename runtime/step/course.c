@@ -33,6 +33,7 @@ struct work {
     uint64_t hash, coarse_hash; /* of the record */
     uint64_t height_most;
     uint64_t guests_most; /* bytes */
+    bool outlived; /* what was too large for a survivor has survived */
     bool goes_on;  /* another step is to be recorded */
     bool searches; /* a thread of the site's is to begin */
     struct draft *present; /* of the course's plan; NULL: it has none */
@@ -51,6 +52,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .hit_bytes = seen->hit_bytes,
         .missed_bytes = seen->missed_bytes,
         .escaped_bytes = seen->escaped_bytes,
+        .refused_bytes = size_smaller(seen->refused_bytes, seen->strayed_bytes),
         .tenured_bytes = seen->tenured_right_bytes + seen->tenured_wrong_bytes,
         .wrong_bytes = seen->tenured_wrong_bytes,
         .guest_bytes = seen->guest_bytes,
@@ -58,13 +60,13 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .used_peak = ended->cost.used_peak,
         .live_peak = ended->cost.bytes_peak,
         .reserved_peak = ended->cost.reserved_peak,
-        .grown = seen->grown != 0,
         .complete = seen->complete,
         .taken_over = seen->taken_over,
         .keyed = seen->served && lane->track->plan->by_key,
         .blocks = ended_allocations(ended),
         .lost = seen->recorded && lane->track->record_lost,
     };
+    step.grown = seen->grown || step.refused_bytes;
     if (seen->recorded && !step.lost) {
         step.mode = LEARN_RECORD;
         step.hash = draft_hash(lane->track->record, lane->track->record_count);
@@ -145,6 +147,7 @@ static void take_up(struct work *work, const struct learn_step *step) {
     work->hash = step->hash;
     work->coarse_hash = step->coarse_hash;
     work->height_most = learn_height_most(&course->learning);
+    work->outlived = step->refused_bytes != 0;
     work->guests_most = may_have_guests(work->lane) ? course->learning.guests_most : 0;
     course->planning = true;
 }
@@ -291,24 +294,29 @@ static void adopt(struct work *work) {
         work->plan = plan_at_desk(work, UINT64_MAX);
 }
 
+/* What the step asked for in the slot; 0: nothing, or nothing that others will. */
+static size_t asked_for(const struct work *work, uint32_t number) {
+    const struct track *track = work->lane->track;
+    bool tells = work->outlived || !track_has_refused(track, number);
+    return tells ? track->slots[number].bytes : 0;
+}
+
 /* A plan with room for what did not fit. */
 static void grow(struct work *work) {
-    const struct track *track = work->lane->track;
     bool wider = false;
     take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
-        wider |= draft_fit(work->draft, i, track->slots[i].bytes);
+        wider |= draft_fit(work->draft, i, asked_for(work, i));
     if (wider)
         work->plan = plan_at_desk(work, work->height_most);
 }
 
 /* A plan with room for what this step had in each slot; what it left out keeps the room it had. */
 static void fit(struct work *work) {
-    const struct track *track = work->lane->track;
     take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
-        if (track->slots[i].bytes)
-            draft_refit(work->draft, i, track->slots[i].bytes);
+        if (asked_for(work, i))
+            draft_refit(work->draft, i, asked_for(work, i));
     if (work->draft)
         work->plan = plan_at_desk(work, UINT64_MAX);
 }

@@ -34,7 +34,7 @@ uint64_t draft_hash(const struct record_entry *record, uint32_t count) {
 
 /* ---- rooms ---- */
 
-/* Granules that a slot for such a block has; the size is at most PLAN_ROOM_MOST. */
+/* Granules that a slot for such a block has, at most those of PLAN_ROOM_MOST. */
 static uint32_t room_for(size_t bytes) {
     size_t step = bytes >= LINE_LEAST ? EBB_UNIT : RANGE_GRANULE;
     size_t room = size_align(size_larger(bytes, 1), step);
@@ -51,9 +51,18 @@ static bool fits_a_slot(const struct record_entry *entry) {
            (size_t)1 << entry->align_log2 <= PLAN_ALIGN_MOST;
 }
 
+/* In the parent there is room for any: it is only noted. */
+static bool fit_above(struct draft_slot *slot, size_t bytes) {
+    bool larger = room_for(bytes) > slot->needed;
+    slot->needed = larger ? room_for(bytes) : slot->needed;
+    return larger;
+}
+
 bool draft_fit(struct draft *draft, uint32_t number, size_t bytes) {
     struct draft_slot *slot = &draft->slots[number];
-    if (!slot->room || bytes > PLAN_ROOM_MOST)
+    if (!slot->room)
+        return slot->tenured && fit_above(slot, bytes);
+    if (bytes > PLAN_ROOM_MOST)
         return false;
     uint32_t room = room_for(bytes);
     if (room <= slot->room)
@@ -65,6 +74,8 @@ bool draft_fit(struct draft *draft, uint32_t number, size_t bytes) {
 
 void draft_refit(struct draft *draft, uint32_t number, size_t bytes) {
     struct draft_slot *slot = &draft->slots[number];
+    if (slot->tenured)
+        slot->needed = room_for(bytes);
     if (!slot->room || bytes > PLAN_ROOM_MOST)
         return;
     slot->room = slot->needed = room_for(bytes);

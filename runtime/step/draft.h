@@ -82,7 +82,7 @@ struct draft *draft_from_record(const struct record_entry *record, uint32_t coun
 /* The draft that a plan was made from: all but offsets can be read from it. NULL: EBB_E_MEMORY. */
 struct draft *draft_of_plan(const struct plan *plan);
 
-/* Each slot gets the larger of its room and the other's, if both have the same structure. True if
+/* Each slot gets the larger of its size and the other's, if both have the same structure. True if
  * one has become larger. NULL: nothing. */
 bool draft_widen(struct draft *draft, const struct draft *other);
 
@@ -93,7 +93,8 @@ bool draft_leads(const struct draft *longer, const struct draft *draft);
 /* Those slots get room for these blocks. True if one had less. */
 bool draft_widen_along(struct draft *longer, const struct draft *draft);
 
-/* Slot `number`, if it is placed, gets room for `bytes` at least. True if it had less. */
+/* Slot `number`, if it is placed, gets room for `bytes` at least; if it is tenured, it is one of so
+ * many. True if it had less. */
 bool draft_fit(struct draft *draft, uint32_t number, size_t bytes);
 
 /*
@@ -103,7 +104,7 @@ bool draft_fit(struct draft *draft, uint32_t number, size_t bytes);
 struct plan *draft_plan(const struct draft *draft, const struct packing_effort *effort,
                         uint64_t height_most);
 
-/* Slot `number`, if it is placed, gets room for `bytes`, more or less than it had. */
+/* The same with `bytes`, more or less than it had. */
 void draft_refit(struct draft *draft, uint32_t number, size_t bytes);
 
 /* NULL: nothing. */

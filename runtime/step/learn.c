@@ -72,12 +72,17 @@ static uint64_t reserved_ppm(const struct learning *learning, const struct learn
     return live ? step->reserved_peak * 1000 / (live / 1000 + 1) : 0;
 }
 
+/* Survivors are far larger than those that the plan was learnt from. */
+static bool has_other_survivors(const struct learn_step *step) {
+    return step->refused_bytes > step->tenured_bytes / 4;
+}
+
 /* Guests that were turned away, which are missed as well, are another matter: there will be
  * fewer. */
 static bool is_bad(const struct learn_step *step) {
     struct learn_step apart = *step;
     apart.missed_bytes -= step->turned_away_bytes;
-    return share_ppm(&apart) < LEARN_GOOD_PPM || step->taken_over;
+    return share_ppm(&apart) < LEARN_GOOD_PPM || step->taken_over || has_other_survivors(step);
 }
 
 static uint64_t moving_mean(uint64_t mean, uint64_t next) {

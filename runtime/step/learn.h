@@ -109,6 +109,7 @@ struct learn_step {
     enum learn_mode mode; /* as it was carried out */
     uint64_t hit_bytes, missed_bytes, escaped_bytes;
     uint64_t tenured_bytes, wrong_bytes; /* born in the parent; of these: for nothing */
+    uint64_t refused_bytes; /* not born there, as too large, and survived all the same */
     uint64_t guest_bytes, turned_away_bytes; /* lay in the parent for a while, or should have */
     uint64_t used_peak, reserved_peak;
     uint64_t live_peak; /* of used: what was asked for */

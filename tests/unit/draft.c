@@ -468,6 +468,29 @@ static void a_slot_that_was_too_small_gets_room(void **state) {
     draft_drop(draft);
 }
 
+/* Of any size, for there is no place that it would have to fit. */
+static void a_survivor_that_has_grown_is_known_as_such(void **state) {
+    static struct model model;
+    seed = 19;
+    model_make(&model, 5, 0);
+    model.record[1].survived = true;
+    model.record[1].bytes = 5000;
+    struct draft *draft = draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+    const struct draft_slot *slot = &draft->slots[1];
+    assert_true(slot->tenured && slot->needed == 5056 / RANGE_GRANULE);
+    assert_false(draft_fit(draft, 1, 5056));
+    assert_true(draft_fit(draft, 1, 15000) && slot->needed == 15040 / RANGE_GRANULE);
+    struct draft *other = draft_of(&model, NULL, DRAFT_TENURE_ONCE);
+    assert_true(draft_widen(other, draft) && other->slots[1].needed == slot->needed);
+    draft_refit(draft, 1, 100);
+    assert_int_equal(slot->needed, 112 / RANGE_GRANULE);
+    assert_true(draft_fit(draft, 1, UINT32_MAX));
+    assert_int_equal(slot->needed, PLAN_ROOM_MOST / RANGE_GRANULE);
+    assert_false(slot->room);
+    draft_drop(draft);
+    draft_drop(other);
+}
+
 static void blocks_too_large_for_a_slot_are_left_out(void **state) {
     static struct model model;
     model = (struct model){.count = 3};
@@ -543,6 +566,7 @@ int main(void) {
         TIDY(a_plan_gives_the_draft_that_it_was_made_from),
         TIDY(steps_of_other_structure_do_not_widen),
         TIDY(a_slot_that_was_too_small_gets_room),
+        TIDY(a_survivor_that_has_grown_is_known_as_such),
         TIDY(blocks_too_large_for_a_slot_are_left_out),
         TIDY(a_plan_is_refused_above_the_height_that_is_allowed),
         TIDY(steps_with_nothing_to_place_have_no_plan),

@@ -104,6 +104,21 @@ static void after_two_bad_steps_a_record_like_the_plan_is_enough(void **state) {
     assert_int_equal(learn_next(&learning), LEARN_SERVE);
 }
 
+/* However few bytes they are. */
+static void after_two_steps_with_other_survivors_what_survives_is_recorded(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step step = served(9900, 100);
+    step.tenured_bytes = 400;
+    step.refused_bytes = 100;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(learn_next(&learning), LEARN_SERVE);
+    step.refused_bytes = 101;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pass(&learning, step), LEARN_KEEP);
+    assert_int_equal(record(&learning, 7), LEARN_ADOPT);
+}
+
 /* There will be fewer of them; what the step does is as it was. */
 static void guests_that_were_turned_away_make_no_bad_step(void **state) {
     struct learning learning = planned_course();
@@ -538,6 +553,7 @@ int main(void) {
         cmocka_unit_test(after_two_bad_steps_what_repeats_is_adopted),
         cmocka_unit_test(the_same_again_makes_patient),
         cmocka_unit_test(after_two_bad_steps_a_record_like_the_plan_is_enough),
+        cmocka_unit_test(after_two_steps_with_other_survivors_what_survives_is_recorded),
         cmocka_unit_test(guests_that_were_turned_away_make_no_bad_step),
         cmocka_unit_test(survivors_in_the_arena_count_as_missed),
         cmocka_unit_test(what_longer_loops_missed_adds_up),

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_sizes.c - steps that do the same with other sizes: what their plan is told of survivors that
+ * have grown, and of blocks that are trimmed.
+ */
+#include "kit/text.h"
+
+enum { LIVE = 20, BEFORE = 20, AFTER = 30, SETTLED = 10 };
+
+#define SITE(...) ebb_site_create(EBB_SITE_OPTIONS(__VA_ARGS__))
+
+/* Blocks that do not survive, then one that does, so many times as large as the first; then some
+ * that may be in no plan. */
+static void take_step(ebb_site *site, ebb_region parent, uint64_t tag, size_t scale,
+                      unsigned more) {
+    ebb_step step = ebb_step_begin_under(site, parent, tag);
+    for (unsigned i = 0; i < LIVE; i++)
+        block_of(step.region, 20000, 64);
+    struct ebb_survivor kept = survivor_of(block_of(step.region, 5000 * scale, 64), 0);
+    for (unsigned i = 0; i < more; i++)
+        block_of(step.region, 16, 16);
+    assert_int_equal(ebb_step_end_keeping(step, parent, &kept, 1, NULL, NULL), 0);
+    assert_int_equal(ebb_region_release(parent, kept.block), 0);
+}
+
+static ebb_site *site_with_small_survivors(const struct stage *stage) {
+    ebb_site *site = SITE(.name = "sizes", .pool = stage->pool);
+    for (unsigned i = 0; i < BEFORE; i++)
+        take_step(site, stage->root, 0, 1, 0);
+    assert_int_equal(site_stats(site).tenured_right, BEFORE - 2);
+    return site;
+}
+
+/* ---- survivors ---- */
+
+/* After one step, whether their tag is another or not. */
+static void survivors_that_have_grown_are_born_above_again(void **state) {
+    struct stage *stage = *state;
+    for (uint64_t tag = 0; tag < 2; tag++) {
+        ebb_site *site = site_with_small_survivors(stage);
+        take_step(site, stage->root, tag, 3, 0);
+        struct ebb_site_stats before = site_stats(site);
+        for (unsigned i = 0; i < SETTLED; i++)
+            take_step(site, stage->root, tag, 3, 0);
+        struct ebb_site_stats after = site_stats(site);
+        assert_int_equal(after.tenured_right - before.tenured_right, SETTLED);
+        assert_int_equal(after.missed - before.missed, 0);
+        assert_int_equal(after.recorded_steps, 2);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
+/* None is as planned, but nearly, and the survivor is a small part of it. */
+static void survivors_that_have_grown_in_steps_that_vary_are_recorded_again(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_with_small_survivors(stage);
+    for (unsigned i = 0; i < AFTER; i++)
+        take_step(site, stage->root, 0, 3, 1 + i % 2);
+    struct ebb_site_stats before = site_stats(site);
+    for (unsigned i = 0; i < SETTLED; i++)
+        take_step(site, stage->root, 0, 3, 1 + i % 2);
+    assert_int_equal(site_stats(site).tenured_right - before.tenured_right, SETTLED);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void a_survivor_that_was_too_large_was_not_served(void **state) {
+    static struct page page;
+    page = (struct page){.length = 0};
+    struct stage *stage = *state;
+    ebb_site *site = site_with_small_survivors(stage);
+    assert_int_equal(ebb_report_plan(site, 0, page_write, &page), 0);
+    assert_int_equal(page_count(&page, "[\"tenured\",0,0,0,5000]"), 1);
+    take_step(site, stage->root, 0, 3, 0);
+    page = (struct page){.length = 0};
+    assert_int_equal(ebb_report_plan(site, 0, page_write, &page), 0);
+    assert_int_equal(page_count(&page, "[\"tenured\",0,0,0,0]"), 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(survivors_that_have_grown_are_born_above_again),
+        STAGED(survivors_that_have_grown_in_steps_that_vary_are_recorded_again),
+        STAGED(a_survivor_that_was_too_large_was_not_served),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
