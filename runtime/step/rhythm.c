@@ -15,6 +15,10 @@ void rhythm_start(struct rhythm *rhythm) {
     *rhythm = (struct rhythm){.wait = RHYTHM_WAIT};
 }
 
+static uint32_t *place_of(struct rhythm *rhythm, uint64_t number, uint32_t shift) {
+    return &rhythm->row[(number + shift) % rhythm->period];
+}
+
 /* 0 as well for what was too long ago, or never. */
 static uint32_t count_of(const struct rhythm *rhythm, uint64_t number) {
     if (number >= rhythm->begun || rhythm->begun - number > RHYTHM_HISTORY)
@@ -34,11 +38,62 @@ void rhythm_return(struct rhythm *rhythm, uint64_t number) {
     rhythm->begun -= number + 1 == rhythm->begun;
 }
 
-/* ---- in a row ---- */
+/* ---- looking for one ---- */
 
-static uint32_t *place_of(struct rhythm *rhythm, uint64_t number, uint32_t shift) {
-    return &rhythm->row[(number + shift) % rhythm->period];
+/* The last steps were each as the one so many steps before. */
+static bool is_period(const struct rhythm *rhythm, uint64_t last, uint32_t steps) {
+    for (uint64_t i = 0; i < steps + RHYTHM_SURE; i++) {
+        if (last < i + steps)
+            return false;
+        uint32_t count = count_of(rhythm, last - i);
+        if (!count || count != count_of(rhythm, last - i - steps))
+            return false;
+    }
+    return true;
 }
+
+static bool is_among(const struct step_kind *kinds, unsigned count, struct step_kind kind) {
+    for (unsigned i = 0; i < count; i++)
+        if (kinds[i].count == kind.count && kinds[i].before == kind.before)
+            return true;
+    return false;
+}
+
+static bool has_few_kinds(const struct rhythm *rhythm, uint64_t last, uint32_t steps) {
+    struct step_kind kinds[RHYTHM_KINDS];
+    unsigned count = 0;
+    for (uint64_t i = 0; i < steps; i++) {
+        struct step_kind kind = {count_of(rhythm, last - i), count_of(rhythm, last - i - 1)};
+        if (is_among(kinds, count, kind))
+            continue;
+        if (count == RHYTHM_KINDS)
+            return false;
+        kinds[count++] = kind;
+    }
+    return true;
+}
+
+/* The shortest row that the last steps have come in becomes the rhythm's; false: there is none. */
+static bool take_row(struct rhythm *rhythm, uint64_t last) {
+    uint32_t steps = 1;
+    while (steps <= RHYTHM_MOST && !is_period(rhythm, last, steps))
+        steps++;
+    if (steps == 1 || steps > RHYTHM_MOST || !has_few_kinds(rhythm, last, steps))
+        return false; /* all the same is no row */
+    rhythm->period = steps;
+    rhythm->shift = rhythm->strikes = 0;
+    rhythm->found_at = last;
+    for (uint64_t i = 0; i < steps; i++)
+        *place_of(rhythm, last - i, 0) = count_of(rhythm, last - i);
+    return true;
+}
+
+bool rhythm_look(struct rhythm *rhythm, uint64_t number) {
+    return !rhythm->period && number >= rhythm->look_at && number + 1 == rhythm->begun &&
+           take_row(rhythm, number);
+}
+
+/* ---- in a row ---- */
 
 bool rhythm_foretell(struct rhythm *rhythm, uint64_t number, struct step_kind *kind) {
     if (!rhythm->period)
@@ -89,9 +144,12 @@ static bool came_before(const struct rhythm *rhythm, uint64_t number, uint32_t c
            count_of(rhythm, number - rhythm->period) == count;
 }
 
-/* The step was another one than the row says. What comes twice at its place is there from now on;
- * what is nowhere in the row was an odd step. */
+/* The step was another one than the row says. The last steps may be another row, of which this one
+ * foretells the most. What comes twice at its place is there from now on; what is nowhere in the
+ * row was an odd step. */
 static void miss(struct rhythm *rhythm, uint64_t number, uint32_t count) {
+    if (number + 1 == rhythm->begun && take_row(rhythm, number))
+        return;
     if (!slip(rhythm, number) && came_before(rhythm, number, count)) {
         *place_of(rhythm, number, rhythm->shift) = count;
         return;
@@ -110,55 +168,4 @@ void rhythm_end(struct rhythm *rhythm, uint64_t number, uint32_t count) {
         miss(rhythm, number, count);
     else
         rhythm->strikes -= rhythm->strikes != 0;
-}
-
-/* ---- looking for one ---- */
-
-/* The last steps were each as the one so many steps before. */
-static bool is_period(const struct rhythm *rhythm, uint64_t last, uint32_t steps) {
-    for (uint64_t i = 0; i < steps + RHYTHM_SURE; i++) {
-        if (last < i + steps)
-            return false;
-        uint32_t count = count_of(rhythm, last - i);
-        if (!count || count != count_of(rhythm, last - i - steps))
-            return false;
-    }
-    return true;
-}
-
-static bool is_among(const struct step_kind *kinds, unsigned count, struct step_kind kind) {
-    for (unsigned i = 0; i < count; i++)
-        if (kinds[i].count == kind.count && kinds[i].before == kind.before)
-            return true;
-    return false;
-}
-
-static bool has_few_kinds(const struct rhythm *rhythm, uint64_t last, uint32_t steps) {
-    struct step_kind kinds[RHYTHM_KINDS];
-    unsigned count = 0;
-    for (uint64_t i = 0; i < steps; i++) {
-        struct step_kind kind = {count_of(rhythm, last - i), count_of(rhythm, last - i - 1)};
-        if (is_among(kinds, count, kind))
-            continue;
-        if (count == RHYTHM_KINDS)
-            return false;
-        kinds[count++] = kind;
-    }
-    return true;
-}
-
-bool rhythm_look(struct rhythm *rhythm, uint64_t number) {
-    if (rhythm->period || number < rhythm->look_at || number + 1 != rhythm->begun)
-        return false;
-    uint32_t steps = 1;
-    while (steps <= RHYTHM_MOST && !is_period(rhythm, number, steps))
-        steps++;
-    if (steps == 1 || steps > RHYTHM_MOST || !has_few_kinds(rhythm, number, steps))
-        return false; /* all the same is no row */
-    rhythm->period = steps;
-    rhythm->shift = 0;
-    rhythm->found_at = number;
-    for (uint64_t i = 0; i < steps; i++)
-        *place_of(rhythm, number - i, 0) = count_of(rhythm, number - i);
-    return true;
 }

@@ -10,7 +10,8 @@
  * not, unless it reallocates: a block that has to move counts again. Its *kind* is that number and
  * the one before it, since the first step after another sort often differs in what survives. An odd
  * step between leaves the row as it is; where a row breaks off, as at the end of an epoch, it goes
- * on at the place that the last steps agree with.
+ * on at the place that the last steps agree with; where they have come in another row by now, that
+ * takes its place.
  *
  * Steps of one tag that overlap in time have no rhythm. Nothing here fails. The caller's lock.
  */

@@ -159,6 +159,37 @@ static void a_step_that_has_changed_for_good_is_learnt_where_it_is(void **state)
     assert_int_equal(rhythm.period, 4);
 }
 
+/* Each has so much of the first row that it would never be lost, but for the last. */
+static void a_row_that_has_become_another_one_is_followed(void **state) {
+    static const struct {
+        uint32_t before[4], after[6];
+        unsigned before_length, length;
+    } changes[] = {{{1, 1, 1, 2}, {1, 2, 1, 1, 1, 2}, 4, 6},
+                   {{1, 1, 2}, {1, 1, 2, 1, 2}, 3, 5},
+                   {{1, 1, 1, 2}, {1, 1, 1, 1, 2}, 4, 5},
+                   {{1, 1, 1, 2}, {1, 1, 2, 2}, 4, 4}};
+    for (unsigned i = 0; i < sizeof changes / sizeof *changes; i++) {
+        unsigned length = changes[i].length, steps = 0;
+        struct rhythm rhythm;
+        rhythm_start(&rhythm);
+        pass_all(&rhythm, changes[i].before, changes[i].before_length, 30);
+        assert_int_equal(rhythm.period, changes[i].before_length);
+        while (steps < 3 * length + RHYTHM_SURE)
+            pass(&rhythm, changes[i].after[steps++ % length]);
+        assert_int_equal(rhythm.period, length);
+        for (unsigned k = 0; k < 50; k++)
+            assert_int_equal(pass(&rhythm, changes[i].after[steps++ % length]).right, 1);
+    }
+}
+
+static void steps_that_are_all_alike_are_no_other_row(void **state) {
+    static const uint32_t alike[] = {84, 84, 84, 84, 84, 84, 234};
+    struct rhythm rhythm = gathered();
+    assert_true(sizeof alike / sizeof *alike > RHYTHM_SURE + 2);
+    assert_int_equal(pass_all(&rhythm, alike, 7, 1).right, 4);
+    assert_int_equal(pass_all(&rhythm, gathering, 4, 4).right, 16);
+}
+
 static void a_rhythm_that_is_lost_is_looked_for_later_each_time_longer(void **state) {
     static const uint32_t other[] = {10, 20};
     struct rhythm rhythm = gathered();
@@ -313,6 +344,8 @@ int main(void) {
         cmocka_unit_test(a_row_that_breaks_off_costs_one_step),
         cmocka_unit_test(one_step_more_in_a_row_costs_one_step),
         cmocka_unit_test(a_step_that_has_changed_for_good_is_learnt_where_it_is),
+        cmocka_unit_test(a_row_that_has_become_another_one_is_followed),
+        cmocka_unit_test(steps_that_are_all_alike_are_no_other_row),
         cmocka_unit_test(a_rhythm_that_is_lost_is_looked_for_later_each_time_longer),
         cmocka_unit_test(a_rhythm_that_is_found_again_bears_as_much_as_the_first),
         cmocka_unit_test(an_empty_step_is_learnt_by_no_row),

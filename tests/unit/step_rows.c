@@ -185,6 +185,22 @@ static void steps_that_one_plan_serves_well_are_left_as_they_are(void **state) {
 
 /* ---- what disturbs them ---- */
 
+/* Four of five steps are as the row before says, so that alone would not end it. */
+static void rows_that_become_longer_are_planned_anew(void **state) {
+    struct course course = course_of(*state);
+    for (unsigned i = 0; i < 20; i++)
+        take_row(&course, 3);
+    assert_int_equal(site_stats(course.site).row_steps, 4);
+    for (unsigned i = 0; i < 10; i++)
+        take_row(&course, 4);
+    struct ebb_site_stats before = site_stats(course.site);
+    assert_int_equal(before.row_steps, 5);
+    for (unsigned i = 0; i < 10; i++)
+        take_row(&course, 4);
+    assert_int_equal(site_stats(course.site).missed - before.missed, 0);
+    end_course(&course);
+}
+
 static void an_odd_step_is_no_lesson(void **state) {
     struct course course = course_of(*state);
     for (unsigned i = 0; i < 8; i++)
@@ -412,6 +428,7 @@ int main(void) {
         STAGED(two_that_take_turns_have_a_plan_each),
         STAGED(evaluation_now_and_then_is_planned_in_its_place),
         STAGED(steps_that_one_plan_serves_well_are_left_as_they_are),
+        STAGED(rows_that_become_longer_are_planned_anew),
         STAGED(an_odd_step_is_no_lesson),
         STAGED(an_odd_step_is_no_measure_of_what_a_plan_may_need),
         STAGED(a_row_that_breaks_off_goes_on_with_the_next),
