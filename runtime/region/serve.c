@@ -141,6 +141,10 @@ int track_resize(struct track *track, struct track_slot *slot, size_t bytes) {
     track_look(track);
     flow_change(&region->requested, slot->bytes, bytes);
     region->calm = 0;
+    if (track->sizes_wanted && bytes < slot->bytes) {
+        slot->align |= TRACK_TRIMMED;
+        track->had_grown = true;
+    }
     slot->bytes = (uint32_t)bytes;
     if (!region->hollow) {
         poison_unused(addr, slot->room);

@@ -211,7 +211,7 @@ static void new_epoch(struct track *track) {
         track->epoch = 1;
     for (uint32_t i = 0; i < count && (track->had_grown || track->held || track->epoch == 1); i++) {
         track->slots[i].mark = track->slots[i].bytes = 0;
-        track->slots[i].align &= ~(TRACK_LISTED | TRACK_HELD);
+        track->slots[i].align &= ~(TRACK_LISTED | TRACK_HELD | TRACK_TRIMMED);
     }
     track->had_grown = false;
 }

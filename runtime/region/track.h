@@ -54,6 +54,7 @@ struct track_slot {
 #define TRACK_UNPLACED ((uint32_t)4 << 24) /* left to the ordinary lanes */
 #define TRACK_HELD ((uint32_t)8 << 24)     /* somebody outside needs its bytes */
 #define TRACK_GUEST ((uint32_t)16 << 24)   /* in the parent for a while */
+#define TRACK_TRIMMED ((uint32_t)32 << 24) /* more was asked for than `bytes` say */
 _Static_assert(EBB_ALIGN_MAX < TRACK_LISTED, "they lie side by side");
 
 /* One allocation of a recorded step, or one that was born in the parent. */
@@ -139,7 +140,8 @@ struct track {
     bool recording;
     bool taken_over;    /* the arena is cut into stretches, each with a count of live blocks */
     bool coarse;        /* of the plan, while it is served */
-    bool had_grown;     /* slots have sizes that did not fit */
+    bool had_grown;     /* slots have sizes that did not fit, or are TRACK_TRIMMED */
+    bool sizes_wanted;  /* slots that become smaller are TRACK_TRIMMED: others' sizes make a plan */
     bool had_refused;   /* what came was far too large for slots in the parent */
     uint32_t overdue[TRACK_OVERDUE_MOST];
     uint32_t overdue_count;

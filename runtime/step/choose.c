@@ -127,6 +127,7 @@ void course_choose(struct ebb_site *site, struct ticket *ticket) {
     ticket->begun = site->stats.steps;
     ticket->mode = course ? learn_next(&course->learning) : LEARN_PLAIN;
     ticket->plan = ticket->mode == LEARN_SERVE ? course->plan : NULL;
+    ticket->fits = ticket->plan && course->learning.inherited;
     if (ticket->plan)
         plan_share(ticket->plan);
     if (!course)

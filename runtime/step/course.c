@@ -311,11 +311,13 @@ static void grow(struct work *work) {
         work->plan = plan_at_desk(work, work->height_most);
 }
 
-/* A plan with room for what this step had in each slot; what it left out keeps the room it had. */
+/* A plan with room for what this step asked for in each slot. What it left out keeps the room it
+ * had, and so does what it trimmed: what was asked for is not known any more. */
 static void fit(struct work *work) {
+    const struct track *track = work->lane->track;
     take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
-        if (asked_for(work, i))
+        if (asked_for(work, i) && !(track->slots[i].align & TRACK_TRIMMED))
             draft_refit(work->draft, i, asked_for(work, i));
     if (work->draft)
         work->plan = plan_at_desk(work, UINT64_MAX);

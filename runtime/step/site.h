@@ -167,6 +167,7 @@ struct ticket {
     struct plan *plan; /* with a user for the step; NULL: none */
     uint64_t tag;
     uint64_t begun; /* steps of the site that have ended */
+    bool fits; /* what the step asks for makes a plan of the structure that it follows */
     struct course *newest; /* of the site before; to be put back if the step cannot begin */
     bool is_new;           /* the course was made for it */
 };

@@ -80,6 +80,7 @@ static void set_out(const struct ticket *ticket, struct region *region) {
     region->given_back = &lane->site->given_back;
     if (lane->track) {
         lane->track->begun = ticket->begun;
+        lane->track->sizes_wanted = ticket->fits;
         track_tie(lane->track, region, lane->mode == LEARN_SERVE, lane->mode == LEARN_RECORD);
     }
     lane->scope = NULL;

@@ -77,11 +77,55 @@ static void a_survivor_that_was_too_large_was_not_served(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* ---- blocks that are trimmed ---- */
+
+/* Those that are come to less than what is asked for; others are as large as they are. */
+static void take_trimmed(ebb_site *site, uint64_t tag, size_t bytes, unsigned trimmed) {
+    ebb_step step = ebb_step_begin(site, tag);
+    for (unsigned i = 0; i < LIVE; i++) {
+        void *block = block_of(step.region, bytes, 64);
+        if (i < trimmed)
+            assert_int_equal(ebb_region_resize(step.region, block, 100), 0);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+static void blocks_that_are_trimmed_keep_the_room_that_was_asked_for(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.name = "trimmed", .pool = stage->pool);
+    for (unsigned i = 0; i < BEFORE; i++)
+        take_trimmed(site, 0, 8000, LIVE);
+    for (unsigned i = 0; i < SETTLED; i++)
+        take_trimmed(site, 1, 8000, LIVE);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.missed + stats.takeovers, 0);
+    assert_int_equal(stats.hits, (BEFORE + SETTLED - 2) * LIVE);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* The tag before has larger ones. */
+static void only_what_is_trimmed_keeps_more_room_than_a_new_tag_needs(void **state) {
+    enum { TRIMMED = 5, LARGE = 8000, SMALL = 1984 };
+    struct stage *stage = *state;
+    ebb_site *site = SITE(.name = "trimmed", .pool = stage->pool);
+    for (unsigned i = 0; i < BEFORE; i++)
+        take_trimmed(site, 0, LARGE, 0);
+    take_trimmed(site, 1, SMALL, TRIMMED);
+    size_t height = (size_t)TRIMMED * LARGE + (size_t)(LIVE - TRIMMED) * SMALL;
+    assert_int_equal(site_stats(site).plan_height, (height + 4095) / 4096 * 4096);
+    for (unsigned i = 0; i < SETTLED; i++)
+        take_trimmed(site, 1, SMALL, i);
+    assert_int_equal(site_stats(site).missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(survivors_that_have_grown_are_born_above_again),
         STAGED(survivors_that_have_grown_in_steps_that_vary_are_recorded_again),
         STAGED(a_survivor_that_was_too_large_was_not_served),
+        STAGED(blocks_that_are_trimmed_keep_the_room_that_was_asked_for),
+        STAGED(only_what_is_trimmed_keeps_more_room_than_a_new_tag_needs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
