@@ -52,6 +52,7 @@ static struct course *find_tag(struct ebb_site *site, uint64_t tag) {
         return NULL;
     struct course *course = &site->courses[site->course_count++];
     course->tag = tag;
+    course->before = site->newest;
     learn_start(&course->learning);
     inherit(course, site->newest);
     course->rhythm = make_rhythm(site);
@@ -120,10 +121,7 @@ static struct course *find_course(struct ebb_site *site, uint64_t tag, struct la
 
 void course_choose(struct ebb_site *site, struct ticket *ticket) {
     struct lane *lane = ticket->lane;
-    unsigned count = site->course_count;
-    ticket->newest = site->newest;
     struct course *course = lane->course = find_course(site, ticket->tag, lane);
-    ticket->is_new = course && course == &site->courses[count];
     ticket->begun = site->stats.steps;
     ticket->mode = course ? learn_next(&course->learning) : LEARN_PLAIN;
     ticket->plan = ticket->mode == LEARN_SERVE ? course->plan : NULL;
@@ -133,30 +131,36 @@ void course_choose(struct ebb_site *site, struct ticket *ticket) {
     if (!course)
         return;
     course->used = ticket->begun;
+    course->steps++;
     site->newest = course;
 }
 
-/* The last entry, and no other step has begun there. */
-static bool is_untouched(const struct ebb_site *site, const struct course *course) {
-    return course == &site->courses[site->course_count - 1] && course->rhythm &&
-           !course->rhythm->begun;
-}
-
-/* The entry of a kind stays: it will be given to another. */
-void course_return(struct ebb_site *site, const struct ticket *ticket) {
-    struct lane *lane = ticket->lane;
-    struct course *course = lane->course;
-    if (lane->rhythm)
-        rhythm_return(lane->rhythm, lane->number);
-    if (!ticket->is_new || course->kind.count || !is_untouched(site, course))
-        return;
+/* The last entry goes, in which no step has begun. The entry of a kind stays: it will be given to
+ * another. */
+static bool drop_untouched(struct ebb_site *site) {
+    struct course *course = site->course_count ? &site->courses[site->course_count - 1] : NULL;
+    if (!course || course->kind.count || course->steps)
+        return false;
     course_end(course);
-    ebb_region_release(site->memory, course->rhythm);
+    if (course->rhythm)
+        ebb_region_release(site->memory, course->rhythm);
+    site->newest = site->newest == course ? course->before : site->newest;
     *course = (struct course){.plan = NULL};
     site->course_count--;
-    site->newest = site->newest == course ? ticket->newest : site->newest;
+    return true;
+}
+
+/* Those before it may have waited for that. */
+void course_return(struct ebb_site *site, const struct ticket *ticket) {
+    struct lane *lane = ticket->lane;
+    if (lane->rhythm)
+        rhythm_return(lane->rhythm, lane->number);
+    if (lane->course)
+        lane->course->steps--;
     lane->course = NULL;
     lane->rhythm = NULL;
+    while (drop_untouched(site))
+        continue;
 }
 
 uint32_t course_row(const struct ebb_site *site) {

@@ -49,6 +49,8 @@ struct course {
     uint64_t tag;
     struct step_kind kind; /* of the tag's steps; all zero: the tag's own course */
     struct rhythm *rhythm; /* of the tag's own; NULL: there was no memory */
+    struct course *before; /* of a tag's own: the site's newest when the entry was made */
+    uint64_t steps;        /* that have begun here, but for those that could not after all */
     uint64_t used;         /* steps of the site that had ended when one began here last */
     uint64_t since;        /* the same, when the entry became this course's */
     struct learning learning;
@@ -168,8 +170,6 @@ struct ticket {
     uint64_t tag;
     uint64_t begun; /* steps of the site that have ended */
     bool fits; /* what the step asks for makes a plan of the structure that it follows */
-    struct course *newest; /* of the site before; to be put back if the step cannot begin */
-    bool is_new;           /* the course was made for it */
 };
 
 /* A lane for the calling thread, which is then open. False with EBB_E_MEMORY, or EBB_E_BUSY: the
