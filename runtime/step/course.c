@@ -272,7 +272,8 @@ static void note(struct work *work) {
 }
 
 /* A plan for all sizes that steps of this structure had; for the last ones alone if that is too
- * high. */
+ * high. What is coarse repeats a record, or has the plan's structure: no other draft takes its
+ * place, so `finer` is of the same record. */
 static void adopt(struct work *work) {
     work->finer = work->is_coarse ? draft_of_step(work, false) : NULL;
     work->draft = draft_of_step(work, work->is_coarse);
