@@ -116,14 +116,20 @@ static __attribute__((noinline, cold)) void refuse_small(void *block, size_t byt
     misuse_of_size(block, bytes, head_of(block)->step - sizeof(struct tray_head));
 }
 
-static inline void mark(struct tray_head *head, uint16_t state) {
-    __atomic_store_n(&head->state, state, __ATOMIC_RELAXED);
+/* By its owner. Another thread that frees it at once is seen later (scope_small.c). */
+static inline void mark_freed(struct tray_head *head) {
+    __atomic_store_n(&head->state, TRAY_FREED, __ATOMIC_RELAXED);
 }
 
+/* Of several threads that free it at once one does. */
 static __attribute__((noinline)) void free_other(struct tray *tray, struct tray_head *head) {
     int before = errno;
     int64_t weight = tray_weight(head);
-    mark(head, TRAY_PASSED);
+    uint16_t live = TRAY_LIVE;
+    /* relaxed: the balance orders it */
+    if (!__atomic_compare_exchange_n(&head->state, &live, TRAY_PASSED, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
+        misuse_of_small(head + 1);
     if (tray_release_other(tray, weight))
         heap_give_any_tray(tray);
     errno = before;
@@ -146,7 +152,7 @@ static inline void free_small(void *block, size_t bytes) {
     struct scope *scope = tray->scope;
     uint32_t step = head->step;
     void **newest = &scope->free->newest[step / TRAY_GRANULE];
-    mark(head, TRAY_FREED);
+    mark_freed(head);
     scope->freed_bytes += step;
     if ((uintptr_t)head + step == scope->cursor) {
         scope->cursor = (uintptr_t)head;
@@ -171,13 +177,13 @@ static __attribute__((noinline)) void free_large(void *block, size_t bytes) {
     if (bytes > large->bytes)
         misuse_of_size(block, bytes, large->bytes);
     /* relaxed: the list that it is handed in to orders it */
+    if (!atomic_compare_exchange_strong_explicit(&large->state, &live, LARGE_HANDED_IN,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        misuse_of_large(block, large);
     if (large->heap == here.heap)
         scope_release_large(large);
-    else if (atomic_compare_exchange_strong_explicit(&large->state, &live, LARGE_HANDED_IN,
-                                                     memory_order_relaxed, memory_order_relaxed))
-        heap_hand_in(large);
     else
-        misuse_of_large(block, large);
+        heap_hand_in(large);
     errno = before;
 }
 

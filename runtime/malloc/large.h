@@ -9,9 +9,9 @@
  *     large_at[page of the block]  -> number of the record -> heap, block, bytes
  *
  * Blocks of a page or more never begin in the same page, so the page names the record. All of a
- * record but its `state` is its heap's, which one thread has at a time; who else frees the block
- * changes the state, and hands the record in. While it waits in that list its pages may go: whoever
- * takes the list for a moment has the last three fields, too.
+ * record but its `state` is its heap's, which one thread has at a time; who frees the block changes
+ * the state, so that one alone does, and another thread hands the record in. While it waits in that
+ * list its pages may go: whoever takes the list for a moment has the last three fields, too.
  */
 #ifndef EBB_MALLOC_LARGE_H
 #define EBB_MALLOC_LARGE_H

@@ -32,6 +32,13 @@ void misuse_before(const void *block) {
                        "overwritten\n", block));
 }
 
+void misuse_of_tray(const struct tray *tray) {
+    char text[160];
+    die(text, snprintf(text, sizeof text, "ebb-malloc: double free, by two threads at once, of a "
+                       "block between %p and %p, of a scope\n", (const void *)tray,
+                       (const void *)((const char *)tray + TRAY_BYTES)));
+}
+
 void misuse_of_large(const void *block, const struct large *large) {
     char text[160];
     const char *what = large ? "double free, or use of a freed block"

@@ -11,11 +11,14 @@
 #include <stddef.h>
 
 struct large;
+struct tray;
 
 /* Of the zone of trays: also of what no tray ever was. */
 void misuse_of_small(const void *block) __attribute__((cold, noreturn));
 /* What lies before the block, which is of a scope that ends, is no head. */
 void misuse_before(const void *block) __attribute__((cold, noreturn));
+/* Of a block of the tray: by its owner and by another thread, at once. */
+void misuse_of_tray(const struct tray *tray) __attribute__((cold, noreturn));
 void misuse_of_large(const void *block, const struct large *large) __attribute__((cold, noreturn));
 /* `what` says it. */
 void misuse_of_guarded(const void *block, const char *what) __attribute__((cold, noreturn));

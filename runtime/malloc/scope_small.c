@@ -17,6 +17,7 @@
  */
 #include "malloc/general.h"
 #include "malloc/guard.h"
+#include "malloc/misuse.h"
 #include "malloc/scope.h"
 
 #include <string.h>
@@ -89,6 +90,27 @@ static void list_freed(struct scope *scope, const struct tray *tray) {
     }
 }
 
+/* What the heads say that others have freed. */
+static int64_t passed(const struct tray *tray) {
+    int64_t sum = 0;
+    for (const struct tray_head *head = NULL; (head = tray_next(tray, head));)
+        if (tray_state(head) == TRAY_PASSED)
+            sum += tray_weight(head);
+    return sum;
+}
+
+/* What its owner has not freed of a tray that is not in use; if `is_any` is false it has freed all.
+ * It frees without a look at what others do just then, so where it has freed a block that they had
+ * taken off the balance, that shows here: no head says so any more. */
+static int64_t count_left(const struct tray *tray, bool is_any) {
+    /* acquire: who takes a block off the balance has marked it before */
+    int64_t balance = atomic_load_explicit(&tray->balance, memory_order_acquire);
+    int64_t left = is_any ? tray_count(tray) : 0;
+    if (balance != 0 && balance + (is_any ? passed(tray) : 0) < 0)
+        misuse_of_tray(tray);
+    return left;
+}
+
 /* What others have freed in it was not counted. */
 static void give_empty(struct scope *scope, struct tray *tray, int64_t left) {
     scope->freed_bytes += tray_balance_bytes(left);
@@ -102,7 +124,7 @@ static void give_empty_ones(struct scope *scope) {
     clear_lists(scope);
     for (struct tray *tray = scope->full, *next; tray; tray = next) {
         next = tray->next;
-        int64_t left = scope->bytes == scope->freed_bytes ? 0 : tray_count(tray);
+        int64_t left = count_left(tray, scope->bytes != scope->freed_bytes);
         if (tray_is_empty(tray, left)) {
             *place = next;
             give_empty(scope, tray, left);
@@ -247,7 +269,7 @@ void scope_end_trays(struct scope *scope) {
         suspects_convict(scope->full);
     for (struct tray *tray = scope->full, *next; tray; tray = next) {
         next = tray->next;
-        int64_t left = left_bytes ? tray_count(tray) : 0;
+        int64_t left = count_left(tray, left_bytes != 0);
         left_bytes -= tray_balance_bytes(left);
         uint64_t seal = tray_seal(tray, left, scope_holding(scope));
         pinned += seal != 0;

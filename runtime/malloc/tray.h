@@ -14,6 +14,10 @@
  * a sealed tray to zero gives the tray back. So a tray goes when its last block goes, not earlier
  * and not later, whichever threads free.
  *
+ * Who is not the owner changes a head from alive to freed by one atomic step, so that of several
+ * that free a block at once one does and the others are told. The owner does not, as that would
+ * cost each free as much again; a balance below what heads say tells of it, before it does harm.
+ *
  * Invariants: before a tray is sealed its balance is not above zero, so nobody else can bring it
  * from one to zero; a head says which threads' free it was, so what is counted at the seal does
  * not depend on frees that others are in the middle of; the balance of a sealed tray is never used
