@@ -254,10 +254,10 @@ static bool has_rested(struct heap *heap, const struct heap_cooling *cooling) {
     return is_due;
 }
 
-/* Guarded ones stay where they are. True: some are left. */
+/* True: some are left. */
 static bool cool_stash(struct heap *heap, bool is_due) {
     bool is_left = false;
-    for (unsigned i = 0; i < HEAP_STASH && !GUARDED && !is_left; i++) {
+    for (unsigned i = 0; i < HEAP_STASH && !is_left; i++) {
         /* relaxed: heap_take_place() acquires */
         if (!atomic_load_explicit(&heap->stash[i], memory_order_relaxed))
             continue;

@@ -7,6 +7,7 @@
  * a guard does not hold (misuse.h).
  */
 #include "malloc/guard.h"
+#include "malloc/closed.h"
 #include "malloc/front.h"
 #include "malloc/misuse.h"
 #include "malloc/tray.h"
@@ -326,6 +327,11 @@ void guard_release_scoped(const struct scope *scope) {
         misuse_of_guarded(block, harm);
 }
 
+/* Blocks that leave with the quarantine's lock held may close their trays. */
 void guard_fork(bool before) {
-    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&quarantine.lock);
+    if (before)
+        pthread_mutex_lock(&quarantine.lock);
+    closed_fork(before);
+    if (!before)
+        pthread_mutex_unlock(&quarantine.lock);
 }

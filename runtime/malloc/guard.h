@@ -37,7 +37,7 @@ size_t guard_usable(const void *block);
 /* A scope of this thread ends: its blocks leave the quarantine, and those of scopes before it. */
 void guard_release_scoped(const struct scope *scope);
 
-/* The quarantine's lock before a fork, and after. */
+/* The locks of the quarantine and of closed trays before a fork, and after. */
 void guard_fork(bool before);
 
 #endif

@@ -6,12 +6,12 @@
  * Fails without effect where there is no memory for one.
  */
 #include "malloc/heap.h"
+#include "malloc/closed.h"
 #include "malloc/general.h"
 #include "malloc/served.h"
 #include "malloc/tender.h"
 
 #include "base/error.h"
-#include "base/os.h"
 #include "region/region.h"
 #include "step/site.h"
 
@@ -252,65 +252,46 @@ void heap_hand_in(struct large *large) {
 
 /* ---- empty trays ---- */
 
-/* Guarded, an empty tray is forbidden until it is used again, and the oldest is used first. */
-static bool open_tray(struct tray *tray) {
-    return !GUARDED || os.cover(tray, TRAY_BYTES) == 0;
-}
-
 struct tray *heap_take_place(struct heap *heap, unsigned place) {
     /* acquire: pairs with heap_give_tray(), where another thread takes it */
     return atomic_exchange_explicit(&heap->stash[place], NULL, memory_order_acquire);
 }
 
-static struct tray *take_oldest(struct heap *heap) {
-    struct tray *tray = heap_take_place(heap, 0);
-    heap->stashed--;
-    for (unsigned i = 0; i < heap->stashed; i++) /* relaxed: nobody else takes guarded ones */
-        atomic_store_explicit(
-            &heap->stash[i],
-            atomic_load_explicit(&heap->stash[i + 1], memory_order_relaxed),
-            memory_order_relaxed);
-    return open_tray(tray) ? tray : NULL; /* else it is lost */
-}
-
 /* NULL: there is none, or what there was has been taken. */
 static struct tray *take_stashed(struct heap *heap) {
     struct tray *tray = NULL;
-    if (GUARDED)
-        return heap->stashed ? take_oldest(heap) : NULL;
     while (!tray && heap->stashed)
         tray = heap_take_place(heap, --heap->stashed);
     return tray;
 }
 
+/* One that has been in use; guarded, as late as may be. */
+static struct tray *take_used(struct heap *heap) {
+    return GUARDED ? closed_take(CLOSED_MOST) : take_stashed(heap);
+}
+
 struct tray *heap_take_tray(struct heap *heap) {
-    struct tray *tray = NULL;
-    if (!GUARDED || heap->stashed == HEAP_STASH)
-        tray = take_stashed(heap);
+    struct tray *tray = take_used(heap);
     if (!tray)
-        return tray_take(heap);
-    tray_begin(tray, heap);
+        tray = tray_take(heap);
+    if (GUARDED && !tray)
+        tray = closed_take(1); /* the zone is full of them */
+    if (tray)
+        tray_begin(tray, heap);
     return tray;
 }
 
 void heap_give_tray(struct heap *heap, struct tray *tray) {
-    if (GUARDED && heap->stashed == HEAP_STASH) {
-        struct tray *oldest = take_stashed(heap);
-        if (oldest)
-            tray_give(oldest);
-    }
-    if (heap->stashed == HEAP_STASH) {
-        tray_give(tray);
-        return;
-    }
     if (GUARDED)
-        (void)os.forbid(tray, TRAY_BYTES);
-    /* release: what this thread did with it comes before what whoever takes it does */
-    atomic_store_explicit(&heap->stash[heap->stashed++], tray, memory_order_release);
+        closed_give(tray);
+    else if (heap->stashed == HEAP_STASH)
+        tray_give(tray);
+    else /* release: what this thread did with it comes before what whoever takes it does */
+        atomic_store_explicit(&heap->stash[heap->stashed++], tray, memory_order_release);
 }
 
 void heap_give_any_tray(struct tray *tray) {
-    if (here.heap)
+    if (GUARDED || here.heap)
         heap_give_tray(here.heap, tray);
     else
         tray_give(tray);

@@ -4,7 +4,7 @@
  *
  *     thread -> scope -> outer scope -> ...      the innermost one that was entered serves malloc()
  *           `-> heap     keeper, a region: large blocks that outlived their scopes
- *                        stash: empty trays, hot while the thread does not rest
+ *                        stash: empty trays, hot while the thread does not rest; guarded, none
  *                        handed in: large blocks that other threads freed
  *                        postponed: the same, which a look at them did not come to
  *                        cooled: the same, whose pages have gone meanwhile
@@ -36,7 +36,7 @@
 
 #include <pthread.h>
 
-#define HEAP_STASH (GUARDED ? 256u : 18u) /* a MiB at most */
+#define HEAP_STASH 18u /* a MiB at most */
 
 /* Freed small blocks of a scope, by size: linked by their first word, newest first. */
 struct scope_free {
@@ -163,7 +163,8 @@ void heap_drain(struct heap *heap);
 /* A large block whose record was marked by this thread: handed in to its heap. */
 void heap_hand_in(struct large *large);
 
-/* An empty tray of the heap's own, hot if there is one; NULL: no memory. */
+/* An empty tray of the heap's own, hot if there is one; NULL: no memory. Guarded, what is given is
+ * closed first (closed.h). */
 struct tray *heap_take_tray(struct heap *heap);
 void heap_give_tray(struct heap *heap, struct tray *tray);
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * closed.c - a row of closed trays (see closed.h).
+ *
+ * Invariant: a tray in the row is nobody's. The lock is held for a moment only, and no other is
+ * taken meanwhile. A tray that the system does not open again is lost; one that it does not close
+ * waits in the row all the same.
+ */
+#include "malloc/closed.h"
+
+#include "base/os.h"
+
+#include <pthread.h>
+
+/* The oldest at `first`. */
+static struct row {
+    pthread_mutex_t lock;
+    struct tray *trays[CLOSED_MOST];
+    unsigned first, count;
+} row = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* False: there is no room. */
+static bool append(struct tray *tray) {
+    pthread_mutex_lock(&row.lock);
+    bool fits = row.count < CLOSED_MOST;
+    if (fits)
+        row.trays[(row.first + row.count++) % CLOSED_MOST] = tray;
+    pthread_mutex_unlock(&row.lock);
+    return fits;
+}
+
+static struct tray *remove_oldest(unsigned least) {
+    struct tray *tray = NULL;
+    pthread_mutex_lock(&row.lock);
+    if (row.count && row.count >= least) {
+        tray = row.trays[row.first];
+        row.first = (row.first + 1) % CLOSED_MOST;
+        row.count--;
+    }
+    pthread_mutex_unlock(&row.lock);
+    return tray;
+}
+
+struct tray *closed_take(unsigned least) {
+    struct tray *tray = remove_oldest(least);
+    return tray && os.cover(tray, TRAY_BYTES) == 0 ? tray : NULL;
+}
+
+void closed_give(struct tray *tray) {
+    (void)os.close(tray, TRAY_BYTES);
+    while (!append(tray)) {
+        struct tray *oldest = closed_take(CLOSED_MOST);
+        if (oldest)
+            tray_give(oldest);
+    }
+}
+
+void closed_fork(bool before) {
+    (before ? pthread_mutex_lock : pthread_mutex_unlock)(&row.lock);
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * used_late.c - the hardened library ends a process that uses what it has freed: by a fault, or,
+ * when the block leaves the quarantine, with a line; and what it costs to see that is bounded.
+ */
+#include "malloc/acts.h"
+
+#include <ebb/ebb.h>
+
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+
+enum { THREADS = 60, SCOPES = 300, SCOPE_BLOCKS = 20, MAPPINGS_MOST = 20000 };
+enum { RESIDENT_MOST = 100 << 20 };
+
+static ebb_site *site;
+
+static ebb_step begin(void) {
+    if (!site)
+        site = ebb_site_create(EBB_SITE_OPTIONS(.name = "late", .scope = true));
+    EXPECT(site);
+    return ebb_step_begin(site, 0);
+}
+
+static void end(ebb_step step) {
+    EXPECT(ebb_step_end(step) == 0);
+}
+
+static char *block_of(size_t bytes) {
+    char *block = malloc(bytes);
+    EXPECT(block);
+    return memset(block, 1, bytes);
+}
+
+/* What the system, or the library, ends the process by. */
+static void dies_of(int signal_number, void (*crime)(void)) {
+    int status = 0;
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        EXPECT(freopen("/dev/null", "w", stderr));
+        crime();
+        _exit(0);
+    }
+    EXPECT(waitpid(child, &status, 0) == child);
+    EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == signal_number);
+}
+
+/* ---- after the end of a scope ---- */
+
+static void *freed_in_a_scope(void *context) {
+    ebb_step step = begin();
+    char *block = block_of(1000);
+    free(block);
+    end(step);
+    return context ? context : block;
+}
+
+static void use_in_the_same_thread(void) {
+    *(volatile char *)freed_in_a_scope(NULL) = 1;
+}
+
+static void use_when_its_thread_has_ended(void) {
+    pthread_t thread;
+    void *block = NULL;
+    EXPECT(pthread_create(&thread, NULL, freed_in_a_scope, NULL) == 0);
+    EXPECT(pthread_join(thread, &block) == 0 && block);
+    end(begin());
+    *(volatile char *)block = 1;
+}
+
+static void use_when_memory_was_given_back(void) {
+    char *block = freed_in_a_scope(NULL);
+    malloc_trim(0);
+    end(begin());
+    *(volatile char *)block = 1;
+}
+
+static void what_a_scope_has_freed_faults_after_its_end(void) {
+    dies_of(SIGSEGV, use_in_the_same_thread);
+    dies_of(SIGSEGV, use_when_its_thread_has_ended);
+    dies_of(SIGSEGV, use_when_memory_was_given_back);
+}
+
+/* ---- what it costs ---- */
+
+static pthread_barrier_t all_rest;
+
+static void *serve_and_rest(void *context) {
+    for (unsigned i = 0; i < SCOPES; i++) {
+        ebb_step step = begin();
+        for (unsigned k = 0; k < SCOPE_BLOCKS; k++)
+            free(block_of(2000));
+        end(step);
+    }
+    pthread_barrier_wait(&all_rest);
+    pthread_barrier_wait(&all_rest);
+    return context;
+}
+
+static unsigned mappings(void) {
+    unsigned lines = 0;
+    FILE *file = fopen("/proc/self/maps", "r");
+    EXPECT(file);
+    for (int c; (c = getc(file)) != EOF;)
+        lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
+static void threads_that_rest_need_few_mappings_and_pages(void) {
+    pthread_t threads[THREADS];
+    end(begin());
+    EXPECT(pthread_barrier_init(&all_rest, NULL, THREADS + 1) == 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        EXPECT(pthread_create(&threads[i], NULL, serve_and_rest, NULL) == 0);
+    pthread_barrier_wait(&all_rest);
+    EXPECT(mappings() < MAPPINGS_MOST);
+    EXPECT(act_resident() < RESIDENT_MOST);
+    pthread_barrier_wait(&all_rest);
+    for (unsigned i = 0; i < THREADS; i++)
+        EXPECT(pthread_join(threads[i], NULL) == 0);
+}
+
+int main(void) {
+    static const struct act acts[] = {
+        ACT(what_a_scope_has_freed_faults_after_its_end),
+        ACT(threads_that_rest_need_few_mappings_and_pages),
+    };
+    return act_all(acts, sizeof acts / sizeof *acts) != 0;
+}
