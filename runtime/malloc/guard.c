@@ -24,7 +24,6 @@
 
 #define TAIL ((size_t)16)
 #define FILL 0xEB
-#define FILLED_MOST ((size_t)64 << 10) /* so much of a freed block is filled, and looked at */
 #define HELD_BLOCKS 4096u
 #define HELD_BYTES ((size_t)32 << 20)
 
@@ -78,6 +77,12 @@ static void write_tail(const void *block, size_t bytes, unsigned char tail[TAIL]
     memcpy(tail, words, TAIL);
 }
 
+static bool has_tail(const void *block, size_t bytes) {
+    unsigned char tail[TAIL];
+    write_tail(block, bytes, tail);
+    return memcmp((const char *)block + bytes, tail, TAIL) == 0;
+}
+
 /* ---- where blocks are ---- */
 
 #define STRETCH ((uintptr_t)256 << 20)
@@ -116,7 +121,6 @@ static bool is_closed(const void *block) {
 /* The guard of a live block of the program's. Ends the process if it is none. */
 static struct guard *expect_live(const void *block) {
     struct guard *guard = guard_of(block);
-    unsigned char tail[TAIL];
     if ((uintptr_t)block % GUARD_ALIGN != 0 || (uintptr_t)block < EBB_PAGE || is_closed(block) ||
         is_nowhere(guard))
         misuse_of_guarded(block, "no block begins there");
@@ -125,8 +129,7 @@ static struct guard *expect_live(const void *block) {
         misuse_of_guarded(block, "double free, or use of a freed block");
     if (seal != seal_of(block, guard, GUARD_LIVE))
         misuse_of_guarded(block, "no block begins there, or bytes before it were overwritten");
-    write_tail(block, bytes_of(guard), tail);
-    if (memcmp((const char *)block + bytes_of(guard), tail, TAIL) != 0)
+    if (!has_tail(block, bytes_of(guard)))
         misuse_of_guarded(block, "bytes behind it were overwritten");
     return guard;
 }
@@ -187,31 +190,35 @@ void *guard_resize(void *block, size_t bytes, const void *caller) {
 
 /* ---- freeing ---- */
 
-/* The whole pages inside a block; false: there are none. */
-static bool pages_inside(char *block, size_t bytes, char **from, size_t *length) {
-    uintptr_t first = size_align((uintptr_t)block, EBB_PAGE);
-    uintptr_t end = size_align_down((uintptr_t)block + bytes, EBB_PAGE);
-    *from = (char *)first;
-    *length = end > first ? end - first : 0;
-    return *length != 0 && !tray_holds((uintptr_t)block);
+/* Of a block: they fault by themselves once it is freed. None: at its end. */
+struct pages {
+    char *from, *to;
+};
+
+static struct pages pages_inside(char *block, size_t bytes) {
+    char *from = (char *)size_align((uintptr_t)block, EBB_PAGE);
+    char *to = (char *)size_align_down((uintptr_t)block + bytes, EBB_PAGE);
+    if (from < to && !tray_holds((uintptr_t)block))
+        return (struct pages){from, to};
+    return (struct pages){block + bytes, block + bytes};
 }
 
-/* What is filled and looked at: in front of whole pages, which fault by themselves. */
-static size_t filled_bytes(char *block, size_t bytes) {
-    char *from;
-    size_t length;
-    bool has_pages = pages_inside(block, bytes, &from, &length);
-    return size_smaller(has_pages ? (size_t)(from - block) : bytes, FILLED_MOST);
+static size_t length(struct pages pages) {
+    return (size_t)(pages.to - pages.from);
 }
 
+/* What lies in front of its pages and behind them is filled, and looked at. */
 static void close_block(char *block, size_t bytes) {
-    char *from;
-    size_t length;
-    memset(block, FILL, filled_bytes(block, bytes));
-    if (pages_inside(block, bytes, &from, &length)) {
-        (void)os.give_back(from, length);
-        (void)os.forbid(from, length);
-    }
+    struct pages pages = pages_inside(block, bytes);
+    memset(block, FILL, (size_t)(pages.from - block));
+    memset(pages.to, FILL, (size_t)(block + bytes - pages.to));
+    if (length(pages))
+        (void)os.close(pages.from, length(pages));
+}
+
+static bool is_filled(const char *from, const char *to) {
+    return from == to ||
+           ((unsigned char)*from == FILL && memcmp(from, from + 1, (size_t)(to - from - 1)) == 0);
 }
 
 /* What was done to a block after it was freed, to which nobody may have written; NULL: nothing. */
@@ -219,17 +226,18 @@ static const char *harm_to(char *block) {
     const struct guard *guard = guard_of(block);
     if (guard->seal != seal_of(block, guard, GUARD_FREED))
         return "bytes before it were overwritten after it was freed";
-    for (size_t at = 0, end = filled_bytes(block, bytes_of(guard)); at < end; at++)
-        if ((unsigned char)block[at] != FILL)
-            return "it was written to after it was freed";
-    return NULL;
+    char *end = block + bytes_of(guard);
+    struct pages pages = pages_inside(block, bytes_of(guard));
+    if (!is_filled(block, pages.from) || !is_filled(pages.to, end))
+        return "it was written to after it was freed";
+    return has_tail(block, bytes_of(guard)) ? NULL
+                                            : "bytes behind it were overwritten after it was freed";
 }
 
 static void let_go(char *block) {
     struct guard *guard = guard_of(block);
-    size_t length;
-    char *from;
-    if (pages_inside(block, bytes_of(guard), &from, &length) && os.cover(from, length) != 0)
+    struct pages pages = pages_inside(block, bytes_of(guard));
+    if (length(pages) && os.cover(pages.from, length(pages)) != 0)
         return; /* it cannot be used again */
     guard->seal = 0;
     front_free(block - ((size_t)1 << (guard->facts & 255)));

@@ -12,7 +12,7 @@
 #include <signal.h>
 
 enum { THREADS = 60, SCOPES = 300, SCOPE_BLOCKS = 20, MAPPINGS_MOST = 20000 };
-enum { RESIDENT_MOST = 100 << 20 };
+enum { RESIDENT_MOST = 100 << 20, OTHERS = 9000 };
 
 static ebb_site *site;
 
@@ -83,6 +83,34 @@ static void what_a_scope_has_freed_faults_after_its_end(void) {
     dies_of(SIGSEGV, use_when_memory_was_given_back);
 }
 
+/* ---- before its end, and without one ---- */
+
+/* All that waits leaves. */
+static void free_others(void) {
+    for (unsigned i = 0; i < OTHERS; i++)
+        free(malloc(64));
+}
+
+static size_t late_bytes, late_at;
+
+static void write_to_a_freed_block(void) {
+    char *block = block_of(late_bytes);
+    free(block);
+    block[late_at] ^= 1;
+    free_others();
+}
+
+static void writes_beside_whole_pages_are_seen_later(void) {
+    static const size_t places[] = {0, 2, 9500, 9999, 10000, 10015};
+    late_bytes = 10000;
+    for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
+        late_at = places[i];
+        dies_of(SIGABRT, write_to_a_freed_block);
+    }
+    late_at = 5000;
+    dies_of(SIGSEGV, write_to_a_freed_block);
+}
+
 /* ---- what it costs ---- */
 
 static pthread_barrier_t all_rest;
@@ -126,6 +154,7 @@ static void threads_that_rest_need_few_mappings_and_pages(void) {
 int main(void) {
     static const struct act acts[] = {
         ACT(what_a_scope_has_freed_faults_after_its_end),
+        ACT(writes_beside_whole_pages_are_seen_later),
         ACT(threads_that_rest_need_few_mappings_and_pages),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
