@@ -124,7 +124,7 @@ static struct guard *expect_live(const void *block) {
     if ((uintptr_t)block % GUARD_ALIGN != 0 || (uintptr_t)block < EBB_PAGE || is_closed(block) ||
         is_nowhere(guard))
         misuse_of_guarded(block, "no block begins there");
-    uint64_t seal = guard->seal;
+    uint64_t seal = __atomic_load_n(&guard->seal, __ATOMIC_RELAXED);
     if (seal == seal_of(block, guard, GUARD_FREED))
         misuse_of_guarded(block, "double free, or use of a freed block");
     if (seal != seal_of(block, guard, GUARD_LIVE))
@@ -286,12 +286,21 @@ static bool hold(char *block, size_t bytes) {
     return fits;
 }
 
+/* Of several threads that free it at once one does. */
+static void claim(const void *block, struct guard *guard) {
+    uint64_t live = seal_of(block, guard, GUARD_LIVE);
+    /* relaxed: who comes second ends the process */
+    if (!__atomic_compare_exchange_n(&guard->seal, &live, seal_of(block, guard, GUARD_FREED), false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        misuse_of_guarded(block, "double free, by two threads at once");
+}
+
 void guard_free(void *block) {
     int before = errno;
     if (!block)
         return;
     struct guard *guard = expect_live(block);
-    guard->seal = seal_of(block, guard, GUARD_FREED);
+    claim(block, guard);
     close_block(block, bytes_of(guard));
     if (!hold(block, bytes_of(guard)))
         check_out(block);
