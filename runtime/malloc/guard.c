@@ -3,8 +3,8 @@
  * guard.c - guards and the quarantine (see guard.h).
  *
  * Invariant: a block in the quarantine is alive to the heap below and dead to the program. The
- * quarantine holds at most so many blocks and bytes; the oldest leave first. Ends the process where
- * a guard does not hold (misuse.h).
+ * quarantine holds at most so many blocks, bytes and addresses; the oldest leave first, and all if
+ * there is no memory without. Ends the process where a guard does not hold (misuse.h).
  */
 #include "malloc/guard.h"
 #include "malloc/closed.h"
@@ -25,7 +25,8 @@
 #define TAIL ((size_t)16)
 #define FILL 0xEB
 #define HELD_BLOCKS 4096u
-#define HELD_BYTES ((size_t)32 << 20)
+#define HELD_BYTES ((size_t)32 << 20)     /* that stay in memory: beside whole pages */
+#define HELD_ADDRESSES ((size_t)4 << 30)  /* of whole pages */
 
 struct guard {
     uint64_t facts; /* bytes of the program << 8 | logarithm of the bytes in front of them */
@@ -36,12 +37,18 @@ enum guard_state { GUARD_LIVE = 1, GUARD_FREED = 2 };
 
 static _Atomic(uint64_t) secret;
 
+/* What the program cannot overwrite. */
+struct held {
+    char *block; /* NULL: it left before its turn */
+    size_t bytes;
+};
+
 /* The oldest at `first`. */
 static struct quarantine {
     pthread_mutex_t lock;
-    void *blocks[HELD_BLOCKS]; /* NULL: left before its turn */
+    struct held blocks[HELD_BLOCKS];
     unsigned first, count;
-    size_t bytes;
+    size_t bytes, addresses;
 } quarantine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- seals ---- */
@@ -136,6 +143,9 @@ static struct guard *expect_live(const void *block) {
 
 /* ---- allocating ---- */
 
+/* All that is held leaves, if that may make room for so much; false: nothing did. */
+static bool let_all_go(size_t total);
+
 /* What a block has around it; false: no such size, errno is ENOMEM. */
 static bool find_total(size_t bytes, size_t lead, size_t *total) {
     if (size_add(bytes, lead + TAIL, total) && *total <= PTRDIFF_MAX)
@@ -157,13 +167,19 @@ static void *dress(char *place, size_t bytes, size_t lead) {
     return block;
 }
 
+static void *place_of(size_t total, size_t align, const void *caller) {
+    return align > GUARD_ALIGN ? front_alloc_aligned(total, align, caller)
+                               : front_alloc(total, caller);
+}
+
 void *guard_alloc(size_t bytes, size_t align, const void *caller) {
     size_t lead = size_larger(align, sizeof(struct guard)), total;
     if (!find_total(bytes, lead, &total))
         return NULL;
-    return dress(align > GUARD_ALIGN ? front_alloc_aligned(total, align, caller)
-                                     : front_alloc(total, caller),
-                 bytes, lead);
+    void *place = place_of(total, align, caller);
+    if (!place && let_all_go(total))
+        place = place_of(total, align, caller);
+    return dress(place, bytes, lead);
 }
 
 /* Zeroed below, where it is known which pages are zero already. */
@@ -171,7 +187,10 @@ void *guard_alloc_zeroed(size_t bytes, const void *caller) {
     size_t total;
     if (!find_total(bytes, sizeof(struct guard), &total))
         return NULL;
-    return dress(front_alloc_zeroed(total, caller), bytes, sizeof(struct guard));
+    void *place = front_alloc_zeroed(total, caller);
+    if (!place && let_all_go(total))
+        place = front_alloc_zeroed(total, caller);
+    return dress(place, bytes, sizeof(struct guard));
 }
 
 size_t guard_usable(const void *block) {
@@ -251,39 +270,69 @@ static void check_out(char *block) {
     let_go(block);
 }
 
-/* The oldest leaves, without the lock, if there is no room for so many bytes more. */
-static bool evict(size_t bytes) {
-    struct quarantine *held = &quarantine;
-    char *block = NULL;
-    pthread_mutex_lock(&held->lock);
-    bool full = held->count == HELD_BLOCKS || (held->count && held->bytes + bytes > HELD_BYTES);
-    if (full) {
-        block = held->blocks[held->first];
-        held->first = (held->first + 1) % HELD_BLOCKS;
-        held->count--;
-        held->bytes -= block ? bytes_of(guard_of(block)) : 0;
-    }
-    pthread_mutex_unlock(&held->lock);
-    if (block)
-        check_out(block);
-    return full;
+/* With the lock held, here and below. */
+static bool has_room(struct held held) {
+    size_t addresses = length(pages_inside(held.block, held.bytes));
+    return quarantine.count < HELD_BLOCKS &&
+           quarantine.bytes + held.bytes - addresses <= HELD_BYTES &&
+           quarantine.addresses + addresses <= HELD_ADDRESSES;
 }
 
-/* False: it is too large. */
-static bool hold(char *block, size_t bytes) {
-    struct quarantine *held = &quarantine;
-    if (bytes > HELD_BYTES / 4)
-        return false;
-    while (evict(bytes))
-        ;
-    pthread_mutex_lock(&held->lock);
-    bool fits = held->count < HELD_BLOCKS; /* others free, too */
-    if (fits) {
-        held->blocks[(held->first + held->count++) % HELD_BLOCKS] = block;
-        held->bytes += bytes;
+static void append(struct held held) {
+    size_t addresses = length(pages_inside(held.block, held.bytes));
+    quarantine.blocks[(quarantine.first + quarantine.count++) % HELD_BLOCKS] = held;
+    quarantine.bytes += held.bytes - addresses;
+    quarantine.addresses += addresses;
+}
+
+/* The block, which has its place no longer. */
+static char *take_out(struct held *held) {
+    char *block = held->block;
+    size_t addresses = block ? length(pages_inside(block, held->bytes)) : 0;
+    quarantine.bytes -= block ? held->bytes - addresses : 0;
+    quarantine.addresses -= addresses;
+    held->block = NULL;
+    return block;
+}
+
+static char *take_oldest(void) {
+    char *block = take_out(&quarantine.blocks[quarantine.first]);
+    quarantine.first = (quarantine.first + 1) % HELD_BLOCKS;
+    quarantine.count--;
+    return block;
+}
+
+/* Without the lock, which is taken again. */
+static void leave_oldest(void) {
+    char *block = take_oldest();
+    pthread_mutex_unlock(&quarantine.lock);
+    if (block)
+        check_out(block);
+    pthread_mutex_lock(&quarantine.lock);
+}
+
+static void hold(struct held held) {
+    pthread_mutex_lock(&quarantine.lock);
+    while (!has_room(held))
+        leave_oldest();
+    append(held);
+    pthread_mutex_unlock(&quarantine.lock);
+}
+
+static bool let_all_go(size_t total) {
+    bool is_any = false;
+    pthread_mutex_lock(&quarantine.lock);
+    while (quarantine.count && total <= HELD_ADDRESSES) {
+        is_any = true;
+        leave_oldest();
     }
-    pthread_mutex_unlock(&held->lock);
-    return fits;
+    pthread_mutex_unlock(&quarantine.lock);
+    return is_any;
+}
+
+/* Larger ones leave at once: there are not so many addresses for each. */
+static bool may_be_held(struct held held) {
+    return held.bytes <= HELD_ADDRESSES / 4;
 }
 
 /* Of several threads that free it at once one does. */
@@ -301,8 +350,11 @@ void guard_free(void *block) {
         return;
     struct guard *guard = expect_live(block);
     claim(block, guard);
-    close_block(block, bytes_of(guard));
-    if (!hold(block, bytes_of(guard)))
+    struct held held = {block, bytes_of(guard)};
+    close_block(block, held.bytes);
+    if (may_be_held(held))
+        hold(held);
+    else
         check_out(block);
     errno = before;
 }
@@ -325,21 +377,19 @@ static bool is_over_with(const struct scope *scope, char *block) {
 
 /* The process ends without the lock, for a handler of SIGABRT may free. */
 void guard_release_scoped(const struct scope *scope) {
-    struct quarantine *held = &quarantine;
     const char *harm = NULL;
     char *block = NULL;
-    pthread_mutex_lock(&held->lock);
-    for (unsigned i = 0; i < held->count && !harm; i++) {
-        block = held->blocks[(held->first + i) % HELD_BLOCKS];
-        if (!is_over_with(scope, block))
+    pthread_mutex_lock(&quarantine.lock);
+    for (unsigned i = 0; i < quarantine.count && !harm; i++) {
+        struct held *held = &quarantine.blocks[(quarantine.first + i) % HELD_BLOCKS];
+        if (!is_over_with(scope, held->block))
             continue;
-        held->blocks[(held->first + i) % HELD_BLOCKS] = NULL;
-        held->bytes -= bytes_of(guard_of(block));
+        block = take_out(held);
         harm = harm_to(block);
         if (!harm)
             let_go(block);
     }
-    pthread_mutex_unlock(&held->lock);
+    pthread_mutex_unlock(&quarantine.lock);
     if (harm)
         misuse_of_guarded(block, harm);
 }

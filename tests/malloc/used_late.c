@@ -10,9 +10,10 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 enum { THREADS = 60, SCOPES = 300, SCOPE_BLOCKS = 20, MAPPINGS_MOST = 20000 };
-enum { RESIDENT_MOST = 100 << 20, OTHERS = 9000 };
+enum { RESIDENT_MOST = 100 << 20, WRITTEN = 1 << 20, OTHERS = 9000, LARGE = 100 << 20 };
 
 static ebb_site *site;
 
@@ -30,7 +31,8 @@ static void end(ebb_step step) {
 static char *block_of(size_t bytes) {
     char *block = malloc(bytes);
     EXPECT(block);
-    return memset(block, 1, bytes);
+    memset(block, 1, bytes < WRITTEN ? bytes : WRITTEN);
+    return block;
 }
 
 /* What the system, or the library, ends the process by. */
@@ -111,7 +113,31 @@ static void writes_beside_whole_pages_are_seen_later(void) {
     dies_of(SIGSEGV, write_to_a_freed_block);
 }
 
+/* Its pages cost nothing once they are closed. */
+static void large_blocks_are_held_back_too(void) {
+    static const size_t sizes[] = {100000, 8 << 20, 9 << 20, 100 << 20, 1 << 30};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        late_bytes = sizes[i];
+        late_at = sizes[i] / 2;
+        dies_of(SIGSEGV, write_to_a_freed_block);
+        late_at = sizes[i] - 1;
+        dies_of(SIGABRT, write_to_a_freed_block);
+    }
+}
+
 /* ---- what it costs ---- */
+
+static void where_addresses_are_few_they_are_not(void) {
+    struct rlimit limit = {LARGE * 8ul, LARGE * 8ul};
+    EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
+    for (unsigned i = 0; i < 100; i++) {
+        char *block = malloc(LARGE), *zeroed = calloc(LARGE, 1);
+        EXPECT(block && zeroed);
+        block[LARGE / 2] = zeroed[LARGE / 3] = 1;
+        free(block);
+        free(zeroed);
+    }
+}
 
 static pthread_barrier_t all_rest;
 
@@ -155,6 +181,8 @@ int main(void) {
     static const struct act acts[] = {
         ACT(what_a_scope_has_freed_faults_after_its_end),
         ACT(writes_beside_whole_pages_are_seen_later),
+        ACT(large_blocks_are_held_back_too),
+        ACT(where_addresses_are_few_they_are_not),
         ACT(threads_that_rest_need_few_mappings_and_pages),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
