@@ -71,6 +71,11 @@ static struct guard *guard_of(const void *block) {
     return (struct guard *)(uintptr_t)block - 1;
 }
 
+/* What the heap below knows. */
+static char *place_under(char *block) {
+    return block - ((size_t)1 << (guard_of(block)->facts & 255));
+}
+
 static size_t bytes_of(const struct guard *guard) {
     return guard->facts >> 8;
 }
@@ -259,7 +264,7 @@ static void let_go(char *block) {
     if (length(pages) && os.cover(pages.from, length(pages)) != 0)
         return; /* it cannot be used again */
     guard->seal = 0;
-    front_free(block - ((size_t)1 << (guard->facts & 255)));
+    front_free(place_under(block));
 }
 
 /* It leaves. */
@@ -278,11 +283,20 @@ static bool has_room(struct held held) {
            quarantine.addresses + addresses <= HELD_ADDRESSES;
 }
 
+/* It is no survivor of its scope (suspects.h). */
+static void note_held(char *block) {
+    struct tray_head *head = tray_head_of(place_under(block));
+    __atomic_store_n(&head->key, TRAY_NO_KEY, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&tray_of((uintptr_t)block)->held, 1, memory_order_relaxed);
+}
+
 static void append(struct held held) {
     size_t addresses = length(pages_inside(held.block, held.bytes));
     quarantine.blocks[(quarantine.first + quarantine.count++) % HELD_BLOCKS] = held;
     quarantine.bytes += held.bytes - addresses;
     quarantine.addresses += addresses;
+    if (tray_holds((uintptr_t)held.block))
+        note_held(held.block);
 }
 
 /* The block, which has its place no longer. */
@@ -291,6 +305,9 @@ static char *take_out(struct held *held) {
     size_t addresses = block ? length(pages_inside(block, held->bytes)) : 0;
     quarantine.bytes -= block ? held->bytes - addresses : 0;
     quarantine.addresses -= addresses;
+    if (tray_holds((uintptr_t)block))
+        /* relaxed: with the lock */
+        atomic_fetch_sub_explicit(&tray_of((uintptr_t)block)->held, 1, memory_order_relaxed);
     held->block = NULL;
     return block;
 }
@@ -365,24 +382,26 @@ void guard_free_sized(void *block, size_t bytes) {
     guard_free(block);
 }
 
-/* Of a tray of that scope, or of one that has outlived its own. */
-static bool is_over_with(const struct scope *scope, char *block) {
+/* Of a tray whose scope has ended, in which nothing but blocks that are held back is alive. */
+static bool is_over_with(const char *block) {
     if (!block || !tray_holds((uintptr_t)block))
         return false;
-    struct tray *tray = tray_of((uintptr_t)block);
-    /* relaxed: only whose it is matters, and that is this thread or it stays another's */
-    const struct heap *owner = atomic_load_explicit(&tray->owner, memory_order_relaxed);
-    return owner == TRAY_SEALED || (owner == scope->heap && tray->scope == scope);
+    const struct tray *tray = tray_of((uintptr_t)block);
+    /* relaxed: before all that is alive is in the balance it is not above zero */
+    int64_t balance = atomic_load_explicit(&tray->balance, memory_order_relaxed);
+    return atomic_load_explicit(&tray->owner, memory_order_relaxed) == TRAY_SEALED &&
+           balance > 0 && tray_balance_blocks(balance) ==
+                              atomic_load_explicit(&tray->held, memory_order_relaxed);
 }
 
 /* The process ends without the lock, for a handler of SIGABRT may free. */
-void guard_release_scoped(const struct scope *scope) {
+void guard_release_sealed(void) {
     const char *harm = NULL;
     char *block = NULL;
     pthread_mutex_lock(&quarantine.lock);
     for (unsigned i = 0; i < quarantine.count && !harm; i++) {
         struct held *held = &quarantine.blocks[(quarantine.first + i) % HELD_BLOCKS];
-        if (!is_over_with(scope, held->block))
+        if (!is_over_with(held->block))
             continue;
         block = take_out(held);
         harm = harm_to(block);

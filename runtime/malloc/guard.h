@@ -9,7 +9,8 @@
  * bytes that follow from the same. A free looks at both: a block that is none, was freed before or
  * was written beyond ends the process. What was freed is filled, forbidden as far as it has whole
  * pages, and held back in a quarantine; a write to it is seen when it leaves. When a scope ends,
- * its blocks leave at once, and their trays are forbidden instead.
+ * its blocks leave at once where nothing else is alive in their tray, which is forbidden instead
+ * (closed.h); beside survivors they are held back as before.
  *
  * Functions as those of front.h.
  */
@@ -25,8 +26,6 @@
 
 #define GUARD_ALIGN ((size_t)16)
 
-struct scope;
-
 void *guard_alloc(size_t bytes, size_t align, const void *caller);
 void *guard_alloc_zeroed(size_t bytes, const void *caller);
 void *guard_resize(void *block, size_t bytes, const void *caller);
@@ -34,8 +33,9 @@ void guard_free(void *block);
 void guard_free_sized(void *block, size_t bytes);
 size_t guard_usable(const void *block);
 
-/* A scope of this thread ends: its blocks leave the quarantine, and those of scopes before it. */
-void guard_release_scoped(const struct scope *scope);
+/* A scope has ended and its trays are sealed: blocks leave the quarantine, of these and of those of
+ * any scope before, where nothing else is alive in the tray. */
+void guard_release_sealed(void);
 
 /* The locks of the quarantine and of closed trays before a fork, and after. */
 void guard_fork(bool before);

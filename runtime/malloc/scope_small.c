@@ -220,6 +220,7 @@ static bool next_tray(struct scope *scope) {
         return false;
     put_aside(scope);
     tray->scope = scope;
+    atomic_store_explicit(&tray->held, 0, memory_order_relaxed);
     scope->trays++;
     scope_hold_pages(scope);
     use_tray(scope, tray);
@@ -256,11 +257,17 @@ bool scope_pins_too_much(void) {
     return atomic_load_explicit(&pins_too_much, memory_order_relaxed);
 }
 
+/* Of what is alive in it, of which its owner has not freed so much, something is not just held back
+ * by guards. */
+static bool has_survivors(const struct tray *tray, int64_t left) {
+    int64_t alive = left + atomic_load_explicit(&tray->balance, memory_order_relaxed);
+    return !GUARDED || tray_balance_blocks(alive) !=
+                           atomic_load_explicit(&tray->held, memory_order_relaxed);
+}
+
 void scope_end_trays(struct scope *scope) {
     struct suspects *suspects = &scope->heap->suspects;
     uint64_t pinned = 0;
-    if (GUARDED)
-        guard_release_scoped(scope);
     put_aside(scope);
     suspects_judge(suspects); /* those of the scope before */
     clear_lists(scope);
@@ -271,13 +278,16 @@ void scope_end_trays(struct scope *scope) {
         next = tray->next;
         int64_t left = count_left(tray, left_bytes != 0);
         left_bytes -= tray_balance_bytes(left);
+        bool survives = has_survivors(tray, left);
         uint64_t seal = tray_seal(tray, left, scope_holding(scope));
-        pinned += seal != 0;
+        pinned += seal && survives;
         if (!seal)
             heap_give_tray(scope->heap, tray);
         else if (!GUARDED)
             suspects_add(suspects, tray, seal);
     }
+    if (GUARDED)
+        guard_release_sealed();
     if (!pinned && !scope->plain)
         return;
     scope_count(scope, SERVED_SURVIVED_TRAYS, pinned);

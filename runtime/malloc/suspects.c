@@ -24,7 +24,7 @@ void suspects_add(struct suspects *suspects, const struct tray *tray, uint64_t s
 static void add_keys(struct keys *keys, const struct tray *tray) {
     for (const struct tray_head *head = NULL; (head = tray_next(tray, head));) {
         unsigned key = head->key % LEAKS_KEYS; /* it may have been overwritten */
-        if (tray_state(head) == TRAY_LIVE)
+        if (tray_state(head) == TRAY_LIVE && head->key != TRAY_NO_KEY)
             keys->bits[key / 64] |= UINT64_C(1) << key % 64;
     }
 }

@@ -53,12 +53,13 @@ struct tray {
     uintptr_t used_to;            /* where the cursor was when the tray was left */
     struct holding *holding;      /* of the owner's site, while it is pinned */
     _Atomic(uint64_t) seal;       /* no other has the same; 0: it is not pinned */
+    _Atomic(uint64_t) held;       /* hardened: blocks that are held back (guard.c) */
 };
 
 /* In front of each block. A block's address is a multiple of 16, its head's is 8 less. */
 struct tray_head {
     uint32_t step;  /* bytes to the next head */
-    uint16_t key;   /* who allocates, see leaks.h */
+    uint16_t key;   /* who allocates, see leaks.h; TRAY_NO_KEY */
     uint16_t state; /* TRAY_LIVE, or another for what is none */
 };
 
@@ -66,6 +67,7 @@ struct tray_head {
 #define TRAY_FREED ((uint16_t)0xEBF1)  /* by its owner */
 #define TRAY_PASSED ((uint16_t)0xEBF2) /* freed by another thread, or after its tray was sealed */
 #define TRAY_GAP ((uint16_t)0xEB6A)
+#define TRAY_NO_KEY UINT16_MAX /* of a block that the program has freed, and is held back */
 
 /* The addresses of all trays; no bytes: there are none. Set once, by tray_prepare(). */
 extern struct zone tray_zone;
@@ -97,6 +99,10 @@ static inline int64_t tray_weight(const struct tray_head *head) {
     return (int64_t)(head->step / TRAY_GRANULE) << 32 | 1;
 }
 
+static inline uint32_t tray_balance_blocks(int64_t balance) {
+    return (uint32_t)(balance & UINT32_MAX);
+}
+
 static inline uint64_t tray_balance_bytes(int64_t balance) {
     return (uint64_t)(balance >> 32) * TRAY_GRANULE;
 }
@@ -107,8 +113,11 @@ static inline size_t tray_step(size_t bytes) {
 }
 
 static inline uintptr_t tray_first(const struct tray *tray) {
-    return (uintptr_t)(tray + 1) + TRAY_GRANULE - sizeof(struct tray_head);
+    return (uintptr_t)(tray + 1);
 }
+
+_Static_assert((sizeof(struct tray) + sizeof(struct tray_head)) % TRAY_GRANULE == 0,
+               "the first block lies at a multiple of 16");
 
 static inline uintptr_t tray_end(const struct tray *tray) {
     return (uintptr_t)tray + TRAY_BYTES - sizeof(struct tray_head);

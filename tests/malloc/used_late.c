@@ -10,6 +10,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <sys/resource.h>
 
 enum { THREADS = 60, SCOPES = 300, SCOPE_BLOCKS = 20, MAPPINGS_MOST = 20000 };
@@ -85,13 +86,60 @@ static void what_a_scope_has_freed_faults_after_its_end(void) {
     dies_of(SIGSEGV, use_when_memory_was_given_back);
 }
 
-/* ---- before its end, and without one ---- */
-
 /* All that waits leaves. */
 static void free_others(void) {
     for (unsigned i = 0; i < OTHERS; i++)
         free(malloc(64));
 }
+
+static void write_beside_a_survivor(void) {
+    ebb_step step = begin();
+    char *survivor = block_of(100), *block = block_of(1000);
+    free(block);
+    end(step);
+    *(volatile char *)block ^= 1;
+    free_others();
+    free(survivor);
+}
+
+static void use_when_the_survivor_has_gone(void) {
+    ebb_step step = begin();
+    char *survivor = block_of(100), *block = block_of(1000);
+    free(block);
+    end(step);
+    end(begin());
+    free(survivor);
+    end(begin());
+    *(volatile char *)block ^= 1;
+}
+
+static void what_lies_beside_a_survivor_is_held_back(void) {
+    dies_of(SIGABRT, write_beside_a_survivor);
+    dies_of(SIGSEGV, use_when_the_survivor_has_gone);
+}
+
+static char *freed_beside_a_survivor(char **survivor) {
+    *survivor = block_of(100);
+    char *block = malloc(1000);
+    free(block);
+    return block;
+}
+
+/* Else who allocates it would be sent to the general heap, soon. */
+static void what_is_held_back_is_no_survivor(void) {
+    char *survivor, *block, *neighbour;
+    for (unsigned i = 0; i < 50; i++) {
+        ebb_step step = begin();
+        block = freed_beside_a_survivor(&survivor);
+        neighbour = malloc(2000 + 64 * i); /* who has not been seen before */
+        EXPECT(((uintptr_t)block ^ (uintptr_t)neighbour) >> 16 == 0);
+        free(neighbour);
+        end(step);
+        free(survivor);
+    }
+}
+
+/* ---- before its end, and without one ---- */
 
 static size_t late_bytes, late_at;
 
@@ -180,6 +228,8 @@ static void threads_that_rest_need_few_mappings_and_pages(void) {
 int main(void) {
     static const struct act acts[] = {
         ACT(what_a_scope_has_freed_faults_after_its_end),
+        ACT(what_lies_beside_a_survivor_is_held_back),
+        ACT(what_is_held_back_is_no_survivor),
         ACT(writes_beside_whole_pages_are_seen_later),
         ACT(large_blocks_are_held_back_too),
         ACT(where_addresses_are_few_they_are_not),
