@@ -169,8 +169,13 @@ FAMILY int malloc_trim(size_t keep) {
 FAMILY struct mallinfo2 mallinfo2(void) {
     general_refresh();
     size_t used = general_read("stats.allocated"), resident = general_read("stats.active");
+    /* the program has freed them, and they are in no memory */
+    size_t closed = size_smaller(GUARDED ? guard_closed_bytes() : 0, used);
+    used -= closed;
+    resident -= size_smaller(closed, resident);
+    size_t arena = general_read("stats.resident");
     return (struct mallinfo2){
-        .arena = general_read("stats.resident"),
+        .arena = arena - size_smaller(closed, arena),
         .uordblks = used,
         .fordblks = resident > used ? resident - used : 0,
     };

@@ -41,6 +41,7 @@ static _Atomic(uint64_t) secret;
 struct held {
     char *block; /* NULL: it left before its turn */
     size_t bytes;
+    size_t below; /* that the general heap has for it, if it has whole pages; else 0 */
 };
 
 /* The oldest at `first`. */
@@ -48,7 +49,7 @@ static struct quarantine {
     pthread_mutex_t lock;
     struct held blocks[HELD_BLOCKS];
     unsigned first, count;
-    size_t bytes, addresses;
+    size_t bytes, addresses, below;
 } quarantine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- seals ---- */
@@ -290,11 +291,16 @@ static void note_held(char *block) {
     atomic_fetch_add_explicit(&tray_of((uintptr_t)block)->held, 1, memory_order_relaxed);
 }
 
+static size_t bytes_below(char *block, size_t bytes) {
+    return length(pages_inside(block, bytes)) ? front_usable(place_under(block)) : 0;
+}
+
 static void append(struct held held) {
     size_t addresses = length(pages_inside(held.block, held.bytes));
     quarantine.blocks[(quarantine.first + quarantine.count++) % HELD_BLOCKS] = held;
     quarantine.bytes += held.bytes - addresses;
     quarantine.addresses += addresses;
+    quarantine.below += held.below;
     if (tray_holds((uintptr_t)held.block))
         note_held(held.block);
 }
@@ -305,6 +311,7 @@ static char *take_out(struct held *held) {
     size_t addresses = block ? length(pages_inside(block, held->bytes)) : 0;
     quarantine.bytes -= block ? held->bytes - addresses : 0;
     quarantine.addresses -= addresses;
+    quarantine.below -= block ? held->below : 0;
     if (tray_holds((uintptr_t)block))
         /* relaxed: with the lock */
         atomic_fetch_sub_explicit(&tray_of((uintptr_t)block)->held, 1, memory_order_relaxed);
@@ -367,7 +374,8 @@ void guard_free(void *block) {
         return;
     struct guard *guard = expect_live(block);
     claim(block, guard);
-    struct held held = {block, bytes_of(guard)};
+    size_t bytes = bytes_of(guard);
+    struct held held = {block, bytes, bytes_below(block, bytes)};
     close_block(block, held.bytes);
     if (may_be_held(held))
         hold(held);
@@ -411,6 +419,13 @@ void guard_release_sealed(void) {
     pthread_mutex_unlock(&quarantine.lock);
     if (harm)
         misuse_of_guarded(block, harm);
+}
+
+size_t guard_closed_bytes(void) {
+    pthread_mutex_lock(&quarantine.lock);
+    size_t bytes = quarantine.below;
+    pthread_mutex_unlock(&quarantine.lock);
+    return bytes;
 }
 
 /* Blocks that leave with the quarantine's lock held may close their trays. */

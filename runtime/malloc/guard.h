@@ -37,6 +37,9 @@ size_t guard_usable(const void *block);
  * any scope before, where nothing else is alive in the tray. */
 void guard_release_sealed(void);
 
+/* Of what is held back and has whole pages: bytes that the general heap counts as alive. */
+size_t guard_closed_bytes(void);
+
 /* The locks of the quarantine and of closed trays before a fork, and after. */
 void guard_fork(bool before);
 
