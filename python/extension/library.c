@@ -3,15 +3,20 @@
  * library.c - tensors of torch and arrays of numpy, looked at without either's headers.
  *
  * Neither is imported here: what the program has not loaded cannot be in a batch. torch is asked
- * by attributes, some 30 ns each; numpy by __array_struct__, whose layout is fixed.
+ * by attributes, some 30 ns each; numpy by __array_struct__, whose layout is fixed. That and others
+ * are numpy's own fields: a subclass may say anything.
  */
 #include "dtype.h"
 
 #include <string.h>
 
 struct torch_names torch_names;
-PyObject *numpy_array, *numpy_scalar;
-static PyObject *numpy_base; /* numpy.ndarray.base */
+PyObject *numpy_array;
+static PyObject *numpy_scalar; /* numpy.generic */
+static struct {
+    PyObject *array_struct, *base, *flags; /* of numpy.ndarray */
+    PyObject *scalar_struct;               /* of numpy.generic */
+} numpy_fields;
 
 /* ---- finding ---- */
 
@@ -70,16 +75,23 @@ static int find_torch(PyObject *torch) {
     return 0;
 }
 
+static int find_fields(PyObject *array, PyObject *scalar) {
+    numpy_fields.array_struct = PyObject_GetAttrString(array, "__array_struct__");
+    numpy_fields.base = PyObject_GetAttrString(array, "base");
+    numpy_fields.flags = PyObject_GetAttrString(array, "flags");
+    numpy_fields.scalar_struct = PyObject_GetAttrString(scalar, "__array_struct__");
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 static int find_numpy(PyObject *numpy) {
     PyObject *array = PyObject_GetAttrString(numpy, "ndarray");
-    if (array && !numpy_scalar)
-        numpy_scalar = PyObject_GetAttrString(numpy, "generic");
-    if (numpy_scalar && !numpy_base)
-        numpy_base = PyObject_GetAttrString(array, "base");
-    if (!numpy_base) {
+    PyObject *scalar = array ? PyObject_GetAttrString(numpy, "generic") : NULL;
+    if (!scalar || find_fields(array, scalar) != 0) {
+        Py_XDECREF(scalar);
         Py_XDECREF(array);
         return -1;
     }
+    numpy_scalar = scalar;
     numpy_array = array; /* last, as above */
     return 0;
 }
@@ -102,14 +114,6 @@ bool library_is_tensor(PyObject *object) {
 
 bool library_is_array(PyObject *object) {
     return is_of(object, numpy_array);
-}
-
-int library_is_odd_scalar(PyObject *object) {
-    struct description what;
-    if (!is_of(object, numpy_scalar) || PyBytes_Check(object))
-        return 0;
-    int good = library_describe_numpy(object, &what);
-    return good < 0 ? -1 : !good || !what.dtype.lanes;
 }
 
 /* ---- asking ---- */
@@ -271,11 +275,17 @@ static int array_shape(const struct array_interface *array, struct description *
     return 1;
 }
 
+/* What numpy's own field is for the object; its class is not asked. NULL with an exception. */
+static PyObject *get_field(PyObject *field, PyObject *object) {
+    descrgetfunc get = (descrgetfunc)PyType_GetSlot(Py_TYPE(field), Py_tp_descr_get);
+    return get(field, object, (PyObject *)Py_TYPE(object));
+}
+
 /* numpy loses all other flags of arrays whose elements have fields. 1, 0, or -1. */
 static int is_read_only(PyObject *object, const struct array_interface *array) {
     if (array->flags & ~ARRAY_HAS_DESCRIPTION)
         return !(array->flags & ARRAY_WRITEABLE);
-    PyObject *flags = PyObject_GetAttrString(object, "flags");
+    PyObject *flags = get_field(numpy_fields.flags, object);
     PyObject *writeable = flags ? PyObject_GetAttrString(flags, "writeable") : NULL;
     int truth = writeable ? PyObject_IsTrue(writeable) : -1;
     Py_XDECREF(writeable);
@@ -284,11 +294,11 @@ static int is_read_only(PyObject *object, const struct array_interface *array) {
 }
 
 PyObject *library_base(PyObject *array) {
-    return PyObject_CallMethodObjArgs(numpy_base, names.get, array, NULL);
+    return get_field(numpy_fields.base, array);
 }
 
 int library_describe_numpy(PyObject *object, struct description *to) {
-    PyObject *capsule = PyObject_GetAttr(object, names.array_struct);
+    PyObject *capsule = get_field(numpy_fields.array_struct, object);
     const struct array_interface *array = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
     int good = array ? 0 : -1;
     if (array && array->two == 2 && array->ndim <= EBB_DIMENSIONS_MAX && array->kind != 'O' &&
@@ -304,4 +314,14 @@ int library_describe_numpy(PyObject *object, struct description *to) {
     }
     Py_XDECREF(capsule);
     return good;
+}
+
+int library_is_odd_scalar(PyObject *object) {
+    if (!is_of(object, numpy_scalar) || PyBytes_Check(object))
+        return 0;
+    PyObject *capsule = get_field(numpy_fields.scalar_struct, object);
+    const struct array_interface *array = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
+    int odd = array ? !array_dtype(array).lanes : -1;
+    Py_XDECREF(capsule);
+    return odd;
 }

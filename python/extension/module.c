@@ -25,11 +25,9 @@ static int find_names(void) {
                 {&names.layout, "layout"},
                 {&names.is_cpu, "is_cpu"},
                 {&names.requires_grad, "requires_grad"},
-                {&names.array_struct, "__array_struct__"},
                 {&names.hasobject, "hasobject"},
                 {&names.close, "close"},
-                {&names.nbytes, "nbytes"},
-                {&names.get, "__get__"}};
+                {&names.nbytes, "nbytes"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!(*rows[i].to = PyUnicode_InternFromString(rows[i].text)))
             return -1;

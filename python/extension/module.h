@@ -240,7 +240,7 @@ struct torch_names {
     PyObject *bool_type;
 };
 extern struct torch_names torch_names;
-extern PyObject *numpy_array, *numpy_scalar; /* numpy.ndarray, numpy.generic */
+extern PyObject *numpy_array; /* numpy.ndarray */
 
 /* Looks which of them the program has loaded. Nothing is imported. */
 int library_find(void);
@@ -269,8 +269,7 @@ int library_describe_torch(PyObject *tensor, struct description *to);
 /* Whether its dimensions have names, which are no part of its elements. 1, 0, or -1. */
 int library_has_names(PyObject *tensor);
 int library_describe_numpy(PyObject *array, struct description *to);
-/* What the array is a view of, or None, as numpy has it: a subclass may say anything, and again and
- * again. New reference; NULL with an exception. */
+/* What the array is a view of, or None. New reference; NULL with an exception. */
 PyObject *library_base(PyObject *array);
 
 /* ---- loan.c ---- */
@@ -302,8 +301,7 @@ PyObject *loan_object(const struct loan *loan);
 /* ---- names that are looked up often ---- */
 
 extern struct names {
-    PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *array_struct, *hasobject,
-        *close, *nbytes, *get;
+    PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *hasobject, *close, *nbytes;
 } names;
 
 #endif

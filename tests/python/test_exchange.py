@@ -380,6 +380,21 @@ class Shares(Refused):
                 tensor.torch()[0] = 7  # of a copy
             self.assertEqual(source[0], 0)
 
+    def test_what_an_array_says_of_its_elements_is_not_believed(self):
+        class Odd(numpy.ndarray):
+            __array_struct__ = property(lambda self: numpy.zeros(1 << 10).__array_struct__)
+            flags = property(lambda self: 1 / 0)
+
+        class Number(numpy.float64):
+            __array_struct__ = property(lambda self: numpy.array("text").__array_struct__)
+
+        source = numpy.arange(16, dtype="f4").view(Odd)
+        with ebb.Region() as region:
+            tensor = region.tensor(source, copy=False)
+            for seen in (tensor.numpy(), region.stack([source]).numpy()[0]):
+                self.assertEqual((seen.tolist(), seen.dtype), (list(range(16)), "f4"))
+            self.assertEqual(region.tensor(Number(2)).numpy(), 2)
+
     def test_an_ended_tensor_keeps_nothing(self):
         source = numpy.arange(5000.0)
         gone = weakref.ref(source)

@@ -261,12 +261,12 @@ class Refusing(Refused):
                 fork()
                 return elements().__dlpack__()
 
-        class Array(numpy.ndarray):
+        class Buffer(bytearray):
             @property
-            def __array_struct__(self):
+            def __dlpack__(self):
                 fork()
-                self.fill(value[0])
-                return super().__array_struct__
+                self[:] = bytes([int(-value[0])]) * len(self)
+                raise AttributeError
 
         class Typed(torch.Tensor):
             @classmethod
@@ -279,7 +279,7 @@ class Refusing(Refused):
         pool, ends = ebb.Pool("shared"), os.pipe()
         region = ebb.Region(pool)
         region.empty(16 * ROW)  # its pages stay: the child needs no others
-        for source in (Speaker(), elements().view(Array), torch.zeros(ROW).as_subclass(Typed)):
+        for source in (Speaker(), Buffer(4 * ROW), torch.zeros(ROW).as_subclass(Typed)):
             forks, children = [1], []
             try:
                 made = region.tensor(source, copy=True)
