@@ -243,15 +243,13 @@ static int describe_buffer(const Py_buffer *view, struct description *to) {
     to->read_only = view->readonly != 0;
     to->contiguous = false;
     to->ndim = view->ndim;
-    to->count = 1;
     for (int i = 0; i < view->ndim; i++) {
         to->shape[i] = view->shape[i];
-        to->count *= view->shape[i];
         if (view->strides[i] % view->itemsize != 0)
             return 0;
         to->strides[i] = view->strides[i] / view->itemsize;
     }
-    return 1;
+    return library_count_elements(to);
 }
 
 static struct ebb_tensor *import_buffer(struct intake *intake, PyObject *object) {
@@ -283,18 +281,26 @@ static struct ebb_tensor *import_buffer(struct intake *intake, PyObject *object)
 /* ---- in ---- */
 
 /*
- * torch's own capsules forget that elements are negated, and have no bool. What is lent is another
- * tensor of the same elements: this one may get others, as a parameter does by `data`.
+ * What is lent of a tensor of torch: another one of the same elements, as this one may get others,
+ * as a parameter does by `data`. That one is torch's own, which no subclass is asked about. For the
+ * length of a call the tensor itself will do, as the loan keeps its storage.
  */
+static PyObject *find_lender(const struct intake *intake, PyObject *tensor) {
+    bool is_plain = Py_TYPE(tensor) == (PyTypeObject *)torch_names.tensor;
+    return intake->is_short && is_plain ? Py_NewRef(tensor)
+                                        : library_call(torch_names.detach, tensor);
+}
+
+/* torch's own capsules forget that elements are negated, and have no bool. */
 static struct ebb_tensor *import_torch(struct intake *intake, PyObject *object) {
     struct description what;
-    PyObject *alias = PyObject_CallFunctionObjArgs(torch_names.detach, object, NULL);
-    int good = alias ? library_describe_torch(alias, &what) : -1;
+    PyObject *lender = find_lender(intake, object);
+    int good = lender ? library_describe_torch(lender, &what) : -1;
     if (good == 0)
         PyErr_Format(PyExc_TypeError, "a tensor without plain elements in the host's memory "
                                       "(sparse, quantised, conjugated, or on a device)");
-    struct ebb_tensor *tensor = good > 0 ? loan_make(intake, alias, &what) : NULL;
-    Py_XDECREF(alias);
+    struct ebb_tensor *tensor = good > 0 ? loan_make(intake, lender, &what) : NULL;
+    Py_XDECREF(lender);
     return tensor;
 }
 
@@ -398,17 +404,17 @@ PyObject *exchange_import(PyObject *self, PyObject *arguments, PyObject *keyword
 
 /* ---- in, for the length of a call ---- */
 
-/* A second head, so that ending it leaves the caller's alone. What the Tensor is made of is asked
- * first: its region may be another one then. */
+/* A second head, so that ending it leaves the caller's alone. */
 static int borrow_own(PyObject *object, struct borrowed *borrowed) {
     const struct ebb_tensor *tensor = tensor_to_use(object);
     if (!tensor)
         return -1;
     struct region *region = ((struct tensor *)object)->region;
-    *borrowed = (struct borrowed){view_in(region, tensor), region, region->epoch};
+    *borrowed = (struct borrowed){view_in(region, tensor), region, region->epoch, NULL};
     if (!borrowed->tensor)
         return error_raise(), -1;
     Py_INCREF((PyObject *)region);
+    borrowed->loan = loan_hold(((struct tensor *)object)->loan);
     return 0;
 }
 
@@ -416,14 +422,16 @@ int exchange_borrow(struct region *region, PyObject *object, struct borrowed *bo
     if (tensor_is(object))
         return borrow_own(object, borrowed);
     *borrowed = (struct borrowed){NULL, (struct region *)Py_NewRef((PyObject *)region),
-                                  region->epoch};
+                                  region->epoch, NULL};
     struct intake intake = {.region = region,
                             .epoch = region->epoch,
                             .mode = EBB_EXCHANGE_IF_NEEDED,
                             .is_short = true};
     borrowed->tensor = import(&intake, object);
+    borrowed->loan = intake.loan;
     if (borrowed->tensor)
         return 0;
+    loan_drop(intake.loan);
     Py_DECREF((PyObject *)region);
     return -1;
 }
@@ -434,11 +442,14 @@ static bool is_there(const struct borrowed *borrowed) {
 }
 
 bool exchange_stays(const struct borrowed *borrowed) {
-    return is_there(borrowed) || region_stays(borrowed->region, borrowed->epoch); /* it says no */
+    if (!is_there(borrowed))
+        return region_stays(borrowed->region, borrowed->epoch); /* it says no */
+    return loan_check(borrowed->loan) == 0;
 }
 
 void exchange_give_back(struct borrowed *borrowed) {
     if (is_there(borrowed))
         ebb_object_end(borrowed->tensor);
+    loan_drop(borrowed->loan);
     Py_DECREF((PyObject *)borrowed->region);
 }

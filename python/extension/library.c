@@ -45,22 +45,30 @@ static int find_methods(PyObject *tensor) {
 }
 
 /* torch 1 calls it otherwise. */
-static int find_storage(PyObject *tensor) {
+static int find_storage(PyObject *tensor, PyObject *inside) {
     torch_names.storage = PyObject_GetAttrString(tensor, "untyped_storage");
     if (!torch_names.storage && error_forgive())
         torch_names.storage = PyObject_GetAttrString(tensor, "_storage");
-    return torch_names.storage ? 0 : -1;
+    torch_names.storage_class = PyObject_GetAttrString(inside, "StorageBase");
+    if (!torch_names.storage || !torch_names.storage_class)
+        return -1;
+    torch_names.storage_first = PyObject_GetAttrString(torch_names.storage_class, "data_ptr");
+    torch_names.storage_bytes = PyObject_GetAttrString(torch_names.storage_class, "nbytes");
+    return torch_names.storage_first && torch_names.storage_bytes ? 0 : -1;
+}
+
+static int find_inside(PyObject *tensor, PyObject *inside) {
+    torch_names.from_dlpack = PyObject_GetAttrString(inside, "_from_dlpack");
+    torch_names.plainly = PyObject_GetAttrString(inside, "_disabled_torch_function_impl");
+    return torch_names.from_dlpack && torch_names.plainly ? find_storage(tensor, inside) : -1;
 }
 
 static int find_torch(PyObject *torch) {
     PyObject *tensor = PyObject_GetAttrString(torch, "Tensor");
     PyObject *inside = tensor ? PyObject_GetAttrString(torch, "_C") : NULL;
-    if (inside)
-        torch_names.from_dlpack = PyObject_GetAttrString(inside, "_from_dlpack");
+    bool found = inside && find_inside(tensor, inside) == 0 && find_methods(tensor) == 0;
     Py_XDECREF(inside);
-    if (!inside || !torch_names.from_dlpack || find_methods(tensor) != 0 ||
-        find_storage(tensor) != 0 ||
-        !(torch_names.strided = PyObject_GetAttrString(torch, "strided"))) {
+    if (!found || !(torch_names.strided = PyObject_GetAttrString(torch, "strided"))) {
         Py_XDECREF(tensor);
         return -1;
     }
@@ -118,6 +126,20 @@ bool library_is_array(PyObject *object) {
 
 /* ---- asking ---- */
 
+bool library_count_elements(struct description *to) {
+    bool fits = true, none = false;
+    to->count = 1;
+    for (int i = 0; i < to->ndim; i++) {
+        if (to->shape[i] < 0)
+            return false;
+        none |= to->shape[i] == 0;
+        fits &= !__builtin_mul_overflow(to->count, to->shape[i], &to->count);
+    }
+    if (none)
+        to->count = 0;
+    return fits || none;
+}
+
 /* Attribute `name` of the object is `value`: 1, 0, or -1 with an exception. */
 static int attribute_is(PyObject *object, PyObject *name, PyObject *value) {
     PyObject *found = PyObject_GetAttr(object, name);
@@ -135,7 +157,9 @@ static int call_is_true(PyObject *method, PyObject *self) {
 }
 
 static int read_sizes(PyObject *tuple, int64_t *sizes) {
-    Py_ssize_t count = tuple ? PyTuple_Size(tuple) : -1;
+    if (tuple && !PyTuple_Check(tuple)) /* of a tensor that a subclass made */
+        PyErr_Format(PyExc_TypeError, "%R is no tuple of sizes", tuple);
+    Py_ssize_t count = tuple && PyTuple_Check(tuple) ? PyTuple_Size(tuple) : -1;
     if (count > EBB_DIMENSIONS_MAX)
         return EBB_DIMENSIONS_MAX + 1;
     for (Py_ssize_t i = 0; i < count; i++)
@@ -171,9 +195,8 @@ static int torch_shape(PyObject *tensor, struct description *to) {
     Py_XDECREF(shape);
     if (to->ndim < 0 || to->ndim > EBB_DIMENSIONS_MAX)
         return to->ndim < 0 ? -1 : 0;
-    to->count = 1;
-    for (int i = 0; i < to->ndim; i++)
-        to->count *= to->shape[i];
+    if (!library_count_elements(to))
+        return 0;
     int contiguous = call_is_true(torch_names.is_contiguous, tensor);
     to->contiguous = contiguous == 1;
     if (contiguous != 0)
@@ -210,6 +233,22 @@ int library_describe_torch(PyObject *tensor, struct description *to) {
     to->item_bytes = to->dtype.bits / 8u;
     to->read_only = false;
     return good;
+}
+
+PyObject *library_call(PyObject *method, PyObject *tensor) {
+    if (Py_TYPE(tensor) == (PyTypeObject *)torch_names.tensor)
+        return PyObject_CallFunctionObjArgs(method, tensor, NULL);
+    return PyObject_CallFunction(torch_names.plainly, "O()(O)", method, tensor);
+}
+
+/* A mode of the program's sees the typed storage in torch 1, which has the other one inside. */
+PyObject *library_storage(PyObject *tensor) {
+    PyObject *storage = library_call(torch_names.storage, tensor);
+    if (!storage || is_of(storage, torch_names.storage_class))
+        return storage;
+    PyObject *inside = PyObject_GetAttrString(storage, "_storage");
+    Py_DECREF(storage);
+    return inside;
 }
 
 int library_has_names(PyObject *tensor) {

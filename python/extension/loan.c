@@ -10,7 +10,12 @@
  * same storage can be resized or moved to shared memory, and torch frees the elements at once. It
  * has no call to forbid that. (For numpy it forbids the first, once and for ever, not the second.)
  * So whoever reads or writes elements asks before whether they are still there: of an array, too,
- * that is numpy's of such a tensor. What came by a capsule or a buffer names no tensor to ask.
+ * that is numpy's of such a tensor. What is asked is the storage, which the loan keeps: its two
+ * answers are C to the bottom, and make no object that could have the collector run. So nothing of
+ * the program's runs between an answer and what it is for. What came by a capsule or a buffer names
+ * no tensor, and so no storage.
+ *
+ * Invariant: elements of torch lie within the storage, whatever a mode or a subclass said of them.
  */
 #include "capsule.h"
 
@@ -20,9 +25,9 @@
 struct loan {
     DLManagedTensorVersioned managed;
     PyObject *object;      /* NULL: it has its elements back */
-    PyObject *tensor;      /* of torch, whose elements they are; NULL: none, or given back, too */
-    const void *first;     /* where that had them */
-    size_t storage_bytes;  /* of torch's storage */
+    PyObject *storage;     /* torch's, that they lie in; NULL: none, or given back, too */
+    const char *first;     /* where it was, and its size, when they were lent */
+    size_t storage_bytes;
     unsigned holders;      /* libebb until it gives them back, and Tensors */
     int64_t numbers[];     /* shape, strides */
 };
@@ -44,7 +49,7 @@ static void end_loan(DLManagedTensorVersioned *managed) {
     if (!Py_IsInitialized())
         return;
     PyGILState_STATE state = PyGILState_Ensure();
-    Py_CLEAR(loan->tensor);
+    Py_CLEAR(loan->storage);
     Py_CLEAR(loan->object);
     loan_drop(loan);
     PyGILState_Release(state);
@@ -52,41 +57,34 @@ static void end_loan(DLManagedTensorVersioned *managed) {
 
 /* ---- where the elements are ---- */
 
-/* Of torch's tensor: 0, or -1 with an exception. */
-static int measure(PyObject *tensor, const void **first, size_t *storage_bytes) {
-    PyObject *address = PyObject_CallFunctionObjArgs(torch_names.data_ptr, tensor, NULL);
-    PyObject *storage = address ? PyObject_CallFunctionObjArgs(torch_names.storage, tensor, NULL)
-                                : NULL;
-    PyObject *bytes = storage ? PyObject_CallMethodObjArgs(storage, names.nbytes, NULL) : NULL;
-    *first = bytes ? PyLong_AsVoidPtr(address) : NULL;
-    *storage_bytes = bytes && !PyErr_Occurred() ? PyLong_AsSize_t(bytes) : 0;
-    Py_XDECREF(bytes);
-    Py_XDECREF(storage);
+/* 0, or -1 with an exception. */
+static int measure(PyObject *storage, const char **first, size_t *bytes) {
+    PyObject *address = PyObject_CallFunctionObjArgs(torch_names.storage_first, storage, NULL);
+    PyObject *size =
+        address ? PyObject_CallFunctionObjArgs(torch_names.storage_bytes, storage, NULL) : NULL;
+    *first = size ? PyLong_AsVoidPtr(address) : NULL;
+    *bytes = size && !PyErr_Occurred() ? PyLong_AsSize_t(size) : 0;
+    Py_XDECREF(size);
     Py_XDECREF(address);
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* 1, 0, or -1 with an exception. A storage that was resized may be at the same place again. A
- * subclass of torch's tensor may do anything when it is asked: end the loan, too. */
-static int is_in_place(const struct loan *loan) {
-    const void *first;
-    size_t storage_bytes;
-    PyObject *tensor = Py_NewRef(loan->tensor);
-    int result = measure(tensor, &first, &storage_bytes);
-    Py_DECREF(tensor);
-    if (result != 0)
-        return -1;
-    return !loan->tensor || (first == loan->first && storage_bytes == loan->storage_bytes);
+/* -1, with an exception. */
+static int refuse_freed(void) {
+    error_raise_as(EBB_E_RELEASED, "the elements were a torch.Tensor's, whose storage was resized "
+                                   "or moved: torch has freed them");
+    return -1;
 }
 
+/* A storage that was resized may be at the same place again. */
 int loan_check(const struct loan *loan) {
-    if (!loan || !loan->tensor || !loan->managed.dl_tensor.data)
+    const char *first;
+    size_t bytes;
+    if (!loan || !loan->storage)
         return 0;
-    int result = is_in_place(loan);
-    if (result == 0)
-        error_raise_as(EBB_E_RELEASED, "the elements were a torch.Tensor's, whose storage was "
-                                       "resized or moved: torch has freed them");
-    return result == 1 ? 0 : -1;
+    if (measure(loan->storage, &first, &bytes) != 0)
+        return -1;
+    return first == loan->first && bytes == loan->storage_bytes ? 0 : refuse_freed();
 }
 
 PyObject *loan_object(const struct loan *loan) {
@@ -136,16 +134,47 @@ static PyObject *find_tensor(PyObject *object) {
     return Py_NewRef(Py_None);
 }
 
+/* From the first element: how many bytes of them lie before it, and from there on. False: more than
+ * there are. */
+static bool find_span(const struct description *what, size_t *before, size_t *from) {
+    size_t item = what->item_bytes;
+    *before = 0;
+    *from = item;
+    if (what->contiguous)
+        return !__builtin_mul_overflow((size_t)what->count, item, from);
+    for (int i = 0; i < what->ndim; i++) {
+        int64_t stride = what->strides[i];
+        size_t *side = stride < 0 ? before : from;
+        size_t step = stride < 0 ? (size_t)-(stride + 1) + 1 : (size_t)stride, bytes;
+        if (__builtin_mul_overflow(step, (size_t)(what->shape[i] - 1), &bytes) ||
+            __builtin_mul_overflow(bytes, item, &bytes) ||
+            __builtin_add_overflow(*side, bytes, side))
+            return false;
+    }
+    return true;
+}
+
+/* Whoever was asked what they are may have had the storage resized meanwhile. */
+static bool lie_within(const struct loan *loan, const struct description *what) {
+    size_t before, from, offset;
+    return find_span(what, &before, &from) &&
+           !__builtin_sub_overflow((uintptr_t)what->data, (uintptr_t)loan->first, &offset) &&
+           before <= offset && offset <= loan->storage_bytes &&
+           from <= loan->storage_bytes - offset;
+}
+
 /* What loan_check() goes by. 0, or -1 with an exception. */
-static int remember_storage(struct loan *loan) {
-    PyObject *tensor = find_tensor(loan->object);
-    int result = !tensor             ? -1
-                 : tensor == Py_None ? 0
-                                     : measure(tensor, &loan->first, &loan->storage_bytes);
-    if (result == 0 && tensor != Py_None)
-        loan->tensor = Py_NewRef(tensor);
+static int remember_storage(struct loan *loan, const struct description *what) {
+    PyObject *tensor = what->count ? find_tensor(loan->object) : Py_NewRef(Py_None);
+    if (tensor && tensor != Py_None)
+        loan->storage = library_storage(tensor);
+    bool found = tensor && (loan->storage || tensor == Py_None);
     Py_XDECREF(tensor);
-    return result;
+    if (!found || !loan->storage)
+        return found ? 0 : -1;
+    if (measure(loan->storage, &loan->first, &loan->storage_bytes) != 0)
+        return -1;
+    return lie_within(loan, what) ? 0 : refuse_freed();
 }
 
 /* The last question is behind. NULL with an exception. */
@@ -164,15 +193,10 @@ struct ebb_tensor *loan_make(struct intake *intake, PyObject *object,
     struct loan *loan = loan_hold(make(object, what));
     if (!loan)
         return NULL;
-    struct ebb_tensor *tensor = NULL;
-    if (intake->is_short || remember_storage(loan) == 0)
-        tensor = lend(intake, loan);
+    struct ebb_tensor *tensor = remember_storage(loan, what) == 0 ? lend(intake, loan) : NULL;
     if (!tensor)
         end_loan(&loan->managed);
     intake->first = what->data;
-    if (intake->is_short)
-        loan_drop(loan);
-    else
-        intake->loan = loan;
+    intake->loan = loan;
     return tensor;
 }

@@ -26,8 +26,7 @@ static int find_names(void) {
                 {&names.is_cpu, "is_cpu"},
                 {&names.requires_grad, "requires_grad"},
                 {&names.hasobject, "hasobject"},
-                {&names.close, "close"},
-                {&names.nbytes, "nbytes"}};
+                {&names.close, "close"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!(*rows[i].to = PyUnicode_InternFromString(rows[i].text)))
             return -1;

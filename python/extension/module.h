@@ -202,10 +202,12 @@ struct borrowed {
     struct ebb_tensor *tensor;
     struct region *region; /* of the head: the reader's, or that of a tensor of ebb's; held */
     uint64_t epoch;        /* of that region: in another one the head has ended */
+    struct loan *loan;     /* that the elements are of, held; or NULL */
 };
 /* 0, or -1 with an exception. */
 int exchange_borrow(struct region *region, PyObject *object, struct borrowed *borrowed);
-/* False with an exception: the region has ended because of what was asked later. */
+/* False with an exception: because of what was asked later the region has ended, or the elements
+ * are gone. Runs nothing of the program's, as loan_check(). */
 bool exchange_stays(const struct borrowed *borrowed);
 /* Who lent the elements gets them back, and may do anything then. */
 void exchange_give_back(struct borrowed *borrowed);
@@ -235,7 +237,9 @@ struct torch_names {
     PyObject *tensor;                       /* the class */
     PyObject *data_ptr, *stride, *is_contiguous, *is_neg, *is_conj, *view; /* its methods */
     PyObject *detach, *has_names, *storage; /* three more */
+    PyObject *storage_class, *storage_first, *storage_bytes; /* of untyped storages, two methods */
     PyObject *from_dlpack, *strided;
+    PyObject *plainly;                      /* a method's call, as if there were no subclasses */
     PyObject *dtypes[16];                   /* beside those of dtype.c, in its order */
     PyObject *bool_type;
 };
@@ -264,8 +268,15 @@ struct description {
     int64_t strides[EBB_DIMENSIONS_MAX]; /* in elements */
 };
 
+/* Fills in `count`. Where one size is 0 the others may be anything. False: more elements than there
+ * are numbers, or a size that is none. */
+bool library_count_elements(struct description *to);
 /* 1: described; 0: of a kind that has no plain elements in host memory; -1: exception. */
 int library_describe_torch(PyObject *tensor, struct description *to);
+/* What a method of torch's has for the tensor alone, whatever its class would make of it. */
+PyObject *library_call(PyObject *method, PyObject *tensor);
+/* torch's storage of the tensor. New reference; NULL with an exception. */
+PyObject *library_storage(PyObject *tensor);
 /* Whether its dimensions have names, which are no part of its elements. 1, 0, or -1. */
 int library_has_names(PyObject *tensor);
 int library_describe_numpy(PyObject *array, struct description *to);
@@ -280,7 +291,7 @@ struct intake {
     uint64_t epoch;    /* of the region when it was asked for: in another one nothing comes in. To
                         * be looked at after all questions: who is asked may do anything */
     enum ebb_exchange_mode mode;
-    bool is_short;     /* the tensor goes before its object can change: the rest is not asked */
+    bool is_short;     /* for the length of a call, whose user looks at the loan before he reads */
     const void *first; /* where they began; if they do no more, they were copied */
     struct loan *loan; /* that they are of, held; or NULL */
 };
@@ -292,7 +303,8 @@ struct ebb_tensor *loan_make(struct intake *intake, PyObject *object,
 /* One more refers to the loan, and one less. NULL is none. */
 struct loan *loan_hold(struct loan *loan);
 void loan_drop(struct loan *loan);
-/* 0 if the elements are still where they were, or have been given back; -1 with an exception. */
+/* 0 if the elements are still where they were, or have been given back; -1 with an exception. Runs
+ * nothing of the program's: what was true of another loan is true still. */
 int loan_check(const struct loan *loan);
 /* The tensor of torch, or array of numpy, that lends them now; borrowed. NULL: none does, or there
  * are none. */
@@ -301,7 +313,7 @@ PyObject *loan_object(const struct loan *loan);
 /* ---- names that are looked up often ---- */
 
 extern struct names {
-    PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *hasobject, *close, *nbytes;
+    PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *hasobject, *close;
 } names;
 
 #endif

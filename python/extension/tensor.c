@@ -296,13 +296,13 @@ PyDoc_STRVAR(copy_doc,
 "copy_(source, /)\n--\n\n"
 "Writes the elements of `source`, of the same shape and dtype, and returns self.");
 
-/* The live tensor behind the object, whose elements this process may write. */
+/* As tensor_to_use(), of elements that this process may write. */
 static struct ebb_tensor *tensor_to_write(PyObject *object) {
-    struct ebb_tensor *tensor = tensor_of(object);
+    struct ebb_tensor *tensor = tensor_to_use(object);
     return tensor && region_of((PyObject *)((struct tensor *)object)->region) ? tensor : NULL;
 }
 
-/* 0, or -1 with an exception. Nobody is asked for anything any more. */
+/* 0, or -1 with an exception. Nothing of the program's runs any more. */
 static int copy_borrowed(PyObject *object, const struct borrowed *read) {
     struct ebb_tensor *tensor = exchange_stays(read) ? tensor_to_write(object) : NULL;
     if (!tensor)
@@ -310,11 +310,11 @@ static int copy_borrowed(PyObject *object, const struct borrowed *read) {
     return ebb_tensor_copy(tensor, read->tensor) == 0 ? 0 : (error_raise(), -1);
 }
 
-/* Who has the elements is asked first, the source after that; either may have the tensor promoted,
- * and the regions ended. */
+/* The source, when it is asked, may have the tensor promoted, its elements freed, and the regions
+ * ended. */
 static PyObject *tensor_copy(PyObject *object, PyObject *source) {
     struct borrowed read;
-    if (!tensor_to_use(object) || !tensor_to_write(object) ||
+    if (!tensor_to_write(object) ||
         exchange_borrow(((struct tensor *)object)->region, source, &read) != 0)
         return NULL;
     int result = copy_borrowed(object, &read);

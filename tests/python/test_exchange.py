@@ -417,94 +417,144 @@ class Shares(Refused):
                 self.assertRaises(TypeError, region.tensor, odd)
 
 
+Mode = getattr(getattr(torch, "overrides", None), "TorchFunctionMode", None)
 if torch:
-    class Asked(torch.Tensor):
-        """One that acts the n-th time that it is asked where its elements are."""
-        calls, act = 0, None
+    class Liar(torch.Tensor):
+        """A subclass that says odd things, and is asked by nobody who reads its elements."""
+        shapes = itertools.cycle([[16], (1 << 40,), torch.Size([1 << 20]), None])
+        shape = property(lambda self: next(self.shapes))
+        data_ptr = stride = is_contiguous = None
 
         @classmethod
         def __torch_function__(cls, function, types, args=(), kwargs=None):
-            if function.__name__ in ("data_ptr", "storage", "untyped_storage"):
-                cls.calls -= 1
-                if cls.calls == 0:
-                    cls.act()
-            return super().__torch_function__(function, types, args, kwargs)
+            raise AssertionError(f"{function.__name__} was asked of a subclass")
+
+if Mode:
+    class Acts(Mode):
+        """Acts once, behind torch's answer to a question of that name; may answer otherwise."""
+
+        def __init__(self, name, act=lambda: None, answer=None):
+            super().__init__()
+            self.name, self.act, self.answer = name, act, answer
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            answer = function(*args, **(kwargs or {}))
+            getter_of = getattr(function, "__self__", None)
+            if self.name not in (function.__name__, getattr(getter_of, "__name__", None)):
+                return answer
+            act, self.act = self.act, lambda: None
+            act()
+            return answer if self.answer is None else self.answer
+
+
+class Hostile:
+    """Five thousand ones, whose producer acts when he is asked for them."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def __dlpack__(self, **_):
+        self.act()
+        return numpy.ones(5000, "f4").__dlpack__()
 
 
 @unittest.skipUnless(torch, "torch is missing")
 class Torch(Refused):
-    def asked(self, act, use):
-        """(region, use's result or error) for each time that `use` asks a tensor of the region's
-        what it is made of, at which act(tensor) is called."""
-        for calls in itertools.count(1):
-            with ebb.Region() as parent, ebb.Region(parent=parent) as region:
-                tensor = region.tensor(torch.full((5000,), 7.0).as_subclass(Asked), copy=False)
-                Asked.calls, Asked.act = calls, lambda: act(tensor)
-                try:
-                    result = use(tensor)
-                except ebb.Error as error:
-                    result = error.name
-                if Asked.calls > 0:  # so often it was not asked
-                    self.assertGreater(calls, 1)
-                    Asked.calls = 0
-                    return
-                yield parent, result
+    def test_a_subclass_is_not_asked_for_its_elements(self):
+        source = torch.arange(16.0)
+        liar = source.as_subclass(Liar)
+        with ebb.Region() as region, ebb.Region() as stranger:
+            for copy in (None, True, False):
+                tensor = region.tensor(liar, copy=copy)
+                self.assertEqual((tensor.shape, tensor.nbytes), ((16,), 64))
+                seen = [tensor.numpy(), tensor.torch().numpy(), numpy.asarray(memoryview(tensor)),
+                        stranger.tensor(tensor).numpy(), region.stack([liar, tensor]).numpy()[0],
+                        region.pad([liar, tensor]).numpy()[:, 1], region.pack([liar])[0].numpy(),
+                        region.empty(16).copy_(liar).numpy()]
+                for array in seen:
+                    self.assertEqual(array.tolist(), source.tolist())
+                tensor.copy_(liar)
+            source.share_memory_()
+            self.assertRefused("EBB_E_RELEASED", tensor.numpy)
 
-    def test_who_is_asked_for_the_elements_may_end_the_region(self):
-        made = []
+    def test_what_needs_a_gradient_is_read_whatever_its_class(self):
+        source = torch.arange(16.0, requires_grad=True)
+        for lent in (source * 1, (source * 1).as_subclass(Liar), torch.nn.Parameter(source)):
+            with ebb.Region() as region:
+                for tensor in (region.tensor(lent), region.stack([lent]), region.pad([lent])):
+                    self.assertFalse(tensor.torch().requires_grad)
+                    self.assertEqual(tensor.numpy().ravel().tolist(), list(range(16)))
 
-        def reset(tensor):
-            region = tensor.region
-            region.reset()
-            made[:] = [region.zeros(4), region.tensor(torch.zeros(4))]
-            made.append(region.tensor(made[0]))
+    def test_elements_that_are_freed_while_others_are_asked_for_are_not_read(self):
+        for method in (ebb.Region.stack, ebb.Region.pad, ebb.Region.pack):
+            for taken in (lambda source, region: source, lambda source, region: source.numpy(),
+                          lambda source, region: region.tensor(source, copy=False),
+                          lambda source, region: source.as_subclass(Liar),
+                          lambda source, region: torch.nn.Parameter(source, False)):
+                source = torch.full((5000,), 7.0)
+                with ebb.Region() as region:
+                    first = taken(source, region)
+                    self.assertRefused("EBB_E_RELEASED", method, region,
+                                       [first, Hostile(source.share_memory_)])
 
-        ones = numpy.ones(5000, "f4")
-        uses = [lambda tensor: tensor.copy_(ones),
-                lambda tensor: ebb.from_dlpack(ones).copy_(tensor), numpy.asarray,
-                memoryview, ebb.Tensor.numpy, ebb.Tensor.__dlpack__, ebb.from_dlpack,
-                lambda tensor: tensor.region.stack([ones, tensor]),
-                lambda tensor: tensor.region.tensor(tensor)]
-        for use in uses:
-            for act in (reset, lambda tensor: tensor.region.close()):
-                for _, result in self.asked(act, use):
-                    self.assertEqual(result, "EBB_E_STALE")
-                    for tensor in made:
-                        self.assertEqual(tensor.numpy().tolist(), [0] * 4)
-                        tensor.copy_(numpy.zeros(4, "f4"))
-                    made.clear()
+    def test_elements_that_are_freed_while_the_source_is_asked_are_not_written(self):
+        for take in (lambda source: source, torch.Tensor.numpy):
+            source = torch.full((5000,), 7.0)
+            tensor = ebb.from_dlpack(take(source))
+            self.assertRefused("EBB_E_RELEASED", tensor.copy_, Hostile(source.share_memory_))
+            self.assertTrue((source == 7).all())
+
+    def test_what_gets_other_elements_while_others_are_asked_for_is_read_as_it_was(self):
+        for change in (lambda source: setattr(source, "data", torch.zeros(3)),
+                       lambda source: source.set_(torch.zeros(3))):
+            source = torch.full((5000,), 7.0)
+            with ebb.Region() as region:
+                stacked = region.stack([source, Hostile(lambda: change(source))])
+                self.assertEqual(stacked.numpy().mean(), 4)
+
+    @unittest.skipUnless(Mode, "torch has no modes")
+    def test_elements_that_are_freed_while_they_are_asked_for_do_not_come_in(self):
+        for name in ("detach", "is_cpu", "shape", "data_ptr", "storage", "untyped_storage"):
+            for change in (torch.Tensor.share_memory_, lambda source: source.storage().resize_(9)):
+                for take in (lambda source: region.tensor(source),
+                             lambda source: region.stack([source, source])):
+                    source = torch.full((5000,), 7.0)
+                    with ebb.Region() as region:
+                        with Acts(name, lambda: change(source)):
+                            try:
+                                made = take(source)
+                            except ebb.Error as error:
+                                self.assertEqual(error.name, "EBB_E_RELEASED")
+                                continue
+                        self.assertTrue((made.numpy() == 7).all())
+
+    @unittest.skipUnless(Mode, "torch has no modes")
+    def test_what_a_mode_says_is_believed_within_the_storage_only(self):
+        big = 1 << 62
+        for name, answer, refused in (("shape", [16], TypeError), ("shape", 16, TypeError),
+                                      ("shape", (17,), ebb.Error), ("shape", (-1,), TypeError),
+                                      ("shape", (big, big), TypeError), ("data_ptr", 8, ebb.Error),
+                                      ("shape", (2, 0, big, big), None), ("shape", (15,), None)):
+            with ebb.Region() as region, Acts(name, answer=answer):
+                if refused:
+                    self.assertRaises(refused, region.tensor, torch.zeros(16))
+                else:
+                    self.assertEqual(region.tensor(torch.zeros(16)).shape, answer)
+
+    @unittest.skipUnless(Mode, "torch has no modes")
+    def test_nothing_comes_into_a_region_that_was_reset_while_torch_was_asked(self):
+        source = torch.ones(5000)
+        with ebb.Region() as region:
+            for name, copy in itertools.product(("detach", "data_ptr"), (None, True)):
+                with Acts(name, region.reset):
+                    self.assertRefused("EBB_E_STALE", region.tensor, source, copy=copy)
+                self.assertEqual(region.stats["blocks"], 0)
 
     def test_nothing_comes_into_a_region_that_was_reset_while_its_producer_was_asked(self):
-        class Resets:
-            def __dlpack__(self, **_):
-                region.reset()
-                return source.__dlpack__()
-
-        source = numpy.ones(5000, "f4")
-        asked = torch.ones(5000).as_subclass(Asked)
         with ebb.Region() as region:
-            own = region.tensor(asked, copy=False)
-            for calls, given in ((0, Resets()), (1, asked), (1, own)):
-                for copy in (None, True):
-                    if given is own:
-                        own = given = region.tensor(asked, copy=False)
-                    Asked.calls, Asked.act = calls, region.reset
-                    self.assertRefused("EBB_E_STALE", region.tensor, given, copy=copy)
-                    self.assertEqual(region.stats["blocks"], 0)
-
-    def test_who_is_asked_for_the_elements_may_have_the_tensor_promoted(self):
-        def promote(tensor):
-            region = tensor.region
-            region.promote(tensor)
-            region.reset()
-
-        sevens = numpy.full(5000, 7, "f4")
-        for use in (lambda tensor: tensor.copy_(sevens), memoryview,
-                    lambda tensor: tensor.region.parent.empty(5000).copy_(tensor),
-                    lambda tensor: tensor.region.parent.stack([tensor])):
-            for parent, result in self.asked(promote, lambda tensor: numpy.array(use(tensor))):
-                self.assertEqual(result.tolist(), numpy.reshape(sevens, result.shape).tolist())
-                self.assertEqual(parent.stats["blocks"], 1)  # the tensor
+            for copy in (None, True):
+                self.assertRefused("EBB_E_STALE", region.tensor, Hostile(region.reset), copy=copy)
+                self.assertEqual(region.stats["blocks"], 0)
 
     def test_elements_that_torch_has_freed_are_not_used(self):
         changes = [lambda source: source.resize_(1 << 16),

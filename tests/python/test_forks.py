@@ -18,6 +18,7 @@ except ImportError:
 from ebb import loader as ebb_loader, structure
 from test_region import Refused
 
+Mode = getattr(torch.overrides, "TorchFunctionMode", object)
 ROW = 5000  # of float32: large enough to be born in a region
 
 
@@ -268,21 +269,21 @@ class Refusing(Refused):
                 self[:] = bytes([int(-value[0])]) * len(self)
                 raise AttributeError
 
-        class Typed(torch.Tensor):
-            @classmethod
-            def __torch_function__(cls, function, types, args=(), kwargs=None):
+        class Forks(Mode):
+            def __torch_function__(self, function, types, args=(), kwargs=None):
                 fork()
-                with torch._C.DisableTorchFunction():
-                    args[0].fill_(value[0])
-                return super().__torch_function__(function, types, args, kwargs)
+                plain.fill_(value[0])
+                return function(*args, **(kwargs or {}))
 
         pool, ends = ebb.Pool("shared"), os.pipe()
         region = ebb.Region(pool)
         region.empty(16 * ROW)  # its pages stay: the child needs no others
-        for source in (Speaker(), Buffer(4 * ROW), torch.zeros(ROW).as_subclass(Typed)):
+        plain = torch.zeros(ROW)
+        for source in (Speaker(), Buffer(4 * ROW)) + ((plain,) if Mode is not object else ()):
             forks, children = [1], []
             try:
-                made = region.tensor(source, copy=True)
+                with Forks() if source is plain else contextlib.nullcontext():
+                    made = region.tensor(source, copy=True)
             except ebb.Error as error:
                 os._exit(not (children == [0] and error.name == "EBB_E_STALE"))
             if children == [0]:
