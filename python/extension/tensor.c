@@ -153,13 +153,14 @@ static void fill_view(Py_buffer *view, struct buffer *buffer, const struct ebb_t
     view->buf = described->data;
     view->itemsize = (Py_ssize_t)ebb_dtype_bytes(tensor->dtype);
     view->len = (Py_ssize_t)ebb_tensor_bytes(tensor);
-    view->ndim = described->ndim;
+    bool has_shape = (flags & PyBUF_ND) == PyBUF_ND; /* else it is bytes in one dimension */
+    view->ndim = has_shape ? described->ndim : 1;
     for (int i = 0; i < described->ndim; i++) {
         buffer->shape[i] = (Py_ssize_t)described->shape[i];
         buffer->strides[i] = (Py_ssize_t)described->strides[i] * view->itemsize;
     }
     view->format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)dtype_format(tensor->dtype) : NULL;
-    view->shape = (flags & PyBUF_ND) == PyBUF_ND ? buffer->shape : NULL;
+    view->shape = has_shape ? buffer->shape : NULL;
     view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? buffer->strides : NULL;
     view->suboffsets = NULL;
     view->internal = buffer;

@@ -3,10 +3,13 @@
 
 import ctypes
 import gc
+import hashlib
+import hmac
 import itertools
 import threading
 import unittest
 import weakref
+import zlib
 
 import ebb
 import numpy
@@ -221,6 +224,15 @@ class Exports(Refused):
             source[:] = 0
             self.assertEqual(copied.tolist(), list(range(6)))
             self.assertEqual(tensor.numpy().tolist(), [0] * 6)
+
+    def test_who_wants_bytes_only_gets_them_in_one_dimension(self):
+        for shape in ((), (6,), (2, 3), (0, 4), (1, 2, 3)):
+            array = numpy.ones(shape, "f4")
+            tensor = ebb.from_dlpack(array, copy=True)
+            for read in (lambda of: hashlib.sha256(of).digest(), zlib.crc32,
+                         lambda of: hmac.new(b"key", of, "sha256").digest()):
+                self.assertEqual(read(tensor), read(array))
+            self.assertEqual(memoryview(tensor).shape, shape)
 
     def test_buffers_of_structs_are_refused(self):
         try:
