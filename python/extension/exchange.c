@@ -218,7 +218,7 @@ static struct ebb_tensor *import_speaker(struct intake *intake, PyObject *method
  * there may be a byte order that is the machine's, as in the arrays of ctypes.
  */
 static bool find_dtype(const char *format, Py_ssize_t item_bytes, struct ebb_dtype *dtype) {
-    static const uint8_t codes[] = {EBB_FLOAT, EBB_INT, EBB_UINT, EBB_BOOL};
+    static const uint8_t codes[] = {EBB_FLOAT, EBB_INT, EBB_UINT, EBB_BOOL, EBB_COMPLEX};
     static const char own_order = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
     if (*format == '@' || *format == '=' || *format == own_order)
         format++;

@@ -234,6 +234,17 @@ class Exports(Refused):
                 self.assertEqual(read(tensor), read(array))
             self.assertEqual(memoryview(tensor).shape, shape)
 
+    def test_complex_buffers_and_scalars_are_read(self):
+        with ebb.Region() as region:
+            for name in ("complex64", "complex128"):
+                number = numpy.dtype(name).type(3 - 4j)
+                array = numpy.full((2, 3), number)
+                for source in (number, memoryview(array), memoryview(region.tensor(array)),
+                               memoryview(array.T)):
+                    tensor = region.tensor(source)
+                    self.assertEqual(tensor.dtype, name)
+                    self.assertTrue((tensor.numpy() == number).all())
+
     def test_buffers_of_structs_are_refused(self):
         try:
             import _testbuffer as testbuffer
