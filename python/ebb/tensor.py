@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Class Tensor."""
 
+import math
 import os
 
 from . import _ebb
@@ -53,6 +54,9 @@ class Tensor(_ebb.Tensor):
     was taken of a torch.Tensor, or of an array that its numpy() made. By a capsule, another
     object's __dlpack__() or a buffer nobody can see whose the elements are: copy=True, where
     torch may free them.
+
+    len() is the first size. A tensor of one element is as true as that; of others there is no
+    truth, and bool() raises ValueError.
     """
 
     __slots__ = ()
@@ -106,6 +110,13 @@ class Tensor(_ebb.Tensor):
         if not self.shape:
             raise TypeError("a scalar has no length")
         return self.shape[0]
+
+    def __bool__(self):
+        """Whether its one element is not zero."""
+        if math.prod(self.shape) != 1:
+            raise ValueError(f"the truth of a tensor of shape {self.shape} is ambiguous: it has "
+                             "not just one element")
+        return bool(self.torch() if self.dtype == "bfloat16" else self.numpy())
 
     def __repr__(self):
         if not self.is_live:

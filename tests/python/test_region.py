@@ -157,6 +157,24 @@ class Lifetimes(Refused):
         gc.collect()
         self.assertEqual([reference() for reference in gone], [None] * 3)
 
+    def test_a_tensor_of_one_element_is_as_true_as_that(self):
+        with ebb.Region() as region:
+            for name in ("bool", "uint8", "int64", "float16", "float32", "complex128"):
+                for shape in ((), (1,), (1, 1)):
+                    for number in (0, 1):
+                        made = region.tensor(numpy.full(shape, number, name), copy=True)
+                        self.assertIs(bool(made), bool(number))
+            self.assertFalse(region.tensor(numpy.float32(-0.0)))
+            for shape in ((2,), (0,), (1, 0), (3, 1)):
+                with self.assertRaisesRegex(ValueError, "ambiguous"):
+                    bool(region.zeros(shape))
+            if torch:
+                self.assertFalse(region.zeros(1, torch.bfloat16))
+                self.assertTrue(region.tensor(torch.ones(1, dtype=torch.bfloat16)))
+            self.assertEqual(len(region.zeros((0, 3))), 0)
+            scalar = region.zeros(())
+        self.assertRefused("EBB_E_STALE", bool, scalar)
+
     def test_what_is_asked_for_its_elements_may_end_the_region(self):
         class Hostile:
             def __init__(self, act):
