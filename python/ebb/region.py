@@ -48,6 +48,9 @@ class Region(_ebb.Region):
         """
         return self._pack(sequences, enforce_sorted)
 
+    def __reduce__(self):
+        raise TypeError("a region stays in its process, and is not copied")
+
     def __repr__(self):
         return f"<ebb.Region, {'open' if self.is_open else 'closed'}>"
 

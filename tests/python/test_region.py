@@ -175,6 +175,13 @@ class Lifetimes(Refused):
             scalar = region.zeros(())
         self.assertRefused("EBB_E_STALE", bool, scalar)
 
+    def test_a_region_is_not_pickled_or_copied(self):
+        region = ebb.Region()
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            with self.assertRaisesRegex(TypeError, "a region stays in its process"):
+                pickle.dumps(region, protocol)
+        self.assertRaises(TypeError, copy.copy, region)
+
     def test_what_is_asked_for_its_elements_may_end_the_region(self):
         class Hostile:
             def __init__(self, act):
