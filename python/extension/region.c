@@ -291,11 +291,13 @@ static PyObject *make_tensor(PyObject *object, PyObject *arguments, PyObject *ke
     PyObject *sizes, *type = NULL;
     int64_t shape[EBB_DIMENSIONS_MAX];
     struct ebb_dtype dtype = {EBB_FLOAT, 32, 1};
-    struct region *self = region_of(object);
-    if (!self || !PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O", words, &sizes, &type))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O", words, &sizes, &type))
         return NULL;
     int ndim = shape_parse(sizes, shape);
     if (ndim < 0 || (type && dtype_parse(type, &dtype) != 0))
+        return NULL;
+    struct region *self = region_of(object); /* last: a size may be an object, and may fork */
+    if (!self)
         return NULL;
     struct ebb_tensor *tensor = tensor_make(self->handle, dtype, ndim, shape);
     if (tensor && zeroed && ebb_tensor_fill(tensor, ebb_value_int(0)) != 0) {
@@ -358,6 +360,16 @@ static int rehome(PyObject *list, Py_ssize_t count, void **objects, struct regio
     return 0;
 }
 
+/* NULL with an exception. */
+static struct region *find_target(const struct region *self, PyObject *to) {
+    if (to != Py_None)
+        return region_of(to);
+    if (self->parent != Py_None)
+        return region_of(self->parent);
+    error_raise_as(EBB_E_ARGUMENT, "promote: the region has no parent");
+    return NULL;
+}
+
 PyDoc_STRVAR(promote_doc,
 "promote(tensors, to=None)\n--\n\n"
 "Tensors of this region become those of `to`, an ancestor (None: the parent): small ones by a\n"
@@ -369,20 +381,15 @@ PyDoc_STRVAR(promote_doc,
 static PyObject *region_promote(PyObject *object, PyObject *arguments, PyObject *keywords) {
     static char *words[] = {"tensors", "to", NULL};
     PyObject *list, *to = Py_None;
-    struct region *self = region_of(object);
-    if (!self || !PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:promote", words, &list,
-                                              &to))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:promote", words, &list, &to))
         return NULL;
-    if (to == Py_None && self->parent == Py_None)
-        return error_raise_as(EBB_E_ARGUMENT, "promote: the region has no parent");
-    struct region *target = region_of(to == Py_None ? self->parent : to);
-    PyObject *tensors = !target ? NULL
-                        : tensor_is(list) ? PyTuple_Pack(1, list)
-                                          : PySequence_Tuple(list);
+    PyObject *tensors = tensor_is(list) ? PyTuple_Pack(1, list) : PySequence_Tuple(list);
     if (!tensors)
         return NULL;
     Py_ssize_t count = PyTuple_Size(tensors);
-    void **objects = collect(self, tensors, count);
+    struct region *self = region_of(object); /* now: who made the list may have forked */
+    struct region *target = self ? find_target(self, to) : NULL;
+    void **objects = target ? collect(self, tensors, count) : NULL;
     int result = objects ? 0 : -1;
     if (objects && ebb_objects_promote(self->handle, target->handle, objects, (size_t)count, NULL,
                                        NULL) != 0) {

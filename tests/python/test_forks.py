@@ -224,15 +224,25 @@ class Refusing(Refused):
                 children.append(os.fork())
                 return source.__dlpack__()
 
+            def __index__(self):
+                children.append(os.fork())
+                return ROW
+
+            def __iter__(self):
+                children.append(os.fork())
+                return iter([made])
+
         source = torch.zeros(ROW)
 
         def write():
             return structure.write(ebb_loader._open_region(pool), [Forks(), torch.ones(ROW)])
 
         pool = ebb.Pool("shared")
-        region = ebb.Region(pool)
+        parent = ebb.Region(pool)
+        region = ebb.Region(parent=parent)
         for make in (write, lambda: region.stack([Forks(), source]),
-                     lambda: region.tensor(Forks())):
+                     lambda: region.tensor(Forks()), lambda: region.zeros(Forks()),
+                     lambda: region.promote(Forks()) and made):
             children = []
             try:
                 made = make()

@@ -182,6 +182,16 @@ class Lifetimes(Refused):
                 pickle.dumps(region, protocol)
         self.assertRaises(TypeError, copy.copy, region)
 
+    def test_a_region_that_a_size_closes_is_closed(self):
+        class Closes:
+            def __index__(self):
+                region.close()
+                return 3
+
+        for make in (ebb.Region.zeros, ebb.Region.empty):
+            region = ebb.Region()
+            self.assertRefused("EBB_E_STALE", make, region, (Closes(),))
+
     def test_what_is_asked_for_its_elements_may_end_the_region(self):
         class Hostile:
             def __init__(self, act):
