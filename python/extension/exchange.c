@@ -282,13 +282,21 @@ static struct ebb_tensor *import_buffer(struct intake *intake, PyObject *object)
 
 /*
  * What is lent of a tensor of torch: another one of the same elements, as this one may get others,
- * as a parameter does by `data`. That one is torch's own, which no subclass is asked about. For the
- * length of a call the tensor itself will do, as the loan keeps its storage.
+ * as a parameter does by `data`. A subclass is asked once, for that: its elements may be elsewhere,
+ * or not there yet. What it answers is taken as torch's own, which no subclass is asked about. For
+ * the length of a call a plain tensor itself will do, as the loan keeps its storage.
  */
 static PyObject *find_lender(const struct intake *intake, PyObject *tensor) {
-    bool is_plain = Py_TYPE(tensor) == (PyTypeObject *)torch_names.tensor;
-    return intake->is_short && is_plain ? Py_NewRef(tensor)
-                                        : library_call(torch_names.detach, tensor);
+    if (Py_TYPE(tensor) == (PyTypeObject *)torch_names.tensor)
+        return intake->is_short ? Py_NewRef(tensor) : library_call(torch_names.detach, tensor);
+    PyObject *answer = PyObject_CallFunctionObjArgs(torch_names.detach, tensor, NULL);
+    PyObject *lender = NULL;
+    if (answer && library_is_tensor(answer))
+        lender = library_call(torch_names.detach, answer);
+    else if (answer)
+        PyErr_Format(PyExc_TypeError, "%R, which detach() returned, is no tensor", answer);
+    Py_XDECREF(answer);
+    return lender;
 }
 
 /* torch's own capsules forget that elements are negated, and have no bool. */

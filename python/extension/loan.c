@@ -165,7 +165,8 @@ static bool lie_within(const struct loan *loan, const struct description *what) 
 
 /* What loan_check() goes by. 0, or -1 with an exception. */
 static int remember_storage(struct loan *loan, const struct description *what) {
-    PyObject *tensor = what->count ? find_tensor(loan->object) : Py_NewRef(Py_None);
+    bool may_be = what->count && torch_names.tensor; /* else nothing is torch's */
+    PyObject *tensor = may_be ? find_tensor(loan->object) : Py_NewRef(Py_None);
     if (tensor && tensor != Py_None)
         loan->storage = library_storage(tensor);
     bool found = tensor && (loan->storage || tensor == Py_None);

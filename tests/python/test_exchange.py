@@ -450,7 +450,23 @@ if torch:
 
         @classmethod
         def __torch_function__(cls, function, types, args=(), kwargs=None):
+            if function is torch.Tensor.detach:  # once, as its elements may be elsewhere
+                return super().__torch_function__(function, types, args, kwargs)
             raise AssertionError(f"{function.__name__} was asked of a subclass")
+
+    class Wrapper(torch.Tensor):
+        """A subclass whose elements are in another tensor."""
+
+        @staticmethod
+        def __new__(cls, inside):
+            made = torch.Tensor._make_subclass(cls, torch.zeros(inside.shape))
+            made.inside = inside
+            return made
+
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            args = [arg.inside if isinstance(arg, cls) else arg for arg in args]
+            return function(*args, **(kwargs or {}))
 
 if Mode:
     class Acts(Mode):
@@ -499,6 +515,15 @@ class Torch(Refused):
                 tensor.copy_(liar)
             source.share_memory_()
             self.assertRefused("EBB_E_RELEASED", tensor.numpy)
+
+    def test_a_subclass_says_where_its_elements_are(self):
+        source = torch.arange(16.0)
+        with ebb.Region() as region:
+            for tensor in (region.tensor(Wrapper(source)), region.stack([Wrapper(source)]),
+                           region.pad([Wrapper(source)]), region.pack([Wrapper(source)])[0],
+                           region.empty(16).copy_(Wrapper(source))):
+                self.assertEqual(tensor.numpy().ravel().tolist(), source.tolist())
+            self.assertRaises(ValueError, region.tensor, torch.nn.UninitializedParameter())
 
     def test_what_needs_a_gradient_is_read_whatever_its_class(self):
         source = torch.arange(16.0, requires_grad=True)
