@@ -123,6 +123,15 @@ static int close_pages(void *addr, size_t bytes) {
     return map_closed(addr, bytes, MAP_FIXED) || closed ? 0 : errno;
 }
 
+/* mprotect() may be refused in the midst of several mappings: those before are opened again, which
+ * needs no mapping more. */
+static int close_or_leave(void *addr, size_t bytes) {
+    int reason = close_pages(addr, bytes);
+    if (reason)
+        (void)mprotect(addr, bytes, PROT_READ | PROT_WRITE);
+    return reason;
+}
+
 /* The system refuses to take pages that are locked; of closed addresses there are none to take. */
 static bool is_locked(void *closed, size_t bytes) {
     return madvise(closed, bytes, MADV_DONTNEED) != 0 && errno == EINVAL;
@@ -241,7 +250,7 @@ static void pass(const char *step) {
 struct os_table os = {
     .reserve = reserve,
     .open = open_pages,
-    .close = close_pages,
+    .close = close_or_leave,
     .give_back = give_back,
     .forbid = forbid,
     .resident = resident,

@@ -38,7 +38,8 @@ struct os_file_identity {
 struct os_table {
     void *(*reserve)(size_t bytes);             /* addresses, closed; NULL on failure */
     int (*open)(void *addr, size_t bytes);      /* closed until now: zero pages when touched */
-    int (*close)(void *addr, size_t bytes);     /* by a fresh reservation if it can be had */
+    int (*close)(void *addr, size_t bytes);     /* open until now, and if it fails; by a fresh
+                                                 * reservation if it can be had */
     int (*give_back)(void *addr, size_t bytes); /* contents are lost, pages are zero, locked or
                                                  * not; 0 or -1 */
     int (*forbid)(void *addr, size_t bytes);    /* touching becomes a fault; 0 or -1 */

@@ -4,7 +4,7 @@
  *
  * Invariant: a tray in the row is nobody's. The lock is held for a moment only, and no other is
  * taken meanwhile. A tray that the system does not open again is lost; one that it does not close
- * waits in the row all the same.
+ * waits in the row all the same, and loses its pages.
  */
 #include "malloc/closed.h"
 
@@ -47,7 +47,8 @@ struct tray *closed_take(unsigned least) {
 }
 
 void closed_give(struct tray *tray) {
-    (void)os.close(tray, TRAY_BYTES);
+    if (os.close(tray, TRAY_BYTES) != 0)
+        (void)os.give_back(tray, TRAY_BYTES);
     while (!append(tray)) {
         struct tray *oldest = closed_take(CLOSED_MOST);
         if (oldest)

@@ -41,7 +41,8 @@ static _Atomic(uint64_t) secret;
 struct held {
     char *block; /* NULL: it left before its turn */
     size_t bytes;
-    size_t below; /* that the general heap has for it, if it has whole pages; else 0 */
+    size_t below; /* that the general heap has for it, if it is closed; else 0 */
+    bool closed;  /* it has whole pages, and nobody can touch them */
 };
 
 /* The oldest at `first`. */
@@ -232,13 +233,28 @@ static size_t length(struct pages pages) {
     return (size_t)(pages.to - pages.from);
 }
 
-/* What lies in front of its pages and behind them is filled, and looked at. */
-static void close_block(char *block, size_t bytes) {
+/* The system refuses where the process has as many mappings as it may. */
+static struct held close_block(char *block, size_t bytes) {
     struct pages pages = pages_inside(block, bytes);
-    memset(block, FILL, (size_t)(pages.from - block));
-    memset(pages.to, FILL, (size_t)(block + bytes - pages.to));
-    if (length(pages))
-        (void)os.close(pages.from, length(pages));
+    bool closed = length(pages) && os.close(pages.from, length(pages)) == 0;
+    return (struct held){block, bytes, closed ? front_usable(place_under(block)) : 0, closed};
+}
+
+static struct pages closed_pages(const struct held *held) {
+    char *end = held->block + held->bytes;
+    return held->closed ? pages_inside(held->block, held->bytes) : (struct pages){end, end};
+}
+
+/* What is not closed stays in memory. */
+static size_t bytes_in_memory(const struct held *held) {
+    return held->bytes - length(closed_pages(held));
+}
+
+/* What lies in front of its closed pages and behind them is looked at when it leaves. */
+static void fill(const struct held *held) {
+    struct pages pages = closed_pages(held);
+    memset(held->block, FILL, (size_t)(pages.from - held->block));
+    memset(pages.to, FILL, (size_t)(held->block + held->bytes - pages.to));
 }
 
 static bool is_filled(const char *from, const char *to) {
@@ -247,41 +263,39 @@ static bool is_filled(const char *from, const char *to) {
 }
 
 /* What was done to a block after it was freed, to which nobody may have written; NULL: nothing. */
-static const char *harm_to(char *block) {
+static const char *harm_to(const struct held *held) {
+    const char *block = held->block, *end = block + held->bytes;
     const struct guard *guard = guard_of(block);
     if (guard->seal != seal_of(block, guard, GUARD_FREED))
         return "bytes before it were overwritten after it was freed";
-    char *end = block + bytes_of(guard);
-    struct pages pages = pages_inside(block, bytes_of(guard));
+    struct pages pages = closed_pages(held);
     if (!is_filled(block, pages.from) || !is_filled(pages.to, end))
         return "it was written to after it was freed";
-    return has_tail(block, bytes_of(guard)) ? NULL
-                                            : "bytes behind it were overwritten after it was freed";
+    return has_tail(block, held->bytes) ? NULL
+                                        : "bytes behind it were overwritten after it was freed";
 }
 
-static void let_go(char *block) {
-    struct guard *guard = guard_of(block);
-    struct pages pages = pages_inside(block, bytes_of(guard));
+static void let_go(const struct held *held) {
+    struct pages pages = closed_pages(held);
     if (length(pages) && os.cover(pages.from, length(pages)) != 0)
         return; /* it cannot be used again */
-    guard->seal = 0;
-    front_free(place_under(block));
+    guard_of(held->block)->seal = 0;
+    front_free(place_under(held->block));
 }
 
 /* It leaves. */
-static void check_out(char *block) {
-    const char *harm = harm_to(block);
+static void check_out(const struct held *held) {
+    const char *harm = harm_to(held);
     if (harm)
-        misuse_of_guarded(block, harm);
-    let_go(block);
+        misuse_of_guarded(held->block, harm);
+    let_go(held);
 }
 
 /* With the lock held, here and below. */
-static bool has_room(struct held held) {
-    size_t addresses = length(pages_inside(held.block, held.bytes));
+static bool has_room(const struct held *held) {
     return quarantine.count < HELD_BLOCKS &&
-           quarantine.bytes + held.bytes - addresses <= HELD_BYTES &&
-           quarantine.addresses + addresses <= HELD_ADDRESSES;
+           quarantine.bytes + bytes_in_memory(held) <= HELD_BYTES &&
+           quarantine.addresses + length(closed_pages(held)) <= HELD_ADDRESSES;
 }
 
 /* It is no survivor of its scope (suspects.h). */
@@ -291,51 +305,47 @@ static void note_held(char *block) {
     atomic_fetch_add_explicit(&tray_of((uintptr_t)block)->held, 1, memory_order_relaxed);
 }
 
-static size_t bytes_below(char *block, size_t bytes) {
-    return length(pages_inside(block, bytes)) ? front_usable(place_under(block)) : 0;
+static void append(const struct held *held) {
+    quarantine.blocks[(quarantine.first + quarantine.count++) % HELD_BLOCKS] = *held;
+    quarantine.bytes += bytes_in_memory(held);
+    quarantine.addresses += length(closed_pages(held));
+    quarantine.below += held->below;
+    if (tray_holds((uintptr_t)held->block))
+        note_held(held->block);
 }
 
-static void append(struct held held) {
-    size_t addresses = length(pages_inside(held.block, held.bytes));
-    quarantine.blocks[(quarantine.first + quarantine.count++) % HELD_BLOCKS] = held;
-    quarantine.bytes += held.bytes - addresses;
-    quarantine.addresses += addresses;
-    quarantine.below += held.below;
+/* What has its place no longer; without a block: it has left before. */
+static struct held take_out(struct held *place) {
+    struct held held = *place;
+    if (!held.block)
+        return held;
+    quarantine.bytes -= bytes_in_memory(&held);
+    quarantine.addresses -= length(closed_pages(&held));
+    quarantine.below -= held.below;
     if (tray_holds((uintptr_t)held.block))
-        note_held(held.block);
-}
-
-/* The block, which has its place no longer. */
-static char *take_out(struct held *held) {
-    char *block = held->block;
-    size_t addresses = block ? length(pages_inside(block, held->bytes)) : 0;
-    quarantine.bytes -= block ? held->bytes - addresses : 0;
-    quarantine.addresses -= addresses;
-    quarantine.below -= block ? held->below : 0;
-    if (tray_holds((uintptr_t)block))
         /* relaxed: with the lock */
-        atomic_fetch_sub_explicit(&tray_of((uintptr_t)block)->held, 1, memory_order_relaxed);
-    held->block = NULL;
-    return block;
+        atomic_fetch_sub_explicit(&tray_of((uintptr_t)held.block)->held, 1, memory_order_relaxed);
+    place->block = NULL;
+    return held;
 }
 
-static char *take_oldest(void) {
-    char *block = take_out(&quarantine.blocks[quarantine.first]);
+static struct held take_oldest(void) {
+    struct held held = take_out(&quarantine.blocks[quarantine.first]);
     quarantine.first = (quarantine.first + 1) % HELD_BLOCKS;
     quarantine.count--;
-    return block;
+    return held;
 }
 
 /* Without the lock, which is taken again. */
 static void leave_oldest(void) {
-    char *block = take_oldest();
+    struct held held = take_oldest();
     pthread_mutex_unlock(&quarantine.lock);
-    if (block)
-        check_out(block);
+    if (held.block)
+        check_out(&held);
     pthread_mutex_lock(&quarantine.lock);
 }
 
-static void hold(struct held held) {
+static void hold(const struct held *held) {
     pthread_mutex_lock(&quarantine.lock);
     while (!has_room(held))
         leave_oldest();
@@ -354,9 +364,18 @@ static bool let_all_go(size_t total) {
     return is_any;
 }
 
-/* Larger ones leave at once: there are not so many addresses for each. */
-static bool may_be_held(struct held held) {
-    return held.bytes <= HELD_ADDRESSES / 4;
+/* Larger ones leave at once: there are not so many addresses for each, nor so much memory. */
+static bool may_be_held(const struct held *held) {
+    return length(closed_pages(held)) <= HELD_ADDRESSES / 4 &&
+           bytes_in_memory(held) <= HELD_BYTES / 4;
+}
+
+/* Its pages go, if they are not closed. */
+static void leave_at_once(const struct held *held) {
+    struct pages pages = pages_inside(held->block, held->bytes);
+    if (!held->closed)
+        (void)os.give_back(pages.from, length(pages));
+    let_go(held);
 }
 
 /* Of several threads that free it at once one does. */
@@ -374,13 +393,13 @@ void guard_free(void *block) {
         return;
     struct guard *guard = expect_live(block);
     claim(block, guard);
-    size_t bytes = bytes_of(guard);
-    struct held held = {block, bytes, bytes_below(block, bytes)};
-    close_block(block, held.bytes);
-    if (may_be_held(held))
-        hold(held);
-    else
-        check_out(block);
+    struct held held = close_block(block, bytes_of(guard));
+    if (may_be_held(&held)) {
+        fill(&held);
+        hold(&held);
+    } else {
+        leave_at_once(&held);
+    }
     errno = before;
 }
 
@@ -405,20 +424,20 @@ static bool is_over_with(const char *block) {
 /* The process ends without the lock, for a handler of SIGABRT may free. */
 void guard_release_sealed(void) {
     const char *harm = NULL;
-    char *block = NULL;
+    struct held held = {.block = NULL};
     pthread_mutex_lock(&quarantine.lock);
     for (unsigned i = 0; i < quarantine.count && !harm; i++) {
-        struct held *held = &quarantine.blocks[(quarantine.first + i) % HELD_BLOCKS];
-        if (!is_over_with(held->block))
+        struct held *place = &quarantine.blocks[(quarantine.first + i) % HELD_BLOCKS];
+        if (!is_over_with(place->block))
             continue;
-        block = take_out(held);
-        harm = harm_to(block);
+        held = take_out(place);
+        harm = harm_to(&held);
         if (!harm)
-            let_go(block);
+            let_go(&held);
     }
     pthread_mutex_unlock(&quarantine.lock);
     if (harm)
-        misuse_of_guarded(block, harm);
+        misuse_of_guarded(held.block, harm);
 }
 
 size_t guard_closed_bytes(void) {

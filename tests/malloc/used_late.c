@@ -11,9 +11,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 enum { THREADS = 60, SCOPES = 300, SCOPE_BLOCKS = 20, MAPPINGS_MOST = 20000 };
+enum { PAGE = 4096, SPARE = 40, MAPPINGS_USUAL = 70000, FILL = 0xEB };
 enum { RESIDENT_MOST = 100 << 20, WRITTEN = 1 << 20, OTHERS = 9000, LARGE = 100 << 20 };
 
 static ebb_site *site;
@@ -187,6 +189,45 @@ static void where_addresses_are_few_they_are_not(void) {
     }
 }
 
+/* Mappings that a process may have. */
+static unsigned mappings_most(void) {
+    unsigned most = 0;
+    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
+    EXPECT(file && fscanf(file, "%u", &most) == 1);
+    fclose(file);
+    return most;
+}
+
+/* But for a few that the heap needs itself. */
+static void use_up_mappings(void) {
+    size_t pages = 2 * (size_t)mappings_most(), at = 0;
+    char *area = mmap(NULL, pages * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(area != MAP_FAILED);
+    while (at < pages && mprotect(area + at * PAGE, PAGE, PROT_READ) == 0)
+        at += 2;
+    EXPECT(at < pages);
+    for (unsigned i = 0; i < SPARE; i++)
+        EXPECT(mprotect(area + (at -= 2) * PAGE, PAGE, PROT_NONE) == 0);
+}
+
+static void write_where_nothing_can_be_forbidden(void) {
+    char *block = NULL, *large = block_of(LARGE);
+    memset(large, 1, LARGE);
+    use_up_mappings();
+    for (unsigned i = 0; i < 3 * RESIDENT_MOST / WRITTEN; i++)
+        free(block = block_of(WRITTEN));
+    free(large); /* it is not held back */
+    EXPECT(act_resident() < RESIDENT_MOST);
+    EXPECT((unsigned char)block[WRITTEN / 2] == FILL);
+    block[WRITTEN / 2] ^= 1;
+    free_others();
+}
+
+static void what_cannot_be_forbidden_is_filled_and_held_back(void) {
+    if (mappings_most() <= MAPPINGS_USUAL) /* else it takes long */
+        dies_of(SIGABRT, write_where_nothing_can_be_forbidden);
+}
+
 static pthread_barrier_t all_rest;
 
 static void *serve_and_rest(void *context) {
@@ -233,6 +274,7 @@ int main(void) {
         ACT(writes_beside_whole_pages_are_seen_later),
         ACT(large_blocks_are_held_back_too),
         ACT(where_addresses_are_few_they_are_not),
+        ACT(what_cannot_be_forbidden_is_filled_and_held_back),
         ACT(threads_that_rest_need_few_mappings_and_pages),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
