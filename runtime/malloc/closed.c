@@ -56,6 +56,13 @@ void closed_give(struct tray *tray) {
     }
 }
 
+unsigned closed_count(void) {
+    pthread_mutex_lock(&row.lock);
+    unsigned count = row.count;
+    pthread_mutex_unlock(&row.lock);
+    return count;
+}
+
 void closed_fork(bool before) {
     (before ? pthread_mutex_lock : pthread_mutex_unlock)(&row.lock);
 }

@@ -19,6 +19,9 @@ void closed_give(struct tray *tray);
 /* The oldest, open again, if at least so many are closed; else NULL, or if it cannot be opened. */
 struct tray *closed_take(unsigned least);
 
+/* How many there are. */
+unsigned closed_count(void);
+
 /* The lock before a fork, and after. */
 void closed_fork(bool before);
 

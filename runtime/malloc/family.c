@@ -166,17 +166,20 @@ FAMILY int malloc_trim(size_t keep) {
     return trim_all();
 }
 
+/* None, if there is not so much: what is subtracted was read at another time. */
+static size_t less(size_t from, size_t bytes) {
+    return from - size_smaller(from, bytes);
+}
+
 FAMILY struct mallinfo2 mallinfo2(void) {
     general_refresh();
-    size_t used = general_read("stats.allocated"), resident = general_read("stats.active");
     /* the program has freed them, and they are in no memory */
-    size_t closed = size_smaller(GUARDED ? guard_closed_bytes() : 0, used);
-    used -= closed;
-    resident -= size_smaller(closed, resident);
-    size_t arena = general_read("stats.resident");
+    struct guard_closed closed = GUARDED ? guard_read_closed() : (struct guard_closed){0, 0};
+    size_t used = less(general_read("stats.allocated"), closed.alive);
+    size_t active = less(general_read("stats.active"), closed.active);
     return (struct mallinfo2){
-        .arena = arena - size_smaller(closed, arena),
+        .arena = less(general_read("stats.resident"), closed.active),
         .uordblks = used,
-        .fordblks = resident > used ? resident - used : 0,
+        .fordblks = less(active, used),
     };
 }

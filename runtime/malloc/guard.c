@@ -440,11 +440,12 @@ void guard_release_sealed(void) {
         misuse_of_guarded(held.block, harm);
 }
 
-size_t guard_closed_bytes(void) {
+struct guard_closed guard_read_closed(void) {
+    size_t trays = closed_count();
     pthread_mutex_lock(&quarantine.lock);
-    size_t bytes = quarantine.below;
+    size_t alive = quarantine.below + trays * TRAY_BYTES;
     pthread_mutex_unlock(&quarantine.lock);
-    return bytes;
+    return (struct guard_closed){alive, alive + trays * EBB_PAGE};
 }
 
 /* Blocks that leave with the quarantine's lock held may close their trays. */

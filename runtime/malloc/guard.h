@@ -37,8 +37,13 @@ size_t guard_usable(const void *block);
  * any scope before, where nothing else is alive in the tray. */
 void guard_release_sealed(void);
 
-/* Of what is held back and has whole pages: bytes that the general heap counts as alive. */
-size_t guard_closed_bytes(void);
+/* What is forbidden, and in no memory, though the general heap counts it. */
+struct guard_closed {
+    size_t alive;  /* bytes of blocks that are held back, and of trays */
+    size_t active; /* the same with what the heap has beside trays */
+};
+
+struct guard_closed guard_read_closed(void);
 
 /* The locks of the quarantine and of closed trays before a fork, and after. */
 void guard_fork(bool before);

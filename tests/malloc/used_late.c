@@ -266,6 +266,17 @@ static void threads_that_rest_need_few_mappings_and_pages(void) {
         EXPECT(pthread_join(threads[i], NULL) == 0);
 }
 
+static void what_is_forbidden_does_not_count_as_used(void) {
+    end(begin());
+    struct mallinfo2 before = mallinfo2();
+    for (unsigned i = 0; i < SCOPES; i++)
+        (void)freed_in_a_scope(NULL);
+    struct mallinfo2 after = mallinfo2();
+    EXPECT(after.uordblks < before.uordblks + WRITTEN);
+    EXPECT(after.fordblks < before.fordblks + WRITTEN);
+    EXPECT(after.arena < before.arena + 2 * WRITTEN);
+}
+
 int main(void) {
     static const struct act acts[] = {
         ACT(what_a_scope_has_freed_faults_after_its_end),
@@ -276,6 +287,7 @@ int main(void) {
         ACT(where_addresses_are_few_they_are_not),
         ACT(what_cannot_be_forbidden_is_filled_and_held_back),
         ACT(threads_that_rest_need_few_mappings_and_pages),
+        ACT(what_is_forbidden_does_not_count_as_used),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
 }
