@@ -262,11 +262,18 @@ static bool is_filled(const char *from, const char *to) {
            ((unsigned char)*from == FILL && memcmp(from, from + 1, (size_t)(to - from - 1)) == 0);
 }
 
+/* Of a block of a tray: it is as note_held() left it. Else front_free() would end the process. */
+static bool has_head(char *block) {
+    const struct tray_head *head = tray_head_of(place_under(block));
+    return tray_state(head) == TRAY_LIVE && head->key == TRAY_NO_KEY;
+}
+
 /* What was done to a block after it was freed, to which nobody may have written; NULL: nothing. */
 static const char *harm_to(const struct held *held) {
-    const char *block = held->block, *end = block + held->bytes;
+    char *block = held->block, *end = block + held->bytes;
     const struct guard *guard = guard_of(block);
-    if (guard->seal != seal_of(block, guard, GUARD_FREED))
+    if (guard->seal != seal_of(block, guard, GUARD_FREED) ||
+        (tray_holds((uintptr_t)block) && !has_head(block)))
         return "bytes before it were overwritten after it was freed";
     struct pages pages = closed_pages(held);
     if (!is_filled(block, pages.from) || !is_filled(pages.to, end))

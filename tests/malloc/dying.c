@@ -12,6 +12,8 @@
 
 enum { BYTES = 100, HELD = 100000, SECONDS = 20 };
 
+static ebb_site *site;
+
 static void report(int signal_number) {
     for (int i = 0; i < HELD; i++) /* what waits is looked through */
         free(malloc(BYTES));
@@ -28,6 +30,17 @@ static void written_late_in_a_scope(char *block, ebb_step step) {
 static void written_before_in_a_scope(char *block, ebb_step step) {
     free(block);
     block[-3] ^= 1;
+    (void)ebb_step_end(step);
+}
+
+/* The head of its place. Nothing looks at it before the survivor has gone. */
+static void written_far_before_in_a_scope(char *survivor, ebb_step step) {
+    char *block = malloc(BYTES);
+    (void)ebb_step_end(step);
+    free(block);
+    memset(block - 24, 0x55, 8);
+    free(survivor);
+    step = ebb_step_begin(site, 0);
     (void)ebb_step_end(step);
 }
 
@@ -76,7 +89,7 @@ static void dies(void (*crime)(char *, ebb_step), bool in_scope) {
     pid_t child = fork();
     EXPECT(child >= 0);
     if (child == 0) {
-        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "last", .scope = true));
+        site = ebb_site_create(EBB_SITE_OPTIONS(.name = "last", .scope = true));
         EXPECT(site && freopen("/dev/null", "w", stderr));
         ebb_step step = {.lane = NULL};
         if (in_scope)
@@ -96,6 +109,7 @@ static void dies(void (*crime)(char *, ebb_step), bool in_scope) {
 static void what_a_scope_finds_at_its_end(void) {
     dies(written_late_in_a_scope, true);
     dies(written_before_in_a_scope, true);
+    dies(written_far_before_in_a_scope, true);
 }
 
 static void what_is_found_at_once_or_later(void) {
