@@ -3,8 +3,9 @@
  * closed.c - a row of closed trays (see closed.h).
  *
  * Invariant: a tray in the row is nobody's. The lock is held for a moment only, and no other is
- * taken meanwhile. A tray that the system does not open again is lost; one that it does not close
- * waits in the row all the same, and loses its pages.
+ * taken meanwhile. A tray that the system does not open again goes back into the row, or is lost
+ * where there is no room; one that it does not close waits in the row all the same, and loses its
+ * pages.
  */
 #include "malloc/closed.h"
 
@@ -41,17 +42,24 @@ static struct tray *remove_oldest(unsigned least) {
     return tray;
 }
 
+static bool opens(struct tray *tray) {
+    return os.open(tray, TRAY_BYTES) == 0;
+}
+
 struct tray *closed_take(unsigned least) {
     struct tray *tray = remove_oldest(least);
-    return tray && os.cover(tray, TRAY_BYTES) == 0 ? tray : NULL;
+    if (!tray || opens(tray))
+        return tray;
+    (void)append(tray);
+    return NULL;
 }
 
 void closed_give(struct tray *tray) {
     if (os.close(tray, TRAY_BYTES) != 0)
         (void)os.give_back(tray, TRAY_BYTES);
     while (!append(tray)) {
-        struct tray *oldest = closed_take(CLOSED_MOST);
-        if (oldest)
+        struct tray *oldest = remove_oldest(CLOSED_MOST);
+        if (oldest && opens(oldest))
             tray_give(oldest);
     }
 }

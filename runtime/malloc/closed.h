@@ -16,7 +16,8 @@
 /* An empty tray, of whichever heap. The oldest one goes if there are too many. */
 void closed_give(struct tray *tray);
 
-/* The oldest, open again, if at least so many are closed; else NULL, or if it cannot be opened. */
+/* The oldest, open again, if at least so many are closed; else NULL, or if the system does
+ * not open it. */
 struct tray *closed_take(unsigned least);
 
 /* How many there are. */

@@ -282,20 +282,22 @@ static const char *harm_to(const struct held *held) {
                                         : "bytes behind it were overwritten after it was freed";
 }
 
-static void let_go(const struct held *held) {
+/* False: the system does not open its pages, so it cannot be used again. */
+static bool let_go(const struct held *held) {
     struct pages pages = closed_pages(held);
-    if (length(pages) && os.cover(pages.from, length(pages)) != 0)
-        return; /* it cannot be used again */
+    if (length(pages) && os.open(pages.from, length(pages)) != 0)
+        return false;
     guard_of(held->block)->seal = 0;
     front_free(place_under(held->block));
+    return true;
 }
 
 /* It leaves. */
-static void check_out(const struct held *held) {
+static bool check_out(const struct held *held) {
     const char *harm = harm_to(held);
     if (harm)
         misuse_of_guarded(held->block, harm);
-    let_go(held);
+    return let_go(held);
 }
 
 /* With the lock held, here and below. */
@@ -343,30 +345,35 @@ static struct held take_oldest(void) {
     return held;
 }
 
-/* Without the lock, which is taken again. */
-static void leave_oldest(void) {
-    struct held held = take_oldest();
+/* Without the lock, which is taken again. False: as let_go(). */
+static bool leave_oldest(struct held *held) {
+    *held = take_oldest();
     pthread_mutex_unlock(&quarantine.lock);
-    if (held.block)
-        check_out(&held);
+    bool left = !held->block || check_out(held);
     pthread_mutex_lock(&quarantine.lock);
+    return left;
 }
 
+/* What has to leave and cannot is lost. */
 static void hold(const struct held *held) {
+    struct held oldest;
     pthread_mutex_lock(&quarantine.lock);
     while (!has_room(held))
-        leave_oldest();
+        (void)leave_oldest(&oldest);
     append(held);
     pthread_mutex_unlock(&quarantine.lock);
 }
 
 static bool let_all_go(size_t total) {
-    bool is_any = false;
+    bool is_any = false, left = true;
+    struct held oldest;
     pthread_mutex_lock(&quarantine.lock);
-    while (quarantine.count && total <= HELD_ADDRESSES) {
-        is_any = true;
-        leave_oldest();
+    while (quarantine.count && total <= HELD_ADDRESSES && left) {
+        left = leave_oldest(&oldest);
+        is_any |= left;
     }
+    if (!left && has_room(&oldest))
+        append(&oldest);
     pthread_mutex_unlock(&quarantine.lock);
     return is_any;
 }
@@ -382,7 +389,7 @@ static void leave_at_once(const struct held *held) {
     struct pages pages = pages_inside(held->block, held->bytes);
     if (!held->closed)
         (void)os.give_back(pages.from, length(pages));
-    let_go(held);
+    (void)let_go(held);
 }
 
 /* Of several threads that free it at once one does. */
@@ -440,7 +447,7 @@ void guard_release_sealed(void) {
         held = take_out(place);
         harm = harm_to(&held);
         if (!harm)
-            let_go(&held);
+            (void)let_go(&held); /* in a tray it is open */
     }
     pthread_mutex_unlock(&quarantine.lock);
     if (harm)
