@@ -51,6 +51,7 @@ static struct quarantine {
     struct held blocks[HELD_BLOCKS];
     unsigned first, count;
     size_t bytes, addresses, below;
+    unsigned in_trays; /* of them */
 } quarantine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- seals ---- */
@@ -309,13 +310,24 @@ static bool has_room(const struct held *held) {
 
 /* It is no survivor of its scope (suspects.h). */
 static void note_held(char *block) {
+    quarantine.in_trays++;
     struct tray_head *head = tray_head_of(place_under(block));
     __atomic_store_n(&head->key, TRAY_NO_KEY, __ATOMIC_RELAXED);
     atomic_fetch_add_explicit(&tray_of((uintptr_t)block)->held, 1, memory_order_relaxed);
 }
 
+static void note_left(const char *block) {
+    quarantine.in_trays--;
+    /* relaxed: with the lock */
+    atomic_fetch_sub_explicit(&tray_of((uintptr_t)block)->held, 1, memory_order_relaxed);
+}
+
+static struct held *place_at(unsigned i) {
+    return &quarantine.blocks[(quarantine.first + i) % HELD_BLOCKS];
+}
+
 static void append(const struct held *held) {
-    quarantine.blocks[(quarantine.first + quarantine.count++) % HELD_BLOCKS] = *held;
+    *place_at(quarantine.count++) = *held;
     quarantine.bytes += bytes_in_memory(held);
     quarantine.addresses += length(closed_pages(held));
     quarantine.below += held->below;
@@ -332,14 +344,13 @@ static struct held take_out(struct held *place) {
     quarantine.addresses -= length(closed_pages(&held));
     quarantine.below -= held.below;
     if (tray_holds((uintptr_t)held.block))
-        /* relaxed: with the lock */
-        atomic_fetch_sub_explicit(&tray_of((uintptr_t)held.block)->held, 1, memory_order_relaxed);
+        note_left(held.block);
     place->block = NULL;
     return held;
 }
 
 static struct held take_oldest(void) {
-    struct held held = take_out(&quarantine.blocks[quarantine.first]);
+    struct held held = take_out(place_at(0));
     quarantine.first = (quarantine.first + 1) % HELD_BLOCKS;
     quarantine.count--;
     return held;
@@ -423,11 +434,8 @@ void guard_free_sized(void *block, size_t bytes) {
     guard_free(block);
 }
 
-/* Of a tray whose scope has ended, in which nothing but blocks that are held back is alive. */
-static bool is_over_with(const char *block) {
-    if (!block || !tray_holds((uintptr_t)block))
-        return false;
-    const struct tray *tray = tray_of((uintptr_t)block);
+/* Its scope has ended, and nothing but blocks that are held back is alive in it. */
+static bool is_over_with(const struct tray *tray) {
     /* relaxed: before all that is alive is in the balance it is not above zero */
     int64_t balance = atomic_load_explicit(&tray->balance, memory_order_relaxed);
     return atomic_load_explicit(&tray->owner, memory_order_relaxed) == TRAY_SEALED &&
@@ -435,20 +443,32 @@ static bool is_over_with(const char *block) {
                               atomic_load_explicit(&tray->held, memory_order_relaxed);
 }
 
-/* The process ends without the lock, for a handler of SIGABRT may free. */
+/* With the lock. They leave their places to those to come. */
+static void drop_empty_newest(void) {
+    while (quarantine.count && !place_at(quarantine.count - 1)->block)
+        quarantine.count--;
+}
+
+/* From the newest on, as far as there are blocks of trays: those of this scope come soon. The
+ * process ends without the lock, for a handler of SIGABRT may free. */
 void guard_release_sealed(void) {
     const char *harm = NULL;
     struct held held = {.block = NULL};
     pthread_mutex_lock(&quarantine.lock);
-    for (unsigned i = 0; i < quarantine.count && !harm; i++) {
-        struct held *place = &quarantine.blocks[(quarantine.first + i) % HELD_BLOCKS];
-        if (!is_over_with(place->block))
+    unsigned to_see = quarantine.in_trays;
+    for (unsigned i = quarantine.count; i > 0 && to_see && !harm; i--) {
+        struct held *place = place_at(i - 1);
+        if (!place->block || !tray_holds((uintptr_t)place->block))
+            continue;
+        to_see--;
+        if (!is_over_with(tray_of((uintptr_t)place->block)))
             continue;
         held = take_out(place);
         harm = harm_to(&held);
         if (!harm)
             (void)let_go(&held); /* in a tray it is open */
     }
+    drop_empty_newest();
     pthread_mutex_unlock(&quarantine.lock);
     if (harm)
         misuse_of_guarded(held.block, harm);
