@@ -57,8 +57,9 @@ struct ebb_pool_options {
                                   * 2 MiB; 0: 1 GiB, or less: all slots have a quarter of the
                                   * addresses that ebb has */
     unsigned slots;              /* shared: most regions at once, sent ones too; 0: 256, or as many
-                                  * of slot_bytes as half of the addresses hold. Each one that a
-                                  * process opened a region in is one of its 1024 pools */
+                                  * of slot_bytes as half of the addresses hold, or of 2 MiB as a
+                                  * quarter does. Each one that a process opened a region in is one
+                                  * of its 1024 pools */
     uint64_t wait_ns;            /* shared: opening waits so long for a slot, then takes those that
                                   * the dead have sent; 0: at once */
     bool (*go_on)(void *context); /* shared: who waits asks it now and then, every tenth of a second

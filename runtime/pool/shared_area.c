@@ -67,18 +67,23 @@ static size_t usual_bytes(uint32_t slots) {
     return size_smaller(SLOT_USUAL, size_larger(part, CHUNK_ALIGN));
 }
 
+/* Without a length, no more of the shortest ones than are half of that, too. */
 static uint32_t usual_slots(size_t slot_bytes) {
-    size_t most = slot_bytes ? addresses_of_slots() / slot_bytes : SLOTS_USUAL;
+    size_t most = addresses_of_slots() / (slot_bytes ? slot_bytes : 2 * CHUNK_ALIGN);
     return (uint32_t)size_larger(1, size_smaller(SLOTS_USUAL, most));
 }
 
 static int choose_sizes(struct sizes *sizes, const struct ebb_pool_options *options) {
-    uint32_t slots = options->slots ? options->slots : usual_slots(options->slot_bytes);
-    size_t asked = options->slot_bytes ? options->slot_bytes : usual_bytes(slots), slot_bytes;
-    if (asked > addresses_of_slots() / slots)
-        return error_set(EBB_E_SIZE, "%u slots of %zu bytes: all together they have %zu bytes of "
-                         "addresses at most", slots, asked, addresses_of_slots());
-    if (!size_round_up(asked, CHUNK_ALIGN, &slot_bytes) || !measure(sizes, slots, slot_bytes))
+    size_t asked = options->slot_bytes, slot_bytes;
+    bool fits = size_round_up(asked, CHUNK_ALIGN, &slot_bytes);
+    uint32_t slots = options->slots ? options->slots : usual_slots(fits ? slot_bytes : asked);
+    if (fits && !slot_bytes)
+        asked = slot_bytes = usual_bytes(slots);
+    if (!fits || slot_bytes > addresses_of_slots() / slots)
+        return error_set(EBB_E_SIZE, "%u slots of %zu bytes, in steps of %zu: all together they "
+                         "have %zu bytes of addresses at most", slots, asked, CHUNK_ALIGN,
+                         addresses_of_slots());
+    if (!measure(sizes, slots, slot_bytes))
         return error_set(EBB_E_SIZE, "%u slots of %zu bytes: more than %u, or than a file has",
                          slots, asked, SHARED_SLOTS_MOST);
     return 0;

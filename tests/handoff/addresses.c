@@ -27,7 +27,7 @@ static void assert_sizes(ebb_pool *pool, unsigned slots, size_t slot_bytes) {
 
 static void a_pool_has_no_more_slots_than_there_are_addresses_for(void **state) {
     assert_int_equal(range_prepare(), 0);
-    size_t most = range.bytes / 2, part = range.bytes / 4;
+    size_t most = range.bytes / 2, part = range.bytes / 4, step = 2 * MIB;
     assert_sizes(POOL(.kind = EBB_KIND_SHARED), 256, size_smaller(GIB, part / 256));
     assert_sizes(POOL(.kind = EBB_KIND_SHARED, .slots = 1), 1, size_smaller(GIB, part));
     assert_sizes(POOL(.kind = EBB_KIND_SHARED, .slots = 4096), 4096, part / 4096);
@@ -36,6 +36,15 @@ static void a_pool_has_no_more_slots_than_there_are_addresses_for(void **state) 
     assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slot_bytes = most + 1), EBB_E_SIZE);
     assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slots = 9, .slot_bytes = most / 8), EBB_E_SIZE);
     assert_text_names("9 slots of");
+    assert_sizes(POOL(.kind = EBB_KIND_SHARED, .slot_bytes = most / 8 - step + 1), 8, most / 8);
+    assert_sizes(POOL(.kind = EBB_KIND_SHARED, .slot_bytes = most / 8 - step),
+                 (unsigned)(most / (most / 8 - step)), most / 8 - step);
+    size_t longest = size_align_down(most / 255, step);
+    assert_sizes(POOL(.kind = EBB_KIND_SHARED, .slots = 255, .slot_bytes = longest), 255, longest);
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slots = 255, .slot_bytes = longest + 1),
+                    EBB_E_SIZE);
+    assert_text_names("255 slots of");
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slot_bytes = SIZE_MAX), EBB_E_SIZE);
 }
 
 /* ---- all slots at once ---- */
@@ -83,6 +92,17 @@ static bool fill_range(void) {
     return true;
 }
 
+/* The smallest range has no quarter for as many slots as others, however short these are. */
+static int have_a_quarter_where_addresses_are_fewest(void) {
+    if (setrlimit(RLIMIT_AS, &(struct rlimit){4 * GIB, 4 * GIB}) != 0 || range_prepare() != 0 ||
+        range.bytes != GIB)
+        return 2;
+    assert_sizes(POOL(.kind = EBB_KIND_SHARED), 128, 2 * MIB);
+    assert_sizes(POOL(.kind = EBB_KIND_SHARED, .slots = 256), 256, 2 * MIB);
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED, .slots = 257, .slot_bytes = 1), EBB_E_SIZE);
+    return 0;
+}
+
 static int hold_all_where_addresses_are_few(void) {
     if (!limit_addresses() || range_prepare() != 0 || range.bytes > 4 * GIB)
         return 2;
@@ -109,6 +129,10 @@ static int in_a_child(int (*call)(void)) {
 /* The child is the first to reserve the range. */
 static void few_addresses_do_for_all_slots(void **state) {
     assert_int_equal(in_a_child(hold_all_where_addresses_are_few), 0);
+}
+
+static void all_slots_are_a_quarter_of_few_addresses(void **state) {
+    assert_int_equal(in_a_child(have_a_quarter_where_addresses_are_fewest), 0);
 }
 
 static void who_reads_needs_no_tables(void **state) {
@@ -199,6 +223,7 @@ static void a_forked_child_reads_what_lies_outside(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_addresses_do_for_all_slots), /* before there is a range */
+        cmocka_unit_test(all_slots_are_a_quarter_of_few_addresses),
         cmocka_unit_test(who_reads_needs_no_tables),
         cmocka_unit_test(a_pool_has_no_more_slots_than_there_are_addresses_for),
         cmocka_unit_test(who_reads_needs_no_range),
