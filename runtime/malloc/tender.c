@@ -16,8 +16,9 @@
  * own, in which of the program's there is the standard error alone, as it was when this began.
  *
  * Who cleans a folder may remove the name of a socket, at which nobody is reached then. So its name
- * is looked at each second; the old socket stays until there is another one, since a process that
- * has changed its root or its rights sees no name of what others still reach.
+ * is looked at each second, in the folder where it was bound, which stays open: to a process that
+ * has changed its root or its folder the path says nothing of what others still reach. The old
+ * socket stays until there is another one.
  *
  * A process whose threads have all ended would go on with this one alone, deaf to signals. So this
  * one looks, and has it ended by another one, which has the program's files: what is buffered goes
@@ -77,7 +78,8 @@ static bool is_there, is_settled, is_over, has_complained;
 static bool has_files; /* a table of its own, so that statistics can be told */
 static size_t stack_bytes = STACK_BYTES;
 static int listener = -1;
-static struct stat listener_name; /* what the path was when it was bound there */
+static int listener_folder = -1;  /* where it was bound, */
+static struct stat listener_name; /* and what it was there by name */
 static char text[TEXT_BYTES];
 
 static void complain_because(const char *what, const char *reason) {
@@ -180,18 +182,23 @@ static bool is_left_over(const struct sockaddr_un *address) {
     return refused && lstat(address->sun_path, &status) == 0 && S_ISSOCK(status.st_mode);
 }
 
-static int open_folder(void) {
+static int open_folder(int flags) {
     char path[OPTIONS_PATH_BYTES];
     memcpy(path, options.stats, sizeof path);
     char *slash = strrchr(path, '/');
     if (slash)
         slash[slash == path] = 0;
-    return open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return open(slash ? path : ".", flags | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int look_in(int folder, struct stat *status) {
+    const char *slash = strrchr(options.stats, '/');
+    return fstatat(folder, slash ? slash + 1 : options.stats, status, AT_SYMLINK_NOFOLLOW);
 }
 
 /* Until it is closed. -1: it cannot be had, or (EWOULDBLOCK) somebody else has it for long. */
 static int lock_folder(void) {
-    int folder = open_folder();
+    int folder = open_folder(O_RDONLY);
     for (unsigned i = 0; folder >= 0 && i < LOCK_TRIES; i++) {
         if (flock(folder, LOCK_EX | LOCK_NB) == 0)
             return folder;
@@ -234,35 +241,46 @@ static void complain_of_socket(const char *path) {
         complain_because("no socket", strerror(reason));
 }
 
+static void exchange(int *one, int *other) {
+    int file = *one;
+    *one = *other;
+    *other = file;
+}
+
+static void close_any(int file) {
+    if (file >= 0)
+        close(file);
+}
+
 static void listen_at(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, options.stats, sizeof options.stats);
-    int folder = lock_folder(), reason = folder < 0 ? errno : 0;
+    int locked = lock_folder(), reason = locked < 0 ? errno : 0;
     if (reason == EWOULDBLOCK) {
         complain("no socket, its folder is locked");
         return;
     }
-    int made = new_socket();
+    int folder = open_folder(O_PATH), made = folder >= 0 ? new_socket() : -1;
     bool is_had = made >= 0 && bind_at(made, &address, reason) && listen(made, SOMAXCONN) == 0 &&
-                  lstat(address.sun_path, &listener_name) == 0;
-    if (!is_had)
+                  look_in(folder, &listener_name) == 0;
+    if (is_had) {
+        exchange(&listener, &made);
+        exchange(&listener_folder, &folder);
+    } else {
         complain_of_socket(address.sun_path);
-    int needless = is_had ? listener : made;
-    if (is_had)
-        listener = made;
-    if (needless >= 0)
-        close(needless);
-    if (folder >= 0)
-        close(folder);
+    }
+    close_any(made);
+    close_any(folder);
+    close_any(locked);
 }
 
-/* Who connects to the path comes here, as far as that can be seen. */
+/* Who connects to its name comes here, as far as that can be seen. */
 static bool is_listening(void) {
     struct stat status;
     if (listener < 0)
         return false;
-    if (lstat(options.stats, &status) != 0)
-        return errno != ENOENT && errno != ENOTDIR;
+    if (look_in(listener_folder, &status) != 0)
+        return errno != ENOENT;
     return status.st_dev == listener_name.st_dev && status.st_ino == listener_name.st_ino;
 }
 
@@ -544,7 +562,7 @@ void tender_fork(bool before, bool in_child) {
         is_there = is_settled = is_over = false;
         atomic_store_explicit(&tender_sleeps, true, memory_order_relaxed); /* until a scope */
         options_for_child();
-        listener = -1; /* which was in the thread's table */
+        listener = listener_folder = -1; /* which were in the thread's table */
         has_complained = false;
         prepare(); /* the condition that nobody waits for any more */
     }

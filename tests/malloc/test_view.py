@@ -337,6 +337,34 @@ class View(unittest.TestCase):
                 self.assertTrue(until(self.ask))
             self.assertEqual(self.said, "")
 
+    def check_stays(self, stats, move):
+        """The program moves, its socket is the same as before, and there is no other one."""
+        elsewhere = self.folder / "elsewhere"
+        inside = elsewhere / str(self.folder).lstrip("/")  # where the path is for who moves there
+        inside.mkdir(parents=True)
+        script = ("import os; print('ready', flush=True); input(); "
+                  f"{move}({str(elsewhere)!r}); input()")
+        with self.runs(stats, "/usr/bin/python3", "-c", script, folder=self.folder) as program:
+            self.assertTrue(until(self.ask))
+            name = self.path.stat().st_ino
+            program.stdin.write(b"move\n")
+            program.stdin.flush()
+            time.sleep(2.5)
+            self.assertTrue(self.ask())
+            self.assertEqual(self.path.stat().st_ino, name)
+            self.assertEqual(list(elsewhere.rglob("stats")), [])
+            self.path.unlink()
+            self.assertTrue(until(lambda: any(elsewhere.rglob("stats")) or self.path.exists()))
+            program.stdin.write(b"end\n")
+        self.assertEqual(self.said, "")
+
+    def test_a_socket_stays_where_it_is_when_the_program_changes_its_folder(self):
+        self.check_stays("unix:stats", "os.chdir")
+
+    @unittest.skipIf(os.geteuid(), "for the superuser alone")
+    def test_a_socket_stays_where_it_is_when_the_program_changes_its_root(self):
+        self.check_stays(f"unix:{self.path}", "os.chroot")
+
     def test_a_socket_whose_name_is_removed_is_made_again(self):
         with self.runs(f"unix:{self.path}"):
             for _ in range(2):
