@@ -115,7 +115,8 @@ struct shared_slot {
     size_t backed;          /* as far as this process knows */
     size_t populated;       /* bytes from shared_start() in this process's page table */
     uint32_t trims;         /* then */
-    size_t pinned;          /* bytes from there, by this process; see shared_pin.c */
+    size_t pinned;          /* bytes from pinned_at, by this process; see shared_pin.c */
+    uintptr_t pinned_at;    /* where shared_start() was then */
     uint32_t pinned_trims;  /* then */
     _Atomic uint32_t leased; /* the holder of a lease of it is this process: see handoff/lease.h */
 };
@@ -222,10 +223,10 @@ void shared_close(const struct shared *shared, int fd);
 struct ebb_pool *shared_create(const struct ebb_pool_options *options);
 
 /* Maps the slot for a region, in the range, if it is not yet. Nothing of this process is in it.
- * Lock held. 0, EBB_E_MEMORY or EBB_E_SHARED; EBB_E_DEVICE if it was pinned elsewhere, and is. */
+ * Lock held. 0, EBB_E_MEMORY or EBB_E_SHARED. */
 int shared_map(struct shared_slot *slot);
 
-/* Maps it for a lease, wherever there is room, if it is not yet. The same but for EBB_E_DEVICE. */
+/* Maps it for a lease, wherever there is room, if it is not yet. The same. */
 int shared_map_to_read(struct shared_slot *slot);
 
 /* The slot of any pool that an address lies in, mapped here; NULL: none. It stays while something

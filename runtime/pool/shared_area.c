@@ -308,11 +308,9 @@ static int map_at(const struct shared_slot *slot, uintptr_t addr) {
                      shared->slot_bytes, reason);
 }
 
-/* What this process pinned and touched so far is elsewhere. */
+/* What this process touched so far is elsewhere; so is what it pinned, until it pins anew. */
 static int map_in_range(struct shared_slot *slot) {
     struct shared *shared = slot->shared;
-    if (!shared_unpin(slot))
-        return error_latest();
     uintptr_t addr = chunk_take(shared->slot_bytes);
     if (!addr)
         return error_set(EBB_E_MEMORY, "no chunk for a slot of %zu bytes: no addresses left (%zu "

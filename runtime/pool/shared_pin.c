@@ -11,21 +11,21 @@
  * anew. So is one that was trimmed: its old pages are not the file's any more, and a device would
  * go on reading those. Who only sends pins nothing, and needs no driver.
  *
- * Invariant: the first slot->pinned bytes from shared_start() are pinned as one stretch, in this
- * process only. A slot is not pinned anew, nor elsewhere, while a lease of it is out. All under the
- * lock of the shared pool, but what the driver does to start.
+ * A slot that is mapped once more, for a region, stays pinned where it was until the next parcel of
+ * it is opened: what writes needs nothing of the driver, which may refuse.
+ *
+ * Invariant: slot->pinned bytes from slot->pinned_at are pinned as one stretch, in this process
+ * only. A slot is not pinned anew, nor elsewhere, while a lease of it is out. All under the lock of
+ * the shared pool, but what the driver does to start.
  */
 #include "base/error.h"
 #include "base/size.h"
 #include "pool/pinned.h"
 #include "pool/shared.h"
 
-static void *start_of(const struct shared_slot *slot) {
-    return (void *)shared_start(slot);
-}
-
 bool shared_unpin(struct shared_slot *slot) {
-    if (slot->pinned && !unpin_pages(&slot->shared->cuda, start_of(slot), slot->pinned))
+    void *at = (void *)slot->pinned_at;
+    if (slot->pinned && !unpin_pages(&slot->shared->cuda, at, slot->pinned))
         return false;
     slot->pinned = 0;
     return true;
@@ -73,9 +73,11 @@ static size_t stretch_of(const struct shared_slot *slot, size_t bytes) {
 }
 
 static int pin(struct shared_slot *slot, size_t bytes) {
-    int result = bytes ? pin_pages(&slot->shared->cuda, start_of(slot), bytes) : 0;
+    uintptr_t at = shared_start(slot);
+    int result = bytes ? pin_pages(&slot->shared->cuda, (void *)at, bytes) : 0;
     if (!result) {
         slot->pinned = bytes;
+        slot->pinned_at = at;
         slot->pinned_trims = slot->trims;
     }
     return result;
@@ -90,6 +92,12 @@ static bool pin_all(struct shared_slot *slot, size_t bytes) {
     int result = pin(slot, all);
     error_unmute();
     return !result;
+}
+
+/* The first bytes are, where they are read, and as the file has them. */
+static bool is_pinned(const struct shared_slot *slot, size_t bytes) {
+    return bytes <= slot->pinned && slot->pinned_at == shared_start(slot) &&
+           slot->pinned_trims == slot->trims;
 }
 
 /* No device reads what a child opens whose forefather started the driver. */
@@ -122,7 +130,7 @@ int shared_settle_pinning(struct shared *shared) {
 int shared_pin(struct shared_slot *slot, size_t bytes) {
     if (!pins_here(slot->shared))
         return 0;
-    if (bytes <= slot->pinned && slot->pinned_trims == slot->trims)
+    if (is_pinned(slot, bytes))
         return 0;
     if (!shared_unpin(slot))
         return error_latest();

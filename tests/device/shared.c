@@ -101,6 +101,43 @@ static void a_slot_that_was_trimmed_is_pinned_anew(void **state) {
     assert_driver_is_empty();
 }
 
+static int channel[2];
+
+static int send_one(void) {
+    struct ebb_parcel parcel = batch(inherited, 5000, 7);
+    return write(channel[1], &parcel, sizeof parcel) != sizeof parcel;
+}
+
+static ebb_lease *open_from_a_child(ebb_pool *pool) {
+    struct ebb_parcel parcel;
+    inherited = pool;
+    assert_int_equal(pipe(channel), 0);
+    assert_int_equal(in_a_child(send_one), 0);
+    assert_int_equal(read(channel[0], &parcel, sizeof parcel), sizeof parcel);
+    close(channel[0]);
+    close(channel[1]);
+    return ebb_parcel_open(pool, &parcel);
+}
+
+/* It is mapped once more to be written, and pinned there when a parcel of it is opened. */
+static void who_read_a_slot_may_write_it_whatever_the_driver_says(void **state) {
+    ebb_pool *pool = shared_pool(1);
+    ebb_lease *lease = open_from_a_child(pool);
+    assert_non_null(lease);
+    ebb_lease_drop(lease);
+    driver_fail(1, true);
+    ebb_region region = OPEN(.pool = pool);
+    assert_true(ebb_region_is_open(region));
+    assert_int_equal(ebb_region_close(region), 0);
+    driver_relent();
+    assert_int_equal(driver_state().registered, 1);
+    ebb_lease_drop(opened(pool, 5000, 2));
+    assert_int_equal(driver_state().registered, 1);
+    assert_true(pinned_bytes(pool) >= 5000);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
 /* A batch goes to the device and is dropped at once; the next one comes. */
 static bool arrives_whole(bool guarded) {
     enum { BYTES = 100000 };
@@ -310,8 +347,6 @@ static void guards_are_refused_where_they_make_no_sense(void **state) {
     assert_driver_is_empty();
 }
 
-static int channel[2];
-
 static int work(void) {
     for (int i = 1; i <= 30; i++) {
         struct ebb_parcel parcel;
@@ -436,6 +471,7 @@ int main(void) {
         cmocka_unit_test(the_consumer_pins_each_slot_once),
         cmocka_unit_test(a_slot_that_grew_is_pinned_anew),
         cmocka_unit_test(a_slot_that_was_trimmed_is_pinned_anew),
+        cmocka_unit_test(who_read_a_slot_may_write_it_whatever_the_driver_says),
         cmocka_unit_test(a_slot_that_a_device_reads_is_not_used_again),
         cmocka_unit_test(a_guarded_slot_is_free_when_the_device_is_done),
         cmocka_unit_test(a_lease_is_found_by_its_addresses),
