@@ -100,21 +100,21 @@ static bool is_pinned(const struct shared_slot *slot, size_t bytes) {
            slot->pinned_trims == slot->trims;
 }
 
-/* No device reads what a child opens whose forefather started the driver. */
-static bool pins_here(const struct shared *shared) {
-    return shared->pins && !cuda_is_inherited();
-}
-
-/* The driver starts without the lock: see cuda_start(). */
-int shared_settle_pinning(struct shared *shared) {
-    struct cuda_hold hold = {.context = NULL};
-    if (!pins_here(shared))
-        return 0;
+static bool is_settled(struct shared *shared) {
     pthread_mutex_lock(&shared->lock);
     bool settled = shared->pinning_is_settled;
     pthread_mutex_unlock(&shared->lock);
-    int result = settled ? 0 : pin_begin(&hold, shared->device);
-    if (settled || result)
+    return settled;
+}
+
+/* The driver starts without the lock: see cuda_start(). No device reads what a child opens whose
+ * forefather started it, so that goes on unsettled, and asks each time. */
+int shared_settle_pinning(struct shared *shared) {
+    struct cuda_hold hold = {.context = NULL};
+    if (!shared->pins || is_settled(shared) || cuda_is_inherited())
+        return 0;
+    int result = pin_begin(&hold, shared->device);
+    if (result)
         return result;
     pthread_mutex_lock(&shared->lock);
     if (!shared->pinning_is_settled) {
@@ -128,9 +128,7 @@ int shared_settle_pinning(struct shared *shared) {
 }
 
 int shared_pin(struct shared_slot *slot, size_t bytes) {
-    if (!pins_here(slot->shared))
-        return 0;
-    if (is_pinned(slot, bytes))
+    if (!slot->shared->pinning_is_settled || is_pinned(slot, bytes) || cuda_is_inherited())
         return 0;
     if (!shared_unpin(slot))
         return error_latest();
