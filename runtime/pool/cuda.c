@@ -3,8 +3,9 @@
  * cuda.c - see cuda.h. The prototypes are those of the driver API, which keeps its binary
  * interface: a changed function gets another name (cuMemAlloc_v2).
  *
- * Invariant: `driver.process` is 0, or all functions are there and cuInit() succeeded in that
- * process. The library is never closed once it started: threads of its own run in it.
+ * Invariant: `driver.process` is 0 or A_FOREFATHER, or all functions are there and cuInit()
+ * succeeded in that process. The library is never closed once it started: threads of its own run in
+ * it.
  *
  * A process is told from those that it was forked from by two numbers: in a namespace of its own a
  * child may have its parent's pid, and forks that the C library is not asked for are not counted.
@@ -22,7 +23,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, DEINITIALIZED = 4, NOT_READY = 600 }; /* of enum cudaError_enum */
+/* Of enum cudaError_enum. */
+enum { SUCCESS = 0, NOT_INITIALIZED = 3, DEINITIALIZED = 4, NOT_READY = 600 };
+#define A_FOREFATHER (-1)       /* of this process started it, and not by this library */
 #define REGISTER_PORTABLE 1u    /* CU_MEMHOSTREGISTER_PORTABLE: for all contexts */
 #define EVENT_WITHOUT_TIMING 2u /* CU_EVENT_DISABLE_TIMING */
 
@@ -121,10 +124,14 @@ static int find_functions(void *library, const char *path, struct functions *cal
     return 0;
 }
 
+/* In a fork of who started it, as torch may have, it says that it was not started, and always will:
+ * nobody is asked that again. */
 static int start_library(const char *path, const struct functions *call) {
     int result = call->init(0);
     if (result == SUCCESS)
         return 0;
+    if (result == NOT_INITIALIZED) /* relaxed: no function is to be seen */
+        atomic_store_explicit(&driver.process, A_FOREFATHER, memory_order_relaxed);
     return error_set(EBB_E_DEVICE, "CUDA driver '%s': cuInit: %s (%d)", path,
                      name_of(call, result), result);
 }
@@ -166,6 +173,10 @@ static int look(void) {
     int process = atomic_load_explicit(&driver.process, memory_order_acquire);
     if (!process)
         return 1;
+    if (process == A_FOREFATHER)
+        return error_set(EBB_E_DEVICE, "cuInit said CUDA_ERROR_NOT_INITIALIZED, as in a fork of a "
+                         "process where the CUDA driver runs: process %d cannot use it (start it "
+                         "by spawn or exec)", getpid());
     if (is_this(process, driver.forks))
         return 0;
     return error_set(EBB_E_DEVICE, "process %d is a fork of %d, where the CUDA driver runs: it "

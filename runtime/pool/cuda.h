@@ -32,7 +32,8 @@ struct cuda_hold {
  * wait for locks and the driver may fork: no lock is held. */
 int cuda_start(void);
 
-/* True in a child of the process that started the driver: it is not to be had here. */
+/* True in a child of the process that started the driver: it is not to be had here. Where another
+ * library started it, that is known once cuda_start() was refused. */
 bool cuda_is_inherited(void);
 
 /* Devices that there are; EBB_E_DEVICE. */

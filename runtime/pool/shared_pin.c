@@ -114,7 +114,7 @@ int shared_settle_pinning(struct shared *shared) {
     if (!shared->pins || is_settled(shared) || cuda_is_inherited())
         return 0;
     int result = pin_begin(&hold, shared->device);
-    if (result)
+    if (result || cuda_is_inherited()) /* as the driver may have said only now */
         return result;
     pthread_mutex_lock(&shared->lock);
     if (!shared->pinning_is_settled) {

@@ -411,6 +411,15 @@ static int open_what_it_sent(void) {
     return ebb_pool_pinning(inherited, NULL) != EBB_PINNING_NONE;
 }
 
+static int guard_in_vain(void) {
+    ebb_lease *lease = opened(inherited, 1000, 1);
+    assert_refused(ebb_lease_guard(lease, 0, NULL), EBB_E_DEVICE);
+    assert_text_names("fork of a process where the CUDA driver runs");
+    assert_refused(ebb_lease_guard(lease, 0, NULL), EBB_E_DEVICE);
+    ebb_lease_drop(lease);
+    return 0;
+}
+
 /* As a loader inside of its dataset does. No device reads that. */
 static void a_worker_pins_nothing_of_what_it_opens(void **state) {
     inherited = shared_pool(4);
@@ -418,6 +427,18 @@ static void a_worker_pins_nothing_of_what_it_opens(void **state) {
     assert_int_equal(in_a_child(open_what_it_sent), 0);
     pool_end(inherited);
     assert_driver_is_empty();
+}
+
+/* Nobody knows that it runs here but who started it. */
+static int work_where_another_library_started_the_driver(void) {
+    setenv("FAKE_CUDA_ASKED", "1", 1);
+    inherited = shared_pool(4);
+    return cuInit(0) != 0 || in_a_child(open_what_it_sent) != 0 || in_a_child(guard_in_vain) != 0 ||
+           driver_state().registered != 0;
+}
+
+static void a_worker_pins_nothing_whoever_started_the_driver(void **state) {
+    assert_int_equal(in_a_child(work_where_another_library_started_the_driver), 0);
 }
 
 /* Batches of growing size are opened, guarded, dropped; what fails is done again. */
@@ -482,6 +503,7 @@ static void a_driver_may_fork_while_it_starts(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_driver_may_fork_while_it_starts), /* before it started here */
+        cmocka_unit_test(a_worker_pins_nothing_whoever_started_the_driver), /* likewise */
         cmocka_unit_test(the_consumer_pins_each_slot_once),
         cmocka_unit_test(a_slot_that_grew_is_pinned_anew),
         cmocka_unit_test(a_slot_that_was_trimmed_is_pinned_anew),

@@ -102,8 +102,15 @@ static void run_helper(void) {
     waitpid(helper, NULL, 0);
 }
 
+/* Who does not know that it runs in a parent has to ask: that is no misuse. */
+static bool may_ask_in_a_child(void) {
+    return process && process != getpid() && environment("FAKE_CUDA_ASKED", 0);
+}
+
 int cuInit(unsigned flags) {
     (void)flags;
+    if (may_ask_in_a_child())
+        return NOT_INITIALIZED;
     if (environment("FAKE_CUDA_FORK", 0))
         run_helper();
     if (!shared)

@@ -15,7 +15,8 @@
  *     that is freed or unregistered while work for it waits, without a current context, twice.
  *
  * Environment, read at cuInit(): FAKE_CUDA_DEVICES (2), FAKE_CUDA_MEMORY in bytes (256 MiB, of
- * each), FAKE_CUDA_FAIL=n: the n-th call fails; FAKE_CUDA_FORK=1: it forks a helper first.
+ * each), FAKE_CUDA_FAIL=n: the n-th call fails; FAKE_CUDA_FORK=1: it forks a helper first;
+ * FAKE_CUDA_ASKED=1: a forked child may call it, and is refused.
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
