@@ -366,20 +366,26 @@ int shared_map(struct shared_slot *slot) {
 
 /*
  * Addresses outside of the range cost nothing, and those inside tables, which limits of memory
- * count. But where addresses are limited, the range has most of them.
+ * count. But where addresses are limited, the range has most of them, and what the program has
+ * besides may have nowhere else to go. Half of it is for regions, as long as there are others.
  */
+static bool is_range_first(const struct shared_slot *slot) {
+    return range.bytes < RANGE_MOST &&
+           chunk_bytes() + slot->shared->slot_bytes <= range.bytes / 2;
+}
+
 int shared_map_to_read(struct shared_slot *slot) {
-    bool are_limited = range.bytes < RANGE_MOST;
+    bool in_range_first = is_range_first(slot);
     if (shared_start(slot))
         return 0;
     if (shared_check_file(slot->shared) != 0)
         return error_latest();
     error_mute();
-    int result = are_limited ? map_in_range(slot) : map_outside(slot);
+    int result = in_range_first ? map_in_range(slot) : map_outside(slot);
     error_unmute();
     if (!result)
         return 0;
-    return are_limited ? map_outside(slot) : map_in_range(slot);
+    return in_range_first ? map_outside(slot) : map_in_range(slot);
 }
 
 static bool is_within(const _Atomic uintptr_t *place, size_t bytes, uintptr_t address) {
