@@ -140,10 +140,12 @@ static bool is_locked(void *closed, size_t bytes) {
 /* As of a process that has called mlockall(MCL_FUTURE), which nothing else tells. EAGAIN: it has
  * locked all that it may. */
 static bool locks_what_is_new(void) {
-    void *page = reserve(EBB_PAGE);
-    bool locks = page ? is_locked(page, EBB_PAGE) : errno == EAGAIN;
-    if (page)
-        release(page, EBB_PAGE);
+    void *page = mmap(NULL, EBB_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                      0);
+    if (page == MAP_FAILED)
+        return errno == EAGAIN;
+    bool locks = is_locked(page, EBB_PAGE);
+    release(page, EBB_PAGE);
     return locks;
 }
 
