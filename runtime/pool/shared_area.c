@@ -31,8 +31,8 @@ atomic_uint shared_forks;
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct shared *all; /* newest first */
 
-/* All views that there ever were lie between these. relaxed: who has an address of one has it from
- * who opened a lease there. */
+/* All views lie between these, and all that there were since there last was no pool. relaxed: who
+ * has an address of one has it from who opened a lease there. */
 static _Atomic uintptr_t views_from = UINTPTR_MAX, views_to;
 
 /* ---- sizes ---- */
@@ -337,6 +337,12 @@ static void note_view(uintptr_t from, uintptr_t to) {
                                                   memory_order_relaxed)) {}
 }
 
+/* There is no pool, and who makes one waits for the lock of their list. */
+static void forget_views(void) {
+    atomic_store_explicit(&views_from, UINTPTR_MAX, memory_order_relaxed);
+    atomic_store_explicit(&views_to, 0, memory_order_relaxed);
+}
+
 bool shared_may_view(const void *address) {
     return (uintptr_t)address >= atomic_load_explicit(&views_from, memory_order_relaxed) &&
            (uintptr_t)address < atomic_load_explicit(&views_to, memory_order_relaxed);
@@ -436,6 +442,8 @@ void shared_end(struct shared *shared) {
     while (*link != shared)
         link = &(*link)->next;
     *link = shared->next;
+    if (!all)
+        forget_views();
     pthread_mutex_unlock(&registry);
     for (uint32_t i = 0; i < shared->slot_count; i++)
         unmap(&shared->slots[i]);

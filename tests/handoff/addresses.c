@@ -213,8 +213,10 @@ static void what_lies_outside_is_known_as_shared(void **state) {
     assert_refused(ebb_cleanup_add(region, node), EBB_E_KIND);
     assert_int_equal(ebb_region_close(region), 0);
     ebb_lease_drop(lease);
+    assert_true(shared_may_view(root));
     assert_int_equal(duo_end(&duo), 0);
     pool_end(pool);
+    assert_false(shared_may_view(root)); /* there is no other pool */
 }
 
 /* A loader without workers uses the pool of one with workers. */
