@@ -75,7 +75,8 @@ def _rescue(writer, region):
     """The batch that nothing is left of but what was written: from a pool for itself alone."""
     stats = writer.stats  # views of one block were there once, and go one by one
     room = sum(stats.values()) + (stats["leaves"] << 13)
-    other = _open_region(Pool("shared", slots=1, slot_bytes=2 * room + (1 << 24)))
+    room += (room >> 3) + (1 << 24)  # not much more: addresses may be few
+    other = _open_region(Pool("shared", slots=1, slot_bytes=room))
     try:
         writer.move(other)
         region.close()
