@@ -798,14 +798,33 @@ class RunTest(unittest.TestCase):
         left = []
 
         def leave(root):
+            (root / "build" / "results" / "parts").mkdir()
             for name in ("build.log", "micro.tsv"):
-                left.append(root / "build" / "results" / name)
+                left.append(root / "build" / "results" / "parts" / name)
                 left[-1].touch()
 
-        done, _ = self.run_it("ls build/results", prepare=leave)
+        done, _ = self.run_it("ls build/results/parts", prepare=leave)
         self.assertEqual(done.returncode, 0, done.stderr)
         for path in left:
             self.assertNotIn(path.name, done.stdout)
+
+    def test_files_of_the_user_stay_whatever_their_names(self):
+        names = ("micro.tsv", "loader.tsv", "serve.tsv", "sequence.tsv", "added.tsv", "build.log")
+
+        def leave(root):
+            for name in names:
+                (root / "build" / "results" / name).write_text("mine\n", encoding="utf-8")
+
+        done, _ = self.run_it("cd build/results && cat " + " ".join(names), prepare=leave)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("mine\n"), len(names))
+
+    def test_files_among_those_that_each_run_replaces_are_refused(self):
+        for option in ("--tsv", "--json", "--html"):
+            done, _ = self.run_it("echo replayed", option, "build/results/parts/micro.tsv",
+                                  prepare=lambda root: (root / "build/results/parts").mkdir())
+            self.assertEqual((done.returncode, done.stdout), (2, ""), option)
+            self.assertIn("micro.tsv: what lies there is replaced by each run\n", done.stderr)
 
     def test_pages_that_cannot_be_are_refused_as_other_files_are(self):
         for options, said in ((("--html", "n" * 256), "n: the name is too long"),
