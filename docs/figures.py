@@ -465,7 +465,7 @@ def loader_line(rows, label, case):
             f"{count(of('torch-fd', 'syscalls_per_batch'))} / "
             f"{count_raised(of('ebb', 'syscalls_per_batch'))}",
             f"{count(of('torch-fd', 'faults_per_batch'))} / "
-            f"{number(of('ebb', 'faults_per_batch'))}",
+            f"{raised(of('ebb', 'faults_per_batch'))}",
             f"{count(of('torch-fd', 'fds_per_batch'))} / "
             f"{count_raised(of('ebb', 'fds_per_batch'))}"]
 

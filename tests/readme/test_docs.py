@@ -166,6 +166,13 @@ class Figures(unittest.TestCase):
         self.assertIn("(1.03 of 1.02)", text)
         self.assertRegex(text, r"\| a\.full \|.*\| 1\.03 \| - \|")
 
+    def test_what_happens_in_few_batches_does_not_happen_in_none(self):
+        rows = [("loader", "tiny", "ebb", f"{what}_per_batch", 0.004)
+                for what in ("syscalls", "faults", "fds")]
+        code, error, text = self.write(rows, asked="loader")
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| - / 1 | - / 0.01 | - / 1 |", text)
+
     def test_names_do_not_end_a_cell(self):
         code, error, text = self.write([("churn", "a|b.full", "ebb", "step_us", 30)])
         self.assertEqual((code, error), (0, ""))
