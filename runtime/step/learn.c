@@ -119,7 +119,7 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->suspensions++;
     await_look(learning);
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = learning->good = 0;
-    learning->crowded = learning->fruitless = learning->shortened = 0;
+    learning->crowded = learning->fruitless = learning->unproven = learning->shortened = 0;
     learning->noted = learning->finer = learning->refining = false;
     return LEARN_KEEP;
 }
@@ -244,7 +244,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     if (learning->good == LEARN_WAIT) {
         learning->wait_next = LEARN_WAIT;
         learning->patience = LEARN_PATIENCE_PROVEN;
-        learning->shortened = 0;
+        learning->shortened = learning->unproven = 0;
         learning->refined = learning->refining ? 0 : learning->refined;
         learning->refining = false;
     }
@@ -275,7 +275,10 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
 /* What was recorded is not like the plan, if there is one: patience with that grows. */
 static void note_fruitless(struct learning *learning) {
     learning->fruitless++;
-    if (learning->planned && learning->fruitless > LEARN_TRIES)
+    if (!learning->planned)
+        return;
+    learning->unproven++;
+    if (learning->fruitless > LEARN_TRIES || learning->unproven > LEARN_TRIES)
         learning->patience = more_patience(learning->patience);
 }
 
@@ -314,6 +317,16 @@ static enum learn_verdict judge_change(struct learning *learning, const struct l
     return LEARN_ADOPT;
 }
 
+/* Another structure than the plan's repeats. Where too many before it have not proven themselves,
+ * several take turns that are too short for a plan of each, which helps as little as if nothing
+ * repeated. */
+static void note_other(struct learning *learning) {
+    if (!learning->planned || ++learning->unproven <= LEARN_TRIES)
+        return;
+    learning->fruitless++;
+    learning->patience = more_patience(learning->patience);
+}
+
 static enum learn_verdict judge_record(struct learning *learning, const struct learn_step *step) {
     bool fine = learning->noted && learning->hash == step->hash;
     bool coarse = learning->noted && step->coarse_hash &&
@@ -339,6 +352,8 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     if (learning->repeats || (as_planned && !learning->doubtful)) {
         if (as_planned && !learning->pardoning) /* it is known, and helps little */
             learning->patience = more_patience(learning->patience);
+        if (!as_planned)
+            note_other(learning);
         learning->to_record = 0;
         learning->pardoning = false;
         return LEARN_ADOPT;
@@ -393,7 +408,7 @@ bool learn_does_badly(const struct learning *learning) {
 void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     if (learning->repeats || hash != learning->plan_hash)
         learning->tried = !learning->repeats;
-    if (learning->repeats) {
+    if (learning->repeats && learning->unproven <= LEARN_TRIES) {
         learning->mean_ppm = LEARN_MILLION;
         learning->fruitless = 0;
         if (!learning->planned || hash != learning->plan_hash)

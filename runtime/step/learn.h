@@ -30,8 +30,8 @@
 #define LEARN_GOOD_PPM 900000u
 #define LEARN_IN_A_ROW 2u
 
-/* Each time that new records bring no repetition, patience doubles, up to this many steps: who
- * never repeats is not recorded every other step. */
+/* Each time that new records bring no repetition, or one that does not last, patience doubles, up
+ * to this many steps: who never repeats, or never for long, is not recorded every other step. */
 #define LEARN_PATIENCE_MOST 64u
 
 /* A plan that LEARN_WAIT steps in a row were served well by has proven itself: some odd steps, as
@@ -148,6 +148,7 @@ struct learning {
     uint32_t mean_ppm;  /* moving mean of the share of bytes that were served */
     uint32_t hopeless_tries; /* until a plan serves well; the second counts when it begins */
     uint32_t fruitless; /* plans in a row adopted without a repetition, that served badly */
+    uint32_t unproven;  /* plans that new records called for, since one has proven itself */
     uint32_t patience;  /* so many bad steps in a row before new records */
     uint32_t bad, hopeless, bloated, wrong, crowded; /* in a row */
     uint32_t good;      /* in a row */

@@ -164,6 +164,54 @@ static void a_try_with_keys_is_recorded_again(void **state) {
     assert_int_equal(learn_next(&learning), LEARN_RECORD);
 }
 
+/* Steps of two structures take turns, so many of one and then of the other; a plan serves its own
+ * well and the others to this part: how many of a thousand are recorded. */
+static unsigned take_turns(struct learning *learning, unsigned turn, uint64_t part) {
+    unsigned recorded = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t hash = 7 + i / turn % 2;
+        bool records = learn_next(learning) == LEARN_RECORD;
+        recorded += records;
+        if (records)
+            record(learning, hash);
+        else
+            assert_int_equal(pass(learning, learning->plan_hash == hash
+                                                ? served(1000, 0)
+                                                : served(part, 1000 - part)), LEARN_KEEP);
+    }
+    return recorded;
+}
+
+/* Each repeats, but not for so long that its plan is worth it. */
+static void structures_that_take_turns_are_recorded_ever_more_rarely(void **state) {
+    for (unsigned turn = 4; turn < LEARN_WAIT; turn++) {
+        struct learning learning = tried_course();
+        assert_in_range(take_turns(&learning, turn, 600), 2, 60);
+    }
+}
+
+static void turns_that_are_long_enough_are_planned_each(void **state) {
+    struct learning learning = tried_course();
+    unsigned turn = 2 * LEARN_WAIT, turns = 1000 / turn;
+    assert_in_range(take_turns(&learning, turn, 600), 2 * turns - 2, 2 * turns + 2);
+}
+
+/* After two bad steps two are recorded, of other structures, and then two are good. */
+static void two_good_steps_do_not_prove_a_plan(void **state) {
+    struct learning learning = tried_course();
+    unsigned recorded = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        struct learn_step good = served(1000, 0), bad = served(700, 300);
+        bool records = learn_next(&learning) == LEARN_RECORD;
+        recorded += records;
+        if (records)
+            record(&learning, 100 + i);
+        else
+            assert_int_equal(pass(&learning, i % 6 < 4 ? good : bad), LEARN_KEEP);
+    }
+    assert_in_range(recorded, 2, 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(warming_up_may_take_some_records),
@@ -174,6 +222,9 @@ int main(void) {
         cmocka_unit_test(a_try_that_serves_something_is_not_given_up_that_soon),
         cmocka_unit_test(a_try_with_keys_is_recorded_again),
         cmocka_unit_test(a_plan_that_would_hold_too_much_is_not_tried),
+        cmocka_unit_test(structures_that_take_turns_are_recorded_ever_more_rarely),
+        cmocka_unit_test(turns_that_are_long_enough_are_planned_each),
+        cmocka_unit_test(two_good_steps_do_not_prove_a_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
