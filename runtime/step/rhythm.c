@@ -82,15 +82,17 @@ static bool take_row(struct rhythm *rhythm, uint64_t last) {
         return false; /* all the same is no row */
     rhythm->period = steps;
     rhythm->shift = rhythm->strikes = 0;
-    rhythm->found_at = last;
     for (uint64_t i = 0; i < steps; i++)
         *place_of(rhythm, last - i, 0) = count_of(rhythm, last - i);
     return true;
 }
 
 bool rhythm_look(struct rhythm *rhythm, uint64_t number) {
-    return !rhythm->period && number >= rhythm->look_at && number + 1 == rhythm->begun &&
-           take_row(rhythm, number);
+    if (rhythm->period || number < rhythm->look_at || number + 1 != rhythm->begun ||
+        !take_row(rhythm, number))
+        return false;
+    rhythm->found_at = number;
+    return true;
 }
 
 /* ---- in a row ---- */
@@ -127,7 +129,7 @@ static bool slip(struct rhythm *rhythm, uint64_t last) {
     return best != 0;
 }
 
-/* A row that lasted longer than the wait for another one was worth it. By the steps that have
+/* A rhythm that lasted longer than the wait for another one was worth it. By the steps that have
  * begun: the one that ends may be older than the row. */
 static void lose(struct rhythm *rhythm) {
     uint64_t last = rhythm->begun - 1;

@@ -38,7 +38,7 @@
 #define RHYTHM_LOST 24u
 
 /* Steps until a rhythm is looked for after one was lost; each time twice as many, unless it lasted
- * for longer than that. */
+ * for longer than that, in one row or in several that became each other. */
 #define RHYTHM_WAIT 16u
 #define RHYTHM_WAIT_MOST 1024u
 

@@ -207,6 +207,26 @@ static void a_rhythm_that_is_lost_is_looked_for_later_each_time_longer(void **st
     assert_int_equal(rhythm.wait, RHYTHM_WAIT_MOST);
 }
 
+/* The time of the rows before the last one counts. */
+static void a_row_that_has_become_another_one_is_no_new_rhythm(void **state) {
+    static const uint32_t other[] = {84, 84, 234, 234};
+    struct rhythm rhythm = gathered();
+    for (unsigned time = 0; time < 3; time++) {
+        for (unsigned i = 0; rhythm.period; i++)
+            pass(&rhythm, 1000 + i);
+        while (!rhythm.period)
+            pass_all(&rhythm, gathering, 4, 1);
+    }
+    assert_true(rhythm.wait > 2 * RHYTHM_WAIT);
+    pass_all(&rhythm, gathering, 4, rhythm.wait);
+    pass_all(&rhythm, other, 4, 4);
+    assert_int_equal(pass_all(&rhythm, other, 4, 1).right, 4);
+    for (unsigned i = 0; rhythm.period; i++)
+        pass(&rhythm, 1000 + i);
+    assert_true(rhythm.look_at - rhythm.begun < RHYTHM_WAIT);
+    assert_int_equal(rhythm.wait, 2 * RHYTHM_WAIT);
+}
+
 static void a_rhythm_that_is_found_again_bears_as_much_as_the_first(void **state) {
     struct rhythm rhythm = gathered();
     for (unsigned i = 0; rhythm.period; i++)
@@ -347,6 +367,7 @@ int main(void) {
         cmocka_unit_test(a_row_that_has_become_another_one_is_followed),
         cmocka_unit_test(steps_that_are_all_alike_are_no_other_row),
         cmocka_unit_test(a_rhythm_that_is_lost_is_looked_for_later_each_time_longer),
+        cmocka_unit_test(a_row_that_has_become_another_one_is_no_new_rhythm),
         cmocka_unit_test(a_rhythm_that_is_found_again_bears_as_much_as_the_first),
         cmocka_unit_test(an_empty_step_is_learnt_by_no_row),
         cmocka_unit_test(a_step_that_is_still_open_is_like_none),
