@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -334,6 +335,8 @@ static int serve_alone(void **state) {
 #define ALONE(test) cmocka_unit_test_setup_teardown(test, serve_alone, forget)
 
 int main(void) {
+    /* Else the kernel may join what is left of an arena to a huge page, all of it resident. */
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     const struct CMUnitTest tests[] = {
         ALONE(test_each_gap_comes_once_though_each_look_is_late),
         ALONE(test_each_gap_of_a_plan_comes_once),
