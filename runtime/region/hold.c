@@ -10,6 +10,7 @@
  */
 #include "region/hold.h"
 #include "base/error.h"
+#include "region/relinked.h"
 #include "region/track.h"
 
 void hold_enlist(struct region *region, struct hold *hold) {
@@ -93,10 +94,7 @@ void hold_drop(struct hold *hold) {
 /* A run of survivors that a hold shared with them. */
 static void leave_run(struct region *region, struct ebb_piece *run) {
     run->relinked.holds--;
-    if (--run->relinked.live_blocks)
-        return;
-    region->pinned -= run->bytes;
-    runs_give(region, run);
+    (void)relinked_leave(region, run);
 }
 
 void hold_settle(struct region *region, struct hold *hold) {

@@ -46,9 +46,7 @@ static bool is_near_start(const struct gap *gap) {
 
 /* Takes the pages out of the run; *other is the run of what lies on the shorter side, or NULL. */
 static struct ebb_piece *take_gap_locked(struct pages *pages, const struct gap *gap,
-                                         struct ebb_piece **other) {
-    bool near_start = is_near_start(gap);
-    *other = NULL;
+                                         bool near_start, struct ebb_piece **other) {
     if (near_start && gap->last)
         *other = pages_split_before(pages, gap->run, gap->from);
     if (!near_start && gap->next)
@@ -84,7 +82,7 @@ static void give_gap(struct region *region, const struct gap *gap) {
     struct ebb_piece *other = NULL, *given = NULL;
     pthread_mutex_lock(&region->pool->lock);
     if (pages_prepare_cut(pages)) { /* else its pages wait for the last survivor */
-        given = take_gap_locked(pages, gap, &other);
+        given = take_gap_locked(pages, gap, near_start, &other);
         given->next = NULL;
         pool_give_list_locked(region->pool, given);
     }
@@ -118,18 +116,24 @@ static void unlink_survivor(const struct ebb_piece *block) {
         block->after->before = block->before;
 }
 
+bool relinked_leave(struct region *region, struct ebb_piece *run) {
+    if (--run->relinked.live_blocks)
+        return false;
+    region->pinned -= run->bytes;
+    runs_give(region, run);
+    return true;
+}
+
 void relinked_release(struct region *region, struct ebb_piece *block) {
     struct gap gap = {.run = block->block.run, .last = block->before, .next = block->after};
     region->pinned += block->bytes;
     gap.run->relinked.used -= block->bytes;
     unlink_survivor(block);
     piece_give(&region->store, block);
-    if (--gap.run->relinked.live_blocks == 0) {
-        region->pinned -= gap.run->bytes;
-        runs_give(region, gap.run);
-    } else if (!gap.run->relinked.holds && find_gap(&gap)) { /* holds say which run they are in */
+    if (relinked_leave(region, gap.run) || gap.run->relinked.holds)
+        return; /* holds say which run they are in */
+    if (find_gap(&gap))
         give_gap(region, &gap);
-    }
 }
 
 void relinked_check(const struct ebb_piece *run, const struct ebb_piece *block) {

@@ -11,6 +11,9 @@ void relinked_begin(struct ebb_piece *run);
 /* A survivor is in the run; who calls links it with its neighbours. */
 void relinked_count_in(struct ebb_piece *run, struct ebb_piece *block);
 
+/* A survivor, or a hold, is in the run no longer. True: it was the last, and the run is gone. */
+bool relinked_leave(struct region *region, struct ebb_piece *run);
+
 /* A survivor was released, and is on no list: its pages go back once nobody else is in them. */
 void relinked_release(struct region *region, struct ebb_piece *block);
 
