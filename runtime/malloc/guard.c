@@ -218,32 +218,32 @@ void *guard_resize(void *block, size_t bytes, const void *caller) {
 /* ---- freeing ---- */
 
 /* Of a block: they fault by themselves once it is freed. None: at its end. */
-struct pages {
+struct span {
     char *from, *to;
 };
 
-static struct pages pages_inside(char *block, size_t bytes) {
+static struct span pages_inside(char *block, size_t bytes) {
     char *from = (char *)size_align((uintptr_t)block, EBB_PAGE);
     char *to = (char *)size_align_down((uintptr_t)block + bytes, EBB_PAGE);
     if (from < to && !tray_holds((uintptr_t)block))
-        return (struct pages){from, to};
-    return (struct pages){block + bytes, block + bytes};
+        return (struct span){from, to};
+    return (struct span){block + bytes, block + bytes};
 }
 
-static size_t length(struct pages pages) {
+static size_t length(struct span pages) {
     return (size_t)(pages.to - pages.from);
 }
 
 /* The system refuses where the process has as many mappings as it may. */
 static struct held close_block(char *block, size_t bytes) {
-    struct pages pages = pages_inside(block, bytes);
+    struct span pages = pages_inside(block, bytes);
     bool closed = length(pages) && os.close(pages.from, length(pages)) == 0;
     return (struct held){block, bytes, closed ? front_usable(place_under(block)) : 0, closed};
 }
 
-static struct pages closed_pages(const struct held *held) {
+static struct span closed_pages(const struct held *held) {
     char *end = held->block + held->bytes;
-    return held->closed ? pages_inside(held->block, held->bytes) : (struct pages){end, end};
+    return held->closed ? pages_inside(held->block, held->bytes) : (struct span){end, end};
 }
 
 /* What is not closed stays in memory. */
@@ -253,7 +253,7 @@ static size_t bytes_in_memory(const struct held *held) {
 
 /* What lies in front of its closed pages and behind them is looked at when it leaves. */
 static void fill(const struct held *held) {
-    struct pages pages = closed_pages(held);
+    struct span pages = closed_pages(held);
     memset(held->block, FILL, (size_t)(pages.from - held->block));
     memset(pages.to, FILL, (size_t)(held->block + held->bytes - pages.to));
 }
@@ -276,7 +276,7 @@ static const char *harm_to(const struct held *held) {
     if (guard->seal != seal_of(block, guard, GUARD_FREED) ||
         (tray_holds((uintptr_t)block) && !has_head(block)))
         return "bytes before it were overwritten after it was freed";
-    struct pages pages = closed_pages(held);
+    struct span pages = closed_pages(held);
     if (!is_filled(block, pages.from) || !is_filled(pages.to, end))
         return "it was written to after it was freed";
     return has_tail(block, held->bytes) ? NULL
@@ -285,7 +285,7 @@ static const char *harm_to(const struct held *held) {
 
 /* False: the system does not open its pages, so it cannot be used again. */
 static bool let_go(const struct held *held) {
-    struct pages pages = closed_pages(held);
+    struct span pages = closed_pages(held);
     if (length(pages) && os.open(pages.from, length(pages)) != 0)
         return false;
     guard_of(held->block)->seal = 0;
@@ -397,7 +397,7 @@ static bool may_be_held(const struct held *held) {
 
 /* Its pages go, if they are not closed. */
 static void leave_at_once(const struct held *held) {
-    struct pages pages = pages_inside(held->block, held->bytes);
+    struct span pages = pages_inside(held->block, held->bytes);
     if (!held->closed)
         (void)os.give_back(pages.from, length(pages));
     (void)let_go(held);
