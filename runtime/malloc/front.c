@@ -151,16 +151,12 @@ static inline void free_small(void *block, size_t bytes) {
     }
     struct scope *scope = tray->scope;
     uint32_t step = head->step;
-    void **newest = &scope->free->newest[step / TRAY_GRANULE];
     mark_freed(head);
     scope->freed_bytes += step;
-    if ((uintptr_t)head + step == scope->cursor) {
+    if ((uintptr_t)head + step == scope->cursor)
         scope->cursor = (uintptr_t)head;
-    } else {
-        *(void **)block = *newest;
-        *newest = block;
-        scope->has_free = true;
-    }
+    else
+        scope_list(scope, block, step);
 }
 
 static struct large *large_of(const void *block) {

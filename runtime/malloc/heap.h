@@ -62,6 +62,7 @@ struct scope {
     struct served *served;   /* of its site */
     _Atomic(uint64_t) *counts; /* of that, the heap's share */
     uint64_t tag;
+    uint32_t freed_steps;    /* of blocks in lists, or-ed: lists of larger ones have none */
     unsigned trays;          /* that it has */
     unsigned look_at;        /* with so many it is looked at whether they are mostly dead */
     unsigned vain_sweeps;    /* looks for empty trays in a row, after which most stayed */
@@ -78,7 +79,6 @@ struct scope {
     struct scope *outer, *inner; /* entered before this one, and after it */
     bool entered;
     bool plain;              /* small blocks go to the general heap from now on */
-    bool has_free;           /* a list has had a block */
     bool is_modest;          /* its site was, when it began (served.h) */
     bool over;               /* a turn's, which ends when it would need memory (turn.h) */
     _Atomic(bool) abandoned; /* its step was ended by another thread */
@@ -262,6 +262,14 @@ static inline void *scope_place(struct scope *scope, struct tray_head *head, siz
     scope->blocks++;
     scope->bytes += step;
     return head + 1;
+}
+
+/* A block that its owner has freed, and whose step says what is listed, can be had again. */
+static inline void scope_list(struct scope *scope, void *block, uint32_t step) {
+    void **newest = &scope->free->newest[step / TRAY_GRANULE];
+    *(void **)block = *newest;
+    *newest = block;
+    scope->freed_steps |= step;
 }
 
 /* A small block where one is to be had by looking: the last that was freed of its size, or the next

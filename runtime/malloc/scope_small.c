@@ -52,10 +52,12 @@ static bool is_sparse(const struct scope *scope) {
     return alive_bytes(scope) < scope->trays * TRAY_BYTES / DENSE;
 }
 
+/* Only those that may have a block: all of them are four KiB. */
 static void clear_lists(struct scope *scope) {
-    if (scope->has_free)
-        memset(scope->free, 0, sizeof *scope->free);
-    scope->has_free = false;
+    size_t most = size_smaller(scope->freed_steps, TRAY_MOST) / TRAY_GRANULE;
+    if (most)
+        memset(scope->free->newest, 0, (most + 1) * sizeof scope->free->newest[0]);
+    scope->freed_steps = 0;
 }
 
 static void use_tray(struct scope *scope, struct tray *tray) {
@@ -82,11 +84,7 @@ static void list_freed(struct scope *scope, const struct tray *tray) {
     for (const struct tray_head *head = NULL; (head = tray_next(tray, head));) {
         if (tray_state(head) != TRAY_FREED || head->step > TRAY_MOST)
             continue;
-        void **newest = &scope->free->newest[head->step / TRAY_GRANULE];
-        void *block = (void *)(uintptr_t)(head + 1);
-        *(void **)block = *newest;
-        *newest = block;
-        scope->has_free = true;
+        scope_list(scope, (void *)(uintptr_t)(head + 1), head->step);
     }
 }
 

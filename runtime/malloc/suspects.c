@@ -41,6 +41,8 @@ static void note_keys(const struct keys *keys) {
 }
 
 void suspects_judge(struct suspects *suspects) {
+    if (!suspects->seen)
+        return; /* most scopes leave none */
     unsigned count = suspects->seen < SUSPECTS_MOST ? suspects->seen : SUSPECTS_MOST;
     struct keys keys = {{0}};
     bool is_any = false;
