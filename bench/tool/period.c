@@ -25,7 +25,8 @@
 
 #include "complain.h"
 
-enum { CANDIDATES = 96, PER_COUNT = 4, REACH_LEAST = 50 }; /* a fiftieth of the events */
+enum { CANDIDATES = 96, PER_COUNT = 4, REACH_LEAST = 50, /* a fiftieth of the events */
+       FAR = 4, FEW_OF = 20 };
 
 static const double GIVEN_AWAY = 0.04, WORTH_IT = 0.3, BURSTS = 3, EVEN[] = {0.05, 0.15, 0.4, 1.0};
 
@@ -390,14 +391,26 @@ static void count_dead(const struct search *search, struct anchor *best) {
     best->died_blocks = blocks > 0 ? died_blocks / blocks : 0;
 }
 
+/* How many came by chance, long before the others: they begin no step. They are few, and no gap as
+ * long as the one behind them comes again, as it does where epochs end. */
+static uint32_t count_early(const struct search *search, const struct sort *sort) {
+    const uint32_t *at = &search->at[sort->at];
+    uint32_t few = sort->count / FEW_OF < PERIOD_LEAST ? PERIOD_LEAST - 1 : sort->count / FEW_OF;
+    double longest = FAR * sort->median;
+    for (uint32_t i = sort->count - 1; i > 0; i--) {
+        double gap = time_between(search, at[i - 1], at[i]);
+        if (gap > longest && i <= few && sort->count - i >= PERIOD_LEAST)
+            return i;
+        longest = fmax(longest, gap);
+    }
+    return 0;
+}
+
 static bool answer(const struct search *search, const struct candidate *chosen,
                    struct anchor *best) {
     const struct sort *sort = chosen->sort;
     const uint32_t *at = &search->at[sort->at];
-    uint32_t first = 0; /* what came by chance, long before the others, is no step */
-    for (uint32_t i = 0; i + PERIOD_LEAST < sort->count && i < sort->count / 2; i++)
-        if (time_between(search, at[i], at[i + 1]) > 4 * sort->median)
-            first = i + 1;
+    uint32_t first = count_early(search, sort);
     best->count = sort->count - first;
     best->at = calloc(best->count, sizeof *best->at);
     if (!best->at)

@@ -58,6 +58,63 @@ static void distances_are_counted_in_events(void **state)
     assert_non_null(strstr(said, "every 6 events (+- 0 %), 200 times"));
 }
 
+// Steps of `blocks` blocks, which die in them.
+static void add_steps(struct text *text, unsigned count, unsigned blocks)
+{
+    for (unsigned step = 0; step < count; step++) {
+        for (unsigned i = 0; i < blocks; i++)
+            add(text, "a %u O\n", 100 + i);
+        for (unsigned i = 0; i < blocks; i++)
+            add(text, "f %u\n", blocks - i);
+    }
+}
+
+static void add_other(struct text *text, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        add(text, "a %u O\nf 1\n", 7000 + i);
+}
+
+// Between epochs lies what comes again; before all steps, what does not.
+static void steps_of_all_epochs_are_found(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned epoch = 0; epoch < 10; epoch++) {
+        add_steps(text, 50, 20);
+        add_other(text, 300);
+    }
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_non_null(strstr(said, "every 40 events (+- 0 %), 500 times"));
+    text = new_text();
+    for (unsigned epoch = 0; epoch < 25; epoch++) {
+        add_steps(text, 20, 20);
+        add_other(text, 100);
+    }
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_non_null(strstr(said, " 500 times"));
+}
+
+static void what_came_once_before_the_steps_is_none(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    add_steps(text, 1, 20);
+    add_other(text, 300);
+    add_steps(text, 3, 20);
+    add_other(text, 1000);
+    add_steps(text, 50, 20);
+    add_other(text, 300);
+    add_steps(text, 50, 20);
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_non_null(strstr(said, "every 40 events (+- 0 %), 100 times"));
+}
+
 // The verdict on the steps that are found in the scratch trace, in the tool's words.
 static char *verdict_with(const char *options)
 {
@@ -244,6 +301,8 @@ int main(void)
         cmocka_unit_test(a_page_does_not_take_the_place_of_its_recording),
         cmocka_unit_test(steps_begin_at_one_of_many_places),
         cmocka_unit_test(distances_are_counted_in_events),
+        cmocka_unit_test(steps_of_all_epochs_are_found),
+        cmocka_unit_test(what_came_once_before_the_steps_is_none),
         cmocka_unit_test(few_steps_have_little_warm_up),
         cmocka_unit_test(what_is_said_of_steps_holds_where_they_are_written),
         cmocka_unit_test(large_blocks_count_whole),
