@@ -11,6 +11,7 @@
  *     4  the best share, less a little, is what a shorter period must reach: the shortest one that
  *        does is the period of the program
  *     5  of the sorts with this period, wherever in it they lie, the one with the best share wins
+ *        (in 4 and 5, where none has any: by the share that dies before the next but one)
  *     6  what is said of it is counted as report and advise count steps: another pass
  *
  * Very even sorts are tried first, and less even ones only where those find nothing that is worth
@@ -232,6 +233,7 @@ static size_t take_even(const struct sort **list, size_t count, const struct sor
 
 struct share {
     double bytes, blocks; /* that die before the next anchor */
+    double second;        /* of the bytes: before the next but one */
     double alive;         /* bytes alive at an anchor, on average, over those alive at any time */
 };
 
@@ -248,7 +250,7 @@ static void lay_anchors(const struct search *search, const uint32_t *at, uint32_
  * less. What lives through most steps is not looked at: it would outlive any step. What never ends
  * counts as born: steps that begin a program leave much of it. */
 static struct share measure(const struct search *search, const struct sort *sort) {
-    double born = 0, died = 0, blocks = 0, died_blocks = 0, crossing = 0, living = 0;
+    double born = 0, died = 0, second = 0, blocks = 0, died_blocks = 0, crossing = 0, living = 0;
     lay_anchors(search, &search->at[sort->at], sort->count);
     for (size_t i = 0; i < search->lives; i++) {
         const struct life *life = &search->life[i];
@@ -264,12 +266,14 @@ static struct share measure(const struct search *search, const struct sort *sort
         if (!ends)
             continue;
         died += crossed ? 0 : (double)life->bytes;
+        second += crossed > 1 ? 0 : (double)life->bytes;
         died_blocks += crossed == 0;
         crossing += (double)life->bytes * crossed;
         living += (double)life->bytes * time_between(search, life->birth, life->death);
     }
     double anchors = sort->count - 1, events = reach_of(search, sort);
     return (struct share){born > 0 ? died / born : 0, blocks > 0 ? died_blocks / blocks : 0,
+                          born > 0 ? second / born : 0,
                           living > 0 ? crossing / anchors / (living / events) : 1};
 }
 
@@ -280,6 +284,7 @@ static double worth(struct share share) {
 struct candidate {
     const struct sort *sort;
     struct share share;
+    double merit; /* what it is chosen by */
 };
 
 /* `each` of each count, at most CANDIDATES; of more counts those are taken that most sorts have. */
@@ -323,11 +328,19 @@ static int pick_like(const struct sort **list, size_t count, uint32_t like,
     return taken;
 }
 
+/* The best merit: worth or, where all are worth nothing, what a ring of one step would end. */
 static double measure_all(const struct search *search, struct candidate *picked, int count) {
     double best = 0;
     for (int i = 0; i < count; i++) {
         picked[i].share = measure(search, picked[i].sort);
-        best = fmax(best, worth(picked[i].share));
+        picked[i].merit = worth(picked[i].share);
+        best = fmax(best, picked[i].merit);
+    }
+    if (best > 0)
+        return best;
+    for (int i = 0; i < count; i++) {
+        picked[i].merit = picked[i].share.second;
+        best = fmax(best, picked[i].merit);
     }
     return best;
 }
@@ -336,7 +349,7 @@ static double measure_all(const struct search *search, struct candidate *picked,
 static const struct candidate *shortest(const struct candidate *picked, int count, double best) {
     const struct candidate *found = NULL;
     for (int i = 0; i < count; i++)
-        if (worth(picked[i].share) >= best - GIVEN_AWAY &&
+        if (picked[i].merit >= best - GIVEN_AWAY &&
             (!found || picked[i].sort->count > found->sort->count))
             found = &picked[i];
     return found;
@@ -358,7 +371,7 @@ static const struct candidate *choose(const struct search *search, const struct 
     taken = pick_like(list, count, period->sort->count, picked);
     double best = measure_all(search, picked, taken);
     for (int i = 0; i < taken; i++)
-        if (worth(picked[i].share) >= best)
+        if (picked[i].merit >= best)
             return &picked[i];
     return NULL;
 }

@@ -115,6 +115,28 @@ static void what_came_once_before_the_steps_is_none(void **state)
     assert_non_null(strstr(said, "every 40 events (+- 0 %), 100 times"));
 }
 
+// Two buffers in turn: whatever block is taken for its begin, no step ends a block of its own.
+static void steps_in_two_buffers_begin_where_the_next_ones_end_them(void **state)
+{
+    struct text *text = new_text();
+    char arguments[512], path[256];
+
+    (void)state;
+    for (unsigned step = 0; step < 200; step++) {
+        for (unsigned i = 0; i < 20; i++)
+            add(text, "a %u O\n", 300 + i);
+        for (unsigned i = 0; i < (step ? 20 : 0); i++)
+            add(text, "f %u\n", 40 - i);
+    }
+    write_bytes(text->bytes, text->used);
+    snprintf(path, sizeof path, "%s.two.trace.gz", scratch_path());
+    snprintf(arguments, sizeof arguments, "advise -o %s", path);
+    assert_int_equal(run_on_scratch("EBB_TOOL", arguments), 0);
+    assert_non_null(strstr(said, "begins with malloc of 300 bytes"));
+    assert_non_null(strstr(said, "99.5 % of the bytes die in the next step"));
+    unlink(path);
+}
+
 // The verdict on the steps that are found in the scratch trace, in the tool's words.
 static char *verdict_with(const char *options)
 {
@@ -303,6 +325,7 @@ int main(void)
         cmocka_unit_test(distances_are_counted_in_events),
         cmocka_unit_test(steps_of_all_epochs_are_found),
         cmocka_unit_test(what_came_once_before_the_steps_is_none),
+        cmocka_unit_test(steps_in_two_buffers_begin_where_the_next_ones_end_them),
         cmocka_unit_test(few_steps_have_little_warm_up),
         cmocka_unit_test(what_is_said_of_steps_holds_where_they_are_written),
         cmocka_unit_test(large_blocks_count_whole),
