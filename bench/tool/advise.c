@@ -21,8 +21,9 @@
 
 enum { PLACES_SHOWN = 12, PLACE_SHOWN = 64 };
 
-/* Below this share of bytes that die within, a region is not worth it. */
-static const double WORTH_IT = 0.6;
+/* Below the one, of the bytes of steps those that die within, a region is not worth it; below the
+ * other, of all bytes those of steps, it gains little. In percent, as what is worth a line. */
+static const double WORTH_IT = 60, WORTH_MUCH = 10, WORTH_A_LINE = 2;
 
 struct wish {
     const char *trace, *output;
@@ -68,12 +69,39 @@ static const char *function_of(uint8_t op) {
     }
 }
 
-static void say_verdict(double died, double blocks) {
-    if (died < WORTH_IT)
-        printf("  Not worth a region: only %.1f %% of the bytes die within.\n", 100 * died);
-    else
-        printf("  A region there would end %.1f %% of the bytes and %.1f %% of the blocks at "
-               "once.\n", 100 * died, 100 * blocks);
+static void say_verdict(const struct fate *fate, uint64_t all_bytes) {
+    double died = percent(fate->died.bytes, fate->born.bytes);
+    double own = percent(fate->born.bytes, all_bytes);
+    if (died < WORTH_IT) {
+        printf("  Not worth a region: only %.1f %% of the bytes die within.\n", died);
+        return;
+    }
+    printf("  A region there would end %.1f %% of the bytes and %.1f %% of the blocks at once.\n",
+           died, percent(fate->died.blocks, fate->born.blocks));
+    if (own < WORTH_MUCH)
+        printf("  It would gain little: these steps have %.2f %% of all bytes.\n", own);
+}
+
+/* Of steps, among `all_bytes` within and outside of steps. */
+static void say_fate(const struct fate *fate, uint64_t all_bytes) {
+    double next = percent(fate->next.bytes, fate->born.bytes);
+    double never = percent(fate->never.bytes, fate->born.bytes);
+    say_verdict(fate, all_bytes);
+    if (next >= WORTH_A_LINE)
+        printf("  %.1f %% of the bytes die in the next step: a ring of one step (`ring` of\n"
+               "  ebb_site_options), or a region that begins where they are freed, would end them, "
+               "too.\n",
+               next);
+    if (never >= WORTH_A_LINE)
+        printf("  %.1f %% of the bytes never end: allocate them outside, or promote them.\n",
+               never);
+}
+
+static void say_outside(struct amount outside, uint64_t all_bytes) {
+    if (outside.bytes)
+        printf("Outside of steps: %s blocks of %s, %.1f %% of all bytes.\n",
+               words_count(outside.blocks).text, words_bytes((double)outside.bytes).text,
+               percent(outside.bytes, all_bytes));
 }
 
 static void say_anchor(const struct recorded_case *recorded, const struct anchor *anchor) {
@@ -86,6 +114,12 @@ static void say_anchor(const struct recorded_case *recorded, const struct anchor
            anchor->thread, anchor->events, 100 * anchor->spread, anchor->count);
     if (!recorded->places.sites)
         puts("  Recorded with --sites, the place would have a name.");
+}
+
+static void say_found(const struct anchor *anchor) {
+    uint64_t all_bytes = anchor->fate.born.bytes + anchor->outside.bytes;
+    say_fate(&anchor->fate, all_bytes);
+    say_outside(anchor->outside, all_bytes);
 }
 
 static int search(const struct wish *wish, const struct recorded_case *recorded) {
@@ -103,7 +137,7 @@ static int search(const struct wish *wish, const struct recorded_case *recorded)
                                   wish->output};
         say_anchor(recorded, &anchor);
         if (!wish->output) /* else it is said of the steps that are written */
-            say_verdict(anchor.died, anchor.died_blocks);
+            say_found(&anchor);
         if (wish->output && !mark_write(&mark))
             code = EXIT_FAILED;
         else if (wish->output)
@@ -113,33 +147,17 @@ static int search(const struct wish *wish, const struct recorded_case *recorded)
     return code;
 }
 
-static void say_kind(const struct recorded_case *recorded, int kind) {
-    const struct fate *fate = &recorded->figures.kind[kind];
-    const char *name = recorded->trace->kinds.word[kind];
-    double next = percent(fate->next.bytes, fate->born.bytes);
-    printf("Steps `%s`:\n", name);
-    say_verdict(percent(fate->died.bytes, fate->born.bytes) / 100,
-                percent(fate->died.blocks, fate->born.blocks) / 100);
-    if (next >= 2)
-        printf("  %.1f %% of the bytes die in the next step: a ring of one step (`ring` of\n"
-               "  ebb_site_options), or a region that begins where they are freed, would end them, "
-               "too.\n",
-               next);
-    if (percent(fate->never.bytes, fate->born.bytes) >= 2)
-        printf("  %.1f %% of the bytes never end: allocate them outside, or promote them.\n",
-               percent(fate->never.bytes, fate->born.bytes));
-}
-
 static void judge(const struct recorded_case *recorded) {
     const struct figures *figures = &recorded->figures;
+    uint64_t all_bytes = figures->all.born.bytes + figures->outside.bytes;
     case_print_steps(recorded);
     putchar('\n');
     for (uint32_t i = 0; i < recorded->trace->kinds.count; i++)
-        if (case_steps(recorded, (int)i))
-            say_kind(recorded, (int)i);
-    if (figures->outside.bytes)
-        printf("Outside of steps: %s blocks of %s.\n", words_count(figures->outside.blocks).text,
-               words_bytes((double)figures->outside.bytes).text);
+        if (case_steps(recorded, (int)i)) {
+            printf("Steps `%s`:\n", recorded->trace->kinds.word[i]);
+            say_fate(&figures->kind[i], all_bytes);
+        }
+    say_outside(figures->outside, all_bytes);
     putchar('\n');
     case_print_worst(recorded, PLACES_SHOWN);
 }

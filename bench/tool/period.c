@@ -378,10 +378,26 @@ static const struct candidate *choose(const struct search *search, const struct 
 
 /* ---- the answer */
 
+/* The part of a fate that the end of a block born in this step belongs to. What ends behind the
+ * last anchor never does: the steps end there. */
+static struct amount *part_of(const struct search *search, struct anchor *best,
+                              const struct life *life, uint32_t step) {
+    uint32_t last = life->death == UINT32_MAX ? best->count : search->next[life->death];
+    if (last == step)
+        return &best->fate.died;
+    if (last == best->count)
+        return &best->fate.never;
+    return last == step + 1 ? &best->fate.next : &best->fate.later;
+}
+
+static void add(struct amount *amount, uint64_t bytes) {
+    amount->blocks++;
+    amount->bytes += bytes;
+}
+
 /* As figures.c does it where these steps are marked: what other threads allocate is in no step. */
-static void count_dead(const struct search *search, struct anchor *best) {
+static void follow(const struct search *search, struct anchor *best) {
     const struct trace_event *events = search->trace->events;
-    double born = 0, died = 0, blocks = 0, died_blocks = 0;
     uint32_t thread = 0;
     size_t number = 0;
     lay_anchors(search, best->at, best->count);
@@ -392,16 +408,15 @@ static void count_dead(const struct search *search, struct anchor *best) {
             continue;
         const struct life *life = &search->life[number++];
         uint32_t step = search->next[i];
-        if (step == 0 || thread != best->thread || events[i].op == TRACE_PREEXISTING)
+        if (step == 0 || events[i].op == TRACE_PREEXISTING)
             continue;
-        bool dies = life->death != UINT32_MAX && search->next[life->death] == step;
-        born += (double)life->bytes;
-        blocks++;
-        died += dies ? (double)life->bytes : 0;
-        died_blocks += dies;
+        if (thread != best->thread) {
+            add(&best->outside, life->bytes);
+            continue;
+        }
+        add(&best->fate.born, life->bytes);
+        add(part_of(search, best, life, step), life->bytes);
     }
-    best->died = born > 0 ? died / born : 0;
-    best->died_blocks = blocks > 0 ? died_blocks / blocks : 0;
 }
 
 /* How many came by chance, long before the others: they begin no step. They are few, and no gap as
@@ -435,7 +450,7 @@ static bool answer(const struct search *search, const struct candidate *chosen,
     best->op = sort->op;
     best->events = sort->median;
     best->spread = sort->spread;
-    count_dead(search, best);
+    follow(search, best);
     return true;
 }
 

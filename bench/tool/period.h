@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "figures.h"
 #include "places.h"
 #include "trace.h"
 
@@ -25,8 +26,8 @@ struct anchor {
     uint32_t count;
     double events;   /* between two: the median; markers are none */
     double spread;   /* half of what lies between the first and last tenth, over the median */
-    double died;     /* share of the bytes born in these steps that die in them */
-    double died_blocks;
+    struct fate fate;      /* of what is born in these steps, as figures.h has it; */
+    struct amount outside; /* of what is born from the first to the last in none of them */
 };
 
 /*

@@ -135,6 +135,8 @@ static void steps_in_two_buffers_begin_where_the_next_ones_end_them(void **state
     assert_non_null(strstr(said, "begins with malloc of 300 bytes"));
     assert_non_null(strstr(said, "99.5 % of the bytes die in the next step"));
     unlink(path);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_non_null(strstr(said, "99.5 % of the bytes die in the next step"));
 }
 
 // The verdict on the steps that are found in the scratch trace, in the tool's words.
@@ -191,6 +193,29 @@ static void what_is_said_of_steps_holds_where_they_are_written(void **state)
         add(text, "a 77 O\na 1000 O\nf 1\nf 2\nt 1\na 5000 O\nf 1\nt 0\n");
     write_bytes(text->bytes, text->used);
     assert_one_verdict("100.0 % of the bytes");
+}
+
+// Steps of one thread, of which the others allocate all but a few bytes.
+static void little_is_promised_of_steps_with_few_of_the_bytes(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned step = 0; step < 200; step++) {
+        add(text, "t 0\na 77 O\nt 1\n");
+        for (unsigned i = 0; i < 20; i++)
+            add(text, "a 5000 O\n");
+        for (unsigned i = 0; i < 20; i++)
+            add(text, "f %u\n", 20 - i);
+        add(text, "t 0\nf 21\n");
+    }
+    write_bytes(text->bytes, text->used);
+    assert_one_verdict("100.0 % of the bytes");
+    assert_non_null(strstr(said, "gain little: these steps have 0.08 % of all bytes"));
+    assert_non_null(strstr(said, "Outside of steps: 3,980 blocks of 19.0 MiB, 99.9 % of all"));
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_non_null(strstr(said, "gain little: these steps have 0.08 % of all bytes"));
+    assert_non_null(strstr(said, "Outside of steps: 3,980 blocks of 19.0 MiB, 99.9 % of all"));
 }
 
 // Of 4 GiB and more all bytes count.
@@ -328,6 +353,7 @@ int main(void)
         cmocka_unit_test(steps_in_two_buffers_begin_where_the_next_ones_end_them),
         cmocka_unit_test(few_steps_have_little_warm_up),
         cmocka_unit_test(what_is_said_of_steps_holds_where_they_are_written),
+        cmocka_unit_test(little_is_promised_of_steps_with_few_of_the_bytes),
         cmocka_unit_test(large_blocks_count_whole),
         cmocka_unit_test(lists_of_places_are_of_one_trace),
         cmocka_unit_test(what_is_no_file_ends_it_alike),
