@@ -3,7 +3,7 @@
 #ifndef EBB_BENCH_TABLE_H
 #define EBB_BENCH_TABLE_H
 
-enum { TABLE_COLUMNS_MAX = 12, TABLE_ROWS_MAX = 256, TABLE_CELL_MAX = 48 };
+enum { TABLE_COLUMNS_MAX = 12, TABLE_ROWS_MAX = 256, TABLE_CELL_MAX = 64 };
 
 struct table {
     int columns, rows;

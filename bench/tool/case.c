@@ -56,7 +56,7 @@ static void put_kind(struct table *table, const struct recorded_case *recorded, 
     const struct fate *fate = &recorded->figures.kind[kind];
     uint64_t steps = case_steps(recorded, kind);
     table_row(table);
-    table_cell(table, "%.40s", recorded->trace->kinds.word[kind]);
+    table_cell(table, "%s", recorded->trace->kinds.word[kind]);
     table_cell(table, "%s", words_count(steps).text);
     table_cell(table, "%.0f", each(fate->born.blocks, steps));
     table_cell(table, "%s", words_bytes(each(fate->born.bytes, steps)).text);

@@ -93,10 +93,32 @@ static void every_kind_of_step_has_a_row(void **state)
     assert_string_equal(said, "256\n");
 }
 
+// As long as they may be, these names differ in the last of their bytes.
+static void long_names_of_kinds_are_whole(void **state)
+{
+    struct text *text = new_text();
+    char name[TRACE_WORD_MAX];
+
+    (void)state;
+    memset(name, 'k', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (char last = 'a'; last <= 'b'; last++)
+        add(text, "B %s%c 0 0\na 100 O\nf 1\nE %s%c 0\n", name, last, name, last);
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay"), 0);
+    for (char last = 'a'; last <= 'b'; last++) {
+        char row[100];
+
+        snprintf(row, sizeof row, "\n  %s%c ", name, last);
+        assert_non_null(strstr(said, row));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_allocator_is_a_failure),
+        cmocka_unit_test(long_names_of_kinds_are_whole),
         cmocka_unit_test(every_kind_of_step_has_a_row),
         cmocka_unit_test(a_trace_whose_name_is_an_ending_has_rows),
         cmocka_unit_test(what_is_short_has_its_own_name),
