@@ -170,7 +170,7 @@ static void write_header(struct writer *writer) {
 
 /* The places, as they stand in the list of the first trace. To be freed; NULL after a message. */
 static char *read_places(const char *trace) {
-    char path[OUTPUT_PATH_MAX], line[1024], *text = NULL;
+    char path[OUTPUT_PATH_MAX], line[TRACE_LINE_MAX + 2], *text = NULL;
     size_t length = 0;
     gzFile in = site_list_path(trace, path, sizeof path) ? gzopen(path, "rb") : NULL;
     FILE *places = in ? open_memstream(&text, &length) : NULL;

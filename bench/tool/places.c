@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * places.c - see places.h. Refused: a list that is damaged, names a place above PLACES_MAX, or has
- * another number of objects than the trace.
+ * places.c - see places.h. Refused: a list that is damaged or cut (its check sum and what lies
+ * behind it included, as of a trace), names a place above PLACES_MAX, or has another number of
+ * objects than the trace.
  */
 #include "places.h"
 
@@ -10,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "complain.h"
 #include "origin.h"
 #include "site_list.h"
+#include "source.h"
 #include "words.h"
 
 /* "FILE+0x12" and a name as people read them: the name if there is one, no folders. */
@@ -41,25 +42,31 @@ static bool take_place(struct places *places, char *line) {
     return true;
 }
 
-static bool take_lines(struct places *places, gzFile file, uint64_t objects) {
-    char line[1024], *end = NULL;
-    uint64_t count = 0;
-    if (!gzgets(file, line, sizeof line) || strcmp(line, "#ebb-sites 1\n") != 0)
+static bool take_object(struct places *places, const char *line, uint64_t number) {
+    char *end = NULL;
+    unsigned long place = strtoul(line, &end, 10);
+    if (end == line || *end || place >= PLACES_MAX)
         return false;
-    while (gzgets(file, line, sizeof line)) {
-        line[strcspn(line, "\n")] = '\0';
+    places->of[number] = (uint16_t)place;
+    return true;
+}
+
+static bool take_lines(struct places *places, struct trace_source *source, uint64_t objects,
+                       struct trace_error *error) {
+    char line[TRACE_LINE_MAX + 1];
+    uint64_t count = 0;
+    const char *next = trace_source_next(source, error);
+    if (!next || strcmp(next, "#ebb-sites 1") != 0)
+        return false;
+    while ((next = trace_source_next(source, error))) {
+        strcpy(line, next);
         words_plain(line);
-        if (line[0] == 's') {
-            if (!take_place(places, line))
-                return false;
-            continue;
-        }
-        unsigned long number = strtoul(line, &end, 10);
-        if (end == line || *end || number >= PLACES_MAX || count == objects)
+        bool taken = line[0] == 's' ? take_place(places, line)
+                                    : count < objects && take_object(places, line, count++);
+        if (!taken)
             return false;
-        places->of[count++] = (uint16_t)number;
     }
-    return count == objects;
+    return error->code == TRACE_OK && count == objects;
 }
 
 static bool is_birth(uint8_t op) {
@@ -78,29 +85,41 @@ static void take_origins(struct places *places, const struct ebb_trace *trace) {
     }
 }
 
+/* False after a message. */
+static bool take_list(struct places *places, uint64_t objects, const char *path) {
+    struct trace_source *source = calloc(1, sizeof *source);
+    struct trace_error error = {0};
+    if (!source)
+        return complain("out of memory: a buffer for lines");
+    bool good = trace_source_open(source, path, &error);
+    if (good) {
+        good = take_lines(places, source, objects, &error);
+        trace_source_close(source);
+    }
+    free(source);
+    if (error.code != TRACE_OK)
+        return complain("%s: %s", path, error.text);
+    return good || complain("%s: damaged, or of another trace", path);
+}
+
 bool places_read(struct places *places, const struct ebb_trace *trace, const char *path) {
-    char beside[4200];
-    gzFile file = NULL;
+    char beside[OUTPUT_PATH_MAX];
     places->of = calloc(trace->totals.objects + 1, sizeof *places->of);
     places->name = calloc(PLACES_MAX, sizeof *places->name);
     if (!places->of || !places->name) {
         places_free(places);
         return complain("out of memory: %" PRIu64 " objects", trace->totals.objects);
     }
-    if (site_list_path(path, beside, sizeof beside) && access(beside, R_OK) == 0)
-        file = gzopen(beside, "rb");
-    places->sites = file != NULL;
-    if (!file) {
+    places->sites = site_list_path(path, beside, sizeof beside) && access(beside, F_OK) == 0;
+    if (!places->sites) {
         take_origins(places, trace);
         return true;
     }
     strcpy(places->name[0], "unknown");
-    bool good = take_lines(places, file, trace->totals.objects);
-    gzclose(file);
-    if (good)
+    if (take_list(places, trace->totals.objects, beside))
         return true;
     places_free(places);
-    return complain("%s: damaged, or of another trace", beside);
+    return false;
 }
 
 void places_free(struct places *places) {

@@ -19,7 +19,8 @@ struct places {
 
 /*
  * Reads the list of sites that lies beside the trace (site_list.h) or, where there is none, takes
- * the origins. False after a message: a list that does not fit the trace, or no memory.
+ * the origins. False after a message: a list that is not whole or does not fit the trace, or no
+ * memory.
  */
 bool places_read(struct places *places, const struct ebb_trace *trace, const char *path);
 

@@ -307,6 +307,28 @@ static void lists_of_places_are_of_one_trace(void **state)
     run_beside_a_recording("fails $ebb record --recover $d -o x.sites; said 'a list of places'");
 }
 
+// As a trace is: with its check sum, and nothing behind it.
+static void a_list_of_places_is_whole(void **state)
+{
+    static const char *const ways[][2] = {
+        {"head -c -8 in.sites.gz >x.sites.gz", "line .*: the gzip stream ends too early"},
+        {"(cat in.sites.gz; echo more) >x.sites.gz", "line .*: damaged gzip stream"},
+        {"gzip -dc in.sites.gz | head -c -1 >x.sites.gz", "line .*: the last line"},
+        {"(gzip -dc in.sites.gz; echo 1) >x.sites.gz", "x.sites.gz: damaged, or of another"},
+        {"mkdir x.sites.gz", "line .*: cannot read"}};
+    char command[512];
+
+    (void)state;
+    run_beside_a_recording("cp in.trace.gz x.trace.gz; gzip -dc in.sites.gz >x.sites.gz; "
+                           "$ebb advise x.trace.gz; said record_client");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        snprintf(command, sizeof command,
+                 "cp in.trace.gz x.trace.gz; %s; code=0; $ebb report --no-replay x.trace.gz || "
+                 "code=$?; [ $code = 2 ]; said '%s'", ways[i][0], ways[i][1]);
+        run_beside_a_recording(command);
+    }
+}
+
 // One code for all of that: the arguments are good, and the file cannot be made.
 static void what_is_no_file_ends_it_alike(void **state)
 {
@@ -356,6 +378,7 @@ int main(void)
         cmocka_unit_test(little_is_promised_of_steps_with_few_of_the_bytes),
         cmocka_unit_test(large_blocks_count_whole),
         cmocka_unit_test(lists_of_places_are_of_one_trace),
+        cmocka_unit_test(a_list_of_places_is_whole),
         cmocka_unit_test(what_is_no_file_ends_it_alike),
         cmocka_unit_test(links_do_not_part_a_trace_from_its_places),
     };
