@@ -8,7 +8,8 @@ from frame import Frame
 from markup import EMPTY
 
 WIDTH, HEIGHT = 420, 300
-LETTER = 5.7  # width of a letter of a label, about
+LETTER, BOLD = 6.3, 7.8  # width of a letter of a label, about; those of ebb are bold
+HINT = "↙ better"
 MEMORY = ("footprint_bytes", "peak_rss_bytes", "peak_rss_grown_bytes", "footprint_ratio")
 
 
@@ -33,6 +34,17 @@ def overlap(first, second):
     return max(0, right - left) * max(0, bottom - top)
 
 
+def width_of(name):
+    return (BOLD if kin.family(name) == "ebb" else LETTER) * len(name) + 2
+
+
+def draw_hint(frame):
+    """The box that it covers."""
+    x, y = frame.left + 6, frame.bottom - 6
+    frame.text(x, y, HINT, class_="hint")
+    return x, y - 9, x + LETTER * len(HINT), y + 3
+
+
 def label_boxes(x, y, width):
     """Places for a label around a dot: box, position of the text, its anchor."""
     for dx, dy, anchor in ((9, 4, "start"), (-9, 4, "end"), (0, -9, "middle"), (0, 17, "middle"),
@@ -52,10 +64,10 @@ def place_label(frame, x, y, width, taken):
 
 
 def draw_dots(frame, dots, tips):
-    taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in dots.values()]
+    taken = [draw_hint(frame)] + [(x - 6, y - 6, x + 6, y + 6) for x, y in dots.values()]
     for name in sorted(dots, key=lambda name: name == "ebb"):
         x, y = dots[name]
-        box, place, anchor = place_label(frame, x, y, LETTER * len(name) + 2, taken)
+        box, place, anchor = place_label(frame, x, y, width_of(name), taken)
         taken.append(box)
         hollow = " hollow" if name.endswith("-tuned") else ""
         frame.add("circle", cx=x, cy=y, r=7.0 if name == "ebb" else 5.0, tip=tips[name],
@@ -73,7 +85,6 @@ def draw_points(points, metric, words, unit, title):
                  words + (" (log)" if across.log else ""), 5)
     frame.y_axis(up, up.words(unit),
                  "time per step" + (" (log)" if up.log else ""))
-    frame.text(frame.left + 6, frame.bottom - 6, "↙ better", class_="hint")
     dots = {name: (across.at(x), up.at(y)) for name, (x, y) in points.items()}
     tips = {name: f"{name}: {quantity.text_of(unit, y)} per step, "
                   f"{quantity.text_of(metric, x)} {words}" for name, (x, y) in points.items()}

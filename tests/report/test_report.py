@@ -33,6 +33,7 @@ import plan  # noqa: E402
 import program  # noqa: E402
 import quantity  # noqa: E402
 import scale  # noqa: E402
+import scatter  # noqa: E402
 import serve  # noqa: E402
 import targets  # noqa: E402
 from results import Results  # noqa: E402
@@ -545,6 +546,35 @@ class VerdictTest(unittest.TestCase):
         results.add_json(json.dumps({"rows": [row(value=9.0), row(allocator="glibc")], "targets": [
             {"case": "t.full", "target": "step_us", "limit": 1, "value": 9, "met": True}]}))
         self.assertEqual([v.met for v in targets.churn(results)], [True])
+
+
+class ScatterTest(unittest.TestCase):
+    """Widths of the words in DejaVu Sans of 11 units, those of ebb bold."""
+    WIDTHS = {"ebb": 23.3, "glibc": 26.1, "jemalloc": 46.2, "mimalloc": 50.1, "tcmalloc": 46.7,
+              scatter.HINT: 46.4}
+
+    def boxes(self, picture):
+        texts = r'<text x="([^"]*)" y="([^"]*)"(?: text-anchor="([a-z]*)")?[^>]*>([^<]*)<'
+        for x, y, kind, name in re.findall(texts, picture):
+            width = self.WIDTHS.get(name)
+            if width:
+                left = float(x) - width * {"end": 1, "middle": 0.5}.get(kind, 0)
+                yield left, float(y) - 8, left + width, float(y) + 2
+
+    def check(self, points):
+        found = list(self.boxes(scatter.draw_points(points, "footprint_ratio", "", "ms", "")))
+        self.assertEqual(len(found), len(self.WIDTHS))
+        for i, box in enumerate(found):
+            for other in found[:i]:
+                self.assertEqual(scatter.overlap(box, other), 0, (points, box, other))
+
+    def test_labels_and_the_hint_leave_each_other_room(self):
+        for at in range(100):
+            self.check({"glibc": (60.0, 11.5), "jemalloc": (60.0 + at / 5, 2.2),
+                        "ebb": (105.0 + at / 5, 2.0), "tcmalloc": (155.0, 2.0),
+                        "mimalloc": (169.0, 1.9)})
+            self.check({"glibc": (1.0 + at / 50, 15.0), "mimalloc": (1.2 + at / 50, 15.1),
+                        "ebb": (2.4, 450.0), "jemalloc": (3.7, 16.0), "tcmalloc": (6.8, 15.0)})
 
 
 class QuantityTest(unittest.TestCase):
