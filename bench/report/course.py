@@ -65,7 +65,8 @@ def draw(results, case):
     first = next(iter(courses.values()))
     highest = max(max(live, held) for points in courses.values() for _, live, held in points)
     events = [event for points in courses.values() for event, _, _ in points]
-    across = scale.Scale(min(events), max(events), frame.left, frame.right)
+    across = scale.Scale(min(events), max(events), frame.left, frame.right,
+                         whole=True)
     up = scale.Scale(0.0, (highest or 1) * 1.06, frame.bottom, frame.top, binary=True)
     frame.x_axis(across, quantity.count_text, "event within the step", 5)
     frame.y_axis(up, up.words("bytes"), "bytes")

@@ -121,7 +121,7 @@ def draw_tenured(frame, plan, across):
 
 def axes(plan):
     frame = Frame(WIDTH, HEIGHT, left=64, top=22)
-    across = scale.Scale(0.0, float(plan.count), frame.left, frame.right)
+    across = scale.Scale(0.0, float(plan.count), frame.left, frame.right, whole=True)
     up = scale.Scale(0.0, plan.height, frame.bottom, frame.top, binary=True)
     frame.x_axis(across, quantity.count_text, "allocation within the step", 5)
     frame.y_axis(up, up.words("bytes"), "offset")

@@ -126,6 +126,14 @@ def reach(step, key):
     return None if None in values or len(values) != 2 else values
 
 
+def scale_of_bytes(points, frame):
+    """Zeros have no logarithm, and a place of their own where none is needed."""
+    values = [value for point in points for pair in point[1:] for value in pair]
+    up = scale.around([max(value, 1.0) for value in values], frame.bottom, frame.top, 0.08,
+                      binary=True)
+    return up if up.log else scale.around(values, frame.bottom, frame.top, 0.08, binary=True)
+
+
 def draw_steps(steps):
     """Bytes of each step: allocated, at once, and what outlived it. Where an entry is of several
     steps, the lines go from the lowest to the highest of them."""
@@ -135,9 +143,8 @@ def draw_steps(steps):
     if len(points) < 2:
         return nothing("too few steps to draw")
     frame = Frame(WIDTH, HEIGHT, left=64, right=96)
-    across = scale.Scale(points[0][0], points[-1][0], frame.left, frame.right)
-    up = scale.around([max(value, 1.0) for point in points for pair in point[1:] for value in pair],
-                      frame.bottom, frame.top, 0.08, binary=True)
+    across = scale.Scale(points[0][0], points[-1][0], frame.left, frame.right, whole=True)
+    up = scale_of_bytes(points, frame)
     frame.x_axis(across, quantity.count_text, "step", 6)
     frame.y_axis(up, up.words("bytes"), "bytes" + (" (log)" if up.log else ""))
     ends = {}

@@ -3,7 +3,8 @@
 
 A scale maps [low, high] onto [first, last] pixels, linearly or by the logarithm. Ticks are 1, 2
 and 5 times powers of ten; of the byte's larger units, or powers of two, where the values are
-bytes. words() gives ticks their text: on a linear axis all in one unit.
+bytes. Where values are counts (`whole`), or bytes below a KiB, none lies between whole ones.
+words() gives ticks their text: on a linear axis all in one unit.
 """
 
 import math
@@ -14,7 +15,7 @@ LOG_FROM = 12.0  # ranges wider than this are drawn by the logarithm
 
 
 class Scale:
-    def __init__(self, low, high, first, last, log=False, binary=False):
+    def __init__(self, low, high, first, last, log=False, binary=False, whole=False):
         low, high = min(low, high), max(low, high)
         self.log = log and low > 0
         if not self.log and high - low <= 1e-9 * max(abs(low), abs(high)):
@@ -23,7 +24,7 @@ class Scale:
         elif high == low:
             low, high = low / 2, low * 2
         self.low, self.high, self.first, self.last = low, high, first, last
-        self.binary = binary
+        self.binary, self.whole = binary, whole
 
     def at(self, value):
         if self.log:
@@ -46,6 +47,8 @@ class Scale:
     def _linear_ticks(self, most):
         unit = byte_unit(self.high) if self.binary else 1.0
         step = nice_step((self.high - self.low) / most / unit) * unit
+        if self.whole or self.binary:
+            step = max(step, 1.0)
         first = math.ceil(self.low / step - 1e-9)
         return [(first + i) * step for i in range(most + 2)]
 

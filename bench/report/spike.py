@@ -61,8 +61,8 @@ def draw(lines, metric, label, title, limit=False, unit="step", width=WIDTH):
         return nothing("no spike in the results")
     frame = Frame(width, HEIGHT, left=70, right=104)
     most = max(len(values) for values in lines.values())
-    every = [value for values in lines.values() for value in values if value > 0] or [1.0]
-    across = scale.Scale(0, most - 1, frame.left, frame.right)
+    every = [value for values in lines.values() for value in values if value > 0] or [0.0]
+    across = scale.Scale(0, most - 1, frame.left, frame.right, whole=True)
     up = scale.around(every, frame.bottom, frame.top, 0.06,
                       binary=quantity.unit_of(metric) == "bytes")
     frame.x_axis(across, quantity.count_text, unit, 9)

@@ -473,6 +473,17 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual((len(across), len(set(across))), (3, 2))
         self.assertIn("the lowest and the highest of each 2<", text)
 
+    def test_bytes_of_steps_without_any_begin_at_zero(self):
+        for bytes_of in ((0, 0), (0, 1), (1, 1)):
+            picture = program.draw_steps([{"number": i, "born": [size, size], "survived": [0, 0],
+                                           "peak": [size, size]}
+                                          for i, size in enumerate(bytes_of)])
+            ticks = re.findall(r'text-anchor="(?:middle|end)"[^>]*>([0-9.]+)(?: B)?<', picture)
+            self.assertEqual(set(ticks), {"0", "1"})
+            bottom = re.findall(r'points="([^"]*)"[^>]*data-tip="outlive it"', picture)[0]
+            self.assertEqual({y for point in bottom.split() for y in [point.split(",")[1]]},
+                             {"220.0"})
+
     def test_printed_tables_have_all_of_their_height(self):
         text, _ = self.page_of(program_figures("train"))
         printed = text.partition("@media print")[2].partition("</style>")[0]
@@ -588,6 +599,13 @@ class QuantityTest(unittest.TestCase):
                 ("footprint_steps_over", 6, "6"), ("footprint_steps_over.train", 6, "6"),
                 ("over_floor", 1.5, "1.50×"), ("auto_over_best.b4096.n1", 1.1, "1.10×")):
             self.assertEqual(quantity.text_of(metric, value), text)
+
+    def test_between_whole_values_there_is_no_tick(self):
+        for high, kind in ((1, "whole"), (3, "whole"), (1.06, "binary"), (3.2, "binary")):
+            ticks = scale.Scale(0, high, 0, 100, **{kind: True}).ticks()
+            self.assertEqual(ticks, list(range(int(high) + 1)))
+        self.assertEqual(scale.Scale(7, 7, 0, 100, whole=True).ticks(), [7])
+        self.assertEqual(scale.Scale(0, 1024, 0, 100, binary=True).ticks(2), [0, 512, 1024])
 
     def test_ticks_lie_within_the_scale_and_increase(self):
         for low, high, log, binary in ((0, 1, False, False), (3, 3, False, False),
