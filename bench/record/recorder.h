@@ -2,11 +2,11 @@
 /*
  * recorder.h - inside libebb-record.so: from a call of the program to a record in the spool.
  *
- *     family.c cxx.c step.c function.c    what the program calls
- *     lane.c                              a thread's place in the spool
- *     sites.c                             return addresses become numbers
- *     spool_open.c                        the file, from the environment
- *     next.c                              the allocator below
+ *     family.c cxx.c step.c python.c function.c    what the program calls
+ *     lane.c                                       a thread's place in the spool
+ *     sites.c                                      return addresses become numbers
+ *     spool_open.c                                 the file, from the environment
+ *     next.c                                       the allocator below
  *
  * Nothing here allocates, and nothing but the slow path of a lane (once in some thousand calls) and
  * the first call from a library makes a system call. errno is kept.

@@ -4,8 +4,7 @@
  *
  * A kind is the name of a site. Where the program has no libebb behind it (it looks the functions
  * up itself, say), sites and steps are made here; they are marks and nothing else. Programs that
- * want marks without ebb call ebb_record_begin() and ebb_record_end(), ebb_record_call(), or, where
- * one need not end before another that began earlier, ebb_record_open() and ebb_record_close().
+ * want marks without ebb call ebb_record_begin() and ebb_record_end(), or ebb_record_call().
  *
  * Invariant: what failed is not noted; a step that ended in libebb has ended in the spool.
  */
@@ -33,8 +32,6 @@ static _Atomic uint64_t own_steps;
 EXPORT void ebb_record_begin(const char *kind, uint64_t argument);
 EXPORT void ebb_record_end(void);
 EXPORT void ebb_record_call(const char *kind);
-EXPORT uint64_t ebb_record_open(const char *kind, uint64_t argument);
-EXPORT void ebb_record_close(uint64_t identity);
 
 struct libebb {
     ebb_site *(*site_create)(const struct ebb_site_options *);
@@ -197,18 +194,4 @@ void ebb_record_end(void) {
 void ebb_record_call(const char *kind) {
     if (*recording)
         lane_note(SPOOL_CALL, spool_kind(name_of(kind)), 0, 0, 0);
-}
-
-/* The identity of the region, to end it with on any thread: no step has one like it. */
-uint64_t ebb_record_open(const char *kind, uint64_t argument) {
-    static _Atomic uint64_t opened;
-    uint64_t identity = (atomic_fetch_add(&opened, 1) + 1) * 16;
-    if (*recording)
-        lane_note(SPOOL_BEGIN, spool_kind(name_of(kind)), identity, argument, argument >> 32);
-    return identity;
-}
-
-void ebb_record_close(uint64_t identity) {
-    if (*recording)
-        lane_note(SPOOL_END, 0, identity, 0, 0);
 }

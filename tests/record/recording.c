@@ -90,6 +90,32 @@ struct ebb_trace *recorded(const char *options, const char *scenario)
     return read_it();
 }
 
+void write_module(const char *name, const char *text)
+{
+    char file[512];
+    FILE *out;
+
+    snprintf(file, sizeof file, "%s/%s.py", folder, name);
+    out = fopen(file, "w");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+struct ebb_trace *recorded_script(const char *options, const char *text)
+{
+    char arguments[1024];
+
+    write_module("script", text);
+    snprintf(arguments, sizeof arguments, "record %s -o %s -- /usr/bin/python3 %s/script.py",
+             options, path, folder);
+    int code = ebb(arguments);
+    if (code)
+        print_error("%s: %s\n", options, said());
+    assert_int_equal(code, 0);
+    return read_it();
+}
+
 // ---- to look
 
 uint32_t count(const struct ebb_trace *trace, enum trace_op op, uint64_t value)

@@ -31,6 +31,10 @@ int record(const char *options, const char *variable, const char *scenario);
 struct ebb_trace *read_it(void);
 struct ebb_trace *recorded(const char *options, const char *scenario);
 
+// Writes a module of Python into the folder; records a script that has those, and must end well.
+void write_module(const char *name, const char *text);
+struct ebb_trace *recorded_script(const char *options, const char *text);
+
 // Events of this sort; `value` 0: of any value.
 uint32_t count(const struct ebb_trace *trace, enum trace_op op, uint64_t value);
 

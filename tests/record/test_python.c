@@ -16,34 +16,6 @@
 
 #include "recording.h"
 
-// Writes a module into the folder.
-static void write_module(const char *name, const char *text)
-{
-    char file[512];
-    FILE *out;
-
-    snprintf(file, sizeof file, "%s/%s.py", folder, name);
-    out = fopen(file, "w");
-    assert_non_null(out);
-    fputs(text, out);
-    fclose(out);
-}
-
-// Records a script that has the folder's modules; it must end well.
-static struct ebb_trace *recorded_script(const char *options, const char *text)
-{
-    char arguments[1024];
-
-    write_module("script", text);
-    snprintf(arguments, sizeof arguments, "record %s -o %s -- /usr/bin/python3 %s/script.py",
-             options, path, folder);
-    int code = ebb(arguments);
-    if (code)
-        print_error("%s: %s\n", options, said());
-    assert_int_equal(code, 0);
-    return read_it();
-}
-
 // Records the script in each way; the tool says what each case expects.
 static void record_in_ways(const char *const cases[][2], size_t count, const char *text)
 {

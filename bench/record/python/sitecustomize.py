@@ -38,28 +38,20 @@ def say(text):
 
 
 class Marks:
-    """The recorder's marks; AttributeError where it is not loaded."""
+    """The recorder's marks; AttributeError where it is not loaded. What they are called with is
+    made here once: a call that has to convert it calls more, and where the stack is full it says
+    so by an error of its own."""
 
     def __init__(self):
-        program = ctypes.CDLL(None)
-        self.call = program.ebb_record_call
-        self.call.argtypes = [ctypes.c_char_p]
-        self.call.restype = None
-        self.open = program.ebb_record_open
-        self.open.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
-        self.open.restype = ctypes.c_uint64
-        self.close = program.ebb_record_close
-        self.close.argtypes = [ctypes.c_uint64]
-        self.close.restype = None
-        self.kind = WANTED[-1].encode()
+        program = ctypes.PyDLL(None)
+        self.needed = program.PyCapsule_New, program.PyCapsule_GetPointer  # by the recorder
+        mark = program.ebb_record_open if WITHIN else program.ebb_record_call
+        mark.restype = ctypes.py_object if WITHIN else None
+        self.mark = functools.partial(mark, ctypes.c_char_p(WANTED[-1].encode()))
 
     def begin(self, *_):
-        """The region, to be ended; one that lasts to the next call has no number."""
-        return self.open(self.kind, 0) if WITHIN else self.call(self.kind)
-
-    def end(self, region):
-        if region is not None:
-            self.close(region)
+        """The region, which ends when nobody has it any more; None: it lasts to the next call."""
+        return self.mark()
 
 
 class MarksOf:
@@ -71,15 +63,13 @@ class MarksOf:
     def begin(self, this=None, *_):
         return self.marks.begin() if this is self.one else None
 
-    def end(self, region):
-        self.marks.end(region)
 
-
-# ---- the code that calls another function between two marks. It is written as text, to have the
+# ---- the code that calls another function inside of a region. It is written as text, to have the
 # same parameters: who asks for them is told, and a call with others fails before a generator has
-# begun. Regions last until it is done, and may overlap. Arguments are not kept longer than the
-# function keeps them, where it runs on by itself. What the code needs are constants of its own, for
-# neither the module nor the function has room for more.
+# begun. Regions last until it is done, and may overlap. What is raised anywhere, by the handler of
+# a signal, say, drops the region, which ends it. Arguments are not kept longer than the function
+# keeps them, where it runs on by itself. What the code needs are constants of its own, for neither
+# the module nor the function has room for more.
 
 OTHER = """
 def made({free}):
@@ -90,7 +80,7 @@ def made({free}):
         _ebb_region = _ebb_marks.begin({positional})
         try:{body}
         finally:
-            _ebb_marks.end(_ebb_region)
+            del _ebb_region
     return other
 """
 
