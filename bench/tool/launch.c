@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * launch.c - the command gets the recorder preloaded; ticks and progress are this side's work.
+ * launch.c - the command gets the recorder preloaded; ticks are this side's work.
  *
  * A tick is the number that the spool's counter had at that time, so it costs the recorded program
- * nothing. Interrupts from the keyboard reach the command, which decides; who ends or hangs up the
- * tool means the command, which is told so. The tool goes on, since what was recorded until then is
- * to become a trace.
+ * nothing. While the command runs nothing is said: the terminal is the command's. Interrupts from
+ * the keyboard reach the command, which decides; who ends or hangs up the tool means the command,
+ * which is told so. The tool goes on, since what was recorded until then is to become a trace.
  */
 #include "launch.h"
 
@@ -59,9 +59,8 @@ struct watch {
     const struct launch *launch;
     struct watched spool[WATCHED_MAX];
     int count, removed;
-    struct timespec begun, looked, ticked, thinned;
+    struct timespec ticked, thinned;
     long pace_ms; /* from one thinning to the next */
-    bool terminal;
 };
 
 /* ---- the command */
@@ -180,10 +179,8 @@ static void watch_spool(struct watch *watch, const char *name) {
     if (!spool->head)
         return; /* just being made: next time */
     snprintf(spool->name, sizeof spool->name, "%s", name);
-    spool->ticks = -1;
     strcat(path, ".ticks");
-    if (watch->launch->every_ms)
-        spool->ticks = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    spool->ticks = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     watch->count++;
 }
 
@@ -233,27 +230,14 @@ static void tick(struct watch *watch) {
     }
 }
 
-static void show_progress(const struct watch *watch) {
-    uint64_t events = 0, chunks = 0;
-    uint32_t stopped = 0;
-    for (int i = 0; i < watch->count; i++) {
-        events += watch->spool[i].head->sequence;
-        chunks += watch->spool[i].head->chunks;
-        stopped |= watch->spool[i].head->stopped;
-    }
-    fprintf(stderr, "\r\033[Kebb record: %llu events, %.1f MiB, %.0f s%s",
-            (unsigned long long)events, (double)(chunks * SPOOL_CHUNK) / (1 << 20),
-            seconds_since(&watch->begun), stopped ? "; it has stopped, the command goes on" : "");
-}
-
 static void look(struct watch *watch) {
     if (!watch->launch->keep && is_due(&watch->thinned, watch->pace_ms))
         thin(watch);
+    if (!watch->launch->every_ms)
+        return;
     find_spools(watch);
-    if (watch->launch->every_ms && is_due(&watch->ticked, watch->launch->every_ms))
+    if (is_due(&watch->ticked, watch->launch->every_ms))
         tick(watch);
-    if (watch->terminal && is_due(&watch->looked, LOOK_MS))
-        show_progress(watch);
 }
 
 /* Until the next tick, or thinning; they may be late by each other. */
@@ -266,8 +250,6 @@ static struct timespec until_next(const struct watch *watch) {
 }
 
 static void end_watch(struct watch *watch) {
-    if (watch->terminal)
-        fputs("\r\033[K", stderr);
     for (int i = 0; i < watch->count; i++)
         forget(&watch->spool[i]);
 }
@@ -348,10 +330,8 @@ bool launch_run(const struct launch *launch, struct launched *launched) {
     if (!watch)
         return complain("out of memory");
     watch->launch = launch;
-    watch->terminal = isatty(STDERR_FILENO) == 1;
     watch->pace_ms = HASTE_MS;
-    clock_gettime(CLOCK_MONOTONIC, &watch->begun);
-    watch->ticked = watch->looked = watch->begun;
+    clock_gettime(CLOCK_MONOTONIC, &watch->ticked);
     pid_t child = start(launch, &told);
     bool started = child > 0 && has_become(told);
     if (child > 0)

@@ -242,6 +242,20 @@ static void a_command_may_end_as_if_it_could_not_be_run(void **state)
     assert_int_equal(files_left(), 0);
 }
 
+// Which may have a prompt on it, or a picture: nothing else is shown there while the command runs.
+static void the_terminal_is_the_commands(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "/usr/bin/python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' %s record -q -o %s -- "
+             "sh -c 'printf \"y/n? \"; sleep 0.4' </dev/null >%s/said", getenv("EBB_TOOL"), path,
+             folder);
+    assert_int_equal(system(command), 0);
+    assert_string_equal(said(), "y/n? ");
+}
+
 // The exit code of the tool under a shell that ignores a signal, with a command of a shell.
 static int ebb_ignoring(const char *signal, const char *command)
 {
@@ -521,6 +535,7 @@ int main(void)
         cmocka_unit_test(a_forked_child_notes_nothing),
         cmocka_unit_test(the_process_that_notes_most_is_the_trace),
         cmocka_unit_test(the_exit_code_is_the_commands),
+        cmocka_unit_test(the_terminal_is_the_commands),
         cmocka_unit_test(a_command_may_end_as_if_it_could_not_be_run),
         cmocka_unit_test(signals_that_were_ignored_stay_so),
         cmocka_unit_test(a_recorder_that_cannot_be_preloaded_is_named),
