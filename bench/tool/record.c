@@ -206,8 +206,9 @@ static bool choose_spool(const struct wish *wish, const char *place, struct spoo
         return spools->count > 0;
     if (wish->recover)
         return complain("%s: no spool in it", place);
-    return complain("nothing was recorded: the command is static, setuid or built with a "
-                    "sanitizer, ended before it began, or there was no room at %s", place);
+    return complain("nothing was recorded: the command is static, setuid, built with a sanitizer "
+                    "or for another C library (musl), ended before it began, or there was no room "
+                    "at %s", place);
 }
 
 static uint32_t *read_ticks(const char *spool, size_t *count) {
