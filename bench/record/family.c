@@ -4,6 +4,9 @@
  *
  * A call that fails notes nothing. Sizes are noted as asked for, not as rounded. reallocarray() is
  * made here, so that it is one call below, too; blocks of the bootstrap arena are never noted.
+ *
+ * An allocator may call its own functions by the names that it exports, which lead here: calloc()
+ * may call malloc(), and realloc() free(). The program has made one call, and one is noted.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -17,6 +20,19 @@
 void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t align, size_t size);
 
+__thread bool allocator_at_work __attribute__((tls_model("initial-exec")));
+
+/* Returns what end_work() is to be given. */
+static bool begin_work(void) {
+    bool before = allocator_at_work;
+    allocator_at_work = true;
+    return before;
+}
+
+static void end_work(bool before) {
+    allocator_at_work = before;
+}
+
 static bool ready(void) {
     return !unlikely(!next.malloc) || next_resolve();
 }
@@ -24,7 +40,9 @@ static bool ready(void) {
 EXPORT void *malloc(size_t size) {
     if (!ready())
         return bootstrap_alloc(size, 1);
+    bool before = begin_work();
     void *block = next.malloc(size);
+    end_work(before);
     note_birth(SPOOL_MALLOC, block, size, 0, CALLER);
     return block;
 }
@@ -33,7 +51,9 @@ EXPORT void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (!ready())
         return __builtin_mul_overflow(count, size, &bytes) ? NULL : bootstrap_alloc(bytes, 1);
+    bool before = begin_work();
     void *block = next.calloc(count, size);
+    end_work(before);
     note_birth(SPOOL_CALLOC, block, count * size, 0, CALLER);
     return block;
 }
@@ -43,7 +63,9 @@ EXPORT void free(void *block) {
         return;
     if (ready()) {
         note_end(SPOOL_FREE, block);
+        bool before = begin_work();
         next.free(block);
+        end_work(before);
     }
 }
 
@@ -51,26 +73,32 @@ EXPORT void free_sized(void *block, size_t size) {
     if (!block || bootstrap_owns(block) || !ready())
         return;
     note_end(SPOOL_FREE, block);
+    bool before = begin_work();
     if (next.free_sized)
         next.free_sized(block, size);
     else
         next.free(block);
+    end_work(before);
 }
 
 EXPORT void free_aligned_sized(void *block, size_t align, size_t size) {
     if (!block || bootstrap_owns(block) || !ready())
         return;
     note_end(SPOOL_FREE, block);
+    bool before = begin_work();
     if (next.free_aligned_sized)
         next.free_aligned_sized(block, align, size);
     else
         next.free(block);
+    end_work(before);
 }
 
 /* A block of the arena moves out of it. */
 static void *move_out(void *block, size_t size, uint64_t caller) {
     size_t held = bootstrap_size(block);
-    void *moved = ready() ? next.malloc(size) : bootstrap_alloc(size, 1);
+    bool is_ready = ready(), before = begin_work();
+    void *moved = is_ready ? next.malloc(size) : bootstrap_alloc(size, 1);
+    end_work(before);
     if (moved)
         memcpy(moved, block, held < size ? held : size);
     if (moved && !bootstrap_owns(moved))
@@ -84,12 +112,16 @@ static void *resize(void *block, size_t size, uint64_t caller) {
     if (!ready())
         return bootstrap_alloc(size, 1);
     if (!block) {
+        bool before = begin_work();
         void *born = next.realloc(NULL, size);
+        end_work(before);
         note_birth(SPOOL_MALLOC, born, size, 0, caller);
         return born;
     }
     note_end(SPOOL_REALLOC_FROM, block);
+    bool before = begin_work();
     void *moved = next.realloc(block, size);
+    end_work(before);
     if (moved)
         note_birth(SPOOL_REALLOC_TO, moved, size, 0, caller);
     else
@@ -121,7 +153,9 @@ static size_t power_above(size_t align) {
 EXPORT void *aligned_alloc(size_t align, size_t size) {
     if (!ready())
         return bootstrap_alloc(size, align);
+    bool before = begin_work();
     void *block = next.aligned_alloc(align, size);
+    end_work(before);
     note_birth(SPOOL_ALIGNED, block, size, power_above(align), CALLER);
     return block;
 }
@@ -131,7 +165,9 @@ EXPORT int posix_memalign(void **block, size_t align, size_t size) {
         *block = bootstrap_alloc(size, align);
         return *block ? 0 : ENOMEM;
     }
+    bool before = begin_work();
     int result = next.posix_memalign(block, align, size);
+    end_work(before);
     if (result == 0)
         note_birth(SPOOL_ALIGNED, *block, size, align, CALLER);
     return result;
@@ -140,7 +176,9 @@ EXPORT int posix_memalign(void **block, size_t align, size_t size) {
 EXPORT void *memalign(size_t align, size_t size) {
     if (!ready())
         return bootstrap_alloc(size, align);
+    bool before = begin_work();
     void *block = next.memalign(align, size);
+    end_work(before);
     note_birth(SPOOL_ALIGNED, block, size, power_above(align), CALLER);
     return block;
 }
@@ -152,7 +190,9 @@ static size_t page_bytes(void) {
 EXPORT void *valloc(size_t size) {
     if (!ready())
         return bootstrap_alloc(size, page_bytes());
+    bool before = begin_work();
     void *block = next.valloc ? next.valloc(size) : next.memalign(page_bytes(), size);
+    end_work(before);
     note_birth(SPOOL_ALIGNED, block, size, page_bytes(), CALLER);
     return block;
 }
@@ -160,7 +200,9 @@ EXPORT void *valloc(size_t size) {
 EXPORT void *pvalloc(size_t size) {
     if (!ready())
         return bootstrap_alloc(size, page_bytes());
+    bool before = begin_work();
     void *block = next.pvalloc ? next.pvalloc(size) : next.memalign(page_bytes(), size);
+    end_work(before);
     note_birth(SPOOL_ALIGNED, block, size, page_bytes(), CALLER);
     return block;
 }

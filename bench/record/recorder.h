@@ -55,6 +55,9 @@ void *bootstrap_alloc(size_t bytes, size_t align);
 bool bootstrap_owns(const void *block);
 size_t bootstrap_size(const void *block);
 
+/* Set while the allocator serves this thread: what is called meanwhile is not noted (family.c). */
+extern __thread bool allocator_at_work __attribute__((tls_model("initial-exec")));
+
 /* ---- the spool (spool_open.c) */
 
 extern struct spool_head *spool; /* NULL: nothing is recorded */
@@ -104,7 +107,7 @@ extern __thread struct operator_call operator_around __attribute__((tls_model("i
 static inline void note_birth(enum spool_op op, void *block, size_t size, size_t align,
                               uint64_t caller) {
     uint64_t wide = align ? (uint64_t)__builtin_ctzll(align) << 32 : 0;
-    if (unlikely(!block) || !*recording)
+    if (unlikely(!block) || unlikely(allocator_at_work) || !*recording)
         return;
     if (unlikely(operator_around.caller)) {
         caller = operator_around.caller;
@@ -118,6 +121,8 @@ static inline void note_birth(enum spool_op op, void *block, size_t size, size_t
 }
 
 static inline void note_end(enum spool_op op, const void *block) {
+    if (unlikely(allocator_at_work))
+        return;
     if (*recording && !unlikely(operator_around.ending == block))
         lane_note(op, 0, (uint64_t)(uintptr_t)block, 0, 0);
     if (unlikely(operator_around.born == block))

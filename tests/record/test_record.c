@@ -24,11 +24,8 @@
 
 // ---- the family
 
-static void every_function_is_noted_with_its_size(void **state)
+static void check_family(struct ebb_trace *trace)
 {
-    struct ebb_trace *trace = recorded("", "family");
-
-    (void)state;
     assert_int_equal(count(trace, TRACE_BEGIN, 7), 1);
     assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_MALLOC), 1);
     assert_int_equal(count(trace, TRACE_CALLOC, 3 * CLIENT_CALLOC), 1);
@@ -45,6 +42,26 @@ static void every_function_is_noted_with_its_size(void **state)
     assert_int_equal(trace->totals.left, 3);
     assert_int_equal(trace->totals.left_bytes, CLIENT_GROWN + 5 * CLIENT_ARRAY + CLIENT_POSIX);
     trace_free(trace);
+}
+
+static void every_function_is_noted_with_its_size(void **state)
+{
+    (void)state;
+    check_family(recorded("", "family"));
+}
+
+// What it asks itself for is part of the call that the program has made.
+static void an_allocator_that_calls_itself_is_noted_once(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command, "LD_PRELOAD=%s exec %s record -q -o %s -- %s family",
+             getenv("EBB_NESTED"), getenv("EBB_TOOL"), path, getenv("EBB_CLIENT"));
+    assert_int_equal(system(command), 0);
+    check_family(read_it());
+    assert_null(header_line("#unknown-frees"));
+    assert_null(header_line("#lost-frees"));
 }
 
 static void alignments_are_noted(void **state)
@@ -524,6 +541,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_function_is_noted_with_its_size),
+        cmocka_unit_test(an_allocator_that_calls_itself_is_noted_once),
         cmocka_unit_test(alignments_are_noted),
         cmocka_unit_test(sizes_above_32_bits_are_whole),
         cmocka_unit_test(operators_are_noted_once),
