@@ -69,7 +69,7 @@ void spool_open(void);
 /* The descriptor, checked to be still the spool's; -1 if it is lost. */
 int spool_descriptor(void);
 
-/* Makes sure of disk space for this part of the file. */
+/* Makes sure of disk space for this part of the file, and for a trace of what it has then. */
 bool spool_make_room(int file, uint64_t at, uint64_t bytes);
 
 /* Nothing is noted from now on. */

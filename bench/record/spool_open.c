@@ -28,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "recorder.h"
@@ -159,6 +160,16 @@ static bool make_file(void) {
     return false;
 }
 
+/* The trace is made beside the spool, while that is there: it takes less than half as many bytes,
+ * which must stay free. Some file systems do not say what they have. */
+static bool leaves_room(int file, uint64_t size, uint64_t more) {
+    struct statfs disk;
+    if (fstatfs(file, &disk) != 0 || disk.f_blocks == 0 || disk.f_bsize <= 0)
+        return true;
+    uint64_t blocks = geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
+    return blocks > (size / 2 + more) / (uint64_t)disk.f_bsize;
+}
+
 /* Where the file system cannot, posix_fallocate() writes. Beyond RLIMIT_FSIZE nothing is asked for:
  * the answer would be SIGXFSZ. */
 bool spool_make_room(int file, uint64_t at, uint64_t bytes) {
@@ -166,6 +177,10 @@ bool spool_make_room(int file, uint64_t at, uint64_t bytes) {
     int result;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && at + bytes > limit.rlim_cur) {
         errno = EFBIG;
+        return false;
+    }
+    if (!leaves_room(file, at + bytes, bytes)) {
+        errno = ENOSPC;
         return false;
     }
     do

@@ -256,6 +256,29 @@ static void a_full_disk_stops_the_recording_not_the_program(void **state)
     trace_free(trace);
 }
 
+// The spool must not take the last of it: the trace is made beside it.
+static void a_full_disk_has_room_for_the_trace(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command, "mkdir %s/disk && unshare -rm mount -t tmpfs disk %s/disk "
+             "2>/dev/null", folder, folder);
+    if (system(command) != 0)
+        skip(); // it is not allowed
+    snprintf(command, sizeof command,
+             "unshare -rm sh -c 'cd %s; mount -t tmpfs -o size=3m disk disk && "
+             "%s record -o disk/out.trace.gz -- /usr/bin/python3 -c \""
+             "import random; blocks = {}\n"
+             "for i in range(400000): blocks[random.randrange(5000)] = bytes(i %% 9973 + 600)\" "
+             "2>said; code=$?; cp disk/* .; exit $code'; code=$?; rmdir %s/disk; exit $code",
+             folder, getenv("EBB_TOOL"), folder);
+    assert_int_equal(WEXITSTATUS(system(command)), 0);
+    assert_non_null(strstr(header_line("#stopped"), "disk"));
+    trace_free(read_it());
+    assert_int_equal(files_left(), 0);
+}
+
 static void a_trace_that_cannot_be_written_leaves_the_spool(void **state)
 {
     char command[2048];
@@ -524,6 +547,7 @@ int main(void)
         cmocka_unit_test(a_trace_that_is_full_says_so),
         cmocka_unit_test(a_trace_that_is_full_has_room_for_ends),
         cmocka_unit_test(a_full_disk_stops_the_recording_not_the_program),
+        cmocka_unit_test(a_full_disk_has_room_for_the_trace),
         cmocka_unit_test(a_trace_that_cannot_be_written_leaves_the_spool),
         cmocka_unit_test(a_spool_that_cannot_be_read_stays),
         cmocka_unit_test(spools_of_processes_that_have_ended_go),
