@@ -283,7 +283,7 @@ static void ticks_reach_the_last_of_many_processes(void **state)
              "cat >%s/script <<'EOF'\n"
              "for i in $(seq 300); do /bin/true; done\n"
              "/usr/bin/python3 -c 'import time\n"
-             "for i in range(20): [str(j) * 600 for j in range(100)]; time.sleep(0.02)'\nEOF\n",
+             "for i in range(60): [str(j) * 600 for j in range(100)]; time.sleep(0.02)'\nEOF\n",
              folder);
     assert_int_equal(system(command), 0);
     snprintf(command, sizeof command, "record --every 10 -o %s -- sh %s/script", path, folder);
