@@ -2,19 +2,66 @@
 """What is not elements of a batch: a pickle that lies in the region beside them.
 
 Tensors of torch and arrays of numpy are put into the region by the extension (Writer.reduce), and
-so are the buffers of whatever else speaks protocol 5. Everything else is pickled as always, so
-whatever can be pickled comes back as itself.
+so are the buffers of whatever else speaks protocol 5. Everything else is pickled as by a queue of
+multiprocessing, so whatever can be sent by one comes back as itself: connections and sockets, too,
+which a plain pickle would take for numbers that say nothing elsewhere.
 """
 
 import copyreg
 import io
 import pickle
+from multiprocessing.reduction import ForkingPickler
 
 from . import _ebb
 
 
+def _storage(elements):
+    ask = getattr(elements, "untyped_storage", None) or elements._storage
+    return ask()
+
+
+def _reduce_storage(storage):
+    if storage.device.type != "cpu":
+        return storage.__reduce__()
+    import torch
+    return _storage, (torch.empty(0, dtype=torch.uint8).set_(storage),)
+
+
+# What torch and multiprocessing registered for their queues, where it is otherwise here: torch's
+# elements would go by a descriptor each, and a partial would lose its attributes.
+_OTHERWISE = {
+    ("multiprocessing.reduction", "_reduce_partial"): None,
+    ("torch.multiprocessing.reductions", "reduce_tensor"): None,
+    ("torch.multiprocessing.reductions", "reduce_storage"): _reduce_storage,
+    ("torch.multiprocessing.reductions", "reduce_typed_storage"): None,
+    ("torch.multiprocessing.reductions", "reduce_typed_storage_child"): None,
+}
+
+
+def _reducer_of(cls):
+    """What is registered for the type, with ForkingPickler.register() or copyreg.pickle(); None:
+    its objects reduce themselves."""
+    found = ForkingPickler._extra_reducers.get(cls)
+    if found is not None:
+        name = getattr(found, "__module__", None), getattr(found, "__name__", None)
+        found = _OTHERWISE.get(name, found)
+    return copyreg.dispatch_table.get(cls) if found is None else found
+
+
+class _Reducers:
+    """A dispatch_table that asks when it is asked: to copy all of them costs more than a batch."""
+
+    def __getitem__(self, cls):
+        found = _reducer_of(cls)
+        if found is None:
+            raise KeyError(cls)
+        return found
+
+
 class _Pickler(pickle.Pickler):
     """A class of Python's, so that each object can have a reducer of its own."""
+
+    dispatch_table = _Reducers()
 
 
 def _with_grad(tensor):

@@ -30,6 +30,10 @@ def work(pool, count, queue):
     queue.put(None)
 
 
+def answer(pool, queue):
+    queue.get().send("here")
+
+
 class NumpyOnly(unittest.TestCase):
     def check(self, batch, start):
         self.assertEqual(list(batch), ["x", "y", "name", "pair", "many"])
@@ -61,6 +65,20 @@ class NumpyOnly(unittest.TestCase):
             self.assertEqual(len(kept), 20)
             for start, batch in enumerate(kept):
                 self.check(batch, start)
+
+    def test_connections_cross_queues(self):
+        for method in ("fork", "spawn"):
+            context = multiprocessing.get_context(method)
+            pool, queue = ebb.Pool("shared"), context.Queue()
+            others = [context.Pipe() for _ in range(5)]  # the numbers differ
+            worker = context.Process(target=answer, args=(pool, queue))
+            worker.start()
+            mine, theirs = context.Pipe()
+            queue.put(pool.send(theirs))
+            self.assertTrue(mine.poll(60))
+            self.assertEqual(mine.recv(), "here")
+            worker.join()
+            self.assertEqual((worker.exitcode, len(others)), (0, 5))
 
     def test_helpers_make_arrays(self):
         with ebb.Region() as region:

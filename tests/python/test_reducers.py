@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a batch holds beside elements, where the program says how it is sent to a process."""
+
+import functools
+import gc
+import multiprocessing
+import os
+import pickle
+import socket
+import tempfile
+import unittest
+from multiprocessing.reduction import ForkingPickler
+
+import ebb
+
+try:
+    import torch
+    torch.set_num_threads(1)
+except ImportError:
+    raise unittest.SkipTest("torch is missing")
+
+from cases import same
+
+
+class Refuses:
+    """A plain pickle cannot have it."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __reduce__(self):
+        raise TypeError("not by itself")
+
+
+ForkingPickler.register(Refuses, lambda refuses: (Refuses, (refuses.number,)))
+
+
+class Ends:
+    """Samples that are ends of pipes or sockets; the worker has the others, and many open."""
+
+    def __init__(self, make, send):
+        self.make, self.send = make, send
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        self.kept = [self.make() for _ in range(4)]
+        self.send(self.kept[-1][0], b"from the worker")
+        return self.kept[-1][1]
+
+
+def first(samples):
+    return samples[0]
+
+
+def through(sample, workers):
+    """What the trainer gets of it."""
+    samples = sample if isinstance(sample, Ends) else [sample]
+    return next(iter(torch.utils.data.DataLoader(
+        samples, num_workers=workers, collate_fn=ebb.Collate(ebb.Pool("shared"), first))))
+
+
+class Descriptors(unittest.TestCase):
+    def test_connections_and_sockets_are_those_that_were_sent(self):
+        """Not what has their numbers in the trainer, which they would close when they are gone."""
+        for make, send, receive in (
+                (multiprocessing.Pipe, lambda end, data: end.send_bytes(data),
+                 lambda end: end.recv_bytes()),
+                (socket.socketpair, lambda end, data: end.send(data), lambda end: end.recv(99))):
+            for workers in (0, 1):
+                files = [tempfile.TemporaryFile() for _ in range(40)]
+                batches = iter(torch.utils.data.DataLoader(
+                    Ends(make, send), num_workers=workers,
+                    collate_fn=ebb.Collate(ebb.Pool("shared"), first)))
+                end = next(batches)
+                self.assertEqual(receive(end), b"from the worker")
+                del end, batches
+                gc.collect()
+                for file in files:
+                    os.fstat(file.fileno())
+                    file.close()
+
+
+class Registered(unittest.TestCase):
+    def test_objects_go_as_by_a_queue_of_multiprocessing(self):
+        self.assertRaises(TypeError, pickle.dumps, Refuses(7))
+        for workers in (0, 1):
+            self.assertEqual(through(Refuses(7), workers).number, 7)
+
+    def test_partials_keep_their_attributes(self):
+        partial = functools.partial(int, base=2)
+        partial.note = "mine"
+        got = ebb.Pool("shared").send(partial).open()
+        self.assertEqual((got("11"), got.note), (3, "mine"))
+
+    def test_storages_are_no_exception(self):
+        storage = torch.arange(3000.0).untyped_storage() if hasattr(
+            torch.Tensor, "untyped_storage") else torch.arange(3000.0)._storage()
+        for workers in (0, 1):
+            got = through({"untyped": storage, "typed": torch.ones(3).storage()}, workers)
+            self.assertIs(type(got["untyped"]), type(storage))
+            self.assertEqual(got["untyped"].tolist(), storage.tolist())
+            self.assertEqual(got["typed"].tolist(), [1, 1, 1])
+        empty = ebb.Pool("shared").send(type(storage)(0)).open()
+        self.assertEqual((type(empty), empty.tolist()), (type(storage), []))
+
+    def test_what_torch_registered_for_its_tensors_is_not_asked(self):
+        """It would send a descriptor for each, and share its memory with the sender."""
+        pool = ebb.Pool("shared")
+        quantised = torch.quantize_per_tensor(torch.arange(9.0), 0.1, 3, torch.quint8)
+        for sent in (torch.nn.Parameter(torch.ones(3)), quantised, torch.ones(3).storage()):
+            got = pool.send(sent).open()
+            self.assertFalse(got.is_shared() or sent.is_shared())
+            same(got.tolist() if sent is not quantised else got.int_repr(),
+                 sent.tolist() if sent is not quantised else sent.int_repr())
+
+
+if __name__ == "__main__":
+    unittest.main()
