@@ -102,10 +102,13 @@ def _sparse(make, arguments, is_coalesced):
 def _reduce_other(tensor):
     """Tensors of torch that are more than their elements: typed, conjugated, requiring grad.
 
-    Types that reduce themselves do so, with their elements in the region; so do sparse tensors.
+    Types that reduce themselves, or have a reducer that is registered, go by that, with their
+    elements in the region; so do sparse tensors.
     """
     import torch
     cls = type(tensor)
+    if cls is not torch.Tensor and _reducer_of(cls) is not None:
+        return NotImplemented
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("a tensor that requires grad and is no leaf cannot go to another "
                            "process: detach() it")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a batch holds beside elements, where the program says how it is sent to a process."""
 
+import copyreg
 import functools
 import gc
 import multiprocessing
@@ -10,6 +11,7 @@ import socket
 import tempfile
 import unittest
 from multiprocessing.reduction import ForkingPickler
+from unittest import mock
 
 import ebb
 
@@ -33,6 +35,21 @@ class Refuses:
 
 
 ForkingPickler.register(Refuses, lambda refuses: (Refuses, (refuses.number,)))
+
+
+class Metres(torch.Tensor):
+    """What it is measured in lies elsewhere."""
+
+    units = {}
+
+    @classmethod
+    def make(cls, plain, unit):
+        made = plain.as_subclass(cls)
+        cls.units[id(made)] = unit
+        return made
+
+    def reduce(self):
+        return Metres.make, (self.detach().as_subclass(torch.Tensor), self.units[id(self)])
 
 
 class Ends:
@@ -87,6 +104,18 @@ class Registered(unittest.TestCase):
         self.assertRaises(TypeError, pickle.dumps, Refuses(7))
         for workers in (0, 1):
             self.assertEqual(through(Refuses(7), workers).number, 7)
+
+    def test_so_do_tensors_of_types_whose_reducer_is_registered(self):
+        needs_grad = torch.ones(3, requires_grad=True) * 2
+        for table in copyreg.dispatch_table, ForkingPickler._extra_reducers:
+            with mock.patch.dict(table, {Metres: Metres.reduce}):
+                for workers in (0, 1):
+                    sent = Metres.make(torch.arange(3000.0), "km")
+                    got = through(sent, workers)
+                    self.assertEqual((type(got), Metres.units.pop(id(got))), (Metres, "km"))
+                    self.assertTrue(torch.equal(got, sent))
+                got = ebb.Pool("shared").send(Metres.make(needs_grad, "m")).open()
+                self.assertEqual(got.tolist(), [2, 2, 2])
 
     def test_partials_keep_their_attributes(self):
         partial = functools.partial(int, base=2)
