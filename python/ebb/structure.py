@@ -77,14 +77,22 @@ def _complex(parts):
     return torch.view_as_complex(parts)
 
 
-def _subclassed(cls, tensor, requires_grad, state, slots):
+def _set_state(made, state):
+    """As torch does. That of torch.Tensor is for what old torchs have pickled."""
+    import torch
+    if type(made).__setstate__ is not torch.Tensor.__setstate__:
+        made.__setstate__(state)
+        return
+    for part in state if isinstance(state, tuple) else (state,):  # of __dict__, of slots
+        for name, value in (part or {}).items():
+            setattr(made, name, value)
+
+
+def _subclassed(cls, tensor, requires_grad, state):
     made = tensor.as_subclass(cls)
     if requires_grad:
         made.requires_grad_(True)
-    if state:
-        made.__dict__.update(state)
-    for name, value in slots.items():
-        setattr(made, name, value)
+    _set_state(made, state)
     return made
 
 
@@ -135,9 +143,7 @@ def _reduce_other(tensor):
         return NotImplemented
     with torch._C.DisableTorchFunction():
         plain = torch.Tensor.as_subclass(tensor.detach(), torch.Tensor)
-    slots = {name: getattr(tensor, name) for name in copyreg._slotnames(cls)
-             if hasattr(tensor, name)}
-    return _subclassed, (cls, plain, tensor.requires_grad, tensor.__dict__ or None, slots)
+    return _subclassed, (cls, plain, tensor.requires_grad, tensor.__getstate__())
 
 
 def write(region, batch):

@@ -9,6 +9,7 @@ import os
 import pickle
 import socket
 import tempfile
+import threading
 import unittest
 from multiprocessing.reduction import ForkingPickler
 from unittest import mock
@@ -50,6 +51,43 @@ class Metres(torch.Tensor):
 
     def reduce(self):
         return Metres.make, (self.detach().as_subclass(torch.Tensor), self.units[id(self)])
+
+
+class Locked(torch.Tensor):
+    """Keeps in its state what can go, and makes the rest anew."""
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, lock=threading.Lock(), restored=True)
+
+
+class Told(torch.Tensor):
+    """Its state is set as attributes are."""
+
+    def __getstate__(self):
+        return {"unit": self.told}
+
+    @property
+    def unit(self):
+        return self.told
+
+    @unit.setter
+    def unit(self, unit):
+        self.told = unit
+
+
+class Silent(Told):
+    """What comes of a state that is nothing."""
+
+    __slots__ = ("told",)
+
+    def __getstate__(self):
+        return None
+
+    def __setstate__(self, state):
+        self.told = "nothing" if state is None else state
 
 
 class Ends:
@@ -116,6 +154,19 @@ class Registered(unittest.TestCase):
                     self.assertTrue(torch.equal(got, sent))
                 got = ebb.Pool("shared").send(Metres.make(needs_grad, "m")).open()
                 self.assertEqual(got.tolist(), [2, 2, 2])
+
+    def test_the_state_of_a_tensor_is_what_its_type_says(self):
+        for workers in (0, 1):
+            sent = torch.arange(3000.0).as_subclass(Locked)
+            sent.unit, sent.lock = "km", threading.Lock()
+            got = through(sent, workers)
+            self.assertEqual(sorted(got.__dict__), ["lock", "restored", "unit"])
+            self.assertTrue(type(got) is Locked and torch.equal(got, sent))
+            for cls, unit in (Told, "km"), (Silent, "nothing"):
+                sent = torch.ones(3).as_subclass(cls)
+                sent.told = "km"
+                got = through(sent.requires_grad_(True), workers)
+                self.assertEqual((type(got), got.told, got.requires_grad), (cls, unit, True))
 
     def test_partials_keep_their_attributes(self):
         partial = functools.partial(int, base=2)
