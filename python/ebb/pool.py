@@ -3,7 +3,7 @@
 
 import os
 import weakref
-from multiprocessing import reduction
+from multiprocessing import context, reduction
 
 from . import _ebb
 
@@ -33,8 +33,9 @@ class Pool(_ebb.Pool):
     ValueError: a number is out of its bounds (a limit of 0, say), or the kind has no use for it.
     ebb.Error: what libebb refuses, such as kinds that do not go together.
 
-    A shared pool is inherited by a fork, and goes to processes that are spawned as an argument. A
-    copy of whatever has a pool has the same one.
+    A shared pool is inherited by a fork, and goes to processes that are spawned as an argument. It
+    may be pickled elsewhere, too: who unpickles it gets it of this process, which must have it open
+    then. A copy of whatever has a pool has the same one.
     Limits of a shared pool are those of each region with its children.
     Pool.stats shows how many batches this process sent, received, and got beside the pool, and
     which pages it holds; of a shared pool, those that this process wrote to.
@@ -54,7 +55,11 @@ class Pool(_ebb.Pool):
     def __reduce__(self):
         if "shared" not in self.kind:
             raise TypeError(f"a pool of kind {self.kind!r} stays in its process; 'shared' ones go")
-        return _attach, (reduction.DupFd(self.fileno()), self._options, self._key)
+        if context.get_spawning_popen() is not None:  # the child inherits it
+            there = reduction.DupFd(self.fileno())
+        else:
+            there = _There(os.getpid(), self.fileno())
+        return _attach, (there, self._options, self._key)
 
     def __copy__(self):
         return self  # a copy of what has it goes to the same pages, and counts here
@@ -70,6 +75,36 @@ class Pool(_ebb.Pool):
         """
         from .loader import send
         return send(self, batch)
+
+
+def _file_of(descriptor):
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
+
+
+class _There:
+    """A descriptor that stays where it is until the message is read: nothing is kept for one that
+    never is, and it may be read again. By then another file may have its number, or another process
+    that of the sender; so it is looked at before it is opened."""
+
+    def __init__(self, process, number):
+        self.process, self.number, self.file = process, number, _file_of(number)
+
+    def detach(self):
+        """One of this process's, of the same file."""
+        place = None
+        try:
+            place = os.open(f"/proc/{self.process}/fd/{self.number}", os.O_PATH | os.O_CLOEXEC)
+            if _file_of(place) != self.file:
+                raise OSError("its descriptor is of another file by now")
+            return os.open(f"/proc/self/fd/{place}", os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise LookupError(f"the pool cannot be had of process {self.process}, which pickled "
+                              "it: that must live, and have it open, when it is unpickled, and "
+                              "let this process read its /proc") from error
+        finally:
+            if place is not None:
+                os.close(place)
 
 
 def _attach(duplicate, options, key):

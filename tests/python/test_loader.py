@@ -113,6 +113,13 @@ for pool in pool, makes_one.collate.pool:
     print(pool.stats["received"], pool.stats["fallbacks"])
 """
 
+# A process that nobody spawned for that gets a Collate, and a batch.
+OPENS_IT = """
+import pickle, sys, ebb
+collate, batch = (pickle.loads(bytes.fromhex(text)) for text in sys.argv[1:])
+print(batch, end="")
+"""
+
 
 class Same(Regions):
     """Bit-identical to what torch makes without workers, in every way that workers start."""
@@ -1125,6 +1132,28 @@ class Bounds(Refused, Regions):
             self.assertEqual(collate.pool.stats["received"], number)
         step = ebb.step("tests.copied.pool", pool=ebb.Pool())
         self.assertIs(copy.deepcopy(step).site, step.site)
+
+    def test_a_pool_that_is_pickled_is_had_of_who_has_it_open(self):
+        """A message that is never read keeps nothing, and one may be read again."""
+        gc.collect()
+        ebb.Pool().close()  # those that other tests left end here
+        collate, other = ebb.Collate(ebb.Pool("shared")), ebb.Pool("shared")
+        before = len(os.listdir("/proc/self/fd")), threading.active_count()
+        message = [pickle.dumps(collate) for _ in range(20)][0]
+        self.assertEqual((len(os.listdir("/proc/self/fd")), threading.active_count()), before)
+        for number in range(2):
+            parcel = pickle.dumps(collate.pool.send([number]))
+            done = subprocess.run([sys.executable, "-B", "-c", OPENS_IT, message.hex(),
+                                   parcel.hex()], capture_output=True, text=True, check=False)
+            self.assertEqual(done.stdout, f"[{number}]", done.stderr)
+        place = collate.pool.fileno()
+        collate.pool.close()
+        self.assertEqual(len(os.listdir("/proc/self/fd")), before[0] - 2)
+        with self.assertRaisesRegex(LookupError, f"of process {os.getpid()}, which pickled"):
+            pickle.loads(message)
+        os.dup2(other.fileno(), place)  # another pool has its number
+        self.assertRaises(LookupError, pickle.loads, message)
+        os.close(place)
 
     def test_limits_go_to_other_processes_with_the_pool(self):
         for options in ({"limit": 2 << 20}, {"limit_used": 2 << 20}):
