@@ -62,6 +62,12 @@ static int keep_incarnation(const struct shared *shared) {
     return 0;
 }
 
+static int cannot_open_again(const struct shared *shared, int reason) {
+    const char *why = reason == ENOENT ? ": that takes /proc, which is not mounted" : "";
+    return error_set(EBB_E_MEMORY, "pool '%s': its file cannot be opened once more, error %d%s",
+                     shared->pool->name, reason, why);
+}
+
 int shared_identify(struct shared *shared) {
     int reason = ENOMEM;
     if (shared->me)
@@ -70,8 +76,7 @@ int shared_identify(struct shared *shared) {
         return error_latest();
     if (!os.allow(OS_OWNER) || (reason = os.file_again(shared->fd, &shared->life)) != 0) {
         shared->life = -1;
-        return error_set(EBB_E_MEMORY, "pool '%s': its file cannot be opened once more, error %d",
-                         shared->pool->name, reason);
+        return cannot_open_again(shared, reason);
     }
     os.pass("owner: lock");
     uint32_t index = take_index(shared, &reason);

@@ -324,6 +324,11 @@ static int open_no_more(int fd, int *other) {
     return EMFILE;
 }
 
+static int open_without_proc(int fd, int *other) {
+    (void)fd, (void)other;
+    return ENOENT;
+}
+
 static int next_descriptor(void) {
     int next = dup(STDERR_FILENO);
     close(next);
@@ -346,6 +351,17 @@ static void who_makes_a_pool_has_its_place_from_then_on(void **state) {
     pool_end(pool);
 }
 
+static void a_pool_that_finds_no_proc_says_so(void **state) {
+    struct os_table real = os;
+    os.file_again = open_without_proc;
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED), EBB_E_MEMORY);
+    assert_text_names("takes /proc, which is not mounted");
+    os.file_again = open_no_more;
+    assert_no_block(POOL(.kind = EBB_KIND_SHARED), EBB_E_MEMORY);
+    assert_null(strstr(ebb_last_error_text(), "/proc"));
+    os = real;
+}
+
 int main(int count, char **arguments) {
     if (count == 4 && strcmp(arguments[1], "--worker") == 0)
         return duo_executed(arguments[2], arguments[3], work);
@@ -366,6 +382,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(what_a_dead_worker_had_is_reclaimed),
         cmocka_unit_test(what_the_dead_sent_goes_last),
         cmocka_unit_test(who_makes_a_pool_has_its_place_from_then_on),
+        cmocka_unit_test(a_pool_that_finds_no_proc_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
