@@ -22,6 +22,8 @@ try:
 except ImportError:
     raise unittest.SkipTest("torch is missing")
 
+from torch.utils.data.datapipes.iter import IterableWrapper
+
 from cases import same
 
 
@@ -167,6 +169,21 @@ class Registered(unittest.TestCase):
                 sent.told = "km"
                 got = through(sent.requires_grad_(True), workers)
                 self.assertEqual((type(got), got.told, got.requires_grad), (cls, unit, True))
+
+    def test_attributes_of_plain_tensors_stay_behind_as_with_torchs_workers(self):
+        sent = torch.ones(3)
+        sent.note = "mine"
+        [by_torch] = torch.utils.data.DataLoader([sent], num_workers=1, collate_fn=first)
+        for got in by_torch, through(sent, 0), through(sent, 1):
+            self.assertTrue(torch.equal(got, sent))
+            self.assertFalse(hasattr(got, "note"))
+
+    def test_what_is_mapped_over_batches_in_a_worker_sees_parcels(self):
+        collate = ebb.Collate(ebb.Pool("shared"))
+        for workers, seen in (0, torch.Tensor), (1, ebb.Parcel):
+            batches = IterableWrapper(range(4)).batch(2).collate(collate_fn=collate).map(type)
+            self.assertEqual(list(torch.utils.data.DataLoader(batches, batch_size=None,
+                                                              num_workers=workers)), [seen] * 2)
 
     def test_partials_keep_their_attributes(self):
         partial = functools.partial(int, base=2)
