@@ -69,7 +69,7 @@ struct ebb_region_options {
     ebb_pool *pool;     /* NULL: the parent's pool, or the default pool */
     ebb_region parent;  /* all zero: none, the region is a root */
     size_t hint_bytes;  /* reserve this much at once; see ebb_region_measured(); 0: grow */
-    size_t limit_bytes; /* most bytes in live blocks of it and its descendants; 0: none */
+    size_t limit_bytes; /* most bytes in live blocks, as rounded, of it and all below; 0: none */
     bool sealed;        /* refuses blocks of its own; children are allowed */
     bool measure;       /* counts only: blocks get addresses, but no memory. See below */
     bool sites;         /* remember the caller of each allocation for leak reports; slower */

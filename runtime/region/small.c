@@ -13,7 +13,9 @@
  *
  * Invariant: from the start of a window to the cursor (to its end, if it is not the current
  * one) entries tile the granules: a live block, a released one, or a granule of padding, which
- * is 0. Padding counts as used until a hole takes it in or the window is empty.
+ * is 0. Padding counts as used until a hole takes it in or the window is empty. That is too long
+ * where a limit may refuse what it is in the way of: in metered regions padding is written as
+ * released from the start, and never counts.
  *
  * A window whose last block is released goes back to the large lane, but for one that is kept.
  */
@@ -57,9 +59,9 @@ void small_fold_tracked(struct region *region) {
 void small_drop_padding(struct region *region, struct ebb_piece *window, size_t bytes) {
     if (!bytes)
         return;
+    CHECK(!region->metered);
     window->window.live -= bytes;
     flow_leave(&region->used, bytes);
-    count_uncharge(region, bytes);
 }
 
 void small_set_inline(struct region *region) {
@@ -254,6 +256,13 @@ static bool is_affordable(struct region *region, size_t step) {
     return true;
 }
 
+/* The cursor comes to `start`, and what it passes is no padding, but released. */
+static void pass_released(struct region *region, uintptr_t start) {
+    small_fold(region);
+    write_filler(region->window, region->lane.cursor, start - region->lane.cursor);
+    region->lane.cursor = region->folded = start;
+}
+
 void *small_alloc(struct region *region, size_t bytes, size_t align) {
     size_t step = small_step(bytes), slack = align > RANGE_GRANULE ? align - RANGE_GRANULE : 0;
     if (region->metered)
@@ -266,8 +275,11 @@ void *small_alloc(struct region *region, size_t bytes, size_t align) {
             return NULL;
         start = size_align(region->lane.cursor, align);
     }
-    if (region->metered && count_charge(region, start + step - region->lane.cursor) != 0)
-        return NULL;
+    if (region->metered) {
+        if (count_charge(region, step) != 0)
+            return NULL;
+        pass_released(region, start);
+    }
     return bump(region, start, bytes);
 }
 
@@ -318,11 +330,6 @@ int small_release_noting(struct region *region, struct ebb_piece *window, uintpt
 }
 
 int small_settle(struct region *region, struct ebb_piece *window) {
-    if (window == region->window && region->metered) {
-        small_fold(region);
-        restart(region); /* at once: padding of blocks that are gone must not count for a limit */
-        return 0;
-    }
     if (window == region->window || window->pins)
         return 0; /* refill() begins an empty window again when its room is used up */
     if (small_live_blocks(window) > 0) {

@@ -248,22 +248,58 @@ static void a_block_that_shrinks_gives_its_bytes_back(void **state) {
     assert_int_equal(stats_of(stage->root).subtree_used, 0);
 }
 
-static void padding_counts_and_comes_back(void **state) {
+static void padding_in_front_of_blocks_does_not_count(void **state) {
     struct stage *stage = *state;
-    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 160);
+    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = 64);
     void *first = block_of(limited, 16, 16), *second = block_of(limited, 16, 64);
-    assert_int_equal(stats_of(limited).subtree_used, 80);
-    void *third = block_of(limited, 16, 64);
-    assert_int_equal(stats_of(limited).subtree_used, 144);
-    assert_no_block(ebb_region_alloc(limited, 16, 64), EBB_E_REGION_LIMIT);
-    void *fourth = block_of(limited, 16, 16);
+    assert_int_equal(stats_of(limited).subtree_used, 32);
+    void *third = block_of(limited, 16, 64), *fourth = block_of(limited, 16, 16);
+    assert_int_equal(stats_of(limited).subtree_used, 64);
     assert_no_block(ebb_region_alloc(limited, 0, 1), EBB_E_REGION_LIMIT);
     assert_int_equal(ebb_region_release(limited, fourth), 0);
+    assert_int_equal(stats_of(limited).subtree_used, 48);
     assert_int_equal(ebb_region_release(limited, third), 0);
     assert_int_equal(ebb_region_release(limited, first), 0);
     assert_int_equal(ebb_region_release(limited, second), 0);
     assert_int_equal(stats_of(limited).subtree_used, 0);
-    block_of(limited, 160, 64);
+    block_of(limited, 64, 64);
+}
+
+/* A small block and an aligned one come and go; few of the aligned ones stay. Returns their bytes,
+ * which reach `most`. */
+static size_t keep_few(ebb_region region, size_t kept, size_t most) {
+    for (size_t i = 0; kept + 80 + 16 <= most; i++) {
+        void *small = block_of(region, 16, 16), *aligned = block_of(region, 80, 64);
+        assert_int_equal(ebb_region_release(region, small), 0);
+        if (i % 40 == 0)
+            kept += 80;
+        else
+            assert_int_equal(ebb_region_release(region, aligned), 0);
+        assert_int_equal(stats_of(region).used.current, kept);
+    }
+    return kept;
+}
+
+/* What lives is granted, to the limit; then what came since a mark goes, and the rest. */
+static void fill_to_the_limit(ebb_region region, size_t limit) {
+    size_t half = keep_few(region, 0, limit / 2);
+    ebb_mark mark = ebb_region_mark(region);
+    keep_few(region, half, limit);
+    assert_int_equal(ebb_region_rewind(region, mark), 0);
+    assert_int_equal(stats_of(region).used.current, half);
+    assert_int_equal(ebb_region_reset(region, 0), 0);
+    block_of(region, limit, 64);
+}
+
+static void padding_of_blocks_that_are_gone_is_in_the_way_of_no_limit(void **state) {
+    struct stage *stage = *state;
+    size_t limit = 32 * KIB;
+    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = limit);
+    fill_to_the_limit(limited, limit);
+    ebb_pool *pool = POOL(.limit_used_bytes = limit);
+    fill_to_the_limit(OPEN(.pool = pool), limit);
+    ebb_check_pool(pool);
+    ebb_pool_destroy(pool);
 }
 
 static void promoting_moves_a_charge_to_the_target(void **state) {
@@ -316,7 +352,8 @@ int main(void) {
         cmocka_unit_test(a_block_grows_into_what_others_released_in_the_tree),
         cmocka_unit_test(the_handler_hears_only_of_what_is_refused_in_the_end),
         STAGED(a_block_that_shrinks_gives_its_bytes_back),
-        STAGED(padding_counts_and_comes_back),
+        STAGED(padding_in_front_of_blocks_does_not_count),
+        STAGED(padding_of_blocks_that_are_gone_is_in_the_way_of_no_limit),
         STAGED(promoting_moves_a_charge_to_the_target),
         STAGED(a_copy_over_budget_is_refused_and_a_relink_is_not),
     };
