@@ -42,7 +42,7 @@ static bool convert_lane(const struct conversion *conversion, int lane, char *to
                      numbers_write(target, write + part, numbers, to, step, count);
         else /* no place for an imaginary part: it must be 0 */
             for (size_t i = 0; i < count; i++)
-                exact &= numbers[i].f == 0;
+                exact &= number_is_zero(numbers[i]);
     }
     for (size_t i = 0; i < count && source->parts < target->parts; i++)
         numbers[i].u = 0;

@@ -4,8 +4,9 @@
  *
  * One inline function reads a number of any kind, one changes its form, one writes it; compiled
  * once for each kind, so that the loops hold no decision. Floating-point numbers narrower than a
- * double are put together from their bits: no mode of the processor that flushes small numbers
- * to zero can make an inexact value pass for an exact one.
+ * double are put together from their bits, and whether one is still what it was is seen from its
+ * bits: no mode of the processor that flushes small numbers to zero can make an inexact value pass
+ * for an exact one.
  *
  * Invariant: a function that says "exact" has changed no value; NaN stays NaN, zeros keep their
  * sign among floating-point numbers. Refuses dtypes that are no numbers it knows.
@@ -350,13 +351,19 @@ static bool uint_to_float(union number *numbers, size_t count) {
     return exact;
 }
 
+/* The same bits, but for the sign: what comes from an integer has that of the old, or is 0. */
+INLINE bool is_as_before(double now, union number old) {
+    union number other = {.f = now};
+    return number_is_zero((union number){.u = other.u ^ old.u});
+}
+
 static bool float_to_int(union number *numbers, size_t count) {
     bool exact = true;
     for (size_t i = 0; i < count; i++) {
-        double old = numbers[i].f;
-        bool fits = old >= -0x1p63 && old < 0x1p63;
-        numbers[i].i = fits ? (int64_t)old : 0;
-        exact &= fits && (double)numbers[i].i == old;
+        union number old = numbers[i];
+        bool fits = old.f >= -0x1p63 && old.f < 0x1p63;
+        numbers[i].i = fits ? (int64_t)old.f : 0;
+        exact &= fits && is_as_before((double)numbers[i].i, old);
     }
     return exact;
 }
@@ -364,10 +371,10 @@ static bool float_to_int(union number *numbers, size_t count) {
 static bool float_to_uint(union number *numbers, size_t count) {
     bool exact = true;
     for (size_t i = 0; i < count; i++) {
-        double old = numbers[i].f;
-        bool fits = old >= 0 && old < 0x1p64;
-        numbers[i].u = fits ? (uint64_t)old : 0;
-        exact &= fits && (double)numbers[i].u == old;
+        union number old = numbers[i];
+        bool fits = old.f >= 0 && old.f < 0x1p64;
+        numbers[i].u = fits ? (uint64_t)old.f : 0;
+        exact &= fits && is_as_before((double)numbers[i].u, old);
     }
     return exact;
 }
@@ -523,7 +530,7 @@ int value_write(struct ebb_value value, struct ebb_dtype dtype, void *element) {
         return error_set(EBB_E_ARGUMENT, "a value of kind %d, 0 to %d may be", (int)value.kind,
                          EBB_VALUE_BOOL);
     memcpy(parts, given, sizeof parts);
-    bool exact = (type.parts == 2 || given[1].f == 0) &&
+    bool exact = (type.parts == 2 || number_is_zero(given[1])) &&
                  numbers_change(kind, type.kind, parts, (size_t)type.parts);
     for (int at = 0; exact && at < type.lanes * type.parts; at++)
         exact = numbers_write(&type, at, &parts[at % type.parts], bytes, 0, 1);

@@ -42,6 +42,12 @@ union number {
     double f;   /* NUMBER_FLOAT16 and those behind it */
 };
 
+/* True if a double is 0, of either sign; from its bits, as some modes of processors take any small
+ * number for 0. */
+static inline bool number_is_zero(union number number) {
+    return (number.u & (UINT64_MAX >> 1)) == 0;
+}
+
 /* A dtype as numbers of one kind. */
 struct number_type {
     enum number_kind kind; /* of the parts; NUMBER_INT8 or NUMBER_UINT8 if smaller than a byte */

@@ -3,7 +3,7 @@
  * convert.c - copies between dtypes: every pair of them against a model of sign, odd factor and
  * power of two, exact on any machine (valgrind counts long double as double); all 65,536 numbers of
  * float16 and bfloat16; the first number that is lost is the one that is named, and nothing is left
- * of a conversion that failed.
+ * of a conversion that failed. The same while the processor takes small numbers for zero.
  */
 #include "kit/tensors.h"
 
@@ -98,6 +98,56 @@ static void neighbours_of_narrow_numbers_are_refused(void **state) {
     struct stage *stage = *state;
     check_neighbours(stage->root, FLOAT16, 5);
     check_neighbours(stage->root, BFLOAT16, 8);
+}
+
+/* ---- a processor that takes small numbers for zero ---- */
+
+/* Where the processor has such a mode, read or written: FTZ and DAZ. */
+static void flush_small_numbers(bool on) {
+#ifdef __x86_64__
+    unsigned modes = 0x8040, now = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(on ? now | modes : now & ~modes);
+#endif
+}
+
+/* Nothing is to be held that is not zero, however small; zeros of both signs are. */
+static void check_small_numbers(ebb_region region) {
+    static const double small[] = {5e-324, -5e-324, 1e-310, -2e-308}, zeros[] = {0.0, -0.0};
+    for (int at = 0; at < DTYPES; at++) {
+        struct ebb_dtype dtype = *dtypes[at];
+        struct ebb_tensor *target = ebb_tensor_new(region, dtype, SHAPE(2));
+        bool wide = ebb_dtype_equal(dtype, FLOAT64) || ebb_dtype_equal(dtype, COMPLEX128);
+        for (int i = 0; i < 4 && !wide; i++) {
+            struct ebb_tensor *source = element_of(region, FLOAT64, &small[i]);
+            assert_no_block(ebb_tensor_convert(region, source, dtype), EBB_E_VALUE);
+            assert_refused(ebb_tensor_fill(target, ebb_value_float(small[i])), EBB_E_VALUE);
+        }
+        struct ebb_tensor *source = ebb_tensor_from(region, FLOAT64, SHAPE(2), zeros);
+        assert_non_null(ebb_tensor_convert(region, source, dtype));
+        assert_int_equal(ebb_tensor_fill(target, ebb_value_float(-0.0)), 0);
+    }
+}
+
+/* An imaginary part is zero or refused where there is no place for it. */
+static void check_small_imaginary(ebb_region region) {
+    static const double numbers[] = {1, 1e-310, 1, -0.0};
+    struct ebb_tensor *target = ebb_tensor_new(region, FLOAT64, SHAPE(2));
+    assert_no_block(ebb_tensor_convert(region, element_of(region, COMPLEX128, numbers), FLOAT64),
+                    EBB_E_VALUE);
+    assert_non_null(ebb_tensor_convert(region, element_of(region, COMPLEX128, numbers + 2),
+                                       FLOAT64));
+    assert_refused(ebb_tensor_fill(target, ebb_value_complex(1, 1e-310)), EBB_E_VALUE);
+    assert_int_equal(ebb_tensor_fill(target, ebb_value_complex(1, -0.0)), 0);
+}
+
+static void small_numbers_are_no_zeros_whatever_the_processor_says(void **state) {
+    struct stage *stage = *state;
+    for (int flush = 0; flush < 2; flush++) {
+        flush_small_numbers(flush);
+        check_small_numbers(stage->root);
+        check_small_imaginary(stage->root);
+    }
+    flush_small_numbers(false);
 }
 
 /* ---- every pair against the model ---- */
@@ -454,6 +504,7 @@ int main(void) {
         STAGED(all_65536_numbers_of_float16_go_there_and_back),
         STAGED(all_65536_numbers_of_bfloat16_go_there_and_back),
         STAGED(neighbours_of_narrow_numbers_are_refused),
+        STAGED(small_numbers_are_no_zeros_whatever_the_processor_says),
         STAGED(every_pair_of_dtypes_agrees_with_the_model),
         STAGED(lanes_are_converted_each_by_itself),
         STAGED(lanes_are_filled_each),
