@@ -161,11 +161,12 @@ ebb_lease_export_versioned(ebb_lease *lease, size_t offset, struct ebb_dtype dty
  * Sends an object with everything that it consists of, such as a tensor, a packed sequence, a
  * sample, a batch, or one of a registered type. Bytes of tensors that lie in the slot stay where
  * they are, others are copied there; storages that tensors share are shared again. Types cross by
- * name and must have the same fields in both processes; of a struct the fields and plain values
- * cross, other pointers in it mean nothing elsewhere. The object may be of any region of this
- * thread, or a member of another: then a copy goes, and it stays what it was. The region is closed
- * as by ebb_region_send(), and errors are as there, and EBB_E_TYPE (a type with pointers into
- * itself), those of ebb_object_as() for the object, and those of ebb_region_alloc().
+ * name and must have the same fields in both processes, at the same places, and in neither may
+ * another type have both. Of a struct the fields and plain values cross, other pointers in it mean
+ * nothing elsewhere. The object may be of any region of this thread, or a member of another: then a
+ * copy goes, and it stays what it was. The region is closed as by ebb_region_send(), and errors are
+ * as there, and EBB_E_TYPE (a type with pointers into itself, or two of one name and the same
+ * fields), those of ebb_object_as() for the object, and those of ebb_region_alloc().
  */
 EBB_API int ebb_region_send_object(ebb_region region, void *object, struct ebb_parcel *parcel);
 
@@ -175,8 +176,8 @@ EBB_API int ebb_region_send_object(ebb_region region, void *object, struct ebb_p
  * are (batch sizes, indices, offsets) are copied. Everything is checked, whatever the sender wrote.
  * May be called again, for another copy. One thread at a time for `into`. NULL on failure, without
  * effect: EBB_E_PARCEL (no object was sent, or its description is damaged), EBB_E_TYPE (not
- * registered here, or another layout, or what the type's check says), those of ebb_lease_export(),
- * ebb_object_compose() and ebb_region_alloc().
+ * registered here, or another layout, or two of it by that name, or what the type's check says),
+ * those of ebb_lease_export(), ebb_object_compose() and ebb_region_alloc().
  */
 EBB_API EBB_NODISCARD void *ebb_lease_object(ebb_lease *lease, ebb_region into);
 

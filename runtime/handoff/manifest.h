@@ -14,8 +14,8 @@
  * Objects come whole before member, and members in the order in which fields name them: so a 1 is
  * enough to say which object is meant, and no sequence of words describes a cycle, or one object
  * that is part of two. Nothing is an address. A struct is its bytes behind struct ebb_object, with
- * pointers of fields zero; its type is found by name and must have the same layout in both
- * processes. Strings and bytes fill up words.
+ * pointers of fields zero; its type is found by name and layout, which must be those of one type
+ * only in both processes. Strings and bytes fill up words.
  */
 #ifndef EBB_HANDOFF_MANIFEST_H
 #define EBB_HANDOFF_MANIFEST_H
@@ -56,5 +56,9 @@ static inline uint64_t manifest_layout(const struct ebb_type *type) {
     }
     return number;
 }
+
+/* The one type that this process has of that name and layout, and whose objects can be sent; NULL
+ * with EBB_E_TYPE: there is none, or several. */
+const struct ebb_type *manifest_type(uint64_t layout, const char *name, size_t length);
 
 #endif

@@ -89,13 +89,23 @@ static int outline_tensor(struct reader *reader, const struct outline *outline) 
     return take(reader, 2 * ndim) ? 0 : EBB_E_PARCEL;
 }
 
-/* A type that this process has by that name, of the same layout. */
-static const struct ebb_type *find_type(uint64_t layout, const char *name, size_t length) {
-    const struct ebb_type *type = type_named(name, length);
-    if (type && type != &ebb_type_tensor && !type->mend && manifest_layout(type) == layout)
-        return type;
-    error_set(EBB_E_TYPE, "type '%.*s' is %s", (int)size_smaller(length, 64), name,
-              type ? "of another layout here" : "not registered here");
+static bool is_sent_as(const struct ebb_type *type, uint64_t layout) {
+    return type != &ebb_type_tensor && !type->mend && manifest_layout(type) == layout;
+}
+
+const struct ebb_type *manifest_type(uint64_t layout, const char *name, size_t length) {
+    const struct ebb_type *type = NULL, *found = NULL;
+    const char *problem = "not registered here";
+    while ((type = type_named(name, length, type))) {
+        bool fits = is_sent_as(type, layout);
+        problem = fits && found ? "the name of two of the same layout" : "of another layout here";
+        if (fits && found)
+            break;
+        found = fits ? type : found;
+    }
+    if (found && !type)
+        return found;
+    error_set(EBB_E_TYPE, "type '%.*s' is %s", (int)size_smaller(length, 64), name, problem);
     return NULL;
 }
 
@@ -157,7 +167,7 @@ static bool read_composite(struct reader *reader, struct composite *composite) {
     composite->fields = name ? (const char *)take_bytes(reader, head[2]) : NULL;
     if (!composite->fields)
         return false;
-    composite->type = find_type(head[0], name, head[1]);
+    composite->type = manifest_type(head[0], name, head[1]);
     composite->bytes = head[2];
     if (composite->type &&
         composite->bytes < composite->type->bytes - sizeof(struct ebb_object))

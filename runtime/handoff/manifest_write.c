@@ -7,7 +7,8 @@
  * both walks visit the same, since nothing happens between them; and whatever was taken from the
  * region is given back if the region is not sent, and counted nowhere.
  *
- * Refuses what cannot be read elsewhere: a struct that has pointers into itself.
+ * Refuses what cannot be read elsewhere: a struct that has pointers into itself, and one whose name
+ * and layout are another type's, too.
  */
 #include "base/error.h"
 #include "handoff/manifest.h"
@@ -26,6 +27,7 @@ struct writer {
     struct ebb_object *first;    /* chained by forward */
     struct ebb_storage *storages, *last;
     size_t objects, storage_count;
+    const struct ebb_type *found; /* the last one that was looked up by its name */
 };
 
 static void put(struct writer *writer, uint64_t word) {
@@ -189,20 +191,26 @@ static int check_fields(struct ebb_object *object) {
     return 0;
 }
 
-static int check_object(struct ebb_object *object) {
-    if (object_is_tensor(object))
+static int check_type(struct writer *writer, const struct ebb_type *type) {
+    if (type == writer->found)
         return 0;
-    if (object->type->mend)
+    if (type->mend)
         return error_set(EBB_E_TYPE, "type '%s' has pointers into itself: it cannot be sent",
-                         object->type->name);
-    return check_fields(object);
+                         type->name);
+    writer->found = manifest_type(manifest_layout(type), type->name, strlen(type->name));
+    return writer->found ? 0 : error_latest();
+}
+
+static int check_object(struct writer *writer, struct ebb_object *object) {
+    int result = object_is_tensor(object) ? 0 : check_type(writer, object->type);
+    return object_is_tensor(object) || result ? result : check_fields(object);
 }
 
 static int gather(struct writer *writer) {
     int result = 0;
     for (struct ebb_object *at = writer->first; at && !result; at = at->forward) {
         writer->objects++;
-        result = check_object(at);
+        result = check_object(writer, at);
         if (!result && object_is_tensor(at))
             chain_storage(writer, tensor_of(at)->storage);
     }

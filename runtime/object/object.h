@@ -53,8 +53,9 @@ struct object_place {
 
 bool type_is_registered(const struct ebb_type *type);
 
-/* The registered type of this name, `length` bytes of it; the first one; NULL: there is none. */
-const struct ebb_type *type_named(const char *name, size_t length);
+/* The next registered type of this name, `length` bytes of it, behind `after`, or the first; NULL:
+ * there is none. */
+const struct ebb_type *type_named(const char *name, size_t length, const struct ebb_type *after);
 
 /* Count of an EBB_FIELD_OBJECTS or EBB_FIELD_BYTES field. */
 static inline size_t field_count(const struct ebb_object *object, const struct ebb_field *field) {

@@ -35,10 +35,10 @@ bool type_is_registered(const struct ebb_type *type) {
     return false;
 }
 
-const struct ebb_type *type_named(const char *name, size_t length) {
+const struct ebb_type *type_named(const char *name, size_t length, const struct ebb_type *after) {
     /* acquire: as above */
     unsigned known = atomic_load_explicit(&count, memory_order_acquire);
-    for (unsigned kind = 0; kind < known; kind++)
+    for (unsigned kind = after ? after->kind + 1 : 0; kind < known; kind++)
         if (strlen(types[kind]->name) == length && memcmp(types[kind]->name, name, length) == 0)
             return types[kind];
     return NULL;
