@@ -138,8 +138,9 @@ EBB_API bool ebb_batch_equal(const void *left, const void *right);
 /*
  * The tree in words: structure, values, kinds, metadata, dtypes and shapes, no elements. Works for
  * every object. A member that several fields refer to is shown once; the others say "above". Text:
- * one line a node. JSON: one value; dicts and so on as {"dict": {...}}. Returns 0, the callback's
- * value if it stopped, EBB_E_ARGUMENT, or why it is no live object.
+ * one line a node. JSON: one value; dicts and so on as {"dict": {...}}, what has a type of its own
+ * as {"object": NAME, "fields": {...}}. Returns 0, the callback's value if it stopped,
+ * EBB_E_ARGUMENT, or why it is no live object.
  */
 EBB_API int ebb_report_batch(const void *object, enum ebb_report_format format,
                              ebb_write_fn *write, void *context);

@@ -7,6 +7,9 @@
  * one line for each object: indented, with the name under which its composite has it. What is in a
  * field and no member, since nobody has composed it, is not followed: so this ends, too. What comes
  * again is not shown again: so this takes no longer than there are objects.
+ *
+ * No JSON object has a key twice: fields of a type, which may have any name, are in one of their
+ * own, and those of samples have none of the names that are said of a sample.
  */
 #include <ebb/batch.h>
 
@@ -200,8 +203,6 @@ static void show_objects(struct page *page, struct ebb_object *object,
 
 static void show_field(struct page *page, struct ebb_object *object,
                        const struct ebb_field *field, bool shares) {
-    if (page->json)
-        text_print(&page->text, ",");
     if (field->kind == EBB_FIELD_OBJECT) {
         show_member(page, spot_of(object, shares, field, 0), field->name,
                     *field_place(object, field));
@@ -218,25 +219,37 @@ static void show_field(struct page *page, struct ebb_object *object,
 static void show_fields(struct page *page, struct ebb_object *object) {
     bool sample = object->type == &ebb_type_sample, shares = compose_shares(object);
     page->depth++;
-    for (size_t i = 0; i < object->type->field_count && page->text.result == 0; i++)
-        if (!sample || *field_place(object, &object->type->fields[i]))
-            show_field(page, object, &object->type->fields[i], shares);
+    for (size_t i = 0; i < object->type->field_count && page->text.result == 0; i++) {
+        const struct ebb_field *field = &object->type->fields[i];
+        if (sample && !*field_place(object, field))
+            continue;
+        if (page->json && (sample || i))
+            text_print(&page->text, ",");
+        show_field(page, object, field, shares);
+    }
     page->depth--;
 }
 
-static void show_composite(struct page *page, struct ebb_object *object) {
-    if (object->type == &ebb_type_sample && page->json) {
-        show_info_json(page, (struct ebb_sample *)object);
-    } else if (object->type == &ebb_type_sample) {
-        show_info_text(page, (struct ebb_sample *)object);
-    } else if (page->json) {
+static void show_object(struct page *page, struct ebb_object *object) {
+    if (page->json) {
         text_print(&page->text, "{\"object\":");
         text_json_string(&page->text, object->type->name);
+        text_print(&page->text, ",\"fields\":{");
     } else {
         text_name(&page->text, object->type->name);
         text_print(&page->text, "\n");
     }
     show_fields(page, object);
+    if (page->json)
+        text_print(&page->text, "}}");
+}
+
+static void show_sample(struct page *page, struct ebb_sample *sample) {
+    if (page->json)
+        show_info_json(page, sample);
+    else
+        show_info_text(page, sample);
+    show_fields(page, &sample->object);
     if (page->json)
         text_print(&page->text, "}");
 }
@@ -248,8 +261,10 @@ static void show(struct page *page, struct ebb_object *object) {
         show_node(page, (struct ebb_node *)object);
     else if (object_is_tensor(object))
         show_tensor(page, (const struct ebb_tensor *)object);
+    else if (object->type == &ebb_type_sample)
+        show_sample(page, (struct ebb_sample *)object);
     else
-        show_composite(page, object);
+        show_object(page, object);
 }
 
 static void show_member(struct page *page, struct spot spot, const char *name, void *member) {

@@ -4,7 +4,8 @@
  *
  * Walks fields in the order of their table. The depth of the walk is bounded as that of composites
  * is; a field that was written since it was composed is printed as an address. What comes again is
- * not printed again: so this takes no longer than there are objects.
+ * not printed again: so this takes no longer than there are objects. In JSON the fields, which may
+ * have any name, are an object of their own.
  */
 #include "object/object.h"
 #include "base/error.h"
@@ -13,6 +14,7 @@
 struct print {
     struct text *text;
     bool json;
+    bool begun; /* something was printed of the object's fields */
 };
 
 /* What something is called: by its field, and by its place if that has several. */
@@ -28,13 +30,14 @@ static void print_object(struct print *print, struct ebb_object *object,
 
 static void print_label(struct print *print, const struct label *label, unsigned depth) {
     if (print->json)
-        text_print(print->text, ",\"");
+        text_print(print->text, print->begun ? ",\"" : "\"");
     else
         text_print(print->text, "%*s", (int)depth * 2, "");
     (print->json ? text_json_inside : text_name)(print->text, label->field);
     if (label->several)
         text_print(print->text, "[%zu]", label->at);
     text_print(print->text, print->json ? "\":" : ": ");
+    print->begun = true;
 }
 
 static void print_numbers(struct text *text, const char *name, const int64_t *numbers,
@@ -119,9 +122,13 @@ static void print_object(struct print *print, struct ebb_object *object,
         print_tensor(print, tensor_of(object));
     if (!print->json)
         text_print(text, "\n");
+    if (print->json && object->type->field_count)
+        text_print(text, ",\"fields\":{");
+    print->begun = false;
     print_fields(print, object, depth + 1);
+    print->begun = true;
     if (print->json)
-        text_print(text, "}");
+        text_print(text, object->type->field_count ? "}}" : "}");
 }
 
 int ebb_report_object(const void *address, enum ebb_report_format format, ebb_write_fn *write,
@@ -134,7 +141,7 @@ int ebb_report_object(const void *address, enum ebb_report_format format, ebb_wr
     if (result)
         return result;
     struct text text = {.write = write, .context = context};
-    struct print print = {&text, format == EBB_REPORT_JSON};
+    struct print print = {.text = &text, .json = format == EBB_REPORT_JSON};
     print_object(&print, place.object, NULL, 0);
     return text.result;
 }

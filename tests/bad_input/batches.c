@@ -243,7 +243,7 @@ static void nodes_made_by_hand_are_read_as_far_as_they_are_there(void **state) {
     for (size_t i = 0; i < 4; i++)
         assert_null(reads[i]);
     assert_int_equal(ebb_report_batch(node, EBB_REPORT_JSON, page_write, &page), 0);
-    assert_string_equal(page.text, "{\"object\":\"node\",\"members\":[]}");
+    assert_string_equal(page.text, "{\"object\":\"node\",\"fields\":{\"members\":[]}}");
     node->count = 2;
     node->byte_count = 16;
     memset(node + 1, 0xEE, 15); /* names that begin where there is nothing */

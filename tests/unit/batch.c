@@ -385,12 +385,13 @@ static void types_of_ones_own_are_printed_by_their_fields(void **state) {
                                          "    \"data\": float32 [2, 9]\n"
                                          "  \"bytes\": 9 bytes\n");
     assert_printed(box, EBB_REPORT_JSON,
-                   "{\"object\":\"box\",\"left\":{\"tensor\":\"float32\",\"shape\":[3]},"
-                   "\"right\":{\"ended\":true},\"parts\":[{\"object\":\"box\","
+                   "{\"object\":\"box\",\"fields\":{"
+                   "\"left\":{\"tensor\":\"float32\",\"shape\":[3]},"
+                   "\"right\":{\"ended\":true},\"parts\":[{\"object\":\"box\",\"fields\":{"
                    "\"left\":{\"ended\":true},\"right\":{\"ended\":true},\"parts\":[],"
-                   "\"bytes\":{\"bytes\":0}},{\"ended\":true},{\"sample\":\"sound\","
+                   "\"bytes\":{\"bytes\":0}}},{\"ended\":true},{\"sample\":\"sound\","
                    "\"metadata\":4,\"data\":{\"tensor\":\"float32\",\"shape\":[2,9]}}],"
-                   "\"bytes\":{\"bytes\":9}}");
+                   "\"bytes\":{\"bytes\":9}}}");
 }
 
 /* It may be anything: an address of nothing, or what leads back, twice at each step. */
@@ -406,8 +407,8 @@ static void a_report_does_not_follow_what_is_no_member(void **state) {
     box->parts = (void *)(uintptr_t)16;
     box->part_count = 1000;
     assert_printed(box, EBB_REPORT_JSON,
-                   "{\"object\":\"box\",\"left\":{\"no member\":true},"
-                   "\"right\":{\"no member\":true},\"parts\":[],\"bytes\":{\"bytes\":0}}");
+                   "{\"object\":\"box\",\"fields\":{\"left\":{\"no member\":true},"
+                   "\"right\":{\"no member\":true},\"parts\":[],\"bytes\":{\"bytes\":0}}}");
     box->parts = NULL;
     assert_printed(box, EBB_REPORT_TEXT, "box\n"
                                          "  \"left\": (no member)\n"

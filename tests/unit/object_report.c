@@ -87,11 +87,12 @@ static void an_object_is_one_in_json(void **state) {
         ebb_report_object(pair_in(stage->root), EBB_REPORT_JSON, write_page, &page), 0);
     assert_string_equal(
         page.text,
-        "{\"type\":\"pair\",\"left\":{\"type\":\"tensor\",\"dtype\":\"float32\",\"shape\":[2,3],"
-        "\"strides\":[3,1],\"bytes\":24,\"seen_by\":2},\"rest[0]\":{\"type\":\"tensor\","
+        "{\"type\":\"pair\",\"fields\":{\"left\":{\"type\":\"tensor\",\"dtype\":\"float32\","
+        "\"shape\":[2,3],\"strides\":[3,1],\"bytes\":24,\"seen_by\":2},"
+        "\"rest[0]\":{\"type\":\"tensor\","
         "\"dtype\":\"float32\",\"shape\":[2,3],\"strides\":[1,2],\"bytes\":24,\"seen_by\":2},"
         "\"rest[1]\":{\"type\":\"tensor\",\"dtype\":\"int8x4\",\"shape\":[],\"strides\":[],"
-        "\"bytes\":4,\"seen_by\":1},\"note\":12}");
+        "\"bytes\":4,\"seen_by\":1},\"note\":12}}");
 }
 
 static void names_of_any_length_are_told_whole(void **state) {
@@ -115,9 +116,10 @@ static void names_of_any_length_are_told_whole(void **state) {
     page.length = 0;
     assert_int_equal(ebb_report_object(pair, EBB_REPORT_JSON, write_page, &page), 0);
     assert_string_equal(page.text,
-                        "{\"type\":\"" LONG "\\u000a\",\"" LONG "rest[1]\":{\"type\":\"tensor\","
+                        "{\"type\":\"" LONG "\\u000a\",\"fields\":{"
+                        "\"" LONG "rest[1]\":{\"type\":\"tensor\","
                         "\"dtype\":\"int8\",\"shape\":[],\"strides\":[],\"bytes\":1,\"seen_by\":1},"
-                        "\"" LONG "note\":12}");
+                        "\"" LONG "note\":12}}");
 }
 
 /* Its left, and the first and last of the rest, are the same. */
@@ -152,8 +154,8 @@ static void what_several_fields_refer_to_is_told_once(void **state) {
                     "  rest[2]: (above)\n"
                     "  note: 0 bytes\n");
     assert_reported(pair, false, EBB_REPORT_JSON,
-                    "{\"type\":\"pair\",\"left\":{\"type\":\"node\"},"
-                    "\"rest[0]\":{\"above\":true},\"rest[2]\":{\"above\":true},\"note\":0}");
+                    "{\"type\":\"pair\",\"fields\":{\"left\":{\"type\":\"node\",\"fields\":{}},"
+                    "\"rest[0]\":{\"above\":true},\"rest[2]\":{\"above\":true},\"note\":0}}");
     assert_reported(pair, true, EBB_REPORT_TEXT,
                     "pair\n"
                     "  \"left\": 7\n"
@@ -162,9 +164,34 @@ static void what_several_fields_refer_to_is_told_once(void **state) {
                     "  \"rest\": (above)\n"
                     "  \"note\": 0 bytes\n");
     assert_reported(pair, true, EBB_REPORT_JSON,
-                    "{\"object\":\"pair\",\"left\":7,\"rest\":[{\"above\":true},"
-                    "{\"ended\":true},{\"above\":true}],\"note\":{\"bytes\":0}}");
+                    "{\"object\":\"pair\",\"fields\":{\"left\":7,\"rest\":[{\"above\":true},"
+                    "{\"ended\":true},{\"above\":true}],\"note\":{\"bytes\":0}}}");
     assert_int_equal(ebb_check_pool(stage->pool), 0);
+}
+
+/* Its fields are called as what reports say of every object. */
+static const struct ebb_field same_fields[] = {
+    {"object", EBB_FIELD_OBJECT, offsetof(struct pair, left), 0},
+    {"type", EBB_FIELD_OBJECTS, offsetof(struct pair, rest), offsetof(struct pair, rest_count)},
+    {"fields", EBB_FIELD_BYTES, offsetof(struct pair, note), offsetof(struct pair, note_bytes)},
+};
+static struct ebb_type same_type = {
+    .name = "same", .bytes = sizeof(struct pair), .fields = same_fields, .field_count = 3};
+
+static void no_object_has_a_key_twice(void **state) {
+    struct stage *stage = *state;
+    assert_int_equal(ebb_type_register(&same_type), 0);
+    struct pair *inner = ebb_object_new(stage->root, &same_type, 0);
+    struct pair *outer = ebb_object_new(stage->root, &same_type, 0);
+    outer->left = &inner->object;
+    assert_int_equal(ebb_object_compose(outer), 0);
+    assert_reported(outer, false, EBB_REPORT_JSON,
+                    "{\"type\":\"same\",\"fields\":{\"object\":{\"type\":\"same\","
+                    "\"fields\":{\"fields\":0}},\"fields\":0}}");
+    assert_reported(outer, true, EBB_REPORT_JSON,
+                    "{\"object\":\"same\",\"fields\":{\"object\":{\"object\":\"same\","
+                    "\"fields\":{\"object\":{\"ended\":true},\"type\":[],"
+                    "\"fields\":{\"bytes\":0}}},\"type\":[],\"fields\":{\"bytes\":0}}}");
 }
 
 /* There are 3 to the 30th ways to the innermost one. */
@@ -201,6 +228,7 @@ int main(void) {
         STAGED(an_object_is_one_in_json),
         STAGED(names_of_any_length_are_told_whole),
         STAGED(what_several_fields_refer_to_is_told_once),
+        STAGED(no_object_has_a_key_twice),
         STAGED(reports_are_no_longer_than_there_are_objects),
         STAGED(what_cannot_be_reported_is_refused),
     };
