@@ -168,12 +168,18 @@ struct ebb_meter {
  * above it when it closed, or that all have now. Where several were at their highest at once, the
  * pool's true peak is higher; and what only a sum showed is not remembered, so a later reading may
  * say less. Those of single regions are exact.
+ *
+ * What is used, here and of a region, is live blocks, as rounded, and padding in front of small
+ * blocks aligned to more than 16 bytes. When such a block is gone its padding counts on until its
+ * place is used again, or that of all that lay around it: so with no block left something may still
+ * be used, and a call that fails after it has looked for room may leave less. Where a limit on live
+ * bytes applies, or in a region with `sites`, padding is waste from the start.
  */
 struct ebb_pool_stats {
     size_t size;                 /* sizeof(struct ebb_pool_stats), set by the caller */
     struct ebb_meter blocks;     /* count of blocks */
     struct ebb_meter requested;  /* as the callers asked */
-    struct ebb_meter used;       /* as rounded and placed: requested + padding of live blocks */
+    struct ebb_meter used;       /* as rounded and placed, see above */
     struct ebb_meter reserved;   /* pages: owned + cached + held */
     uint64_t owned;              /* pages held by open regions */
     uint64_t cached;             /* pages of nobody, hot */

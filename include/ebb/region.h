@@ -220,7 +220,7 @@ struct ebb_region_stats {
     size_t size;                /* sizeof(struct ebb_region_stats), set by the caller */
     struct ebb_meter blocks;    /* count of blocks */
     struct ebb_meter requested; /* as the callers asked */
-    struct ebb_meter used;      /* as rounded and placed */
+    struct ebb_meter used;      /* as rounded and placed: see ebb/pool.h */
     struct ebb_meter reserved;  /* pages that the region owns */
     uint64_t waste;             /* in its pages, under no live block of it or promoted from it */
     uint64_t pinned;            /* part of waste: relinked pages around live survivors */

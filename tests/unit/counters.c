@@ -54,6 +54,24 @@ static void reading_changes_nothing(void **state) {
     }
 }
 
+/* Two blocks of a granule with three granules of padding between them come and go. */
+static void padding_counts_until_its_place_is_used_but_where_all_is_watched(void **state) {
+    struct stage *stage = *state;
+    for (int sites = 0; sites < 2; sites++) {
+        size_t padding = sites ? 0 : 48;
+        ebb_region region = OPEN(.parent = stage->root, .sites = sites);
+        void *first = block_of(region, 16, 16), *second = block_of(region, 16, 64);
+        assert_int_equal(stats_of(region).used.current, 32 + padding);
+        assert_int_equal(ebb_region_release(region, first), 0);
+        assert_int_equal(ebb_region_release(region, second), 0);
+        struct ebb_region_stats stats = stats_of(region);
+        assert_int_equal(stats.blocks.current, 0);
+        assert_int_equal(stats.used.current, padding);
+        assert_int_equal(stats.waste, stats.reserved.current - padding);
+        assert_int_equal(ebb_region_close(region), 0);
+    }
+}
+
 static void used_and_waste_are_what_is_reserved(void **state) {
     struct stage *stage = *state;
     ebb_region child = OPEN(.parent = stage->root);
@@ -193,6 +211,7 @@ int main(void) {
         STAGED(current_peak_and_total_follow_every_block),
         STAGED(a_peak_inside_one_window_is_seen),
         STAGED(reading_changes_nothing),
+        STAGED(padding_counts_until_its_place_is_used_but_where_all_is_watched),
         STAGED(used_and_waste_are_what_is_reserved),
         STAGED(totals_of_a_pool_outlive_its_regions),
         STAGED(peaks_of_a_pool_are_no_sums_of_what_was_at_other_times),
