@@ -96,21 +96,29 @@ static void release(void *addr, size_t bytes) {
     (void)munmap(addr, bytes);
 }
 
-/* Where this is not told, there is a limit. By plain system calls: others are points where a thread
- * may be cancelled, with locks held. */
-static bool is_limited(void) {
-    struct rlimit data;
-    char overcommit = '2';
-    if (getrlimit(RLIMIT_DATA, &data) != 0 || data.rlim_cur != RLIM_INFINITY)
-        return true;
+enum overcommit { OVERCOMMIT_IS_STRICT = '2', OVERCOMMIT_UNKNOWN = 0 };
+
+/* As the system writes it. By plain system calls: others are points where a thread may be
+ * cancelled, with locks held. */
+static char overcommit(void) {
+    char mode = OVERCOMMIT_UNKNOWN;
     long file = syscall(SYS_openat, AT_FDCWD, "/proc/sys/vm/overcommit_memory",
                         O_RDONLY | O_CLOEXEC);
-    if (file >= 0) {
-        if (syscall(SYS_read, file, &overcommit, 1) != 1)
-            overcommit = '2';
-        (void)syscall(SYS_close, file);
-    }
-    return overcommit == '2';
+    if (file < 0)
+        return mode;
+    if (syscall(SYS_read, file, &mode, 1) != 1)
+        mode = OVERCOMMIT_UNKNOWN;
+    (void)syscall(SYS_close, file);
+    return mode;
+}
+
+/* Where this is not told, there is a limit. */
+static bool is_limited(void) {
+    struct rlimit data;
+    if (getrlimit(RLIMIT_DATA, &data) != 0 || data.rlim_cur != RLIM_INFINITY)
+        return true;
+    char mode = overcommit();
+    return mode == OVERCOMMIT_UNKNOWN || mode == OVERCOMMIT_IS_STRICT;
 }
 
 /*
@@ -197,6 +205,36 @@ static int open_pages(void *addr, size_t bytes) {
     return reason;
 }
 
+/*
+ * A fresh mapping between others, there and back, stays one of its own for ever where they are of
+ * another kind: in the child of a fork, where they are locked, or advised to have huge pages. What
+ * mprotect() closes is no data (RLIMIT_DATA), but may stay counted where overcommit is strict.
+ */
+static int shut(void *addr, size_t bytes) {
+    if (overcommit() == OVERCOMMIT_IS_STRICT)
+        return close_or_leave(addr, bytes);
+    if (mprotect(addr, bytes, PROT_NONE) != 0) {
+        int reason = errno;
+        (void)mprotect(addr, bytes, PROT_READ | PROT_WRITE); /* as in close_or_leave() */
+        return reason;
+    }
+    (void)give_back(addr, bytes); /* else they stay as they are */
+    (void)madvise(addr, bytes, MADV_DONTDUMP);
+    return 0;
+}
+
+/* What is locked has all its pages at once, as the program wants it: to lock them when they are
+ * touched would make another kind of it. */
+static int reopen(void *addr, size_t bytes) {
+    if (mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0) {
+        (void)madvise(addr, bytes, MADV_DODUMP);
+        return 0;
+    }
+    int reason = errno;
+    (void)shut(addr, bytes);
+    return reason;
+}
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -253,6 +291,8 @@ struct os_table os = {
     .reserve = reserve,
     .open = open_pages,
     .close = close_or_leave,
+    .shut = shut,
+    .reopen = reopen,
     .give_back = give_back,
     .forbid = forbid,
     .resident = resident,

@@ -40,6 +40,10 @@ struct os_table {
     int (*open)(void *addr, size_t bytes);      /* closed until now: zero pages when touched */
     int (*close)(void *addr, size_t bytes);     /* open until now, and if it fails; by a fresh
                                                  * reservation if it can be had */
+    int (*shut)(void *addr, size_t bytes);      /* as close(), but what lies beside it stays open:
+                                                 * reopened it needs no mapping of its own */
+    int (*reopen)(void *addr, size_t bytes);    /* shut until now: zero pages when touched, where
+                                                 * the system took those that were there */
     int (*give_back)(void *addr, size_t bytes); /* contents are lost, pages are zero, locked or
                                                  * not; 0 or -1 */
     int (*forbid)(void *addr, size_t bytes);    /* touching becomes a fault; 0 or -1 */

@@ -43,7 +43,7 @@ static struct tray *remove_oldest(unsigned least) {
 }
 
 static bool opens(struct tray *tray) {
-    return os.open(tray, TRAY_BYTES) == 0;
+    return os.reopen(tray, TRAY_BYTES) == 0;
 }
 
 struct tray *closed_take(unsigned least) {
@@ -55,7 +55,7 @@ struct tray *closed_take(unsigned least) {
 }
 
 void closed_give(struct tray *tray) {
-    if (os.close(tray, TRAY_BYTES) != 0)
+    if (os.shut(tray, TRAY_BYTES) != 0)
         (void)os.give_back(tray, TRAY_BYTES);
     while (!append(tray)) {
         struct tray *oldest = remove_oldest(CLOSED_MOST);

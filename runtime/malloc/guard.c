@@ -237,7 +237,7 @@ static size_t length(struct span pages) {
 /* The system refuses where the process has as many mappings as it may. */
 static struct held close_block(char *block, size_t bytes) {
     struct span pages = pages_inside(block, bytes);
-    bool closed = length(pages) && os.close(pages.from, length(pages)) == 0;
+    bool closed = length(pages) && os.shut(pages.from, length(pages)) == 0;
     return (struct held){block, bytes, closed ? front_usable(place_under(block)) : 0, closed};
 }
 
@@ -286,7 +286,7 @@ static const char *harm_to(const struct held *held) {
 /* False: the system does not open its pages, so it cannot be used again. */
 static bool let_go(const struct held *held) {
     struct span pages = closed_pages(held);
-    if (length(pages) && os.open(pages.from, length(pages)) != 0)
+    if (length(pages) && os.reopen(pages.from, length(pages)) != 0)
         return false;
     guard_of(held->block)->seal = 0;
     front_free(place_under(held->block));

@@ -64,6 +64,17 @@ static inline size_t act_resident(void) {
     return pages * 4096;
 }
 
+/* Mappings of this process. */
+static inline unsigned act_mappings(void) {
+    unsigned lines = 0;
+    FILE *file = fopen("/proc/self/maps", "r");
+    EXPECT(file);
+    for (int c; (c = getc(file)) != EOF;)
+        lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
 /* TAP; how many failed. */
 static inline int act_all(const struct act *acts, unsigned count) {
     int failed = 0;
