@@ -7,9 +7,9 @@
  * posix_memalign() returns its error and keeps errno. A size above PTRDIFF_MAX is ENOMEM.
  */
 #include "malloc/door.h"
-#include "malloc/general.h"
 #include "malloc/theirs.h"
 #include "malloc/trim.h"
+#include "malloc/used.h"
 
 #include "base/size.h"
 
@@ -166,20 +166,11 @@ FAMILY int malloc_trim(size_t keep) {
     return trim_all();
 }
 
-/* None, if there is not so much: what is subtracted was read at another time. */
-static size_t less(size_t from, size_t bytes) {
-    return from - size_smaller(from, bytes);
-}
-
 FAMILY struct mallinfo2 mallinfo2(void) {
-    general_refresh();
-    /* the program has freed them, and they are in no memory */
-    struct guard_closed closed = GUARDED ? guard_read_closed() : (struct guard_closed){0, 0};
-    size_t used = less(general_read("stats.allocated"), closed.alive);
-    size_t active = less(general_read("stats.active"), closed.active);
+    struct used used = used_read();
     return (struct mallinfo2){
-        .arena = less(general_read("stats.resident"), closed.active),
-        .uordblks = used,
-        .fordblks = less(active, used),
+        .arena = used.resident,
+        .uordblks = used.allocated,
+        .fordblks = used.unused,
     };
 }

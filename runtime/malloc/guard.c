@@ -42,6 +42,7 @@ struct held {
     char *block; /* NULL: it left before its turn */
     size_t bytes;
     size_t below; /* that the general heap has for it, if it is closed; else 0 */
+    size_t spare; /* of these: whole pages behind its tail, which are gone */
     bool closed;  /* it has whole pages, and nobody can touch them */
 };
 
@@ -50,7 +51,7 @@ static struct quarantine {
     pthread_mutex_t lock;
     struct held blocks[HELD_BLOCKS];
     unsigned first, count;
-    size_t bytes, addresses, below;
+    size_t bytes, addresses, below, spare;
     unsigned in_trays; /* of them */
 } quarantine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -234,11 +235,24 @@ static size_t length(struct span pages) {
     return (size_t)(pages.to - pages.from);
 }
 
+/* The heap below gives more than it is asked for: nobody uses that. How much goes. */
+static size_t give_back_behind(char *block, size_t bytes, size_t below) {
+    char *from = (char *)size_align((uintptr_t)block + bytes + TAIL, EBB_PAGE);
+    char *to = (char *)size_align_down((uintptr_t)place_under(block) + below, EBB_PAGE);
+    size_t spare = from < to ? (size_t)(to - from) : 0;
+    return spare && os.give_back(from, spare) == 0 ? spare : 0;
+}
+
 /* The system refuses where the process has as many mappings as it may. */
 static struct held close_block(char *block, size_t bytes) {
+    struct held held = {.block = block, .bytes = bytes};
     struct span pages = pages_inside(block, bytes);
-    bool closed = length(pages) && os.shut(pages.from, length(pages)) == 0;
-    return (struct held){block, bytes, closed ? front_usable(place_under(block)) : 0, closed};
+    held.closed = length(pages) && os.shut(pages.from, length(pages)) == 0;
+    if (held.closed) {
+        held.below = front_usable(place_under(block));
+        held.spare = give_back_behind(block, bytes, held.below);
+    }
+    return held;
 }
 
 static struct span closed_pages(const struct held *held) {
@@ -331,6 +345,7 @@ static void append(const struct held *held) {
     quarantine.bytes += bytes_in_memory(held);
     quarantine.addresses += length(closed_pages(held));
     quarantine.below += held->below;
+    quarantine.spare += held->spare;
     if (tray_holds((uintptr_t)held->block))
         note_held(held->block);
 }
@@ -343,6 +358,7 @@ static struct held take_out(struct held *place) {
     quarantine.bytes -= bytes_in_memory(&held);
     quarantine.addresses -= length(closed_pages(&held));
     quarantine.below -= held.below;
+    quarantine.spare -= held.spare;
     if (tray_holds((uintptr_t)held.block))
         note_left(held.block);
     place->block = NULL;
@@ -477,9 +493,12 @@ void guard_release_sealed(void) {
 struct guard_closed guard_read_closed(void) {
     size_t trays = closed_count();
     pthread_mutex_lock(&quarantine.lock);
-    size_t alive = quarantine.below + trays * TRAY_BYTES;
+    size_t blocks = quarantine.below, pages = quarantine.addresses + quarantine.spare;
     pthread_mutex_unlock(&quarantine.lock);
-    return (struct guard_closed){alive, alive + trays * EBB_PAGE};
+    return (struct guard_closed){
+        .blocks = blocks + trays * TRAY_BYTES,
+        .pages = pages + trays * (TRAY_BYTES + EBB_PAGE), /* jemalloc adds one (tray.h) */
+    };
 }
 
 /* Blocks that leave with the quarantine's lock held may close their trays. */

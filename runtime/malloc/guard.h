@@ -37,10 +37,10 @@ size_t guard_usable(const void *block);
  * any scope before, where nothing else is alive in the tray. */
 void guard_release_sealed(void);
 
-/* What is forbidden, and in no memory, though the general heap counts it. */
+/* What is forbidden, though the general heap counts it. */
 struct guard_closed {
-    size_t alive;  /* bytes of blocks that are held back, and of trays */
-    size_t active; /* the same with what the heap has beside trays */
+    size_t blocks; /* bytes of blocks that are held back, and of trays */
+    size_t pages;  /* of these, that are in no memory: not where blocks begin and end */
 };
 
 struct guard_closed guard_read_closed(void);

@@ -5,9 +5,9 @@
  * a whole line.
  */
 #include "malloc/view.h"
-#include "malloc/general.h"
 #include "malloc/heap.h"
 #include "malloc/served.h"
+#include "malloc/used.h"
 
 #include "base/error.h"
 
@@ -166,11 +166,11 @@ static void put_pool(struct text *text) {
 
 static void put_general(struct text *text) {
     struct tray_pinned pinned = tray_read_pinned();
-    general_refresh();
+    struct used used = used_read();
     const struct number numbers[] = {
         {"general_allocated_bytes", "in blocks outside of scopes, and in trays", false,
-         general_read("stats.allocated")},
-        {"general_resident_bytes", "pages of that heap", false, general_read("stats.resident")},
+         used.allocated},
+        {"general_resident_bytes", "pages of that heap", false, used.resident},
         {"pinned_trays", "trays that are kept for survivors", false, pinned.trays},
         {"pinned_bytes", "their bytes", false, pinned.bytes},
         {"pinned_live_blocks", "alive in them", false, pinned.blocks},

@@ -3,6 +3,7 @@
 
 LIBRARY is preloaded under TOLD, a program of told.c, or under Python; at times with SLOW_SOCKET or
 WORDY.
+HARDENED is the hardened library.
 WIDE is the same as TOLD with 300 KB of variables that each thread has; LINKED is linked with the
 library, which is found by its whole path.
 """
@@ -20,6 +21,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 PATIENCE = 20  # seconds; far more than anything here takes
 TRAY = 56 << 10
@@ -172,6 +174,16 @@ class View(unittest.TestCase):
             given = re.findall(rb"given_back_bytes\w* +(\d+)\n", self.ask())
             whole, own = map(int, given)  # the pool's, and its one site's
             self.assertTrue(32 * mib <= own <= whole, given)
+
+    def test_what_the_hardened_library_forbids_counts_as_freed(self):
+        frees = "for _ in range(500): bytearray(1 << 20)\nprint('ready', flush=True)\ninput()"
+        with mock.patch.dict(os.environ, LIBRARY=os.environ["HARDENED"]), \
+                self.runs(f"unix:{self.path}", "/usr/bin/python3", "-c", frees) as program:
+            self.assertTrue(until(self.ask))
+            numbers = re.findall(rb"(?m)^general_\w+_bytes +(\d+)$", self.ask())
+            self.assertEqual(len(numbers), 2)
+            self.assertTrue(0 < max(map(int, numbers)) < 100 << 20, numbers)
+            program.stdin.write(b"\n")
 
     def test_a_program_whose_threads_have_large_variables(self):
         with self.runs(str(self.path), os.environ["WIDE"], "2"):

@@ -17,7 +17,8 @@
 
 enum { THREADS = 60, SCOPES = 300, SCOPE_BLOCKS = 20, MAPPINGS_MOST = 20000 };
 enum { PAGE = 4096, SPARE = 40, MAPPINGS_USUAL = 70000, FILL = 0xEB };
-enum { RESIDENT_MOST = 100 << 20, WRITTEN = 1 << 20, OTHERS = 9000, LARGE = 100 << 20 };
+enum { RESIDENT_MOST = 100 << 20, WRITTEN = 1 << 20, LARGE = 100 << 20 };
+enum { OTHERS = 9000, HELD = 4000 };
 
 static ebb_site *site;
 
@@ -284,6 +285,25 @@ static void what_is_forbidden_does_not_count_as_used(void) {
     EXPECT(after.arena < before.arena + 2 * WRITTEN);
 }
 
+/* Only pages that are forbidden are in no memory, not what lies beside them. */
+static void what_is_filled_counts_as_resident(void) {
+    static char *blocks[HELD];
+    size_t arena = mallinfo2().arena, resident = act_resident();
+    for (unsigned i = 0; i < HELD; i++)
+        memset(blocks[i] = block_of(2 * PAGE), 1, 2 * PAGE);
+    for (unsigned i = 0; i < HELD; i++)
+        free(blocks[i]);
+    EXPECT(mallinfo2().arena + WRITTEN > arena + act_resident() - resident);
+}
+
+/* jemalloc has five for four of these. */
+static void what_lies_behind_does_not(void) {
+    size_t arena = mallinfo2().arena;
+    for (unsigned i = 0; i < SCOPES; i++)
+        free(block_of(WRITTEN));
+    EXPECT(mallinfo2().arena < arena + 8 * WRITTEN);
+}
+
 int main(void) {
     static const struct act acts[] = {
         ACT(what_a_scope_has_freed_faults_after_its_end),
@@ -295,6 +315,8 @@ int main(void) {
         ACT(what_cannot_be_forbidden_is_filled_and_held_back),
         ACT(threads_that_rest_need_few_mappings_and_pages),
         ACT(what_is_forbidden_does_not_count_as_used),
+        ACT(what_is_filled_counts_as_resident),
+        ACT(what_lies_behind_does_not),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
 }
