@@ -243,11 +243,17 @@ static size_t give_back_behind(char *block, size_t bytes, size_t below) {
     return spare && os.give_back(from, spare) == 0 ? spare : 0;
 }
 
-/* The system refuses where the process has as many mappings as it may. */
+/* False: it is too large to be held back, and the system might not open it again; or it refuses, as
+ * the process has as many mappings as it may. */
+static bool closes(struct span pages) {
+    return length(pages) && length(pages) <= HELD_ADDRESSES / 4 &&
+           os.shut(pages.from, length(pages)) == 0;
+}
+
 static struct held close_block(char *block, size_t bytes) {
     struct held held = {.block = block, .bytes = bytes};
     struct span pages = pages_inside(block, bytes);
-    held.closed = length(pages) && os.shut(pages.from, length(pages)) == 0;
+    held.closed = closes(pages);
     if (held.closed) {
         held.below = front_usable(place_under(block));
         held.spare = give_back_behind(block, bytes, held.below);
@@ -405,17 +411,15 @@ static bool let_all_go(size_t total) {
     return is_any;
 }
 
-/* Larger ones leave at once: there are not so many addresses for each, nor so much memory. */
+/* Larger ones leave at once: there is not so much memory for each. */
 static bool may_be_held(const struct held *held) {
-    return length(closed_pages(held)) <= HELD_ADDRESSES / 4 &&
-           bytes_in_memory(held) <= HELD_BYTES / 4;
+    return bytes_in_memory(held) <= HELD_BYTES / 4;
 }
 
-/* Its pages go, if they are not closed. */
+/* It is not closed. Its pages go. */
 static void leave_at_once(const struct held *held) {
     struct span pages = pages_inside(held->block, held->bytes);
-    if (!held->closed)
-        (void)os.give_back(pages.from, length(pages));
+    (void)os.give_back(pages.from, length(pages));
     (void)let_go(held);
 }
 

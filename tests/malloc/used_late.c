@@ -8,17 +8,21 @@
 
 #include <ebb/ebb.h>
 
+#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 enum { THREADS = 60, SCOPES = 300, SCOPE_BLOCKS = 20, MAPPINGS_MOST = 20000 };
 enum { PAGE = 4096, SPARE = 40, MAPPINGS_USUAL = 70000, FILL = 0xEB };
 enum { RESIDENT_MOST = 100 << 20, WRITTEN = 1 << 20, LARGE = 100 << 20 };
 enum { OTHERS = 9000, HELD = 4000 };
+
+#define GIANT ((size_t)3 << 29)
 
 static ebb_site *site;
 
@@ -191,6 +195,27 @@ static void where_addresses_are_few_they_are_not(void) {
     }
 }
 
+static volatile bool opens_nothing; /* as where the process has all the data that it may have */
+
+int mprotect(void *addr, size_t bytes, int protection) {
+    if (!opens_nothing || !(protection & PROT_WRITE))
+        return (int)syscall(SYS_mprotect, addr, bytes, protection);
+    errno = ENOMEM;
+    return -1;
+}
+
+static void what_is_too_large_to_be_held_back_is_not_lost(void) {
+    struct rlimit limit = {4 * GIANT, 4 * GIANT};
+    EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
+    opens_nothing = true;
+    for (unsigned i = 0; i < 20; i++) {
+        char *block = malloc(GIANT);
+        EXPECT(block);
+        block[GIANT / 2] = 1;
+        free(block);
+    }
+}
+
 /* Mappings that a process may have. */
 static unsigned mappings_most(void) {
     unsigned most = 0;
@@ -312,6 +337,7 @@ int main(void) {
         ACT(writes_beside_whole_pages_are_seen_later),
         ACT(large_blocks_are_held_back_too),
         ACT(where_addresses_are_few_they_are_not),
+        ACT(what_is_too_large_to_be_held_back_is_not_lost),
         ACT(what_cannot_be_forbidden_is_filled_and_held_back),
         ACT(threads_that_rest_need_few_mappings_and_pages),
         ACT(what_is_forbidden_does_not_count_as_used),
