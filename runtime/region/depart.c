@@ -154,11 +154,21 @@ static void give_to_pool(struct ebb_pool *pool, struct ebb_piece *run, struct eb
         hold_move(hold_of(holds), run);
 }
 
+/*
+ * The run that an item lies in. Names of pages lead to it at once, however many runs there are, but
+ * not to what is left of a run behind a cut: that is `right`, since items come by address.
+ */
+static struct ebb_piece *run_with(const struct ebb_piece *item, struct ebb_piece *right) {
+    struct ebb_piece *run =
+        right && piece_covers(right, item->addr) ? right : range_run_at(item->addr);
+    CHECK(run);
+    return run;
+}
+
 /* Settles what comes first and what shares pages with it; returns what comes next. */
 static struct ebb_piece *settle_first(struct region *region, struct region *heir,
                                       struct ebb_piece *item, struct ebb_piece **right) {
-    bool in_right = *right && item->addr >= (*right)->addr && item->addr < piece_end(*right);
-    struct ebb_piece *run = in_right ? *right : runs_around(region, item->addr), *next = item;
+    struct ebb_piece *run = run_with(item, *right), *next = item;
     struct group group = find_group(item, run, !pages_prepare_cut(&region->pool->pages));
     while (next && next->addr < group.to)
         next = next->next;

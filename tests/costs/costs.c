@@ -82,6 +82,34 @@ static void relink_runs(size_t count) {
     free(list);
 }
 
+/* ---- survivors in runs of their own are left behind; the lowest runs are the oldest, since a step
+ * takes the largest holes first */
+
+/* Lengths of holes that fall with the address. */
+static size_t hole_of(size_t i, size_t count) {
+    return 4 * PAGE + (count - 1 - i) * 64 / count * PAGE;
+}
+
+static void close_many_runs(size_t count) {
+    struct ebb_survivor *list = array_of(count, sizeof *list);
+    ebb_pool *pool = POOL(.name = "runs", .keep_all = true);
+    ebb_region root = OPEN(.pool = pool), keep = OPEN(.parent = root), step = OPEN(.parent = keep);
+    for (size_t i = 0; i < count; i++) {
+        assert_non_null(ebb_region_alloc(step, hole_of(i, count), PAGE));
+        list[i] = survivor_of(ebb_region_alloc(step, PAGE, PAGE), EBB_PROMOTE_RELINK);
+    }
+    assert_int_equal(ebb_close_keeping(step, keep, list, count, NULL, NULL), 0);
+    step = OPEN(.parent = root);
+    for (size_t i = 0; i < count; i++)
+        list[i] = survivor_of(ebb_region_alloc(step, hole_of(i, count), PAGE), EBB_PROMOTE_RELINK);
+    assert_true(stats_of(step).runs > count / 2);
+    assert_int_equal(ebb_promote(step, root, list, count, NULL), 0);
+    assert_int_equal(ebb_region_close(step), 0); /* calls depart_locked() */
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+    free(list);
+}
+
 /* ---- survivors that share a run are released in the order in which they came, or every 16th
  * first */
 
@@ -305,6 +333,7 @@ int main(int argc, char **argv) {
     } cases[] = {
         {"give_back_kept_runs", give_back_kept_runs},
         {"relink_runs", relink_runs},
+        {"close_many_runs", close_many_runs},
         {"release_in_order", release_in_order},
         {"release_in_turns", release_in_turns},
         {"return_the_lent", return_the_lent},

@@ -23,9 +23,9 @@ def instructions(case, count, function="counted_*"):
 
 
 class Linear(unittest.TestCase):
-    def check(self, case, few):
-        least, most = instructions(case, few), instructions(case, FACTOR * few)
-        self.assertGreater(least, 10 * few, "counted_...() was not found")
+    def check(self, case, few, function="counted_*"):
+        least, most = (instructions(case, n, function) for n in (few, FACTOR * few))
+        self.assertGreater(least, 10 * few, "the function was not found")
         print(f"# {case}: {least / few:.0f} each of {few}, {most / few / FACTOR:.0f} each of "
               f"{FACTOR * few}")
         self.assertLess(most, MORE * FACTOR * least)
@@ -35,6 +35,9 @@ class Linear(unittest.TestCase):
 
     def test_relinking_does_not_depend_on_how_many_runs_there_are(self):
         self.check("relink_runs", 500)
+
+    def test_closing_does_not_look_for_the_run_of_each_survivor(self):
+        self.check("close_many_runs", 500, "depart_locked")
 
     def test_survivors_leave_their_run_whatever_the_order(self):
         self.check("release_in_order", 500)
