@@ -52,7 +52,7 @@ static struct ebb_piece *take_gap_locked(struct pages *pages, const struct gap *
     if (!near_start && gap->next)
         *other = pages_split(pages, gap->run, gap->to);
     if (*other)
-        (*other)->flag = true; /* with the lock held, as all that neighbours look at */
+        relinked_begin(*other);
     return near_start ? pages_split_before(pages, gap->run, gap->to)
                       : pages_split(pages, gap->run, gap->from);
 }
@@ -60,7 +60,6 @@ static struct ebb_piece *take_gap_locked(struct pages *pages, const struct gap *
 /* The survivors on that side of the gap are in another run from now on. */
 static void settle(struct ebb_piece *other, const struct gap *gap, bool near_start) {
     struct ebb_piece *block = near_start ? gap->last : gap->next;
-    relinked_begin(other);
     while (block) {
         gap->run->relinked.used -= block->bytes;
         gap->run->relinked.live_blocks--;

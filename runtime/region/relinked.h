@@ -5,7 +5,8 @@
 
 #include "region/region.h"
 
-/* A run is one of survivors from now on, with none yet. */
+/* A run is one of survivors from now on, with none yet. With the pool's lock held: neighbours look
+ * at what kind of run it is. */
 void relinked_begin(struct ebb_piece *run);
 
 /* A survivor is in the run; who calls links it with its neighbours. */

@@ -9,6 +9,7 @@
 #include "kit/test.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 enum { THREADS = 4, ROUNDS = 150 };
@@ -298,6 +299,61 @@ static void any_thread_may_ask_whose_a_pointer_is(void **state) {
     on_threads(ask_whose_it_is, &question);
 }
 
+/* Two regions that have only the pool in common: one is the neighbour of what the other cut. */
+struct cut {
+    ebb_pool *pool;
+    atomic_bool done, seen; /* relaxed, so that nothing but the pool's lock orders the threads */
+};
+
+static void wait_for(const atomic_bool *told) {
+    while (!atomic_load_explicit(told, memory_order_relaxed))
+        sched_yield();
+}
+
+static void tell(atomic_bool *told) {
+    atomic_store_explicit(told, true, memory_order_relaxed);
+}
+
+/* Survivors in a row are released until 16 pages between the others go back, and nothing more. */
+static void *cut_a_run(void *context) {
+    enum { SURVIVORS = 200, FIRST = 20, GONE = 17 };
+    struct cut *cut = context;
+    struct ebb_survivor list[SURVIVORS];
+    ebb_region root = OPEN(.pool = cut->pool), step = OPEN(.parent = root);
+    for (unsigned i = 0; i < SURVIVORS; i++)
+        list[i] = survivor_of(ebb_region_alloc(step, 4160, 64), EBB_PROMOTE_RELINK);
+    expect(ebb_close_keeping(step, root, list, SURVIVORS, NULL, NULL) == 0);
+    uint64_t runs = stats_of(root).runs;
+    for (unsigned i = FIRST; i < FIRST + GONE; i++)
+        expect(ebb_region_release(root, list[i].block) == 0);
+    tell(&cut->done);
+    wait_for(&cut->seen);
+    expect(stats_of(root).runs == runs + 1);
+    expect(ebb_region_close(root) == 0);
+    return NULL;
+}
+
+/* Its run begins where the pages came free, and it claims around it. */
+static void look_at_what_was_cut(ebb_pool *pool) {
+    ebb_region region = OPEN(.pool = pool);
+    for (unsigned i = 0; i < 4; i++)
+        expect(ebb_region_alloc(region, 20000, 64) != NULL);
+    expect(ebb_region_close(region) == 0);
+}
+
+static void a_run_is_cut_while_its_neighbours_are_claimed(void **state) {
+    struct stage *stage = *state;
+    struct cut cut = {.pool = stage->pool};
+    pthread_t thread;
+    atomic_store(&wrong, 0);
+    assert_int_equal(pthread_create(&thread, NULL, cut_a_run, &cut), 0);
+    wait_for(&cut.done);
+    look_at_what_was_cut(stage->pool);
+    tell(&cut.seen);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_use_by_many_threads_makes_one_default_pool),
@@ -310,6 +366,7 @@ int main(void) {
         cmocka_unit_test(eight_threads_in_a_row_have_a_slot_each),
         STAGED(a_region_is_handed_to_another_thread),
         STAGED(any_thread_may_ask_whose_a_pointer_is),
+        STAGED(a_run_is_cut_while_its_neighbours_are_claimed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
