@@ -10,7 +10,8 @@
  * between its neighbours, of which no survivor has a byte, go back, and the shorter side becomes a
  * run of its own: its pages get another name, its survivors are counted over. So each of them is
  * counted over a few times at most, whatever the order. It waits until the pages are a fair part of
- * the run, since small parts are of no use to who finds them.
+ * the run, since small parts are of no use to who finds them. Where a region has come to pin much,
+ * any page goes: else survivors that live long, a few of each run, hold many times their bytes.
  *
  * Invariant: the survivors of a run are linked by address with before and after.
  */
@@ -19,6 +20,8 @@
 
 #define GAP_LEAST ((size_t)16 * EBB_PAGE)
 #define GAP_PART 256 /* of the run */
+#define PINNED_LEAST ((size_t)1 << 20)
+#define PINNED_PART 8 /* of all that the region has reserved */
 
 void relinked_begin(struct ebb_piece *run) {
     run->flag = true;
@@ -98,14 +101,22 @@ static void give_gap(struct region *region, const struct gap *gap) {
     settle(other, gap, near_start);
 }
 
+/* It is of use to who finds it. */
+static bool is_large(const struct gap *gap) {
+    return gap->to - gap->from >= size_larger(GAP_LEAST, gap->run->bytes / GAP_PART);
+}
+
+static bool pins_much(const struct region *region) {
+    return region->pinned >= size_larger(PINNED_LEAST, region->reserved.current / PINNED_PART);
+}
+
 /* The whole pages between the two, if they are worth it. */
-static bool find_gap(struct gap *gap) {
+static bool find_gap(const struct region *region, struct gap *gap) {
     uintptr_t from = gap->last ? piece_end(gap->last) : gap->run->addr;
     uintptr_t to = gap->next ? gap->next->addr : piece_end(gap->run);
     gap->from = size_align(from, EBB_PAGE);
     gap->to = size_align_down(to, EBB_PAGE);
-    return gap->from < gap->to &&
-           gap->to - gap->from >= size_larger(GAP_LEAST, gap->run->bytes / GAP_PART);
+    return gap->from < gap->to && (is_large(gap) || pins_much(region));
 }
 
 static void unlink_survivor(const struct ebb_piece *block) {
@@ -131,7 +142,7 @@ void relinked_release(struct region *region, struct ebb_piece *block) {
     piece_give(&region->store, block);
     if (relinked_leave(region, gap.run) || gap.run->relinked.holds)
         return; /* holds say which run they are in */
-    if (find_gap(&gap))
+    if (find_gap(region, &gap))
         give_gap(region, &gap);
 }
 

@@ -111,7 +111,7 @@ static void close_many_runs(size_t count) {
 }
 
 /* ---- survivors that share a run are released in the order in which they came, or every 16th
- * first */
+ * first, or in any */
 
 COUNTED void counted_release(ebb_region root, const struct ebb_survivor *list, size_t count,
                              size_t step) {
@@ -120,13 +120,26 @@ COUNTED void counted_release(ebb_region root, const struct ebb_survivor *list, s
             assert_int_equal(ebb_region_release(root, list[i].block), 0);
 }
 
-static void release_survivors(size_t count, size_t step) {
+static void shuffle(struct ebb_survivor *list, size_t count) {
+    uint32_t chance = 1;
+    for (size_t i = count - 1; i > 0; i--) {
+        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+        size_t other = (chance >> 8) % (i + 1);
+        struct ebb_survivor moved = list[i];
+        list[i] = list[other];
+        list[other] = moved;
+    }
+}
+
+static void release_survivors(size_t count, size_t step, bool in_order) {
     struct ebb_survivor *list = array_of(count, sizeof *list);
     ebb_pool *pool = POOL(.name = "survivors");
     ebb_region root = OPEN(.pool = pool), child = OPEN(.parent = root);
     for (size_t i = 0; i < count; i++)
         list[i] = survivor_of(ebb_region_alloc(child, 5000, 64), EBB_PROMOTE_RELINK);
     assert_int_equal(ebb_close_keeping(child, root, list, count, NULL, NULL), 0);
+    if (!in_order)
+        shuffle(list, count);
     counted_release(root, list, count, step);
     assert_int_equal(ebb_region_close(root), 0);
     pool_end(pool);
@@ -134,11 +147,15 @@ static void release_survivors(size_t count, size_t step) {
 }
 
 static void release_in_order(size_t count) {
-    release_survivors(count, 1);
+    release_survivors(count, 1, true);
 }
 
 static void release_in_turns(size_t count) {
-    release_survivors(count, 16);
+    release_survivors(count, 16, true);
+}
+
+static void release_in_any_order(size_t count) {
+    release_survivors(count, 1, false);
 }
 
 /* ---- what was lent comes back, past as many that are newer; one mark lies amid, one behind it */
@@ -336,6 +353,7 @@ int main(int argc, char **argv) {
         {"close_many_runs", close_many_runs},
         {"release_in_order", release_in_order},
         {"release_in_turns", release_in_turns},
+        {"release_in_any_order", release_in_any_order},
         {"return_the_lent", return_the_lent},
         {"serve_pairs_at_two_places", serve_pairs_at_two_places},
         {"bear_in_one_parent", bear_in_one_parent},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * relinked.c - runs that relinked survivors share: whole pages between those that live go back as
- * soon as they are a fair part of the run, the others are untouched, and what holds count stays.
+ * soon as they are a fair part of the run, or the region pins much; the others are untouched, and
+ * what holds count stays.
  */
 #include "kit/dlpack.h"
 
@@ -12,6 +13,7 @@ enum { BLOCKS = 8, MANY = 100, ROUNDS = 8 };
 #define BYTES ((size_t)100000) /* no multiple of pages: neighbours share them */
 #define GAP_LEAST ((size_t)65536)
 #define GAP_PART 256
+#define PINNED_LEAST ((size_t)1 << 20)
 
 struct family {
     ebb_pool *pool;
@@ -131,6 +133,27 @@ static void small_ones_go_with_their_neighbours(void **state) {
     assert_true(before - reserved(&family) >= GAP_LEAST);
 }
 
+static size_t ten_pages(unsigned i) {
+    (void)i;
+    return 10 * PAGE - 64;
+}
+
+/* Every other one goes: no gap is large, but what they pin together is, from a MiB on. */
+static void many_small_gaps_go_once_they_pin_much(void **state) {
+    struct family family;
+    settle(&family, *state, MANY, ten_pages);
+    for (unsigned i = 1; i < MANY; i += 2) {
+        uint64_t before = reserved(&family);
+        bool much = stats_of(family.parent).pinned + ten_pages(i) >= PINNED_LEAST;
+        release(&family, i);
+        assert_int_equal(reserved(&family) < before, much);
+        assert_true(stats_of(family.parent).pinned < PINNED_LEAST + MANY * PAGE);
+    }
+    for (unsigned i = 0; i < MANY; i += 2) /* with those beside them that stayed */
+        release(&family, i);
+    assert_int_equal(reserved(&family), 0);
+}
+
 static unsigned seed;
 
 static unsigned number_below(unsigned limit) {
@@ -219,6 +242,7 @@ int main(void) {
         STAGED(they_serve_the_next_step),
         STAGED(ends_go_and_all_go),
         STAGED(small_ones_go_with_their_neighbours),
+        STAGED(many_small_gaps_go_once_they_pin_much),
         STAGED(in_any_order),
         STAGED(what_is_left_alone_can_be_relinked_again),
         STAGED(runs_with_exports_stay_whole),
