@@ -14,6 +14,7 @@
 #include "pool/range.h"
 
 #define PART ((size_t)1 << 20)
+#define LOOK_A_PAGE 16 /* hot pieces looked at for each page that goes */
 
 /* The last `bytes` of a hot piece turn cold: the cold piece. The store has an entry left. */
 static const struct ebb_piece *cool_tail(struct pages *pages, struct ebb_piece *piece,
@@ -179,6 +180,12 @@ static void cool_hot(struct pages *pages, struct cooling *cooling) {
 
 static void cool(struct pages *pages, struct cooling *cooling) {
     (pages->kind->whole ? cool_wholes : cool_hot)(pages, cooling);
+}
+
+/* A page for some pieces that are looked at, so that it is not they that a page costs. Few pieces
+ * are found quickly, and slabs that have memory as a whole are few. */
+size_t pages_cool_least(const struct pages *pages) {
+    return pages->kind->whole ? 0 : pages->hot.count / LOOK_A_PAGE * EBB_PAGE;
 }
 
 size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t deadline_ns) {

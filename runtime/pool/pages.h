@@ -150,6 +150,9 @@ void pages_unkeep(struct pages *pages, struct ebb_piece *piece);
  */
 size_t pages_cool(struct pages *pages, size_t target, size_t most, uint64_t deadline_ns);
 
+/* The least worth cooling at once: the highest of all hot pieces has to be found each time. */
+size_t pages_cool_least(const struct pages *pages);
+
 /* Walks all slabs; aborts if an invariant does not hold. */
 void pages_check(const struct pages *pages);
 

@@ -303,13 +303,15 @@ static size_t cool(struct ebb_pool *pool, size_t most) {
 }
 
 /* Cached pages that do not fit a wish make room under the limit for `bytes` that do, and no more go
- * than that takes. A limit that was lowered may be below what is held: so much goes as well. */
+ * than that takes, or than makes it worth looking for them where they lie in very many parts. A
+ * limit that was lowered may be below what is held: so much goes as well. */
 static void make_room(struct ebb_pool *pool, size_t bytes) {
     size_t above, cooled;
     do {
         size_t wanted = pool->reserved.current + bytes; /* both are addresses that there are */
         above = wanted - size_smaller(wanted, pool->limit_reserved);
-        cooled = cool(pool, size_align(above, EBB_PAGE));
+        size_t least = above ? pages_cool_least(&pool->pages) : 0;
+        cooled = cool(pool, size_larger(size_align(above, EBB_PAGE), least));
     } while (cooled && cooled < above); /* whole slabs may go one by one */
 }
 

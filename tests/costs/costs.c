@@ -158,6 +158,32 @@ static void release_in_any_order(size_t count) {
     release_survivors(count, 1, false);
 }
 
+/* ---- a pool is at its limit with cached pages that no block fits into: each one makes room */
+
+COUNTED void counted_alloc(ebb_region region, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        assert_non_null(ebb_region_alloc(region, 20 * PAGE, PAGE));
+}
+
+static void make_room_at_the_limit(size_t count) {
+    struct ebb_survivor *list = array_of(count, sizeof *list);
+    ebb_pool *pool = POOL(.name = "full", .keep_all = true,
+                          .limit_reserved_bytes = (8 * count + 16) * PAGE);
+    ebb_region root = OPEN(.pool = pool), step = OPEN(.parent = root);
+    for (size_t i = 0; i < count; i++) {
+        assert_non_null(ebb_region_alloc(step, 4 * PAGE, PAGE));
+        list[i] = survivor_of(ebb_region_alloc(step, 4 * PAGE, PAGE), EBB_PROMOTE_RELINK);
+    }
+    assert_int_equal(ebb_close_keeping(step, root, list, count, NULL, NULL), 0);
+    step = OPEN(.parent = root);
+    counted_alloc(step, count / 8);
+    assert_true(pool_stats_of(pool).reserved.current <= (8 * count + 16) * PAGE);
+    assert_int_equal(ebb_region_close(step), 0);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+    free(list);
+}
+
 /* ---- what was lent comes back, past as many that are newer; one mark lies amid, one behind it */
 
 COUNTED void counted_return(void **lent, size_t count) {
@@ -354,6 +380,7 @@ int main(int argc, char **argv) {
         {"release_in_order", release_in_order},
         {"release_in_turns", release_in_turns},
         {"release_in_any_order", release_in_any_order},
+        {"make_room_at_the_limit", make_room_at_the_limit},
         {"return_the_lent", return_the_lent},
         {"serve_pairs_at_two_places", serve_pairs_at_two_places},
         {"bear_in_one_parent", bear_in_one_parent},

@@ -44,6 +44,9 @@ class Linear(unittest.TestCase):
         self.check("release_in_turns", 8000)
         self.check("release_in_any_order", 12000)
 
+    def test_making_room_at_a_limit_does_not_look_at_all_that_is_cached(self):
+        self.check("make_room_at_the_limit", 1000)
+
     def test_coming_back_does_not_depend_on_how_many_are_newer(self):
         self.check("return_the_lent", 500)
 
