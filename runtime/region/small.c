@@ -79,15 +79,26 @@ static void move_cursor(struct region *region, uintptr_t to) {
     region->lane.cursor = region->folded = region->room = to;
 }
 
-static void set_room(struct region *region, struct ebb_piece *window, uintptr_t from,
-                     uintptr_t to) {
+/* Nothing starts there any more. */
+static void clear_entries(const struct ebb_piece *window, uintptr_t from, uintptr_t to) {
     memset(small_entry(window, from), 0, (to - from) / RANGE_GRANULE * sizeof(uint16_t));
+}
+
+/* Blocks go to [from, to) from now on, whose entries are clear. */
+static void go_to_room(struct region *region, struct ebb_piece *window, uintptr_t from,
+                       uintptr_t to) {
     region->lane.start_map = (uintptr_t)starts_entries(window->window.map) - window->addr / 8;
     region->window = window;
     move_cursor(region, from);
     region->limit = to;
     window->window.act_blocks = 0;
     small_set_inline(region);
+}
+
+static void set_room(struct region *region, struct ebb_piece *window, uintptr_t from,
+                     uintptr_t to) {
+    clear_entries(window, from, to);
+    go_to_room(region, window, from, to);
 }
 
 static void give_window(struct region *region, struct ebb_piece *window) {
@@ -555,7 +566,8 @@ void small_rewind(struct region *region, const struct ebb_piece *mark) {
         return;
     end_blocks(region, kept, mark->mark.cursor);
     holes_leave(region, kept);
-    set_room(region, kept, mark->mark.cursor, piece_end(kept));
+    clear_entries(kept, mark->mark.cursor, used_end(region, kept)); /* behind, they are clear */
+    go_to_room(region, kept, mark->mark.cursor, piece_end(kept));
 }
 
 /* ---- forgetting ---- */

@@ -369,6 +369,23 @@ static void rewind_above_a_chain(size_t count) {
     pool_end(pool);
 }
 
+/* ---- rewinds past a small block, of a region that has many: its windows are long */
+
+static void rewind_a_little(size_t count) {
+    ebb_pool *pool = POOL(.name = "little");
+    ebb_region region = OPEN(.pool = pool);
+    for (size_t i = 0; i < 4 * count; i++) {
+        assert_non_null(ebb_region_alloc(region, 48, 16));
+        if (i < 3 * count)
+            continue;
+        ebb_mark mark = ebb_region_mark(region);
+        assert_non_null(ebb_region_alloc(region, 48, 16));
+        assert_int_equal(ebb_region_rewind(region, mark), 0); /* calls small_rewind() */
+    }
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -388,6 +405,7 @@ int main(int argc, char **argv) {
         {"warm_groups", warm_groups},
         {"leave_gaps", leave_gaps},
         {"rewind_above_a_chain", rewind_above_a_chain},
+        {"rewind_a_little", rewind_a_little},
     };
     for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(argv[1], cases[i].name)) {

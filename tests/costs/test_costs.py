@@ -77,3 +77,10 @@ class Bounded(unittest.TestCase):
         print(f"# leave_gaps: {each:.0f} each")
         self.assertGreater(each, 10, "it was not found")
         self.assertLess(each, 80)
+
+    def test_a_rewind_past_little_clears_little(self):
+        """All that describes what lies behind in a window takes some 8,000."""
+        each = instructions("rewind_a_little", 4000, "small_rewind") / 4000
+        print(f"# rewind_a_little: {each:.0f} each")
+        self.assertGreater(each, 100, "it was not found")
+        self.assertLess(each, 1000)
