@@ -43,7 +43,7 @@ enum ebb_kind {
 
 struct ebb_pool_options {
     size_t size;                 /* sizeof(struct ebb_pool_options); set by EBB_POOL_OPTIONS */
-    const char *name;            /* copied, cut at 31 bytes; NULL: "pool" */
+    const char *name;            /* copied, at most 31 bytes; NULL: "pool" */
     size_t limit_used_bytes;     /* most bytes in live blocks, as rounded; 0: no limit */
     size_t limit_reserved_bytes; /* most bytes of pages held, owned and cached; 0: no limit */
     unsigned keep_margin_percent; /* of what steps need, kept above the recent peak when shrinking;

@@ -65,7 +65,7 @@ typedef struct ebb_region {
 
 struct ebb_region_options {
     size_t size;        /* sizeof(struct ebb_region_options); set by EBB_REGION_OPTIONS */
-    const char *name;   /* copied, cut at 31 bytes; NULL: "region" */
+    const char *name;   /* copied, at most 31 bytes; NULL: "region" */
     ebb_pool *pool;     /* NULL: the parent's pool, or the default pool */
     ebb_region parent;  /* all zero: none, the region is a root */
     size_t hint_bytes;  /* reserve this much at once; see ebb_region_measured(); 0: grow */

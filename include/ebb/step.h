@@ -58,7 +58,7 @@ struct ebb_churn_excess {
 
 struct ebb_site_options {
     size_t size;       /* sizeof(struct ebb_site_options); set by EBB_SITE_OPTIONS */
-    const char *name;  /* copied, cut at 31 bytes; NULL: "site" */
+    const char *name;  /* copied, at most 31 bytes; NULL: "site" */
     ebb_pool *pool;    /* of steps without a parent; NULL: the default pool */
     unsigned ring;     /* so many ended steps of a thread stay readable, at most 64; 0: none. In a
                         * shared pool a thread has two slots more than that at times */

@@ -10,7 +10,7 @@
 #include "malloc/general.h"
 
 #include "base/error.h"
-#include "report/text.h"
+#include "base/name.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +20,10 @@ static struct served *all;
 
 #define NUMBER_MOST 100000000u /* of a name, and one more digit: there are fewer sites */
 
-/* A name as statistics can tell it: UTF-8, in one line. A site's may be cut within a character. */
+/* A name as statistics can tell it: UTF-8, in one line. */
 static void clean(const char *name, char to[REGION_NAME_BYTES]) {
     while (*name) {
-        size_t bytes = text_utf8_bytes(name);
+        size_t bytes = name_utf8_bytes(name);
         bool shows = bytes && (unsigned char)*name >= ' ' && *name != 0x7f;
         bytes = shows ? bytes : 1;
         memcpy(to, shows ? name : "?", bytes);

@@ -9,13 +9,13 @@
 #include "pool/pool.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "base/name.h"
 #include "base/os.h"
 #include "base/poison.h"
 #include "pool/range.h"
 #include "pool/shared.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 static_assert(sizeof(struct ebb_pool) <= RANGE_POOL_BYTES, "a pool fits its place in the range");
@@ -61,7 +61,7 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     clear(pool);
     pool->pages.store = store;
     pages_init(&pool->pages, kind);
-    snprintf(pool->name, sizeof pool->name, "%s", options->name ? options->name : "pool");
+    name_copy(pool->name, sizeof pool->name, options->name ? options->name : "pool");
     pool->limit_reserved = options->limit_reserved_bytes;
     pool->limit_used = options->limit_used_bytes;
     unsigned usual_margin = kind->whole ? 100 : 25; /* slabs are dear, and never full */

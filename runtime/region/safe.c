@@ -48,10 +48,10 @@ static void tie(struct region *safe, struct region *region) {
 }
 
 struct region *safe_open(struct region *region) {
-    char name[REGION_NAME_BYTES];
+    char name[REGION_NAME_BYTES + sizeof "safe of "];
     if (region->safe)
         return region->safe;
-    snprintf(name, sizeof name, "safe of %.20s", region->name);
+    snprintf(name, sizeof name, "safe of %s", region->name);
     struct ebb_region_options options = {.size = sizeof options,
                                          .pool = pool_for_work(region->pool),
                                          .name = name,

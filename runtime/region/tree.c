@@ -11,6 +11,7 @@
  */
 #include "base/check.h"
 #include "base/error.h"
+#include "base/name.h"
 #include "base/os.h"
 #include "pool/shared.h"
 #include "region/hold.h"
@@ -18,7 +19,6 @@
 #include "region/small.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 static_assert(sizeof(struct region) <= RANGE_REGION_BYTES, "a region fits its slot");
@@ -84,12 +84,6 @@ static void leave_slot(struct region *region) {
 }
 
 /* ---- opening ---- */
-
-static void copy_name(char *to, const char *name) {
-    size_t length = strnlen(name, REGION_NAME_BYTES - 1);
-    memcpy(to, name, length);
-    to[length] = '\0';
-}
 
 /* Everything between the tables that outlive a region (store) and its name is zero, and so is the
  * set of kinds since the last close. */
@@ -167,7 +161,7 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     region->sites = options->sites;
     region->hinted = options->hint_bytes != 0;
     region->metered = region->budget || region->sites || pool->limit_used;
-    copy_name(region->name, options->name ? options->name : "region");
+    name_copy(region->name, sizeof region->name, options->name ? options->name : "region");
     region->lane.generation++;
 }
 

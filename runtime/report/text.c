@@ -2,6 +2,8 @@
 /* text.c - see text.h. One call of text_print() writes at most 511 bytes. */
 #include "report/text.h"
 
+#include "base/name.h"
+
 #include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,26 +28,11 @@ void text_print(struct text *text, const char *format, ...) {
         put(text, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
-size_t text_utf8_bytes(const char *string) {
-    const unsigned char *at = (const unsigned char *)string;
-    size_t bytes = *at < 0x80                  ? 1
-                   : *at >= 0xc2 && *at < 0xe0 ? 2
-                   : *at >= 0xe0 && *at < 0xf0 ? 3
-                   : *at >= 0xf0 && *at < 0xf5 ? 4
-                                               : 0;
-    for (size_t i = 1; i < bytes; i++)
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (*at == 0xe0 && at[1] < 0xa0) || (*at == 0xf0 && at[1] < 0x90);
-    bool beyond = (*at == 0xed && at[1] >= 0xa0) || (*at == 0xf4 && at[1] >= 0x90);
-    return overlong || beyond ? 0 : bytes;
-}
-
 /* Bytes from the start that are UTF-8 and stay in their line. */
 static size_t plain_bytes(const char *string) {
     size_t bytes, all = 0;
     while ((unsigned char)string[all] >= ' ' && string[all] != 0x7f &&
-           (bytes = text_utf8_bytes(string + all)))
+           (bytes = name_utf8_bytes(string + all)))
         all += bytes;
     return all;
 }
@@ -64,7 +51,7 @@ void text_name(struct text *text, const char *name) {
 void text_json_inside(struct text *text, const char *string) {
     while (*string) {
         unsigned char byte = (unsigned char)*string;
-        size_t bytes = text_utf8_bytes(string);
+        size_t bytes = name_utf8_bytes(string);
         if (byte == '"' || byte == '\\')
             text_print(text, "\\%c", byte);
         else if (byte < 0x20 || byte == 0x7f || !bytes)

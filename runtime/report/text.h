@@ -14,9 +14,6 @@ struct text {
 void text_print(struct text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Bytes of the UTF-8 sequence that starts here; 0 if none does. */
-size_t text_utf8_bytes(const char *string);
-
 /* A name of any length in a line of text: what is no UTF-8, or would end the line, is "?". */
 void text_name(struct text *text, const char *name);
 

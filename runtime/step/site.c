@@ -9,9 +9,8 @@
 #include "step/site.h"
 
 #include "base/error.h"
+#include "base/name.h"
 #include "step/scope.h"
-
-#include <stdio.h>
 
 static _Atomic(uint64_t) numbers; /* of sites with scopes, so far */
 
@@ -38,7 +37,7 @@ static struct ebb_site *make_site(ebb_region memory, const struct ebb_site_optio
     pthread_mutex_init(&site->lock, NULL); /* never fails here: default attributes */
     site->memory = memory;
     site->options = *options;
-    snprintf(site->name, sizeof site->name, "%s", options->name ? options->name : "site");
+    name_copy(site->name, sizeof site->name, options->name ? options->name : "site");
     site->options.name = site->name;
     site->stats.size = sizeof site->stats;
     if (options->scope) /* relaxed: only that no two are the same matters */

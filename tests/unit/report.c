@@ -5,6 +5,8 @@
  */
 #include "kit/text.h"
 
+#include <stdio.h>
+
 static struct page page;
 
 static int clear(void **state) {
@@ -100,9 +102,40 @@ static void names_in_utf8_stay_readable_and_are_cut_cleanly(void **state) {
             ebb_region region = OPEN(.name = name, .parent = stage->root);
             report(region, EBB_REPORT_JSON);
             assert_true(page_is_json(&page));
-            assert_true(page_count(&page, pieces[i]) >= 5);
+            size_t kept = (31 - before) / strlen(pieces[i]);
+            assert_int_equal(page_count(&page, pieces[i]), kept);
+            assert_int_equal(page_count(&page, "\\u"), 0); /* half a character would be one */
             ebb_region_close(region);
         }
+}
+
+static void names_of_pools_and_sites_are_cut_between_characters(void **state) {
+    static const char name[] = "x\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                               "0123456789abc\xf0\x9f\x8c\x8a";
+    ebb_pool *pool = POOL(.name = name);
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_pool(pool, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_int_equal(page_count(&page, "9abc\""), 1);
+    pool_end(pool);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = name));
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_site(site, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_int_equal(page_count(&page, "9abc\""), 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Nothing else could be done: bytes of another encoding are kept up to the last that fits. */
+static void names_that_are_no_utf8_are_cut_where_the_room_ends(void **state) {
+    struct stage *stage = *state;
+    for (int byte = 0x80; byte < 0x100; byte++) {
+        char name[64] = "", shown[8];
+        memset(name, byte, 40);
+        ebb_region region = OPEN(.name = name, .parent = stage->root);
+        report(region, EBB_REPORT_JSON);
+        snprintf(shown, sizeof shown, "\\u%04x", byte);
+        assert_int_equal(page_count(&page, shown), 31);
+        ebb_region_close(region);
+    }
 }
 
 static void a_name_stays_in_its_line_of_text(void **state) {
@@ -237,6 +270,8 @@ int main(void) {
         REPORT_TEST(children_are_indented_below_their_parent),
         REPORT_TEST(names_with_any_bytes_stay_well_formed_json),
         REPORT_TEST(names_in_utf8_stay_readable_and_are_cut_cleanly),
+        REPORT_TEST(names_of_pools_and_sites_are_cut_between_characters),
+        REPORT_TEST(names_that_are_no_utf8_are_cut_where_the_room_ends),
         REPORT_TEST(a_name_stays_in_its_line_of_text),
         REPORT_TEST(what_another_thread_released_is_counted_no_more),
         REPORT_TEST(a_sealed_region_says_so),
