@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """price.py EBB - what recording costs a training step of torch, in CPU time.
 
-EBB is the tool, build/release/bench/tool/ebb. Each model is trained in processes of their own, with
+EBB is the tool, build/tools/bench/tool/ebb. Each model is trained in processes of their own, with
 and without the recorder in turn; a figure is the median of the rounds. CPU time of the process, all
 threads, over the steps after the first twenty.
 """
