@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_commands.py - bench/run, tests/run, python/setup.py, in small trees.
+"""test_commands.py - bench/run, tests/run, python/setup.py and the options of the build.
 
 Claims: what was built otherwise, or for another tree, is not what is measured, tested or packed;
-what cannot be had is refused in a sentence.
+a signal ends a command and what it runs; what cannot be had is refused in a sentence.
 """
 
+import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import unittest
 
-from tree import RELEASE, Tree
+from tree import RELEASE, Tree, is_alive, take_default_signals, wait_until
 
 ANEW = "was configured otherwise, and is made anew"
 
@@ -61,6 +63,45 @@ class Bench(Case):
         copy = self.tree.copy(self.scratch / "copy")
         self.assert_says(copy.bench(), 2, RELEASE.replace("one", "two"), ANEW)
         self.assert_says(self.tree.bench(), 2, RELEASE)
+
+
+class Tests(Case):
+    def interrupt(self, script, number, to_all):
+        """Starts tests/run, and signals it, as Ctrl-C does or as kill does, in that script."""
+        at_work = self.tree.waits(script)
+        command = self.tree.start(self.tree.folder / "tests" / "run", "--only", "gcc,release",
+                                  start_new_session=True, preexec_fn=take_default_signals)
+        self.addCleanup(command.stdout.close)
+        self.addCleanup(command.kill)
+        wait_until(at_work.exists)
+        worker = int(at_work.read_text())
+        (os.killpg if to_all else os.kill)(command.pid, number)
+        said = command.communicate(timeout=30)[0]
+        self.assertEqual(command.returncode, -number, said)
+        self.assertEqual(said, "")
+        wait_until(lambda: not is_alive(worker))
+        self.assertFalse((self.tree.folder / "build" / "test-release").exists())
+
+    def test_one_interrupt_ends_it_while_it_builds(self):
+        self.interrupt("build.sh", signal.SIGINT, True)
+
+    def test_one_interrupt_ends_it_while_it_tests(self):
+        self.interrupt("test.sh", signal.SIGINT, True)
+
+    def test_killed_it_takes_what_it_builds_along(self):
+        self.interrupt("build.sh", signal.SIGTERM, False)
+
+    def test_killed_it_takes_what_it_tests_along(self):
+        self.interrupt("test.sh", signal.SIGTERM, False)
+
+    def test_after_an_interrupt_it_goes_on_as_ever(self):
+        self.interrupt("build.sh", signal.SIGINT, True)
+        (self.tree.folder / "build.sh").write_text('echo built >"$1"\n')
+        self.assert_says(self.tree.tests("--only", "gcc"), 0, "1 passed, 0 failed")
+
+    def test_what_it_tests_can_be_interrupted(self):
+        (self.tree.folder / "test.sh").write_text("kill -s INT $$\n")
+        self.assert_says(self.tree.tests("--only", "gcc"), 1, "0 passed, 1 failed")
 
 
 if __name__ == "__main__":
