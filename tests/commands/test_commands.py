@@ -15,6 +15,7 @@ import unittest
 from tree import RELEASE, Tree, is_alive, take_default_signals, wait_until
 
 ANEW = "was configured otherwise, and is made anew"
+NOBODY = 65534
 
 
 class Case(unittest.TestCase):
@@ -102,6 +103,26 @@ class Tests(Case):
     def test_what_it_tests_can_be_interrupted(self):
         (self.tree.folder / "test.sh").write_text("kill -s INT $$\n")
         self.assert_says(self.tree.tests("--only", "gcc"), 1, "0 passed, 1 failed")
+
+    def test_a_copied_tree_tests_itself(self):
+        self.tree.tests("--only", "gcc")
+        copy = self.tree.copy(self.scratch / "copy")
+        (copy.folder / "test.sh").write_text("exit 1\n")
+        self.assert_says(copy.tests("--only", "gcc"), 1, "0 ok, 1 NOT OK")
+
+    def test_a_tree_that_belongs_to_another_is_refused(self):
+        lock = self.tree.folder / "build" / "tests-run.lock"
+        lock.parent.mkdir()
+        lock.touch()
+        lock.chmod(0o444)
+        self.scratch.chmod(0o755)
+        other = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        result = self.tree.tests("--only", "gcc", **other)
+        self.assertEqual(result, (1, f"tests/run: {lock}: cannot be written\n"))
+
+    def test_a_configuration_that_is_named_twice_is_refused(self):
+        self.assert_says(self.tree.tests("--only", "gcc,release,gcc"), 2,
+                         "tests/run: --only: named twice: gcc")
 
 
 if __name__ == "__main__":
