@@ -125,5 +125,47 @@ class Tests(Case):
                          "tests/run: --only: named twice: gcc")
 
 
+class Package(Case):
+    def setUp(self):
+        super().setUp()
+        try:
+            import setuptools  # noqa: F401
+        except ImportError as error:
+            self.skipTest(str(error))
+
+    def setup(self, tree, *words, folder="python"):
+        return tree.run("/usr/bin/python3", "-B", "setup.py", "-q", *words,
+                        cwd=tree.folder / folder)
+
+    def built(self, tree):
+        self.assert_says(self.setup(tree, "build"), 0)
+        found, = (tree.folder / "python" / "build").glob("lib*/ebb/_ebb*.so")
+        return found.read_text()
+
+    def test_a_copied_tree_packs_itself(self):
+        self.assertEqual(self.built(self.tree), "tree one")
+        copy = self.tree.copy(self.scratch / "copy")
+        self.assertEqual(self.built(copy), "tree two")
+        self.assertEqual(self.built(self.tree), "tree one")
+
+    def test_a_moved_tree_packs_itself(self):
+        self.built(self.tree)
+        moved = self.tree.copy(self.scratch / "moved")
+        self.tree.folder.rename(self.scratch / "gone")
+        self.assertEqual(self.built(moved), "tree two")
+
+    def test_there_is_no_archive_of_sources(self):
+        self.assert_says(self.setup(self.tree, "sdist"), 1, "setup.py: no sdist: ")
+        self.assertFalse((self.tree.folder / "python" / "dist").exists())
+
+    def test_what_lies_above_is_not_run_unless_it_is_ebb(self):
+        (self.tree.folder / "python").rename(self.tree.folder / "unpacked")
+        self.assert_says(self.setup(self.tree, "build", folder="unpacked"), 1,
+                         "is not the source tree of ebb")
+        (self.tree.folder / "unpacked").rename(self.tree.folder / "python")
+        (self.tree.folder / "meson.build").write_text("project('other', version: '1.0')\n")
+        self.assert_says(self.setup(self.tree, "build"), 1, "is not the source tree of ebb")
+
+
 if __name__ == "__main__":
     unittest.main()
