@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from tree import RELEASE, Tree, is_alive, take_default_signals, wait_until
+from tree import RELEASE, SOURCE, Tree, is_alive, take_default_signals, wait_until
 
 ANEW = "was configured otherwise, and is made anew"
 NOBODY = 65534
@@ -165,6 +165,26 @@ class Package(Case):
         (self.tree.folder / "unpacked").rename(self.tree.folder / "python")
         (self.tree.folder / "meson.build").write_text("project('other', version: '1.0')\n")
         self.assert_says(self.setup(self.tree, "build"), 1, "is not the source tree of ebb")
+
+
+class Options(unittest.TestCase):
+    """Of ebb's own build files: what is asked for is built, or the reason is said."""
+
+    def refuses(self, asked, *options):
+        with tempfile.TemporaryDirectory() as build:
+            result = subprocess.run(["meson", "setup", build, SOURCE, "-Dtests=false", asked,
+                                     *options], text=True, capture_output=True)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn(f"{asked}: not with ", result.stdout)
+
+    def test_no_python_package_with_jemalloc_for_chunks(self):
+        self.refuses("-Dpython=enabled", "-Dchunks=jemalloc")
+
+    def test_no_python_package_under_a_sanitizer(self):
+        self.refuses("-Dpython=enabled", "-Db_sanitize=address", "-Db_lundef=false")
+
+    def test_no_malloc_under_a_sanitizer(self):
+        self.refuses("-Dmalloc=enabled", "-Db_sanitize=address", "-Db_lundef=false")
 
 
 if __name__ == "__main__":
