@@ -10,6 +10,7 @@ which a plain pickle would take for numbers that say nothing elsewhere.
 import copyreg
 import io
 import pickle
+import types
 from multiprocessing.reduction import ForkingPickler
 
 from . import _ebb
@@ -38,30 +39,29 @@ _OTHERWISE = {
 }
 
 
-def _reducer_of(cls):
-    """What is registered for the type, with ForkingPickler.register() or copyreg.pickle(); None:
-    its objects reduce themselves."""
-    found = ForkingPickler._extra_reducers.get(cls)
-    if found is not None:
-        name = getattr(found, "__module__", None), getattr(found, "__name__", None)
-        found = _OTHERWISE.get(name, found)
-    return copyreg.dispatch_table.get(cls) if found is None else found
+def _used_here(reducer):
+    """Of one that ForkingPickler has: None if it is not asked here."""
+    name = getattr(reducer, "__module__", None), getattr(reducer, "__name__", None)
+    return _OTHERWISE.get(name, reducer)
 
 
-class _Reducers:
-    """A dispatch_table that asks when it is asked: to copy all of them costs more than a batch."""
+def _is_registered(cls):
+    """With ForkingPickler.register() or copyreg.pickle(); else its objects reduce themselves."""
+    return (_used_here(ForkingPickler._extra_reducers.get(cls)) is not None
+            or copyreg.dispatch_table.get(cls) is not None)
 
-    def __getitem__(self, cls):
-        found = _reducer_of(cls)
-        if found is None:
-            raise KeyError(cls)
-        return found
+
+def _reduce_registered(value, reducer):
+    """By what ForkingPickler has for its type. A pickler asks copyreg by itself, and nobody about
+    classes and functions, which go by their names."""
+    reducer = _used_here(reducer)
+    if reducer is None or type(value) in (type, types.FunctionType):
+        return NotImplemented
+    return reducer(value)
 
 
 class _Pickler(pickle.Pickler):
     """A class of Python's, so that each object can have a reducer of its own."""
-
-    dispatch_table = _Reducers()
 
 
 def _with_grad(tensor):
@@ -115,7 +115,7 @@ def _reduce_other(tensor):
     """
     import torch
     cls = type(tensor)
-    if cls is not torch.Tensor and _reducer_of(cls) is not None:
+    if cls is not torch.Tensor and _is_registered(cls):
         return NotImplemented
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("a tensor that requires grad and is no leaf cannot go to another "
@@ -151,7 +151,8 @@ def write(region, batch):
 
     ebb.Error if there is no room, pickle's errors if something cannot be pickled.
     """
-    writer = _ebb.Writer(region, _reduce_other)
+    writer = _ebb.Writer(region, _reduce_other, ForkingPickler._extra_reducers,
+                         _reduce_registered)
     stream = io.BytesIO()
     pickler = _Pickler(stream, 5, buffer_callback=writer.put)
     pickler.reducer_override = writer.reduce

@@ -3,9 +3,10 @@
  * writer.c - class Writer: puts the elements of a batch into a region that will be sent.
  *
  * A pickler calls reduce() for each object that it does not know itself: tensors and arrays become
- * a call with the number of a leaf, all others are left to their own ways. Elements that were born
- * in the region stay where they are; others are copied there once. Parcels become the calls that
- * open them, and go along once the batch is sent: until then they are as good as they were.
+ * a call with the number of a leaf, all others are left to the reducers that are registered for
+ * their types, or to their own ways. Elements that were born in the region stay where they are;
+ * others are copied there once. Parcels become the calls that open them, and go along once the
+ * batch is sent: until then they are as good as they were.
  *
  * Invariant: every leaf's elements lie in blocks of the region.
  */
@@ -18,8 +19,10 @@ PyObject *batch_tensor_at, *batch_array_at;
 struct writer {
     PyObject_HEAD
     struct region *region;
-    PyObject *other; /* asked about tensors of torch that are more than their elements; or NULL */
-    void *root;      /* the root block, once it is written */
+    PyObject *other;      /* asked about tensors of torch that are more than their elements */
+    PyObject *reducers;   /* dict of those registered for types; it may change at any time */
+    PyObject *registered; /* asked about objects of these types */
+    void *root;           /* the root block, once it is written */
     struct batch_leaf *leaves;
     int64_t *numbers;
     size_t leaf_count, leaf_room, number_count, number_room;
@@ -233,7 +236,7 @@ static PyObject *pass(void) {
 
 /* Tensors of torch that only Python's part of the package understands. */
 static PyObject *reduce_other(struct writer *self, PyObject *tensor) {
-    return self->other ? PyObject_CallFunctionObjArgs(self->other, tensor, NULL) : pass();
+    return PyObject_CallFunctionObjArgs(self->other, tensor, NULL);
 }
 
 static PyObject *reduce_tensor(struct writer *self, PyObject *tensor) {
@@ -280,13 +283,8 @@ static PyObject *reduce_parcel(struct writer *self, PyObject *parcel) {
     return call;
 }
 
-PyDoc_STRVAR(reduce_doc,
-"reduce(object)\n--\n\n"
-"A pickler's reducer_override: tensors of torch and arrays of numpy go into the region, parcels\n"
-"with the batch, others are passed on.");
-
-static PyObject *writer_reduce(PyObject *object, PyObject *value) {
-    struct writer *self = (struct writer *)object;
+/* Tensors, arrays and parcels; others are passed on. */
+static PyObject *reduce_own(struct writer *self, PyObject *value) {
     PyTypeObject *type = Py_TYPE(value);
     if (type == (PyTypeObject *)torch_names.tensor)
         return reduce_tensor(self, value);
@@ -295,6 +293,31 @@ static PyObject *writer_reduce(PyObject *object, PyObject *value) {
     if (torch_names.tensor && PyType_IsSubtype(type, (PyTypeObject *)torch_names.tensor))
         return reduce_other(self, value);
     return parcel_is(value) ? reduce_parcel(self, value) : pass();
+}
+
+/* Asked here for each object, so that Python is asked about those alone that are registered. */
+static PyObject *reduce_registered(struct writer *self, PyObject *value) {
+    PyObject *reducer = PyDict_GetItemWithError(self->reducers, (PyObject *)Py_TYPE(value));
+    if (!reducer)
+        return PyErr_Occurred() ? NULL : pass();
+    Py_INCREF(reducer); /* whoever is called may take it out of the table */
+    PyObject *reduced = PyObject_CallFunctionObjArgs(self->registered, value, reducer, NULL);
+    Py_DECREF(reducer);
+    return reduced;
+}
+
+PyDoc_STRVAR(reduce_doc,
+"reduce(object)\n--\n\n"
+"A pickler's reducer_override: tensors of torch and arrays of numpy go into the region, parcels\n"
+"with the batch, others by the reducer of their type, or are passed on.");
+
+static PyObject *writer_reduce(PyObject *object, PyObject *value) {
+    struct writer *self = (struct writer *)object;
+    PyObject *reduced = reduce_own(self, value);
+    if (reduced != Py_NotImplemented)
+        return reduced;
+    Py_DECREF(reduced);
+    return reduce_registered(self, value);
 }
 
 PyDoc_STRVAR(put_doc,
@@ -461,9 +484,10 @@ static PyObject *writer_move(PyObject *object, PyObject *target) {
 /* ---- the class ---- */
 
 static PyObject *writer_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
-    static char *words[] = {"region", "other", NULL};
-    PyObject *target, *other = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:Writer", words, &target, &other))
+    static char *words[] = {"region", "other", "reducers", "registered", NULL};
+    PyObject *target, *other, *reducers, *registered;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOO!O:Writer", words, &target, &other,
+                                     &PyDict_Type, &reducers, &registered))
         return NULL;
     struct region *region = region_of(target);
     if (!region || library_find() != 0)
@@ -472,7 +496,9 @@ static PyObject *writer_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     struct writer *self = (struct writer *)make(type, 0);
     if (self) {
         self->region = (struct region *)Py_NewRef(target);
-        self->other = Py_XNewRef(other);
+        self->other = Py_NewRef(other);
+        self->reducers = Py_NewRef(reducers);
+        self->registered = Py_NewRef(registered);
     }
     return (PyObject *)self;
 }
@@ -485,6 +511,8 @@ static void writer_dealloc(PyObject *object) {
     PyMem_Free(self->numbers);
     Py_XDECREF(self->parcels);
     Py_XDECREF(self->other);
+    Py_XDECREF(self->reducers);
+    Py_XDECREF(self->registered);
     Py_XDECREF((PyObject *)self->region);
     release(object);
     Py_DECREF(type);
@@ -511,9 +539,10 @@ static PyGetSetDef writer_getters[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 
 PyDoc_STRVAR(writer_doc,
-"Writer(region, other=None)\n--\n\n"
+"Writer(region, other, reducers, registered)\n--\n\n"
 "Puts the elements of a batch into a region that will be sent. other(tensor) reduces tensors of\n"
-"torch that are more than their elements.");
+"torch that are more than their elements, registered(object, reducer) what is none of ours and of\n"
+"a type in the dict of reducers. Either may pass it on.");
 
 static PyType_Slot writer_slots[] = {
     {Py_tp_new, writer_new},

@@ -7,6 +7,7 @@ sys.modules["torch"] = None  # whoever imports it fails
 
 import collections
 import multiprocessing
+import os
 import types
 import unittest
 
@@ -19,6 +20,25 @@ Pair = collections.namedtuple("Pair", "x y")
 def sample(index):
     return {"x": numpy.full((20, 30), index, "f4"), "y": index, "name": str(index),
             "pair": Pair(numpy.arange(3), float(index)), "many": [numpy.zeros(2), True]}
+
+
+class Thing:
+    """Has no reducer that is registered."""
+
+
+def calls_in_package(function, *arguments):
+    """How many functions of the package, in Python, the call takes."""
+    folder, calls = os.path.dirname(ebb.__file__), []
+
+    def profile(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(folder):
+            calls.append(frame.f_code.co_name)
+    sys.setprofile(profile)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(None)
+    return len(calls)
 
 
 def work(pool, count, queue):
@@ -79,6 +99,13 @@ class NumpyOnly(unittest.TestCase):
             self.assertEqual(mine.recv(), "here")
             worker.join()
             self.assertEqual((worker.exitcode, len(others)), (0, 5))
+
+    def test_objects_without_a_reducer_take_no_code_in_python_each(self):
+        pool = ebb.Pool("shared")
+        few, many = (calls_in_package(pool.send, [[Thing(), numpy.ones(2), numpy.float32(1), Thing]
+                                                  for _ in range(count)]) for count in (1, 50))
+        self.assertGreater(few, 0)
+        self.assertEqual(many, few)
 
     def test_helpers_make_arrays(self):
         with ebb.Region() as region:

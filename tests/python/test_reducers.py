@@ -10,6 +10,7 @@ import pickle
 import socket
 import tempfile
 import threading
+import types
 import unittest
 from multiprocessing.reduction import ForkingPickler
 from unittest import mock
@@ -22,6 +23,7 @@ try:
 except ImportError:
     raise unittest.SkipTest("torch is missing")
 
+import numpy
 from torch.utils.data.datapipes.iter import IterableWrapper
 
 from cases import same
@@ -38,6 +40,15 @@ class Refuses:
 
 
 ForkingPickler.register(Refuses, lambda refuses: (Refuses, (refuses.number,)))
+
+
+class NoHash(type):
+    def __hash__(cls):
+        raise LookupError("no hash")
+
+
+class Unhashable(metaclass=NoHash):
+    """Nobody can look for a reducer of its type."""
 
 
 class Metres(torch.Tensor):
@@ -144,6 +155,35 @@ class Registered(unittest.TestCase):
         self.assertRaises(TypeError, pickle.dumps, Refuses(7))
         for workers in (0, 1):
             self.assertEqual(through(Refuses(7), workers).number, 7)
+
+    def test_what_is_registered_when_it_is_sent_counts(self):
+        pool, there, after = ebb.Pool("shared"), ForkingPickler._extra_reducers, Refuses(8)
+        sent = [Refuses(7), after, numpy.array([Refuses(9)])]
+        by_copyreg = {Refuses: lambda refuses: (str, ("copyreg",))}
+        with mock.patch.dict(copyreg.dispatch_table, by_copyreg):
+            self.assertEqual([got.number for got in pool.send(sent[:2]).open()], [7, 8])
+            with mock.patch.dict(there, {Refuses: None}):
+                self.assertEqual(pool.send(after).open(), "copyreg")
+            with mock.patch.dict(there):
+                del there[Refuses]
+                self.assertEqual(pool.send(after).open(), "copyreg")
+        self.assertEqual(pool.send(sent).open()[2][0].number, 9)
+        with mock.patch.dict(there, {type: Refuses.__reduce__, types.FunctionType: None}):
+            self.assertEqual(pool.send([Refuses, first]).open(), [Refuses, first])
+
+    def test_what_a_reducer_raises_is_raised_where_it_is_sent(self):
+        pool, there = ebb.Pool("shared"), ForkingPickler._extra_reducers
+
+        def leaves(refuses):
+            del there[Refuses]
+            gc.collect()
+            raise LookupError("of its own")
+
+        with mock.patch.dict(there, {Refuses: leaves}):
+            del leaves
+            self.assertRaisesRegex(LookupError, "of its own", pool.send, Refuses(7))
+            self.assertRaisesRegex(TypeError, "not by itself", pool.send, Refuses(7))
+        self.assertRaisesRegex(LookupError, "no hash", pool.send, Unhashable())
 
     def test_so_do_tensors_of_types_whose_reducer_is_registered(self):
         needs_grad = torch.ones(3, requires_grad=True) * 2
