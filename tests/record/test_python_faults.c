@@ -95,6 +95,38 @@ static void an_exception_that_is_kept_keeps_no_region(void **state)
     trace_free(trace);
 }
 
+// As error reporters and debuggers do it: what they keep of the caller's locals is no region.
+static void locals_that_are_read_keep_no_region(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    write_module("work", "import sys\n"
+                         "kept = []\n"
+                         "def step(good):\n"
+                         "    kept.append(sys._getframe(1).f_locals)\n"
+                         "    return bytearray(77777) if good else [][1]\n"
+                         "def steps(good):\n"
+                         "    yield step(good)\n");
+    for (int i = 0; i < 2; i++) {
+        trace = recorded_script(i ? "--within work.steps" : "--within work.step",
+                                "import inspect, work\n"
+                                "for i in range(3):\n"
+                                "    try: work.step(False)\n"
+                                "    except IndexError as fault: work.kept.append(fault)\n"
+                                "    try: next(work.steps(False))\n"
+                                "    except IndexError as fault: work.kept.append(fault)\n"
+                                "    work.step(True)\n"
+                                "    steps = work.steps(True)\n"
+                                "    next(steps)\n"
+                                "    work.kept.append(inspect.getgeneratorlocals(steps))\n"
+                                "    assert list(steps) == []\n");
+        assert_int_equal(count(trace, TRACE_BEGIN, 0), i ? 6 : 12);
+        assert_int_equal(depth_of(trace), 1);
+        trace_free(trace);
+    }
+}
+
 // The stack may be full in the program's code or in that around it: begun at several depths.
 static void a_full_stack_is_the_same_error(void **state)
 {
@@ -124,6 +156,7 @@ int main(void)
         cmocka_unit_test(a_call_that_is_cut_short_as_it_begins_ends_its_region),
         cmocka_unit_test(signals_leave_no_region_open),
         cmocka_unit_test(an_exception_that_is_kept_keeps_no_region),
+        cmocka_unit_test(locals_that_are_read_keep_no_region),
         cmocka_unit_test(a_full_stack_is_the_same_error),
     };
 

@@ -29,6 +29,7 @@ WITHIN = os.environ.get("EBB_RECORD_PYTHON_WITHIN", "")
 VARIABLE, VARIABLE_NAMED = 0x04, 0x08
 GENERATOR, COROUTINE, AWAITABLE_GENERATOR, ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 PARSE_ONLY = 0x400
+TURNS = iter(int, None)  # of a loop: without an end, as a region is
 WANTED = (WITHIN or os.environ.get("EBB_RECORD_PYTHON_FUNCTION", "")).split(".")
 
 
@@ -44,14 +45,17 @@ class Marks:
 
     def __init__(self):
         program = ctypes.PyDLL(None)
-        self.needed = program.PyCapsule_New, program.PyCapsule_GetPointer  # by the recorder
+        self.needed = (program.PyCapsule_New, program.PyCapsule_GetPointer,
+                       program.PyCallIter_New, program.Py_DecRef)  # by the recorder
         mark = program.ebb_record_open if WITHIN else program.ebb_record_call
         mark.restype = ctypes.py_object if WITHIN else None
-        self.mark = functools.partial(mark, ctypes.c_char_p(WANTED[-1].encode()))
+        each_turn = [ctypes.py_object(int)] if WITHIN else []
+        self.mark = functools.partial(mark, ctypes.c_char_p(WANTED[-1].encode()), *each_turn)
 
     def begin(self, *_):
-        """The region, which ends when nobody has it any more; None: it lasts to the next call."""
-        return self.mark()
+        """What has a turn for the loop: the region, which ends when nobody has it any more, or what
+        stands for one that lasts to the next call."""
+        return self.mark() or TURNS
 
 
 class MarksOf:
@@ -61,15 +65,16 @@ class MarksOf:
         self.marks, self.one = marks, None
 
     def begin(self, this=None, *_):
-        return self.marks.begin() if this is self.one else None
+        return self.marks.begin() if this is self.one else TURNS
 
 
 # ---- the code that calls another function inside of a region. It is written as text, to have the
 # same parameters: who asks for them is told, and a call with others fails before a generator has
-# begun. Regions last until it is done, and may overlap. What is raised anywhere, by the handler of
-# a signal, say, drops the region, which ends it. Arguments are not kept longer than the function
-# keeps them, where it runs on by itself. What the code needs are constants of its own, for neither
-# the module nor the function has room for more.
+# begun. Regions last until it is done, and may overlap. The region is what a loop of one turn is
+# over: it has no name, under which whoever reads the locals would keep it, and whatever leaves the
+# loop drops it, as does what is raised anywhere, by the handler of a signal, say. Arguments are not
+# kept longer than the function keeps them, where it runs on by itself. What the code needs are
+# constants of its own, for neither the module nor the function has room for more.
 
 OTHER = """
 def made({free}):
@@ -77,10 +82,7 @@ def made({free}):
         _ebb_function = "_ebb_function"
         _ebb_marks = "_ebb_marks"
         if 0: ({free})
-        _ebb_region = _ebb_marks.begin({positional})
-        try:{body}
-        finally:
-            del _ebb_region
+        for _ebb_once in _ebb_marks.begin({positional}):{body}
     return other
 """
 
@@ -99,19 +101,20 @@ GENERATING = RUNNING + """
 
 GENERATING_LATER = RUNNING + """
             _ebb_first_of = "_ebb_first_of"
-            _ebb_value = await _ebb_first_of(_ebb_running)
-            while True:
-                try:
-                    _ebb_sent = yield _ebb_value
-                except GeneratorExit:
-                    await _ebb_running.aclose()
-                    raise
-                except BaseException as _ebb_fault:
-                    _ebb_value = await _ebb_running.athrow(_ebb_fault)
-                else:
-                    _ebb_value = await _ebb_running.asend(_ebb_sent)
-        except StopAsyncIteration:  # of what is running alone: it has come to its end
-            return"""
+            try:
+                _ebb_value = await _ebb_first_of(_ebb_running)
+                while True:
+                    try:
+                        _ebb_sent = yield _ebb_value
+                    except GeneratorExit:
+                        await _ebb_running.aclose()
+                        raise
+                    except BaseException as _ebb_fault:
+                        _ebb_value = await _ebb_running.athrow(_ebb_fault)
+                    else:
+                        _ebb_value = await _ebb_running.asend(_ebb_sent)
+            except StopAsyncIteration:  # of what is running alone: it has come to its end
+                return"""
 
 
 def first_of(running):
