@@ -97,6 +97,11 @@ static union operator below(enum form form) {
     return known[form];
 }
 
+/* Operators are around what they call, and not around what follows a jump out of it. */
+IN_PLACE void forget_what_was_left(void) {
+    (void)is_allocators_own();
+}
+
 static void leave(const struct operator_call *before) {
     struct operator_call call = operator_around;
     operator_around = *before;
@@ -128,6 +133,7 @@ static bool is_new(const void *block, size_t size, size_t align) {
  * the one that counts: it is whom the program called. */
 static void *make(enum form form, size_t size, size_t align, const void *nothrow,
                   uint64_t caller) {
+    forget_what_was_left();
     __attribute__((cleanup(leave))) struct operator_call before = operator_around;
     void *block;
     if (!before.caller)
@@ -145,6 +151,7 @@ static void *make(enum form form, size_t size, size_t align, const void *nothrow
 
 /* Before the operator below is called; returns what is to be set again afterwards. */
 static const void *begin_end(const void *block, bool aligned) {
+    forget_what_was_left();
     const void *before = operator_around.ending;
     if (headed[aligned])
         return before;

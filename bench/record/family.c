@@ -7,6 +7,10 @@
  *
  * An allocator may call its own functions by the names that it exports, which lead here: calloc()
  * may call malloc(), and realloc() free(). The program has made one call, and one is noted.
+ *
+ * A signal's handler may jump out of the allocator, which then never returns. That shows by the
+ * next call: it is not further down on the stack, or what lay there has been written over. What
+ * cannot be told, a handler's call on a stack of its own, is noted: once too often, not never.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -20,17 +24,29 @@
 void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t align, size_t size);
 
-__thread bool allocator_at_work __attribute__((tls_model("initial-exec")));
+enum { WORK_DEEPEST = 64 << 10 }; /* bytes of stack between a call and one that it makes */
 
-/* Returns what end_work() is to be given. */
-static bool begin_work(void) {
-    bool before = allocator_at_work;
-    allocator_at_work = true;
-    return before;
+__thread const struct work *allocator_at_work __attribute__((tls_model("initial-exec")));
+
+static void begin_work(struct work *work) {
+    work->itself = work;
+    work->around = allocator_at_work;
+    allocator_at_work = work;
 }
 
-static void end_work(bool before) {
-    allocator_at_work = before;
+static void end_work(struct work *work) {
+    work->itself = NULL;
+    allocator_at_work = work->around;
+}
+
+bool work_goes_on(const void *frame) {
+    const struct work *work = allocator_at_work;
+    uintptr_t here = (uintptr_t)frame, there = (uintptr_t)work;
+    if (here < there && there - here <= WORK_DEEPEST && work->itself == work)
+        return true;
+    allocator_at_work = NULL;
+    operator_around = (struct operator_call){0};
+    return false;
 }
 
 static bool ready(void) {
@@ -40,9 +56,10 @@ static bool ready(void) {
 EXPORT void *malloc(size_t size) {
     if (!ready())
         return bootstrap_alloc(size, 1);
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     void *block = next.malloc(size);
-    end_work(before);
+    end_work(&work);
     note_birth(SPOOL_MALLOC, block, size, 0, CALLER);
     return block;
 }
@@ -51,9 +68,10 @@ EXPORT void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (!ready())
         return __builtin_mul_overflow(count, size, &bytes) ? NULL : bootstrap_alloc(bytes, 1);
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     void *block = next.calloc(count, size);
-    end_work(before);
+    end_work(&work);
     note_birth(SPOOL_CALLOC, block, count * size, 0, CALLER);
     return block;
 }
@@ -63,9 +81,10 @@ EXPORT void free(void *block) {
         return;
     if (ready()) {
         note_end(SPOOL_FREE, block);
-        bool before = begin_work();
+        struct work work;
+        begin_work(&work);
         next.free(block);
-        end_work(before);
+        end_work(&work);
     }
 }
 
@@ -73,32 +92,36 @@ EXPORT void free_sized(void *block, size_t size) {
     if (!block || bootstrap_owns(block) || !ready())
         return;
     note_end(SPOOL_FREE, block);
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     if (next.free_sized)
         next.free_sized(block, size);
     else
         next.free(block);
-    end_work(before);
+    end_work(&work);
 }
 
 EXPORT void free_aligned_sized(void *block, size_t align, size_t size) {
     if (!block || bootstrap_owns(block) || !ready())
         return;
     note_end(SPOOL_FREE, block);
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     if (next.free_aligned_sized)
         next.free_aligned_sized(block, align, size);
     else
         next.free(block);
-    end_work(before);
+    end_work(&work);
 }
 
 /* A block of the arena moves out of it. */
-static void *move_out(void *block, size_t size, uint64_t caller) {
+IN_PLACE void *move_out(void *block, size_t size, uint64_t caller) {
     size_t held = bootstrap_size(block);
-    bool is_ready = ready(), before = begin_work();
+    bool is_ready = ready();
+    struct work work;
+    begin_work(&work);
     void *moved = is_ready ? next.malloc(size) : bootstrap_alloc(size, 1);
-    end_work(before);
+    end_work(&work);
     if (moved)
         memcpy(moved, block, held < size ? held : size);
     if (moved && !bootstrap_owns(moved))
@@ -106,22 +129,24 @@ static void *move_out(void *block, size_t size, uint64_t caller) {
     return moved;
 }
 
-static void *resize(void *block, size_t size, uint64_t caller) {
+IN_PLACE void *resize(void *block, size_t size, uint64_t caller) {
     if (block && bootstrap_owns(block))
         return move_out(block, size, caller);
     if (!ready())
         return bootstrap_alloc(size, 1);
     if (!block) {
-        bool before = begin_work();
+        struct work work;
+        begin_work(&work);
         void *born = next.realloc(NULL, size);
-        end_work(before);
+        end_work(&work);
         note_birth(SPOOL_MALLOC, born, size, 0, caller);
         return born;
     }
     note_end(SPOOL_REALLOC_FROM, block);
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     void *moved = next.realloc(block, size);
-    end_work(before);
+    end_work(&work);
     if (moved)
         note_birth(SPOOL_REALLOC_TO, moved, size, 0, caller);
     else
@@ -153,9 +178,10 @@ static size_t power_above(size_t align) {
 EXPORT void *aligned_alloc(size_t align, size_t size) {
     if (!ready())
         return bootstrap_alloc(size, align);
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     void *block = next.aligned_alloc(align, size);
-    end_work(before);
+    end_work(&work);
     note_birth(SPOOL_ALIGNED, block, size, power_above(align), CALLER);
     return block;
 }
@@ -165,9 +191,10 @@ EXPORT int posix_memalign(void **block, size_t align, size_t size) {
         *block = bootstrap_alloc(size, align);
         return *block ? 0 : ENOMEM;
     }
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     int result = next.posix_memalign(block, align, size);
-    end_work(before);
+    end_work(&work);
     if (result == 0)
         note_birth(SPOOL_ALIGNED, *block, size, align, CALLER);
     return result;
@@ -176,9 +203,10 @@ EXPORT int posix_memalign(void **block, size_t align, size_t size) {
 EXPORT void *memalign(size_t align, size_t size) {
     if (!ready())
         return bootstrap_alloc(size, align);
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     void *block = next.memalign(align, size);
-    end_work(before);
+    end_work(&work);
     note_birth(SPOOL_ALIGNED, block, size, power_above(align), CALLER);
     return block;
 }
@@ -190,9 +218,10 @@ static size_t page_bytes(void) {
 EXPORT void *valloc(size_t size) {
     if (!ready())
         return bootstrap_alloc(size, page_bytes());
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     void *block = next.valloc ? next.valloc(size) : next.memalign(page_bytes(), size);
-    end_work(before);
+    end_work(&work);
     note_birth(SPOOL_ALIGNED, block, size, page_bytes(), CALLER);
     return block;
 }
@@ -200,9 +229,10 @@ EXPORT void *valloc(size_t size) {
 EXPORT void *pvalloc(size_t size) {
     if (!ready())
         return bootstrap_alloc(size, page_bytes());
-    bool before = begin_work();
+    struct work work;
+    begin_work(&work);
     void *block = next.pvalloc ? next.pvalloc(size) : next.memalign(page_bytes(), size);
-    end_work(before);
+    end_work(&work);
     note_birth(SPOOL_ALIGNED, block, size, page_bytes(), CALLER);
     return block;
 }

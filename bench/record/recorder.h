@@ -23,6 +23,9 @@
 #define THREAD_OWN static __thread __attribute__((tls_model("initial-exec")))
 #define CALLER ((uint64_t)(uintptr_t)__builtin_return_address(0))
 
+/* Part of the function that calls it: its frame is that one's. */
+#define IN_PLACE static inline __attribute__((always_inline))
+
 static inline bool unlikely(bool value) {
     return __builtin_expect(value, 0);
 }
@@ -55,8 +58,22 @@ void *bootstrap_alloc(size_t bytes, size_t align);
 bool bootstrap_owns(const void *block);
 size_t bootstrap_size(const void *block);
 
-/* Set while the allocator serves this thread: what is called meanwhile is not noted (family.c). */
-extern __thread bool allocator_at_work __attribute__((tls_model("initial-exec")));
+/* A call that the allocator serves. It lies in that call's frame; `itself` is wiped as it ends. */
+struct work {
+    const struct work *volatile itself;
+    const struct work *around; /* NULL: the program called */
+};
+
+/* The last one on this thread: what is called meanwhile is not noted (family.c). NULL: none. */
+extern __thread const struct work *allocator_at_work __attribute__((tls_model("initial-exec")));
+
+/* Whether a call with this frame is the allocator's own. If not, nothing is at work, whatever the
+ * thread has left by a jump, and operators are not around it either. */
+bool work_goes_on(const void *frame);
+
+IN_PLACE bool is_allocators_own(void) {
+    return unlikely(allocator_at_work != NULL) && work_goes_on(__builtin_frame_address(0));
+}
 
 /* ---- the spool (spool_open.c) */
 
@@ -104,10 +121,10 @@ extern __thread struct operator_call operator_around __attribute__((tls_model("i
 /* ---- what was called */
 
 /* A block was born; NULL notes nothing. */
-static inline void note_birth(enum spool_op op, void *block, size_t size, size_t align,
-                              uint64_t caller) {
+IN_PLACE void note_birth(enum spool_op op, void *block, size_t size, size_t align,
+                         uint64_t caller) {
     uint64_t wide = align ? (uint64_t)__builtin_ctzll(align) << 32 : 0;
-    if (unlikely(!block) || unlikely(allocator_at_work) || !*recording)
+    if (unlikely(!block) || is_allocators_own() || !*recording)
         return;
     if (unlikely(operator_around.caller)) {
         caller = operator_around.caller;
@@ -120,8 +137,8 @@ static inline void note_birth(enum spool_op op, void *block, size_t size, size_t
     lane_note(op, site_of(caller), (uint64_t)(uintptr_t)block, size, wide);
 }
 
-static inline void note_end(enum spool_op op, const void *block) {
-    if (unlikely(allocator_at_work))
+IN_PLACE void note_end(enum spool_op op, const void *block) {
+    if (is_allocators_own())
         return;
     if (*recording && !unlikely(operator_around.ending == block))
         lane_note(op, 0, (uint64_t)(uintptr_t)block, 0, 0);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "jumps.h"
 #include "recording.h"
 
 static void a_killed_program_has_a_trace(void **state)
@@ -92,6 +93,21 @@ static void a_killed_recorder_leaves_a_spool_that_can_be_read(void **state)
     unlink(ready);
     snprintf(arguments, sizeof arguments, "rm -r %s", spools);
     assert_int_equal(system(arguments), 0);
+}
+
+// Of a free() that never returned, too, and of what comes after it.
+static void who_jumps_out_of_the_allocator_is_recorded_on(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    assert_int_equal(record("", "EBB_JUMPS", ""), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_BESIDE), JUMPS_BLOCKS);
+    assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_BELOW), JUMPS_BLOCKS);
+    assert_int_equal(count(trace, TRACE_REALLOC, JUMPS_BESIDE + 1), JUMPS_BLOCKS);
+    assert_int_equal(count(trace, TRACE_REALLOC, JUMPS_BELOW + 1), JUMPS_BLOCKS);
+    trace_free(trace);
 }
 
 // As `kill` does it, or `timeout`: the command is meant, and what it did until then is a trace.
@@ -539,6 +555,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_program_has_a_trace),
         cmocka_unit_test(a_killed_recorder_leaves_a_spool_that_can_be_read),
+        cmocka_unit_test(who_jumps_out_of_the_allocator_is_recorded_on),
         cmocka_unit_test(who_ends_the_tool_ends_the_command),
         cmocka_unit_test(damaged_spools_are_read_as_far_as_they_go),
         cmocka_unit_test(the_limit_stops_cleanly),
