@@ -30,8 +30,9 @@ static void shorten(char *to, const char *module, const char *name) {
 
 static bool take_place(struct places *places, char *line) {
     char *rest = line + 2, *end = NULL;
+    bool has_digits = *rest >= '0' && *rest <= '9';
     unsigned long number = strtoul(rest, &end, 10);
-    if (end == rest || number >= PLACES_MAX || strlen(end) < 4 || end[2] != ' ')
+    if (!has_digits || number >= PLACES_MAX || strlen(end) < 4 || end[2] != ' ')
         return false;
     char *module = end + 3, *name = strstr(module, "+0x");
     name = name ? strchr(name, ' ') : NULL;
@@ -44,8 +45,9 @@ static bool take_place(struct places *places, char *line) {
 
 static bool take_object(struct places *places, const char *line, uint64_t number) {
     char *end = NULL;
+    bool has_digits = *line >= '0' && *line <= '9'; /* no space, no sign */
     unsigned long place = strtoul(line, &end, 10);
-    if (end == line || *end || place >= PLACES_MAX)
+    if (!has_digits || *end || place >= PLACES_MAX)
         return false;
     places->of[number] = (uint16_t)place;
     return true;

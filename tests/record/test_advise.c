@@ -315,6 +315,9 @@ static void a_list_of_places_is_whole(void **state)
         {"(cat in.sites.gz; echo more) >x.sites.gz", "line .*: damaged gzip stream"},
         {"gzip -dc in.sites.gz | head -c -1 >x.sites.gz", "line .*: the last line"},
         {"(gzip -dc in.sites.gz; echo 1) >x.sites.gz", "x.sites.gz: damaged, or of another"},
+        {"gzip -dc in.sites.gz | sed '$s/^/+/' >x.sites.gz", "x.sites.gz: damaged, or of another"},
+        {"gzip -dc in.sites.gz | sed '$s/^/ /' >x.sites.gz", "x.sites.gz: damaged, or of another"},
+        {"gzip -dc in.sites.gz | sed '2s/ / +/' >x.sites.gz", "x.sites.gz: damaged, or of another"},
         {"mkdir x.sites.gz", "line .*: cannot read"}};
     char command[512];
 
