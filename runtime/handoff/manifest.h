@@ -14,8 +14,9 @@
  * Objects come whole before member, and members in the order in which fields name them: so a 1 is
  * enough to say which object is meant, and no sequence of words describes a cycle, or one object
  * that is part of two. Nothing is an address. A struct is its bytes behind struct ebb_object, with
- * pointers of fields zero; its type is found by name and layout, which must be those of one type
- * only in both processes. Strings and bytes fill up words.
+ * pointers of fields zero; its type is found by name and layout (a number for what its fields are,
+ * their names and their places), which must be those of one type only in both processes. Strings
+ * and bytes fill up words.
  */
 #ifndef EBB_HANDOFF_MANIFEST_H
 #define EBB_HANDOFF_MANIFEST_H
@@ -45,14 +46,26 @@ static inline struct ebb_dtype manifest_dtype(uint64_t form) {
     return (struct ebb_dtype){(uint8_t)form, (uint8_t)(form >> 8), (uint16_t)(form >> 16)};
 }
 
-/* A number for what both processes must agree on: where fields are, and how large all is. */
+static inline uint64_t manifest_mix(uint64_t number, uint64_t value) {
+    return number * 0x100000001B3u ^ value;
+}
+
+/* Takes the 0 in, too: else what ends one name might as well begin the next. */
+static inline uint64_t manifest_mix_name(uint64_t number, const char *name) {
+    for (; *name; name++)
+        number = manifest_mix(number, (unsigned char)*name);
+    return manifest_mix(number, 0);
+}
+
+/* A number for what both processes must agree on: which fields are where, and how large all is. */
 static inline uint64_t manifest_layout(const struct ebb_type *type) {
     uint64_t number = type->bytes;
     for (size_t i = 0; i < type->field_count; i++) {
         const struct ebb_field *field = &type->fields[i];
-        number = number * 0x100000001B3u ^ (uint64_t)field->kind;
-        number = number * 0x100000001B3u ^ field->offset;
-        number = number * 0x100000001B3u ^ field->count_offset;
+        number = manifest_mix_name(number, field->name);
+        number = manifest_mix(number, (uint64_t)field->kind);
+        number = manifest_mix(number, field->offset);
+        number = manifest_mix(number, field->count_offset);
     }
     return number;
 }
