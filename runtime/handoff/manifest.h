@@ -62,10 +62,11 @@ static inline uint64_t manifest_layout(const struct ebb_type *type) {
     uint64_t number = type->bytes;
     for (size_t i = 0; i < type->field_count; i++) {
         const struct ebb_field *field = &type->fields[i];
+        bool counted = field->kind != EBB_FIELD_OBJECT;
         number = manifest_mix_name(number, field->name);
         number = manifest_mix(number, (uint64_t)field->kind);
         number = manifest_mix(number, field->offset);
-        number = manifest_mix(number, field->count_offset);
+        number = manifest_mix(number, counted ? field->count_offset : 0);
     }
     return number;
 }

@@ -71,10 +71,30 @@ static void types_are_told_apart_by_names_of_fields(void **state) {
     }
 }
 
+/* Only the second says where a count would be. */
+static void what_is_no_count_makes_no_other_layout(void **state) {
+    static const struct ebb_field field[] = {
+        LINKED("first", first),
+        {"first", EBB_FIELD_OBJECT, offsetof(struct linked, first), sizeof(struct ebb_object)}};
+    static struct ebb_type alike[] = {
+        {.name = "alike", .bytes = sizeof(struct linked), .fields = field, .field_count = 1},
+        {.name = "alike", .bytes = sizeof(struct linked), .fields = field + 1, .field_count = 1}};
+    struct post post = open_post();
+    struct ebb_parcel parcel;
+    assert_int_equal(ebb_type_register(&alike[0]), 0);
+    assert_int_equal(ebb_type_register(&alike[1]), 0);
+    struct linked *linked = linked_in(post.from, &alike[0]);
+    assert_refused(ebb_region_send_object(post.from, linked, &parcel), EBB_E_TYPE);
+    assert_text_names("'alike' is the name of two of the same layout");
+    assert_int_equal(ebb_region_close(post.from), 0);
+    close_post(&post);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_do_not_arrive_under_other_names),
         cmocka_unit_test(types_are_told_apart_by_names_of_fields),
+        cmocka_unit_test(what_is_no_count_makes_no_other_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
