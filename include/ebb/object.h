@@ -87,7 +87,7 @@ struct ebb_type {
  * must stay that long. If it lies in a shared object, that is not unloaded any more, whoever closes
  * it. Other types may have the same name; but of two whose fields are the same, too, in kind, name
  * and place, none is sent to other processes (ebb/handoff.h). Any thread. Errors: EBB_E_TYPE
- * (smaller than struct ebb_object, field outside of the struct, nameless, a
+ * (smaller than struct ebb_object, field outside of the struct, nameless, two fields of one name, a
  * pointer where another field has one or its count, or EBB_OBJECT_KINDS_MAX kinds exist).
  */
 EBB_API int ebb_type_register(struct ebb_type *type);

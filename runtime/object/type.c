@@ -65,14 +65,19 @@ static int check_field(const struct ebb_type *type, const struct ebb_field *fiel
     return 0;
 }
 
-/* Fields may share a count, but no pointer is a count or another field's. */
-static int check_apart(const struct ebb_type *type, const struct ebb_field *field) {
+/* Fields may share a count, but no pointer is a count or another field's. Reports and other
+ * processes know fields by their names. */
+static int check_apart(const struct ebb_type *type, size_t at) {
+    const struct ebb_field *field = &type->fields[at];
     for (size_t i = 0; i < type->field_count; i++) {
         const struct ebb_field *other = &type->fields[i];
-        if ((other != field && other->offset == field->offset) ||
+        if ((i != at && other->offset == field->offset) ||
             (is_counted(other) && other->count_offset == field->offset))
             return error_set(EBB_E_TYPE, "type '%s': fields '%s' and '%s' share the word at %zu",
                              type->name, field->name, other->name, field->offset);
+        if (i > at && strcmp(other->name, field->name) == 0)
+            return error_set(EBB_E_TYPE, "type '%s': fields %zu and %zu are both called '%s'",
+                             type->name, at, i, field->name);
     }
     return 0;
 }
@@ -89,7 +94,7 @@ static int check_type(const struct ebb_type *type) {
             return result;
     }
     for (size_t i = 0; i < type->field_count; i++)
-        if (check_apart(type, &type->fields[i]) != 0)
+        if (check_apart(type, i) != 0)
             return error_latest();
     return 0;
 }

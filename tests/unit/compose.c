@@ -159,6 +159,18 @@ static void no_two_pointers_share_a_word(void **state) {
     }
 }
 
+static void no_two_fields_have_a_name(void **state) {
+    const struct ebb_field lies[] = {
+        {"part", EBB_FIELD_OBJECT, offsetof(struct box, left), 0},
+        EBB_FIELD_COUNTED(struct box, EBB_FIELD_BYTES, bytes, byte_count),
+        {"part", EBB_FIELD_OBJECT, offsetof(struct box, right), 0},
+    };
+    struct ebb_type type = {
+        .name = "liar", .bytes = sizeof(struct box), .fields = lies, .field_count = 3};
+    assert_refused(ebb_type_register(&type), EBB_E_TYPE);
+    assert_text_names("type 'liar': fields 0 and 2 are both called 'part'");
+}
+
 static void fields_may_share_a_count(void **state) {
     static const struct ebb_field fields[] = {
         EBB_FIELD_COUNTED(struct box, EBB_FIELD_OBJECTS, parts, part_count),
@@ -331,6 +343,7 @@ int main(void) {
         STAGED(lists_of_what_was_not_composed_are_not_walked),
         STAGED(composites_are_as_deep_as_they_may_be),
         STAGED(no_two_pointers_share_a_word),
+        STAGED(no_two_fields_have_a_name),
         STAGED(fields_may_share_a_count),
         STAGED(a_tensor_is_not_made_as_other_objects_are),
         STAGED(a_report_does_not_follow_what_is_no_member),
