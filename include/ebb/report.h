@@ -36,9 +36,11 @@ EBB_API int ebb_report_pool(ebb_pool *pool, enum ebb_report_format format, ebb_w
 /*
  * An object and everything it consists of: type, bytes, fields; of tensors the data type, shape,
  * strides and how many see the storage. Text: one line an object, indented. JSON: one object,
- * {"type": NAME, "fields": {...}}, what is in fields nested. A member that several fields refer to
- * is printed once; the others say "above". Returns 0, the callback's value if it stopped,
- * EBB_E_ARGUMENT, and the errors of ebb_object_end() for what is no live object.
+ * {"type": NAME, "fields": {...}}, what is in fields nested. A field
+ * of several members is a list, null where there is none; other fields without one are left out.
+ * A member that several fields refer to is printed once; the others say "above". Returns 0, the
+ * callback's value if it stopped, EBB_E_ARGUMENT, and the errors of ebb_object_end() for what is no
+ * live object.
  */
 EBB_API int ebb_report_object(const void *object, enum ebb_report_format format,
                               ebb_write_fn *write, void *context);

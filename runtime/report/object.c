@@ -5,7 +5,8 @@
  * Walks fields in the order of their table. The depth of the walk is bounded as that of composites
  * is; a field that was written since it was composed is printed as an address. What comes again is
  * not printed again: so this takes no longer than there are objects. In JSON the fields, which may
- * have any name, are an object of their own.
+ * have any name, are an object of their own, and members of a field that has several a list: so no
+ * JSON object has a key twice.
  */
 #include "object/object.h"
 #include "base/error.h"
@@ -14,10 +15,10 @@
 struct print {
     struct text *text;
     bool json;
-    bool begun; /* something was printed of the object's fields */
+    bool begun; /* something was printed of the object's fields, or of the list */
 };
 
-/* What something is called: by its field, and by its place if that has several. */
+/* What something is called: by its field, and by its place in the list if that has one. */
 struct label {
     const char *field;
     size_t at;
@@ -28,16 +29,27 @@ struct label {
 static void print_object(struct print *print, struct ebb_object *object,
                          const struct label *label, unsigned depth);
 
+/* Elements of a list have no keys. */
+static void print_key(struct print *print, const struct label *label) {
+    if (print->begun)
+        text_print(print->text, ",");
+    if (!label->several) {
+        text_json_string(print->text, label->field);
+        text_print(print->text, ":");
+    }
+    print->begun = true;
+}
+
 static void print_label(struct print *print, const struct label *label, unsigned depth) {
-    if (print->json)
-        text_print(print->text, print->begun ? ",\"" : "\"");
-    else
-        text_print(print->text, "%*s", (int)depth * 2, "");
-    (print->json ? text_json_inside : text_name)(print->text, label->field);
+    if (print->json) {
+        print_key(print, label);
+        return;
+    }
+    text_print(print->text, "%*s", (int)depth * 2, "");
+    text_name(print->text, label->field);
     if (label->several)
         text_print(print->text, "[%zu]", label->at);
-    text_print(print->text, print->json ? "\":" : ": ");
-    print->begun = true;
+    text_print(print->text, ": ");
 }
 
 static void print_numbers(struct text *text, const char *name, const int64_t *numbers,
@@ -83,6 +95,9 @@ static void print_member(struct print *print, const struct ebb_object *whole, vo
     } else if (!print->json) {
         print_label(print, label, depth);
         text_print(print->text, "%p\n", member);
+    } else if (label->several) {
+        print_label(print, label, depth);
+        text_print(print->text, "null");
     }
 }
 
@@ -97,6 +112,20 @@ static void print_members(struct print *print, struct ebb_object *whole,
     }
 }
 
+static void print_list(struct print *print, struct ebb_object *whole,
+                       const struct ebb_field *field, bool shares, unsigned depth) {
+    if (print->json) {
+        print_key(print, &(struct label){.field = field->name});
+        text_print(print->text, "[");
+        print->begun = false;
+    }
+    print_members(print, whole, field, shares, depth);
+    if (print->json) {
+        text_print(print->text, "]");
+        print->begun = true;
+    }
+}
+
 static void print_fields(struct print *print, struct ebb_object *object, unsigned depth) {
     bool shares = compose_shares(object);
     for (size_t i = 0; i < object->type->field_count; i++) {
@@ -104,6 +133,8 @@ static void print_fields(struct print *print, struct ebb_object *object, unsigne
         const void *pointer = *field_place(object, field);
         if (field->kind == EBB_FIELD_BYTES)
             print_bytes(print, field->name, pointer ? field_count(object, field) : 0, depth);
+        else if (field->kind == EBB_FIELD_OBJECTS)
+            print_list(print, object, field, shares, depth);
         else
             print_members(print, object, field, shares, depth);
     }
@@ -118,17 +149,18 @@ static void print_object(struct print *print, struct ebb_object *object,
     if (print->json)
         text_print(text, "{\"type\":");
     (print->json ? text_json_string : text_name)(text, object->type->name);
+    bool has_fields = object->type->field_count;
     if (object_is_tensor(object))
         print_tensor(print, tensor_of(object));
     if (!print->json)
         text_print(text, "\n");
-    if (print->json && object->type->field_count)
+    else if (has_fields)
         text_print(text, ",\"fields\":{");
     print->begun = false;
     print_fields(print, object, depth + 1);
     print->begun = true;
     if (print->json)
-        text_print(text, object->type->field_count ? "}}" : "}");
+        text_print(text, has_fields ? "}}" : "}");
 }
 
 int ebb_report_object(const void *address, enum ebb_report_format format, ebb_write_fn *write,

@@ -89,10 +89,10 @@ static void an_object_is_one_in_json(void **state) {
         page.text,
         "{\"type\":\"pair\",\"fields\":{\"left\":{\"type\":\"tensor\",\"dtype\":\"float32\","
         "\"shape\":[2,3],\"strides\":[3,1],\"bytes\":24,\"seen_by\":2},"
-        "\"rest[0]\":{\"type\":\"tensor\","
+        "\"rest\":[{\"type\":\"tensor\","
         "\"dtype\":\"float32\",\"shape\":[2,3],\"strides\":[1,2],\"bytes\":24,\"seen_by\":2},"
-        "\"rest[1]\":{\"type\":\"tensor\",\"dtype\":\"int8x4\",\"shape\":[],\"strides\":[],"
-        "\"bytes\":4,\"seen_by\":1},\"note\":12}}");
+        "{\"type\":\"tensor\",\"dtype\":\"int8x4\",\"shape\":[],\"strides\":[],"
+        "\"bytes\":4,\"seen_by\":1}],\"note\":12}}");
 }
 
 static void names_of_any_length_are_told_whole(void **state) {
@@ -117,8 +117,8 @@ static void names_of_any_length_are_told_whole(void **state) {
     assert_int_equal(ebb_report_object(pair, EBB_REPORT_JSON, write_page, &page), 0);
     assert_string_equal(page.text,
                         "{\"type\":\"" LONG "\\u000a\",\"fields\":{"
-                        "\"" LONG "rest[1]\":{\"type\":\"tensor\","
-                        "\"dtype\":\"int8\",\"shape\":[],\"strides\":[],\"bytes\":1,\"seen_by\":1},"
+                        "\"" LONG "rest\":[null,{\"type\":\"tensor\",\"dtype\":\"int8\","
+                        "\"shape\":[],\"strides\":[],\"bytes\":1,\"seen_by\":1}],"
                         "\"" LONG "note\":12}}");
 }
 
@@ -154,8 +154,9 @@ static void what_several_fields_refer_to_is_told_once(void **state) {
                     "  rest[2]: (above)\n"
                     "  note: 0 bytes\n");
     assert_reported(pair, false, EBB_REPORT_JSON,
-                    "{\"type\":\"pair\",\"fields\":{\"left\":{\"type\":\"node\",\"fields\":{}},"
-                    "\"rest[0]\":{\"above\":true},\"rest[2]\":{\"above\":true},\"note\":0}}");
+                    "{\"type\":\"pair\",\"fields\":{\"left\":{\"type\":\"node\","
+                    "\"fields\":{\"members\":[]}},"
+                    "\"rest\":[{\"above\":true},null,{\"above\":true}],\"note\":0}}");
     assert_reported(pair, true, EBB_REPORT_TEXT,
                     "pair\n"
                     "  \"left\": 7\n"
@@ -187,11 +188,34 @@ static void no_object_has_a_key_twice(void **state) {
     assert_int_equal(ebb_object_compose(outer), 0);
     assert_reported(outer, false, EBB_REPORT_JSON,
                     "{\"type\":\"same\",\"fields\":{\"object\":{\"type\":\"same\","
-                    "\"fields\":{\"fields\":0}},\"fields\":0}}");
+                    "\"fields\":{\"type\":[],\"fields\":0}},\"type\":[],\"fields\":0}}");
     assert_reported(outer, true, EBB_REPORT_JSON,
                     "{\"object\":\"same\",\"fields\":{\"object\":{\"object\":\"same\","
                     "\"fields\":{\"object\":{\"ended\":true},\"type\":[],"
                     "\"fields\":{\"bytes\":0}}},\"type\":[],\"fields\":{\"bytes\":0}}}");
+}
+
+/* One is called as an element of the other might be. */
+static const struct ebb_field indexed_fields[] = {
+    {"rest[0]", EBB_FIELD_OBJECT, offsetof(struct pair, left), 0},
+    {"rest", EBB_FIELD_OBJECTS, offsetof(struct pair, rest), offsetof(struct pair, rest_count)},
+};
+static struct ebb_type indexed_type = {
+    .name = "indexed", .bytes = sizeof(struct pair), .fields = indexed_fields, .field_count = 2};
+
+static void elements_have_no_keys_that_a_field_might_have(void **state) {
+    struct stage *stage = *state;
+    assert_int_equal(ebb_type_register(&indexed_type), 0);
+    struct pair *pair = ebb_object_new(stage->root, &indexed_type, 0);
+    pair->rest_count = 1;
+    pair->rest = ebb_region_alloc_zeroed(stage->root, sizeof *pair->rest, 16);
+    pair->left = (void *)ebb_node_new_integer(stage->root, 1);
+    pair->rest[0] = (void *)ebb_node_new_integer(stage->root, 2);
+    assert_int_equal(ebb_object_compose(pair), 0);
+    assert_reported(pair, false, EBB_REPORT_JSON,
+                    "{\"type\":\"indexed\",\"fields\":{"
+                    "\"rest[0]\":{\"type\":\"node\",\"fields\":{\"members\":[]}},"
+                    "\"rest\":[{\"type\":\"node\",\"fields\":{\"members\":[]}}]}}");
 }
 
 /* There are 3 to the 30th ways to the innermost one. */
@@ -229,6 +253,7 @@ int main(void) {
         STAGED(names_of_any_length_are_told_whole),
         STAGED(what_several_fields_refer_to_is_told_once),
         STAGED(no_object_has_a_key_twice),
+        STAGED(elements_have_no_keys_that_a_field_might_have),
         STAGED(reports_are_no_longer_than_there_are_objects),
         STAGED(what_cannot_be_reported_is_refused),
     };
