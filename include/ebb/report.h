@@ -36,7 +36,7 @@ EBB_API int ebb_report_pool(ebb_pool *pool, enum ebb_report_format format, ebb_w
 /*
  * An object and everything it consists of: type, bytes, fields; of tensors the data type, shape,
  * strides and how many see the storage. Text: one line an object, indented. JSON: one object,
- * {"type": NAME, "fields": {...}}, what is in fields nested. A field
+ * {"type": NAME, "fields": {...}}, what is in fields nested; of tensors without "fields". A field
  * of several members is a list, null where there is none; other fields without one are left out.
  * A member that several fields refer to is printed once; the others say "above". Returns 0, the
  * callback's value if it stopped, EBB_E_ARGUMENT, and the errors of ebb_object_end() for what is no

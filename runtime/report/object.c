@@ -149,8 +149,8 @@ static void print_object(struct print *print, struct ebb_object *object,
     if (print->json)
         text_print(text, "{\"type\":");
     (print->json ? text_json_string : text_name)(text, object->type->name);
-    bool has_fields = object->type->field_count;
-    if (object_is_tensor(object))
+    bool has_fields = !object_is_tensor(object);
+    if (!has_fields)
         print_tensor(print, tensor_of(object));
     if (!print->json)
         text_print(text, "\n");

@@ -202,6 +202,7 @@ static const struct ebb_field indexed_fields[] = {
 };
 static struct ebb_type indexed_type = {
     .name = "indexed", .bytes = sizeof(struct pair), .fields = indexed_fields, .field_count = 2};
+static struct ebb_type bare_type = {.name = "bare", .bytes = sizeof(struct ebb_object)};
 
 static void elements_have_no_keys_that_a_field_might_have(void **state) {
     struct stage *stage = *state;
@@ -216,6 +217,15 @@ static void elements_have_no_keys_that_a_field_might_have(void **state) {
                     "{\"type\":\"indexed\",\"fields\":{"
                     "\"rest[0]\":{\"type\":\"node\",\"fields\":{\"members\":[]}},"
                     "\"rest\":[{\"type\":\"node\",\"fields\":{\"members\":[]}}]}}");
+}
+
+static void a_type_without_fields_has_none_in_json(void **state) {
+    struct stage *stage = *state;
+    assert_int_equal(ebb_type_register(&bare_type), 0);
+    void *bare = ebb_object_new(stage->root, &bare_type, 0);
+    assert_reported(bare, false, EBB_REPORT_TEXT, "bare\n");
+    assert_reported(bare, false, EBB_REPORT_JSON, "{\"type\":\"bare\",\"fields\":{}}");
+    assert_reported(bare, true, EBB_REPORT_JSON, "{\"object\":\"bare\",\"fields\":{}}");
 }
 
 /* There are 3 to the 30th ways to the innermost one. */
@@ -254,6 +264,7 @@ int main(void) {
         STAGED(what_several_fields_refer_to_is_told_once),
         STAGED(no_object_has_a_key_twice),
         STAGED(elements_have_no_keys_that_a_field_might_have),
+        STAGED(a_type_without_fields_has_none_in_json),
         STAGED(reports_are_no_longer_than_there_are_objects),
         STAGED(what_cannot_be_reported_is_refused),
     };
