@@ -17,6 +17,7 @@ struct sums {
     uint64_t blocks, requested, used;
     uint64_t large; /* of used: in no window */
     uint64_t guests; /* of large: in runs of descendants */
+    uint64_t padding; /* in windows */
 };
 
 struct window_walk {
@@ -32,6 +33,7 @@ static void add_small(void *context, uintptr_t addr, size_t bytes, bool block) {
     walk->live_blocks += block;
     walk->sums->blocks += block;
     walk->sums->requested += bytes;
+    walk->sums->padding += block ? 0 : RANGE_GRANULE;
 }
 
 static void check_window(const struct region *region, const struct ebb_piece *window,
@@ -192,7 +194,9 @@ void region_check_blocks(struct region *region) {
         track_each_live(region->track, add_planned, &sums);
     CHECK_ALWAYS(sums.blocks == flow_now(&region->counted));
     CHECK_ALWAYS(sums.requested == flow_now(&region->requested));
-    CHECK_ALWAYS(sums.used == flow_now(&region->used) && sums.large == region->large_used);
+    CHECK_ALWAYS(region->padding == (region->metered ? sums.padding : 0));
+    CHECK_ALWAYS(sums.used == flow_now(&region->used) + region->padding);
+    CHECK_ALWAYS(sums.large == region->large_used);
     CHECK_ALWAYS(sums.guests == region->guests);
     check_runs(region);
     check_budget(region);

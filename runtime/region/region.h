@@ -33,7 +33,7 @@
  * open in it and grows with every open and close, so a stale handle never matches again.
  *
  * Laws (region_check() walks them):
- *     used now         = large_used + live bytes of all windows
+ *     used now         = large_used + live bytes of all windows - padding
  *     reserved.current = bytes of all runs
  *     waste            = reserved - lent - (used now - guests)
  */
@@ -168,6 +168,7 @@ struct region {
     size_t lent;   /* used bytes of ancestors in these runs */
     size_t guests; /* used bytes of this region in runs of descendants */
     size_t pinned; /* bytes of relinked runs under no live block */
+    size_t padding; /* of a metered region: in windows, counted there only, not used */
     uint64_t promoted; /* bytes that left for a region above, copied or relinked */
     struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
 

@@ -14,8 +14,8 @@
  * Invariant: from the start of a window to the cursor (to its end, if it is not the current
  * one) entries tile the granules: a live block, a released one, or a granule of padding, which
  * is 0. Padding counts as used until a hole takes it in or the window is empty. That is too long
- * where a limit may refuse what it is in the way of: in metered regions padding is written as
- * released from the start, and never counts.
+ * where a limit may refuse what it is in the way of: a metered region is charged with none, and
+ * counts it by itself, so that blocks lie where they do elsewhere.
  *
  * A window whose last block is released goes back to the large lane, but for one that is kept.
  */
@@ -59,9 +59,11 @@ void small_fold_tracked(struct region *region) {
 void small_drop_padding(struct region *region, struct ebb_piece *window, size_t bytes) {
     if (!bytes)
         return;
-    CHECK(!region->metered);
     window->window.live -= bytes;
-    flow_leave(&region->used, bytes);
+    if (region->metered)
+        region->padding -= bytes;
+    else
+        flow_leave(&region->used, bytes);
 }
 
 void small_set_inline(struct region *region) {
@@ -145,10 +147,11 @@ static void leave_window(struct region *region) {
         holes_await(window);
 }
 
-/* Windows are an eighth of what lives in the lane, so that an unused one wastes little. */
+/* Windows are an eighth of what lives in the lane, so that an unused one wastes little. Padding is
+ * part of that in all regions: what was measured for one holds for all. */
 static size_t window_bytes(const struct region *region) {
     size_t bytes = WINDOW_LEAST;
-    size_t live = flow_now(&region->used) - region->large_used;
+    size_t live = flow_now(&region->used) - region->large_used + region->padding;
     while (bytes < WINDOW_MOST && bytes < live / 8)
         bytes *= 2;
     return bytes;
@@ -267,10 +270,12 @@ static bool is_affordable(struct region *region, size_t step) {
     return true;
 }
 
-/* The cursor comes to `start`, and what it passes is no padding, but released. */
-static void pass_released(struct region *region, uintptr_t start) {
+/* The cursor comes to `start`, and what it passes is padding that is not charged. */
+static void pass_padding(struct region *region, uintptr_t start) {
+    size_t bytes = start - region->lane.cursor;
     small_fold(region);
-    write_filler(region->window, region->lane.cursor, start - region->lane.cursor);
+    region->window->window.live += bytes;
+    region->padding += bytes;
     region->lane.cursor = region->folded = start;
 }
 
@@ -289,7 +294,7 @@ void *small_alloc(struct region *region, size_t bytes, size_t align) {
     if (region->metered) {
         if (count_charge(region, step) != 0)
             return NULL;
-        pass_released(region, start);
+        pass_padding(region, start);
     }
     return bump(region, start, bytes);
 }
@@ -575,6 +580,7 @@ void small_rewind(struct region *region, const struct ebb_piece *mark) {
 void small_forget(struct region *region) {
     small_fold(region);
     region->windows = NULL;
+    region->padding = 0;
     region->holes = region->spare = NULL;
     starts_forget_all(&region->starts);
     no_room(region);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * measure.c - a measuring region says what hint an ordinary one needs: with it the ordinary
- * region never grows when it is asked the same way, with one page less it does.
+ * region never grows when it is asked the same way, with one page less it does. What counts its
+ * blocks one by one, limits and sites, changes nothing in that.
  *
  * A scenario is played on any region; it must not look at addresses, only keep them.
  */
@@ -50,6 +51,40 @@ static void releases_between(ebb_region region) {
         size_t at = i * 31 % 64;
         assert_int_equal(ebb_region_release(region, blocks[at]), 0);
         blocks[at] = take(region, i * 389 % (i % 3 ? 1000 : 90000), i % 4 ? 16 : 1024);
+    }
+}
+
+static void aligned_blocks(ebb_region region) {
+    for (size_t i = 1; i <= 2000; i++)
+        take(region, i * 392 % 997 + 1, 64);
+}
+
+static void aligned_blocks_among_others(ebb_region region) {
+    for (size_t i = 0; i < 2000; i++) {
+        take(region, i * 7 % 100, 16);
+        take(region, i * 13 % 200, (size_t)32 << i % 5);
+    }
+}
+
+/* What stays is a tenth of what comes, so holes are used, and windows are begun again. */
+static void aligned_blocks_that_are_released(ebb_region region) {
+    void *blocks[600] = {NULL};
+    for (size_t i = 0; i < 12000; i++) {
+        size_t at = i * i % 2003 % 600;
+        assert_int_equal(ebb_region_release(region, blocks[at]), 0);
+        blocks[at] = take(region, i * 389 % (i % 4 ? 100 : 1000), i % 3 ? 64 : 16);
+        if (i % 8 == 0)
+            assert_int_equal(ebb_region_release(region, take(region, i % 300, 128)), 0);
+    }
+}
+
+static void aligned_blocks_between_marks(ebb_region region) {
+    for (size_t round = 0; round < 20; round++) {
+        ebb_mark mark = ebb_region_mark(region);
+        for (size_t i = 0; i < 100; i++)
+            take(region, i * 97 % 500, i % 2 ? 64 : 16);
+        if (round % 3)
+            assert_int_equal(ebb_region_rewind(region, mark), 0);
     }
 }
 
@@ -111,8 +146,24 @@ static void have_a_child(ebb_region region) {
     assert_int_equal(ebb_region_close(OPEN(.parent = region)), 0);
 }
 
-static size_t measured(scenario *play, bool has_child) {
-    ebb_region region = OPEN(.name = "measuring", .measure = true);
+/* Who plays: what differs changes what is counted, but not where blocks lie. */
+struct player {
+    const char *name;
+    size_t limit, pool_limit;
+    bool sites;
+};
+
+enum { PLAIN, LIMITED, IN_A_LIMITED_POOL, WITH_SITES, PLAYERS };
+
+static const struct player players[PLAYERS] = {
+    [PLAIN] = {.name = "a plain region"},
+    [LIMITED] = {.name = "a limited region", .limit = 1024 * MIB},
+    [IN_A_LIMITED_POOL] = {.name = "a region in a limited pool", .pool_limit = 1024 * MIB},
+    [WITH_SITES] = {.name = "a region with sites", .sites = true},
+};
+
+static size_t measured(scenario *play, bool has_child, bool sites) {
+    ebb_region region = OPEN(.name = "measuring", .measure = true, .sites = sites);
     if (has_child)
         have_a_child(region);
     play(region);
@@ -124,15 +175,17 @@ static size_t measured(scenario *play, bool has_child) {
 
 /* Plays on a region that reserved `hint` bytes at once, a root or below one; true if it needed
  * more. */
-static bool grows(scenario *play, size_t hint, bool is_below) {
-    ebb_pool *pool = POOL(.name = "played");
+static bool grows(const struct player *player, scenario *play, size_t hint, bool is_below) {
+    ebb_pool *pool = POOL(.name = "played", .limit_used_bytes = player->pool_limit);
     ebb_region root = is_below ? OPEN(.pool = pool) : (ebb_region){NULL, 0};
-    ebb_region region = OPEN(.pool = is_below ? NULL : pool, .parent = root, .hint_bytes = hint);
+    ebb_region region = OPEN(.pool = is_below ? NULL : pool, .parent = root, .hint_bytes = hint,
+                             .limit_bytes = player->limit, .sites = player->sites);
     assert_true(ebb_region_is_open(region));
     assert_int_equal(stats_of(region).reserved.current, hint);
     play(region);
     uint64_t peak = stats_of(region).reserved.peak;
     assert_true(ebb_region_measured(region) == peak);
+    ebb_check_pool(pool);
     ebb_region_close(is_below ? root : region);
     pool_end(pool);
     return peak > hint;
@@ -150,6 +203,10 @@ static const struct {
     {"many_small_blocks", many_small_blocks},
     {"both_lanes", both_lanes},
     {"releases_between", releases_between},
+    {"aligned_blocks", aligned_blocks},
+    {"aligned_blocks_among_others", aligned_blocks_among_others},
+    {"aligned_blocks_that_are_released", aligned_blocks_that_are_released},
+    {"aligned_blocks_between_marks", aligned_blocks_between_marks},
     {"a_spike_that_is_released", a_spike_that_is_released},
     {"marks_and_rewinds", marks_and_rewinds},
     {"page_aligned_blocks", page_aligned_blocks},
@@ -157,28 +214,42 @@ static const struct {
     {"the_last_block_of_the_hint_again", the_last_block_of_the_hint_again},
 };
 
-static void expect_exact(bool is_below) {
+static void expect_exact(const struct player *player, bool is_below, bool sites) {
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
-        size_t hint = measured(scenarios[i].play, is_below);
-        if (grows(scenarios[i].play, hint, is_below))
-            fail_msg("%s grows beyond its hint of %zu", scenarios[i].name, hint);
-        if (hint > PAGE && !grows(scenarios[i].play, hint - PAGE, is_below))
-            fail_msg("%s needs a page less than its hint of %zu", scenarios[i].name, hint);
+        size_t hint = measured(scenarios[i].play, is_below, sites);
+        if (grows(player, scenarios[i].play, hint, is_below))
+            fail_msg("%s: %s grows beyond its hint of %zu", player->name, scenarios[i].name, hint);
+        if (hint > PAGE && !grows(player, scenarios[i].play, hint - PAGE, is_below))
+            fail_msg("%s: %s needs a page less than its hint of %zu", player->name,
+                     scenarios[i].name, hint);
     }
 }
 
 static void the_measured_hint_is_exact(void **state) {
-    expect_exact(false);
+    expect_exact(&players[PLAIN], false, false);
 }
 
 static void a_hint_measured_above_children_is_exact_below_a_root(void **state) {
-    expect_exact(true);
+    expect_exact(&players[PLAIN], true, false);
+}
+
+static void the_measured_hint_is_exact_where_blocks_are_counted_one_by_one(void **state) {
+    for (int i = LIMITED; i < PLAYERS; i++) {
+        expect_exact(&players[i], false, false);
+        expect_exact(&players[i], true, false);
+    }
+}
+
+static void a_hint_measured_with_sites_is_exact(void **state) {
+    for (int i = PLAIN; i < PLAYERS; i++)
+        expect_exact(&players[i], false, true);
 }
 
 static void growing_in_place_is_measured(void **state) {
-    size_t hint = measured(blocks_that_grow_in_place, false);
+    size_t hint = measured(blocks_that_grow_in_place, false, false);
     assert_true(hint >= 290000);
-    assert_false(grows(blocks_that_grow_in_place, hint, false));
+    for (int i = PLAIN; i < PLAYERS; i++)
+        assert_false(grows(&players[i], blocks_that_grow_in_place, hint, false));
 }
 
 static void a_measuring_region_takes_nothing_and_counts_everything(void **state) {
@@ -282,6 +353,8 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_measured_hint_is_exact),
         cmocka_unit_test(a_hint_measured_above_children_is_exact_below_a_root),
+        cmocka_unit_test(the_measured_hint_is_exact_where_blocks_are_counted_one_by_one),
+        cmocka_unit_test(a_hint_measured_with_sites_is_exact),
         cmocka_unit_test(growing_in_place_is_measured),
         STAGED(a_measuring_region_takes_nothing_and_counts_everything),
         cmocka_unit_test(an_empty_measuring_region_needs_no_hint),
