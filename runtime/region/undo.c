@@ -23,6 +23,7 @@ static inline void remember(struct region *region, struct undo_part *part) {
                                .used = region->used,
                                .large_blocks = region->large_blocks,
                                .large_used = region->large_used,
+                               .padding = region->padding,
                                .drained = region->drained,
                                .drained_large = region->drained_large,
                                .room = region->room,
@@ -54,7 +55,7 @@ struct stretch {
     struct region *region;
     struct ebb_piece *window;
     uintptr_t from, to;
-    size_t excess; /* of padding that counts: so much may go */
+    size_t excess; /* of padding: so much may go */
 };
 
 /* It is in front of no live block: released granules from here on. */
@@ -76,9 +77,9 @@ static void visit(void *context, uintptr_t addr, size_t bytes, bool block) {
     stretch->to = block ? addr : addr + RANGE_GRANULE;
 }
 
-/* More counts than did before, and all of that is padding of blocks that are gone. */
+/* More is taken than was before, and all of that is padding of blocks that are gone. */
 static void drop_excess(struct region *region, uint64_t before) {
-    uint64_t now = flow_now(&region->used);
+    uint64_t now = flow_now(&region->used) + region->padding;
     struct stretch stretch = {.region = region, .excess = now > before ? now - before : 0};
     for (struct ebb_piece *window = region->windows; window && stretch.excess;
          window = window->next) {
@@ -99,7 +100,7 @@ static void restore(struct region *region, const struct undo_part *undo) {
         small_take_back(region, undo->room, undo->cursor);
     if (region->track)
         restore_seen(region->track, undo);
-    drop_excess(region, flow_now(&undo->used) - drained.used);
+    drop_excess(region, flow_now(&undo->used) + undo->padding - drained.used);
     uint64_t used = flow_now(&region->used);
     region->calm = 0;
     region->counted = undo->counted;

@@ -8,7 +8,7 @@
 struct undo_part {
     struct flow counted, requested, used;
     uint64_t large_blocks;
-    size_t large_used;
+    size_t large_used, padding;
     struct popped drained;
     size_t drained_large;
     uintptr_t room, cursor;
