@@ -223,10 +223,13 @@ static int shut(void *addr, size_t bytes) {
     return 0;
 }
 
-/* What is locked has all its pages at once, as the program wants it: to lock them when they are
- * touched would make another kind of it. */
+/* What is locked has all its pages as soon as it is open: to say before that they are to be locked
+ * when touched would make another kind of it. So they go again. */
 static int reopen(void *addr, size_t bytes) {
+    bool locked = is_locked(addr, bytes);
     if (mprotect(addr, bytes, PROT_READ | PROT_WRITE) == 0) {
+        if (locked)
+            (void)give_back(addr, bytes);
         (void)madvise(addr, bytes, MADV_DODUMP);
         return 0;
     }

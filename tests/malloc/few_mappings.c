@@ -173,6 +173,19 @@ static void what_is_locked_goes_and_is_locked_when_it_is_open_again(void) {
     EXPECT(flagged(block, " lo") == LARGE);
 }
 
+/* Nobody has touched them since. */
+static void what_is_locked_has_no_pages_when_it_is_open_again(void) {
+    char *block = block_of(LARGE);
+    if (!locks(MCL_CURRENT | MCL_FUTURE))
+        return;
+    free(block);
+    size_t before = act_resident();
+    free_others();
+    EXPECT(maps_open((uintptr_t)block, (uintptr_t)block + LARGE) == LARGE);
+    EXPECT(act_resident() < before + LARGE / 2);
+    EXPECT(flagged(block, " lo") == LARGE);
+}
+
 /* Bytes that RLIMIT_DATA is about. */
 static size_t data(void) {
     size_t pages = 0;
@@ -213,6 +226,7 @@ int main(void) {
         ACT(trays_of_a_parent_need_few),
         ACT(dumps_leave_out_what_is_forbidden),
         ACT(what_is_locked_goes_and_is_locked_when_it_is_open_again),
+        ACT(what_is_locked_has_no_pages_when_it_is_open_again),
         ACT(what_is_forbidden_is_no_data),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
