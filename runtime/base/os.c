@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -96,7 +97,7 @@ static void release(void *addr, size_t bytes) {
     (void)munmap(addr, bytes);
 }
 
-enum overcommit { OVERCOMMIT_IS_STRICT = '2', OVERCOMMIT_UNKNOWN = 0 };
+enum overcommit { OVERCOMMIT_IS_STRICT = '2', OVERCOMMIT_UNKNOWN = 0, OVERCOMMIT_NOT_ASKED = 1 };
 
 /* As the system writes it. By plain system calls: others are points where a thread may be
  * cancelled, with locks held. */
@@ -110,6 +111,21 @@ static char overcommit(void) {
         mode = OVERCOMMIT_UNKNOWN;
     (void)syscall(SYS_close, file);
     return mode;
+}
+
+static _Atomic(char) learned_overcommit = OVERCOMMIT_NOT_ASKED;
+
+void os_learn_overcommit(void) {
+    /* relaxed, here and below: it stands for itself, and who asks at once learns the same */
+    atomic_store_explicit(&learned_overcommit, overcommit(), memory_order_relaxed);
+}
+
+/* As it was when it was learned. A free() must open no file each time: other threads of the program
+ * count on the lowest descriptor, and a sandbox may forbid it. */
+static bool is_strict_for_shut(void) {
+    if (atomic_load_explicit(&learned_overcommit, memory_order_relaxed) == OVERCOMMIT_NOT_ASKED)
+        os_learn_overcommit();
+    return atomic_load_explicit(&learned_overcommit, memory_order_relaxed) == OVERCOMMIT_IS_STRICT;
 }
 
 /* Where this is not told, there is a limit. */
@@ -211,7 +227,7 @@ static int open_pages(void *addr, size_t bytes) {
  * mprotect() closes is no data (RLIMIT_DATA), but may stay counted where overcommit is strict.
  */
 static int shut(void *addr, size_t bytes) {
-    if (overcommit() == OVERCOMMIT_IS_STRICT)
+    if (is_strict_for_shut())
         return close_or_leave(addr, bytes);
     if (mprotect(addr, bytes, PROT_NONE) != 0) {
         int reason = errno;

@@ -83,6 +83,10 @@ struct os_table {
 
 extern struct os_table os;
 
+/* How the system counts memory is kept for shut(), which asks otherwise once itself: that takes a
+ * descriptor for a moment. For the time before there are threads, and before files are forbidden. */
+void os_learn_overcommit(void);
+
 /* Open addresses of their own, for os.release(); NULL on failure. */
 void *os_pages(size_t bytes);
 

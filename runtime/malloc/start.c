@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* start.c - what happens when libebb-malloc is loaded, or before, where other libraries begin. */
+#include "malloc/guard.h"
 #include "malloc/heap.h"
 #include "malloc/options.h"
 #include "malloc/tender.h"
 #include "malloc/waits.h"
+
+#include "base/os.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,6 +20,8 @@ static __attribute__((constructor)) void start(void) {
     heap_watch_forks();
     scope_serve();
     tender_prepare();
+    if (GUARDED)
+        os_learn_overcommit();
     if (*options.stats)
         tender_begin();
 }
