@@ -83,8 +83,8 @@ struct os_table {
 
 extern struct os_table os;
 
-/* How the system counts memory is kept for shut(), which asks otherwise once itself: that takes a
- * descriptor for a moment. For the time before there are threads, and before files are forbidden. */
+/* How the system counts memory is asked and kept for shut(), which else asks itself, once. It takes
+ * a descriptor for a moment: before there are threads, and before the program forbids files. */
 void os_learn_overcommit(void);
 
 /* Open addresses of their own, for os.release(); NULL on failure. */

@@ -3,9 +3,9 @@
  * closed.c - a row of closed trays (see closed.h).
  *
  * Invariant: a tray in the row is nobody's. The lock is held for a moment only, and no other is
- * taken meanwhile. A tray that the system does not open again goes back into the row, or is lost
- * where there is no room; one that it does not close waits in the row all the same, and loses its
- * pages.
+ * taken meanwhile. A tray that the system does not open again goes back into the row, or is lost,
+ * and counted, where there is no room; one that it does not close waits in the row all the same,
+ * and loses its pages.
  */
 #include "malloc/closed.h"
 
@@ -18,6 +18,7 @@ static struct row {
     pthread_mutex_t lock;
     struct tray *trays[CLOSED_MOST];
     unsigned first, count;
+    unsigned lost; /* closed for ever */
 } row = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* False: there is no room. */
@@ -42,6 +43,12 @@ static struct tray *remove_oldest(unsigned least) {
     return tray;
 }
 
+static void lose(void) {
+    pthread_mutex_lock(&row.lock);
+    row.lost++;
+    pthread_mutex_unlock(&row.lock);
+}
+
 static bool opens(struct tray *tray) {
     return os.reopen(tray, TRAY_BYTES) == 0;
 }
@@ -50,7 +57,8 @@ struct tray *closed_take(unsigned least) {
     struct tray *tray = remove_oldest(least);
     if (!tray || opens(tray))
         return tray;
-    (void)append(tray);
+    if (!append(tray))
+        lose();
     return NULL;
 }
 
@@ -61,12 +69,14 @@ void closed_give(struct tray *tray) {
         struct tray *oldest = remove_oldest(CLOSED_MOST);
         if (oldest && opens(oldest))
             tray_give(oldest);
+        else if (oldest)
+            lose();
     }
 }
 
 unsigned closed_count(void) {
     pthread_mutex_lock(&row.lock);
-    unsigned count = row.count;
+    unsigned count = row.count + row.lost;
     pthread_mutex_unlock(&row.lock);
     return count;
 }

@@ -20,7 +20,7 @@ void closed_give(struct tray *tray);
  * not open it. */
 struct tray *closed_take(unsigned least);
 
-/* How many there are. */
+/* How many there are, with those that the system did not open again. */
 unsigned closed_count(void);
 
 /* The lock before a fork, and after. */

@@ -4,7 +4,9 @@
  *
  * Invariant: a block in the quarantine is alive to the heap below and dead to the program. The
  * quarantine holds at most so many blocks, bytes and addresses; the oldest leave first, and all if
- * there is no memory without. Ends the process where a guard does not hold (misuse.h).
+ * there is no memory without. What the system does not open stays, and tries again in its turn; a
+ * block that comes meanwhile leaves in its stead. Ends the process where a guard does not hold
+ * (misuse.h).
  */
 #include "malloc/guard.h"
 #include "malloc/closed.h"
@@ -52,7 +54,8 @@ static struct quarantine {
     struct held blocks[HELD_BLOCKS];
     unsigned first, count;
     size_t bytes, addresses, below, spare;
-    unsigned in_trays; /* of them */
+    struct guard_closed lost; /* could not leave, and has found no place again */
+    unsigned in_trays;        /* of those in places */
 } quarantine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- seals ---- */
@@ -378,35 +381,60 @@ static struct held take_oldest(void) {
     return held;
 }
 
-/* Without the lock, which is taken again. False: as let_go(). */
-static bool leave_oldest(struct held *held) {
-    *held = take_oldest();
+/* It is closed, and the system does not open it now. */
+static void keep(const struct held *held) {
+    if (quarantine.count < HELD_BLOCKS) {
+        append(held);
+        return;
+    }
+    quarantine.lost.blocks += held->below;
+    quarantine.lost.pages += length(closed_pages(held)) + held->spare;
+}
+
+/* Without the lock, which is taken again. False: it could not, and is kept. */
+static bool leave(const struct held *held) {
     pthread_mutex_unlock(&quarantine.lock);
-    bool left = !held->block || check_out(held);
+    bool left = check_out(held);
     pthread_mutex_lock(&quarantine.lock);
+    if (!left)
+        keep(held);
     return left;
 }
 
-/* What has to leave and cannot is lost. */
+static bool leave_oldest(void) {
+    struct held oldest = take_oldest();
+    return !oldest.block || leave(&oldest);
+}
+
+/* Where the oldest cannot leave it leaves itself: what was closed a moment ago can be opened, if
+ * no other thread was faster. */
 static void hold(const struct held *held) {
-    struct held oldest;
     pthread_mutex_lock(&quarantine.lock);
-    while (!has_room(held))
-        (void)leave_oldest(&oldest);
-    append(held);
+    while (!has_room(held) && leave_oldest())
+        ;
+    if (has_room(held))
+        append(held);
+    else
+        (void)leave(held);
     pthread_mutex_unlock(&quarantine.lock);
 }
 
+/* Those that cannot are passed over, and all that have as many pages: others may have fewer. */
 static bool let_all_go(size_t total) {
-    bool is_any = false, left = true;
-    struct held oldest;
+    bool is_any = false;
+    size_t refused = HELD_ADDRESSES;
     pthread_mutex_lock(&quarantine.lock);
-    while (quarantine.count && total <= HELD_ADDRESSES && left) {
-        left = leave_oldest(&oldest);
-        is_any |= left;
+    unsigned to_try = total <= HELD_ADDRESSES ? quarantine.count : 0;
+    for (; to_try && quarantine.count; to_try--) {
+        struct held oldest = take_oldest();
+        size_t pages = oldest.block ? length(closed_pages(&oldest)) : 0;
+        if (pages >= refused)
+            keep(&oldest);
+        else if (oldest.block && leave(&oldest))
+            is_any = true;
+        else if (pages)
+            refused = pages;
     }
-    if (!left && has_room(&oldest))
-        append(&oldest);
     pthread_mutex_unlock(&quarantine.lock);
     return is_any;
 }
@@ -497,7 +525,8 @@ void guard_release_sealed(void) {
 struct guard_closed guard_read_closed(void) {
     size_t trays = closed_count();
     pthread_mutex_lock(&quarantine.lock);
-    size_t blocks = quarantine.below, pages = quarantine.addresses + quarantine.spare;
+    size_t blocks = quarantine.below + quarantine.lost.blocks;
+    size_t pages = quarantine.addresses + quarantine.spare + quarantine.lost.pages;
     pthread_mutex_unlock(&quarantine.lock);
     return (struct guard_closed){
         .blocks = blocks + trays * TRAY_BYTES,

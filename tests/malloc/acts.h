@@ -64,6 +64,15 @@ static inline size_t act_resident(void) {
     return pages * 4096;
 }
 
+/* Bytes of this process that RLIMIT_DATA is about, or some more: stacks. */
+static inline size_t act_data(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    EXPECT(file && fscanf(file, "%*s %*s %*s %*s %*s %zu", &pages) == 1);
+    fclose(file);
+    return pages * 4096;
+}
+
 /* Mappings of this process. */
 static inline unsigned act_mappings(void) {
     unsigned lines = 0;

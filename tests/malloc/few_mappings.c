@@ -186,22 +186,13 @@ static void what_is_locked_has_no_pages_when_it_is_open_again(void) {
     EXPECT(flagged(block, " lo") == LARGE);
 }
 
-/* Bytes that RLIMIT_DATA is about. */
-static size_t data(void) {
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    EXPECT(file && fscanf(file, "%*s %*s %*s %*s %*s %zu", &pages) == 1);
-    fclose(file);
-    return pages * PAGE;
-}
-
 static void what_is_forbidden_is_no_data(void) {
     char *block = block_of(LARGE);
-    size_t before = data();
+    size_t before = act_data();
     free(block);
-    EXPECT(data() < before - LARGE + MIB);
+    EXPECT(act_data() < before - LARGE + MIB);
     free_others();
-    EXPECT(data() > before - MIB);
+    EXPECT(act_data() > before - MIB);
 }
 
 /* There what is forbidden becomes a fresh mapping. */

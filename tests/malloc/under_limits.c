@@ -46,9 +46,61 @@ static void free_opens_no_file(void) {
         free(malloc(20 * KIB));
 }
 
+/* ---- little data ---- */
+
+enum { BLOCKS = 200000, PAIRS = 4000, LARGE = MIB - 4 * KIB, SMALL = 10000, NO_PAGE = 4000 };
+
+static char *blocks[BLOCKS];
+
+/* Until there are none. */
+static unsigned allocate(size_t bytes) {
+    unsigned count = 0;
+    while (count < BLOCKS && (blocks[count] = malloc(bytes)))
+        blocks[count++][0] = 1;
+    EXPECT(count < BLOCKS);
+    return count;
+}
+
+static void free_first(unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        free(blocks[i]);
+}
+
+static void limit_data(size_t bytes) {
+    struct rlimit limit = {bytes, bytes};
+    EXPECT(setrlimit(RLIMIT_DATA, &limit) == 0);
+}
+
+static void hold_back(size_t bytes, unsigned pairs) {
+    for (unsigned i = 0; i < pairs; i++)
+        free(malloc(bytes));
+}
+
+/* What fills the process is smaller than what is held back, so that this cannot be opened. */
+static void what_cannot_be_opened_is_not_used(void) {
+    limit_data(400 * MIB);
+    hold_back(LARGE, PAIRS);
+    unsigned count = allocate(SMALL);
+    EXPECT(count > 1000);
+    free_first(count);
+    struct mallinfo2 info = mallinfo2();
+    EXPECT(info.uordblks < 2 * MIB);
+    EXPECT(info.arena < 400 * MIB);
+}
+
+static void what_can_leave_does_though_the_oldest_cannot(void) {
+    hold_back(300 * MIB, 1);
+    limit_data(act_data() + 64 * MIB);
+    EXPECT(allocate(NO_PAGE) > HELD);
+    free_first(HELD - 1);
+    EXPECT(allocate(NO_PAGE) > HELD / 2);
+}
+
 int main(void) {
     static const struct act acts[] = {
         ACT(free_opens_no_file),
+        ACT(what_cannot_be_opened_is_not_used),
+        ACT(what_can_leave_does_though_the_oldest_cannot),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
 }
