@@ -55,22 +55,25 @@ static inline void act_await(pid_t child) {
     EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Bytes of this process that are in memory now. */
-static inline size_t act_resident(void) {
+/* A number of /proc/self/statm, which are pages, in bytes: the first is 0. */
+static inline size_t act_statm(unsigned which) {
     size_t pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
-    EXPECT(file && fscanf(file, "%*s %zu", &pages) == 1);
+    EXPECT(file);
+    for (unsigned i = 0; i <= which; i++)
+        EXPECT(fscanf(file, "%zu", &pages) == 1);
     fclose(file);
     return pages * 4096;
 }
 
+/* Bytes of this process that are in memory now. */
+static inline size_t act_resident(void) {
+    return act_statm(1);
+}
+
 /* Bytes of this process that RLIMIT_DATA is about, or some more: stacks. */
 static inline size_t act_data(void) {
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    EXPECT(file && fscanf(file, "%*s %*s %*s %*s %*s %zu", &pages) == 1);
-    fclose(file);
-    return pages * 4096;
+    return act_statm(5);
 }
 
 /* Mappings of this process. */
