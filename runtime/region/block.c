@@ -431,9 +431,11 @@ static int release_placed(struct region *region, struct ebb_piece *piece, uintpt
     return 0;
 }
 
-static __attribute__((noinline)) int release_folding(struct track *track,
-                                                     struct track_slot *slot) {
-    small_fold(track->region);
+static __attribute__((noinline)) int release_noting(struct track *track, struct track_slot *slot) {
+    if (track->coarse)
+        small_fold(track->region);
+    else
+        track_note_peaks(track);
     track_take_back(track, slot);
     return 0;
 }
@@ -441,9 +443,9 @@ static __attribute__((noinline)) int release_folding(struct track *track,
 /* The block that is expected, but first the peaks are looked at. */
 static __attribute__((noinline)) int release_expected(struct track *track,
                                                       struct track_slot *slot) {
-    if (track->coarse)
-        return release_folding(track, slot);
-    track_note_peaks(track);
+    if (!track_is_calm(track))
+        return release_noting(track, slot);
+    track->looked = track->next;
     track_take_back(track, slot);
     return 0;
 }

@@ -360,8 +360,8 @@ static void note_unserved(struct track *track, uint32_t id) {
 /* The slots from the cursor up to `to` are not served. */
 static void skip(struct track *track, uint32_t to) {
     const struct track_slot *slots = track->slots;
-    track->blocks_from += to - track->cursor;
-    track->rooms_from += slots[to].before - slots[track->cursor].before;
+    tide_skip(&track->blocks, to - track->cursor);
+    tide_skip(&track->granules, slots[to].before - slots[track->cursor].before);
     track->cursor = to;
 }
 
@@ -378,7 +378,8 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     bool guest = (slot->align & TRACK_GUEST) != 0;
     bool above = guest || (slot->align & TRACK_TENURED), serving = track->serving;
     note_unserved(track, id);
-    skip(track, id);
+    if (id > track->cursor)
+        skip(track, id);
     void *block = above ? use_above(track, slot, bytes, align, tenure)
                         : use_slot(track, slot, bytes, align);
     if (!block && !(slot->align & TRACK_UNPLACED)) /* that one goes where it is meant to */

@@ -226,10 +226,9 @@ static void reset(struct track *track) {
     track->open = track->serving = track->shadowing = track->recording = false;
     track->expecting = false;
     track->taken_over = track->record_lost = track->noted_small = track->had_refused = false;
-    track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
-    track->most_bytes = track->most_rooms = track->most_blocks = 0;
+    track->came_bytes = 0;
+    track->blocks = track->granules = track->bytes = (struct track_tide){0};
     track->live_rooms = track->above_now = track->guest_used = track->left_above = 0;
-    track->blocks_from = track->rooms_from = 0;
 }
 
 void track_tie(struct track *track, struct region *region, bool serve, bool record) {
@@ -337,52 +336,65 @@ void track_forget(struct track *track) {
     detach(track);
 }
 
-void track_include(const struct track *track, struct flow *counted, struct flow *requested,
-                   struct flow *used) {
-    counted->out += track->left_blocks;
-    requested->out += track->left_bytes;
-    used->out += track->left_rooms;
-    counted->in += track_served_blocks(track);
-    requested->in += track->came_bytes;
-    used->in += track_served_rooms(track);
+static uint64_t served_blocks(const struct track *track) {
+    return track_cursor(track) - track->blocks.from;
 }
 
-static void raise(struct flow *flow, int64_t most) {
-    uint64_t now = flow_now(flow);
-    if (most > 0 && now + (uint64_t)most > flow->peak)
-        flow->peak = now + (uint64_t)most;
+static uint64_t served_rooms(const struct track *track) {
+    return (track_came_granules(track) - track->granules.from) * RANGE_GRANULE;
+}
+
+void track_include(const struct track *track, struct flow *counted, struct flow *requested,
+                   struct flow *used) {
+    counted->out += tide_left(&track->blocks);
+    requested->out += tide_left(&track->bytes);
+    used->out += tide_left(&track->granules) * RANGE_GRANULE;
+    counted->in += served_blocks(track);
+    requested->in += track->came_bytes - track->bytes.from;
+    used->in += served_rooms(track);
+}
+
+static void raise(struct flow *flow, uint64_t most) {
+    flow->peak = size_larger(flow->peak, flow_now(flow) + most);
 }
 
 /* Every block of the region was seen, so all others are in its counters. */
 static void raise_peaks(struct track *track) {
     struct region *region = track->region;
     track_note_peaks(track);
-    raise(&region->counted, track->most_blocks);
-    raise(&region->requested, track->most_bytes);
-    raise(&region->used, track->most_rooms);
+    raise(&region->counted, track->blocks.most);
+    raise(&region->requested, track->bytes.most);
+    raise(&region->used, track->granules.most * RANGE_GRANULE);
 }
 
 /* Nothing came or left since it was gathered last. */
 static bool is_gathered(const struct track *track) {
-    return !track_served_blocks(track) && !track->left_blocks;
+    const struct track_tide *blocks = &track->blocks;
+    return track_cursor(track) == blocks->from && blocks->calm == blocks->from;
+}
+
+static void restart(struct track_tide *tide, uint64_t came) {
+    *tide = (struct track_tide){.from = came, .calm = came};
+}
+
+static __attribute__((noinline)) void gather(struct track *track) {
+    struct region *region = track->region;
+    if (!track->coarse)
+        raise_peaks(track);
+    uint64_t came = served_rooms(track), left = tide_left(&track->granules) * RANGE_GRANULE;
+    track_include(track, &region->counted, &region->requested, &region->used);
+    region->large_used = region->large_used + came - left;
+    track->live_rooms = track->live_rooms + came - left;
+    track->seen.hits += served_blocks(track);
+    track->seen.hit_bytes += track->came_bytes - track->bytes.from;
+    restart(&track->blocks, track_cursor(track));
+    restart(&track->granules, track_came_granules(track));
+    restart(&track->bytes, track->came_bytes);
 }
 
 void track_gather(struct track *track) {
-    struct region *region = track->region;
-    if (is_gathered(track))
-        return;
-    uint64_t served = track_served_blocks(track), rooms = track_served_rooms(track);
-    if (!track->coarse)
-        raise_peaks(track);
-    track_include(track, &region->counted, &region->requested, &region->used);
-    region->large_used += rooms - track->left_rooms;
-    track->live_rooms += rooms - track->left_rooms;
-    track->seen.hits += served;
-    track->seen.hit_bytes += track->came_bytes;
-    track->blocks_from = track_cursor(track);
-    track->rooms_from = track->slots[track->blocks_from].before;
-    track->came_bytes = track->left_bytes = track->left_rooms = track->left_blocks = 0;
-    track->most_bytes = track->most_rooms = track->most_blocks = 0;
+    if (!is_gathered(track))
+        gather(track);
 }
 
 void track_look(struct track *track) {

@@ -25,10 +25,9 @@
  * A coarse plan knows nothing of small blocks, which go to the small lane as in an ordinary region,
  * inline. Then what the plan serves takes the slow way, which folds what was bumped meanwhile.
  *
- * Counting is lazy. What was served is how far the cursor came: the number and `before` of the slot
- * there less those where it was gathered last. What is skipped moves these along. Before something
- * leaves, the peaks are looked at if the cursor has moved since they were: what came less what left
- * since the gathering, at its highest.
+ * Counting is lazy. What came is how far the cursor is, in slots and in their rooms, and the bytes
+ * that were asked for; what is skipped moves along from where that is counted. Before something
+ * leaves, the peaks are looked at if more came than was there at once before, and what left since.
  */
 #ifndef EBB_REGION_TRACK_H
 #define EBB_REGION_TRACK_H
@@ -99,6 +98,13 @@ struct track_drained {
     uint64_t blocks, bytes;
 };
 
+/* Blocks, granules or bytes of slots, since they were gathered. */
+struct track_tide {
+    uint64_t from; /* what had come when they were, and what was skipped since */
+    uint64_t most; /* the most there was at once, above what there was then */
+    uint64_t calm; /* what may have come before there is more: `from`, `most`, and what left */
+};
+
 #define TRACK_OVERDUE_MOST 64
 #define TRACK_MISSES_MOST 64 /* in a row */
 #define TRACK_BESIDE_PART 16 /* of the height: so much alive beside the plan is too much */
@@ -108,19 +114,13 @@ struct track {
     struct track_slot *next;     /* served next */
     struct track_slot *slots;
     const uint32_t *expected;    /* names the slot that is released next: order[passed] */
-    const struct track_slot *looked; /* `next` when the peaks were looked at; NULL: look */
     uint32_t passed;             /* places of the order that are done with */
     uint32_t epoch;
-    /* since they were gathered: what came, as requested; what left; and the highest that what came
-     * less what left was. Those of one kind together: compilers that add neighbours in vectors take
-     * longer */
-    uint32_t blocks_from, rooms_from; /* came: from these to the cursor, and to its `before` */
-    uint64_t came_bytes, left_bytes;
-    int64_t most_bytes;
-    uint64_t left_rooms;
-    int64_t most_rooms;
-    uint64_t left_blocks;
-    int64_t most_blocks;
+    const struct track_slot *looked; /* `next` when the peaks were looked at; NULL: look */
+    bool open;           /* `next` tells the next slot */
+    bool expecting;      /* `expected` tells the next release */
+    uint64_t came_bytes; /* in this epoch, as requested */
+    struct track_tide blocks, granules, bytes;
 
     struct region *region; /* tied to; NULL: to none */
     struct plan *plan;     /* followed; NULL: none */
@@ -133,8 +133,6 @@ struct track {
     size_t live_rooms;     /* of slots, when everything was gathered last */
     uint32_t cursor;    /* number of the next slot, while shut */
     uint32_t served_to; /* slots below were served or skipped, when last looked at */
-    bool open;          /* `next` tells the next slot */
-    bool expecting;     /* `expected` tells the next release */
     bool serving;       /* slots are served */
     bool shadowing;     /* only compared with what is allocated */
     bool recording;
@@ -338,7 +336,26 @@ void track_note_above(struct track *track);
  * until nobody needs it. */
 void track_end_born(struct track *track);
 
-/* ---- inline ---- */
+/* ---- inline: tides ---- */
+
+static inline uint64_t tide_left(const struct track_tide *tide) {
+    return tide->calm - tide->from - tide->most;
+}
+
+static inline void tide_skip(struct track_tide *tide, uint64_t skipped) {
+    tide->from += skipped;
+    tide->calm += skipped;
+}
+
+/* So much has come. */
+static inline void tide_note(struct track_tide *tide, uint64_t came) {
+    if (came > tide->calm) {
+        tide->most += came - tide->calm;
+        tide->calm = came;
+    }
+}
+
+/* ---- inline: tracks ---- */
 
 /* True if every block of the tied region must be seen. NULL: there is no track. */
 static inline bool track_watches(const struct track *track) {
@@ -408,44 +425,40 @@ static inline void track_pass_next(struct track *track, size_t bytes) {
     uint32_t id = (uint32_t)(slot - track->slots);
     slot->bytes = (uint32_t)bytes;
     track->missed_at += track->missed_at == id; /* it ends no row of misses */
-    track->blocks_from++;
+    tide_skip(&track->blocks, 1);
     track->next = slot + 1;
 }
 
-/* A counter may have passed its peak since they were looked at. */
+/* A peak may have been passed since they were looked at. */
 static inline bool track_may_peak(const struct track *track) {
     return track->next != track->looked;
 }
 
-/* Slots served since they were gathered, and the bytes of their rooms. */
-static inline uint32_t track_served_blocks(const struct track *track) {
-    return track_cursor(track) - track->blocks_from;
+/* True if none was, and no path is shut. */
+static inline bool track_is_calm(const struct track *track) {
+    const struct track_slot *next = track->next;
+    return track->open && track->came_bytes <= track->bytes.calm &&
+           next->before <= track->granules.calm &&
+           (uint64_t)(next - track->slots) <= track->blocks.calm;
 }
 
-static inline uint64_t track_served_rooms(const struct track *track) {
-    uint32_t granules = track->slots[track_cursor(track)].before - track->rooms_from;
-    return (uint64_t)granules * RANGE_GRANULE;
+static inline uint32_t track_came_granules(const struct track *track) {
+    return track->slots[track_cursor(track)].before;
 }
 
 /* Looks at the peaks, before something leaves. */
 static inline void track_note_peaks(struct track *track) {
-    int64_t bytes = (int64_t)(track->came_bytes - track->left_bytes);
-    int64_t rooms = (int64_t)(track_served_rooms(track) - track->left_rooms);
-    int64_t blocks = (int64_t)(track_served_blocks(track) - track->left_blocks);
-    if (bytes > track->most_bytes)
-        track->most_bytes = bytes;
-    if (rooms > track->most_rooms)
-        track->most_rooms = rooms;
-    if (blocks > track->most_blocks)
-        track->most_blocks = blocks;
+    tide_note(&track->blocks, track_cursor(track));
+    tide_note(&track->granules, track_came_granules(track));
+    tide_note(&track->bytes, track->came_bytes);
     track->looked = track->open ? track->next : NULL;
 }
 
 static inline void track_leave(struct track *track, struct track_slot *slot) {
     slot->mark = 0;
-    track->left_bytes += slot->bytes;
-    track->left_rooms += slot->room;
-    track->left_blocks++;
+    track->blocks.calm++;
+    track->granules.calm += slot->room / RANGE_GRANULE;
+    track->bytes.calm += slot->bytes;
 }
 
 /* The live slot at `addr` if it is the one that is expected, else NULL. */
