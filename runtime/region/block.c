@@ -432,10 +432,7 @@ static int release_placed(struct region *region, struct ebb_piece *piece, uintpt
 }
 
 static __attribute__((noinline)) int release_noting(struct track *track, struct track_slot *slot) {
-    if (track->coarse)
-        small_fold(track->region);
-    else
-        track_note_peaks(track);
+    track_note_peaks(track);
     track_take_back(track, slot);
     return 0;
 }

@@ -106,9 +106,7 @@ static void prune_overdue(struct track *track) {
 
 void track_release(struct track *track, struct track_slot *slot) {
     uintptr_t addr = slot->addr;
-    if (track->coarse)
-        track_look(track);
-    else if (track_may_peak(track))
+    if (track_may_peak(track))
         track_note_peaks(track);
     track_leave(track, slot);
     if (!track->region->hollow)

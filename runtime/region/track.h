@@ -448,6 +448,10 @@ static inline uint32_t track_came_granules(const struct track *track) {
 
 /* Looks at the peaks, before something leaves. */
 static inline void track_note_peaks(struct track *track) {
+    if (track->coarse) {
+        track_look(track); /* so are those of the small lane */
+        return;
+    }
     tide_note(&track->blocks, track_cursor(track));
     tide_note(&track->granules, track_came_granules(track));
     tide_note(&track->bytes, track->came_bytes);
