@@ -2,8 +2,7 @@
 /*
  * ebb/region.h - regions: memory that lives as long as one step.
  *
- * A region is opened, blocks are allocated in it, and closing it frees them all in one shot.
- * Two lanes serve it:
+ * A region is opened, blocks are allocated in it, and closing frees them all at once. Two lanes:
  *
  *   small lane   blocks up to EBB_SMALL_MAX_BYTES, aligned to at most EBB_SMALL_MAX_ALIGN:
  *                a bump of a pointer, inline in this header, no call
@@ -27,13 +26,15 @@
 #include <ebb/pool.h>
 
 #ifdef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* in C there is no other */
 extern "C" {
 #endif
 
-#define EBB_SMALL_MAX_BYTES ((size_t)1024) /* larger blocks go to the large lane */
-#define EBB_SMALL_MAX_ALIGN ((size_t)64)   /* larger alignments go to the large lane */
-#define EBB_ALIGN_MAX ((size_t)2 << 20)    /* largest alignment that can be asked for, 2 MiB */
-#define EBB_GRANULE ((size_t)16)           /* small blocks start and end at multiples of this */
+#define EBB_SMALL_MAX_BYTES 1024ul /* larger blocks go to the large lane */
+#define EBB_SMALL_MAX_ALIGN 64ul   /* larger alignments go to the large lane */
+#define EBB_ALIGN_MAX (2ul << 20)  /* largest alignment that can be asked for, 2 MiB */
+#define EBB_GRANULE 16ul           /* small blocks start and end at multiples of this */
 
 /*
  * The public head of a region. Only the inline functions below touch it.
@@ -153,10 +154,8 @@ EBB_API EBB_NODISCARD void *ebb_region_alloc_zeroed(ebb_region region, size_t by
 EBB_API EBB_NODISCARD void *ebb_region_alloc_array(ebb_region region, size_t count, size_t bytes,
                                                    size_t align);
 
-/*
- * Ends one block of this region early: its place is reused, its bytes are not touched. NULL: 0,
- * nothing. EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_STALE, EBB_E_BUSY (exported).
- */
+/* Ends one block of this region early: its place is reused, its bytes are not touched. NULL: 0,
+ * nothing. EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_STALE, EBB_E_BUSY (exported). */
 EBB_API int ebb_region_release(ebb_region region, void *block);
 
 /*
@@ -245,6 +244,7 @@ EBB_API size_t ebb_region_measured(ebb_region region);
 
 #ifdef __cplusplus
 }
+#pragma GCC diagnostic pop
 #endif
 
 #endif

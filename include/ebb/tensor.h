@@ -32,8 +32,8 @@ extern "C" {
 #endif
 
 #define EBB_DIMENSIONS_MAX 32
-#define EBB_TENSOR_ALIGN ((size_t)64)   /* bytes */
-#define EBB_STORAGE_ALIGN ((size_t)256) /* bytes; what DLPack asks of what is exchanged */
+#define EBB_TENSOR_ALIGN 64ul   /* bytes */
+#define EBB_STORAGE_ALIGN 256ul /* bytes; what DLPack asks of what is exchanged */
 
 /* DLPack's type codes. */
 enum ebb_dtype_code {
