@@ -20,6 +20,9 @@
 
 const native = require('./ebb_scope.node');
 
+/* Sites that are collected are dropped while JavaScript runs, all others when their thread ends. */
+const collected = new FinalizationRegistry(native.dropSite);
+
 /** One request. begin() leaves it: nothing is allocated in it until enter() or run(). */
 class Step {
   constructor(number) {
@@ -57,17 +60,24 @@ function whole(tag) {
 }
 
 /** A place of the program that is passed again and again, by its name. */
-class Site extends native.Site {
+class Site {
+  #number;
+
+  constructor(name) {
+    this.#number = native.makeSite(name);
+    collected.register(this, this.#number);
+  }
+
   /** A new step, not entered. Requests of one `tag` are expected to be alike. */
   begin(tag = 0) {
     const step = new Step(0); // first, so that nothing can fail once the step is there
-    step.number = super.begin(whole(tag));
+    step.number = native.begin(this.#number, whole(tag));
     return step;
   }
 
   /** Calls the function, which does not wait, in a step of its own, which ends however it does. */
   run(work, tag = 0) {
-    return super.run(work, whole(tag));
+    return native.runNew(this.#number, work, whole(tag));
   }
 }
 

@@ -15,7 +15,6 @@ typedef struct napi_value__ *napi_value;
 typedef struct napi_callback_info__ *napi_callback_info;
 typedef int napi_status; /* 0: fine */
 typedef napi_value (*napi_callback)(napi_env env, napi_callback_info info);
-typedef void (*napi_finalize)(napi_env env, void *data, void *hint);
 typedef unsigned napi_valuetype;
 
 #define NAPI_FUNCTION 7u
@@ -29,23 +28,12 @@ typedef struct {
     void *data;
 } napi_property_descriptor;
 
-#define NAPI_AUTO_LENGTH SIZE_MAX
-
 napi_status napi_get_cb_info(napi_env env, napi_callback_info info, size_t *count,
                              napi_value *arguments, napi_value *self, void **data);
-napi_status napi_get_new_target(napi_env env, napi_callback_info info, napi_value *target);
 napi_status napi_call_function(napi_env env, napi_value self, napi_value function, size_t count,
                                const napi_value *arguments, napi_value *result);
 napi_status napi_define_properties(napi_env env, napi_value object, size_t count,
                                    const napi_property_descriptor *properties);
-napi_status napi_define_class(napi_env env, const char *name, size_t length,
-                              napi_callback constructor, void *data, size_t count,
-                              const napi_property_descriptor *properties, napi_value *made);
-napi_status napi_set_named_property(napi_env env, napi_value object, const char *name,
-                                    napi_value value);
-napi_status napi_wrap(napi_env env, napi_value object, void *data, napi_finalize finalize,
-                      void *hint, napi_value *reference);
-napi_status napi_unwrap(napi_env env, napi_value object, void **data);
 napi_status napi_typeof(napi_env env, napi_value value, napi_valuetype *type);
 napi_status napi_get_undefined(napi_env env, napi_value *made);
 napi_status napi_get_value_string_utf8(napi_env env, napi_value value, char *text, size_t size,

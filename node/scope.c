@@ -2,18 +2,20 @@
 /*
  * scope.c - ebb_scope.node: request scopes for Node. index.js makes an API of it.
  *
- *     new Site(name)                   a class: begin(tag), the number of a step that is left, and
- *                                      run(function, tag)
- *     run(number, function)            a step's, as are enter(number), leave(number), end(number)
+ *     makeSite(name)                   its number; dropSite(site) when JavaScript has it no more
+ *     begin(site, tag)                 the number of a step, which is left
+ *     runNew(site, function, tag)      in a step of its own
+ *     run(step, function)              and enter(step), leave(step), end(step)
  *     isServed()
  *
- * Each thread has one table of steps (table.h), for all loads of the module: they have malloc() in
- * common. Its steps end when its thread's Node does.
+ * Each thread has one table of sites and steps (table.h), for all loads of the module: they have
+ * malloc() in common. All of them end when its thread's Node does.
+ *
+ * No object gets a finalizer. Node queues those of objects that are collected, and where a worker
+ * ends for want of memory it looks at the queue when the module's environment has gone.
  *
  * What run() has begun or entered is ended or left here, not in JavaScript: where a script is
  * terminated its `finally` is skipped, and where the stack is full calls in it fail.
- *
- * Node itself refuses to call the methods of the class with what is no object of it.
  */
 #include "node_api.h"
 
@@ -27,7 +29,7 @@ static _Thread_local unsigned loads;
 /* ---- calls ---- */
 
 struct call {
-    napi_value self, argument[2];
+    napi_value argument[3];
 };
 
 static napi_value refuse(napi_env env, const char *why) {
@@ -48,8 +50,20 @@ static napi_value fail_for_memory(napi_env env, const char *why) {
 
 static bool read_call(napi_env env, napi_callback_info info, struct call *call, size_t wanted) {
     size_t given = wanted;
-    return napi_get_cb_info(env, info, &given, call->argument, &call->self, NULL) == 0 &&
-           given >= wanted;
+    return napi_get_cb_info(env, info, &given, call->argument, NULL, NULL) == 0 && given >= wanted;
+}
+
+/* What a site's or a step's number finds. NULL: it has thrown. */
+static struct place *read_place(napi_env env, napi_value number_given, int64_t *number,
+                                struct place *find(const struct table *table, int64_t number)) {
+    if (napi_get_value_int64(env, number_given, number) != 0) {
+        refuse(env, "sites and steps are numbers");
+        return NULL;
+    }
+    struct place *place = find(&table, *number);
+    if (!place)
+        napi_throw_error(env, "EBB_E_STALE", "no site or open step of this thread");
+    return place;
 }
 
 static bool is_function(napi_env env, napi_value value) {
@@ -66,36 +80,39 @@ static napi_value call_function(napi_env env, napi_value function) {
 
 /* ---- sites ---- */
 
-static void drop_site(napi_env env, void *site, void *hint) {
-    (void)env, (void)hint;
-    site_release(site);
-}
-
 static napi_value make_site(napi_env env, napi_callback_info info) {
     struct call call;
-    napi_value class = NULL;
+    napi_value made = NULL;
     char name[NAME_MOST];
-    if (napi_get_new_target(env, info, &class) != 0 || !class)
-        return refuse(env, "a site is made by `new`");
     if (!read_call(env, info, &call, 1) ||
         napi_get_value_string_utf8(env, call.argument[0], name, sizeof name, NULL) != 0)
         return refuse(env, "a site's name is text");
-    struct site *site = site_create(name);
+    struct site *site = table_has_room(&table) ? site_create(name) : NULL;
     if (!site)
         return fail_for_memory(env, "no memory for a site");
-    if (napi_wrap(env, call.self, site, drop_site, NULL, NULL) != 0) {
-        site_release(site);
-        return refuse(env, "this object cannot be a site");
-    }
-    return call.self;
+    napi_create_int64(env, table_add_site(&table, site), &made);
+    return made;
 }
 
-/* Begins a step of the site that it was called with. 0: it has thrown. */
-static int64_t begin_step(napi_env env, const struct call *call, napi_value tag_given) {
-    void *site;
-    int64_t tag, number;
-    if (napi_unwrap(env, call->self, &site) != 0 ||
-        napi_get_value_int64(env, tag_given, &tag) != 0) {
+static napi_value drop_site(napi_env env, napi_callback_info info) {
+    struct call call;
+    int64_t number;
+    if (!read_call(env, info, &call, 1))
+        return refuse(env, "dropSite(site)");
+    struct place *place = read_place(env, call.argument[0], &number, table_find_site);
+    if (place)
+        table_drop_site(&table, place);
+    return NULL;
+}
+
+/* Begins a step of a site. 0: it has thrown. */
+static int64_t begin_step(napi_env env, napi_value site_given, napi_value tag_given) {
+    int64_t tag, site_number, number;
+    struct place *place = read_place(env, site_given, &site_number, table_find_site);
+    if (!place)
+        return 0;
+    struct site *site = place->site; /* its place may move */
+    if (napi_get_value_int64(env, tag_given, &tag) != 0) {
         refuse(env, "a site's step has a tag");
         return 0;
     }
@@ -109,12 +126,12 @@ static int64_t begin_step(napi_env env, const struct call *call, napi_value tag_
     return number;
 }
 
-static napi_value site_begin(napi_env env, napi_callback_info info) {
+static napi_value begin(napi_env env, napi_callback_info info) {
     struct call call;
     napi_value made = NULL;
-    if (!read_call(env, info, &call, 1))
+    if (!read_call(env, info, &call, 2))
         return refuse(env, "begin(tag)");
-    int64_t number = begin_step(env, &call, call.argument[0]);
+    int64_t number = begin_step(env, call.argument[0], call.argument[1]);
     if (!number)
         return NULL;
     (void)table_leave(&table, table_find(&table, number));
@@ -122,15 +139,15 @@ static napi_value site_begin(napi_env env, napi_callback_info info) {
     return made;
 }
 
-static napi_value site_run(napi_env env, napi_callback_info info) {
+static napi_value run_new(napi_env env, napi_callback_info info) {
     struct call call;
-    if (!read_call(env, info, &call, 2) || !is_function(env, call.argument[0]))
+    if (!read_call(env, info, &call, 3) || !is_function(env, call.argument[1]))
         return refuse(env, "run(function, tag)");
     int64_t before = table_innermost(&table);
-    int64_t number = begin_step(env, &call, call.argument[1]);
+    int64_t number = begin_step(env, call.argument[0], call.argument[2]);
     if (!number)
         return NULL;
-    napi_value result = call_function(env, call.argument[0]);
+    napi_value result = call_function(env, call.argument[1]);
     struct place *place = table_find(&table, number); /* NULL: somebody has guessed its number */
     int ended = place ? table_end(&table, place) : 0;
     table_go_back(&table, before);
@@ -142,15 +159,11 @@ static napi_value site_run(napi_env env, napi_callback_info info) {
 /* The step that is the first argument. NULL: it has thrown. */
 static struct place *read_step(napi_env env, napi_callback_info info, struct call *call,
                                size_t wanted, int64_t *number) {
-    if (!read_call(env, info, call, wanted) ||
-        napi_get_value_int64(env, call->argument[0], number) != 0) {
-        refuse(env, "a step is a number");
+    if (!read_call(env, info, call, wanted)) {
+        refuse(env, "a step is missing, or a function");
         return NULL;
     }
-    struct place *place = table_find(&table, *number);
-    if (!place)
-        napi_throw_error(env, "EBB_E_STALE", "no open step of this thread");
-    return place;
+    return read_place(env, call->argument[0], number, table_find);
 }
 
 static napi_value change_step(napi_env env, napi_callback_info info,
@@ -210,19 +223,12 @@ int32_t node_api_module_get_api_version_v1(void) {
     return 3;
 }
 
-static bool export_class(napi_env env, napi_value exports) {
-    const napi_property_descriptor methods[] = {
-        {.utf8name = "begin", .method = site_begin},
-        {.utf8name = "run", .method = site_run},
-    };
-    napi_value class;
-    return napi_define_class(env, "Site", NAPI_AUTO_LENGTH, make_site, NULL,
-                             sizeof methods / sizeof *methods, methods, &class) == 0 &&
-           napi_set_named_property(env, exports, "Site", class) == 0;
-}
-
 static bool export_functions(napi_env env, napi_value exports) {
     const napi_property_descriptor functions[] = {
+        {.utf8name = "makeSite", .method = make_site},
+        {.utf8name = "dropSite", .method = drop_site},
+        {.utf8name = "begin", .method = begin},
+        {.utf8name = "runNew", .method = run_new},
         {.utf8name = "run", .method = run},
         {.utf8name = "end", .method = end},
         {.utf8name = "leave", .method = leave},
@@ -233,7 +239,6 @@ static bool export_functions(napi_env env, napi_value exports) {
                                   functions) == 0;
 }
 
-/* Before the sites of this load, as Node has it, and maybe after those of others. */
 static void drop_load(void *env) {
     (void)env; /* which tells loads apart: Node wants no hook twice */
     if (--loads == 0)
@@ -246,5 +251,5 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports) {
         drop_load(env);
         return NULL;
     }
-    return export_class(env, exports) && export_functions(env, exports) ? exports : NULL;
+    return export_functions(env, exports) ? exports : NULL;
 }

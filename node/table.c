@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table.c - steps get numbers, are entered, left and ended (see table.h).
+ * table.c - sites and steps get numbers; steps are entered, left and ended (see table.h).
  *
- * The table grows before a step begins, never inside of one. Who asks for a step by a number has
- * to ask again once another could have begun: places move when the table grows.
+ * The table grows before a step begins, never inside of one. Who asks for one by a number has to
+ * ask again once another could have begun: places move when the table grows.
  */
 #include "table.h"
 
@@ -60,10 +60,12 @@ bool table_has_room(struct table *table) {
     return true;
 }
 
-static struct place *take_place(struct table *table) {
+static struct place *take_place(struct table *table, struct site *site, bool is_site) {
     struct place *place = &table->place[table->unused];
     table->unused = place->next;
     turn(place);
+    place->site = site;
+    place->is_site = is_site;
     return place;
 }
 
@@ -71,18 +73,37 @@ static void give_place(struct table *table, struct place *place) {
     turn(place);
     place->next = table->unused;
     table->unused = index_of(table, place);
+    site_release(place->site);
 }
 
 static bool is_taken(const struct place *place) {
     return place->turn % 2 != 0;
 }
 
-struct place *table_find(const struct table *table, int64_t number) {
+static struct place *find(const struct table *table, int64_t number, bool is_site) {
     uint64_t index = (uint64_t)number % TABLE_PLACES_MOST;
     if (number < 0 || index >= table->count)
         return NULL;
     struct place *place = &table->place[index];
-    return is_taken(place) && number_of(table, place) == number ? place : NULL;
+    return is_taken(place) && place->is_site == is_site && number_of(table, place) == number
+               ? place
+               : NULL;
+}
+
+struct place *table_find_site(const struct table *table, int64_t number) {
+    return find(table, number, true);
+}
+
+struct place *table_find(const struct table *table, int64_t number) {
+    return find(table, number, false);
+}
+
+int64_t table_add_site(struct table *table, struct site *site) {
+    return number_of(table, take_place(table, site, true));
+}
+
+void table_drop_site(struct table *table, struct place *place) {
+    give_place(table, place);
 }
 
 /* ---- which are entered ---- */
@@ -121,9 +142,8 @@ int64_t table_begin(struct table *table, struct site *site, uint64_t tag) {
     ebb_step step = ebb_step_begin(site->site, tag);
     if (!ebb_region_is_open(step.region))
         return 0;
-    struct place *place = take_place(table);
+    struct place *place = take_place(table, site, false);
     place->step = step;
-    place->site = site;
     site->holders++;
     note_entered(table, place);
     return number_of(table, place);
@@ -147,14 +167,20 @@ int table_end(struct table *table, struct place *place) {
     int result = ebb_step_end(place->step);
     note_left(table, place);
     give_place(table, place);
-    site_release(place->site);
     return result;
+}
+
+static void empty(struct table *table, struct place *place) {
+    if (place->is_site)
+        table_drop_site(table, place);
+    else
+        (void)table_end(table, place);
 }
 
 void table_clear(struct table *table) {
     for (uint32_t i = 0; i < table->count; i++)
         if (is_taken(&table->place[i]))
-            (void)table_end(table, &table->place[i]);
+            empty(table, &table->place[i]);
     free(table->place);
     *table = (struct table){.innermost = TABLE_NOBODY};
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * table.h - the open steps of a thread by number, and which of them malloc() serves.
+ * table.h - the sites and open steps of a thread by number, and which steps malloc() serves.
  *
- * JavaScript knows steps by numbers. A number names a place in the table, and how often that place
- * was taken before: those of ended steps, and of other threads, are found out.
+ * JavaScript knows both by numbers. A number names a place in the table, and how often that place
+ * was taken before: those of what has ended, and of other threads, are found out.
  *
  *     number    0 | turn, 33 bits | index, 20 bits      below 2^53: JavaScript has it exactly
  *
- * After 2^32 steps in one place turns begin again.
+ * After 2^32 of them in one place turns begin again.
  *
  * Invariant: `innermost`, and from there on `outer`, name the places of all steps that are entered,
  * the last one first, as malloc() sees them.
@@ -19,19 +19,20 @@
 
 #include <ebb/scope.h>
 
-#define TABLE_PLACES_MOST (1u << 20) /* steps open at once */
+#define TABLE_PLACES_MOST (1u << 20) /* sites and open steps at once */
 #define TABLE_TURNS ((uint64_t)1 << 33)
 #define TABLE_NOBODY UINT32_MAX
 
-/* Goes when JavaScript has it no more and no step of it is open, whichever comes last. */
+/* Goes when it has no place of its own any more and no step of it is open. */
 struct site {
     ebb_site *site;
-    uint64_t holders; /* JavaScript, and each open step */
+    uint64_t holders; /* its own place or who made it, and each open step */
 };
 
 struct place {
-    ebb_step step;
+    ebb_step step;     /* none, if it is a site's own */
     struct site *site;
+    bool is_site;
     uint64_t turn;  /* how often it was taken and left; odd: it is taken */
     uint32_t next;  /* free one */
     uint32_t outer; /* the one that was entered before it */
@@ -48,16 +49,23 @@ struct table { /* a new one is all zero but for `innermost` */
 struct site *site_create(const char *name);
 void site_release(struct site *site);
 
-/* Ends all its steps; afterwards it is as new. */
+/* Ends all its steps and sites; afterwards it is as new. */
 void table_clear(struct table *table);
 
-/* Makes room for another step. False: no memory, or too many are open. */
+/* Makes room for another site or step. False: no memory, or there are too many. */
 bool table_has_room(struct table *table);
+
+/* The number of a site, which is the table's from now on. There has to be room. */
+int64_t table_add_site(struct table *table, struct site *site);
+
+/* NULL: the number names no site of this table. Valid as table_find(). */
+struct place *table_find_site(const struct table *table, int64_t number);
+void table_drop_site(struct table *table, struct place *place);
 
 /* A step, entered. There has to be room. 0: it cannot begin. */
 int64_t table_begin(struct table *table, struct site *site, uint64_t tag);
 
-/* NULL: the number names no open step of this table. Valid until the next step begins. */
+/* NULL: the number names no open step of this table. Valid until there is room for another. */
 struct place *table_find(const struct table *table, int64_t number);
 
 int table_enter(struct table *table, struct place *place);

@@ -31,6 +31,14 @@ async function externalOf() {
   return external;
 }
 
+/* What a worker does that wants more memory until there is none. */
+const FULL = `
+  const ebb = require(require('worker_threads').workerData);
+  new ebb.Site('full').run(() => {
+    for (const all = []; ;) all.push(new Array(1000).fill({}));
+  });
+`;
+
 const tests = {
   'says whether it is served'() {
     assert.strictEqual(ebb.isServed(), served === 'served');
@@ -160,16 +168,29 @@ const tests = {
       assert.throws(() => native.end(wrong), { code: 'EBB_E_STALE' });
     for (const wrong of [undefined, null, 5, {}, [], Symbol('x')])
       assert.throws(() => new ebb.Site(wrong), TypeError);
-    for (const wrong of [undefined, null, 'x', {}, Symbol('x')])
-      assert.throws(() => new native.Site('x').begin(wrong), TypeError);
-    assert.throws(() => native.Site('x'), TypeError);
-    assert.throws(() => native.Site.call({}, 'x'), TypeError);
+    const site = native.makeSite('x');
+    for (const wrong of [undefined, null, 'x', {}, Symbol('x')]) {
+      assert.throws(() => native.begin(site, wrong), TypeError);
+      assert.throws(() => native.begin(wrong, 0), TypeError);
+      assert.throws(() => native.runNew(site, work, wrong), TypeError);
+      assert.throws(() => native.runNew(wrong, work, 0), TypeError);
+      assert.throws(() => native.dropSite(wrong), TypeError);
+    }
+    assert.throws(() => native.end(site), { code: 'EBB_E_STALE' });
+    const step = native.begin(site, 0);
+    assert.throws(() => native.begin(step, 0), { code: 'EBB_E_STALE' });
+    native.dropSite(site);
+    assert.throws(() => native.dropSite(site), { code: 'EBB_E_STALE' });
+    assert.throws(() => native.begin(site, 0), { code: 'EBB_E_STALE' });
+    native.end(step);
+    assert.throws(() => ebb.Site('x'), TypeError);
+    assert.throws(() => ebb.Site.call({}, 'x'), TypeError);
     assert.throws(() => new ebb.Site(), TypeError);
     new ebb.Site('x'.repeat(1000)).run(work);
   },
 
   async 'what another has made is no site'() {
-    const { begin, run: runIn } = require(`${folder}/ebb_scope.node`).Site.prototype;
+    const { begin, run: runIn } = ebb.Site.prototype;
     const site = new ebb.Site('real');
     const external = await externalOf();
     for (const wrong of [external, Object.create(site), Object.create(ebb.Site.prototype), {},
@@ -198,6 +219,16 @@ const tests = {
     assert.strictEqual(code, 0);
     open.run(work);
     open.end();
+  },
+
+  async 'workers whose memory is full in a step end, and nothing else'() {
+    require('v8').setFlagsFromString('--expose-gc'); // where it was seen
+    for (let i = 0; i < 12; i++) {
+      const worker = new Worker(FULL, { eval: true, workerData: folder,
+        resourceLimits: { maxOldGenerationSizeMb: 6 } });
+      const [why] = await require('events').once(worker, 'error');
+      assert.strictEqual(why.code, 'ERR_WORKER_OUT_OF_MEMORY');
+    }
   },
 };
 
