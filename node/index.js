@@ -40,9 +40,10 @@ class Step {
   }
 
   /**
-   * Calls the function in the step; returns what it does, a promise, too. Afterwards the step is
-   * entered if it was before, and malloc() allocates where it did before, unless that step was left
-   * or ended meanwhile. So it is however the function ends: also if its script is terminated.
+   * Calls the function in the step; returns what it does, a promise, too. Afterwards those steps
+   * are entered that were before, in the same order, so malloc() allocates where it did before:
+   * what was entered meanwhile is left. Only what was left or ended meanwhile stays so. So it is
+   * however the function ends: also if its script is terminated.
    */
   run(work) {
     return native.run(this.number, work);

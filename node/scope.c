@@ -143,14 +143,14 @@ static napi_value run_new(napi_env env, napi_callback_info info) {
     struct call call;
     if (!read_call(env, info, &call, 3) || !is_function(env, call.argument[1]))
         return refuse(env, "run(function, tag)");
-    int64_t before = table_innermost(&table);
+    struct table_moment before = table_before(&table, NULL);
     int64_t number = begin_step(env, call.argument[0], call.argument[2]);
     if (!number)
         return NULL;
     napi_value result = call_function(env, call.argument[1]);
     struct place *place = table_find(&table, number); /* NULL: somebody has guessed its number */
     int ended = place ? table_end(&table, place) : 0;
-    table_go_back(&table, before);
+    table_go_back(&table, &before);
     return ended == 0 ? result : fail(env);
 }
 
@@ -194,15 +194,11 @@ static napi_value run(napi_env env, napi_callback_info info) {
         return NULL;
     if (!is_function(env, call.argument[1]))
         return refuse(env, "run(step, function)");
-    bool was_entered = place->is_entered;
-    int64_t before = table_innermost(&table);
+    struct table_moment before = table_before(&table, place);
     if (table_enter(&table, place) != 0)
         return fail(env);
     napi_value result = call_function(env, call.argument[1]);
-    place = table_find(&table, number);
-    if (place && !was_entered)
-        (void)table_leave(&table, place);
-    table_go_back(&table, before);
+    table_go_back(&table, &before);
     return result;
 }
 

@@ -108,21 +108,38 @@ void table_drop_site(struct table *table, struct place *place) {
 
 /* ---- which are entered ---- */
 
+/* What names the one outside of it. */
+static uint32_t *link_from(struct table *table, uint32_t inner) {
+    return inner == TABLE_NOBODY ? &table->innermost : &table->place[inner].outer;
+}
+
+static void link_outside_of(struct table *table, struct place *place, uint32_t inner) {
+    uint32_t index = index_of(table, place), *link = link_from(table, inner);
+    place->inner = inner;
+    place->outer = *link;
+    if (place->outer != TABLE_NOBODY)
+        table->place[place->outer].inner = index;
+    *link = index;
+}
+
+static void unlink_place(struct table *table, const struct place *place) {
+    *link_from(table, place->inner) = place->outer;
+    if (place->outer != TABLE_NOBODY)
+        table->place[place->outer].inner = place->inner;
+}
+
 static void note_left(struct table *table, struct place *place) {
-    uint32_t index = index_of(table, place), *link = &table->innermost;
-    if (!place->is_entered)
-        return;
-    while (*link != index)
-        link = &table->place[*link].outer;
-    *link = place->outer;
-    place->is_entered = false;
+    if (place->entered)
+        unlink_place(table, place);
+    place->entered = 0;
 }
 
 static void note_entered(struct table *table, struct place *place) {
+    uint64_t since = place->entered ? place->entered : table->time + 1;
     note_left(table, place);
-    place->outer = table->innermost;
-    table->innermost = index_of(table, place);
-    place->is_entered = true;
+    link_outside_of(table, place, TABLE_NOBODY);
+    place->entered = since;
+    place->moved = ++table->time;
 }
 
 int64_t table_innermost(const struct table *table) {
@@ -130,10 +147,55 @@ int64_t table_innermost(const struct table *table) {
     return innermost == TABLE_NOBODY ? 0 : number_of(table, &table->place[innermost]);
 }
 
-void table_go_back(struct table *table, int64_t number) {
+/* ---- before and after a function ---- */
+
+struct table_moment table_before(const struct table *table, const struct place *place) {
+    return (struct table_moment){
+        .time = table->time,
+        .innermost = table_innermost(table),
+        .run = place ? number_of(table, place) : 0,
+        .moved = place ? place->moved : 0,
+    };
+}
+
+static void leave_newer(struct table *table, uint64_t time) {
+    uint32_t i = table->innermost;
+    while (i != TABLE_NOBODY && table->place[i].moved > time) {
+        struct place *place = &table->place[i];
+        i = place->outer;
+        if (place->entered > time)
+            (void)table_leave(table, place);
+    }
+}
+
+/* malloc() has a new step as the innermost only: those inside of it are entered once more. */
+static void move_back(struct table *table, struct place *place, uint64_t moved) {
+    uint32_t inner = TABLE_NOBODY;
+    unlink_place(table, place);
+    for (uint32_t *link = &table->innermost;
+         *link != TABLE_NOBODY && table->place[*link].moved > moved;
+         link = &table->place[*link].outer)
+        inner = *link;
+    link_outside_of(table, place, inner);
+    place->moved = moved;
+    for (; inner != TABLE_NOBODY; inner = table->place[inner].inner)
+        (void)ebb_scope_enter(table->place[inner].step);
+}
+
+/* NULL: it was not entered then, or left since then. */
+static struct place *find_entered(const struct table *table, int64_t number, uint64_t time) {
     struct place *place = table_find(table, number);
-    if (place && place->is_entered && table->innermost != index_of(table, place))
-        (void)table_enter(table, place);
+    return place && place->entered && place->entered <= time ? place : NULL;
+}
+
+void table_go_back(struct table *table, const struct table_moment *then) {
+    leave_newer(table, then->time);
+    struct place *run = find_entered(table, then->run, then->time);
+    if (run)
+        move_back(table, run, then->moved);
+    struct place *innermost = find_entered(table, then->innermost, then->time);
+    if (innermost && table->innermost != index_of(table, innermost))
+        (void)table_enter(table, innermost);
 }
 
 /* ---- steps ---- */

@@ -9,8 +9,9 @@
  *
  * After 2^32 of them in one place turns begin again.
  *
- * Invariant: `innermost`, and from there on `outer`, name the places of all steps that are entered,
- * the last one first, as malloc() sees them.
+ * Invariants: `innermost`, and from there on `outer`, name the places of all steps that are
+ * entered, the last one first, as malloc() sees them; `moved` falls on that way, and
+ * entered <= moved. Times are counts of what was entered.
  *
  * Errors are ebb's: what is not 0 is on record. A table belongs to one thread.
  */
@@ -33,16 +34,26 @@ struct place {
     ebb_step step;     /* none, if it is a site's own */
     struct site *site;
     bool is_site;
-    uint64_t turn;  /* how often it was taken and left; odd: it is taken */
-    uint32_t next;  /* free one */
-    uint32_t outer; /* the one that was entered before it */
-    bool is_entered;
+    uint64_t turn;    /* how often it was taken and left; odd: it is taken */
+    uint64_t entered; /* since when it is; 0: it is not */
+    uint64_t moved;   /* when it became the innermost one */
+    uint32_t next;    /* free one */
+    uint32_t outer, inner; /* the one that was entered before it, and after it; TABLE_NOBODY */
 };
 
 struct table { /* a new one is all zero but for `innermost` */
     struct place *place;
     uint32_t count, unused; /* `unused`: the first free place; count: none */
     uint32_t innermost;     /* TABLE_NOBODY: no step is entered */
+    uint64_t time;          /* the last one */
+};
+
+/* How it was when a function began to run. */
+struct table_moment {
+    uint64_t time;
+    int64_t innermost; /* 0: nobody */
+    int64_t run;       /* the step that it runs in, if that was there; 0: none */
+    uint64_t moved;    /* of that step */
 };
 
 /* NULL: no memory. */
@@ -75,7 +86,12 @@ int table_end(struct table *table, struct place *place);
 /* The step that malloc() serves; 0: none. */
 int64_t table_innermost(const struct table *table);
 
-/* Makes it that one again, if it is entered yet. 0: nothing. */
-void table_go_back(struct table *table, int64_t number);
+/* Before a function runs in a step, and NULL: in one that is still to begin. */
+struct table_moment table_before(const struct table *table, const struct place *place);
+
+/* Those steps are entered that were then, in the same order, less what was left since then. One
+ * that was entered by hand since then, and before, stays where that has put it; but the one that
+ * malloc() served is the innermost. */
+void table_go_back(struct table *table, const struct table_moment *then);
 
 #endif

@@ -103,15 +103,67 @@ static void test_the_innermost_step_is_the_one_entered_last(void **state) {
     assert_int_equal(table_leave(table, table_find(table, c)), 0);
     end(stand, a);
     assert_int_equal(table_innermost(table), b);
-    table_go_back(table, c); /* which is left, */
-    table_go_back(table, a); /* which has ended, */
-    table_go_back(table, 0); /* which is none */
-    assert_int_equal(table_innermost(table), b);
-    assert_int_equal(table_enter(table, table_find(table, c)), 0);
-    table_go_back(table, b);
-    assert_int_equal(table_innermost(table), b);
-    end(stand, b);
-    assert_int_equal(table_innermost(table), c);
+}
+
+static void enter(struct stand *stand, int64_t number) {
+    assert_int_equal(table_enter(&stand->table, table_find(&stand->table, number)), 0);
+}
+
+static void leave(struct stand *stand, int64_t number) {
+    assert_int_equal(table_leave(&stand->table, table_find(&stand->table, number)), 0);
+}
+
+/* `expected` are entered, the innermost first and a 0 last; they are left. */
+static void expect_entered(struct stand *stand, const int64_t *expected) {
+    for (; *expected; expected++) {
+        assert_int_equal(table_innermost(&stand->table), *expected);
+        leave(stand, *expected);
+    }
+    assert_int_equal(table_innermost(&stand->table), 0);
+}
+
+static void test_after_a_function_the_same_steps_are_entered_as_before(void **state) {
+    struct stand *stand = *state;
+    int64_t step[5];
+    for (unsigned i = 0; i < 5; i++)
+        step[i] = begin(stand);
+    leave(stand, step[4]);
+    for (unsigned run = 0; run < 5; run++) {
+        struct table_moment before =
+            table_before(&stand->table, table_find(&stand->table, step[run]));
+        enter(stand, step[run]);
+        enter(stand, step[4]); /* meanwhile */
+        table_go_back(&stand->table, &before);
+    }
+    expect_entered(stand, (int64_t[]){step[3], step[2], step[1], step[0], 0});
+}
+
+static void test_what_is_left_or_ended_while_a_function_runs_stays_so(void **state) {
+    struct stand *stand = *state;
+    int64_t step[5];
+    for (unsigned i = 0; i < 5; i++)
+        step[i] = begin(stand);
+    struct table_moment before = table_before(&stand->table, table_find(&stand->table, step[0]));
+    enter(stand, step[0]);
+    leave(stand, step[1]);
+    end(stand, step[4]);
+    leave(stand, step[3]);
+    enter(stand, step[3]);
+    table_go_back(&stand->table, &before);
+    expect_entered(stand, (int64_t[]){step[2], step[0], 0});
+}
+
+static void test_what_is_moved_while_a_function_runs_is_inside_of_all_but_one(void **state) {
+    struct stand *stand = *state;
+    int64_t a = begin(stand), b = begin(stand), c = begin(stand);
+    struct table_moment before = table_before(&stand->table, NULL);
+    int64_t run = begin(stand);
+    enter(stand, a);
+    end(stand, run);
+    table_go_back(&stand->table, &before);
+    expect_entered(stand, (int64_t[]){c, a, b, 0});
+    table_go_back(&stand->table, &before); /* they are left */
+    expect_entered(stand, (int64_t[]){0});
 }
 
 static void test_a_site_is_there_as_long_as_a_step_of_it(void **state) {
@@ -176,6 +228,9 @@ int main(void) {
         STOOD(test_what_names_no_open_step_is_found_out),
         STOOD(test_steps_keep_their_numbers_while_the_table_grows),
         STOOD(test_the_innermost_step_is_the_one_entered_last),
+        STOOD(test_after_a_function_the_same_steps_are_entered_as_before),
+        STOOD(test_what_is_left_or_ended_while_a_function_runs_stays_so),
+        STOOD(test_what_is_moved_while_a_function_runs_is_inside_of_all_but_one),
         STOOD(test_a_site_is_there_as_long_as_a_step_of_it),
         STOOD(test_a_site_has_a_number_that_is_no_steps),
         STOOD(test_the_end_of_the_table_ends_its_sites),

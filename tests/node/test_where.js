@@ -151,6 +151,36 @@ const tests = {
     await expectCalls({ first: 1, second: 1, third: 1 });
   },
 
+  async 'steps inside of one that is run stay inside of it, in their order'() {
+    const [a, b, c, d, end] = open('a', 'b', 'c', 'd');
+    for (const step of [a, b, c, d]) step.enter();
+    a.run(() => { b.run(nothing); c.leave(); });
+    d.leave();
+    allocate(); // b
+    b.leave();
+    allocate(); // a
+    a.leave();
+    allocate(); // nobody's
+    end();
+    await expectCalls({ a: 1, b: 1, c: 0, d: 0 });
+  },
+
+  async 'what a function enters is left when it ends'() {
+    const [outer, run, entered, end] = open('around', 'run', 'entered meanwhile');
+    const enter = () => { entered.enter(); throw new RangeError('no'); };
+    const site = siteOf('run once');
+    for (const place of [run, site]) {
+      assert.throws(() => place.run(enter), RangeError);
+      allocate(); // nobody's
+      outer.enter();
+      assert.throws(() => place.run(enter), RangeError);
+      outer.leave();
+      allocate(); // nobody's
+    }
+    end();
+    await expectCalls({ around: 0, run: 0, 'entered meanwhile': 0, 'run once': 0 });
+  },
+
   async 'what two loads of the package run is as if it were one'() {
     const [here, end] = open('here');
     const other = new (loadAgain(folder).Site)('there');
