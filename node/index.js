@@ -18,7 +18,10 @@
  */
 'use strict';
 
-const native = require('./ebb_scope.node');
+/* One for all copies of this version, whose steps nest in each other: it knows in which order. */
+const shared = Symbol.for(`ebb-scope ${require('./package.json').version}`);
+const native = globalThis[shared] ?? require('./ebb_scope.node');
+Reflect.defineProperty(globalThis, shared, { value: native, configurable: true });
 
 /* Sites that are collected are dropped while JavaScript runs, all others when their thread ends. */
 const collected = new FinalizationRegistry(native.dropSite);

@@ -192,6 +192,24 @@ const tests = {
     await expectCalls({ here: 1, there: 2 });
   },
 
+  async 'so is what two copies of the package run'() {
+    const copy = fs.mkdtempSync(`${folder}-copy-`); // where it finds libebb, too
+    try {
+      for (const file of ['index.js', 'package.json', 'ebb_scope.node'])
+        fs.copyFileSync(`${folder}/${file}`, `${copy}/${file}`);
+      const [here, end] = open('original');
+      const other = new (require(copy).Site)('copy');
+      const there = other.begin();
+      here.run(() => there.run(() => { here.run(nothing); allocate(); }));
+      end();
+      there.end();
+      await expectCalls({ original: 0, copy: 1 });
+      sites.push(other);
+    } finally {
+      fs.rmSync(copy, { recursive: true });
+    }
+  },
+
   async 'what is left, entered and ended inside stays so'() {
     const [kept, ended, left, end] = open('kept', 'ended inside', 'left inside');
     kept.run(() => {
