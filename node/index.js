@@ -18,6 +18,8 @@
  */
 'use strict';
 
+const { inspect } = require('util');
+
 /* One for all copies of this version, whose steps nest in each other: it knows in which order. */
 const shared = Symbol.for(`ebb-scope ${require('./package.json').version}`);
 const native = globalThis[shared] ?? require('./ebb_scope.node');
@@ -60,15 +62,23 @@ class Step {
 
 function whole(tag) {
   if (Number.isSafeInteger(tag) && tag >= 0) return tag;
-  throw new RangeError(`a tag is a whole number from 0 to 2^53 - 1, not ${tag}`);
+  throw new RangeError(`a tag is a whole number from 0 to 2^53 - 1, not ${inspect(tag)}`);
+}
+
+function text(name) {
+  if (typeof name !== 'string') throw new TypeError(`a site's name is text, not ${inspect(name)}`);
+  const end = name.indexOf('\0');
+  if (end < 0) return name;
+  throw new TypeError(`a site's name has no NUL, as ${inspect(name)} has at ${end}`);
 }
 
 /** A place of the program that is passed again and again, by its name. */
 class Site {
   #number;
 
+  /** The name is cut to 31 bytes. */
   constructor(name) {
-    this.#number = native.makeSite(name);
+    this.#number = native.makeSite(text(name));
     collected.register(this, this.#number);
   }
 

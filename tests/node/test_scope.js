@@ -104,11 +104,25 @@ const tests = {
 
   'a tag is a whole number'() {
     const site = new ebb.Site('tags');
-    for (const tag of [-1, 1.5, NaN, Infinity, 1e300, '7', null]) {
-      assert.throws(() => site.begin(tag), RangeError);
-      assert.throws(() => site.run(() => 0, tag), RangeError);
+    const wrong = { '-1': -1, '1.5': 1.5, NaN: NaN, Infinity: Infinity, '1e+300': 1e300, "'7'": '7',
+      null: null, '5n': 5n, '[ 3 ]': [3], 'Symbol(x)': Symbol('x'),
+      '[Object: null prototype] {}': Object.create(null) };
+    for (const [said, tag] of Object.entries(wrong)) {
+      const refusal = { name: 'RangeError',
+        message: `a tag is a whole number from 0 to 2^53 - 1, not ${said}` };
+      assert.throws(() => site.begin(tag), refusal);
+      assert.throws(() => site.run(() => 0, tag), refusal);
     }
     site.run(() => 0, Number.MAX_SAFE_INTEGER);
+  },
+
+  "a site's name is text without NUL"() {
+    for (const [said, name] of [['5', 5], ["[ 'x' ]", ['x']], ['Symbol(x)', Symbol('x')]])
+      assert.throws(() => new ebb.Site(name),
+        { name: 'TypeError', message: `a site's name is text, not ${said}` });
+    for (const [place, name] of [[0, '\0'], [1, 'a\0b'], [40, `${'x'.repeat(40)}\0`]])
+      assert.throws(() => new ebb.Site(name),
+        { name: 'TypeError', message: new RegExp(`^a site's name has no NUL, .* at ${place}$`) });
   },
 
   'a step that its own function ends is left without a word'() {
