@@ -6,6 +6,7 @@
 'use strict';
 
 const assert = require('assert');
+const { spawnSync } = require('child_process');
 const vm = require('vm');
 const { Worker, isMainThread, workerData } = require('worker_threads');
 
@@ -223,6 +224,15 @@ const tests = {
     steps[0].run(() => steps[1].run(() => steps[0].run(work)));
     for (const step of steps) step.end();
     for (const step of steps) assert.throws(() => step.end(), { code: 'EBB_E_STALE' });
+  },
+
+  'what npm packs is the package'() {
+    if (served) return; // once is enough
+    const npm = spawnSync('npm', ['pack', '--dry-run', '--json', '--offline', '--logs-max=0'],
+      { cwd: folder, encoding: 'utf8' });
+    if (npm.error) return; // there is none
+    assert.deepStrictEqual(JSON.parse(npm.stdout)[0].files.map(({ path }) => path).sort(),
+      ['ebb_scope.node', 'index.js', 'package.json']);
   },
 
   async 'a thread has its own steps'() {
