@@ -4,7 +4,6 @@
  */
 #include "base/name.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { UTF8_MOST = 4 }; /* bytes of a sequence */
@@ -22,6 +21,32 @@ size_t name_utf8_bytes(const char *string) {
     bool overlong = (*at == 0xe0 && at[1] < 0xa0) || (*at == 0xf0 && at[1] < 0x90);
     bool beyond = (*at == 0xed && at[1] >= 0xa0) || (*at == 0xf4 && at[1] >= 0x90);
     return overlong || beyond ? 0 : bytes;
+}
+
+/* U+0000 to U+001F, U+007F to U+009F; U+2028 to U+202E, U+2066 to U+2069. */
+static bool is_plain_utf8(const unsigned char *at) {
+    bool controls = at[0] < ' ' || at[0] == 0x7f || (at[0] == 0xc2 && at[1] < 0xa0);
+    bool separates_or_turns =
+        at[0] == 0xe2 && ((at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae) ||
+                          (at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9));
+    return !controls && !separates_or_turns;
+}
+
+size_t name_character(const char *string, bool *is_plain) {
+    size_t bytes = name_utf8_bytes(string);
+    *is_plain = bytes && is_plain_utf8((const unsigned char *)string);
+    return !*string ? 0 : bytes ? bytes : 1;
+}
+
+void name_make_plain(char *string) {
+    char *to = string;
+    bool is_plain;
+    for (size_t bytes; (bytes = name_character(string, &is_plain)); string += bytes) {
+        size_t shown = is_plain ? bytes : 1;
+        memmove(to, is_plain ? string : "?", shown);
+        to += shown;
+    }
+    *to = '\0';
 }
 
 /* Where the character begins that has bytes on both sides of `end`; `end` if none has. */
