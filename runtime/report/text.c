@@ -28,37 +28,45 @@ void text_print(struct text *text, const char *format, ...) {
         put(text, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
-/* Bytes from the start that are UTF-8 and stay in their line. */
+/* Bytes from the start that a line can show. */
 static size_t plain_bytes(const char *string) {
     size_t bytes, all = 0;
-    while ((unsigned char)string[all] >= ' ' && string[all] != 0x7f &&
-           (bytes = name_utf8_bytes(string + all)))
+    bool is_plain;
+    while ((bytes = name_character(string + all, &is_plain)) && is_plain)
         all += bytes;
     return all;
 }
 
 void text_name(struct text *text, const char *name) {
-    for (;; name++) {
+    bool is_plain;
+    for (;;) {
         size_t bytes = plain_bytes(name);
         put(text, name, bytes);
         name += bytes;
         if (!*name)
             return;
         put(text, "?", 1);
+        name += name_character(name, &is_plain);
     }
 }
 
+/* Of a character that is not plain, of at most three bytes; a byte that is no UTF-8 is its own. */
+static unsigned code_of(const char *string, size_t bytes) {
+    const unsigned char *at = (const unsigned char *)string;
+    return bytes == 1   ? at[0]
+           : bytes == 2 ? (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu)
+                        : (at[0] & 0xfu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
+}
+
 void text_json_inside(struct text *text, const char *string) {
-    while (*string) {
-        unsigned char byte = (unsigned char)*string;
-        size_t bytes = name_utf8_bytes(string);
-        if (byte == '"' || byte == '\\')
-            text_print(text, "\\%c", byte);
-        else if (byte < 0x20 || byte == 0x7f || !bytes)
-            text_print(text, "\\u%04x", byte);
-        else
+    bool is_plain;
+    for (size_t bytes; (bytes = name_character(string, &is_plain)); string += bytes) {
+        if (*string == '"' || *string == '\\')
+            text_print(text, "\\%c", *string);
+        else if (is_plain)
             put(text, string, bytes);
-        string += bytes ? bytes : 1;
+        else
+            text_print(text, "\\u%04x", code_of(string, bytes));
     }
 }
 

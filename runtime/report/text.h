@@ -14,10 +14,10 @@ struct text {
 void text_print(struct text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A name of any length in a line of text: what is no UTF-8, or would end the line, is "?". */
+/* A name of any length in a line of text: what is not plain (base/name.h) is "?". */
 void text_name(struct text *text, const char *name);
 
-/* A name as a JSON string, quotes included; and what is to be between them. */
+/* A name as a JSON string, what is not plain escaped, quotes included; and what is between them. */
 void text_json_string(struct text *text, const char *string);
 void text_json_inside(struct text *text, const char *string);
 

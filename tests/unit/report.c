@@ -151,6 +151,22 @@ static void a_name_stays_in_its_line_of_text(void **state) {
     pool_end(pool);
 }
 
+/* Also one whose characters are UTF-8: a control of ASCII's upper half, what ends a line, and what
+ * turns the rest of it. */
+static void a_name_does_nothing_to_who_shows_it(void **state) {
+    (void)state;
+    ebb_site *site =
+        ebb_site_create(EBB_SITE_OPTIONS(.name = "\xc2\x9b" "31m\xe2\x80\xa8x\xe2\x80\xae\xc3"));
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_site(site, EBB_REPORT_TEXT, page_write, &page), 0);
+    assert_memory_equal(page.text, "site ?31m?x??: 0 steps", 22);
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_site(site, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_true(page_is_json(&page));
+    assert_int_equal(page_count(&page, "\"\\u009b31m\\u2028x\\u202e\\u00c3\""), 1);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static void release_remotely(ebb_region region, size_t bytes) {
     assert_int_equal(ebb_region_release_remote(region, block_of(region, bytes, 16)), 0);
 }
@@ -273,6 +289,7 @@ int main(void) {
         REPORT_TEST(names_of_pools_and_sites_are_cut_between_characters),
         REPORT_TEST(names_that_are_no_utf8_are_cut_where_the_room_ends),
         REPORT_TEST(a_name_stays_in_its_line_of_text),
+        REPORT_TEST(a_name_does_nothing_to_who_shows_it),
         REPORT_TEST(what_another_thread_released_is_counted_no_more),
         REPORT_TEST(a_sealed_region_says_so),
         REPORT_TEST(a_pool_lists_its_roots_behind_its_own_numbers),
