@@ -20,19 +20,6 @@ static struct served *all;
 
 #define NUMBER_MOST 100000000u /* of a name, and one more digit: there are fewer sites */
 
-/* A name as statistics can tell it: UTF-8, in one line. */
-static void clean(const char *name, char to[REGION_NAME_BYTES]) {
-    while (*name) {
-        size_t bytes = name_utf8_bytes(name);
-        bool shows = bytes && (unsigned char)*name >= ' ' && *name != 0x7f;
-        bytes = shows ? bytes : 1;
-        memcpy(to, shows ? name : "?", bytes);
-        to += bytes;
-        name += bytes;
-    }
-    *to = 0;
-}
-
 static bool is_told(const char *name) {
     const struct served *served = all;
     while (served && strcmp(served->name, name) != 0)
@@ -73,11 +60,12 @@ static unsigned find_number(const char *name) {
 
 /* Of several sites with one name the second is "name#2", or has the first number that is free. */
 static void find_name(const char *name, char told[SERVED_NAME_BYTES]) {
-    char cleaned[REGION_NAME_BYTES];
-    clean(name, cleaned);
-    snprintf(told, SERVED_NAME_BYTES, "%s", cleaned);
+    char plain[REGION_NAME_BYTES];
+    name_copy(plain, sizeof plain, name);
+    name_make_plain(plain);
+    name_copy(told, SERVED_NAME_BYTES, plain);
     if (is_told(told))
-        snprintf(told, SERVED_NAME_BYTES, "%s#%u", cleaned, find_number(cleaned));
+        snprintf(told, SERVED_NAME_BYTES, "%s#%u", plain, find_number(plain));
 }
 
 static struct served *make(ebb_site *site) {

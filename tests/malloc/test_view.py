@@ -199,9 +199,9 @@ class View(unittest.TestCase):
     def test_names_are_told_so_that_each_reader_knows_them(self):
         """Prometheus refuses a page with two lines of one site, or with what is no UTF-8."""
         names = [b"twin", b"twin", b"twin#2", b"two\nlines\x7f", "ü".encode() * 16, b"\xffbyte",
-                 b"?byte", b'a "quote\\']
+                 b"?byte", "\x9b31m\x85\u2028\u202er\u2069".encode(), b'a "quote\\']
         told = ["twin", "twin#2", "twin#2#2", "two?lines?", "ü" * 15, "?byte", "?byte#2",
-                'a "quote\\']
+                "?31m???r?", 'a "quote\\']
         with self.runs(f"unix:{self.path}", os.environ["TOLD"], "0", *names):
             self.assertTrue(until(self.ask))
             self.assertTrue(until(lambda: b"quote" in self.ask()))
