@@ -3,9 +3,8 @@
  * tender.c - the thread of tender.h.
  *
  * Statistics are written to a file beside the real one, which is then renamed, so that a reader
- * never sees half of them. A socket answers who connects: HTTP, as Prometheus speaks it, if that
- * is what the other side sends within a moment, else plain text. A few in a row, so that whoever
- * asks all the time keeps no memory from going back.
+ * never sees half of them. A socket answers who connects (callers.h), in little time each tick, so
+ * that whoever asks all the time keeps no memory from going back.
  *
  * A socket is begun with its folder locked, which leaves no file behind. Else of two processes that
  * find one left over the second removes that of the first; and one that is bound, and does not
@@ -31,6 +30,7 @@
 #include "malloc/tender.h"
 #include "base/os.h"
 #include "base/size.h"
+#include "malloc/callers.h"
 #include "malloc/general.h"
 #include "malloc/heap.h"
 #include "malloc/options.h"
@@ -58,9 +58,6 @@
 #define TICK_MS 250u
 #define REST_MS 10000u /* between looks where nothing is left to do but what others may free */
 #define WRITE_TICKS 4u /* statistics are written every so many */
-#define ANSWERS 8u     /* at most in a tick */
-#define ANSWER_MS 50   /* who connects has so long to say that it speaks HTTP */
-#define READ_MS 1000u  /* and to read the answer, or it gets no more of it */
 #define LOCK_TRIES 20u /* others have a folder locked for much less than a millisecond */
 #define LOCK_MS 5
 #define TEXT_BYTES ((size_t)2 << 20) /* of a thousand sites at least; costs what is written */
@@ -284,69 +281,14 @@ static bool is_listening(void) {
     return status.st_dev == listener_name.st_dev && status.st_ino == listener_name.st_ino;
 }
 
-static uint64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* As much as is read until then. */
-static void send_until(uint64_t last_ms, int other, const char *at, size_t left) {
-    struct pollfd ready = {.fd = other, .events = POLLOUT};
-    for (uint64_t now = now_ms(); left && now < last_ms; now = now_ms()) {
-        if (poll(&ready, 1, (int)(last_ms - now)) <= 0)
-            return;
-        ssize_t sent = send(other, at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && errno != EAGAIN)
-            return;
-        at += sent < 0 ? 0 : sent;
-        left -= sent < 0 ? 0 : (size_t)sent;
-    }
-}
-
-/* What else it has asked: the system tells who is not heard to the end that all was cut off, behind
- * the whole answer. */
-static void read_away(uint64_t last_ms, int other) {
-    char asked[512];
-    while (now_ms() < last_ms && recv(other, asked, sizeof asked, MSG_DONTWAIT) > 0)
-        continue;
-}
-
-static void answer(int other) {
-    char asked[512];
-    struct pollfd ready = {.fd = other, .events = POLLIN};
-    ssize_t length = poll(&ready, 1, ANSWER_MS) > 0 ? recv(other, asked, sizeof asked, 0) : 0;
-    bool speaks_http = length >= 4 && memcmp(asked, "GET ", 4) == 0;
-    size_t bytes = view_write(text, sizeof text, speaks_http);
-    uint64_t last_ms = now_ms() + READ_MS;
-    if (speaks_http) {
-        char head[160];
-        int head_bytes = snprintf(head, sizeof head,
-                                  "HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
-                                  "Content-Length: %zu\r\n\r\n", bytes);
-        send_until(last_ms, other, head, (size_t)head_bytes);
-    }
-    send_until(last_ms, other, text, bytes);
-    read_away(last_ms, other);
-    close(other);
-}
-
-static void answer_some(void) {
-    for (unsigned i = 0; i < ANSWERS && listener >= 0; i++) {
-        int other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (other < 0)
-            return;
-        answer(other);
-    }
-}
-
 static void tell(unsigned tick) {
     bool is_time = has_files && tick % WRITE_TICKS == 0;
     if (is_time && !options.is_socket)
         write_file();
     if (is_time && options.is_socket && !is_listening())
         listen_at();
-    answer_some();
+    if (options.is_socket)
+        callers_serve(listener, text, sizeof text);
 }
 
 /* ---- the thread ---- */
@@ -563,6 +505,7 @@ void tender_fork(bool before, bool in_child) {
         atomic_store_explicit(&tender_sleeps, true, memory_order_relaxed); /* until a scope */
         options_for_child();
         listener = listener_folder = -1; /* which were in the thread's table */
+        callers_forget();                /* so were theirs */
         has_complained = false;
         prepare(); /* the condition that nobody waits for any more */
     }

@@ -94,7 +94,7 @@ class View(unittest.TestCase):
                 program.kill()
 
     def ask(self, request=b"", path=None):
-        """What the socket answers; empty: nobody is there."""
+        """What the socket answers; empty: nobody is there. Who asks nothing says so."""
         with socket.socket(socket.AF_UNIX) as asking:
             asking.settimeout(PATIENCE)
             try:
@@ -102,11 +102,26 @@ class View(unittest.TestCase):
             except (FileNotFoundError, ConnectionRefusedError):
                 return b""
             asking.sendall(request)
-            answer = b""
-            with contextlib.suppress(ConnectionResetError):
-                while part := asking.recv(1 << 16):
-                    answer += part
-            return answer
+            if not request:
+                asking.shutdown(socket.SHUT_WR)
+            return self.read(asking)
+
+    @staticmethod
+    def read(asking):
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := asking.recv(1 << 16):
+                answer += part
+        return answer
+
+    def connect(self, many):
+        """So many that say nothing yet."""
+        asking = [socket.socket(socket.AF_UNIX) for _ in range(many)]
+        for one in asking:
+            self.addCleanup(one.close)
+            one.settimeout(PATIENCE)
+            one.connect(str(self.path))
+        return asking
 
     def check_plain(self, text, sites=2):
         self.assertRegex(text, rb"(?m)^general_resident_bytes +[1-9]\d*$")
@@ -257,6 +272,52 @@ class View(unittest.TestCase):
             self.assertIn(b"\r\nContent-Length: %d" % len(body), head)
             self.check_prometheus(body)
 
+    def test_a_request_may_come_long_after_the_connection(self):
+        """And in parts."""
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            asking = self.connect(4)
+            for part in (b"GE", b"T / HT", b"TP/1.0\r\n\r\n"):
+                time.sleep(0.2)
+                for one in asking[1:]:
+                    with contextlib.suppress(BrokenPipeError):  # it has been answered
+                        one.sendall(part)
+            for one in asking[1:]:
+                self.assertRegex(self.read(one), rb"^HTTP/1.0 200 OK\r\n")
+            self.check_plain(self.read(asking[0]))  # that says nothing at all
+
+    def test_each_method_is_answered_in_http(self):
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            head, _, body = self.ask(b"HEAD / HTTP/1.1\r\n\r\n").partition(b"\r\n\r\n")
+            self.assertRegex(head, rb"^HTTP/1.0 200 OK\r\n")
+            self.assertRegex(head, rb"\r\nContent-Length: [1-9]\d{3,}")
+            self.assertEqual(body, b"")
+            for method in (b"POST", b"VERSION-CONTROL", b"GETTER", b"G"):
+                answer = self.ask(method + b" / HTTP/1.1\r\n\r\n")
+                self.assertRegex(answer, rb"^HTTP/1.0 405 [^\r]+\r\nAllow: GET, HEAD\r\n")
+                self.assertTrue(answer.endswith(b"\r\nContent-Length: 0\r\n\r\n"), answer)
+
+    def test_who_says_nothing_keeps_nobody_else_waiting(self):
+        """As many as are held at a time are one second, or nearly."""
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            silent = self.connect(300)
+            began = time.monotonic()
+            self.assertRegex(self.ask(b"GET / HTTP/1.0\r\n\r\n"), rb"^HTTP/1.0 200 OK\r\n")
+            self.assertLess(time.monotonic() - began, 5)
+            for one in silent:
+                self.check_plain(self.read(one))
+
+    def test_who_does_not_read_keeps_nobody_else_waiting(self):
+        with self.runs(f"unix:{self.path}", os.environ["TOLD"], "1000"):
+            self.assertTrue(until(self.ask))
+            for one in self.connect(40):
+                one.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            began = time.monotonic()
+            self.assertIn(b"site-999", self.ask(b"GET / HTTP/1.0\r\n\r\n"))
+            self.assertLess(time.monotonic() - began, 10)
+
     def test_who_asks_at_length_is_answered_to_the_end(self):
         with self.runs(f"unix:{self.path}"):
             self.assertTrue(until(self.ask))
@@ -276,7 +337,7 @@ class View(unittest.TestCase):
             silent[0].sendall(b"GE")  # half a request
             silent[1].close()
             silent[2].shutdown(socket.SHUT_RDWR)
-            for request in (b"", b"\0" * 9000, b"POST / HTTP/1.1\r\n\r\n", b"GET " + b"x" * 9000):
+            for request in (b"", b"\0" * 9000, b"GET " + b"x" * 9000):
                 self.assertIn(b"general_resident_bytes", self.ask(request))
             for _ in range(20):
                 self.assertTrue(self.ask(b"GET / HTTP/1.0\r\n\r\n"))

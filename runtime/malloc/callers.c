@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * callers.c - see callers.h.
+ *
+ * Who sends a method of HTTP gets HTTP, as Prometheus speaks it; who sends anything else, or
+ * nothing more, plain text. Who says nothing is held for some looks, since a request may come later
+ * than the connection; nobody waits for it meanwhile. All who are answered in one look get the same
+ * text at the same time, each as fast as it reads: who reads slowly holds up nobody else.
+ *
+ * Invariants: no call waits but poll() for those who read, for a second in all; the records are in
+ * the order in which they came, without gaps, and each has a socket. Whatever fails ends the
+ * connection, and nothing else.
+ */
+#include "malloc/callers.h"
+#include "malloc/view.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HOLD_MS 1000u /* who connects has so long to say what it wants */
+#define READ_MS 1000u /* and to read the answer, or it gets no more of it */
+#define ASKED_BYTES 24u /* longer than any method */
+#define HEAD_BYTES 160
+
+/* What a caller has asked for. */
+enum wish { UNKNOWN, PLAIN, GET, HEAD, FORBIDDEN, NOTHING };
+
+struct caller {
+    int socket;
+    enum wish wish;
+    size_t heard;
+    char asked[ASKED_BYTES]; /* the first bytes */
+    uint64_t came_ms;
+    const char *at; /* what it has yet to read */
+    size_t left;
+};
+
+static struct caller callers[CALLERS_MOST];
+static unsigned count;
+
+static uint64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- what they ask ---- */
+
+static void take_in(int listener, uint64_t now) {
+    while (listener >= 0 && count < CALLERS_MOST) {
+        int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (socket < 0)
+            return;
+        callers[count++] = (struct caller){.socket = socket, .came_ms = now};
+    }
+}
+
+static bool begins_with(const struct caller *caller, const char *method) {
+    size_t length = strlen(method);
+    return caller->heard >= length && memcmp(caller->asked, method, length) == 0;
+}
+
+static bool is_of_method(char byte) {
+    return (byte >= 'A' && byte <= 'Z') || byte == '-';
+}
+
+/* A method is what comes before a space. */
+static enum wish wish_of(const struct caller *caller) {
+    size_t length = 0;
+    while (length < caller->heard && is_of_method(caller->asked[length]))
+        length++;
+    if (length == caller->heard && length < ASKED_BYTES)
+        return UNKNOWN;
+    if (!length || length == caller->heard || caller->asked[length] != ' ')
+        return PLAIN;
+    return begins_with(caller, "GET ")    ? GET
+           : begins_with(caller, "HEAD ") ? HEAD
+                                          : FORBIDDEN;
+}
+
+/* Who has closed its side for writing says nothing more, and may read. */
+static void hear(struct caller *caller, uint64_t now) {
+    ssize_t more = recv(caller->socket, caller->asked + caller->heard, ASKED_BYTES - caller->heard,
+                        MSG_DONTWAIT);
+    if (more > 0) {
+        caller->heard += (size_t)more;
+        caller->wish = wish_of(caller);
+    } else if (more < 0 && errno != EAGAIN && errno != EINTR) {
+        caller->wish = NOTHING;
+        return;
+    }
+    bool is_over = more == 0 || now - caller->came_ms >= HOLD_MS;
+    if (caller->wish == UNKNOWN && is_over)
+        caller->wish = PLAIN;
+}
+
+/* ---- what they get ---- */
+
+static void send_part(struct caller *caller) {
+    ssize_t sent = send(caller->socket, caller->at, caller->left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+        caller->at += sent;
+        caller->left -= (size_t)sent;
+    } else if (errno != EAGAIN && errno != EINTR) {
+        caller->left = 0;
+    }
+}
+
+/* As much as goes at once to each; `ready`: those with something left, to wait for. False: none. */
+static bool send_parts(struct pollfd ready[CALLERS_MOST]) {
+    bool is_left = false;
+    for (unsigned i = 0; i < count; i++) {
+        struct caller *caller = &callers[i];
+        if (caller->left)
+            send_part(caller);
+        ready[i] = (struct pollfd){.fd = caller->left ? caller->socket : -1, .events = POLLOUT};
+        is_left |= caller->left != 0;
+    }
+    return is_left;
+}
+
+/* As much as they read until then. */
+static void send_until(uint64_t last_ms) {
+    static struct pollfd ready[CALLERS_MOST]; /* not on the stack, which is small */
+    for (uint64_t now = now_ms(); send_parts(ready) && now < last_ms; now = now_ms())
+        if (poll(ready, count, (int)(last_ms - now)) <= 0)
+            return;
+}
+
+static const char *status_of(enum wish wish) {
+    return wish == FORBIDDEN ? "405 Method Not Allowed\r\nAllow: GET, HEAD"
+                             : "200 OK\r\nContent-Type: text/plain; version=0.0.4";
+}
+
+/* It fits into what the system keeps for a connection, on which nothing has been sent yet. */
+static void send_head(struct caller *caller, size_t bytes) {
+    char head[HEAD_BYTES];
+    int length = snprintf(head, sizeof head, "HTTP/1.0 %s\r\nContent-Length: %zu\r\n\r\n",
+                          status_of(caller->wish), caller->wish == FORBIDDEN ? 0 : bytes);
+    if (send(caller->socket, head, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT) != length)
+        caller->wish = NOTHING;
+}
+
+static bool speaks_http(enum wish wish) {
+    return wish == GET || wish == HEAD || wish == FORBIDDEN;
+}
+
+static bool is_to_have(const struct caller *caller, bool http) {
+    return http ? speaks_http(caller->wish) : caller->wish == PLAIN;
+}
+
+static bool wants_any(bool http) {
+    for (unsigned i = 0; i < count; i++)
+        if (is_to_have(&callers[i], http))
+            return true;
+    return false;
+}
+
+static void answer_all(bool http, char *text, size_t limit) {
+    if (!wants_any(http))
+        return;
+    size_t bytes = view_write(text, limit, http);
+    for (unsigned i = 0; i < count; i++) {
+        struct caller *caller = &callers[i];
+        if (!is_to_have(caller, http))
+            continue;
+        if (http)
+            send_head(caller, bytes);
+        caller->at = text;
+        caller->left = caller->wish == GET || caller->wish == PLAIN ? bytes : 0;
+    }
+    send_until(now_ms() + READ_MS);
+    for (unsigned i = 0; i < count; i++)
+        callers[i].left = 0;
+}
+
+/* What else it has asked: the system tells who is not heard to the end that all was cut off, behind
+ * the whole answer. */
+static void read_away(uint64_t last_ms, int socket) {
+    char asked[512];
+    while (now_ms() < last_ms && recv(socket, asked, sizeof asked, MSG_DONTWAIT) > 0)
+        continue;
+}
+
+static void let_go(uint64_t last_ms) {
+    unsigned kept = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (callers[i].wish == UNKNOWN) {
+            callers[kept++] = callers[i];
+            continue;
+        }
+        read_away(last_ms, callers[i].socket);
+        close(callers[i].socket);
+    }
+    count = kept;
+}
+
+void callers_serve(int listener, char *text, size_t bytes) {
+    uint64_t now = now_ms();
+    take_in(listener, now);
+    for (unsigned i = 0; i < count; i++)
+        hear(&callers[i], now);
+    answer_all(true, text, bytes);
+    answer_all(false, text, bytes);
+    let_go(now_ms() + READ_MS / 10);
+}
+
+void callers_forget(void) {
+    count = 0;
+}
