@@ -19,7 +19,7 @@
 /* What is counted of a site's scopes. */
 enum served_count {
     SERVED_OPEN,            /* that name the site, also those that wait for their end */
-    SERVED_OPEN_BYTES,      /* their pages */
+    SERVED_OPEN_BYTES,      /* their pages, touched or not */
     SERVED_SCOPES,          /* that have ended */
     SERVED_BLOCKS,          /* allocated in these */
     SERVED_BYTES,           /* the same */

@@ -12,7 +12,8 @@
 struct used {
     size_t allocated; /* bytes of blocks */
     size_t unused;    /* beside them on their pages */
-    size_t resident;  /* pages that may be in memory */
+    size_t resident;  /* pages that may be in memory, bookkeeping's too, most of
+                         * whose are never touched */
 };
 
 /* As it is now. */

@@ -6,6 +6,7 @@
  */
 #include "malloc/view.h"
 #include "malloc/heap.h"
+#include "malloc/resident.h"
 #include "malloc/served.h"
 #include "malloc/used.h"
 
@@ -81,8 +82,8 @@ static void read_site(const struct served *served, struct number numbers[SITE_NU
         {"scope_peak_bytes", "most pages that a scope's large blocks had", false,
          stats.reserved_peak},
         {"scopes_open", "scopes that have not ended", false, sum[SERVED_OPEN]},
-        {"scope_resident_bytes", "pages of open scopes, and what outlived others", false,
-         sum[SERVED_OPEN_BYTES] + pinned},
+        {"scope_held_bytes", "pages of open scopes, touched or not, and what outlived others",
+         false, sum[SERVED_OPEN_BYTES] + pinned},
         {"scope_pinned_bytes", "of these: trays and large blocks that outlived scopes", false,
          pinned},
         {"scope_given_back_bytes_total", "given back to the system as scopes ended", true,
@@ -151,12 +152,16 @@ static void put_pool(struct text *text) {
     struct ebb_pool *pool = heap_pool();
     if (!pool)
         return;
+    uint64_t resident = resident_large();
     pthread_mutex_lock(&pool->lock);
     uint64_t pages = pool->reserved.current, cooled = heap_cooled_bytes();
     const struct number numbers[] = {
-        {"large_resident_bytes", "pages of large blocks of scopes", false,
-         pages > cooled ? pages - cooled : 0},
-        {"large_cached_bytes", "of these: free and hot", false, pool->pages.hot_bytes},
+        {"large_resident_bytes", "pages of large blocks of scopes, and free ones, in memory", false,
+         resident},
+        {"large_held_bytes", "pages of large blocks of scopes, and free ones, touched or not",
+         false, pages > cooled ? pages - cooled : 0},
+        {"large_free_bytes", "of the pages that are held: no block or scope has them", false,
+         pool->pages.hot_bytes},
         {"large_given_back_bytes", "given back to the system so far", true, pool->given_back},
     };
     pthread_mutex_unlock(&pool->lock);
@@ -170,7 +175,8 @@ static void put_general(struct text *text) {
     const struct number numbers[] = {
         {"general_allocated_bytes", "in blocks outside of scopes, and in trays", false,
          used.allocated},
-        {"general_resident_bytes", "pages of that heap", false, used.resident},
+        {"general_held_bytes", "pages of that heap and its bookkeeping, touched or not", false,
+         used.resident},
         {"pinned_trays", "trays that are kept for survivors", false, pinned.trays},
         {"pinned_bytes", "their bytes", false, pinned.bytes},
         {"pinned_live_blocks", "alive in them", false, pinned.blocks},

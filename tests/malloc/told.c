@@ -10,6 +10,12 @@
  *     4  the blocks are freed
  *     5  a scope had a block of 64 MiB, and some after it had 1 MiB each
  *
+ * With the one word `plan` it has a site whose scopes have one block of 300 MB at most:
+ *
+ *     1  such a scope is open, the block written
+ *     2  it has ended, and all memory was given back
+ *     3  some scopes of three blocks of 100 kB have ended, and another one is open
+ *
  * With the one word `fork` it is a child that says so and waits, of a parent that has cleared its
  * environment.
  *
@@ -20,12 +26,17 @@
  */
 #include <ebb/ebb.h>
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define PLANNED 3u
+
+static char *planned[PLANNED];
 
 #ifdef WIDE
 __thread char wide[WIDE]; /* all of its threads have it */
@@ -51,6 +62,39 @@ static void spend(ebb_site *site, size_t bytes) {
     free(block);
     if (ebb_step_end(step) != 0)
         abort();
+}
+
+static void begin_and_write(ebb_site *site, ebb_step *step, unsigned blocks, size_t bytes) {
+    *step = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < blocks; i++)
+        memset(planned[i] = malloc(bytes), 1, bytes);
+}
+
+static void free_and_end(ebb_step step) {
+    for (unsigned i = 0; i < PLANNED; i++) {
+        free(planned[i]);
+        planned[i] = NULL;
+    }
+    if (ebb_step_end(step) != 0)
+        abort();
+}
+
+static void plan(void) {
+    setvbuf(stdin, NULL, _IONBF, 0);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "planner", .scope = true));
+    ebb_step step;
+    begin_and_write(site, &step, 1, 300000000);
+    wait_for_line("1");
+    free_and_end(step);
+    malloc_trim(0);
+    wait_for_line("2");
+    for (unsigned i = 0; i < 3; i++) {
+        begin_and_write(site, &step, PLANNED, 100000);
+        free_and_end(step);
+    }
+    begin_and_write(site, &step, PLANNED, 100000);
+    wait_for_line("3");
+    free_and_end(step);
 }
 
 /* A site with a scope behind it. */
@@ -118,16 +162,19 @@ int main(int argc, char **argv) {
         pass(name);
     }
     bool holds = argc > 2 && strcmp(argv[2], "hold") == 0;
+    bool plans = argc > 2 && strcmp(argv[2], "plan") == 0;
     bool ends = argc > 2 && strcmp(argv[2], "end") == 0;
     bool forks = argc > 2 && strcmp(argv[2], "fork") == 0;
     if (forks)
         fork_cleared();
-    for (int i = 2; i < argc && !holds && !ends; i++)
+    for (int i = 2; i < argc && !holds && !plans && !ends; i++)
         pass(argv[i]);
     puts("ready");
     fflush(stdout);
     if (holds && hold() != 0)
         return 1;
+    if (plans)
+        plan();
     if (ends)
         end_by_threads();
     while (getchar() != EOF)

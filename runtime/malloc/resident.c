@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * resident.c - see resident.h.
+ *
+ * The pool counts pages that it hands out; which of them were ever touched only the system knows. A
+ * step takes all that its plan may need at once, and gives it back as if it had used it.
+ *
+ * The pool's lock is held for a moment for each slab, and not while the system looks. Invariant: a
+ * slab of this pool never goes. Two threads that ask at once both find out.
+ */
+#include "malloc/resident.h"
+#include "malloc/heap.h"
+
+#include "base/os.h"
+#include "pool/pool.h"
+
+#define ASKED_SHARE 100u /* of the time, at most one part */
+
+struct slab {
+    const struct ebb_piece *piece;
+    uintptr_t addr;
+    size_t bytes;
+};
+
+/* The one behind it, at first any. False: there are no more. */
+static bool next_slab(struct ebb_pool *pool, struct slab *slab) {
+    pthread_mutex_lock(&pool->lock);
+    slab->piece = slab->piece ? slab->piece->next : pool->pages.slabs;
+    if (slab->piece) {
+        slab->addr = slab->piece->addr;
+        slab->bytes = slab->piece->bytes;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return slab->piece != NULL;
+}
+
+static size_t ask(struct ebb_pool *pool) {
+    struct slab slab = {.piece = NULL};
+    size_t bytes = 0;
+    while (next_slab(pool, &slab))
+        bytes += os.resident((void *)slab.addr, slab.bytes);
+    return bytes;
+}
+
+size_t resident_large(void) {
+    static _Atomic(uint64_t) known_bytes, next_ns; /* relaxed: each is a number of its own */
+    struct ebb_pool *pool = heap_pool();
+    uint64_t began = os.now_ns();
+    if (!pool)
+        return 0;
+    if (began < atomic_load_explicit(&next_ns, memory_order_relaxed))
+        return atomic_load_explicit(&known_bytes, memory_order_relaxed);
+    size_t bytes = ask(pool);
+    uint64_t ended = os.now_ns();
+    atomic_store_explicit(&known_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&next_ns, ended + (ended - began) * ASKED_SHARE, memory_order_relaxed);
+    return bytes;
+}
