@@ -33,7 +33,7 @@ static void put(struct text *text, int written) {
 
 struct number {
     const char *name;  /* with the unit */
-    const char *about;
+    const char *about; /* a sentence that stands alone */
     bool only_grows;
     uint64_t value;
 };
@@ -67,28 +67,33 @@ static void read_site(const struct served *served, struct number numbers[SITE_NU
     const struct holding *holding = served->holding;
     uint64_t pinned = holding ? holding->pinned_bytes : 0;
     const struct number read[SITE_NUMBERS] = {
-        {"scopes_total", "scopes that have ended", true, sum[SERVED_SCOPES]},
-        {"scope_blocks_total", "blocks allocated in scopes", true, sum[SERVED_BLOCKS]},
-        {"scope_bytes_total", "bytes allocated in scopes", true, sum[SERVED_BYTES]},
-        {"scope_planned_blocks_total", "large blocks placed by a plan", true, stats.hits},
-        {"scope_planned_bytes_total", "their bytes", true, stats.hit_bytes},
-        {"scope_tenured_blocks_total", "of these: known to outlive the scope", true,
+        {"scopes_total", "Scopes of the site that have ended.", true, sum[SERVED_SCOPES]},
+        {"scope_blocks_total", "Blocks that scopes allocated.", true, sum[SERVED_BLOCKS]},
+        {"scope_bytes_total", "Bytes that scopes allocated.", true, sum[SERVED_BYTES]},
+        {"scope_planned_blocks_total", "Large blocks that a plan placed.", true, stats.hits},
+        {"scope_planned_bytes_total", "Bytes of large blocks that a plan placed.", true,
+         stats.hit_bytes},
+        {"scope_tenured_blocks_total",
+         "Large blocks that a plan placed outside of the scope, which they outlived.", true,
          stats.tenured_right},
-        {"scope_pinned_trays_total", "trays that outlived a scope", true,
+        {"scope_pinned_trays_total", "Trays of small blocks that outlived a scope.", true,
          sum[SERVED_SURVIVED_TRAYS]},
-        {"scope_survivors_total", "large blocks that outlived a scope", true,
+        {"scope_survivors_total", "Large blocks that outlived a scope.", true,
          sum[SERVED_SURVIVED_BLOCKS]},
-        {"scope_survivor_bytes_total", "their bytes", true, sum[SERVED_SURVIVED_BYTES]},
-        {"scope_peak_bytes", "most pages that a scope's large blocks had", false,
+        {"scope_survivor_bytes_total", "Bytes of large blocks that outlived a scope.", true,
+         sum[SERVED_SURVIVED_BYTES]},
+        {"scope_peak_bytes", "Most bytes of pages that the large blocks of a scope had.", false,
          stats.reserved_peak},
-        {"scopes_open", "scopes that have not ended", false, sum[SERVED_OPEN]},
-        {"scope_held_bytes", "pages of open scopes, touched or not, and what outlived others",
-         false, sum[SERVED_OPEN_BYTES] + pinned},
-        {"scope_pinned_bytes", "of these: trays and large blocks that outlived scopes", false,
+        {"scopes_open", "Scopes of the site that have not ended.", false, sum[SERVED_OPEN]},
+        {"scope_held_bytes",
+         "Bytes of pages, touched or not, of open scopes and of what outlived others.", false,
+         sum[SERVED_OPEN_BYTES] + pinned},
+        {"scope_pinned_bytes", "Bytes of trays and large blocks that outlived scopes.", false,
          pinned},
-        {"scope_given_back_bytes_total", "given back to the system as scopes ended", true,
+        {"scope_given_back_bytes_total", "Bytes given back to the system as scopes ended.", true,
          stats.given_back},
-        {"scope_plan_bytes", "of the newest plan for large blocks", false, stats.plan_height},
+        {"scope_plan_bytes", "Bytes that the newest plan for large blocks needs.", false,
+         stats.plan_height},
     };
     memcpy(numbers, read, sizeof read);
 }
@@ -147,50 +152,74 @@ static void put_sites(struct text *text) {
 
 /* ---- the whole ---- */
 
-/* Only what the pool's lock protects: regions are at work. */
-static void put_pool(struct text *text) {
+static void put_numbers(struct text *text, const struct number *numbers, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        put_number(text, &numbers[i]);
+}
+
+struct larges {
+    uint64_t held, free, given_back;
+};
+
+/* Only what the pool's lock protects: regions are at work. Nothing before the first scope. */
+static struct larges read_larges(void) {
     struct ebb_pool *pool = heap_pool();
     if (!pool)
-        return;
-    uint64_t resident = resident_large();
+        return (struct larges){.held = 0};
     pthread_mutex_lock(&pool->lock);
     uint64_t pages = pool->reserved.current, cooled = heap_cooled_bytes();
-    const struct number numbers[] = {
-        {"large_resident_bytes", "pages of large blocks of scopes, and free ones, in memory", false,
-         resident},
-        {"large_held_bytes", "pages of large blocks of scopes, and free ones, touched or not",
-         false, pages > cooled ? pages - cooled : 0},
-        {"large_free_bytes", "of the pages that are held: no block or scope has them", false,
-         pool->pages.hot_bytes},
-        {"large_given_back_bytes", "given back to the system so far", true, pool->given_back},
-    };
+    struct larges larges = {.held = pages > cooled ? pages - cooled : 0,
+                            .free = pool->pages.hot_bytes,
+                            .given_back = pool->given_back};
     pthread_mutex_unlock(&pool->lock);
-    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        put_number(text, &numbers[i]);
+    return larges;
+}
+
+static void put_larges(struct text *text) {
+    struct larges larges = read_larges();
+    const struct number numbers[] = {
+        {"large_resident_bytes", "Bytes of pages for large blocks of scopes that are in memory.",
+         false, resident_large()},
+        {"large_held_bytes", "Bytes of pages for large blocks of scopes, touched or not.", false,
+         larges.held},
+        {"large_free_bytes",
+         "Bytes of pages, touched or not, that wait for large blocks of scopes.", false,
+         larges.free},
+        {"large_given_back_bytes_total",
+         "Bytes of pages for large blocks of scopes that were given back to the system.", true,
+         larges.given_back},
+    };
+    put_numbers(text, numbers, sizeof numbers / sizeof *numbers);
 }
 
 static void put_general(struct text *text) {
     struct tray_pinned pinned = tray_read_pinned();
     struct used used = used_read();
     const struct number numbers[] = {
-        {"general_allocated_bytes", "in blocks outside of scopes, and in trays", false,
+        {"general_allocated_bytes",
+         "Bytes of the general heap in blocks outside of scopes, and in trays.", false,
          used.allocated},
-        {"general_held_bytes", "pages of that heap and its bookkeeping, touched or not", false,
+        {"general_held_bytes",
+         "Bytes of pages of the general heap and its bookkeeping, touched or not.", false,
          used.resident},
-        {"pinned_trays", "trays that are kept for survivors", false, pinned.trays},
-        {"pinned_bytes", "their bytes", false, pinned.bytes},
-        {"pinned_live_blocks", "alive in them", false, pinned.blocks},
-        {"pinned_live_bytes", "their bytes", false, pinned.live},
-        {"leaking_keys", "allocations that are known to outlive scopes", false, leaks_count()},
+        {"pinned_trays", "Trays that are kept for blocks that outlived their scopes.", false,
+         pinned.trays},
+        {"pinned_bytes", "Bytes of trays that are kept for blocks that outlived their scopes.",
+         false, pinned.bytes},
+        {"pinned_live_blocks", "Blocks alive in the trays that are kept for them.", false,
+         pinned.blocks},
+        {"pinned_live_bytes", "Bytes alive in the trays that are kept for them.", false,
+         pinned.live},
+        {"leaking_keys", "Kinds of allocations, by caller and size, known to outlive scopes.",
+         false, leaks_count()},
     };
-    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        put_number(text, &numbers[i]);
+    put_numbers(text, numbers, sizeof numbers / sizeof *numbers);
 }
 
 size_t view_write(char *bytes, size_t limit, bool for_prometheus) {
     struct text text = {.at = bytes, .left = limit, .for_prometheus = for_prometheus};
     put_general(&text);
-    put_pool(&text);
+    put_larges(&text);
     put_sites(&text);
     if (text.length < limit)
         return text.length;

@@ -126,17 +126,22 @@ class View(unittest.TestCase):
     def check_plain(self, text, sites=2):
         self.assertRegex(text, rb"(?m)^general_held_bytes +[1-9]\d*$")
         self.assertRegex(text, rb"(?m)^pinned_bytes +\d+$")
-        self.assertRegex(text, rb"(?m)^large_given_back_bytes +\d+$")
+        self.assertRegex(text, rb"(?m)^large_given_back_bytes_total +\d+$")
         self.assertEqual(len(re.findall(rb"(?m)^site site-\d+$", text)), sites)
         self.assertEqual(len(re.findall(rb"(?m)^    scopes_total +1$", text)), sites)
 
     def check_prometheus(self, text, sites=2):
-        """Each line as the format has it; each number announced once, before its first line."""
-        announced = set()
+        """Each line as the format has it; each number announced once, before its first line, by a
+        sentence of its own; what only grows is a total."""
+        announced, sentences = set(), re.findall(rb"(?m)^# HELP ebb_\w+ (.*)$", text)
+        self.assertEqual(len(set(sentences)), len(sentences))
+        for sentence in sentences:
+            self.assertRegex(sentence, rb"^[A-Z][^.]{19,}\.$")
         self.assertTrue(text.endswith(b"\n"))
         for line in text.decode().splitlines():
             if head := re.fullmatch(r"# TYPE (ebb_\w+) (counter|gauge)", line):
                 self.assertNotIn(head[1], announced)
+                self.assertEqual(head[1].endswith("_total"), head[2] == "counter")
                 announced.add(head[1])
             elif not re.fullmatch(r"# HELP ebb_\w+ \S.*", line):
                 number = re.fullmatch(r'(ebb_\w+)(\{site="[^"]*"\})? \d+', line)
@@ -226,6 +231,20 @@ class View(unittest.TestCase):
         with self.runs(str(self.path), os.environ["WIDE"], "2"):
             self.assertTrue(until(lambda: self.path.exists() and b"site-1" in
                                   self.path.read_bytes()))
+
+    def test_a_number_is_there_before_there_is_anything_to_count(self):
+        def names(text):
+            return set(re.findall(rb"(?m)^# TYPE (\w+)", text))
+
+        with self.runs(f"unix:{self.path}", os.environ["TOLD"], "0"):
+            self.assertTrue(until(self.ask))
+            empty = self.ask(b"GET / HTTP/1.0\r\n\r\n")
+        self.check_prometheus(empty.partition(b"\r\n\r\n")[2], 0)
+        for name in (b"resident", b"held", b"free", b"given_back"):
+            self.assertRegex(empty, rb"\nebb_large_%s_bytes(_total)? 0\n" % name)
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            self.assertEqual(names(self.ask(b"GET / HTTP/1.0\r\n\r\n")), names(empty))
 
     def test_a_file_for_prometheus(self):
         path = self.folder / "stats.prom"
