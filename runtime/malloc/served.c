@@ -2,9 +2,12 @@
 /*
  * served.c - sites whose steps are scopes (see served.h).
  *
- * Invariant: a site's `served` is on the list, under the lock, as long as its hidden site is there
- * and a scope names it. Fails where there is no memory for
- * the hidden site: its scopes have no large blocks then, they are the general heap's.
+ * Invariant: a site's `served` is on the list and in the table of names, under the lock, as long as
+ * its hidden site is there and a scope names it. Fails where there is no memory for the hidden
+ * site: its scopes have no large blocks then, they are the general heap's.
+ *
+ * A record has two KiB, so to make or end a site walks over no others: a name is looked up by its
+ * hash, and of a name that several have the first site knows up to where their numbers are taken.
  */
 #include "malloc/served.h"
 #include "malloc/general.h"
@@ -18,54 +21,93 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct served *all;
 
-#define NUMBER_MOST 100000000u /* of a name, and one more digit: there are fewer sites */
+/* ---- names ---- */
+
+#define BUCKETS 4096u
+#define NUMBER_FIRST 2u  /* the first site of a name has none */
+#define NUMBER_DIGITS 9u /* that it has at most: there are fewer sites */
+
+static struct served *buckets[BUCKETS]; /* by name; under the lock, as all here */
+
+static struct served **bucket_of(const char *name, size_t length) {
+    uint64_t hash = 0x811c9dc5u; /* FNV-1a of 32 bits: the product fits */
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 0x1000193u & UINT32_MAX;
+    return &buckets[hash % BUCKETS];
+}
+
+static struct served *find_told(const char *name, size_t length) {
+    struct served *served = *bucket_of(name, length);
+    while (served && (strncmp(served->name, name, length) != 0 || served->name[length]))
+        served = served->beside;
+    return served;
+}
 
 static bool is_told(const char *name) {
-    const struct served *served = all;
-    while (served && strcmp(served->name, name) != 0)
-        served = served->next;
-    return served != NULL;
+    return find_told(name, strlen(name)) != NULL;
 }
 
-/* Of one that is told as `name`, `#` and a number as they are given here; else 0. */
-static unsigned number_of(const struct served *served, const char *name, size_t length) {
-    const char *digit = served->name + length;
-    unsigned number = 0;
-    if (strncmp(served->name, name, length) != 0 || *digit++ != '#' || *digit == '0')
-        return 0;
-    for (; *digit >= '0' && *digit <= '9' && number < NUMBER_MOST; digit++)
-        number = number * 10 + (unsigned)(*digit - '0');
-    return *digit ? 0 : number;
+static void tell(struct served *served) {
+    struct served **bucket = bucket_of(served->name, strlen(served->name));
+    served->free_from = NUMBER_FIRST;
+    served->beside = *bucket;
+    *bucket = served;
 }
 
-enum { WINDOW = 4096 };
-
-/* The lowest number from 2 on that is free, looked for in a window after the other: sites may end
- * in any order. Lock held. */
-static unsigned find_number(const char *name) {
-    static bool taken[WINDOW]; /* not on the stack, of which the thread may have little */
-    size_t length = strlen(name);
-    for (unsigned low = 2;; low += WINDOW) {
-        memset(taken, false, sizeof taken);
-        for (const struct served *served = all; served; served = served->next) {
-            unsigned number = number_of(served, name, length);
-            if (number >= low && number - low < WINDOW)
-                taken[number - low] = true;
-        }
-        const bool *free_one = memchr(taken, false, sizeof taken);
-        if (free_one)
-            return low + (unsigned)(free_one - taken);
-    }
-}
-
-/* Of several sites with one name the second is "name#2", or has the first number that is free. */
+/* Of several sites with one name the second is "name#2", or has the first number that is free:
+ * sites may end in any order. */
 static void find_name(const char *name, char told[SERVED_NAME_BYTES]) {
     char plain[REGION_NAME_BYTES];
     name_copy(plain, sizeof plain, name);
     name_make_plain(plain);
     name_copy(told, SERVED_NAME_BYTES, plain);
-    if (is_told(told))
-        snprintf(told, SERVED_NAME_BYTES, "%s#%u", plain, find_number(plain));
+    struct served *first = find_told(plain, strlen(plain));
+    if (!first)
+        return;
+    do
+        snprintf(told, SERVED_NAME_BYTES, "%s#%u", plain, first->free_from++);
+    while (is_told(told));
+}
+
+/* What is behind the last "#" of a name, if find_name() may have put it there; else 0. */
+static unsigned number_at(const char *digits) {
+    unsigned number = 0;
+    size_t length = strlen(digits);
+    if (length > NUMBER_DIGITS || strspn(digits, "0123456789") != length || *digits == '0')
+        return 0;
+    for (; *digits; digits++)
+        number = number * 10 + (unsigned)(*digits - '0');
+    return number;
+}
+
+/* The number that it had is free, whether it was given or a part of its name. */
+static void untell(struct served *served) {
+    struct served **place = bucket_of(served->name, strlen(served->name));
+    while (*place != served)
+        place = &(*place)->beside;
+    *place = served->beside;
+    const char *mark = strrchr(served->name, '#');
+    unsigned number = mark ? number_at(mark + 1) : 0;
+    struct served *first =
+        number >= NUMBER_FIRST ? find_told(served->name, (size_t)(mark - served->name)) : NULL;
+    if (first && number < first->free_from)
+        first->free_from = number;
+}
+
+/* ---- sites ---- */
+
+static void link_served(struct served *served) {
+    served->next = all;
+    served->place = &all;
+    if (all)
+        all->place = &served->next;
+    all = served;
+}
+
+static void unlink_served(struct served *served) {
+    *served->place = served->next;
+    if (served->next)
+        served->next->place = served->place;
 }
 
 static struct served *make(ebb_site *site) {
@@ -83,8 +125,8 @@ static struct served *make(ebb_site *site) {
     served->holding = holding_create();
     served->site = site;
     find_name(site->name, served->name);
-    served->next = all;
-    all = served;
+    tell(served);
+    link_served(served);
     return served;
 }
 
@@ -124,7 +166,7 @@ struct served *served_of(ebb_site *site) {
 
 /* Lock held. Whoever reads the list may look at the hidden site. */
 static int forget_locked(ebb_site *site) {
-    struct served *served = site->served, **place = &all;
+    struct served *served = site->served;
     uint64_t open = served_sum(served, SERVED_OPEN);
     if (open)
         return error_set(EBB_E_BUSY, "site '%s' has %llu open scopes", site->name,
@@ -132,9 +174,8 @@ static int forget_locked(ebb_site *site) {
     int result = ebb_site_destroy(served->hidden);
     if (result)
         return result;
-    while (*place != served)
-        place = &(*place)->next;
-    *place = served->next;
+    untell(served);
+    unlink_served(served);
     site->served = NULL;
     holding_drop(served->holding);
     je_free(served);

@@ -42,7 +42,10 @@ struct served {
     struct holding *holding;
     _Atomic(unsigned) modest; /* scopes in a row with few bytes of large blocks; up to so many */
     char name[SERVED_NAME_BYTES]; /* as it is told: no two have the same */
-    struct served *next; /* all */
+    unsigned free_from;    /* name#2 up to below this number are taken, if it is name */
+    struct served *next;   /* all */
+    struct served **place; /* that points to this one there */
+    struct served *beside; /* with a name of the same hash */
 };
 
 /* That of all heaps, as it is just now. Any thread. */

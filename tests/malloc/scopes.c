@@ -442,6 +442,12 @@ static void test_names_with_numbers_are_told_apart(void **state) {
         finish(begin(sites[i]));
         assert_string_equal(told_of(sites[i]), names[i][1]);
     }
+    for (unsigned i = 3; i >= 2; i--) { /* whoever had it, the number is free */
+        assert_int_equal(ebb_site_destroy(sites[i]), 0);
+        sites[i] = SITE(.name = "call");
+        finish(begin(sites[i]));
+        assert_string_equal(told_of(sites[i]), names[i][1]);
+    }
     destroy_all(sites, COUNT);
 }
 
