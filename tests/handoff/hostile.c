@@ -289,14 +289,14 @@ static void forged_parcels_open_nothing(void **state) {
     pool_end(other);
 }
 
-/* A file like that of a pool, but that no new mapping may write to it. */
-static int finished_file(void) {
+/* A file like that of a pool, with seals of its own. */
+static int forged_file(int seals) {
     struct shared_head head = {SHARED_MAGIC, SHARED_LAYOUT, 1, 2 * MIB, 1};
     size_t control = size_align(sizeof(struct shared_control) + sizeof(struct shared_record), PAGE);
-    int fd = memfd_create("finished", MFD_ALLOW_SEALING);
+    int fd = memfd_create("forged", MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(fd, (off_t)(control + head.slot_bytes)), 0);
     assert_int_equal(pwrite(fd, &head, sizeof head, 0), sizeof head);
-    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | 0x10), 0);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
     return fd;
 }
 
@@ -306,19 +306,37 @@ static size_t blocks_of(int fd) {
     return (size_t)stat.st_blocks;
 }
 
-/* Of the right file, but to read only; and of one that is. */
-static void other_descriptors_are_not_attached(void) {
+static void assert_not_attached(int seals) {
+    int fd = forged_file(seals);
+    size_t blocks = blocks_of(fd);
+    assert_no_block(ebb_pool_attach(fd, NULL), EBB_E_SHARED);
+    assert_int_equal(blocks_of(fd), blocks); /* nothing was touched */
+    close(fd);
+}
+
+/* A peer could take pages, or the whole file, from under who works there: or nobody could write. */
+static void files_with_other_seals_are_not_attached(void **state) {
+    const int sealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, no_new_writer = 0x10;
+    assert_not_attached(0);
+    assert_not_attached(sealed & ~F_SEAL_SHRINK);
+    assert_not_attached(sealed & ~F_SEAL_GROW);
+    assert_not_attached(sealed & ~F_SEAL_SEAL);
+    assert_not_attached(sealed | no_new_writer);
+    int fd = forged_file(sealed); /* which shows that nothing else was wrong */
+    ebb_pool *pool = ebb_pool_attach(fd, NULL);
+    assert_non_null(pool);
+    close(fd);
+    pool_end(pool);
+}
+
+/* Of the right file, but to read only. */
+static void a_descriptor_to_read_is_not_attached(void) {
     char path[40];
     ebb_pool *pool = shared_pool(1, SLOT_BYTES);
     snprintf(path, sizeof path, "/proc/self/fd/%d", ebb_pool_descriptor(pool));
     int fd = open(path, O_RDONLY);
     assert_true(fd >= 0);
     assert_no_block(ebb_pool_attach(fd, NULL), EBB_E_SHARED);
-    close(fd);
-    fd = finished_file();
-    size_t blocks = blocks_of(fd);
-    assert_no_block(ebb_pool_attach(fd, NULL), EBB_E_SHARED);
-    assert_int_equal(blocks_of(fd), blocks); /* nothing was touched */
     close(fd);
     pool_end(pool);
 }
@@ -349,7 +367,7 @@ static void other_files_are_not_attached(void **state) {
     munmap(head, PAGE);
     os.file_close(sealed);
     close(fd);
-    other_descriptors_are_not_attached();
+    a_descriptor_to_read_is_not_attached();
     close(ends[0]);
     close(ends[1]);
     ebb_pool *pool = shared_pool(1, SLOT_BYTES);
@@ -472,6 +490,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forged_parcels_open_nothing),
         cmocka_unit_test(other_files_are_not_attached),
+        cmocka_unit_test(files_with_other_seals_are_not_attached),
         cmocka_unit_test(damage_between_calls_is_survived),
         cmocka_unit_test(damage_in_the_middle_of_calls_is_survived),
         cmocka_unit_test(a_damaged_pool_heals),
