@@ -7,6 +7,8 @@
 #include "kit/boxes.h"
 #include "kit/dlpack.h"
 
+#include <ebb/handoff.h>
+
 /* What the deleter does, and what came of it. */
 static struct {
     void *ends;
@@ -153,6 +155,32 @@ static void what_ends_with_others_is_not_handed_on(void **state) {
     assert_int_equal(live_in(scene.region), 1);
     assert_refused(ebb_object_end(last), EBB_E_RELEASED);
     assert_int_equal(ebb_check_pool(stage->pool), 0);
+}
+
+/* By a region that is not about to end. */
+static void ask_to_send(void) {
+    struct ebb_parcel parcel;
+    assert_refused(ebb_region_send_object(scene.region, scene.ending, &parcel), EBB_E_BUSY);
+    assert_true(ebb_region_is_open(scene.region));
+}
+
+static void what_ends_with_others_is_not_sent(void **state) {
+    struct stage *stage = *state;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = MIB);
+    ebb_region region = OPEN(.parent = stage->root);
+    struct box *box = box_in(region);
+    scene.region = OPEN(.pool = pool);
+    box->left = &borrow_bytes(region)->object;
+    box->right = scene.ending = &floats_in(region, 10)->object;
+    assert_int_equal(ebb_object_compose(box), 0);
+    act.asks = ask_to_send;
+    assert_int_equal(ebb_object_end(box), 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(live_in(region), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_int_equal(stats_of(scene.region).used.current, 0); /* nothing was written for it */
+    assert_int_equal(ebb_region_close(scene.region), 0);
+    pool_end(pool);
 }
 
 static void ask_for_a_tensor_that_ends(void) {
@@ -441,6 +469,7 @@ int main(void) {
         STAGED(members_end_before_the_owner_of_their_composite),
         STAGED(what_ends_with_others_ends_once),
         STAGED(what_ends_with_others_is_not_handed_on),
+        STAGED(what_ends_with_others_is_not_sent),
         STAGED(tensors_that_end_with_others_may_only_be_seen),
         STAGED(members_forget_what_ended_before_them),
         STAGED(a_storage_goes_not_while_its_tensor_ends),
