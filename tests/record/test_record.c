@@ -64,6 +64,26 @@ static void an_allocator_that_calls_itself_is_noted_once(void **state)
     assert_null(header_line("#lost-frees"));
 }
 
+// It has no marks, and the last chunk of its spool has room left.
+static void nothing_is_noted_that_did_not_happen(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    assert_int_equal(record("", "EBB_FIXED", ""), 0);
+    trace = read_it();
+    assert_int_equal(trace->event_count, 2 * CLIENT_MANY + CLIENT_STEPS + 1);
+    for (uint32_t i = 0; i < 2 * CLIENT_MANY; i += 2) {
+        assert_int_equal(trace->events[i].op, TRACE_ALLOC);
+        assert_int_equal(trace->events[i].value, CLIENT_MALLOC);
+        assert_int_equal(trace->events[i + 1].op, TRACE_FREE);
+        assert_int_equal(trace->events[i + 1].index, trace->events[i].index);
+    }
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_FRESH), CLIENT_STEPS);
+    assert_int_equal(trace->events[trace->event_count - 1].value, CLIENT_CALLOC);
+    trace_free(trace);
+}
+
 static void alignments_are_noted(void **state)
 {
     struct ebb_trace *trace = recorded("", "family");
@@ -542,6 +562,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_function_is_noted_with_its_size),
         cmocka_unit_test(an_allocator_that_calls_itself_is_noted_once),
+        cmocka_unit_test(nothing_is_noted_that_did_not_happen),
         cmocka_unit_test(alignments_are_noted),
         cmocka_unit_test(sizes_above_32_bits_are_whole),
         cmocka_unit_test(operators_are_noted_once),

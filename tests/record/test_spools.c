@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_spools.c - which spools of a folder go and which are stopped. The spools are made here, and
-// have nothing but the first part of a head.
+// test_spools.c - which spools of a folder go and which are stopped, and in which order the records
+// of one stand. The spools are made here; most have nothing but the first part of a head.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "spool.h"
+#include "spool_read.h"
 #include "spools.h"
 
 static char folder[] = "/tmp/ebb-spools-XXXXXX";
@@ -182,6 +183,46 @@ static void processes_that_go_on_are_counted(void **state)
     }
 }
 
+// ---- records
+
+static void put_record(int file, size_t place, uint64_t what, uint64_t when)
+{
+    const uint64_t words[] = {when, what};
+
+    put(file, SPOOL_HEAD + place * sizeof words, words, sizeof words);
+}
+
+// Two lanes have taken turns. What their chunks have room for yet is no record.
+static void records_stand_as_they_happened_whatever_else_chunks_have_room_for(void **state)
+{
+    enum { SECOND = SPOOL_CHUNK_RECORDS };
+    static const size_t places[] = {1, SECOND + 1, 3, SECOND + 2};
+    int file = make("1.0", 5, 0, true);
+    const uint32_t chunks = 2;
+    struct spool_file spool;
+
+    (void)state;
+    assert_int_equal(ftruncate(file, (off_t)(SPOOL_HEAD + chunks * (uint64_t)SPOOL_CHUNK)), 0);
+    put(file, offsetof(struct spool_head, chunks), &chunks, sizeof chunks);
+    put_record(file, 0, SPOOL_CHUNK_HEAD, 7);
+    put_record(file, 1, spool_what(SPOOL_MALLOC, 0, 4096), spool_when(0, 100));
+    put_record(file, 2, SPOOL_WIDE, 1); // belongs to the next
+    put_record(file, 3, spool_what(SPOOL_MALLOC, 0, 8192), spool_when(2, 300));
+    put_record(file, SECOND, SPOOL_CHUNK_HEAD, 8);
+    put_record(file, SECOND + 1, spool_what(SPOOL_FREE, 0, 4096), spool_when(1, 0));
+    put_record(file, SECOND + 2, spool_what(SPOOL_FREE, 0, 8192), spool_when(3, 0));
+    close(file);
+    assert_true(spool_file_open(&spool, name_of("1.0")));
+    assert_int_equal(spool.order_count, 5);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(spool.order[i], places[i] + 1);
+        assert_int_equal(spool_file_lane(&spool, places[i]), 7 + i % 2);
+    }
+    assert_int_equal(spool.order[4], 0); // it was not written any more
+    spool_file_close(&spool);
+    assert_int_equal(unlink(name_of("1.0")), 0);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -202,6 +243,7 @@ int main(void)
         cmocka_unit_test(a_spool_is_over_when_nobody_has_it_mapped),
         cmocka_unit_test(the_end_of_a_process_counts_whoever_has_its_spool_mapped),
         cmocka_unit_test(processes_that_go_on_are_counted),
+        cmocka_unit_test(records_stand_as_they_happened_whatever_else_chunks_have_room_for),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
