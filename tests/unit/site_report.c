@@ -2,7 +2,9 @@
 /* site_report.c - what a site has learnt, in text and JSON. */
 #include "kit/text.h"
 
+#include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 static ebb_site *site_with_steps(struct stage *stage, unsigned steps) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "a \"site\"", .pool = stage->pool));
@@ -57,6 +59,90 @@ static void a_report_of_a_site_stops_when_it_is_told_to(void **state) {
         assert_int_equal(page.calls, stop);
         assert_int_equal(ebb_site_destroy(site), 0);
     }
+}
+
+/* ---- all that the text says ---- */
+
+static void learn_step(struct stage *stage, ebb_site *site, size_t first_bytes);
+
+/* Grown, over its budget, and told three times of a block that it does not have. */
+static void take_odd_step(struct stage *stage, ebb_site *site) {
+    ebb_step step = ebb_step_begin_under(site, stage->root, 7);
+    void *other = block_of(stage->root, 100, 16);
+    for (unsigned i = 1; i <= 20; i++)
+        block_of(step.region, i * 10000, 64);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(ebb_region_release_remote(step.region, other), 0);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_region_release(stage->root, other), 0);
+}
+
+/* As those that were learnt from, but that nothing is kept of it. */
+static void take_step_that_keeps_nothing(struct stage *stage, ebb_site *site) {
+    ebb_step step = ebb_step_begin_under(site, stage->root, 7);
+    assert_int_equal(ebb_region_release(step.region, block_of(step.region, 5000, 64)), 0);
+    block_of(step.region, 3000, 64);
+    block_of(step.region, 2000, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* Where each number is not 0 that has no place of its own in another test. */
+static ebb_site *site_of_all_kinds(struct stage *stage) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "all kinds", .pool = stage->pool,
+                                                      .budget = {.allocations = 10}));
+    for (unsigned i = 0; i < 8; i++)
+        learn_step(stage, site, 5000);
+    take_step_that_keeps_nothing(stage, site);
+    take_odd_step(stage, site);
+    take_odd_step(stage, site);
+    return site;
+}
+
+static double percent(uint64_t part, uint64_t whole) {
+    return 100.0 * (double)part / (double)whole;
+}
+
+/* In the order of the text; at most as exact as it. */
+static unsigned list_figures(const struct ebb_site_stats *stats, double *figures) {
+    const double in_order[] = {
+        (double)stats->steps, (double)stats->planned_steps, (double)stats->recorded_steps,
+        (double)stats->allocations, (double)stats->allocated_bytes, (double)stats->used_peak,
+        (double)stats->reserved_peak, (double)stats->given_back, (double)stats->hits,
+        (double)stats->hit_bytes, (double)stats->missed, (double)stats->missed_bytes,
+        percent(stats->hit_bytes, stats->hit_bytes + stats->missed_bytes), (double)stats->plans,
+        (double)stats->planning_ns / 1e6, (double)stats->plan_slots, (double)stats->plan_height,
+        (double)stats->plan_max_live, percent(stats->plan_height, stats->plan_max_live),
+        (double)stats->tenured_right, (double)stats->tenured_right_bytes,
+        (double)stats->tenured_wrong, (double)stats->tenured_wrong_bytes, (double)stats->guests,
+        (double)stats->guest_bytes, (double)stats->takeovers, (double)stats->strays,
+        (double)stats->excesses,
+    };
+    memcpy(figures, in_order, sizeof in_order);
+    return sizeof in_order / sizeof *in_order;
+}
+
+static void each_number_of_the_text_is_that_of_the_site(void **state) {
+    static struct page page;
+    double figures[40];
+    page = (struct page){.length = 0};
+    ebb_site *site = site_of_all_kinds(*state);
+    struct ebb_site_stats stats = site_stats(site);
+    unsigned count = list_figures(&stats, figures), said = 0;
+    assert_true(stats.takeovers && stats.strays && stats.excesses);
+    assert_true(stats.missed && stats.tenured_right);
+    assert_true(stats.tenured_wrong);
+    assert_int_equal(stats.row_steps, 0);
+    assert_int_equal(ebb_report_site(site, EBB_REPORT_TEXT, page_write, &page), 0);
+    for (char *at = page.text, *after; *(at += strcspn(at, "0123456789")); at = after) {
+        double number = strtod(at, &after);
+        assert_true(said < count);
+        if (fabs(number - figures[said]) > 0.051)
+            print_error("number %u is %s", said, at);
+        assert_true(fabs(number - figures[said]) <= 0.051);
+        said++;
+    }
+    assert_int_equal(said, count);
+    assert_int_equal(ebb_site_destroy(site), 0);
 }
 
 /* ---- plans ---- */
@@ -245,6 +331,7 @@ static void a_report_of_a_plan_stops_when_it_is_told_to(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_site_in_words),
+        STAGED(each_number_of_the_text_is_that_of_the_site),
         STAGED(a_site_in_json),
         STAGED(a_report_of_a_site_stops_when_it_is_told_to),
         STAGED(a_plan_is_written_slot_by_slot_with_what_the_last_step_got),
