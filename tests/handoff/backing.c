@@ -6,6 +6,7 @@
 #include "pool/shared.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -283,6 +284,35 @@ static void pages_come_when_touched_where_all_are_locked(void **state) {
     assert_int_equal(status, 0);
 }
 
+/* What has gone wrong before is not its business. 0, or what was wrong. */
+static int map_where_all_are_locked(void) {
+    char path[40];
+    int fd, to_read;
+    char *place = os.reserve(PAGE);
+    if (!place || os.file_make("locked", PAGE, &fd) != 0)
+        return 1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    to_read = open(path, O_RDONLY);
+    if (to_read < 0)
+        return 2;
+    if (mlockall(MCL_FUTURE) != 0)
+        return 0;
+    errno = EIO;
+    if (os.file_map(fd, 0, place, PAGE) != 0)
+        return 3;
+    place[0] = 1;
+    return os.file_map(to_read, 0, place, PAGE) == EACCES ? 0 : 4;
+}
+
+static void what_cannot_be_opened_where_all_are_locked_is_said(void **state) {
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(map_where_all_are_locked());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* ---- the killed ---- */
 
 static void die_when_backed(const char *step) {
@@ -345,6 +375,7 @@ int main(void) {
         cmocka_unit_test(a_child_leaves_the_pages_of_its_parent),
         cmocka_unit_test(slots_are_in_no_core_dump),
         cmocka_unit_test(pages_come_when_touched_where_all_are_locked),
+        cmocka_unit_test(what_cannot_be_opened_where_all_are_locked_is_said),
         cmocka_unit_test(pages_of_the_killed_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
