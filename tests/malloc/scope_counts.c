@@ -264,6 +264,30 @@ static void test_an_overwritten_head_ends_the_process(void **state) {
     }
 }
 
+enum { NESTED = 1000, SPARES_MOST = 32 }; /* records that wait beside those in use */
+
+/* Of scopes that are open as many records may wait as there are, and some. */
+static void nest_scopes(ebb_site *site) {
+    static ebb_step steps[NESTED];
+    const struct heap *heap = NULL;
+    for (unsigned i = 0; i < NESTED; i++) {
+        steps[i] = begin(site);
+        heap = here.heap;
+        assert_int_equal(heap->opens, i + 1);
+    }
+    for (unsigned i = NESTED; i-- > 0;) {
+        finish(steps[i]);
+        assert_int_equal(heap->opens, i);
+        assert_true(heap->spares <= i + SPARES_MOST);
+    }
+}
+
+static void test_records_of_scopes_wait_for_the_next_and_go(void **state) {
+    for (unsigned i = 0; i < 2; i++)
+        nest_scopes(*state);
+    assert_true(here.heap->spares <= SPARES_MOST);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_every_free_is_counted),
@@ -276,6 +300,7 @@ int main(void) {
         SERVED(test_large_blocks_that_will_survive_are_counted),
         SERVED(test_a_stuck_scope_has_no_trays),
         SERVED(test_an_overwritten_head_ends_the_process),
+        SERVED(test_records_of_scopes_wait_for_the_next_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
