@@ -28,6 +28,8 @@ void *__libc_malloc(size_t bytes);
 void __libc_free(void *block);
 void *__libc_realloc(void *block, size_t bytes);
 
+enum { LARGE = 10 << 20, TURNS = 100, MOST = 200 << 20 };
+
 void *malloc(size_t bytes) {
     mallocs++;
     return __libc_malloc(bytes);
@@ -133,6 +135,21 @@ static void free_by_sizes(void) {
     EXPECT(frees == before + 3);
 }
 
+#ifdef WRAPS
+/* More than it may have in memory at once. */
+static void what_is_freed_by_its_free_goes(void) {
+    size_t before = act_resident();
+    for (unsigned i = 0; i < TURNS; i++) {
+        char *volatile block = malloc(LARGE);
+        EXPECT(block);
+        for (size_t at = 0; at < LARGE; at += 4096)
+            block[at] = 1;
+        free(block);
+    }
+    EXPECT(act_resident() < before + MOST);
+}
+#endif
+
 static void in_scopes(void (*run)(void)) {
     ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "own", .scope = true));
     for (unsigned i = 0; i < 20; i++) {
@@ -180,6 +197,9 @@ int main(void) {
         ACT(it_is_called),
         ACT(arrays_are_resized_by_its_realloc),
         ACT(sizes_are_freed_by_its_free),
+#ifdef WRAPS
+        ACT(what_is_freed_by_its_free_goes),
+#endif
         ACT(what_is_handed_out_goes),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
