@@ -183,15 +183,40 @@ static void large_blocks_are_held_back_too(void) {
 
 /* ---- what it costs ---- */
 
-static void where_addresses_are_few_they_are_not(void) {
+static void *allocate_zeroed(size_t bytes) {
+    return calloc(bytes, 1);
+}
+
+static void *allocate_aligned(size_t bytes) {
+    return memalign(PAGE, bytes);
+}
+
+static void *allocate_resized(size_t bytes) {
+    return realloc(malloc(100), bytes);
+}
+
+/* Nobody else asks meanwhile, so that what is held back is let go for this one. */
+static void use_few_addresses(void *(*allocate)(size_t)) {
     struct rlimit limit = {LARGE * 8ul, LARGE * 8ul};
     EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
     for (unsigned i = 0; i < 100; i++) {
-        char *block = malloc(LARGE), *zeroed = calloc(LARGE, 1);
-        EXPECT(block && zeroed);
-        block[LARGE / 2] = zeroed[LARGE / 3] = 1;
+        char *block = allocate(LARGE);
+        EXPECT(block);
+        block[LARGE / 2] = 1;
         free(block);
-        free(zeroed);
+    }
+}
+
+static void where_addresses_are_few_they_are_not(void) {
+    static void *(*const ways[])(size_t) = {malloc, allocate_zeroed, allocate_aligned,
+                                            allocate_resized};
+    for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            use_few_addresses(ways[i]);
+            _exit(0);
+        }
+        act_await(child);
     }
 }
 
