@@ -6,6 +6,8 @@
  */
 #include "malloc/acts.h"
 
+#include <ebb/ebb.h>
+
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -96,11 +98,40 @@ static void what_can_leave_does_though_the_oldest_cannot(void) {
     EXPECT(allocate(NO_PAGE) > HELD / 2);
 }
 
+enum { TRAYS = 6000, TRAY_BLOCKS = 7, TRAY_BLOCK = 8000 }; /* more than can wait, at the end */
+
+static void use_trays(void) {
+    static char *small[TRAYS * TRAY_BLOCKS];
+    for (unsigned i = 0; i < TRAYS * TRAY_BLOCKS; i++)
+        EXPECT(small[i] = malloc(TRAY_BLOCK));
+    for (unsigned i = 0; i < TRAYS * TRAY_BLOCKS; i++)
+        free(small[i]);
+}
+
+/* A scope's chunks of small blocks; none of them can be opened for another to wait in its place. */
+static void chunks_that_cannot_be_opened_are_not_used(void) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "limits", .scope = true));
+    ebb_step step = ebb_step_begin(site, 0);
+    EXPECT(ebb_region_is_open(step.region));
+    use_trays();
+    struct rlimit least = {1, RLIM_INFINITY}, all = {RLIM_INFINITY, RLIM_INFINITY};
+    EXPECT(setrlimit(RLIMIT_DATA, &least) == 0); /* 0 is taken for none */
+    EXPECT(ebb_step_end(step) == 0);
+    EXPECT(setrlimit(RLIMIT_DATA, &all) == 0);
+    struct mallinfo2 info = mallinfo2();
+    printf("# %zu of %zu bytes\n", info.uordblks, info.arena);
+    fflush(stdout);
+    EXPECT(info.uordblks < 4 * MIB);
+    EXPECT(info.arena < 16 * MIB);
+    EXPECT(ebb_site_destroy(site) == 0);
+}
+
 int main(void) {
     static const struct act acts[] = {
         ACT(free_opens_no_file),
         ACT(what_cannot_be_opened_is_not_used),
         ACT(what_can_leave_does_though_the_oldest_cannot),
+        ACT(chunks_that_cannot_be_opened_are_not_used),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
 }
