@@ -2,7 +2,7 @@
 /*
  * resting.c - large blocks of threads that rest: what others have freed goes back to the system;
  * so does what large requests had, though small ones come, and what a scope that stays open has
- * freed.
+ * freed. And a process that is idle does nothing for it.
  *
  * Run preloaded with libebb-malloc, with idle_ms:100,turns:wait, and once without it: the C library
  * gives blocks of this size back at once. A thread rests in a wait that libebb-malloc does not see.
@@ -24,7 +24,7 @@
 #define CALM_US 10000
 #define ASLEEP_S 12 /* after which the thread that gives memory back has nothing to do, and a bit */
 
-enum { THREADS = 4, ROUNDS = 3, SOON_MS = 5000, LATE_MS = 20000, FORKS = 50 };
+enum { THREADS = 4, ROUNDS = 3, SOON_MS = 5000, LATE_MS = 20000, FORKS = 50, IDLE_MS = 300 };
 
 static ebb_site *site;
 
@@ -211,11 +211,26 @@ static void forks_while_it_goes(void) {
     join_all();
 }
 
+static long cpu_ms(void) {
+    struct timespec used;
+    EXPECT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0);
+    return used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+/* Nothing happens, and nothing is done: not until there is nothing to do, nor from then on. */
+static void be_idle(void) {
+    long before = cpu_ms();
+    sleep(ASLEEP_S);
+    long used = cpu_ms() - before;
+    printf("# %ld ms of work in %d s\n", used, ASLEEP_S);
+    EXPECT(used < IDLE_MS);
+}
+
 /* Nobody has begun a scope for long. */
 static void it_goes_when_nothing_else_happens(void) {
     begin_resting(1, false);
     await_rest();
-    sleep(ASLEEP_S);
+    be_idle();
     size_t before = act_resident();
     free_all(0);
     expect_gone(before, LATE_MS);
