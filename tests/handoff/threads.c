@@ -246,6 +246,70 @@ static void addresses_are_looked_up_while_the_first_parcel_is_opened(void **stat
     }
 }
 
+/* Two who set the check of the same pool, each with a context of its own. */
+struct setter {
+    ebb_release_check *check;
+    ebb_pool *pool;
+    atomic_bool *stop;
+    pthread_t thread;
+    atomic_uint calls, wrong;
+};
+
+static bool ask_first(void *context, ebb_lease *lease) {
+    struct setter *setter = context;
+    setter->calls++;
+    setter->wrong += setter->check != ask_first || !ebb_lease_at(lease, 0, 1);
+    return true;
+}
+
+static bool ask_second(void *context, ebb_lease *lease) {
+    struct setter *setter = context;
+    setter->calls++;
+    setter->wrong += setter->check != ask_second || !ebb_lease_at(lease, 0, 1);
+    return true;
+}
+
+static void *set_checks(void *context) {
+    struct setter *setter = context;
+    while (!atomic_load(setter->stop)) {
+        int result = ebb_pool_set_release_check(setter->pool, setter->check, setter);
+        setter->wrong += result != 0 && result != EBB_E_BUSY;
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* The first ones make what all have in common; whose check it is that is asked is not said. */
+static void open_while_checks_are_set(unsigned parcels) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    atomic_bool stop = false;
+    struct setter setters[] = {{.check = ask_first}, {.check = ask_second}};
+    for (unsigned i = 0; i < 2; i++) {
+        setters[i].pool = pool;
+        setters[i].stop = &stop;
+        assert_int_equal(pthread_create(&setters[i].thread, NULL, set_checks, &setters[i]), 0);
+    }
+    for (unsigned i = 0; i < parcels; i++) {
+        struct ebb_parcel parcel = send_pattern(pool, 5000, i);
+        ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+        assert_true(lease_holds(lease, 5000, i));
+        ebb_lease_drop(lease);
+        assert_states(pool, 0, 0, 0);
+    }
+    atomic_store(&stop, true);
+    for (unsigned i = 0; i < 2; i++) {
+        pthread_join(setters[i].thread, NULL);
+        assert_int_equal(setters[i].wrong, 0);
+    }
+    assert_true(setters[0].calls + setters[1].calls <= parcels);
+    pool_end(pool);
+}
+
+static void checks_are_set_while_parcels_are_opened(void **state) {
+    for (unsigned turn = 0; turn < 20; turn++)
+        open_while_checks_are_set(turn % 2 ? 200 : 2);
+}
+
 static void *trim_by_steps(void *context) {
     for (size_t target = 16; target-- > 0;)
         (void)ebb_pool_trim(context, target * 4 * PAGE);
@@ -373,6 +437,7 @@ int main(void) {
         cmocka_unit_test(nobody_is_cancelled_with_locks_held),
         cmocka_unit_test(threads_share_a_lease),
         cmocka_unit_test(addresses_are_looked_up_while_the_first_parcel_is_opened),
+        cmocka_unit_test(checks_are_set_while_parcels_are_opened),
         cmocka_unit_test(counters_are_read_while_the_pool_is_trimmed),
         cmocka_unit_test(threads_send_to_each_other),
         cmocka_unit_test(who_comes_late_is_woken_by_the_next),
