@@ -462,6 +462,34 @@ static void a_loan_is_out_however_often_it_is_promoted(void **state) {
     }
 }
 
+static int heard_of; /* how often the producer had, when the region's cleanup ran */
+
+static int note_calls(void *data) {
+    (void)data;
+    heard_of = act.calls;
+    return 0;
+}
+
+/* What the last view of it leaves is the region's to end, in its turn. */
+static void bytes_that_a_view_leaves_go_when_the_region_does(void **state) {
+    struct stage *stage = *state;
+    struct ebb_own_options compact = {.size = sizeof compact, .mode = EBB_PROMOTE_COPY,
+                                      .compact = true};
+    struct ebb_cleanup cleanup = {.run = note_calls};
+    ebb_region region = OPEN(.parent = stage->root);
+    struct ebb_tensor *base = borrow_bytes(region);
+    void *view = floats_of(region, base, 1, 2);
+    assert_int_equal(ebb_object_end(base), 0);
+    assert_int_equal(act.calls, 0); /* it is seen */
+    assert_int_equal(ebb_cleanup_add(region, &cleanup), 0);
+    heard_of = -1;
+    assert_int_equal(ebb_objects_close_keeping(region, stage->root, &view, 1, &compact, NULL,
+                                               NULL), 0);
+    assert_int_equal(heard_of, 0);
+    assert_int_equal(act.calls, 1);
+    assert_int_equal(ebb_object_end(view), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_region_may_close_when_its_import_is_over),
@@ -481,6 +509,7 @@ int main(void) {
         STAGED(what_was_given_back_is_not_saved_by_an_older_cleanup),
         STAGED(a_rewind_is_not_left_by_the_region),
         STAGED(a_loan_is_out_however_often_it_is_promoted),
+        STAGED(bytes_that_a_view_leaves_go_when_the_region_does),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
