@@ -336,6 +336,24 @@ static void what_came_back_may_be_anywhere_when_others_come(void **state) {
     }
 }
 
+/* It is no longer of the region's own ones, and older than the mark. */
+static void a_rewind_leaves_what_was_attached_before(void **state) {
+    struct stage *stage = *state;
+    ebb_region owner = OPEN(.parent = stage->root);
+    struct ebb_tensor *own = floats_in(owner, 4), *attached = floats_in(stage->root, 5);
+    assert_int_equal(ebb_object_attach(attached, owner), 0);
+    for (unsigned newer = 0; newer < 3; newer++) {
+        ebb_mark mark = ebb_region_mark(owner);
+        for (unsigned i = 0; i < newer; i++)
+            floats_in(owner, 6);
+        assert_int_equal(live_in(owner), 2 + newer);
+        assert_int_equal(ebb_region_rewind(owner, mark), 0);
+        assert_int_equal(live_in(owner), 2);
+    }
+    assert_true(floats_hold(own, 4) && floats_hold(attached, 5));
+    assert_int_equal(ebb_region_close(owner), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_list_names_what_is_attached_once),
@@ -353,6 +371,7 @@ int main(void) {
         STAGED(a_composite_is_as_new_as_its_newest_part),
         STAGED(a_storage_that_travelled_alone_is_as_new_as_its_views),
         STAGED(a_cleanup_does_not_rewind_the_region_that_it_is_called_for),
+        STAGED(a_rewind_leaves_what_was_attached_before),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
