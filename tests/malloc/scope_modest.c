@@ -46,6 +46,34 @@ static void test_few_bytes_are_the_general_heaps(void **state) {
     assert_int_equal(served_sum(served, SERVED_SCOPES), SERVED_MODEST_SCOPES + 3);
 }
 
+/* In a scope of its own; whether they were the scope's. */
+static bool take_halves(ebb_site *site) {
+    enum { HALF = SERVED_MODEST_BYTES / 2 };
+    ebb_step step = begin(site);
+    void *half = make(HALF, 1), *other = make(HALF, 2);
+    bool is_scoped = is_of_a_scope(half);
+    assert_true(is_of_a_scope(other) == is_scoped);
+    assert_int_equal(here.scope->asked_bytes, SERVED_MODEST_BYTES);
+    end(half, HALF, 1);
+    end(other, HALF, 2);
+    finish(step);
+    return is_scoped;
+}
+
+/* As many bytes as are few, and one more. */
+static void test_few_bytes_end_where_it_is_said(void **state) {
+    for (unsigned i = 0; i < SERVED_MODEST_SCOPES; i++)
+        assert_true(take_halves(*state));
+    assert_false(take_halves(*state));
+    assert_true(served_is_modest(served_of(*state)));
+    ebb_step step = begin(*state);
+    void *more = make(SERVED_MODEST_BYTES + 1, 3);
+    assert_true(is_of_a_scope(more));
+    end(more, SERVED_MODEST_BYTES + 1, 3);
+    finish(step);
+    assert_false(served_is_modest(served_of(*state)));
+}
+
 static void test_many_bytes_are_the_scopes_again(void **state) {
     become_modest(*state);
     assert_int_equal(take(*state, 30 * FEW), 30 - SERVED_MODEST_BYTES / FEW);
@@ -181,6 +209,7 @@ static void test_counts_are_exact(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_few_bytes_are_the_general_heaps),
+        SERVED(test_few_bytes_end_where_it_is_said),
         SERVED(test_many_bytes_are_the_scopes_again),
         SERVED(test_a_scope_is_not_of_two_minds),
         SERVED(test_a_site_is_modest_by_itself),
