@@ -6,6 +6,7 @@
 #include "malloc/scoped.h"
 
 #include "base/os.h"
+#include "malloc/scope.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -264,6 +265,26 @@ static void test_an_overwritten_head_ends_the_process(void **state) {
     }
 }
 
+/* Only lists that may have a block are cleared: not those of all sizes that ever were freed. */
+static void test_a_sweep_forgets_sizes_of_which_nothing_is_left(void **state) {
+    enum { LARGEST = 8000, COUNT = 6 * 7, OTHER = 2000 }; /* 7 fill a tray */
+    void *blocks[COUNT];
+    ebb_step step = begin(*state);
+    for (unsigned i = 0; i < COUNT; i++)
+        blocks[i] = make(LARGEST, i);
+    void *other = make(OTHER, 1), *last = make(24, 2); /* in a tray of their own */
+    for (unsigned i = 0; i < COUNT; i++)
+        end(blocks[i], LARGEST, i);
+    assert_true(here.scope->freed_steps >= LARGEST);
+    scope_sweep_wholly(here.scope);
+    assert_int_equal(here.scope->trays, 1);
+    assert_int_equal(here.scope->freed_steps, 0);
+    end(other, OTHER, 1);
+    assert_in_range(here.scope->freed_steps, OTHER, OTHER + 16);
+    end(last, 24, 2);
+    finish(step);
+}
+
 enum { NESTED = 1000, SPARES_MOST = 32 }; /* records that wait beside those in use */
 
 /* Of scopes that are open as many records may wait as there are, and some. */
@@ -300,6 +321,7 @@ int main(void) {
         SERVED(test_large_blocks_that_will_survive_are_counted),
         SERVED(test_a_stuck_scope_has_no_trays),
         SERVED(test_an_overwritten_head_ends_the_process),
+        SERVED(test_a_sweep_forgets_sizes_of_which_nothing_is_left),
         SERVED(test_records_of_scopes_wait_for_the_next_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
