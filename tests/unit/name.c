@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* name.c - what of a name a line can show, character by character and in place. */
+/* name.c - what of a name a line can show, and where one that is too long is cut. */
 #include "kit/test.h"
 
 #include "base/name.h"
@@ -53,10 +53,47 @@ static void a_name_is_made_plain_in_place(void **state) {
     }
 }
 
+static void assert_copied(const char *name, size_t room, const char *expected) {
+    char copy[16];
+    memset(copy, 'x', sizeof copy);
+    name_copy(copy, room, name);
+    assert_string_equal(copy, expected);
+    for (size_t i = room; i < sizeof copy; i++)
+        assert_int_equal(copy[i], 'x');
+}
+
+/* Of one to four bytes, wherever the end of the room falls in it. */
+static void names_are_cut_between_characters(void **state) {
+    static const char *const characters[] = {"g", "\u00e9", "\u20ac", "\U0001f600"};
+    for (size_t i = 0; i < 4; i++) {
+        char name[16] = "abc";
+        size_t bytes = strlen(characters[i]);
+        assert_int_equal(bytes, i + 1);
+        memcpy(name + 3, characters[i], bytes);
+        assert_copied(name, 3 + bytes + 1, name);
+        for (size_t cut = 0; cut < bytes; cut++)
+            assert_copied(name, 3 + cut + 1, "abc");
+        memcpy(name + 3 + bytes, "yz", 2);
+        assert_copied(name, 3 + bytes + 3, name);
+        for (size_t cut = 0; cut < bytes; cut++)
+            assert_copied(name, 3 + cut + 1, "abc");
+    }
+}
+
+static void what_is_no_text_is_cut_where_the_room_ends(void **state) {
+    assert_copied("abc\xff\xfe\xfd", 6, "abc\xff\xfe");
+    assert_copied("\x80\x80\x80\x80\x80", 4, "\x80\x80\x80");
+    assert_copied("ab\xe2\x82", 4, "ab\xe2"); /* the last byte of it is missing */
+    assert_copied("abc", 1, "");
+    assert_copied("", 1, "");
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_character_is_plain_but_controls_and_what_ends_or_turns_a_line),
         cmocka_unit_test(a_name_is_made_plain_in_place),
+        cmocka_unit_test(names_are_cut_between_characters),
+        cmocka_unit_test(what_is_no_text_is_cut_where_the_room_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
