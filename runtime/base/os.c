@@ -297,7 +297,7 @@ static void wake(const void *word) {
 /* Early in a boot there may be nothing to draw from: the clock and an address then. */
 static uint64_t draw(void) {
     uint64_t number = 0;
-    if (syscall(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK) != sizeof number)
+    if (syscall(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK) != (long)sizeof number)
         number = now_ns() * 0x9E3779B97F4A7C15u ^ (uint64_t)(uintptr_t)&number;
     return number;
 }
