@@ -223,7 +223,7 @@ static void tick(struct watch *watch) {
     for (int i = 0; i < watch->count; i++) {
         uint32_t now = (uint32_t)watch->spool[i].head->sequence;
         if (watch->spool[i].ticks >= 0 &&
-            write(watch->spool[i].ticks, &now, sizeof now) != sizeof now) {
+            write(watch->spool[i].ticks, &now, sizeof now) != (ssize_t)sizeof now) {
             close(watch->spool[i].ticks); /* a full disk: what was ticked so far stays */
             watch->spool[i].ticks = -1;
         }
