@@ -68,8 +68,8 @@ def draw(results, case):
     across = scale.Scale(min(events), max(events), frame.left, frame.right,
                          whole=True)
     up = scale.Scale(0.0, (highest or 1) * 1.06, frame.bottom, frame.top, binary=True)
-    frame.x_axis(across, quantity.count_text, "event within the step", 5)
-    frame.y_axis(up, up.words("bytes"), "bytes")
+    frame.x_axis(across, "count", "event within the step", 5)
+    frame.y_axis(up, "bytes", "bytes")
     live = [(event, alive) for event, alive, _ in first]
     frame.path(on_frame(live, across, up), frame.bottom, class_="live")
     legend = [("alive", "live")]

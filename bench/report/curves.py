@@ -70,10 +70,11 @@ def draw(lines, prefix, x_tag, title, label="time"):
     is_bytes = quantity.unit_of(prefix) == "bytes"
     up = scale.around(ys, frame.bottom, frame.top, 0.08, binary=is_bytes,
                       from_zero=not is_bytes and max(ys) < 12 * min(ys))
-    x_words = quantity.bytes_text if x_tag == "b" else quantity.count_text
-    words = (x_words, lambda value: quantity.text_of(prefix, value))
-    frame.x_axis(across, x_words, "bytes" if x_tag == "b" else "count", 5)
-    frame.y_axis(up, up.words(prefix), label + (" (log)" if up.log else ""))
+    words = (quantity.bytes_text if x_tag == "b" else quantity.count_text,
+             lambda value: quantity.text_of(prefix, value))
+    x_unit = "bytes" if x_tag == "b" else "count"
+    frame.x_axis(across, x_unit, x_unit, 5)
+    frame.y_axis(up, prefix, label + (" (log)" if up.log else ""))
     ends = {}
     for name in sorted(positive, key=lambda name: name == "ebb"):
         ends[name] = draw_curve(frame, name, positive[name], across, up, words)

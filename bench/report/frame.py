@@ -41,8 +41,9 @@ class Frame:
         self.add("polygon", points=f"{first:.1f},{closed_at:.1f} {words} "
                  f"{last:.1f},{closed_at:.1f}", **values)
 
-    def x_axis(self, scale, words, label, most=6):
-        """`words` turns a value into its tick's text."""
+    def x_axis(self, scale, metric, label, most=6):
+        """`metric` says what the ticks are of: its name, or just a unit."""
+        words = scale.words(metric, most)
         for tick in scale.ticks(most):
             x = scale.at(tick)
             self.line(x, self.top, x, self.bottom, class_="grid")
@@ -51,7 +52,8 @@ class Frame:
         self.text((self.left + self.right) / 2, self.height - 4, label, class_="label",
                   text_anchor="middle")
 
-    def y_axis(self, scale, words, label, most=5):
+    def y_axis(self, scale, metric, label, most=5):
+        words = scale.words(metric, most)
         for tick in scale.ticks(most):
             y = scale.at(tick)
             self.line(self.left, y, self.right, y, class_="grid")

@@ -123,8 +123,8 @@ def axes(plan):
     frame = Frame(WIDTH, HEIGHT, left=64, top=22)
     across = scale.Scale(0.0, float(plan.count), frame.left, frame.right, whole=True)
     up = scale.Scale(0.0, plan.height, frame.bottom, frame.top, binary=True)
-    frame.x_axis(across, quantity.count_text, "allocation within the step", 5)
-    frame.y_axis(up, up.words("bytes"), "offset")
+    frame.x_axis(across, "count", "allocation within the step", 5)
+    frame.y_axis(up, "bytes", "offset")
     return frame, across, up
 
 

@@ -145,8 +145,8 @@ def draw_steps(steps):
     frame = Frame(WIDTH, HEIGHT, left=64, right=96)
     across = scale.Scale(points[0][0], points[-1][0], frame.left, frame.right, whole=True)
     up = scale_of_bytes(points, frame)
-    frame.x_axis(across, quantity.count_text, "step", 6)
-    frame.y_axis(up, up.words("bytes"), "bytes" + (" (log)" if up.log else ""))
+    frame.x_axis(across, "count", "step", 6)
+    frame.y_axis(up, "bytes", "bytes" + (" (log)" if up.log else ""))
     ends = {}
     for column, (name, css) in enumerate((("allocated", "peer"), ("at once", "ebb"),
                                           ("outlive it", "floor")), 1):

@@ -4,7 +4,7 @@
 A scale maps [low, high] onto [first, last] pixels, linearly or by the logarithm. Ticks are 1, 2
 and 5 times powers of ten; of the byte's larger units, or powers of two, where the values are
 bytes. Where values are counts (`whole`), or bytes below a KiB, none lies between whole ones.
-words() gives ticks their text: on a linear axis all in one unit.
+words() gives ticks their text: on a linear axis all in one unit, and no two of them the same.
 """
 
 import math
@@ -12,6 +12,7 @@ import math
 import quantity
 
 LOG_FROM = 12.0  # ranges wider than this are drawn by the logarithm
+LEAST_ROOM = 0.005  # of the value, on both sides: what lies closer together is drawn close together
 
 
 class Scale:
@@ -27,28 +28,32 @@ class Scale:
         self.binary, self.whole = binary, whole
 
     def at(self, value):
-        if self.log:
-            share = math.log(max(value, self.low * 1e-9) / self.low) / \
-                math.log(self.high / self.low)
-        else:
-            share = (value - self.low) / (self.high - self.low)
-        return self.first + min(max(share, -0.05), 1.05) * (self.last - self.first)
+        share = min(max(self._share(value), -0.05), 1.05)
+        return self.first + share * (self.last - self.first)
 
     def ticks(self, most=6):
         found = self._log_ticks(most) if self.log else self._linear_ticks(most)
-        return [tick for tick in found if self.low * 0.9999 <= tick <= self.high * 1.0001]
+        return [tick for tick in found if -1e-6 <= self._share(tick) <= 1 + 1e-6]
 
-    def words(self, metric):
-        """A function from a tick's value to its text; `metric` decides about the unit."""
+    def words(self, metric, most=6):
+        """A function from one of so many ticks to its text; `metric` decides about the unit."""
         if self.log:
             return lambda value: quantity.text_of(metric, value)
-        return quantity.words_up_to(metric, max(abs(self.low), abs(self.high)))
+        return quantity.words_up_to(metric, max(abs(self.low), abs(self.high)), self._step(most))
 
-    def _linear_ticks(self, most):
+    def _share(self, value):
+        """Of the way from the lowest to the highest."""
+        if not self.log:
+            return (value - self.low) / (self.high - self.low)
+        return math.log(max(value, self.low * 1e-9) / self.low) / math.log(self.high / self.low)
+
+    def _step(self, most):
         unit = byte_unit(self.high) if self.binary else 1.0
         step = nice_step((self.high - self.low) / most / unit) * unit
-        if self.whole or self.binary:
-            step = max(step, 1.0)
+        return max(step, 1.0) if self.whole or self.binary else step
+
+    def _linear_ticks(self, most):
+        step = self._step(most)
         first = math.ceil(self.low / step - 1e-9)
         return [(first + i) * step for i in range(most + 2)]
 
@@ -84,6 +89,6 @@ def around(values, first, last, room=0.12, binary=False, from_zero=False):
     if low > 0 and high / low > LOG_FROM and not from_zero:
         factor = (high / low) ** room
         return Scale(low / factor, high * factor, first, last, log=True, binary=binary)
-    margin = (high - low or abs(high) or 1.0) * room
+    margin = max((high - low or abs(high) or 1.0) * room, abs(high) * LEAST_ROOM)
     bottom = 0.0 if from_zero or low - margin < 0 <= low or low < high * 0.35 else low - margin
     return Scale(bottom, high + margin, first, last, binary=binary)

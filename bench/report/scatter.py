@@ -81,10 +81,8 @@ def draw_points(points, metric, words, unit, title):
     across = scale.around([x for x, _ in points.values()], frame.left, frame.right, 0.15,
                           binary=quantity.unit_of(metric) == "bytes")
     up = scale.around([y for _, y in points.values()], frame.bottom, frame.top, 0.15)
-    frame.x_axis(across, across.words(metric),
-                 words + (" (log)" if across.log else ""), 5)
-    frame.y_axis(up, up.words(unit),
-                 "time per step" + (" (log)" if up.log else ""))
+    frame.x_axis(across, metric, words + (" (log)" if across.log else ""), 5)
+    frame.y_axis(up, unit, "time per step" + (" (log)" if up.log else ""))
     dots = {name: (across.at(x), up.at(y)) for name, (x, y) in points.items()}
     tips = {name: f"{name}: {quantity.text_of(unit, y)} per step, "
                   f"{quantity.text_of(metric, x)} {words}" for name, (x, y) in points.items()}

@@ -62,7 +62,7 @@ def draw(by_task, title):
     frame = Frame(WIDTH, 12 + ROW * len(by_task) + 40, left=108, right=50, top=8)
     across = scale.Scale(min([0.5, *values]), max([2.0, *values]), frame.left, frame.right,
                          log=True)
-    frame.x_axis(across, quantity.short, "time, copies of the same bytes", most=4)
+    frame.x_axis(across, "count", "time, copies of the same bytes", most=4)
     frame.line(across.at(1.0), frame.top, across.at(1.0), frame.bottom, class_="floorline")
     for row, (task, peers) in enumerate(by_task.items()):
         draw_row(frame, across, frame.top + ROW * (row + 0.5), task, peers)

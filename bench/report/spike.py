@@ -65,8 +65,8 @@ def draw(lines, metric, label, title, limit=False, unit="step", width=WIDTH):
     across = scale.Scale(0, most - 1, frame.left, frame.right, whole=True)
     up = scale.around(every, frame.bottom, frame.top, 0.06,
                       binary=quantity.unit_of(metric) == "bytes")
-    frame.x_axis(across, quantity.count_text, unit, 9)
-    frame.y_axis(up, up.words(metric), label + (" (log)" if up.log else ""))
+    frame.x_axis(across, "count", unit, 9)
+    frame.y_axis(up, metric, label + (" (log)" if up.log else ""))
     if limit:
         draw_limit(frame, lines, up)
     ends = {}

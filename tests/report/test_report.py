@@ -607,6 +607,22 @@ class QuantityTest(unittest.TestCase):
         self.assertEqual(scale.Scale(7, 7, 0, 100, whole=True).ticks(), [7])
         self.assertEqual(scale.Scale(0, 1024, 0, 100, binary=True).ticks(2), [0, 512, 1024])
 
+    def test_ticks_of_values_close_together_differ_and_lie_in_the_frame(self):
+        for values, metric in (((1 << 30, (1 << 30) + (3 << 20)), "peak_rss_bytes"),
+                               ((1 << 30, (1 << 30) + (13 << 20)), "peak_rss_bytes"),
+                               ((1000000, 1000006), "bytes"), ((1025, 1026), "bytes"),
+                               ((1.001, 1.002), "footprint_ratio"), ((999.9, 1000.1), "us"),
+                               ((5e6, 5e6 + 1), "count"), ((99.98, 99.99), "percent")):
+            made = scale.around(values, 0, 100, binary="bytes" in metric)
+            ticks, words = made.ticks(5), made.words(metric, 5)
+            self.assertGreater(len(ticks), 1, values)
+            self.assertEqual(len({words(tick) for tick in ticks}), len(ticks), values)
+            for tick in ticks:
+                self.assertTrue(-0.01 <= made.at(tick) <= 100.01, (values, tick))
+        whole = scale.Scale(1000000, 1000009, 0, 100, whole=True)
+        self.assertEqual([whole.words("count", 5)(tick) for tick in whole.ticks(5)],
+                         [f"1,000,00{last}" for last in (0, 2, 4, 6, 8)])
+
     def test_ticks_lie_within_the_scale_and_increase(self):
         for low, high, log, binary in ((0, 1, False, False), (3, 3, False, False),
                                        (1e-9, 1e12, True, False), (1, 1 << 33, True, True),
