@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "allocator.h"
+#include "base/name.h"
 #include "output.h"
-#include "utf8.h"
 
 static void put_string(FILE *file, const char *text) {
     fputc('"', file);
     for (size_t bytes; *text; text += bytes ? bytes : 1) {
-        bytes = utf8_character(text);
+        bytes = name_utf8_bytes(text);
         if (*text == '"' || *text == '\\')
             fprintf(file, "\\%c", *text);
         else if (bytes == 1 && *text < ' ')

@@ -17,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/name.h"
 #include "spike.h"
-#include "utf8.h"
 
 static const double EVENT_NS = 25, BYTE_NS = 0.15;
 
@@ -132,15 +132,12 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* Bytes that would break a row become '_', those that are no UTF-8 '?'. */
+/* Bytes that would break a row become '_', other characters that no line can show '?'. */
 static void make_plain(char *name) {
-    for (size_t bytes; *name; name += bytes ? bytes : 1) {
-        bytes = utf8_character(name);
-        if (bytes == 0)
-            *name = '?';
-        else if ((unsigned char)*name <= ' ' || *name == '"' || *name == '\\' || *name == 127)
-            *name = '_';
-    }
+    for (char *at = name; *at; at++)
+        if ((unsigned char)*at <= ' ' || *at == '"' || *at == '\\' || *at == 127)
+            *at = '_';
+    name_make_plain(name);
 }
 
 /* "traces/x.full.trace.gz" becomes "x.full". No name would break a row, too: of ".trace" nothing

@@ -129,7 +129,7 @@ static int search(const struct wish *wish, const struct recorded_case *recorded)
         return EXIT_FAILED;
     if (anchor.count == 0) {
         printf("%s: no steps, and no allocation that comes again at least %d times evenly.\n",
-               wish->trace, PERIOD_LEAST);
+               words_name(wish->trace), PERIOD_LEAST);
         if (wish->output && !complain("%s is not written: no steps were found", wish->output))
             code = EXIT_FAILED;
     } else {
@@ -141,7 +141,7 @@ static int search(const struct wish *wish, const struct recorded_case *recorded)
         if (wish->output && !mark_write(&mark))
             code = EXIT_FAILED;
         else if (wish->output)
-            printf("  %s has these steps, as regions `advised`.\n", wish->output);
+            printf("  %s has these steps, as regions `advised`.\n", words_name(wish->output));
     }
     period_free(&anchor);
     return code;

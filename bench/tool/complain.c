@@ -5,6 +5,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/name.h"
+
+enum { LINE_BYTES = 16384 }; /* two of the longest paths, and more */
+
 static const char *speaker = "";
 
 void complain_as(const char *command) {
@@ -13,10 +17,11 @@ void complain_as(const char *command) {
 
 bool complain(const char *format, ...) {
     va_list list;
-    fprintf(stderr, "ebb%s%s: ", *speaker ? " " : "", speaker);
+    char line[LINE_BYTES];
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    fputc('\n', stderr);
+    name_make_plain(line);
+    fprintf(stderr, "ebb%s%s: %s\n", *speaker ? " " : "", speaker, line);
     return false;
 }

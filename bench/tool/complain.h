@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* "ebb record: TEXT"; false, so that a caller can write `return complain(...)`. */
+/* "ebb record: TEXT", of which what no line can show is "?"; false, so that a caller can write
+ * `return complain(...)`. */
 __attribute__((format(printf, 1, 2))) bool complain(const char *format, ...);
 
 /* The command that is named in front; set once, by main(). */

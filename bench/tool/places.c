@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/name.h"
 #include "complain.h"
 #include "origin.h"
 #include "site_list.h"
 #include "source.h"
-#include "words.h"
 
 /* "FILE+0x12" and a name as people read them: the name if there is one, no folders. */
 static void shorten(char *to, const char *module, const char *name) {
@@ -62,7 +62,7 @@ static bool take_lines(struct places *places, struct trace_source *source, uint6
         return false;
     while ((next = trace_source_next(source, error))) {
         strcpy(line, next);
-        words_plain(line);
+        name_make_plain(line);
         bool taken = line[0] == 's' ? take_place(places, line)
                                     : count < objects && take_object(places, line, count++);
         if (!taken)

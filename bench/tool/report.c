@@ -129,7 +129,7 @@ static int say_replay(const struct wish *wish, const struct recorded_case *recor
 
 static int say_all(const struct wish *wish, const struct recorded_case *recorded) {
     const struct trace_totals *totals = &recorded->trace->totals;
-    printf("%s: %s events, %s objects, at most %s alive, %s left\n\n", wish->trace,
+    printf("%s: %s events, %s objects, at most %s alive, %s left\n\n", words_name(wish->trace),
            words_count(totals->events).text, words_count(totals->objects).text,
            words_bytes((double)totals->max_live_bytes).text,
            words_bytes((double)totals->left_bytes).text);

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/name.h"
 #include "complain.h"
 #include "origin.h"
 #include "symbols.h"
-#include "words.h"
 
 enum { NAME_BYTES = 600 };
 
@@ -72,8 +72,8 @@ static void put_site(struct site_list *list, const struct spool_file *spool, uin
         symbols_name(module->path, address - 1, name, sizeof name);
         snprintf(path, sizeof path, "%s", module->path);
     }
-    words_plain(name);
-    words_plain(path);
+    name_make_plain(name);
+    name_make_plain(path);
     mask_addresses(path);
     gzprintf(list->output.file, "s %" PRIu32 " %c %s+0x%" PRIx64 " %s\n", number,
              site_list_origin(spool, number, false), path, address, name);

@@ -3,7 +3,10 @@
 #include "words.h"
 
 #include <stdio.h>
-#include <string.h>
+
+#include "base/name.h"
+
+enum { NAME_BYTES = 8192 }; /* of the longest path, and of its end */
 
 /* Three digits. */
 static struct words scaled(double value, double step, const char *const *units, int count) {
@@ -42,8 +45,9 @@ struct words words_count(uint64_t count) {
     return words;
 }
 
-void words_plain(char *text) {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 127)
-            *text = '?';
+const char *words_name(const char *name) {
+    static char plain[NAME_BYTES];
+    name_copy(plain, sizeof plain, name);
+    name_make_plain(plain);
+    return plain;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* words.h - numbers as people read them. */
+/* words.h - numbers and names as people read them. */
 #ifndef EBB_BENCH_TOOL_WORDS_H
 #define EBB_BENCH_TOOL_WORDS_H
 
@@ -16,7 +16,7 @@ struct words words_bytes(double bytes);
 struct words words_count(uint64_t count);
 struct words words_us(double us);
 
-/* Names come from programs and files: what is no printable character becomes '?'. */
-void words_plain(char *text);
+/* The name of a file as a line can show it (base/name.h); valid until the next call. */
+const char *words_name(const char *name);
 
 #endif

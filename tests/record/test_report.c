@@ -258,6 +258,30 @@ static void names_on_a_page_are_those_of_the_program(void **state)
     assert_int_equal(system(command), 0);
 }
 
+// Whatever files and functions are called, a report does nothing to a terminal: no control
+// character, of Unicode's neither, nothing that turns the direction of text, and no half character.
+static void names_in_a_report_are_plain(void **state)
+{
+    static const char name[] = "e\\033[31m\\302\\2331m\\342\\200\\256\\377\\nö";
+    char command[2048];
+
+    (void)state;
+    write_steps(10);
+    snprintf(command, sizeof command,
+             "--help >/dev/null; d=%s.d; n=\"$d/$(printf '%s')\"; mkdir $d; cp %s \"$n\"; "
+             "(printf '#ebb-sites 1\\ns 5 O /lib/x+0x1 '; "
+             "printf 'e\\033\\302\\2331m\\342\\200\\256\\377ö\\n'; "
+             "for i in $(seq 41); do echo 5; done) | gzip >\"$n.sites\"; "
+             "%s report --no-replay \"$n\" 2>&1; %s report --no-replay \"$n.none\" 2>&1; rm -r $d",
+             scratch_path(), name, scratch_path(), getenv("EBB_TOOL"), getenv("EBB_TOOL"));
+    assert_int_equal(run_program("EBB_TOOL", command), 0);
+    assert_said(".d/e?[31m?1m???ö: ");
+    assert_said("  e??1m??ö (x)  ");
+    assert_said(".d/e?[31m?1m???ö.none: ");
+    for (const char *at = said; *at; at++)
+        assert_true(*at == '\n' || *at < 0 || *at >= ' ');
+}
+
 // A program that loads a model allocates most in its first region: it is warm-up in a replay.
 static void figures_are_of_the_steps_that_are_replayed(void **state)
 {
@@ -320,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_page_that_cannot_be_is_named_at_once),
         cmocka_unit_test(a_pipe_is_not_replayed_for_a_report),
         cmocka_unit_test(names_on_a_page_are_those_of_the_program),
+        cmocka_unit_test(names_in_a_report_are_plain),
         cmocka_unit_test(figures_are_of_the_steps_that_are_replayed),
         cmocka_unit_test(no_peak_of_many_steps_is_left_out),
         cmocka_unit_test(steps_are_shown_one_by_one_while_there_is_room),
