@@ -37,7 +37,18 @@ def amount(fate, name):
 
 
 def share_text(part, whole):
-    return f"{100 * part / whole:.1f} %" if whole else "–"
+    """"100.0 %" of all alone, "0.0 %" of none alone; "–" of nothing."""
+    if not whole:
+        return "–"
+    share = 100 * part / whole
+    if part < whole and share > 99.9:
+        return ">99.9 %"
+    return "<0.1 %" if 0 < share < 0.1 else f"{share:.1f} %"
+
+
+def each_text(count, steps):
+    """What a step has on average; what is not 0 is never said to be."""
+    return "<0.001" if 0 < count / steps < 0.001 else quantity.short(count / steps)
 
 
 def survived(fate):
@@ -169,7 +180,7 @@ def kinds_table(figures):
     for kind in map(as_dict, as_list(figures.get("kinds"))):
         fate, steps = kind.get("fate"), as_number(kind.get("steps")) or 1
         born = amount(fate, "born")
-        cells = [tag("td", f"{steps:,.0f}"), tag("td", quantity.short(born[0] / steps)),
+        cells = [tag("td", f"{steps:,.0f}"), tag("td", each_text(born[0], steps)),
                  tag("td", quantity.bytes_text(born[1] / steps)),
                  tag("td", quantity.bytes_text(as_number(kind.get("peak")) or 0.0)),
                  tag("td", quantity.bytes_text(survived(fate)[1] / steps))]
@@ -221,7 +232,7 @@ def places_section(figures):
     for item in places:
         fate = item.get("fate")
         left = survived(fate)
-        cells = [tag("td", quantity.short(left[0] / steps)),
+        cells = [tag("td", each_text(left[0], steps)),
                  tag("td", quantity.bytes_text(left[1] / steps)),
                  tag("td", share_text(left[0], amount(fate, "born")[0]))]
         cells += [tag("td", quantity.bytes_text(amount(fate, name)[1])) for name, _ in FATES[1:]]

@@ -73,13 +73,16 @@ static void say_verdict(const struct fate *fate, uint64_t all_bytes) {
     double died = percent(fate->died.bytes, fate->born.bytes);
     double own = percent(fate->born.bytes, all_bytes);
     if (died < WORTH_IT) {
-        printf("  Not worth a region: only %.1f %% of the bytes die within.\n", died);
+        printf("  Not worth a region: only %s of the bytes die within.\n",
+               words_share(fate->died.bytes, fate->born.bytes, 1).text);
         return;
     }
-    printf("  A region there would end %.1f %% of the bytes and %.1f %% of the blocks at once.\n",
-           died, percent(fate->died.blocks, fate->born.blocks));
+    printf("  A region there would end %s of the bytes and %s of the blocks at once.\n",
+           words_share(fate->died.bytes, fate->born.bytes, 1).text,
+           words_share(fate->died.blocks, fate->born.blocks, 1).text);
     if (own < WORTH_MUCH)
-        printf("  It would gain little: these steps have %.2f %% of all bytes.\n", own);
+        printf("  It would gain little: these steps have %s of all bytes.\n",
+               words_share(fate->born.bytes, all_bytes, 2).text);
 }
 
 /* Of steps, among `all_bytes` within and outside of steps. */
@@ -88,20 +91,20 @@ static void say_fate(const struct fate *fate, uint64_t all_bytes) {
     double never = percent(fate->never.bytes, fate->born.bytes);
     say_verdict(fate, all_bytes);
     if (next >= WORTH_A_LINE)
-        printf("  %.1f %% of the bytes die in the next step: a ring of one step (`ring` of\n"
+        printf("  %s of the bytes die in the next step: a ring of one step (`ring` of\n"
                "  ebb_site_options), or a region that begins where they are freed, would end them, "
                "too.\n",
-               next);
+               words_share(fate->next.bytes, fate->born.bytes, 1).text);
     if (never >= WORTH_A_LINE)
-        printf("  %.1f %% of the bytes never end: allocate them outside, or promote them.\n",
-               never);
+        printf("  %s of the bytes never end: allocate them outside, or promote them.\n",
+               words_share(fate->never.bytes, fate->born.bytes, 1).text);
 }
 
 static void say_outside(struct amount outside, uint64_t all_bytes) {
     if (outside.bytes)
-        printf("Outside of steps: %s blocks of %s, %.1f %% of all bytes.\n",
+        printf("Outside of steps: %s blocks of %s, %s of all bytes.\n",
                words_count(outside.blocks).text, words_bytes((double)outside.bytes).text,
-               percent(outside.bytes, all_bytes));
+               words_share(outside.bytes, all_bytes, 1).text);
 }
 
 static void say_anchor(const struct recorded_case *recorded, const struct anchor *anchor) {

@@ -58,15 +58,15 @@ static void put_kind(struct table *table, const struct recorded_case *recorded, 
     table_row(table);
     table_cell(table, "%s", recorded->trace->kinds.word[kind]);
     table_cell(table, "%s", words_count(steps).text);
-    table_cell(table, "%.0f", each(fate->born.blocks, steps));
+    table_cell(table, "%s", words_number(each(fate->born.blocks, steps), 0).text);
     table_cell(table, "%s", words_bytes(each(fate->born.bytes, steps)).text);
     table_cell(table, "%s", words_bytes((double)case_peak(recorded, kind)).text);
-    table_cell(table, "%.2f %%", percent(fate->died.blocks, fate->born.blocks));
-    table_cell(table, "%.2f %%", percent(fate->died.bytes, fate->born.bytes));
+    table_cell(table, "%s", words_share(fate->died.blocks, fate->born.blocks, 2).text);
+    table_cell(table, "%s", words_share(fate->died.bytes, fate->born.bytes, 2).text);
     table_cell(table, "%s", words_bytes(each(fate_survived(fate).bytes, steps)).text);
-    table_cell(table, "%.2f %%", percent(fate->next.bytes, fate->born.bytes));
-    table_cell(table, "%.2f %%", percent(fate->later.bytes, fate->born.bytes));
-    table_cell(table, "%.2f %%", percent(fate->never.bytes, fate->born.bytes));
+    table_cell(table, "%s", words_share(fate->next.bytes, fate->born.bytes, 2).text);
+    table_cell(table, "%s", words_share(fate->later.bytes, fate->born.bytes, 2).text);
+    table_cell(table, "%s", words_share(fate->never.bytes, fate->born.bytes, 2).text);
 }
 
 void case_print_steps(const struct recorded_case *recorded) {
@@ -89,9 +89,9 @@ static void put_place(struct table *table, const struct recorded_case *recorded,
     brief_place(brief, sizeof brief, *name ? name : "unknown");
     table_row(table);
     table_cell(table, "%s", brief);
-    table_cell(table, "%.1f", each(fate_survived(fate).blocks, steps));
+    table_cell(table, "%s", words_number(each(fate_survived(fate).blocks, steps), 1).text);
     table_cell(table, "%s", words_bytes(each(fate_survived(fate).bytes, steps)).text);
-    table_cell(table, "%.1f %%", percent(fate_survived(fate).blocks, fate->born.blocks));
+    table_cell(table, "%s", words_share(fate_survived(fate).blocks, fate->born.blocks, 1).text);
     table_cell(table, "%s", words_bytes((double)fate->next.bytes).text);
     table_cell(table, "%s", words_bytes((double)fate->later.bytes).text);
     table_cell(table, "%s", words_bytes((double)fate->never.bytes).text);

@@ -2,6 +2,7 @@
 /* words.c - see words.h. */
 #include "words.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/name.h"
@@ -23,7 +24,7 @@ static struct words scaled(double value, double step, const char *const *units, 
 
 struct words words_bytes(double bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    return scaled(bytes, 1024, units, 5);
+    return bytes > 0 && bytes < 1 ? (struct words){"<1 B"} : scaled(bytes, 1024, units, 5);
 }
 
 struct words words_us(double us) {
@@ -42,6 +43,36 @@ struct words words_count(uint64_t count) {
         words.text[at++] = digits[i];
     }
     words.text[at] = '\0';
+    return words;
+}
+
+/* The least above none that so many digits behind the point can say. */
+static double least_of(int digits) {
+    double least = 1;
+    while (digits-- > 0)
+        least /= 10;
+    return least;
+}
+
+struct words words_number(double value, int digits) {
+    struct words words;
+    double least = least_of(digits);
+    bool rounds_away = value > 0 && value < least;
+    snprintf(words.text, sizeof words.text, "%s%.*f", rounds_away ? "<" : "", digits,
+             rounds_away ? least : value);
+    return words;
+}
+
+struct words words_share(uint64_t part, uint64_t whole, int digits) {
+    struct words words;
+    if (!whole)
+        return (struct words){"-"};
+    double share = 100.0 * (double)part / (double)whole, most = 100 - least_of(digits);
+    if (part < whole && share > most)
+        snprintf(words.text, sizeof words.text, ">%.*f %%", digits, most);
+    else
+        snprintf(words.text, sizeof words.text, "%.20s %%",
+                 words_number(part ? share : 0, digits).text);
     return words;
 }
 

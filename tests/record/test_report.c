@@ -282,6 +282,32 @@ static void names_in_a_report_are_plain(void **state)
         assert_true(*at == '\n' || *at < 0 || *at >= ' ');
 }
 
+// One block of ten thousand, and a step that allocates nothing: neither all nor none.
+static void few_survivors_are_not_rounded_away(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned i = 0; i < 101; i++) {
+        add(text, "B s %u 0\n%s", i, i ? "" : "a 9 O\n");
+        for (int block = 0; block < 100; block++)
+            add(text, "a 9 O\nf 1\n");
+        add(text, "E s 0\n");
+    }
+    add(text, "B none 0 0\nE none 0\nB some 0 0\na 7 C\nE some 0\n");
+    write_bytes(text->bytes, text->used);
+    trace_free(expect_read());
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay"), 0);
+    assert_said("  s       101     100  900 B  18 B    >99.99 %   >99.99 %     <1 B  0.00 %  "
+                "0.00 %   <0.01 %\n");
+    assert_said("  none      1       0    0 B   0 B           -          -      0 B       -  "
+                "     -         -\n");
+    assert_said("    <0.1   <1 B      <0.1 %   0 B    0 B   9 B\n");
+    assert_said("    <0.1   <1 B     100.0 %   0 B    0 B   7 B\n");
+    assert_on_page("grep -qF '<strong>&gt;99.9 %</strong>' $page");
+    assert_on_page("grep -qF '<td>&lt;0.1 %</td>' $page");
+}
+
 // A program that loads a model allocates most in its first region: it is warm-up in a replay.
 static void figures_are_of_the_steps_that_are_replayed(void **state)
 {
@@ -345,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_pipe_is_not_replayed_for_a_report),
         cmocka_unit_test(names_on_a_page_are_those_of_the_program),
         cmocka_unit_test(names_in_a_report_are_plain),
+        cmocka_unit_test(few_survivors_are_not_rounded_away),
         cmocka_unit_test(figures_are_of_the_steps_that_are_replayed),
         cmocka_unit_test(no_peak_of_many_steps_is_left_out),
         cmocka_unit_test(steps_are_shown_one_by_one_while_there_is_room),

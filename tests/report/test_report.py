@@ -496,6 +496,13 @@ class ProgramTest(unittest.TestCase):
         text, _ = self.page_of(figures)
         self.assertIn(f'title="{html.escape(whole)}">three</th>', text)
 
+    def test_shares_are_all_or_none_only_where_they_are(self):
+        for part, whole, text in ((0, 0, "–"), (0, 5, "0.0 %"), (5, 5, "100.0 %"),
+                                  (1, 10 ** 9, "<0.1 %"), (10 ** 9 - 1, 10 ** 9, ">99.9 %"),
+                                  (1, 1000, "0.1 %"), (999, 1000, "99.9 %"), (1, 2, "50.0 %")):
+            self.assertEqual(program.share_text(part, whole), text)
+        self.assertEqual(program.each_text(1, 10 ** 9), "<0.001")
+
     def test_hostile_names_stay_text(self):
         _, found = self.page_of(program_figures(EVIL))
         self.assertEqual(found.seen.count("script"), 1)
