@@ -219,6 +219,15 @@ def place_head(item):
     return tag("th", brief, scope="row", title=name if brief != name else None)
 
 
+def survivors_row(head, fate, steps):
+    left = survived(fate)
+    cells = [tag("td", each_text(left[0], steps)),
+             tag("td", quantity.bytes_text(left[1] / steps)),
+             tag("td", share_text(left[0], amount(fate, "born")[0]))]
+    cells += [tag("td", quantity.bytes_text(amount(fate, name)[1])) for name, _ in FATES[1:]]
+    return tag("tr", head, *cells)
+
+
 def places_section(figures):
     places = [as_dict(item) for item in as_list(figures.get("places"))]
     if not places:
@@ -228,15 +237,12 @@ def places_section(figures):
     head = [tag("th", name, scope="col")
             for name in ("place", "blocks a step", "bytes a step", "of its own blocks")]
     head += [tag("th", f"ends {words}, in all", scope="col") for _, words in FATES[1:]]
-    rows = []
-    for item in places:
-        fate = item.get("fate")
-        left = survived(fate)
-        cells = [tag("td", each_text(left[0], steps)),
-                 tag("td", quantity.bytes_text(left[1] / steps)),
-                 tag("td", share_text(left[0], amount(fate, "born")[0]))]
-        cells += [tag("td", quantity.bytes_text(amount(fate, name)[1])) for name, _ in FATES[1:]]
-        rows.append(tag("tr", place_head(item), *cells))
+    rows = [survivors_row(place_head(item), item.get("fate"), steps) for item in places]
+    others = as_dict(figures.get("others"))
+    count = as_number(others.get("places")) or 0
+    if count > 0:
+        words = f"and {count:,.0f} other{'s' if count > 1 else ''}"
+        rows.append(survivors_row(tag("th", words, scope="row"), others.get("fate"), steps))
     note = "" if figures.get("sites") else " Recorded with --sites, they would be functions."
     lead = "Who asks for blocks that outlive their step, the worst first: candidates for the " \
         f"parent, or for no region at all.{note}"

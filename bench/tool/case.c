@@ -81,20 +81,33 @@ void case_print_steps(const struct recorded_case *recorded) {
     free(table);
 }
 
-static void put_place(struct table *table, const struct recorded_case *recorded, uint16_t place,
-                      uint64_t steps) {
-    const struct fate *fate = &recorded->figures.place[place];
-    const char *name = recorded->places.name[place];
-    char brief[NAME_SHOWN];
-    brief_place(brief, sizeof brief, *name ? name : "unknown");
+static void put_survivors(struct table *table, const char *name, const struct fate *fate,
+                          uint64_t steps) {
     table_row(table);
-    table_cell(table, "%s", brief);
+    table_cell(table, "%s", name);
     table_cell(table, "%s", words_number(each(fate_survived(fate).blocks, steps), 1).text);
     table_cell(table, "%s", words_bytes(each(fate_survived(fate).bytes, steps)).text);
     table_cell(table, "%s", words_share(fate_survived(fate).blocks, fate->born.blocks, 1).text);
     table_cell(table, "%s", words_bytes((double)fate->next.bytes).text);
     table_cell(table, "%s", words_bytes((double)fate->later.bytes).text);
     table_cell(table, "%s", words_bytes((double)fate->never.bytes).text);
+}
+
+static void put_place(struct table *table, const struct recorded_case *recorded, uint16_t place) {
+    const char *name = recorded->places.name[place];
+    char brief[NAME_SHOWN];
+    brief_place(brief, sizeof brief, *name ? name : "unknown");
+    put_survivors(table, brief, &recorded->figures.place[place], recorded->figures.step_count);
+}
+
+static void put_others(struct table *table, const struct recorded_case *recorded,
+                       const uint16_t *place, size_t count) {
+    struct fate sum;
+    char name[NAME_SHOWN];
+    size_t others = figures_others(&recorded->figures, place, count, &sum);
+    snprintf(name, sizeof name, "and %s other%s", words_count(others).text, others > 1 ? "s" : "");
+    if (others)
+        put_survivors(table, name, &sum, recorded->figures.step_count);
 }
 
 void case_print_worst(const struct recorded_case *recorded, size_t most) {
@@ -105,7 +118,8 @@ void case_print_worst(const struct recorded_case *recorded, size_t most) {
         return;
     table_begin(table, "survivors of|blocks|bytes|of its own|next|later|left");
     for (size_t i = 0; i < count; i++)
-        put_place(table, recorded, place[i], recorded->figures.step_count);
+        put_place(table, recorded, place[i]);
+    put_others(table, recorded, place, count);
     if (count)
         table_print(table);
     else

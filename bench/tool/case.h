@@ -22,7 +22,7 @@ void case_free(struct recorded_case *recorded);
 /* Prints what the steps allocate and what outlives them. */
 void case_print_steps(const struct recorded_case *recorded);
 
-/* Prints the places whose blocks outlive their steps, `most` of them. */
+/* Prints the places whose blocks outlive their steps, `most` of them and the others in one row. */
 void case_print_worst(const struct recorded_case *recorded, size_t most);
 
 /* How many steps of a kind there are, and the most bytes of its own that one has at once. */

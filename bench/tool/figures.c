@@ -239,3 +239,23 @@ size_t figures_worst(const struct figures *figures, uint16_t *place, size_t coun
     }
     return found;
 }
+
+static bool is_among(const uint16_t *place, size_t count, uint32_t number) {
+    while (count-- > 0)
+        if (place[count] == number)
+            return true;
+    return false;
+}
+
+size_t figures_others(const struct figures *figures, const uint16_t *place, size_t count,
+                      struct fate *sum) {
+    size_t others = 0;
+    *sum = (struct fate){0};
+    for (uint32_t i = 0; i < PLACES_MAX; i++) {
+        if (fate_survived(&figures->place[i]).blocks == 0 || is_among(place, count, i))
+            continue;
+        add_fate(sum, &figures->place[i]);
+        others++;
+    }
+    return others;
+}

@@ -54,6 +54,10 @@ void figures_free(struct figures *figures);
 /* Numbers of the `count` places whose survivors have most bytes, the worst first; how many. */
 size_t figures_worst(const struct figures *figures, uint16_t *place, size_t count);
 
+/* How many other places have survivors than these, and the fates of all of them together. */
+size_t figures_others(const struct figures *figures, const uint16_t *place, size_t count,
+                      struct fate *sum);
+
 /* What outlived its step. */
 static inline struct amount fate_survived(const struct fate *fate) {
     return (struct amount){fate->born.blocks - fate->died.blocks,

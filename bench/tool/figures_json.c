@@ -7,13 +7,15 @@
  *       "kinds": [ { "kind": "train", "steps": 27, "peak": 1, "fate": FATE } ],
  *       "places": [ { "place": "at::empty(int) (libtorch.so)", "brief": "at::empty (libtorch)",
  *                     "fate": FATE } ],
+ *       "others": { "places": 1, "fate": FATE },
  *       "steps": [ { "number": 0, "born": RANGE, "survived": RANGE, "peak": RANGE } ] }
  *
  * AMOUNT is [blocks, bytes]; FATE is { "born": AMOUNT, "died": ..., "next": ..., "later": ...,
  * "never": AMOUNT }. The steps are those of the main kind; where there are more than STEPS_MOST,
  * each entry is of several in a row, and `number` that of the first. RANGE is the lowest and the
- * highest of them, so that none is left out. Names of files are of any bytes: who reads this takes
- * what is no UTF-8 for that.
+ * highest of them, so that none is left out. Places are the worst of those with survivors, and what
+ * is beyond PLACES_MOST is in the sum of the others. Names of files are of any bytes: who reads this
+ * takes what is no UTF-8 for that.
  */
 #include "figures_json.h"
 
@@ -89,7 +91,10 @@ static void put_places(FILE *file, const struct recorded_case *recorded) {
         fputs(", ", file);
         put_fate(file, &recorded->figures.place[place[i]]);
     }
-    fputs("]", file);
+    struct fate sum;
+    size_t others = figures_others(&recorded->figures, place, count, &sum);
+    fprintf(file, "],\n \"others\": {\"places\": %zu, ", others);
+    put_fate(file, &sum);
 }
 
 struct range {

@@ -308,6 +308,27 @@ static void few_survivors_are_not_rounded_away(void **state)
     assert_on_page("grep -qF '<td>&lt;0.1 %</td>' $page");
 }
 
+// The worst have a row each; of the others there is one.
+static void survivors_of_all_places_are_told(void **state)
+{
+    char command[2048];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "(echo \"#ebb-sites 1\"; for i in $(seq 1000); do echo \"s $i O /lib/x+0x$i f$i\"; "
+             "done; seq 1000) | gzip >%s.sites; (echo \"#ebb-trace 1\"; echo \"B s 0 0\"; "
+             "for i in $(seq 1000); do echo \"a $i O\"; done; echo \"E s 0\") >%s",
+             scratch_path(), scratch_path());
+    assert_int_equal(system(command), 0);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "report --no-replay"), 0);
+    assert_said("  f989 (x)           1.0     989 B     100.0 %   0 B    0 B     989 B\n"
+                "  and 988 others   988.0   477 KiB     100.0 %   0 B    0 B   477 KiB\n");
+    assert_on_page("grep -qF '>f961 (x)</th>' $page && ! grep -qF '>f960 (x)</th>' $page");
+    assert_on_page("grep -qF '>and 960 others</th><td>960</td><td>450 KiB</td>' $page");
+    snprintf(command, sizeof command, "rm %s.sites", scratch_path());
+    assert_int_equal(system(command), 0);
+}
+
 // A program that loads a model allocates most in its first region: it is warm-up in a replay.
 static void figures_are_of_the_steps_that_are_replayed(void **state)
 {
@@ -372,6 +393,7 @@ int main(void)
         cmocka_unit_test(names_on_a_page_are_those_of_the_program),
         cmocka_unit_test(names_in_a_report_are_plain),
         cmocka_unit_test(few_survivors_are_not_rounded_away),
+        cmocka_unit_test(survivors_of_all_places_are_told),
         cmocka_unit_test(figures_are_of_the_steps_that_are_replayed),
         cmocka_unit_test(no_peak_of_many_steps_is_left_out),
         cmocka_unit_test(steps_are_shown_one_by_one_while_there_is_room),
