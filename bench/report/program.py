@@ -191,12 +191,14 @@ def kinds_table(figures):
 
 
 def steps_figure(figures):
-    """Its note says how many steps an entry is of; the last may be of fewer."""
+    """Its note says of which kind the steps are, and how many of them an entry is of; the last may
+    be of fewer."""
     steps = as_list(figures.get("steps"))
     numbers = [as_number(as_dict(step).get("number")) for step in steps[:2]]
     each = numbers[1] - numbers[0] if len(numbers) == 2 and None not in numbers else 1
-    note = f"the lowest and the highest of each {each:,.0f}" if each > 1 else None
-    return figure("Bytes of each step", draw_steps(steps), note)
+    note = ["of ", tag("code", figures.get("main_kind", "?"))]
+    note += [f", the lowest and the highest of each {each:,.0f}"] if each > 1 else []
+    return figure("Bytes of each step", draw_steps(steps), joined(note))
 
 
 def steps_section(figures):
@@ -260,9 +262,14 @@ def figures_section(results):
 
 # ---- the page
 
+def title_of(trace):
+    """By the name of the file; where nothing is left of one, by the whole."""
+    return f"ebb: what {trace.removesuffix('.gz').removesuffix('.trace') or trace} would gain"
+
+
 def draw(figures, results):
     name = str(figures.get("trace", "?")).rsplit("/", 1)[-1]
-    title = f"ebb: what {name.split('.')[0]} would gain"
+    title = title_of(name)
     peers = [name for name in kin.in_order(results.allocator_names("churn",
                                                                    replayed_case(results) or ""))
              if name != "ebb"]

@@ -37,7 +37,7 @@ def scaled(value, units):
     return f"{short(value / size)} {name}" if value else "0"
 
 
-BYTES = [(1, "B"), (1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB")]
+BYTES = [(1, "B"), (1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB"), (1 << 40, "TiB")]
 TIME_NS = [(1, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")]
 COUNTS = [(1, ""), (1e6, "M"), (1e9, "G")]
 

@@ -71,7 +71,7 @@ class Scale:
 
 def byte_unit(high):
     """1, 1024 and so on: the largest that a value up to `high` reaches."""
-    return 1024.0 ** min(3, math.floor(math.log(high, 1024) + 1e-9)) if high >= 1 else 1.0
+    return 1024.0 ** min(4, math.floor(math.log(high, 1024) + 1e-9)) if high >= 1 else 1.0
 
 
 def nice_step(step):

@@ -473,6 +473,16 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual((len(across), len(set(across))), (3, 2))
         self.assertIn("the lowest and the highest of each 2<", text)
 
+    def test_the_picture_of_steps_says_of_which_kind_they_are(self):
+        text, _ = self.page_of(program_figures("train"))
+        self.assertIn('<span class="note">of <code>train</code>, the lowest', text)
+
+    def test_the_title_has_the_whole_name(self):
+        for name, told in (("a.b.c.trace.gz", "a.b.c"), ("..trace.gz", "."), ("x.y", "x.y"),
+                           (".trace.gz", ".trace.gz"), ("train.trace", "train")):
+            text, _ = self.page_of({"trace": f"/x.z/{name}"})
+            self.assertIn(f"<h1>ebb: what {told} would gain</h1>", text)
+
     def test_bytes_of_steps_without_any_begin_at_zero(self):
         for bytes_of in ((0, 0), (0, 1), (1, 1)):
             picture = program.draw_steps([{"number": i, "born": [size, size], "survived": [0, 0],
@@ -598,7 +608,8 @@ class ScatterTest(unittest.TestCase):
 class QuantityTest(unittest.TestCase):
     def test_units_follow_from_the_metric(self):
         for metric, value, text in (
-                ("peak_rss_bytes", 1536, "1.5 KiB"), ("step_us", 12.7, "12.7 µs"),
+                ("peak_rss_bytes", 1536, "1.5 KiB"), ("bytes", 1 << 40, "1 TiB"),
+                ("step_us", 12.7, "12.7 µs"),
                 ("ns_close.n1000", 2500, "2.5 µs"), ("ms_per_step", 8.1, "8.1 ms"),
                 ("footprint_ratio", 1.234, "1.23×"), ("faults_per_step", 0, "0"),
                 ("spread_percent", 3.14159, "3.14 %"), ("step_us_vs_ebb", 1.88, "1.88×"),
