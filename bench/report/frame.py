@@ -4,10 +4,14 @@
 A frame is `width` by `height` units of SVG that the page scales to its column. Colours are
 classes of the style sheet, so that one picture serves light and dark. Every chart carries a
 label for screen readers; marks may carry a tip, which the page's script shows beside the
-pointer and which is a plain <title> without it.
+pointer and which is a plain <title> without it. What is wider than a phone keeps its words legible
+there: it is moved within its column.
 """
 
 from markup import EMPTY, joined, tag
+
+COLUMN = 420  # a frame that is no wider fits any page
+LEAST_SCALE = 0.75  # of its units, so that words have 9 pixels
 
 
 class Frame:
@@ -64,8 +68,11 @@ class Frame:
 
     def drawn(self, title):
         """The finished picture."""
-        return tag("svg", joined(self.pieces), role="img", aria_label=title, class_="chart",
-                   viewBox=f"0 0 {self.width} {self.height}")
+        is_wide = self.width > COLUMN
+        picture = tag("svg", joined(self.pieces), role="img", aria_label=title, class_="chart",
+                      viewBox=f"0 0 {self.width} {self.height}",
+                      style=f"min-width: {LEAST_SCALE * self.width:.0f}px" if is_wide else None)
+        return tag("div", picture, class_="pan", tabindex="0") if is_wide else picture
 
 
 def nothing(words):

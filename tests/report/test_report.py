@@ -442,6 +442,46 @@ def program_figures(name):
                        "peak": [300, 301 - i]} for i in (0, 1)]}
 
 
+class StyleTest(unittest.TestCase):
+    """What the style sheet promises to small pages, to paper and to weak eyes."""
+    SHEET = (REPORT / "report.css").read_text(encoding="utf-8")
+
+    @staticmethod
+    def light(colour):
+        parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+                 for part in parts]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    def test_words_stand_out_from_what_is_behind_them(self):
+        light, dark = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", part)) for part in
+                       self.SHEET.partition("* {")[0].split("prefers-color-scheme")]
+        for colours in (light, dark):
+            for words, behind in (("faint", "card"), ("faint", "paper"), ("soft", "card"),
+                                  ("soft", "paper"), ("warm", "warm-pale"), ("warm", "card"),
+                                  ("ebb", "card"), ("ink", "paper"), ("tip-ink", "tip")):
+                pair = sorted(self.light(colours[name]) for name in (words, behind))
+                self.assertGreaterEqual((pair[1] + 0.05) / (pair[0] + 0.05), 4.5, (words, behind))
+
+    def test_words_of_wide_pictures_are_legible_on_a_phone(self):
+        picture = program.draw_steps(program_figures("train")["steps"])
+        self.assertTrue(picture.startswith('<div class="pan" tabindex="0"><svg'))
+        width = float(re.search(r'viewBox="0 0 ([0-9]+)', picture)[1])
+        least = float(re.search(r'style="min-width: ([0-9]+)px"', picture)[1])
+        self.assertGreaterEqual(12 * least / width, 9)
+        self.assertIn(".pan { overflow-x: auto; }", self.SHEET)
+
+    def test_names_without_a_blank_are_broken(self):
+        broken = re.search(r"([^\n]*) \{ overflow-wrap: anywhere; \}", self.SHEET)[1].split(", ")
+        self.assertLessEqual({"h1", ".lead", ".facts", "figcaption"}, set(broken))
+
+    def test_paper_has_no_table_that_is_wider(self):
+        printed = self.SHEET.partition("@media print")[2]
+        self.assertRegex(printed, r"#figures \{ display: none; \}")
+        self.assertRegex(printed, r"th, td \{[^}]*white-space: normal;")
+        self.assertRegex(printed, r"\.pan \.chart \{ min-width: 0 !important; \}")
+
+
 class ProgramTest(unittest.TestCase):
     """The page of one recorded program."""
 
