@@ -17,17 +17,20 @@ def anchor_of(case):
     return "case-" + "".join(c if c.isascii() and c.isalnum() else f"-{ord(c):x}-" for c in case)
 
 
-def sign(met):
-    words = {True: ("✓", "met"), False: ("✗", "missed"), None: ("·", "not judged")}[met]
-    return tag("span", words[0], class_="sign", aria_label=words[1], role="img")
+def sign(met, numbers):
+    """Read aloud it has the numbers behind the verdict, too."""
+    shape, words = {True: ("✓", "met"), False: ("✗", "missed"), None: ("·", "not judged")}[met]
+    return tag("span", shape, class_="sign", role="img",
+               aria_label=f"{words}, {numbers}:" if numbers else words)
 
 
 def verdict_cell(verdict):
     if verdict is None:
         return tag("td", "–", class_="none")
     css = {True: "met", False: "missed", None: "none"}[verdict.met]
-    return tag("td", sign(verdict.met), " ", verdict.measured(), class_=css,
-               title=verdict.text or verdict.goal() or None)
+    numbers = verdict.text or verdict.goal() or None
+    return tag("td", sign(verdict.met, numbers), " ", verdict.measured(), class_=css,
+               title=numbers)
 
 
 def case_label(case):

@@ -145,8 +145,9 @@ def verdict_section(results, churn, micro):
     pieces = [tag("div", piece, class_="scroll whole") for piece in pieces if piece]
     if not pieces:
         return EMPTY
-    lead = "What was to be reached. Point at a verdict for the numbers behind it: a footprint, " \
-        "for one, counts as missed if a single steady step goes over its limit."
+    lead = "What was to be reached. Point at a verdict, or go to it by Tab, for the numbers " \
+        "behind it: a footprint, for one, counts as missed if a single steady step goes over its " \
+        "limit."
     return tag("section", tag("h2", "Targets"), tag("p", lead, class_="lead"), *pieces,
                id="targets")
 

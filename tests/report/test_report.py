@@ -606,6 +606,16 @@ class VerdictTest(unittest.TestCase):
                 for count, value in ((1, 0.9), (8, worst), (64, 1.0))]}))
             self.assertEqual([(v.value, v.met) for v in targets.micro(results)], [(worst, met)])
 
+    def test_the_numbers_behind_a_verdict_are_for_those_who_listen_too(self):
+        data = {"rows": [row(value=9.0), row(allocator="glibc")], "targets": [
+            {"case": "t.full", "target": target, "limit": 2, "value": 3, "met": met, "text": text}
+            for target, met, text in (("a", False, "3 of at most 2"), ("b", None, ""))]}
+        text = drawn(data)
+        self.assertIn('aria-label="missed, 3 of at most 2:">✗</span>', text)
+        self.assertRegex(text, 'aria-label="not judged, ≤ [^"]*:">·</span>')
+        self.assertIn('setAttribute("aria-label", title.textContent)', text)
+        self.assertIn("cell.tabIndex = 0;", text)
+
     def test_missing_figures_give_no_verdict(self):
         self.assertEqual(self.verdicts([row(allocator="glibc")]), {})
 
