@@ -4,15 +4,18 @@
  *
  * Drawn at most ten times a second, so that it costs the measured processes nothing, and cut to the
  * terminal's width: of a line that went on in the next only the end could be taken back. Where
- * standard error is no terminal, one plain line for each tenth.
+ * standard error is no terminal, or one that can take nothing back, one plain line for each tenth.
  */
 #include "progress.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/name.h"
 
 enum { BAR_WIDTH = 30, LINE_MAX_BYTES = 384, COLUMNS_USUAL = 80, REDRAW_NS = 100000000 };
 
@@ -22,10 +25,15 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static bool can_draw(void) {
+    const char *kind = getenv("TERM");
+    return isatty(STDERR_FILENO) == 1 && !(kind && strcmp(kind, "dumb") == 0);
+}
+
 void progress_begin(struct progress *progress, double total) {
     *progress = (struct progress){.total = total > 0 ? total : 1,
                                   .begin_ns = now_ns(),
-                                  .terminal = isatty(STDERR_FILENO) == 1};
+                                  .terminal = can_draw()};
 }
 
 static unsigned seconds_left(const struct progress *progress) {
@@ -41,13 +49,17 @@ static int terminal_columns(void) {
                                                                            : COLUMNS_USUAL;
 }
 
-/* Leaves so many characters of it; the text is UTF-8. */
-static void cut(char *text, int characters) {
-    for (; *text; text++)
-        if (((unsigned char)*text & 0xc0) != 0x80 && characters-- <= 0) {
+/* Leaves what fits into so many columns, and no part of a character. All characters that may be two
+ * columns wide have three bytes or more; some of those are narrow and take less than is thought. */
+static void cut(char *text, int columns) {
+    for (size_t bytes; *text; text += bytes) {
+        bytes = name_utf8_bytes(text);
+        columns -= bytes > 2 ? 2 : 1;
+        if (bytes == 0 || columns < 0) {
             *text = '\0';
             return;
         }
+    }
 }
 
 static void draw_bar(const struct progress *progress, double share, const char *what) {
@@ -82,7 +94,16 @@ void progress_step(struct progress *progress, double work, const char *what) {
     }
 }
 
-void progress_end(struct progress *progress) {
+void progress_wipe(const struct progress *progress) {
     if (progress->terminal)
         fputs("\r\033[K", stderr);
+}
+
+/* Sums that were rounded, and work that was given up, leave less than all of it done. */
+void progress_end(struct progress *progress) {
+    bool began = progress->done > 0;
+    progress->done = progress->total;
+    progress_wipe(progress);
+    if (began && !progress->terminal)
+        say_line(progress, 1);
 }

@@ -19,7 +19,10 @@ void progress_begin(struct progress *progress, double total);
 /* Another piece of work is done; `what` is being worked on. */
 void progress_step(struct progress *progress, double work, const char *what);
 
-/* Wipes the bar. */
+/* Wipes the bar, which comes again with the next step: something else is to be said. */
+void progress_wipe(const struct progress *progress);
+
+/* All is done, or given up. */
 void progress_end(struct progress *progress);
 
 #endif

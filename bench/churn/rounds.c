@@ -55,7 +55,7 @@ static void give_up(struct schedule *schedule, int workload, int nth, const char
     if (*failure)
         return;
     *failure = strdup(fault);
-    progress_end(&schedule->progress);
+    progress_wipe(&schedule->progress);
     fprintf(stderr, "churn: %s: %s: %s\n", bench->workload[workload].id,
             allocators[bench->options.allocator[nth]].name, fault);
 }

@@ -253,10 +253,51 @@ static void the_bar_is_no_wider_than_the_terminal(void **state)
     if (system("script --version >/dev/null 2>&1") != 0)
         skip();
     passes("cp $trace a-name-that-needs-more-than-forty-columns.trace && "
-           "script -qec \"stty cols 50; $churn --traces . --quick --rounds 9 --no-spike "
+           "script -qec \"stty cols 50; TERM=xterm $churn --traces . --quick --rounds 9 --no-spike "
            "--allocators glibc >/dev/null\" said >/dev/null && tr '\r' '\n' <said | "
            "sed 's/\033.K//' | grep '^\\[[#.]*\\]' >bars && [ -s bars ] && "
            "! grep -q '.\\{50\\}' bars");
+}
+
+// Letters of some scripts are two columns wide: of each three bytes, two "w" here.
+static void the_bar_is_no_wider_with_wide_letters(void **state)
+{
+    static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
+
+    (void)state;
+    write_bytes(steps, sizeof steps - 1);
+    if (system("script --version >/dev/null 2>&1") != 0)
+        skip();
+    passes("cp $trace 漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字.trace && "
+           "script -qec \"stty cols 70; TERM=xterm $churn --traces . --quick --rounds 9 "
+           "--no-spike --allocators glibc >/dev/null\" said >/dev/null && tr '\r' '\n' <said | "
+           "sed 's/\033.K//' | grep -a '^\\[[#.]*\\]' >bars && grep -q 漢字 bars && "
+           "LC_ALL=C sed 's/[^ -~]\\{3\\}/ww/g' bars >wide && ! grep -q '.\\{70\\}' wide");
+}
+
+static void a_terminal_that_takes_nothing_back_has_plain_lines(void **state)
+{
+    static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
+
+    (void)state;
+    write_bytes(steps, sizeof steps - 1);
+    if (system("script --version >/dev/null 2>&1") != 0)
+        skip();
+    passes("cp $trace a.trace && script -qec \"TERM=dumb $churn --traces . --quick --rounds 9 "
+           "--no-spike --allocators glibc >/dev/null\" said >/dev/null && "
+           "grep -q 'churn: 100 % done' said && ! grep -q '\033' said");
+}
+
+// Work that is given up is over, too: there is no room for ebb's reservation.
+static void plain_lines_end_with_all_of_it(void **state)
+{
+    static const char steps[] = "#ebb-trace 1\nB k 0 0\na 100 O\nf 1\nE k 0\n";
+
+    (void)state;
+    write_bytes(steps, sizeof steps - 1);
+    passes("cp $trace a.trace && { (ulimit -v 1000000; $churn --traces . --quick --rounds 9 "
+           "--no-spike --allocators ebb,glibc >/dev/null 2>said); [ $? = 1 ]; } && "
+           "grep -q ': ebb: no memory' said && [ $(grep -c 'churn: 100 % done' said) = 1 ]");
 }
 
 // One that cannot be replayed has no rows, and takes no name from another.
@@ -531,6 +572,9 @@ int main(void)
         cmocka_unit_test(names_that_are_one_when_written_are_one),
         cmocka_unit_test(only_ordinary_files_of_a_folder_are_taken),
         cmocka_unit_test(the_bar_is_no_wider_than_the_terminal),
+        cmocka_unit_test(the_bar_is_no_wider_with_wide_letters),
+        cmocka_unit_test(a_terminal_that_takes_nothing_back_has_plain_lines),
+        cmocka_unit_test(plain_lines_end_with_all_of_it),
         cmocka_unit_test(a_damaged_trace_shuts_no_other_out),
         cmocka_unit_test(only_full_and_tensor_are_views),
         cmocka_unit_test(the_main_kind_allocates_most_bytes),
