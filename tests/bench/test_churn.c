@@ -440,6 +440,7 @@ static void calls_that_cannot_be_counted_are_not_none(void **state)
     pid_t child = fork();
 
     (void)state;
+    assert_true(child >= 0);
     if (child == 0) {
         forbid(SYS_ptrace, PTRACE_GET_SYSCALL_INFO);
         _exit(churn("--allocators glibc --no-spike"));

@@ -74,6 +74,7 @@ static void a_server_that_hangs_up_has_no_reason(void **state)
     assert_int_equal(listen(server, 1), 0);
     assert_int_equal(getsockname(server, (struct sockaddr *)&address, &size), 0);
     child = fork();
+    assert_true(child >= 0);
     if (child == 0)
         hang_up(server);
     write_bytes("1 2 3 0\n", 8);

@@ -99,7 +99,8 @@ static void run_helper(void) {
     pid_t helper = fork();
     if (helper == 0)
         _exit(0);
-    waitpid(helper, NULL, 0);
+    if (helper > 0)
+        waitpid(helper, NULL, 0);
 }
 
 /* Who does not know that it runs in a parent has to ask: that is no misuse. */

@@ -158,6 +158,7 @@ static int in_a_child(int (*call)(void)) {
     if (HAS_SHADOW)
         skip();
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0)
         _exit(call());
     assert_true(waitpid(child, &status, 0) == child);

@@ -278,6 +278,7 @@ static int use_locked(void) {
 static void pages_come_when_touched_where_all_are_locked(void **state) {
     int status;
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0)
         _exit(use_locked());
     assert_int_equal(waitpid(child, &status, 0), child);

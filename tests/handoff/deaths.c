@@ -133,6 +133,7 @@ static void storms_of_kills_lose_nothing(void **state) {
         int ends[2];
         assert_int_equal(pipe(ends), 0);
         pid_t child = fork();
+        assert_true(child >= 0);
         if (child == 0) {
             struct ebb_parcel parcel;
             steps_left = 1 + (unsigned)rand() % 150 + storm;

@@ -89,6 +89,8 @@ static int die_before_the_child(ebb_pool *pool, int out, const void *context) {
         !ebb_region_is_open(region))
         return 1;
     grandchild = fork();
+    if (grandchild < 0)
+        return 1;
     if (grandchild == 0) {
         write_all(out, "g", 1);
         usleep(400000);
@@ -122,6 +124,7 @@ static int be_generation(ebb_pool *pool, int out, const void *context) {
     if (*left) {
         unsigned less = *left - 1;
         pid_t child = fork();
+        EXPECT(child >= 0);
         if (child == 0) {
             ebb_lease_drop(lease); /* the parent's: nothing */
             _exit(be_generation(pool, out, &less));
@@ -319,8 +322,9 @@ static void a_slot_of_the_parent_serves_the_child(void **state) {
 }
 
 static int fork_here(void *context) {
-    *(pid_t *)context = fork();
-    return 0;
+    pid_t child = fork();
+    *(pid_t *)context = child;
+    return child < 0;
 }
 
 /* The child of a cleanup goes on in the midst of the sending. */
@@ -456,6 +460,8 @@ static void fork_before_the_slot_is_free(const char *step) {
     if (strcmp(step, "drop: last") != 0)
         return;
     pid_t child = fork();
+    if (child < 0)
+        return; /* `ended` says so */
     if (child == 0)
         _exit(ebb_pool_destroy(ending) == 0 ? 0 : 1);
     waitpid(child, &ended, 0);
@@ -484,6 +490,7 @@ static pid_t forked;
 
 static int fork_and_cover(void *addr, size_t bytes) {
     forked = forked ? forked : fork();
+    assert_true(forked >= 0);
     if (!forked) {
         alarm(20);
         for (;;)

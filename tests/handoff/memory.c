@@ -327,6 +327,7 @@ static int want_large_file(void) {
 static void a_limit_of_files_is_an_error(void **state) {
     int status;
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0)
         _exit(want_large_file());
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -350,6 +351,7 @@ static int use_without_standard_files(void) {
 static void standard_files_are_none_of_a_pool(void **state) {
     int status;
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0)
         _exit(use_without_standard_files());
     assert_int_equal(waitpid(child, &status, 0), child);

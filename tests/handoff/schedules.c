@@ -116,9 +116,10 @@ static void start(struct run *run, ebb_pool *pool) {
         int ends[2];
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
         struct actor *actor = &run->actors[number];
-        *actor = (struct actor){.pid = fork(), .asks = ends[0]};
-        assert_true(actor->pid >= 0);
-        if (actor->pid == 0) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        *actor = (struct actor){.pid = child, .asks = ends[0]};
+        if (child == 0) {
             asks = ends[1];
             close(ends[0]);
             for (unsigned other = 0; other < number; other++)

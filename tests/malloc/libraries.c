@@ -410,7 +410,7 @@ static void programs_start_with_nothing(void) {
             _exit(1);
         }
         int status = 0;
-        EXPECT(waitpid(child, &status, 0) == child);
+        EXPECT(child > 0 && waitpid(child, &status, 0) == child);
         EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 5);
     }
 }

@@ -524,6 +524,7 @@ static void *end_later(void *unused) {
 static void the_last_thread_ends_the_process(void) {
     int status = 0;
     pid_t child = fork();
+    EXPECT(child >= 0);
     if (child == 0) {
         pthread_t thread;
         finish(begin());

@@ -253,6 +253,7 @@ static void test_an_overwritten_head_ends_the_process(void **state) {
     static const uint32_t steps[] = {0, 8, 65536, 0x41414141};
     for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
         pid_t child = fork();
+        assert_true(child >= 0);
         if (child == 0) {
             close(STDERR_FILENO); /* it says so there */
             ebb_step step = ebb_step_begin(*state, 0);

@@ -48,6 +48,7 @@ static void test_a_fork_takes_the_locks_of_sites_in_the_order_of_threads(void **
     while (!atomic_load(&is_at_work))
         usleep(100);
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0)
         _exit(0);
     int status;

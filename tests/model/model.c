@@ -116,6 +116,7 @@ static void numbers_that_are_none_are_refused(void **state) {
         int status = 0;
         fflush(NULL);
         pid_t child = fork();
+        assert_true(child >= 0);
         if (child == 0) {
             (void)number_in("EBB_OPS", none[i]);
             _exit(0);

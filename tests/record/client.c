@@ -231,6 +231,7 @@ static void forks(void)
     begin("forks", 0);
     void *kept = malloc(CLIENT_MALLOC);
     child = fork();
+    DEMAND(child >= 0);
     if (child == 0) {
         for (int i = 0; i < MANY; i++) // many chunks, if they were noted
             sink = malloc(CLIENT_GROWN);

@@ -54,6 +54,7 @@ static pid_t start_waiting_client(const char *ready)
 {
     pid_t tool = fork();
 
+    assert_true(tool >= 0);
     if (tool == 0) {
         setpgid(0, 0);
         signal(SIGHUP, SIG_DFL); // whoever runs the tests may ignore it, as under nohup

@@ -70,6 +70,7 @@ static void nothing_is_replayed_for_a_tool_that_is_gone(void **state)
     if (access("/proc/thread-self/children", F_OK) != 0)
         skip(); // the kernel does not tell
     tool = fork();
+    assert_true(tool >= 0);
     snprintf(trace, sizeof trace, "%s/resnet18_train.full.trace.gz", getenv("EBB_TRACES"));
     if (tool == 0) {
         dup2(silent, STDOUT_FILENO);

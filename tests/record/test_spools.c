@@ -151,6 +151,7 @@ static void the_end_of_a_process_counts_whoever_has_its_spool_mapped(void **stat
     pid_t child = fork();
 
     (void)state;
+    assert_true(child >= 0);
     if (child == 0)
         _exit(0);
     snprintf(name, sizeof name, "%ld.0", (long)child);

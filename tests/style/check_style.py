@@ -150,6 +150,26 @@ def public_headers_include_only_ebb_and_the_standard(tree):
                 yield f"{file.path}:{number}: {name}"
 
 
+# ---- processes
+
+# what takes the result, and the call
+FORK = r"(?:(\w+)\s*=(?!=)(?:[^;,()]|\([^()]*\))*?)?\bfork\(\)"
+
+
+@rule
+def forks_are_looked_at(tree):
+    """Who calls fork() compares what it returned with 0 by <, > or >=, gives it to act_await(),
+    which does, or returns it, in the same function: -1 is all processes to kill() and waitpid()."""
+    for file in tree.c("runtime", "bench", "tests", "python"):
+        lines = file.bare.splitlines()
+        for function in file.functions():
+            body = "\n".join(lines[function.first - 1:function.last])
+            for name in re.findall(FORK, body):
+                looks = rf"\b{name}\s*(?:<|>|>=)\s*0|\b(?:act_await\(|return\s+){name}\b"
+                if not name or not re.search(looks, body):
+                    yield f"{function}: {name or 'it'} may be -1"
+
+
 # ---- the runtime
 
 @rule

@@ -42,6 +42,10 @@ GOOD = {
                              + function(9) + 'char brace[] = "{"; // }\n',
     "runtime/region/slots.h": SPDX + '#ifdef __cplusplus\nextern "C" {\n#endif\n' + function(12)
                               + "#ifdef __cplusplus\n}\n#endif\n",
+    "tests/forks.c": SPDX + "int f(void) {\n    pid_t a = fork(), b = a > 0 ? fork() : -1;\n"
+                     "    return b < 0;\n}\n"
+                     "pid_t g(struct s *s) {\n    s->pid = fork(); // fork()\n"
+                     "    return s->pid >= 0 ? 0 : -1;\n}\n",
     "tests/scratch.c": SPDX + 'char path[] = "/' + 'tmp/x";\n' + function(70),
     "tests/run": "#!/bin/bash\n" + HASH_SPDX + "true\n",
     "bench/peer.rs": SPDX,
@@ -50,6 +54,11 @@ GOOD = {
 
 # rule: one or more (file, its contents)
 BAD = {
+    "forks_are_looked_at": [
+        ("tests/a.c", SPDX + "void f(void) {\n    pid_t child = fork();\n    if (child == 0)\n"
+         "        _exit(0);\n    kill(child, 9);\n}\nint g(int child) { return child > 0; }\n"),
+        ("bench/a.c", SPDX + "void f(void) {\n    (void)fork();\n}\n"),
+    ],
     "licence_comes_first": [
         ("runtime/base/a.c", "int a;\n" + SPDX),
         ("tests/a.py", "#!/usr/bin/python3\nimport sys\n"),

@@ -236,6 +236,7 @@ static void a_forked_child_does_not_wait(void **state) {
     int status = 1;
     pthread_t thread = be_in_the_handler(&slow);
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0) {
         alarm(20);
         _exit(ebb_report_on_exhausted(NULL, NULL) != be_slow);

@@ -349,6 +349,7 @@ static int lock_pages_without_the_right(void) {
 static void assert_child_passes(int (*body)(void)) {
     int status;
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0)
         _exit(body());
     assert_int_equal(waitpid(child, &status, 0), child);
