@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * sums.c - what is said of the process is the sum of what its pools say, field by field.
+ */
+#include "kit/dlpack.h"
+
+#include "pool/pool.h"
+
+enum { FIELDS = sizeof(struct ebb_pool_stats) / sizeof(uint64_t) };
+
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "all fields are numbers of one size");
+
+/* What the process says; its size is none of the sums. */
+static void read_all(uint64_t fields[FIELDS]) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    assert_int_equal(ebb_process_read_stats(&stats), 0);
+    memcpy(fields, &stats, sizeof stats);
+    fields[0] = 0;
+}
+
+static void read_pool(ebb_pool *pool, uint64_t fields[FIELDS]) {
+    struct ebb_pool_stats stats = pool_stats_of(pool);
+    memcpy(fields, &stats, sizeof stats);
+    fields[0] = 0;
+}
+
+static void assert_all_say(const uint64_t before[FIELDS], const uint64_t more[FIELDS]) {
+    uint64_t after[FIELDS];
+    read_all(after);
+    for (unsigned i = 0; i < FIELDS; i++)
+        if (after[i] != before[i] + more[i])
+            fail_msg("field %u: %llu is not %llu + %llu", i, (unsigned long long)after[i],
+                     (unsigned long long)before[i], (unsigned long long)more[i]);
+}
+
+/* A region ends, and leaves a survivor where it is. */
+static void end_with_a_survivor(ebb_region above) {
+    ebb_region region = OPEN(.parent = above);
+    block_of(region, 100, 16);
+    struct ebb_survivor survivor =
+        survivor_of(block_of(region, 10000, 4096), EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_close_keeping(region, above, &survivor, 1, NULL, NULL), 0);
+}
+
+/* A region ends, and leaves pages under an export, and hot ones. */
+static DLManagedTensor *end_with_an_export(ebb_pool *pool) {
+    ebb_region region = OPEN(.pool = pool);
+    DLManagedTensor *managed = share(tensor_of_bytes(region, 100000));
+    block_of(region, 3 * MIB, 64);
+    assert_int_equal(ebb_region_close(region), 0);
+    return managed;
+}
+
+static void the_process_sums_each_field_of_its_pools(void **state) {
+    uint64_t before[FIELDS], fields[FIELDS];
+    read_all(before);
+    ebb_pool *pool = POOL(.name = "summed");
+    ebb_region root = OPEN(.pool = pool);
+    end_with_a_survivor(root);
+    DLManagedTensor *managed = end_with_an_export(pool);
+    (void)ebb_pool_trim(pool, pool_stats_of(pool).cached / 2);
+    read_pool(pool, fields);
+    for (unsigned i = 1; i < FIELDS; i++)
+        if (!fields[i]) /* it would not be seen to be left out */
+            fail_msg("field %u is 0", i);
+    assert_all_say(before, fields);
+    give_back(managed);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
+/* What ebb follows as a pointer lies in the default pool meanwhile. */
+static void a_shared_pool_is_the_sum_of_its_slots(void **state) {
+    uint64_t before[FIELDS], safes_before[FIELDS], safes[FIELDS], fields[FIELDS];
+    ebb_pool *pool = POOL(.name = "slots", .kind = EBB_KIND_SHARED, .slots = 4,
+                          .slot_bytes = 16 * MIB);
+    assert_non_null(pool);
+    read_all(before);
+    read_pool(ebb_pool_default(), safes_before);
+    ebb_region open = OPEN(.pool = pool), closed = OPEN(.pool = pool);
+    block_of(open, 5000, 64);
+    DLManagedTensor *managed = share(tensor_of_bytes(closed, 100000));
+    assert_int_equal(ebb_region_close(closed), 0);
+    struct ebb_pool_stats stats = pool_stats_of(pool);
+    assert_true(stats.held >= 100000 && stats.owned >= 5000 && stats.open_regions == 1);
+    read_pool(pool, fields);
+    read_pool(ebb_pool_default(), safes);
+    for (unsigned i = 0; i < FIELDS; i++)
+        fields[i] += safes[i] - safes_before[i];
+    assert_all_say(before, fields);
+    give_back(managed);
+    assert_int_equal(ebb_region_close(open), 0);
+    pool_end(pool);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_process_sums_each_field_of_its_pools),
+        cmocka_unit_test(a_shared_pool_is_the_sum_of_its_slots),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
