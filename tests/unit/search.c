@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <time.h>
 
 #ifndef __has_feature
@@ -26,6 +27,7 @@
 
 static struct ebb_site *watched;
 static unsigned asked, refusals, found_locked;
+static unsigned heard; /* signals that a thread would take which begins */
 static size_t leaves; /* so many bytes to what is learnt, once there is a thread; 0: all */
 
 #if HAS_THREADS_OF_ITS_OWN
@@ -35,11 +37,21 @@ static void limit_what_is_learnt(void) {
         ebb_pool_set_reserved_limit(plan_pool(), stats.owned + leaves);
 }
 
+static unsigned count_heard(void) {
+    sigset_t blocked;
+    unsigned count = 0;
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    for (int number = 1; number <= SIGSYS; number++)
+        count += number != SIGKILL && number != SIGSTOP && !sigismember(&blocked, number);
+    return count;
+}
+
 typedef int create_fn(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*begin)(void *),
                    void *context) {
     asked++;
+    heard += count_heard(); /* the thread begins with what is blocked here */
     if (watched && pthread_mutex_trylock(&watched->lock) == 0)
         pthread_mutex_unlock(&watched->lock);
     else
@@ -65,7 +77,7 @@ static void hard_step(ebb_site *site, uint64_t tag) {
 static ebb_site *watch_site(const struct stage *stage) {
     watched = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .search_ns = 1000000));
     assert_non_null(watched);
-    asked = refusals = found_locked = 0;
+    asked = refusals = found_locked = heard = 0;
     return watched;
 }
 
@@ -77,6 +89,21 @@ static void it_begins_while_nobody_has_the_lock(void **state) {
         hard_step(site, 1);
     assert_int_equal(asked, 1);
     assert_int_equal(found_locked, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
+/* A signal of the program would find a thread in it that nobody expects. */
+static void it_hears_no_signal_of_the_program(void **state) {
+    if (!HAS_THREADS_OF_ITS_OWN)
+        skip();
+    ebb_site *site = watch_site(*state);
+    unsigned before = count_heard();
+    hard_step(site, 1);
+    hard_step(site, 1);
+    assert_int_equal(asked, 1);
+    assert_int_equal(heard, 0);
+    assert_true(before > 0 && count_heard() == before); /* the program's own thread does */
     assert_int_equal(ebb_site_destroy(site), 0);
     watched = NULL;
 }
@@ -183,6 +210,53 @@ static bool has_plans(struct ebb_site *site, uint64_t plans) {
     return stats.plans == plans;
 }
 
+/* Long enough for a better plan to be found, while others are at work. */
+#define FOUND_NS 200000000L
+
+/* As if another thread were making the plan anew, which has no use for the search. */
+static void interrupt(struct ebb_site *site, struct course *course) {
+    pthread_mutex_lock(&site->lock);
+    course->planning = true;
+    search_stop(site, course);
+    pthread_mutex_unlock(&site->lock);
+}
+
+/* Another plan takes the place of the course's, and is searched for in vain. */
+static void replace(struct ebb_site *site) {
+    pthread_mutex_lock(&site->lock);
+    site->options.search_ns = 1;
+    pthread_mutex_unlock(&site->lock);
+    large_step(site, 1);
+}
+
+/* It has an hour, and enough of that to have found a better plan; then the first course's plan is
+ * not the one any more that is to be beaten, or it is just being made anew. */
+static void what_was_found_too_late_is_dropped(void **state) {
+    size_t owned = pool_stats_of(plan_pool()).owned;
+    for (unsigned making = 0; making < 2; making++) {
+        ebb_site *site = watch_site(*state);
+        struct course *course = &site->courses[0];
+        site->options.search_ns = UINT64_C(3600) * 1000000000;
+        hard_step(site, 1);
+        hard_step(site, 1);
+        assert_true(has_plans(site, 1) && is_searching(site));
+        nanosleep(&(struct timespec){.tv_nsec = FOUND_NS}, NULL);
+        assert_true(is_searching(site));
+        if (making)
+            interrupt(site, course);
+        else
+            replace(site);
+        while (is_searching(site))
+            sched_yield();
+        assert_int_equal(site_stats(site).plans, making ? 1 : 2);
+        assert_true(site_stats(site).planning_ns >= FOUND_NS / 2); /* the thread's is a part */
+        course->planning = false;
+        assert_int_equal(ebb_site_destroy(site), 0);
+        watched = NULL;
+    }
+    assert_int_equal(pool_stats_of(plan_pool()).owned, owned);
+}
+
 /* It has an hour for each plan, and then less than a second. */
 static void what_is_replaced_is_not_searched_for_any_more(void **state) {
     ebb_site *site = watch_site(*state);
@@ -216,10 +290,12 @@ static void each_plan_has_its_turn(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(it_begins_while_nobody_has_the_lock),
+        STAGED(it_hears_no_signal_of_the_program),
         STAGED(a_site_without_it_goes_on_and_asks_again),
         STAGED(a_site_ends_that_never_had_it),
         STAGED(a_search_in_vain_leaves_the_plan_as_it_is),
         STAGED(a_search_without_memory_is_not_reported),
+        STAGED(what_was_found_too_late_is_dropped),
         STAGED(what_is_replaced_is_not_searched_for_any_more),
         STAGED(each_plan_has_its_turn),
     };
