@@ -227,6 +227,26 @@ static void small_blocks_repeat_most_of_the_time(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* For lack of memory, whatever of it could still be made. */
+static void a_coarse_plan_that_cannot_be_made_leaves_nothing(void **state) {
+    enum { ROOMS = 40, LOOSE = 600 };
+    struct stage *stage = *state;
+    for (unsigned room = 0; room < ROOMS; room++) {
+        uint64_t learnt = pool_stats_of(plan_pool()).open_regions;
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        take_loose_step(site, 0, LOOSE);
+        (void)ebb_pool_trim(plan_pool(), 0);
+        size_t limit = pool_stats_of(plan_pool()).owned + room * PAGE;
+        assert_int_equal(ebb_pool_set_reserved_limit(plan_pool(), limit), 0);
+        for (unsigned i = 1; i < 4; i++)
+            take_loose_step(site, 0, LOOSE + i);
+        assert_int_equal(ebb_pool_set_reserved_limit(plan_pool(), 0), 0);
+        assert_true(room + 1 < ROOMS || site->courses[0].plan->coarse);
+        assert_int_equal(ebb_site_destroy(site), 0);
+        assert_int_equal(pool_stats_of(plan_pool()).open_regions, learnt);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_small_blocks_two_records_will_do),
@@ -244,6 +264,7 @@ int main(void) {
         STAGED(small_blocks_repeat_from_the_second_step_on),
         STAGED(small_blocks_never_repeat),
         STAGED(small_blocks_repeat_most_of_the_time),
+        STAGED(a_coarse_plan_that_cannot_be_made_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

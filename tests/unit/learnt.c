@@ -15,7 +15,8 @@
 enum {
     BLOCKS = 3000,
     PER_BLOCK = 20 + 8 + 4 + 32, /* bytes of slots, places and order of the plan; of a track */
-    REST = 128 << 10             /* the site, the ends of pages */
+    REST = 128 << 10,            /* the site, the ends of pages */
+    SPARE = 64 << 10             /* hot pages, while nobody needs any */
 };
 
 static bool region_is(ebb_region a, ebb_region b) {
@@ -50,6 +51,7 @@ static void what_is_learnt_takes_what_it_needs(void **state) {
     assert_true(learnt <= (uint64_t)BLOCKS * PER_BLOCK + REST);
     assert_int_equal(ebb_site_destroy(site), 0);
     assert_true(owned() == before);
+    assert_true(pool_stats_of(plan_pool()).cached <= SPARE);
 }
 
 static bool is_resident(const void *at) {
