@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * safe.c - the safe of a region in shared memory, which lies in the default pool: what it holds
+ * counts in the region's limits, a call that fails leaves no trace in it, its end ends no step.
+ */
+#include "kit/dlpack.h"
+
+#include "pool/pool.h"
+
+enum { MANY = 10000, LIMIT = 256 << 10 };
+
+static ebb_pool *pool_of_slots(void) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 2, .slot_bytes = 16 * MIB);
+    assert_non_null(pool);
+    return pool;
+}
+
+/* A view is nothing but a head in the safe. */
+static unsigned take_views(ebb_region region, unsigned most) {
+    struct ebb_tensor *base = tensor_of_bytes(region, 1);
+    unsigned count = 0;
+    while (count < most && ebb_tensor_view(region, base, 1, &(int64_t){1}, &(int64_t){1}, 0))
+        count++;
+    return count;
+}
+
+static void what_it_holds_counts_in_the_regions_limits(void **state) {
+    ebb_pool *pool = pool_of_slots();
+    for (unsigned above = 0; above < 2; above++) {
+        ebb_region limited = OPEN(.pool = pool, .limit_bytes = LIMIT);
+        ebb_region region = above ? OPEN(.parent = limited) : limited;
+        assert_in_range(take_views(region, MANY), 100, MANY - 1);
+        assert_int_equal(ebb_last_error(), EBB_E_REGION_LIMIT);
+        assert_in_range(stats_of(limited).subtree_used, LIMIT / 2, LIMIT);
+        if (above) {
+            assert_int_equal(ebb_region_close(region), 0);
+            assert_int_equal(stats_of(limited).subtree_used, 0);
+        }
+        assert_int_equal(ebb_region_close(limited), 0);
+    }
+    pool_end(pool);
+}
+
+static void its_end_is_no_end_of_a_step(void **state) {
+    const struct recent *recent = &ebb_pool_default()->recent;
+    ebb_pool *pool = pool_of_slots();
+    ebb_region region = OPEN(.pool = pool), step = OPEN(.pool = ebb_pool_default());
+    block_of(step, 100, 16);
+    (void)take_views(region, 10);
+    unsigned ended = recent->count;
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_int_equal(recent->count, ended);
+    assert_int_equal(ebb_region_close(step), 0); /* that one is */
+    assert_int_equal(recent->count, ended + 1);
+    pool_end(pool);
+}
+
+/* The heads of two tensors come and go, then there is no room for what was to be packed. */
+static void fail_to_pack(ebb_region region, ebb_region source) {
+    struct ebb_tensor *huge = ebb_tensor_view(source, tensor_of_bytes(source, 1), 1,
+                                              &(int64_t){64 * MIB}, &(int64_t){0}, 0);
+    struct ebb_tensor *list[] = {huge, huge};
+    assert_non_null(huge);
+    assert_null(ebb_sequences_pack(region, list, 2, NULL));
+    assert_int_equal(ebb_last_error(), EBB_E_REGION_LIMIT);
+}
+
+static void a_call_that_fails_leaves_no_trace_in_it(void **state) {
+    struct stage *stage = *state;
+    ebb_pool *pool = pool_of_slots();
+    ebb_region region = OPEN(.pool = pool, .limit_bytes = 32 * MIB);
+    (void)take_views(region, 10);
+    struct ebb_region_stats before = stats_of(region);
+    struct ebb_pool_stats safe_before = pool_stats_of(ebb_pool_default());
+    fail_to_pack(region, stage->root);
+    struct ebb_region_stats after = stats_of(region);
+    struct ebb_pool_stats safe_after = pool_stats_of(ebb_pool_default());
+    assert_int_equal(safe_after.blocks.current, safe_before.blocks.current);
+    assert_int_equal(safe_after.requested.current, safe_before.requested.current);
+    assert_int_equal(safe_after.used.current, safe_before.used.current);
+    assert_int_equal(after.blocks.current, before.blocks.current);
+    assert_int_equal(after.subtree_used, before.subtree_used);
+    assert_int_equal(ebb_check_pool(ebb_pool_default()), 0);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_it_holds_counts_in_the_regions_limits),
+        cmocka_unit_test(its_end_is_no_end_of_a_step),
+        STAGED(a_call_that_fails_leaves_no_trace_in_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
