@@ -69,6 +69,14 @@ static struct ebb_type pair_type = {.name = "refused", .bytes = sizeof(struct bo
                                     .fields = pair_fields, .field_count = 2,
                                     .check = look_and_refuse};
 
+static void assert_same_now(const struct ebb_pool_stats *before, ebb_pool *pool) {
+    struct ebb_pool_stats after = pool_stats_of(pool);
+    assert_int_equal(after.blocks.current, before->blocks.current);
+    assert_int_equal(after.requested.current, before->requested.current);
+    assert_int_equal(after.used.current, before->used.current);
+    assert_int_equal(ebb_check_pool(pool), 0);
+}
+
 /* Calls that fail undo what they counted, but not what was given back meanwhile. */
 static void what_is_undone_brings_none_back(void **state) {
     struct stage *stage = *state;
@@ -80,8 +88,10 @@ static void what_is_undone_brings_none_back(void **state) {
         assert_non_null(pair);
         pair->left = &tensor_of_bytes(region, 100)->object;
         struct ebb_region_stats before = stats_of(region);
+        struct ebb_pool_stats heads = pool_stats_of(ebb_pool_default()); /* of what is shared */
         pass_on(region, 5000);
         assert_int_equal(ebb_object_compose(pair), EBB_E_ARGUMENT);
+        assert_same_now(&heads, ebb_pool_default());
         assert_int_equal(seen.requested.current, before.requested.current);
         assert_int_equal(stats_of(region).blocks.current, before.blocks.current);
         assert_int_equal(stats_of(region).used.current, before.used.current);

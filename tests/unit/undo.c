@@ -139,6 +139,37 @@ static void padding_of_what_failed_does_not_count(void **state) {
                          place_after_failures(stage, seed, true));
 }
 
+/* What was taken in vain is in no peak; nor is a block overlooked for it that comes afterwards, and
+ * goes before anybody looks. */
+static void peaks_are_those_of_what_was_not_undone(void **state) {
+    enum { FEW = 10, SMALL_BYTES = 100, LATER_BYTES = 1000 };
+    struct stage *stage = *state;
+    for (unsigned taken = 10; taken <= MANY; taken += 10) {
+        ebb_region target = OPEN(.parent = stage->root), source = OPEN(.parent = target);
+        struct ebb_survivor list[MANY + 1];
+        for (unsigned i = 0; i < FEW; i++)
+            block_of(target, SMALL_BYTES, 16);
+        for (unsigned i = 0; i < taken; i++)
+            list[i] = survivor_of(block_of(source, SMALL_BYTES, 16), EBB_PROMOTE_COPY);
+        list[taken] = survivor_of(block_of(source, HUGE_BYTES, 16), EBB_PROMOTE_COPY);
+        struct ebb_region_stats before = stats_of(target);
+        run_short(stage);
+        assert_refused(ebb_promote(source, target, list, taken + 1, NULL), EBB_E_POOL_LIMIT);
+        recover(stage);
+        void *later = ebb_region_alloc(target, LATER_BYTES, 16);
+        assert_int_equal(ebb_region_release(target, later), 0);
+        struct ebb_region_stats after = stats_of(target);
+        assert_int_equal(after.blocks.peak, FEW + 1);
+        assert_int_equal(after.requested.peak, FEW * SMALL_BYTES + LATER_BYTES);
+        assert_true(after.used.peak >= after.requested.peak);
+        assert_int_equal(after.blocks.total, before.blocks.total + 1);
+        assert_int_equal(after.requested.total, before.requested.total + LATER_BYTES);
+        assert_int_equal(after.blocks.current, before.blocks.current);
+        assert_int_equal(after.used.current, before.used.current);
+        assert_int_equal(ebb_region_close(target), 0);
+    }
+}
+
 static void objects_that_are_not_promoted_keep_what_others_released(void **state) {
     struct stage *stage = *state;
     for (unsigned i = 0; i < SIZES_COUNT; i++) {
@@ -311,6 +342,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(promotions_that_fail_keep_what_others_released),
         STAGED(padding_of_what_failed_does_not_count),
+        STAGED(peaks_are_those_of_what_was_not_undone),
         STAGED(objects_that_are_not_promoted_keep_what_others_released),
         STAGED(sequences_that_are_not_made_keep_what_others_released),
         STAGED(steps_that_fail_keep_what_others_released_above),
