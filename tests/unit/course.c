@@ -268,6 +268,24 @@ static void a_small_block_that_grows_has_no_slot_in_a_coarse_plan(void **state) 
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Two keys that are far ahead do not follow each other, for a block came in between. */
+static void a_jump_is_confirmed_by_the_very_next_block(void **state) {
+    static const uint32_t keys[] = {1, 30, 2, 31, 3, 4};
+    enum { STEPS = 3, BLOCKS = 40, FEW = sizeof keys / sizeof *keys };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        bool last = i == STEPS - 1;
+        ebb_step step = ebb_step_begin(site, 0);
+        for (uint32_t k = 0; k < (last ? FEW : BLOCKS); k++)
+            assert_non_null(ebb_step_alloc(step, 5000, 64, last ? keys[k] : k + 1));
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(site_stats(site).hits, 4);
+    assert_int_equal(site_stats(site).missed, 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* By its keys, under another tag: it may do so the next time. */
 static void what_the_first_step_of_a_tag_leaves_out_keeps_its_room(void **state) {
     enum { BLOCKS = 60, FROM = 20, TO = 23 };
@@ -547,6 +565,7 @@ int main(void) {
         STAGED(a_survivor_that_grows_is_not_born_above),
         STAGED(a_coarse_plan_is_known_as_such_by_who_inherits_it),
         STAGED(a_small_block_that_grows_has_no_slot_in_a_coarse_plan),
+        STAGED(a_jump_is_confirmed_by_the_very_next_block),
         STAGED(what_the_first_step_of_a_tag_leaves_out_keeps_its_room),
         STAGED(a_lower_plan_takes_fewer_pages),
         STAGED(a_step_that_follows_an_older_plan_changes_no_newer_one),
