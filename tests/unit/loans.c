@@ -7,6 +7,8 @@
 #include "kit/boxes.h"
 #include "kit/dlpack.h"
 
+#include "region/region.h"
+
 #include <ebb/handoff.h>
 
 /* What the deleter does, and what came of it. */
@@ -282,6 +284,24 @@ static void a_rewind_is_not_left_by_the_region(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+/* What is lent and older than a mark ends with its host all the same: the rewind is over. */
+static void what_is_lent_after_a_rewind_ends_with_its_host(void **state) {
+    struct stage *stage = *state;
+    ebb_region host = OPEN(.parent = stage->root), other = OPEN(.pool = stage->pool);
+    for (unsigned closes = 0; closes < 2; closes++) {
+        struct box *older = box_in(host);
+        ebb_mark mark = ebb_region_mark(host);
+        box_in(host);
+        assert_int_equal(ebb_region_rewind(host, mark), 0);
+        assert_int_equal(((const struct region *)host.lane)->ending, 0);
+        assert_int_equal(ebb_object_borrow(older, other), 0);
+        assert_int_equal(closes ? ebb_region_close(host) : ebb_region_reset(host, 0), 0);
+        assert_int_equal(live_in(other), 0);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+    }
+    assert_int_equal(ebb_region_close(other), 0);
+}
+
 static void ask_for_more_of_what_goes(void) {
     static struct ebb_cleanup cleanup;
     cleanup = (struct ebb_cleanup){.run = count_calls};
@@ -508,6 +528,7 @@ int main(void) {
         STAGED(views_forget_what_went_before_them),
         STAGED(what_was_given_back_is_not_saved_by_an_older_cleanup),
         STAGED(a_rewind_is_not_left_by_the_region),
+        STAGED(what_is_lent_after_a_rewind_ends_with_its_host),
         STAGED(a_loan_is_out_however_often_it_is_promoted),
         STAGED(bytes_that_a_view_leaves_go_when_the_region_does),
     };
