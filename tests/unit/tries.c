@@ -128,6 +128,17 @@ static void a_try_that_serves_something_is_not_given_up_that_soon(void **state) 
     assert_int_equal(learn_next(&larger), LEARN_RECORD);
 }
 
+/* Of records that are alike: what others before served badly is not held against it. */
+static void a_plan_of_what_repeats_begins_anew(void **state) {
+    struct learning learning = planned_course();
+    while (learn_next(&learning) == LEARN_SERVE)
+        serve_nothing(&learning, 1);
+    learning.fruitless = LEARN_TRIES;
+    assert_int_equal(record(&learning, 9), LEARN_NOTE);
+    assert_int_equal(record(&learning, 9), LEARN_ADOPT);
+    assert_int_equal(learning.fruitless, 0);
+}
+
 /* What a plan holds for so many small blocks would be more than it could save. */
 static void a_plan_that_would_hold_too_much_is_not_tried(void **state) {
     static const struct {
@@ -221,6 +232,7 @@ int main(void) {
         cmocka_unit_test(records_at_once_are_no_try),
         cmocka_unit_test(a_try_that_serves_something_is_not_given_up_that_soon),
         cmocka_unit_test(a_try_with_keys_is_recorded_again),
+        cmocka_unit_test(a_plan_of_what_repeats_begins_anew),
         cmocka_unit_test(a_plan_that_would_hold_too_much_is_not_tried),
         cmocka_unit_test(structures_that_take_turns_are_recorded_ever_more_rarely),
         cmocka_unit_test(turns_that_are_long_enough_are_planned_each),
