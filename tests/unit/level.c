@@ -77,6 +77,22 @@ static void below_the_peak_nothing_goes(void **state) {
     pool_end(pool);
 }
 
+/* Giving the parts back would make up for little of that. */
+static void few_parts_stay_when_far_more_is_needed(void **state) {
+    (void)state;
+    struct ebb_survivor kept[BLOCKS / 2];
+    ebb_pool *pool = keeping_pool();
+    ebb_region root = OPEN(.pool = pool);
+    leave_parts(root, kept);
+    struct ebb_pool_stats before = pool_stats_of(pool);
+    take_in_one_piece(root, 8 * HALF);
+    struct ebb_pool_stats after = pool_stats_of(pool);
+    assert_int_equal(after.given_back, before.given_back);
+    assert_int_equal(after.reserved.peak, before.reserved.peak + 8 * HALF);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+}
+
 /* Steps that go on like that would else touch new pages for ever. */
 static void it_ends(void **state) {
     (void)state;
@@ -114,12 +130,38 @@ static void who_keeps_all_gives_nothing(void **state) {
     pool_end(pool);
 }
 
+/* A step as planned has its pages in one piece: cold ones, for the hot ones are in parts. */
+static void who_keeps_all_gives_nothing_for_a_plan(void **state) {
+    (void)state;
+    struct ebb_survivor kept[BLOCKS / 2];
+    for (unsigned keeps = 0; keeps < 2; keeps++) {
+        ebb_pool *pool = keeps ? POOL(.keep_all = true) : keeping_pool();
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+        ebb_region root = OPEN(.pool = pool);
+        for (unsigned i = 0; i < 3; i++) {
+            if (i == 2)
+                leave_parts(root, kept);
+            uint64_t given = pool_stats_of(pool).given_back;
+            ebb_step step = ebb_step_begin_under(site, root, 0);
+            touch(block_of(step.region, HALF / 2, PAGE), HALF / 2);
+            assert_int_equal(ebb_step_end(step), 0);
+            assert_true(i < 2 || (pool_stats_of(pool).given_back == given) == keeps);
+        }
+        assert_int_equal(site_stats(site).hits, 1);
+        assert_int_equal(ebb_site_destroy(site), 0);
+        assert_int_equal(ebb_region_close(root), 0);
+        pool_end(pool);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_go_for_a_whole),
         cmocka_unit_test(below_the_peak_nothing_goes),
+        cmocka_unit_test(few_parts_stay_when_far_more_is_needed),
         cmocka_unit_test(it_ends),
         cmocka_unit_test(who_keeps_all_gives_nothing),
+        cmocka_unit_test(who_keeps_all_gives_nothing_for_a_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
