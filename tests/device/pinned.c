@@ -7,6 +7,8 @@
  */
 #include "scene.h"
 
+#include "pool/pool.h"
+
 #include <stdlib.h>
 
 static ebb_pool *pinned_pool(void) {
@@ -46,6 +48,44 @@ static void slabs_are_registered_once_and_grow(void **state) {
     assert_true(pinned_bytes(pool) >= 40 * MIB && pinned_bytes(pool) <= 96 * MIB);
     assert_int_equal(ebb_region_close(region), 0);
     assert_int_equal(driver_state().registered, slabs);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+static void take_and_leave(ebb_pool *pool, size_t bytes) {
+    ebb_region region = OPEN(.pool = pool);
+    assert_non_null(ebb_region_alloc(region, bytes, 64));
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+/* Neither is described by entries that are left over. */
+static void slabs_that_come_and_go_leave_nothing(void **state) {
+    ebb_pool *pool = pinned_pool();
+    unsigned ready = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        take_and_leave(pool, 3 * MIB);
+        ebb_pool_trim(pool, 0);
+        assert_int_equal(pinned_bytes(pool), 0);
+        assert_true(i == 0 || pool->pages.store.ready == ready);
+        ready = pool->pages.store.ready;
+    }
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
+/* Though others are free, in parts that are too short: what the driver does is dear. */
+static void slabs_do_not_go_for_a_larger_one(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_PINNED, .keep_margin_percent = 100000);
+    assert_non_null(pool);
+    ebb_region regions[2] = {OPEN(.pool = pool), OPEN(.pool = pool)};
+    for (unsigned i = 0; i < 2; i++)
+        assert_non_null(ebb_region_alloc(regions[i], 30 * MIB, 64));
+    size_t before = pinned_bytes(pool);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(ebb_region_close(regions[i]), 0);
+    take_and_leave(pool, 60 * MIB);
+    assert_true(pinned_bytes(pool) >= before + 60 * MIB);
+    assert_int_equal(pool_stats_of(pool).given_back, 0);
     pool_end(pool);
     assert_driver_is_empty();
 }
@@ -327,6 +367,8 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_pools_are_not_pinned),
         cmocka_unit_test(slabs_are_registered_once_and_grow),
+        cmocka_unit_test(slabs_that_come_and_go_leave_nothing),
+        cmocka_unit_test(slabs_do_not_go_for_a_larger_one),
         cmocka_unit_test(a_block_larger_than_slabs_gets_one_of_its_size),
         cmocka_unit_test(a_step_like_the_last_one_asks_the_driver_nothing),
         cmocka_unit_test(a_trim_unregisters_slabs_that_are_free_all_over),
