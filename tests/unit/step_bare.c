@@ -64,6 +64,22 @@ static void steps_are_counted(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* A site for whose steps no plan can be made looks again after some of them. */
+static void steps_with_nothing_are_none_of_those(void **state) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "looks"));
+    for (unsigned i = 0; i < LEARN_FIRST + 1; i++) {
+        ebb_step step = begin(site);
+        block_of(step.region, 5000, 64);
+        assert_int_equal(ebb_region_reset(step.region, 0), 0);
+        finish(step);
+    }
+    uint64_t recorded = stats_of_site(site).recorded_steps;
+    for (unsigned i = 0; i < 4 * LEARN_WAIT; i++)
+        finish(begin(site));
+    assert_int_equal(stats_of_site(site).recorded_steps, recorded);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* Another thread gives back what never was the step's. */
 static void strays_are_counted(void **state) {
     ebb_site *site = bare_site();
@@ -302,6 +318,7 @@ static void threads_have_lanes_of_their_own(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(steps_with_nothing_are_none_of_those),
         cmocka_unit_test(strays_are_counted),
         cmocka_unit_test(an_open_one_keeps_its_site),
         cmocka_unit_test(several_of_a_thread_are_apart),
