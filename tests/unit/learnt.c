@@ -271,6 +271,40 @@ static void of_steps_in_rows_their_kinds_are_kept(void **state) {
     assert_true(owned() == before);
 }
 
+/* So many steps of one tag in rows, each as long as the row says. */
+static void take_rows(ebb_site *site, uint64_t tag, const unsigned row[4], unsigned steps) {
+    for (unsigned i = 0; i < steps; i++) {
+        ebb_step step = ebb_step_begin(site, tag);
+        for (unsigned k = 0; k < row[i % 4]; k++)
+            assert_non_null(ebb_region_alloc(step.region, 3000, 16));
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+}
+
+/* It is open while entries are taken for kinds of other tags. */
+static void the_kind_of_an_open_step_is_given_to_no_other(void **state) {
+    static const unsigned first[] = {20, 30, 50, 60}, second[] = {24, 36, 44, 56},
+                          others[] = {40, 64, 40, 64};
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "open", .pool = stage->pool));
+    take_rows(site, 1, first, 80);
+    ebb_step open = ebb_step_begin(site, 1);
+    const struct course *course = ((const struct lane *)open.lane)->course;
+    struct step_kind kind = course->kind;
+    assert_true(kind.count);
+    take_rows(site, 2, second, 80);
+    for (uint64_t tag = 3; tag < 8; tag++)
+        take_rows(site, tag, others, 400);
+    assert_int_equal(site->kind_count, SITE_KINDS);
+    assert_true(course->tag == 1 && course->kind.count == kind.count &&
+                course->kind.before == kind.before);
+    assert_int_equal(ebb_step_end(open), 0);
+    for (uint64_t tag = 3; tag < 8; tag++)
+        take_rows(site, tag, others, 400);
+    assert_int_not_equal(course->tag, 1); /* from then on it is */
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static struct os_table real;
 static unsigned notes_given;
 static uintptr_t noted; /* a block */
@@ -429,6 +463,7 @@ int main(void) {
         cmocka_unit_test(notes_of_small_blocks_are_not_asked_for_a_large_one),
         cmocka_unit_test(an_arena_in_which_others_were_born_is_not_dissolved),
         cmocka_unit_test(of_steps_in_rows_their_kinds_are_kept),
+        STAGED(the_kind_of_an_open_step_is_given_to_no_other),
         cmocka_unit_test(of_large_blocks_alone_no_notes_are_to_go),
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),
