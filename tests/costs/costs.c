@@ -335,6 +335,30 @@ static void warm_groups(size_t count) {
     free(buffers);
 }
 
+/* ---- buffers that all live to the end: who dies when is not looked for one by one */
+
+COUNTED void counted_pack(const struct packing_buffer *buffers, uint32_t count, void *workspace,
+                          uint64_t *offsets) {
+    const struct packing_effort once = {.keys = 1};
+    struct packing_result result;
+    assert_int_equal(packing_solve(buffers, count, &once, workspace, offsets, &result), 0);
+}
+
+static void pack_long_lives(size_t count) {
+    size_t bytes;
+    assert_true(packing_workspace_bytes(count, &bytes));
+    struct packing_buffer *buffers = array_of(count, sizeof *buffers);
+    uint64_t *offsets = array_of(count, sizeof *offsets);
+    void *workspace = array_of(bytes, 1);
+    for (uint32_t i = 0; i < count; i++)
+        buffers[i] = (struct packing_buffer){.lower = i, .upper = (uint32_t)count, .align = 64,
+                                             .bytes = 64};
+    counted_pack(buffers, (uint32_t)count, workspace, offsets);
+    free(workspace);
+    free(offsets);
+    free(buffers);
+}
+
 /* ---- blocks in a row, each with a gap behind it that is smaller than any block */
 
 static void leave_gaps(size_t count) {
@@ -403,6 +427,7 @@ int main(int argc, char **argv) {
         {"bear_in_one_parent", bear_in_one_parent},
         {"promote_to_one_parent", promote_to_one_parent},
         {"warm_groups", warm_groups},
+        {"pack_long_lives", pack_long_lives},
         {"leave_gaps", leave_gaps},
         {"rewind_above_a_chain", rewind_above_a_chain},
         {"rewind_a_little", rewind_a_little},

@@ -59,6 +59,9 @@ class Linear(unittest.TestCase):
     def test_many_blocks_promoted_to_one_parent_do_not_wait_for_each_other(self):
         self.check("promote_to_one_parent", 300)
 
+    def test_packing_does_not_look_at_all_that_comes_while_a_buffer_lives(self):
+        self.check("pack_long_lives", 2000)
+
     def test_a_rewind_looks_at_each_region_below_once(self):
         self.check("rewind_above_a_chain", 300)
 
