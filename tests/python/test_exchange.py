@@ -486,7 +486,7 @@ if Mode:
             return answer if self.answer is None else self.answer
 
 
-class Hostile:
+class Meddler:
     """Five thousand ones, whose producer acts when he is asked for them."""
 
     def __init__(self, act):
@@ -543,13 +543,13 @@ class Torch(Refused):
                 with ebb.Region() as region:
                     first = taken(source, region)
                     self.assertRefused("EBB_E_RELEASED", method, region,
-                                       [first, Hostile(source.share_memory_)])
+                                       [first, Meddler(source.share_memory_)])
 
     def test_elements_that_are_freed_while_the_source_is_asked_are_not_written(self):
         for take in (lambda source: source, torch.Tensor.numpy):
             source = torch.full((5000,), 7.0)
             tensor = ebb.from_dlpack(take(source))
-            self.assertRefused("EBB_E_RELEASED", tensor.copy_, Hostile(source.share_memory_))
+            self.assertRefused("EBB_E_RELEASED", tensor.copy_, Meddler(source.share_memory_))
             self.assertTrue((source == 7).all())
 
     def test_what_gets_other_elements_while_others_are_asked_for_is_read_as_it_was(self):
@@ -557,7 +557,7 @@ class Torch(Refused):
                        lambda source: source.set_(torch.zeros(3))):
             source = torch.full((5000,), 7.0)
             with ebb.Region() as region:
-                stacked = region.stack([source, Hostile(lambda: change(source))])
+                stacked = region.stack([source, Meddler(lambda: change(source))])
                 self.assertEqual(stacked.numpy().mean(), 4)
 
     @unittest.skipUnless(Mode, "torch has no modes")
@@ -601,7 +601,7 @@ class Torch(Refused):
     def test_nothing_comes_into_a_region_that_was_reset_while_its_producer_was_asked(self):
         with ebb.Region() as region:
             for copy in (None, True):
-                self.assertRefused("EBB_E_STALE", region.tensor, Hostile(region.reset), copy=copy)
+                self.assertRefused("EBB_E_STALE", region.tensor, Meddler(region.reset), copy=copy)
                 self.assertEqual(region.stats["blocks"], 0)
 
     def test_elements_that_torch_has_freed_are_not_used(self):
