@@ -157,11 +157,14 @@ PyObject *exchange_export(PyObject *self, PyObject *arguments, PyObject *keyword
 
 /* ---- in: capsules ---- */
 
-/* Where the producer's elements begin. */
+/* Where the producer's elements begin; NULL: of a struct that libebb refuses, which may be shorter
+ * than those that are known here. */
 static const void *first_of(const void *managed, bool is_versioned) {
-    const DLTensor *tensor = is_versioned
-                                 ? &((const DLManagedTensorVersioned *)managed)->dl_tensor
-                                 : &((const DLManagedTensor *)managed)->dl_tensor;
+    const DLManagedTensorVersioned *versioned = managed;
+    if (is_versioned && versioned->version.major != DLPACK_MAJOR)
+        return NULL;
+    const DLTensor *tensor = is_versioned ? &versioned->dl_tensor
+                                          : &((const DLManagedTensor *)managed)->dl_tensor;
     uintptr_t first;
     bool wraps = __builtin_add_overflow((uintptr_t)tensor->data, tensor->byte_offset, &first);
     return wraps ? NULL : (const void *)first;

@@ -6,6 +6,7 @@ import gc
 import hashlib
 import hmac
 import itertools
+import mmap
 import threading
 import unittest
 import weakref
@@ -123,6 +124,24 @@ class Hostile(Refused):
     def test_versions_and_flags_from_the_future_are_refused(self):
         self.refuse("EBB_E_EXCHANGE", Versioned, dict(major=2), None)
         self.refuse("EBB_E_EXCHANGE", Versioned, dict(flags=1 << 40), None)
+
+    def test_a_struct_from_the_future_may_end_behind_what_it_must_have(self):
+        bytes_there = ctypes.sizeof(Versioned) - ctypes.sizeof(DLTensor)
+        libc = ctypes.CDLL(None)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int,
+                              ctypes.c_int, ctypes.c_long]
+        libc.mprotect.argtypes = libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        page = mmap.PAGESIZE
+        start = libc.mmap(None, 2 * page, mmap.PROT_READ | mmap.PROT_WRITE,
+                          mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+        libc.mprotect(start + page, page, 0)
+        ctypes.c_uint32.from_address(start + page - bytes_there).value = 2
+        capsule = python.PyCapsule_New(start + page - bytes_there, Versioned.name, None)
+        with ebb.Region() as region:
+            self.assertRefused("EBB_E_EXCHANGE", region.tensor, capsule)
+        self.assertTrue(python.PyCapsule_IsValid(capsule, Versioned.name))
+        libc.munmap(start, 2 * page)
 
     def test_negative_strides_and_odd_offsets_are_copied_or_refused(self):
         for fields in (dict(shape=(4,), strides=(-1,)), dict(shape=(4,), byte_offset=2)):
