@@ -275,8 +275,14 @@ static void advise_small(void *addr, size_t bytes) {
     (void)madvise(addr, bytes, MADV_NOHUGEPAGE);
 }
 
+/* Linux says that pages are locked before it touches them, and leaves it at that where there is no
+ * memory for one of them. */
 static int lock(void *addr, size_t bytes) {
-    return mlock(addr, bytes) == 0 ? 0 : errno;
+    if (mlock(addr, bytes) == 0)
+        return 0;
+    int reason = errno;
+    (void)munlock(addr, bytes);
+    return reason;
 }
 
 static void unlock(void *addr, size_t bytes) {

@@ -109,6 +109,17 @@ static void a_limit_that_is_too_low_is_named(void **state) {
     assert_child_passes(run_into_the_limit);
 }
 
+/* Pages that are closed cannot be touched, and so not be locked. */
+static void what_cannot_be_locked_is_not_said_to_be(void **state) {
+    bool kernel = kernel_locks();
+    size_t before = kernel_locked();
+    void *closed = os.reserve(1 * MIB);
+    assert_non_null(closed);
+    assert_true(!kernel || os.lock(closed, 1 * MIB) != 0);
+    assert_int_equal(kernel_locked(), before);
+    os.release(closed, 1 * MIB);
+}
+
 static struct os_table real;
 static unsigned asked, refuse_nth;
 static size_t locked;
@@ -283,6 +294,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_are_locked_as_long_as_the_pool_has_them),
         cmocka_unit_test(a_limit_that_is_too_low_is_named),
+        cmocka_unit_test(what_cannot_be_locked_is_not_said_to_be),
         cmocka_unit_test(each_lock_that_fails_leaves_what_there_was),
         cmocka_unit_test(what_a_consumer_opens_is_locked),
         cmocka_unit_test(what_a_consumer_locked_its_child_did_not),
