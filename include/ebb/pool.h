@@ -82,15 +82,15 @@ EBB_API ebb_pool *ebb_pool_default(void);
 
 /*
  * A new pool. NULL options: all defaults. Owned by the caller until ebb_pool_destroy().
- * Errors: EBB_E_ARGUMENT (size field; slots, a wait, go_on or a device, which this kind of pool has
- * no use for), EBB_E_KIND (flags that do not go together, or a kind that this build or machine has
- * not), EBB_E_MEMORY (also: 1024 pools exist), EBB_E_DEVICE; of shared ones EBB_E_SIZE (above 4096
- * slots, or all of them longer than half of the addresses that ebb has, which are a TiB, or what
- * the process may reserve), EBB_E_NO_SPACE. A shared pool is a sparse file as long
- * as all of its slots: RLIMIT_FSIZE must allow that (else EBB_E_MEMORY), and /proc must be there,
- * since each process opens the file again by /proc/self/fd: who makes the pool here, others when
- * they first open a region or a parcel. Up to 1024 processes may use it at once; to the next one
- * EBB_E_MEMORY says so then.
+ * Errors: EBB_E_ARGUMENT (size field; a device below 0; slots, a wait, go_on or a device, which
+ * this kind of pool has no use for), EBB_E_KIND (flags that do not go together, or a kind that this
+ * build or machine has not), EBB_E_MEMORY (also: 1024 pools exist), EBB_E_DEVICE; of shared ones
+ * EBB_E_SIZE (above 4096 slots, or all of them longer than half of the addresses that ebb has,
+ * which are a TiB, or what the process may reserve), EBB_E_NO_SPACE. A shared pool is a sparse file
+ * as long as all of its slots: RLIMIT_FSIZE must allow that (else EBB_E_MEMORY), and /proc must be
+ * there, since each process opens the file again by /proc/self/fd: who makes the pool here, others
+ * when they first open a region or a parcel. Up to 1024 processes may use it at once; to the next
+ * one EBB_E_MEMORY says so then.
  */
 EBB_API EBB_NODISCARD ebb_pool *ebb_pool_create(const struct ebb_pool_options *options);
 

@@ -112,6 +112,15 @@ static struct ebb_pool *create(const struct ebb_pool_options *options) {
     return kind->begin ? begin(options, kind) : pool_make(options, kind);
 }
 
+int pool_check_device(const struct ebb_pool_options *options) {
+    if (options->device < 0)
+        return error_set(EBB_E_ARGUMENT, "pool options: there is no device %d", options->device);
+    if (options->device && !(options->kind & (EBB_KIND_PINNED | EBB_KIND_DEVICE)))
+        return error_set(EBB_E_ARGUMENT, "pool options: device %d is for pinned pools and those "
+                         "of devices, the kind is %#x", options->device, options->kind);
+    return 0;
+}
+
 /* What this kind of pool has no use for is refused: it would be ignored. */
 static int check_options(const struct ebb_pool_options *options, bool shared) {
     if (options->size != sizeof *options)
@@ -125,10 +134,7 @@ static int check_options(const struct ebb_pool_options *options, bool shared) {
     if (!shared && options->go_on)
         return error_set(EBB_E_ARGUMENT, "pool options: go_on is for who waits for a slot of a "
                          "shared pool, the kind is %#x", options->kind);
-    if (options->device && !(options->kind & (EBB_KIND_PINNED | EBB_KIND_DEVICE)))
-        return error_set(EBB_E_ARGUMENT, "pool options: device %d is for pinned pools and those "
-                         "of devices, the kind is %#x", options->device, options->kind);
-    return 0;
+    return pool_check_device(options);
 }
 
 struct ebb_pool *ebb_pool_create(const struct ebb_pool_options *options) {

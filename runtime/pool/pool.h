@@ -89,6 +89,10 @@ struct ebb_pool {
     struct spare_slot spare_slots[POOL_SPARES]; /* taken without the lock, see slots.c */
 };
 
+/* The device of the options is one that there can be, of a kind that has one. 0, or
+ * EBB_E_ARGUMENT. */
+int pool_check_device(const struct ebb_pool_options *options);
+
 /* A pool of that kind on the list of all, with these options; NULL with EBB_E_MEMORY. */
 struct ebb_pool *pool_make(const struct ebb_pool_options *options, const struct kind *kind);
 

@@ -248,7 +248,7 @@ static int check_attach_options(const struct ebb_pool_options *options) {
     if (options->slots || options->slot_bytes)
         return error_set(EBB_E_ARGUMENT, "%u slots of %zu bytes asked: that is the file's to say",
                          options->slots, options->slot_bytes);
-    return 0;
+    return pool_check_device(options);
 }
 
 static struct ebb_pool *attach(int fd, const struct ebb_pool_options *options) {

@@ -168,6 +168,12 @@ static void options_that_a_kind_of_pool_has_no_use_for_are_refused(void **state)
         struct ebb_pool_options options = {.size = sizeof options, .kind = hosts[i], .device = 3};
         court_refused_block(court, ebb_pool_create(&options), EBB_E_ARGUMENT, "device 3");
     }
+    static const unsigned locked[] = {EBB_KIND_PINNED, EBB_KIND_DEVICE,
+                                      EBB_KIND_SHARED | EBB_KIND_PINNED};
+    for (unsigned i = 0; i < 3; i++) {
+        struct ebb_pool_options options = {.size = sizeof options, .kind = locked[i], .device = -7};
+        court_refused_block(court, ebb_pool_create(&options), EBB_E_ARGUMENT, "no device -7");
+    }
 }
 
 static void pools_that_cannot_be_destroyed_say_why(void **state) {

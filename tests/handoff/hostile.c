@@ -374,6 +374,10 @@ static void other_files_are_not_attached(void **state) {
     fd = ebb_pool_descriptor(pool);
     assert_no_block(ebb_pool_attach(fd, EBB_POOL_OPTIONS(.slots = 3)), EBB_E_ARGUMENT);
     assert_no_block(ebb_pool_attach(fd, EBB_POOL_OPTIONS(.kind = EBB_KIND_HUGE)), EBB_E_KIND);
+    assert_no_block(ebb_pool_attach(fd, EBB_POOL_OPTIONS(.device = 5)), EBB_E_ARGUMENT);
+    assert_text_names("device 5");
+    assert_no_block(ebb_pool_attach(fd, EBB_POOL_OPTIONS(.kind = EBB_KIND_SHARED | EBB_KIND_PINNED,
+                                                         .device = -7)), EBB_E_ARGUMENT);
     assert_no_block(ebb_pool_attach(fd, &(struct ebb_pool_options){.size = 3}), EBB_E_ARGUMENT);
     assert_int_equal(ebb_pool_descriptor(NULL), -1);
     assert_int_equal(ebb_pool_descriptor(ebb_pool_default()), -1);
