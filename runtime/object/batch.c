@@ -30,8 +30,10 @@ static bool ends_at(const struct ebb_node *node, size_t bytes) {
 
 bool node_is_sound(const struct ebb_node *node) {
     struct object_place place;
+    if (node->count && !kind_has_members(node->kind))
+        return false;
     if (node->kind >= EBB_NODE_NONE && node->kind <= EBB_NODE_REAL)
-        return true;
+        return !node->byte_count;
     size_t room = object_block((uintptr_t)node, &place) - sizeof *node;
     if (node->kind < EBB_NODE_NONE || node->kind > EBB_NODE_DICT || node->byte_count > room)
         return false;

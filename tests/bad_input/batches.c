@@ -209,6 +209,25 @@ static void nodes_made_by_hand_are_checked_when_they_are_composed(void **state) 
                          "room for 8", NULL);
 }
 
+/* What a kind has no use for would be compared and sent, and nobody could read it. */
+static void leaves_made_by_hand_have_what_their_kind_has(void **state) {
+    struct court *court = *state;
+    struct ebb_node *node = ebb_object_new(court->child, &ebb_type_node, 8);
+    node->members = ebb_region_alloc_zeroed(court->child, sizeof(void *), 16);
+    for (node->kind = EBB_NODE_NONE; node->kind <= EBB_NODE_BYTES; node->kind++) {
+        bool is_scalar = node->kind <= EBB_NODE_REAL;
+        for (size_t bytes = is_scalar; bytes < 12; bytes += 5) {
+            node->count = !is_scalar;
+            node->byte_count = bytes;
+            struct sight before = sight_of(court->child);
+            assert_sight_refused(court->child, &before, ebb_object_compose(node), EBB_E_TYPE,
+                                 is_scalar ? "0 members" : "1 members", "room for 8", NULL);
+        }
+        node->count = node->byte_count = 0;
+        assert_int_equal(ebb_object_compose(node), 0);
+    }
+}
+
 /* Or there would be more ways through a tree than anybody can go. */
 static void a_member_comes_once_also_if_made_by_hand(void **state) {
     struct court *court = *state;
@@ -315,6 +334,7 @@ int main(void) {
         TRIAL(a_tree_that_does_not_fit_the_limit_leaves_no_trace),
         TRIAL(nodes_are_not_read_as_what_they_are_not),
         TRIAL(paths_that_lead_nowhere_say_where_they_end),
+        TRIAL(leaves_made_by_hand_have_what_their_kind_has),
         TRIAL(nodes_made_by_hand_are_checked_when_they_are_composed),
         TRIAL(a_member_comes_once_also_if_made_by_hand),
         TRIAL(nodes_made_by_hand_are_read_as_far_as_they_are_there),
