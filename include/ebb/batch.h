@@ -128,10 +128,11 @@ EBB_API const void *ebb_node_bytes(const void *node, size_t *count);
  * True if both objects are built alike and hold the same: kinds, order, names, values, kinds and
  * metadata of samples, dtypes, shapes and elements of tensors, whatever their strides, how many
  * sequences are packed or ragged, and how long padding makes them. Reals and elements are compared
- * byte by byte, so NaN equals itself and 0.0 is not -0.0. Of types of your own members and bytes
- * are compared. False with an error if one is no live object, has in a field what was not composed
- * (EBB_E_NOT_OWNED), no room for what it counts (EBB_E_SIZE), or elements that a producer has back
- * (EBB_E_RELEASED: ebb/exchange.h).
+ * byte by byte, so NaN equals itself and 0.0 is not -0.0. Time is linear in the elements, of which
+ * those along a dimension with a stride of 0 in both count as one. Of types of your own members and
+ * bytes are compared. False with an error if one is no live object, has in a field what was not
+ * composed (EBB_E_NOT_OWNED), no room for what it counts (EBB_E_SIZE), or elements that a producer
+ * has back (EBB_E_RELEASED: ebb/exchange.h).
  */
 EBB_API bool ebb_batch_equal(const void *left, const void *right);
 

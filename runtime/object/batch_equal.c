@@ -26,11 +26,17 @@
 
 /* ---- tensors ---- */
 
-/* The last dimension of both, `at` bytes before it. */
+/* Elements of a dimension to look at: one where they all lie on each other, in both. */
+static int64_t count_apart(const struct ebb_tensor *left, const struct ebb_tensor *right,
+                           int dimension) {
+    return left->strides[dimension] || right->strides[dimension] ? left->shape[dimension] : 1;
+}
+
+/* The last dimension of both, from these on. */
 static bool rows_equal(const struct ebb_tensor *left, const char *from_left,
                        const struct ebb_tensor *right, const char *from_right, size_t bytes) {
     int last = left->ndim - 1;
-    int64_t count = left->ndim ? left->shape[last] : 1;
+    int64_t count = left->ndim ? count_apart(left, right, last) : 1;
     int64_t step_left = left->ndim ? left->strides[last] : 1;
     int64_t step_right = left->ndim ? right->strides[last] : 1;
     if (step_left == 1 && step_right == 1)
@@ -43,9 +49,10 @@ static bool rows_equal(const struct ebb_tensor *left, const char *from_left,
 }
 
 /* Goes to the next row of all dimensions but the last; false after the last one. */
-static bool next_row(const struct ebb_tensor *tensor, int64_t *index) {
-    for (int i = tensor->ndim - 2; i >= 0; i--) {
-        if (++index[i] < tensor->shape[i])
+static bool next_row(const struct ebb_tensor *left, const struct ebb_tensor *right,
+                     int64_t *index) {
+    for (int i = left->ndim - 2; i >= 0; i--) {
+        if (++index[i] < count_apart(left, right, i))
             return true;
         index[i] = 0;
     }
@@ -73,7 +80,7 @@ static bool tensors_equal(const struct ebb_tensor *left, const struct ebb_tensor
         if (!rows_equal(left, row_at(left, index, bytes), right, row_at(right, index, bytes),
                         bytes))
             return false;
-    } while (next_row(left, index));
+    } while (next_row(left, right, index));
     return true;
 }
 

@@ -204,6 +204,32 @@ static void elements_are_compared_whatever_their_strides(void **state) {
                                 tensor_of(stage->root, 2, (const int64_t[]){0, 4})));
 }
 
+/* One element, as often as nobody could look at it. */
+static struct ebb_tensor *repeated(ebb_region region, float number) {
+    struct ebb_tensor *base = ebb_tensor_new_zeroed(region, (struct ebb_dtype){EBB_FLOAT, 32, 1}, 1,
+                                                    (int64_t[]){2});
+    float *numbers = base->data;
+    numbers[0] = numbers[1] = number;
+    struct ebb_tensor *tensor =
+        ebb_tensor_view(region, base, 4, (int64_t[]){1 << 18, 1 << 18, 2, 1 << 18},
+                        (int64_t[]){0, 0, 1, 0}, 0);
+    assert_non_null(tensor);
+    return tensor;
+}
+
+static void elements_that_lie_on_each_other_are_compared_once(void **state) {
+    struct stage *stage = *state;
+    const float numbers[] = {1, 2, NAN};
+    for (size_t i = 0; i < 3; i++) {
+        struct ebb_tensor *left = repeated(stage->root, numbers[i]);
+        assert_true(ebb_batch_equal(left, repeated(stage->root, numbers[i])));
+        assert_false(ebb_batch_equal(left, repeated(stage->root, numbers[(i + 1) % 3])));
+        struct ebb_tensor *differs = repeated(stage->root, numbers[i]);
+        ((float *)differs->data)[1] = 7;
+        assert_false(ebb_batch_equal(left, differs));
+    }
+}
+
 static void reals_are_compared_byte_by_byte(void **state) {
     struct stage *stage = *state;
     assert_true(ebb_batch_equal(ebb_node_new_real(stage->root, (double)NAN),
@@ -503,6 +529,7 @@ int main(void) {
         STAGED(differences_are_seen),
         STAGED(order_and_names_are_part_of_a_tree),
         STAGED(elements_are_compared_whatever_their_strides),
+        STAGED(elements_that_lie_on_each_other_are_compared_once),
         STAGED(reals_are_compared_byte_by_byte),
         STAGED(sequences_are_as_many_and_padded_as_long),
         STAGED(members_that_are_shared_are_compared_once),
