@@ -326,6 +326,17 @@ static struct ebb_tensor *import_array(struct intake *intake, PyObject *array,
     return tensor;
 }
 
+/* numpy would say first what else is in its way. A class of the program's may know better. */
+static bool refuse_dtype(PyObject *array, const struct description *what) {
+    if (what->dtype.lanes || Py_TYPE(array) != (PyTypeObject *)numpy_array)
+        return false;
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
+    if (dtype)
+        PyErr_Format(PyExc_TypeError, "%R is none that ebb reads", dtype);
+    Py_XDECREF(dtype);
+    return true;
+}
+
 static struct ebb_tensor *import(struct intake *intake, PyObject *object) {
     struct description what;
     if (library_find() != 0)
@@ -334,8 +345,9 @@ static struct ebb_tensor *import(struct intake *intake, PyObject *object) {
         return import_capsule(intake, object);
     if (library_is_tensor(object))
         return import_torch(intake, object);
-    int good = library_is_array(object) ? library_describe_numpy(object, &what) : 0;
-    if (good < 0)
+    bool is_array = library_is_array(object);
+    int good = is_array ? library_describe_numpy(object, &what) : 0;
+    if (good < 0 || (is_array && refuse_dtype(object, &what)))
         return NULL;
     if (good && what.dtype.lanes)
         return import_array(intake, object, &what);

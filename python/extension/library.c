@@ -340,10 +340,11 @@ int library_describe_numpy(PyObject *object, struct description *to) {
     PyObject *capsule = get_field(numpy_fields.array_struct, object);
     const struct array_interface *array = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
     int good = array ? 0 : -1;
+    if (array)
+        to->dtype = array_dtype(array);
     if (array && array->two == 2 && array->ndim <= EBB_DIMENSIONS_MAX && array->kind != 'O' &&
         array->item_bytes > 0) {
         to->data = array->data;
-        to->dtype = array_dtype(array);
         to->item_bytes = (size_t)array->item_bytes;
         to->contiguous = (array->flags & ARRAY_C_CONTIGUOUS) != 0;
         good = array_shape(array, to);

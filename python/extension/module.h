@@ -279,6 +279,7 @@ PyObject *library_call(PyObject *method, PyObject *tensor);
 PyObject *library_storage(PyObject *tensor);
 /* Whether its dimensions have names, which are no part of its elements. 1, 0, or -1. */
 int library_has_names(PyObject *tensor);
+/* The same; the dtype is there in both cases, without lanes if the elements are none of ebb's. */
 int library_describe_numpy(PyObject *array, struct description *to);
 /* What the array is a view of, or None. New reference; NULL with an exception. */
 PyObject *library_base(PyObject *array);

@@ -279,6 +279,20 @@ class Exports(Refused):
                 made = region.tensor(testbuffer.ndarray([5], shape=[1], format=code))
                 self.assertEqual(made.numpy().tolist(), [5])
 
+    def test_arrays_of_other_elements_are_refused_for_their_dtype(self):
+        others = {name: numpy.frombuffer(bytes(64), name)
+                  for name in (">f4", ">i8", "M8[s]", "S4", "U2", "V8", "i4,f4", "longdouble")}
+        others["O"] = numpy.array([None, 1], object)
+        with ebb.Region() as region:
+            for name, array in others.items():
+                for lent in (array, array.copy()):
+                    for copy in (None, True, False):
+                        with self.subTest(dtype=name, writeable=lent.flags.writeable, copy=copy):
+                            with self.assertRaises(TypeError) as caught:
+                                region.tensor(lent, copy=copy)
+                            self.assertEqual(str(caught.exception),
+                                             f"{lent.dtype!r} is none that ebb reads")
+
     def test_dropped_in_any_thread(self):
         pool = ebb.Pool()
         with ebb.Region(pool) as region:
