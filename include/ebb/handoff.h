@@ -16,8 +16,10 @@
  * Each root region of a shared pool, with its children, has a slot of its own: a sparse stretch of
  * a memory file that has no name and ends with its last user. Pages of a slot stay when it goes
  * round, so a steady loop makes no system call, causes no page fault and holds no descriptor per
- * batch. What a region needs beyond that is allocated in the file before it is touched: a full
- * system is EBB_E_NO_SPACE with numbers, never a signal.
+ * batch. What a region needs beyond that is allocated in the file before it is touched: a system
+ * that refuses pages is EBB_E_NO_SPACE with numbers, and no signal. One that kills instead, as
+ * Linux does at the limit of a memory cgroup, kills (SIGKILL) also there: docs/handoff.md says what
+ * keeps a pool below it.
  *
  * Opening a root on a shared pool also fails with EBB_E_SLOTS (all slots are taken, by whom), after
  * `wait_ns` if that is set; and a region that needs more than `slot_bytes` gets EBB_E_POOL_LIMIT.

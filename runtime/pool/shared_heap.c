@@ -6,9 +6,9 @@
  *               <------- backed ------>
  *
  * The hidden pool of a slot has one slab, the slot. Its first `backed` bytes have pages in the
- * file; more are allocated, not touched, when the heap grows: so a full system is an error in the
- * middle of an allocation, and never a signal in the middle of a write. Pages stay when the slot
- * goes round; how many there are stands in its record, for whoever claims it next.
+ * file; more are allocated, then touched, when the heap grows: so a system that refuses them is an
+ * error in the middle of an allocation, and no signal in the middle of a write. Pages stay when the
+ * slot goes round; how many there are stands in its record, for whoever claims it next.
  *
  * Invariant: a hidden pool's heap is looked at only by who has the slot: while a region of this
  * process is in it, or under the lock of the shared pool when it is claimed.
