@@ -258,6 +258,10 @@ static int reopen(void *addr, size_t bytes) {
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
+bool os_populates(void) {
+    return madvise(NULL, 0, MADV_POPULATE_WRITE) == 0;
+}
+
 /* An older system does not know it, and touches the pages one by one later. */
 static int populate(void *addr, size_t bytes) {
     int result;
@@ -338,6 +342,7 @@ struct os_table os = {
     .file_read = os_file_read,
     .file_map = os_file_map,
     .file_back = os_file_back,
+    .file_hole = os_file_hole,
     .file_punch = os_file_punch,
     .file_lock = os_file_lock,
     .file_is_locked = os_file_is_locked,

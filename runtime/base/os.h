@@ -71,6 +71,9 @@ struct os_table {
                                                                        * core dump */
     int (*file_back)(int fd, size_t offset, size_t bytes);  /* pages are there, zero if new; some
                                                              * may be if it fails */
+    int (*file_hole)(int fd, size_t offset, size_t *at); /* the first byte from there on without a
+                                                          * page that was touched; SIZE_MAX: the
+                                                          * system does not tell */
     int (*file_punch)(int fd, size_t offset, size_t bytes); /* pages are gone */
     int (*file_lock)(int fd, size_t byte); /* until this opening ends; EAGAIN: another has it */
     int (*file_is_locked)(int fd, size_t byte, bool *locked); /* by another opening */

@@ -141,6 +141,19 @@ int os_file_back(int fd, size_t offset, size_t bytes) {
     return 0;
 }
 
+/* To Linux pages that were allocated and never touched are a hole. Where they are touched one by
+ * one, there are such ones among those that are in use. */
+int os_file_hole(int fd, size_t offset, size_t *at) {
+    *at = SIZE_MAX;
+    if (!os_populates())
+        return 0;
+    off_t hole = lseek(fd, (off_t)offset, SEEK_HOLE);
+    if (hole < 0)
+        return errno;
+    *at = (size_t)hole;
+    return 0;
+}
+
 int os_file_punch(int fd, size_t offset, size_t bytes) {
     int reason;
     do

@@ -17,6 +17,7 @@ int os_file_again(int fd, int *other);
 int os_file_read(int fd, void *to, size_t bytes);
 int os_file_map(int fd, size_t offset, void *addr, size_t bytes);
 int os_file_back(int fd, size_t offset, size_t bytes);
+int os_file_hole(int fd, size_t offset, size_t *at);
 int os_file_punch(int fd, size_t offset, size_t bytes);
 int os_file_lock(int fd, size_t byte);
 int os_file_is_locked(int fd, size_t byte, bool *locked);
@@ -32,5 +33,8 @@ struct os_backing {
 /* os.c: open pages over whatever is there. Of a process that locks what it maps, they come when
  * they are touched all the same. 0, or an errno code. */
 int os_map_over(void *addr, size_t bytes, const struct os_backing *what);
+
+/* os.c: the system can touch pages all at once. */
+bool os_populates(void);
 
 #endif

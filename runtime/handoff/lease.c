@@ -211,9 +211,11 @@ static int look(struct shared_slot *slot, const struct ebb_parcel *parcel, size_
         is_ours_already(slot))
         return refuse_stale(slot, parcel, word);
     *bytes = read_sent(slot);
-    if (!root_is_within(parcel, *bytes))
-        return refuse(slot->shared, parcel, "its root is not in what was sent");
-    int result = shared_map_to_read(slot);
+    int result = shared_confirm(slot, bytes);
+    if (!result && !root_is_within(parcel, *bytes))
+        result = refuse(slot->shared, parcel, "its root is not in what was sent");
+    if (!result)
+        result = shared_map_to_read(slot);
     if (!result)
         result = shared_populate(slot, *bytes);
     return result ? result : shared_pin(slot, *bytes);

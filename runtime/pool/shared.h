@@ -293,6 +293,12 @@ bool shared_send(struct shared_slot *slot, size_t bytes);
 /* Pages of the file behind those that the slot's record counts go; nobody else is in the slot. */
 void shared_drop_uncounted(const struct shared_slot *slot);
 
+/* Bytes from the slot's start that another process says are there become no more than the file has
+ * pages for, as to enter others would make them. Asks the system only about more than this process
+ * has entered. To the system pages that were never touched are none: so what is backed is entered
+ * before it is noted. Lock held. 0, or EBB_E_SHARED. */
+int shared_confirm(struct shared_slot *slot, size_t *bytes);
+
 /* The first bytes of a mapped slot are in the page table, and backed. 0, or EBB_E_NO_SPACE. */
 int shared_populate(struct shared_slot *slot, size_t bytes);
 

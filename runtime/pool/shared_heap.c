@@ -81,10 +81,14 @@ static int back(struct pages *pages, uintptr_t addr, size_t bytes) {
                          "has none for %zu more, error %d", slot->index, shared->pool->name,
                          slot->backed, to - slot->backed, reason);
     }
+    if (shared_populate(slot, to) != 0) { /* before it is noted: see shared_confirm() */
+        (void)punch(slot, slot->backed);
+        return error_latest();
+    }
     os.pass("back: note");
     slot->backed = to;
     atomic_store_explicit(&shared_record(slot)->backed, to, memory_order_relaxed);
-    return shared_populate(slot, to);
+    return 0;
 }
 
 static bool stay(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
@@ -103,15 +107,35 @@ const struct kind kind_slot = {.name = "shared",
                                .cool = stay,
                                .give = keep_mapped};
 
-int shared_populate(struct shared_slot *slot, size_t bytes) {
-    uintptr_t addr = shared_start(slot);
+/* Bytes that are in this process's page table, unless the file lost them since then. */
+static size_t count_populated(struct shared_slot *slot) {
     uint32_t trims = atomic_load_explicit(&shared_record(slot)->trims, memory_order_relaxed);
     if (trims != slot->trims)
         slot->populated = 0;
     slot->trims = trims;
-    if (bytes <= slot->populated)
+    return slot->populated;
+}
+
+int shared_confirm(struct shared_slot *slot, size_t *bytes) {
+    const struct shared *shared = slot->shared;
+    size_t known = count_populated(slot), start = shared_offset(slot), hole = 0;
+    if (*bytes <= known)
         return 0;
-    int reason = os.populate((void *)(addr + slot->populated), bytes - slot->populated);
+    if (shared_check_file(shared) != 0)
+        return error_latest();
+    int reason = os.file_hole(shared->fd, start + known, &hole);
+    if (reason)
+        return error_set(EBB_E_SHARED, "slot %u of pool '%s': the file does not tell what pages it "
+                         "has, error %d", slot->index, shared->pool->name, reason);
+    *bytes = size_smaller(*bytes, hole - start);
+    return 0;
+}
+
+int shared_populate(struct shared_slot *slot, size_t bytes) {
+    size_t known = count_populated(slot);
+    if (bytes <= known)
+        return 0;
+    int reason = os.populate((void *)(shared_start(slot) + known), bytes - known);
     if (reason)
         return error_set(EBB_E_NO_SPACE, "slot %u of pool '%s': no pages behind %zu bytes, "
                          "error %d", slot->index, slot->shared->pool->name, bytes, reason);
@@ -188,11 +212,22 @@ static int restart(struct shared_slot *slot) {
     return result;
 }
 
+/* What the file has pages for, which the record says from now on, whatever it said. */
+static int learn_backed(struct shared_slot *slot) {
+    size_t said = read_backed(slot);
+    slot->backed = said;
+    int result = shared_confirm(slot, &slot->backed);
+    if (!result && slot->backed != said)
+        atomic_store_explicit(&shared_record(slot)->backed, slot->backed, memory_order_relaxed);
+    return result;
+}
+
 static int prepare(struct shared_slot *slot) {
     int result = shared_map(slot);
     if (!result)
         result = make_pool(slot);
-    slot->backed = read_backed(slot);
+    if (!result)
+        result = learn_backed(slot);
     if (!result)
         result = shared_populate(slot, slot->backed);
     if (result)

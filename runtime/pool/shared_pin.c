@@ -6,10 +6,10 @@
  *               <- pinned by this process, as one ->
  *
  * A consumer pins a slot when it first opens a parcel of it, with all pages that the file has there
- * by then: so a loop that goes round pins nothing. If that is refused, what was sent must do: how
- * many pages there are is another process's word. A slot that has got more pages since is pinned
- * anew. So is one that was trimmed: its old pages are not the file's any more, and a device would
- * go on reading those. Who only sends pins nothing, and needs no driver.
+ * by then: so a loop that goes round pins nothing. If that is refused, what was sent must do: there
+ * may be many more. A slot that has got more pages since is pinned anew. So is one that was
+ * trimmed: its old pages are not the file's any more, and a device would go on reading those. Who
+ * only sends pins nothing, and needs no driver.
  *
  * A slot that is mapped once more, for a region, stays pinned where it was until the next parcel of
  * it is opened: what writes needs nothing of the driver, which may refuse.
@@ -65,11 +65,11 @@ bool shared_is_pinned(const struct shared *shared, size_t *bytes, const struct c
     return shared->pinning_is_settled;
 }
 
-/* What the file has pages for, as it says, and no less than `bytes`. */
-static size_t stretch_of(const struct shared_slot *slot, size_t bytes) {
+/* What the file has pages for, and no less than `bytes`. */
+static size_t stretch_of(struct shared_slot *slot, size_t bytes) {
     uint64_t backed = atomic_load_explicit(&shared_record(slot)->backed, memory_order_relaxed);
-    size_t most = slot->shared->slot_bytes;
-    return size_larger(bytes, size_align_down(size_smaller(backed, most), EBB_PAGE));
+    size_t all = size_align_down(size_smaller(backed, slot->shared->slot_bytes), EBB_PAGE);
+    return shared_confirm(slot, &all) == 0 ? size_larger(bytes, all) : bytes;
 }
 
 static int pin(struct shared_slot *slot, size_t bytes) {
@@ -85,13 +85,11 @@ static int pin(struct shared_slot *slot, size_t bytes) {
 
 /* More than is needed now; false: there is no more, or it was refused, which is no error. */
 static bool pin_all(struct shared_slot *slot, size_t bytes) {
-    size_t all = stretch_of(slot, bytes);
-    if (all == bytes)
-        return false;
     error_mute();
-    int result = pin(slot, all);
+    size_t all = stretch_of(slot, bytes);
+    bool done = all > bytes && pin(slot, all) == 0;
     error_unmute();
-    return !result;
+    return done;
 }
 
 /* The first bytes are, where they are read, and as the file has them. */

@@ -8,6 +8,7 @@
 #include "kit/test.h"
 
 #include "base/os.h"
+#include "pool/shared.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -273,6 +274,21 @@ static void what_was_sent_is_locked_at_least(void **state) {
     pool_end(pool);
 }
 
+/* A number in the file that is damaged. */
+static void what_the_file_does_not_have_is_not_locked(void **state) {
+    struct ebb_parcel parcel;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED | EBB_KIND_PINNED, .slots = 1);
+    ebb_region region = OPEN(.pool = pool);
+    assert_int_equal(ebb_region_send(region, block_of(region, 100000, 64), &parcel), 0);
+    size_t backed = atomic_load(&pool->shared->control->records[0].backed);
+    atomic_store(&pool->shared->control->records[0].backed, pool->shared->slot_bytes);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_non_null(lease);
+    assert_int_equal(locked_bytes(pool), backed);
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
 static void memory_of_a_device_needs_a_driver(void **state) {
     assert_null(POOL(.kind = EBB_KIND_DEVICE));
     assert_refused(ebb_last_error(), EBB_E_DEVICE);
@@ -300,6 +316,7 @@ int main(void) {
         cmocka_unit_test(what_a_consumer_locked_its_child_did_not),
         cmocka_unit_test(what_a_pool_locked_its_child_did_not),
         cmocka_unit_test(what_was_sent_is_locked_at_least),
+        cmocka_unit_test(what_the_file_does_not_have_is_not_locked),
         cmocka_unit_test(memory_of_a_device_needs_a_driver),
         cmocka_unit_test(a_measuring_region_takes_no_releases_of_others),
     };

@@ -119,6 +119,26 @@ static void what_cannot_be_had_whole_is_given_back(void **state) {
     pool_end(pool);
 }
 
+static int enter_none(void *addr, size_t bytes) {
+    (void)addr, (void)bytes;
+    return ENOMEM;
+}
+
+static void what_cannot_be_entered_is_given_back(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    block_of(region, 100000, 64);
+    size_t before = file_bytes(pool);
+    real = os;
+    os.populate = enter_none;
+    assert_no_block(ebb_region_alloc(region, 2 * MIB, 64), EBB_E_NO_SPACE);
+    os = real;
+    assert_int_equal(file_bytes(pool), before);
+    block_of(region, 2 * MIB, 64);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 static int back_none(int fd, size_t offset, size_t bytes) {
     (void)fd, (void)offset, (void)bytes;
     return ENOSPC;
@@ -370,6 +390,7 @@ int main(void) {
         cmocka_unit_test(the_end_of_a_slot_is_used_as_one),
         cmocka_unit_test(pages_that_are_kept_make_room),
         cmocka_unit_test(what_cannot_be_had_whole_is_given_back),
+        cmocka_unit_test(what_cannot_be_entered_is_given_back),
         cmocka_unit_test(a_slot_with_room_is_not_said_to_be_full),
         cmocka_unit_test(pages_that_are_kept_do_where_there_are_no_others),
         cmocka_unit_test(addresses_are_not_said_to_be_missing),

@@ -10,6 +10,7 @@
 #include "kit/trees.h"
 #include "pool/shared.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -490,6 +491,90 @@ static void numbers_are_those_that_were_checked(void **state) {
     pool_end(pool);
 }
 
+/* ---- pages that are said to be there ---- */
+
+static unsigned asked;
+
+static int count_questions(int fd, size_t offset, size_t *at) {
+    asked++;
+    return real.file_hole(fd, offset, at);
+}
+
+static int tell_nothing(int fd, size_t offset, size_t *at) {
+    (void)fd, (void)offset, (void)at;
+    return EIO;
+}
+
+static void open_and_close_all(ebb_pool *pool) {
+    ebb_region regions[SLOTS];
+    for (unsigned i = 0; i < SLOTS; i++) {
+        regions[i] = OPEN(.pool = pool);
+        assert_true(ebb_region_is_open(regions[i]));
+    }
+    for (unsigned i = 0; i < SLOTS; i++)
+        assert_int_equal(ebb_region_close(regions[i]), 0);
+}
+
+/* Who had all of them entered in his page table would fill the system's memory. */
+static void numbers_that_are_wrong_make_no_pages(void **state) {
+    ebb_pool *pool = shared_pool(SLOTS, SLOT_BYTES);
+    struct shared_record *records = pool->shared->control->records;
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    size_t sent = atomic_load(&records[parcel.slot].sent);
+    size_t blocks = blocks_of(ebb_pool_descriptor(pool));
+    atomic_store(&records[parcel.slot].sent, UINT64_MAX);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_true(lease_holds(lease, 5000, 1));
+    assert_int_equal(ebb_lease_bytes(lease), sent);
+    ebb_lease_drop(lease);
+    for (unsigned i = 0; i < SLOTS; i++)
+        atomic_store(&records[i].backed, SLOT_BYTES - i * PAGE);
+    open_and_close_all(pool);
+    assert_int_equal(blocks_of(ebb_pool_descriptor(pool)), blocks);
+    assert_int_equal(pool_stats_of(pool).reserved.current, sent);
+    pool_end(pool);
+}
+
+/* Nor does who goes round, also after what was wrong has been put right. */
+static void who_knows_of_all_pages_does_not_ask(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    real = os;
+    os.file_hole = count_questions;
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = asked = 0; i < 20; i++) {
+            struct ebb_parcel parcel = send_pattern(pool, 70000, i);
+            ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+            assert_true(lease_holds(lease, 70000, i));
+            ebb_lease_drop(lease);
+        }
+        assert_int_equal(asked, round);
+        atomic_store(&pool->shared->control->records[0].backed, SLOT_BYTES);
+    }
+    os = real;
+    pool_end(pool);
+}
+
+static void a_file_that_does_not_tell_opens_nothing(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    struct shared_record *record = pool->shared->control->records;
+    size_t sent = atomic_load(&record->sent);
+    real = os;
+    os.file_hole = tell_nothing;
+    atomic_store(&record->sent, SLOT_BYTES);
+    assert_no_block(ebb_parcel_open(pool, &parcel), EBB_E_SHARED);
+    assert_text_names("error 5");
+    atomic_store(&record->sent, sent);
+    assert_int_equal(ebb_parcel_discard(pool, &parcel), 0);
+    atomic_store(&record->backed, SLOT_BYTES);
+    assert_false(ebb_region_is_open(OPEN(.pool = pool)));
+    assert_int_equal(ebb_last_error(), EBB_E_SHARED);
+    os = real;
+    assert_states(pool, 0, 0, 0);
+    assert_int_equal(ebb_region_close(OPEN(.pool = pool)), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forged_parcels_open_nothing),
@@ -503,6 +588,9 @@ int main(void) {
         cmocka_unit_test(a_slot_that_is_ours_is_not_opened_whatever_its_word_says),
         cmocka_unit_test(a_parcel_without_root_has_no_bytes_of_one),
         cmocka_unit_test(numbers_are_those_that_were_checked),
+        cmocka_unit_test(numbers_that_are_wrong_make_no_pages),
+        cmocka_unit_test(who_knows_of_all_pages_does_not_ask),
+        cmocka_unit_test(a_file_that_does_not_tell_opens_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
