@@ -104,9 +104,10 @@ typedef struct ebb_step {
  * number of their allocations, unless they overlap in time.) The region closes at ebb_step_end(),
  * or, if the site has a ring of N, when the thread that began the step begins its N-th step after
  * the next one: what a step allocated can be read until then. (Steps that a thread has open at once
- * have a ring each: what is in the second one's stays until as many are open again.) Closing its
- * parent closes it, too. The step's region must not be closed by other means. One thread at a time
- * for the parent.
+ * have a ring each: what is in the second one's stays until as many are open again. The ring of a
+ * thread that has ended goes to the next one that begins a step, if what is in it has no parent, or
+ * this one.) Closing its parent closes it, too. The step's region must not be closed by other
+ * means. One thread at a time for the parent.
  * On failure the region is not open: EBB_E_ARGUMENT (no site), EBB_E_MEMORY, EBB_E_STALE (also: the
  * parent closes as the oldest of the ring), EBB_E_BUSY (in a cleanup, while the site is destroyed),
  * and the errors of ebb_region_open().

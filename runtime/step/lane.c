@@ -5,8 +5,8 @@
  * A thread gets a lane back that it had, so that its ring is its own and its tracks are warm.
  * Without rings any idle lane will do, if its own is not among those that were open last; with
  * rings only one whose thread has ended, unless a region in it hangs below a parent, which other
- * threads may be using. A cleanup of what would have to close for the step has another lane for its
- * steps.
+ * threads may be using: but for the step's own, which is the calling thread's for now. A cleanup of
+ * what would have to close for the step has another lane for its steps.
  *
  * Invariant: a lane has one step at a time; one that is not LANE_OPEN is on the list of idle ones.
  * Fails without effect where there is no memory for another lane.
@@ -46,9 +46,9 @@ static struct lane *lane_create(struct ebb_site *site) {
 }
 
 /* What is in its ring is nobody's any more. */
-static bool is_for_all(const struct lane *lane) {
+static bool is_left(const struct lane *lane, const struct region *parent) {
     return !lane->site->options.ring ||
-           (seat_is_left(lane->owner) && !ring_hangs_below_a_parent(lane));
+           (seat_is_left(lane->owner) && !ring_hangs_below_another(lane, parent));
 }
 
 /* True: it has a bare step, which is an ordinary one from now on; the lane is not on the list. */
@@ -61,7 +61,8 @@ static bool was_bare(struct lane **place) {
     return true;
 }
 
-static struct lane **find_idle(struct ebb_site *site, struct seat seat) {
+static struct lane **find_idle(struct ebb_site *site, struct seat seat,
+                               const struct region *parent) {
     struct lane **place = &site->idle, **other = NULL;
     unsigned most = site->options.ring ? UINT_MAX : LOOKS; /* else what is in its ring would stay */
     for (unsigned looks = 0; *place && !(other && looks >= most); looks++) {
@@ -69,7 +70,7 @@ static struct lane **find_idle(struct ebb_site *site, struct seat seat) {
         if (was_bare(place))
             continue;
         bool own = lane->owner.thread == seat.thread;
-        bool serves = (own || (!other && is_for_all(lane))) && !ring_is_stuck(lane);
+        bool serves = (own || (!other && is_left(lane, parent))) && !ring_is_stuck(lane);
         if (own && serves)
             return place;
         other = serves ? place : other;
@@ -79,14 +80,15 @@ static struct lane **find_idle(struct ebb_site *site, struct seat seat) {
 }
 
 /* One that the thread had, another one, or a new one. NULL with an error. */
-static struct lane *choose_lane(struct ebb_site *site, struct seat seat) {
+static struct lane *choose_lane(struct ebb_site *site, struct seat seat,
+                                const struct region *parent) {
     if (site->is_ending) {
         error_set(EBB_E_BUSY, "site '%s' is being destroyed, after %llu steps", site->name,
                   (unsigned long long)site->stats.steps);
         return NULL;
     }
     struct lane **place, *lane = NULL;
-    while (!lane && (place = find_idle(site, seat)))
+    while (!lane && (place = find_idle(site, seat, parent)))
         lane = lane_change(*place, LANE_IDLE, LANE_OPEN) ? *place : NULL; /* else just bare */
     if (!lane)
         return lane_create(site);
@@ -94,12 +96,13 @@ static struct lane *choose_lane(struct ebb_site *site, struct seat seat) {
     return lane;
 }
 
-bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
+bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
+               struct ticket *ticket) {
     struct seat seat = seat_own();
     if (bare_take(site, tag, ticket))
         return true;
     pthread_mutex_lock(&site->lock);
-    struct lane *lane = choose_lane(site, seat);
+    struct lane *lane = choose_lane(site, seat, parent);
     if (lane) {
         lane->owner = seat;
         site->begun++;

@@ -38,10 +38,12 @@ bool ring_create(struct lane *lane) {
     return true;
 }
 
-bool ring_hangs_below_a_parent(const struct lane *lane) {
-    for (unsigned i = 0; i < berth_count(lane); i++)
-        if (lane->ring[i].region && lane->ring[i].has_parent)
+bool ring_hangs_below_another(const struct lane *lane, const struct region *parent) {
+    for (unsigned i = 0; i < berth_count(lane); i++) {
+        const struct berth *berth = &lane->ring[i];
+        if (berth->region && berth->parent && berth->parent != parent)
             return true;
+    }
     return false;
 }
 
@@ -102,7 +104,7 @@ bool ring_keep(struct lane *lane, struct region *region) {
         return false;
     pthread_mutex_lock(&lane->site->lock);
     berth->region = region;
-    berth->has_parent = region->parent != NULL;
+    berth->parent = region->parent;
     region->step = &berth->hook;
     pthread_mutex_unlock(&lane->site->lock);
     return true;

@@ -67,7 +67,7 @@ struct berth {
     struct step_hook hook;
     struct lane *lane;
     struct region *region; /* of an ended step; NULL: none, or it was closed with its parent */
-    bool has_parent;
+    const struct region *parent; /* of that one; NULL: it has none */
     struct track *tracks[SITE_COURSES]; /* made when they are needed */
     struct track *followed; /* by the step before, of these; NULL: none */
 };
@@ -172,9 +172,10 @@ struct ticket {
     bool fits; /* what the step asks for makes a plan of the structure that it follows */
 };
 
-/* A lane for the calling thread, which is then open. False with EBB_E_MEMORY, or EBB_E_BUSY: the
- * site is being destroyed. */
-bool lane_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket);
+/* A lane for the calling thread, which is then open, and a step below `parent`, or NULL. False with
+ * EBB_E_MEMORY, or EBB_E_BUSY: the site is being destroyed. */
+bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
+               struct ticket *ticket);
 
 /* As it is just now; as it stays, for who has the lock and sees it open. */
 enum lane_state lane_state(const struct lane *lane);
@@ -224,8 +225,9 @@ uint32_t course_row(const struct ebb_site *site);
 /* The berths of a lane that is being made; false with EBB_E_MEMORY. */
 bool ring_create(struct lane *lane);
 
-/* True if a region in it has a parent: whoever closes it must be the one who uses that. */
-bool ring_hangs_below_a_parent(const struct lane *lane);
+/* True if a region in it has another parent than this one, or NULL: whoever closes it must be the
+ * one who uses that. */
+bool ring_hangs_below_another(const struct lane *lane, const struct region *parent);
 
 /* True if the region that a step's would take the place of cannot be closed: a cleanup of it runs
  * just now, or one below. Lock held. */

@@ -512,7 +512,7 @@ static void steps_that_cannot_begin_at_the_same_time_take_no_tags(void **state) 
     for (unsigned round = 0; round < 2 * STEPS; round++) {
         struct ticket tickets[STEPS];
         for (unsigned i = 0; i < STEPS; i++)
-            assert_true(lane_take(site, tags[round / 2][i], &tickets[i]));
+            assert_true(lane_take(site, NULL, tags[round / 2][i], &tickets[i]));
         for (unsigned i = 0; i < STEPS; i++) {
             const struct ticket *ticket = &tickets[round % 2 ? STEPS - 1 - i : i];
             plan_drop(ticket->plan);

@@ -123,13 +123,28 @@ static void *take_a_step_below(void *context) {
     return NULL;
 }
 
-static void a_ring_below_a_parent_is_not_taken_over(void **state) {
+static void a_ring_below_a_parent_is_not_taken_over_by_steps_of_another(void **state) {
     struct stage *stage = *state;
     struct below below = {SITE(.pool = stage->pool, .ring = 1), OPEN(.parent = stage->root)};
+    struct below beside = {below.site, OPEN(.parent = stage->root)};
+    struct below nothing = {below.site, {NULL, 0}};
     on_threads(1, take_a_step_below, &below);
     for (int i = 0; i < 10; i++)
-        take_a_step_below(&below); /* in lanes of this thread */
-    assert_int_equal(stats_of(below.parent).children, 1 + 2);
+        take_a_step_below(i < 5 ? &beside : &nothing); /* in lanes of this thread */
+    assert_int_equal(stats_of(below.parent).children, 1);
+    assert_int_equal(ebb_region_close(below.parent), 0);
+    assert_int_equal(ebb_region_close(beside.parent), 0);
+    assert_int_equal(ebb_site_destroy(below.site), 0);
+}
+
+/* However many threads there ever were. */
+static void a_ring_below_a_parent_goes_on_below_it_when_its_thread_has_ended(void **state) {
+    struct stage *stage = *state;
+    struct below below = {SITE(.pool = stage->pool, .ring = 1), OPEN(.parent = stage->root)};
+    for (int i = 0; i < 10; i++)
+        on_threads(1, take_a_step_below, &below);
+    take_a_step_below(&below);
+    assert_int_equal(stats_of(below.parent).children, 2);
     assert_int_equal(ebb_region_close(below.parent), 0);
     assert_int_equal(ebb_site_destroy(below.site), 0);
 }
@@ -372,7 +387,8 @@ int main(void) {
         STAGED(threads_take_steps_of_one_site),
         STAGED(each_thread_has_a_ring_of_its_own),
         STAGED(threads_that_have_ended_leave_their_rings_to_new_ones),
-        STAGED(a_ring_below_a_parent_is_not_taken_over),
+        STAGED(a_ring_below_a_parent_is_not_taken_over_by_steps_of_another),
+        STAGED(a_ring_below_a_parent_goes_on_below_it_when_its_thread_has_ended),
         STAGED(a_step_ends_in_another_thread_than_it_began),
         STAGED(a_step_outlives_the_thread_that_began_it),
         STAGED(sites_come_and_go_on_many_threads),
