@@ -200,6 +200,10 @@ static void return_arena(struct track *track) {
     pool_keep(region->pool, run, &track->kept);
 }
 
+bool track_holds(const struct track *track) {
+    return track->plan || track->record_limit || track->kept.run;
+}
+
 void track_rest(struct track *track) {
     pool_unkeep(&track->kept);
 }

@@ -196,6 +196,9 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
  */
 void track_finish(struct track *track, struct track_seen *seen);
 
+/* There is something that track_follow() of no plan, or track_rest(), would give back. */
+bool track_holds(const struct track *track);
+
 /* Nothing is served for now: the pages of the arena are for others. */
 void track_rest(struct track *track);
 

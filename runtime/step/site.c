@@ -162,6 +162,7 @@ void site_count_locked(struct lane *lane, const struct ended *ended, struct exce
     if (!ended->bare)
         atomic_store_explicit(&site->is_bare, false, memory_order_relaxed);
     lane_release_locked(lane);
+    idle_look(site);
 }
 
 void site_count(struct lane *lane, const struct ended *ended, struct excess *excess) {

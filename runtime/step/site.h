@@ -7,6 +7,7 @@
  *     lane.c     which lane a step gets
  *     bare.c     steps that are there for their scope alone
  *     ring.c     ended steps that stay readable
+ *     idle.c     what lanes that are idle for long give back
  *     step.c     begin and end
  *     scope.h    what the step means to malloc(), where that is served
  *     budget.h   what a step may cost
@@ -105,6 +106,9 @@ struct ebb_site {
     bool is_inner, is_ending;
     struct lane *lanes;
     struct lane *idle; /* of these: idle or bare, the one that was open last first */
+    struct lane *idle_lane; /* looked at last, with this berth (idle.c); NULL: none yet */
+    unsigned idle_berth;
+    uint64_t open_most; /* of late, beside one that ended */
     uint64_t open_steps; /* lanes that are open */
     uint64_t begun, crowded; /* steps so far; as many had the last one that met another open */
     struct course courses[SITE_COURSES];
@@ -253,6 +257,12 @@ bool ring_keep(struct lane *lane, struct region *region);
 
 /* Closes everything, ends the tracks. */
 void ring_end(struct lane *lane);
+
+/* ---- idle.c ---- */
+
+/* A step was counted: every few of them the tracks of one berth are looked at, and those that no
+ * step has used for long give back what they hold. Lock held. */
+void idle_look(struct ebb_site *site);
 
 /* ---- course.c ---- */
 

@@ -305,6 +305,64 @@ static void the_kind_of_an_open_step_is_given_to_no_other(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+static void take_large(ebb_site *site, uint64_t tag) {
+    ebb_step step = ebb_step_begin(site, tag);
+    fill(step, 2048);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* Many steps that were open at once, and then one at a time. */
+static void what_a_crowd_has_learnt_goes_when_it_is_gone(void **state) {
+    enum { CROWD = 20, ALONE = 400 };
+    ebb_step steps[CROWD];
+    uint64_t before = plan_pool() ? owned() : 0, each = (uint64_t)BLOCKS * 32;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "crowd"));
+    for (int i = 0; i < 4; i++)
+        take_large(site, 0);
+    for (int i = 0; i < CROWD; i++)
+        fill(steps[i] = ebb_step_begin(site, 0), 2048);
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(ebb_step_end(steps[i]), 0);
+    assert_true(owned() - before > CROWD * each);
+    for (int i = 0; i < ALONE; i++)
+        take_large(site, 0);
+    assert_true(owned() - before <= (uint64_t)BLOCKS * PER_BLOCK + REST);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_true(owned() == before);
+}
+
+/* A tag that came in all berths of a ring, of which none comes any more. */
+static void what_a_tag_has_learnt_in_a_ring_goes_when_it_is_gone(void **state) {
+    enum { RING = 4, STEPS = 3 * (RING + 1), ALONE = 300 };
+    uint64_t before = plan_pool() ? owned() : 0, each = (uint64_t)BLOCKS * 32;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "tags", .ring = RING));
+    for (int i = 0; i < 2 * STEPS; i++)
+        take_large(site, (uint64_t)(i / STEPS));
+    assert_true(owned() - before > 2 * (RING + 1) * each);
+    for (int i = 0; i < ALONE; i++)
+        take_large(site, 1);
+    uint64_t plans = 2 * (uint64_t)BLOCKS * PER_BLOCK; /* those of the tags stay */
+    assert_true(owned() - before <= plans + (RING + 1) * (each + EBB_PAGE) + REST);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_true(owned() == before);
+}
+
+/* As long as others come meanwhile, a lane's track keeps what it has. */
+static void lanes_that_take_turns_keep_what_they_have(void **state) {
+    enum { LANES = 20, ROUNDS = 40 };
+    ebb_step steps[LANES];
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "turns"));
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < LANES; i++)
+            fill(steps[i] = ebb_step_begin(site, 0), 2048);
+        for (int i = 0; i < LANES; i++)
+            assert_int_equal(ebb_step_end(steps[i]), 0);
+        for (const struct lane *lane = site->lanes; lane && round > 5; lane = lane->next)
+            assert_true(lane->ring[0].tracks[0]->plan == site->courses[0].plan);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static struct os_table real;
 static unsigned notes_given;
 static uintptr_t noted; /* a block */
@@ -464,6 +522,9 @@ int main(void) {
         cmocka_unit_test(an_arena_in_which_others_were_born_is_not_dissolved),
         cmocka_unit_test(of_steps_in_rows_their_kinds_are_kept),
         STAGED(the_kind_of_an_open_step_is_given_to_no_other),
+        cmocka_unit_test(what_a_crowd_has_learnt_goes_when_it_is_gone),
+        cmocka_unit_test(what_a_tag_has_learnt_in_a_ring_goes_when_it_is_gone),
+        cmocka_unit_test(lanes_that_take_turns_keep_what_they_have),
         cmocka_unit_test(of_large_blocks_alone_no_notes_are_to_go),
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),
