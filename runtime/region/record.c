@@ -18,7 +18,8 @@
  * promoted. The parent knows the tracks of steps that have some (its bearers), and asks them before
  * it takes a block for its own; meanwhile its quick ways to release are shut.
  *
- * Without memory for another entry the record is lost, and the step goes on.
+ * Without memory for another entry, or where the record is far larger than the step, the record is
+ * lost, and the step goes on.
  */
 #include "base/check.h"
 #include "base/error.h"
@@ -29,6 +30,8 @@
 #include <string.h>
 
 #define RECORD_LEAST 256u
+#define RECORD_FREE ((size_t)4 << 20) /* bytes of one that nobody minds */
+#define RECORD_TIMES 2u /* so many times what the region had at its peak are too much above that */
 
 /* As long as the record before at once: a step is recorded after another, which was much the same.
  * What is not written to costs no memory. */
@@ -55,9 +58,16 @@ static bool grow_to(struct track *track, uint32_t limit) {
     return true;
 }
 
+/* So many blocks in so few bytes are small ones, whose plan would hold more than the step does. */
+static bool is_too_large(const struct track *track) {
+    size_t bytes = track->record_limit * sizeof *track->record;
+    return track->recording && bytes > RECORD_FREE &&
+           bytes / RECORD_TIMES > track->region->reserved.peak;
+}
+
 static bool grow(struct track *track) {
     uint32_t limit = track->record_limit;
-    if (limit >= PLAN_SLOTS_MOST)
+    if (limit >= PLAN_SLOTS_MOST || is_too_large(track))
         return false;
     if (!limit)
         return grow_to(track, first_limit(track)) || grow_to(track, RECORD_LEAST);

@@ -29,6 +29,7 @@ struct work {
     ebb_pool *desk; /* that the step has left pages in, or NULL */
     struct coarse_record coarse;
     bool is_coarse; /* the plan is made from it */
+    bool is_finer;  /* and the record is kept, with its small blocks */
     bool repeats;   /* the record is like the one before */
     uint64_t hash, coarse_hash; /* of the record */
     uint64_t height_most;
@@ -72,6 +73,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         step.hash = draft_hash(lane->track->record, lane->track->record_count);
         if (coarse_make(coarse, lane->track->record, lane->track->record_count))
             step.coarse_hash = draft_hash(coarse->record, coarse->count) | 1;
+        step.coarse_blocks = coarse->count;
         step.small = !step.coarse_hash || coarse->count < lane->track->record_count;
     }
     return step;
@@ -143,6 +145,7 @@ static bool are_alone(const struct ebb_site *site) {
 static void take_up(struct work *work, const struct learn_step *step) {
     struct course *course = work->course;
     work->is_coarse = course->learning.coarse;
+    work->is_finer = course->learning.finer;
     work->repeats = course->learning.repeats;
     work->hash = step->hash;
     work->coarse_hash = step->coarse_hash;
@@ -275,7 +278,7 @@ static void note(struct work *work) {
  * high. What is coarse repeats a record, or has the plan's structure: no other draft takes its
  * place, so `finer` is of the same record. */
 static void adopt(struct work *work) {
-    work->finer = work->is_coarse ? draft_of_step(work, false) : NULL;
+    work->finer = work->is_finer ? draft_of_step(work, false) : NULL;
     work->draft = draft_of_step(work, work->is_coarse);
     if (!work->draft)
         return;

@@ -213,15 +213,24 @@ static uint32_t next_after(const struct record_entry *record, uint32_t count, ui
     return from;
 }
 
-/* False: less than half of the bytes are kept. */
-static bool copy_coarse(struct coarse_record *coarse, const struct record_entry *record,
-                        uint32_t count, const uint32_t *numbers) {
-    uint64_t all = 0, kept = 0;
+/* How many blocks are kept; 0, too, if they have less than half of the bytes. */
+static uint32_t count_coarse(const struct record_entry *record, uint32_t count) {
+    uint64_t all = 0, kept_bytes = 0;
+    uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
+        bool keeps = is_coarse(&record[i]);
         all += record[i].bytes;
+        kept_bytes += keeps ? record[i].bytes : 0;
+        kept += keeps;
+    }
+    return kept_bytes >= all - kept_bytes ? kept : 0;
+}
+
+static void copy_coarse(struct coarse_record *coarse, const struct record_entry *record,
+                        uint32_t count, const uint32_t *numbers) {
+    for (uint32_t i = 0; i < count; i++) {
         if (!is_coarse(&record[i]))
             continue;
-        kept += record[i].bytes;
         struct record_entry *entry = &coarse->record[coarse->count++];
         *entry = record[i];
         entry->passed = numbers[entry->passed];
@@ -231,25 +240,23 @@ static bool copy_coarse(struct coarse_record *coarse, const struct record_entry 
     for (uint32_t i = 0; i < coarse->count; i++)
         coarse->record[i].until =
             next_after(coarse->record, coarse->count, coarse->record[i].rank);
-    return coarse->count && kept >= all - kept;
 }
 
 bool coarse_make(struct coarse_record *coarse, const struct record_entry *record,
                  uint32_t count) {
-    uint32_t releases = count_releases(record, count);
+    uint32_t kept = count_coarse(record, count), releases = count_releases(record, count);
     size_t numbers_bytes = ((size_t)releases + 1) * sizeof(uint32_t);
     *coarse = (struct coarse_record){.record = NULL};
-    coarse->record = plan_pool_take(
-        "coarse record", count * sizeof *coarse->record + numbers_bytes, &coarse->memory);
+    if (kept)
+        coarse->record = plan_pool_take(
+            "coarse record", kept * sizeof *coarse->record + numbers_bytes, &coarse->memory);
     if (!coarse->record)
         return false;
-    uint32_t *numbers = (uint32_t *)(void *)(coarse->record + count);
+    uint32_t *numbers = (uint32_t *)(void *)(coarse->record + kept);
     memset(numbers, 0, numbers_bytes);
     number_coarse(record, count, releases, numbers);
-    if (copy_coarse(coarse, record, count, numbers))
-        return true;
-    coarse_drop(coarse);
-    return false;
+    copy_coarse(coarse, record, count, numbers);
+    return true;
 }
 
 void coarse_drop(struct coarse_record *coarse) {

@@ -296,11 +296,17 @@ static bool is_dear(const struct learn_step *step) {
     return held > LEARN_SLACK_BYTES && held > step->live_peak / LEARN_TRY_PART;
 }
 
+/* A plan of so many of its blocks would hold more than the step itself. */
+static bool outweighs(const struct learn_step *step, uint64_t blocks) {
+    uint64_t held = blocks * LEARN_SLOT_BYTES;
+    return held > LEARN_DEAR_BYTES && held > step->live_peak;
+}
+
 /* A record, the `last` that was asked for or a later one, is neither like the other nor like the
  * plan. */
 static enum learn_verdict judge_change(struct learning *learning, const struct learn_step *step,
                                        bool last) {
-    bool dear = !learning->planned && is_dear(step);
+    bool dear = is_dear(step) && (!learning->planned || outweighs(step, step->blocks));
     if (learning->suspended && (dear || !(last && try_again(learning)))) {
         learning->noted = false;
         if (last)
@@ -334,10 +340,11 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     bool like_coarse = learning->planned && learning->plan_coarse && step->coarse_hash &&
                        learning->plan_hash == step->coarse_hash;
     bool as_planned = learning->planned && (like_coarse || learning->plan_hash == step->hash);
-    learning->coarse = !fine && (coarse || like_coarse);
+    bool dear = outweighs(step, step->blocks);
+    learning->coarse = (!fine || dear) && (coarse || like_coarse);
     learning->repeats = fine || coarse;
     learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(learning, step));
-    learning->finer = learning->coarse;
+    learning->finer = learning->coarse && !dear;
     learning->record_blocks = step->blocks;
     learning->hash = step->hash;
     learning->coarse_hash = step->coarse_hash;
@@ -356,7 +363,9 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
             note_other(learning);
         learning->to_record = 0;
         learning->pardoning = false;
-        return LEARN_ADOPT;
+        return outweighs(step, learning->coarse ? step->coarse_blocks : step->blocks)
+                   ? suspend(learning)
+                   : LEARN_ADOPT;
     }
     return learning->to_record ? LEARN_NOTE : judge_change(learning, step, last);
 }

@@ -57,6 +57,10 @@
 #define LEARN_SLOT_BYTES 72u
 #define LEARN_TRY_PART 16u
 
+/* Nor is one kept, however alike records are, where that is more than the second and than all that
+ * is live: blocks that are as many are small ones, of which best fit holds no more. */
+#define LEARN_DEAR_BYTES ((uint64_t)1 << 20)
+
 /* A suspended course is looked at again after so many steps. Each look in vain doubles the wait,
  * and each suspension without LEARN_WAIT good steps since the last: to record a step costs as much
  * as three others. */
@@ -117,6 +121,7 @@ struct learn_step {
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
     uint64_t blocks; /* that came */
+    uint64_t coarse_blocks; /* of a record: of these without small ones */
     bool small;    /* blocks of the small lane were among those that were recorded */
     bool lost;     /* it was recorded, but not to its end: as LEARN_PLAIN */
     bool grown;    /* slots were too small */

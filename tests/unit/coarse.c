@@ -40,6 +40,25 @@ static void a_record_that_repeats_in_full_is_planned_in_full(void **state) {
     assert_int_equal(learning.plan_hash, 7);
 }
 
+/* Whose plan would hold more than the step. */
+static void of_too_many_blocks_the_large_ones_alone_are_planned(void **state) {
+    struct learning learning;
+    struct learn_step step = step_of(LEARN_RECORD);
+    step.coarse_hash = 71;
+    step.blocks = 20000;
+    step.coarse_blocks = 100;
+    step.live_peak = MIB;
+    learn_start(&learning);
+    assert_int_equal(learn_judge(&learning, &step, false), LEARN_NOTE);
+    assert_int_equal(learn_judge(&learning, &step, false), LEARN_ADOPT);
+    assert_true(learning.coarse && !learning.finer);
+    learn_adopted(&learning, 71, true);
+    struct learn_step next = served(1000, 0);
+    next.blocks = step.blocks;
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(pass(&learning, next), LEARN_KEEP);
+}
+
 static void a_record_with_hardly_any_large_block_has_no_coarse_plan(void **state) {
     struct learning learning;
     learn_start(&learning);
@@ -252,6 +271,7 @@ int main(void) {
         cmocka_unit_test(without_small_blocks_two_records_will_do),
         cmocka_unit_test(small_blocks_do_not_keep_large_ones_from_a_plan),
         cmocka_unit_test(a_record_that_repeats_in_full_is_planned_in_full),
+        cmocka_unit_test(of_too_many_blocks_the_large_ones_alone_are_planned),
         cmocka_unit_test(a_record_with_hardly_any_large_block_has_no_coarse_plan),
         cmocka_unit_test(a_new_record_like_the_coarse_plan_keeps_it),
         cmocka_unit_test(the_next_step_has_as_many_blocks),

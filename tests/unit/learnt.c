@@ -363,6 +363,50 @@ static void lanes_that_take_turns_keep_what_they_have(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* So many blocks, four alive at once; then some large ones, one at a time. The most that is learnt
+ * in it. */
+static uint64_t take_in_turn(ebb_site *site, uint32_t small, uint32_t large) {
+    void *live[4] = {NULL};
+    uint64_t most = 0;
+    ebb_step step = ebb_step_begin(site, 0);
+    for (uint32_t i = 0; i < small + large; i++) {
+        uint32_t at = i < small ? i % 4 : 0;
+        if (live[at])
+            assert_int_equal(ebb_region_release(step.region, live[at]), 0);
+        live[at] = ebb_region_alloc(step.region, i < small ? 64 : 100 * KIB, 16);
+        assert_non_null(live[at]);
+        most = i % 1000 == 0 ? size_larger(most, owned()) : most;
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+    return most;
+}
+
+/* Their plan, and the record that it is made of, would be far larger than the step. */
+static void of_very_many_small_blocks_little_is_held(void **state) {
+    enum { MANY = 300000 };
+    uint64_t before = plan_pool() ? owned() : 0;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "many"));
+    for (int i = 0; i < 30; i++)
+        assert_true(take_in_turn(site, MANY, 0) - before < 12 * MIB);
+    assert_true(owned() - before <= REST);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_true(stats.planned_steps == 0 && stats.recorded_steps >= 3);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void beside_many_small_blocks_the_large_ones_are_planned(void **state) {
+    enum { MANY = 20000, LARGE = 40 };
+    uint64_t before = plan_pool() ? owned() : 0;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "large"));
+    for (int i = 0; i < 30; i++)
+        (void)take_in_turn(site, MANY, LARGE);
+    assert_true(owned() - before <= REST);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.plan_slots, LARGE);
+    assert_int_equal(stats.planned_steps, 28);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static struct os_table real;
 static unsigned notes_given;
 static uintptr_t noted; /* a block */
@@ -525,6 +569,8 @@ int main(void) {
         cmocka_unit_test(what_a_crowd_has_learnt_goes_when_it_is_gone),
         cmocka_unit_test(what_a_tag_has_learnt_in_a_ring_goes_when_it_is_gone),
         cmocka_unit_test(lanes_that_take_turns_keep_what_they_have),
+        cmocka_unit_test(of_very_many_small_blocks_little_is_held),
+        cmocka_unit_test(beside_many_small_blocks_the_large_ones_are_planned),
         cmocka_unit_test(of_large_blocks_alone_no_notes_are_to_go),
         cmocka_unit_test(notes_of_steps_below_stay),
         cmocka_unit_test(a_site_that_does_not_repeat_holds_little),

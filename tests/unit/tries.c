@@ -165,6 +165,32 @@ static void a_plan_that_would_hold_too_much_is_not_tried(void **state) {
     }
 }
 
+/* However alike records are. */
+static void a_plan_that_would_hold_more_than_the_step_is_not_made(void **state) {
+    static const struct {
+        uint64_t blocks, coarse_blocks, live;
+        bool planned;
+    } cases[] = {{20000, 0, 1 << 20, false}, {20000, 20000, 1 << 20, false},
+                 {20000, 0, 2 << 20, true}, {14000, 0, 1000, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct learning learning;
+        struct learn_step step = step_of(LEARN_RECORD);
+        learn_start(&learning);
+        step.blocks = cases[i].blocks;
+        step.coarse_blocks = cases[i].coarse_blocks;
+        step.coarse_hash = cases[i].coarse_blocks ? 71 : 0;
+        step.live_peak = cases[i].live;
+        assert_int_equal(learn_judge(&learning, &step, false), LEARN_NOTE);
+        assert_int_equal(learn_judge(&learning, &step, false),
+                         cases[i].planned ? LEARN_ADOPT : LEARN_KEEP);
+        assert_int_equal(learning.suspended, !cases[i].planned);
+        if (cases[i].planned)
+            continue;
+        pass_plainly(&learning, LEARN_WAIT); /* there may be fewer by then */
+        assert_int_equal(learn_next(&learning), LEARN_RECORD);
+    }
+}
+
 /* Who gives keys knows where they are: what is larger than all before is recorded at once. */
 static void a_try_with_keys_is_recorded_again(void **state) {
     struct learning learning = tried_course();
@@ -234,6 +260,7 @@ int main(void) {
         cmocka_unit_test(a_try_with_keys_is_recorded_again),
         cmocka_unit_test(a_plan_of_what_repeats_begins_anew),
         cmocka_unit_test(a_plan_that_would_hold_too_much_is_not_tried),
+        cmocka_unit_test(a_plan_that_would_hold_more_than_the_step_is_not_made),
         cmocka_unit_test(structures_that_take_turns_are_recorded_ever_more_rarely),
         cmocka_unit_test(turns_that_are_long_enough_are_planned_each),
         cmocka_unit_test(two_good_steps_do_not_prove_a_plan),
