@@ -11,6 +11,10 @@
  * not need, take them like other cached pages, the longest kept first. So does whoever is refused
  * pages by the system, if they may do.
  *
+ * Threads that take such runs at once could have each other's pages. A pool knows the thread that
+ * took the last one, until that is kept: another thread that takes one meanwhile has met it. Who
+ * took one before is forgotten, so not every meeting is seen, but where there are many, some are.
+ *
  * Who kept a run has a ticket, a number that is never given twice. Invariant: a piece in the list
  * of kept ones has the number of its ticket; a ticket whose piece has another is void.
  */
@@ -23,6 +27,21 @@
 
 static atomic_uint_fast64_t last_ticket;
 
+static _Thread_local char own; /* its address is the thread's */
+
+static void note_taken_locked(struct ebb_pool *pool, struct kept *kept) {
+    kept->meetings = pool->meetings;
+    pool->meetings += pool->taker && pool->taker != &own;
+    pool->taker = kept->taker = &own;
+}
+
+/* True: there were meetings since it was taken. */
+static bool note_kept_locked(struct ebb_pool *pool, const struct kept *kept) {
+    if (pool->taker == kept->taker)
+        pool->taker = NULL;
+    return kept->meetings != pool->meetings;
+}
+
 void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) {
     /* relaxed: only that it is never the same number twice matters */
     uint64_t number = atomic_fetch_add_explicit(&last_ticket, 1, memory_order_relaxed) + 1;
@@ -30,8 +49,9 @@ void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) 
     if (!pool_is_leased(pool) && !pool->pages.kind->phantom)
         poison_unused(run->addr, run->bytes);
     pages_keep(&pool->pages, run, number);
+    bool met = note_kept_locked(pool, kept);
     pthread_mutex_unlock(&pool->lock);
-    *kept = (struct kept){pool, run, number};
+    *kept = (struct kept){.pool = pool, .run = run, .ticket = number, .met = met};
 }
 
 static bool is_valid(const struct kept *kept) {
@@ -97,7 +117,9 @@ struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t
         run->pins = 1; /* under the lock, as all that neighbours look at */
     }
     make_up_locked(pool, reserved);
+    note_taken_locked(pool, kept);
     pthread_mutex_unlock(&pool->lock);
     kept->run = NULL;
+    kept->met = false;
     return run;
 }

@@ -67,6 +67,8 @@ struct ebb_pool {
     size_t limit_reserved;
     size_t limit_used;          /* 0: none; as the pool was made, for it shuts the inline path */
     atomic_size_t charged;      /* used bytes of all regions, kept only where there is that limit */
+    const void *taker; /* thread that took an arena last, while it has it; NULL: none */
+    uint64_t meetings; /* times that another thread took one meanwhile */
     unsigned keep_margin_percent;
     bool keep_all;
     uint64_t trim_ns; /* that a step's end may spend on giving back; 0: small parts, see shrink.c */
@@ -135,6 +137,9 @@ struct kept {
     struct ebb_pool *pool;
     struct ebb_piece *run; /* NULL: none */
     uint64_t ticket;
+    const void *taker; /* thread that took it last */
+    uint64_t meetings; /* of the pool, then */
+    bool met;          /* since then another thread had one of the pool, too, as far as is seen */
 };
 
 /* Keeps a run that is on no list for who has the ticket. */

@@ -117,7 +117,8 @@ struct learn_step {
     uint64_t guest_bytes, turned_away_bytes; /* lay in the parent for a while, or should have */
     uint64_t used_peak, reserved_peak;
     uint64_t live_peak; /* of used: what was asked for */
-    bool alone;         /* of late no two steps of the site were open, or readable, at once */
+    bool alone;         /* of late no two steps of the site were open, or readable, at once; nor did
+                           other sites' in the same pool meet them */
     uint64_t hash; /* of its structure, if it was recorded */
     uint64_t coarse_hash; /* the same without small blocks; 0: too little is left */
     uint64_t blocks; /* that came */

@@ -110,7 +110,7 @@ struct ebb_site {
     unsigned idle_berth;
     uint64_t open_most; /* of late, beside one that ended */
     uint64_t open_steps; /* lanes that are open */
-    uint64_t begun, crowded; /* steps so far; as many had the last one that met another open */
+    uint64_t begun, crowded; /* steps so far; as many had the last one that met another */
     struct course courses[SITE_COURSES];
     unsigned course_count, kind_count; /* the second: of the first */
     struct course *newest; /* the one that a step belonged to last */

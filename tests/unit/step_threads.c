@@ -382,6 +382,59 @@ static void rings_of_many_threads_are_left_to_new_ones(void **state) {
     assert_int_equal(ebb_site_destroy(first.site), 0);
 }
 
+enum { LENGTHS = 400, LONG_ONE = 10, LENGTH_BLOCKS = 6 };
+
+static pthread_barrier_t together;
+
+struct lengths {
+    ebb_site *site;
+    uint64_t held; /* by short steps of the second half, all together */
+};
+
+/* One step in ten is a hundred times as long; each is open while those of others are. */
+static void *take_lengths(void *context) {
+    struct lengths *lengths = context;
+    for (unsigned i = 0; i < LENGTHS; i++) {
+        bool is_long = i % LONG_ONE == 0;
+        ebb_step step = ebb_step_begin(lengths->site, 0);
+        for (unsigned k = 0; k < LENGTH_BLOCKS; k++)
+            expect(ebb_region_alloc(step.region, is_long ? MIB : 10 * KIB, 64) != NULL);
+        pthread_barrier_wait(&together);
+        if (i > LENGTHS / 2 && !is_long)
+            lengths->held += stats_of(step.region).reserved.current;
+        pthread_barrier_wait(&together);
+        expect(ebb_step_end(step) == 0);
+    }
+    return NULL;
+}
+
+/* A site for each of so many threads; what a short step holds on the average. */
+static uint64_t held_by_short_steps(ebb_pool *pool, unsigned count) {
+    struct lengths lengths[THREADS];
+    pthread_t threads[THREADS];
+    uint64_t held = 0;
+    assert_int_equal(pthread_barrier_init(&together, NULL, count), 0);
+    for (unsigned i = 0; i < count; i++) {
+        lengths[i] = (struct lengths){.site = SITE(.pool = pool)};
+        assert_int_equal(pthread_create(&threads[i], NULL, take_lengths, &lengths[i]), 0);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(ebb_site_destroy(lengths[i].site), 0);
+        held += lengths[i].held;
+    }
+    pthread_barrier_destroy(&together);
+    assert_int_equal(atomic_load(&wrong), 0);
+    return held / count / (LENGTHS / 2 - LENGTHS / 2 / LONG_ONE);
+}
+
+/* The pages of the longest are there anyway, if nobody else could have them. */
+static void steps_of_other_sites_could_have_the_pages_of_a_long_one(void **state) {
+    struct stage *stage = *state;
+    assert_true(held_by_short_steps(stage->pool, 1) > 5 * MIB);
+    assert_true(held_by_short_steps(stage->pool, THREADS) < 2 * MIB);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(threads_take_steps_of_one_site),
@@ -397,6 +450,7 @@ int main(void) {
         STAGED(rings_of_many_threads_are_left_to_new_ones),
         STAGED(a_better_plan_is_found_meanwhile),
         STAGED(a_site_ends_though_its_search_has_an_hour),
+        STAGED(steps_of_other_sites_could_have_the_pages_of_a_long_one),
         STAGED(steps_are_served_while_better_plans_are_looked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
