@@ -14,8 +14,8 @@
  * "never": AMOUNT }. The steps are those of the main kind; where there are more than STEPS_MOST,
  * each entry is of several in a row, and `number` that of the first. RANGE is the lowest and the
  * highest of them, so that none is left out. Places are the worst of those with survivors, and what
- * is beyond PLACES_MOST is in the sum of the others. Names of files are of any bytes: who reads this
- * takes what is no UTF-8 for that.
+ * is beyond PLACES_MOST is in the sum of the others. Names of files are of any bytes: who reads
+ * this takes what is no UTF-8 for that.
  */
 #include "figures_json.h"
 
