@@ -34,6 +34,7 @@ struct work {
     uint64_t hash, coarse_hash; /* of the record */
     uint64_t height_most;
     uint64_t guests_most; /* bytes */
+    bool ahead;    /* what grew gets more room than it asked for */
     bool outlived; /* what was too large for a survivor has survived */
     bool goes_on;  /* another step is to be recorded */
     bool searches; /* a thread of the site's is to begin */
@@ -150,6 +151,7 @@ static void take_up(struct work *work, const struct learn_step *step) {
     work->repeats = course->learning.repeats;
     work->hash = step->hash;
     work->coarse_hash = step->coarse_hash;
+    work->ahead = learn_looks_ahead(&course->learning);
     work->height_most = learn_height_most(&course->learning);
     work->outlived = step->refused_bytes != 0;
     work->guests_most = may_have_guests(work->lane) ? course->learning.guests_most : 0;
@@ -308,14 +310,26 @@ static size_t asked_for(const struct work *work, uint32_t number) {
     return tells ? track->slots[number].bytes : 0;
 }
 
-/* A plan with room for what did not fit. */
-static void grow(struct work *work) {
+static void grow_by(struct work *work, size_t ahead) {
     bool wider = false;
     take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
-        wider |= draft_fit(work->draft, i, asked_for(work, i));
+        wider |= draft_fit_ahead(work->draft, i, asked_for(work, i), ahead);
     if (wider)
         work->plan = plan_at_desk(work, work->height_most);
+}
+
+/* A plan with room for what did not fit; for no more than that if it is too high otherwise. */
+static void grow(struct work *work) {
+    if (work->ahead)
+        grow_by(work, LEARN_AHEAD_PART);
+    if (work->plan)
+        return;
+    if (work->draft) {
+        draft_drop(work->draft);
+        work->present = draft_of_plan(work->course->plan);
+    }
+    grow_by(work, SIZE_MAX);
 }
 
 /* A plan with room for what this step asked for in each slot. What it left out keeps the room it

@@ -72,6 +72,13 @@ bool draft_fit(struct draft *draft, uint32_t number, size_t bytes) {
     return true;
 }
 
+bool draft_fit_ahead(struct draft *draft, uint32_t number, size_t bytes, size_t ahead) {
+    if (!draft_fit(draft, number, bytes))
+        return false;
+    draft_fit(draft, number, bytes + bytes / ahead); /* not if that is too large for a slot */
+    return true;
+}
+
 void draft_refit(struct draft *draft, uint32_t number, size_t bytes) {
     struct draft_slot *slot = &draft->slots[number];
     if (slot->tenured)

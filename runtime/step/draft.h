@@ -97,6 +97,9 @@ bool draft_widen_along(struct draft *longer, const struct draft *draft);
  * many. True if it had less. */
 bool draft_fit(struct draft *draft, uint32_t number, size_t bytes);
 
+/* The same; if it had less, it gets an `ahead`-th of that more. */
+bool draft_fit_ahead(struct draft *draft, uint32_t number, size_t bytes, size_t ahead);
+
 /*
  * A plan with one user, in memory of its own. NULL: EBB_E_MEMORY, or EBB_E_SIZE: it would be
  * higher than `height_most`, or than offsets of slots can say.

@@ -37,6 +37,7 @@ enum learn_mode learn_next(const struct learning *learning) {
 /* ---- what a step tells ---- */
 
 static void note_peaks(struct learning *learning, const struct learn_step *step) {
+    learning->highest = step->live_peak > larger(learning->live_now, learning->live_before);
     if (learning->peak_steps++ >= LEARN_RECENT) {
         learning->peak_before = learning->peak_now;
         learning->live_before = learning->live_now;
@@ -50,6 +51,10 @@ static void note_peaks(struct learning *learning, const struct learn_step *step)
 uint64_t learn_height_most(const struct learning *learning) {
     return part(larger(learning->peak_now, learning->peak_before), LEARN_HEIGHT_PPM) +
            LEARN_SLACK_BYTES;
+}
+
+bool learn_looks_ahead(const struct learning *learning) {
+    return learning->rises > LEARN_GROWTHS;
 }
 
 /* Share of the bytes that were well served; survivors that had to be copied were not. */
@@ -174,6 +179,8 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
     learning->outgrown = 0;
     if (learning->growths < LEARN_GROWTHS)
         learning->growths++;
+    if (bad && learning->highest && learning->rises <= LEARN_GROWTHS)
+        learning->rises++;
     return true;
 }
 
@@ -245,6 +252,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         learning->wait_next = LEARN_WAIT;
         learning->patience = LEARN_PATIENCE_PROVEN;
         learning->shortened = learning->unproven = 0;
+        learning->rises = learn_looks_ahead(learning) ? learning->rises : 0;
         learning->refined = learning->refining ? 0 : learning->refined;
         learning->refining = false;
     }
@@ -424,7 +432,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
             learning->patience = LEARN_IN_A_ROW; /* this one has yet to prove itself */
     }
     if (hash != learning->plan_hash) { /* what varied was another structure */
-        learning->growths = 0, learning->outgrown = 0;
+        learning->growths = learning->rises = 0, learning->outgrown = 0;
         learning->guests_most = UINT64_MAX;
     }
     learning->planned = true;

@@ -84,6 +84,12 @@
 #define LEARN_GROWTHS 4u
 #define LEARN_OUTGROWN 8u
 
+/* Where bad steps, each with more live than those before it, have enlarged a plan more often than
+ * that, and LEARN_WAIT good ones in a row never came between, sizes are on the rise, as in a
+ * curriculum. A plan that fits the last step serves no other then: what grew gets such a part of
+ * room more than it asked for. */
+#define LEARN_AHEAD_PART 8u
+
 /* Steps whose numbers of blocks differ by so small a part may differ in small blocks only. */
 #define LEARN_NEARLY_PART 8u
 
@@ -141,8 +147,8 @@ struct learning {
     bool coarse;    /* but for its small blocks: those are left to their lane */
     bool plan_coarse; /* so is the plan */
     bool finer;     /* made of a record that is kept with its small blocks: the next may be so */
-    uint64_t record_blocks; /* how many came in that step */
-    bool refining;    /* the plan took the place of a coarse one, and has yet to prove itself */
+    bool refining;  /* the plan took the place of a coarse one, and has yet to prove itself */
+    uint64_t record_blocks; /* how many came in the step that was recorded last */
     uint64_t refined; /* hash of that one, or of the last one that had to come back; 0: none */
     bool tried;     /* the plan is of a record that nothing was like */
     bool suspended;
@@ -151,6 +157,7 @@ struct learning {
     bool pardoning; /* what is recorded is for that alone */
     bool no_growth; /* a larger plan would be too high */
     bool inherited; /* the plan is that of another course */
+    bool highest;   /* the last step had more live than those before it of late */
     uint32_t mean_ppm;  /* moving mean of the share of bytes that were served */
     uint32_t hopeless_tries; /* until a plan serves well; the second counts when it begins */
     uint32_t fruitless; /* plans in a row adopted without a repetition, that served badly */
@@ -161,6 +168,7 @@ struct learning {
     uint32_t shortened; /* times that a plan of loops was too long, until one has proven itself */
     uint32_t growths;   /* of plans of this structure, up to LEARN_GROWTHS */
     uint64_t guests_most; /* bytes of a plan's guests */
+    uint32_t rises;     /* growths by bad steps, up to LEARN_GROWTHS and one: sizes are rising */
     uint64_t outgrown;  /* bytes that steps missed which were larger than the plan, since it grew */
     uint32_t wait, wait_next; /* steps until a suspended course is recorded; next time */
     uint64_t plain_ppm, served_ppm; /* pages over live bytes, moving means without and with plan */
@@ -190,6 +198,9 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse);
 
 /* No plan could be made, or a larger one would be too high. */
 void learn_failed(struct learning *learning, enum learn_verdict verdict);
+
+/* A larger plan should have room for some larger steps. */
+bool learn_looks_ahead(const struct learning *learning);
 
 /* The greatest height that a larger plan may have. */
 uint64_t learn_height_most(const struct learning *learning);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* growth.c - when a plan is made anew from itself. Enlarged: at once where all blocks follow one
- * length, where each varies for itself when it is worth a plan. With fewer guests: when the parent
- * has turned most of them away. */
+ * length, where each varies for itself when it is worth a plan, and in advance where they rise.
+ * With fewer guests: when the parent has turned most of them away. */
 #include "kit/policy.h"
 
 /* How many of the next steps enlarge the plan, each of which has some blocks larger than ever. */
@@ -12,6 +12,11 @@ static unsigned count_growths(struct learning *learning, unsigned steps, uint64_
     for (unsigned i = 0; i < steps; i++)
         growths += pass(learning, step) == LEARN_GROW;
     return growths;
+}
+
+static void serve_well(struct learning *learning, unsigned steps) {
+    for (unsigned i = 0; i < steps; i++)
+        assert_int_equal(pass(learning, served(1000, 0)), LEARN_KEEP);
 }
 
 static struct learning grown_course(void) {
@@ -99,6 +104,52 @@ static void a_plan_of_another_structure_grows_at_once_again(void **state) {
     assert_int_equal(count_growths(&learning, LEARN_GROWTHS, 10), 0);
 }
 
+/* Steps that miss everything, each with so much more live than the one before. */
+static void rise(struct learning *learning, unsigned steps, uint64_t more) {
+    struct learn_step step = served(0, 1000);
+    step.grown = step.complete = true;
+    step.live_peak = learning->live_now > learning->live_before ? learning->live_now
+                                                               : learning->live_before;
+    for (unsigned i = 0; i < steps; i++) {
+        step.live_peak += more;
+        assert_int_equal(pass(learning, step), LEARN_GROW);
+    }
+}
+
+static void steps_that_rise_are_planned_for_in_advance(void **state) {
+    struct learning learning = planned_course();
+    (void)state;
+    for (unsigned i = 0; i <= LEARN_GROWTHS; i++) {
+        assert_false(learn_looks_ahead(&learning));
+        rise(&learning, 1, 1);
+        serve_well(&learning, LEARN_WAIT - 1);
+    }
+    assert_true(learn_looks_ahead(&learning));
+    serve_well(&learning, 10 * LEARN_WAIT); /* what was in advance lasts for a while */
+    assert_true(learn_looks_ahead(&learning));
+    learn_adopted(&learning, 8, false);
+    assert_false(learn_looks_ahead(&learning));
+}
+
+/* As with lengths that are drawn, of which longer ones become rare. */
+static void larger_steps_that_come_now_and_then_are_not(void **state) {
+    struct learning learning = planned_course();
+    (void)state;
+    for (unsigned i = 0; i < 50; i++) {
+        rise(&learning, LEARN_GROWTHS, 1);
+        serve_well(&learning, LEARN_WAIT);
+    }
+    assert_false(learn_looks_ahead(&learning));
+}
+
+/* Blocks take turns to be the larger ones. */
+static void steps_that_grow_without_having_more_live_are_not(void **state) {
+    struct learning learning = planned_course();
+    (void)state;
+    rise(&learning, 50, 0);
+    assert_false(learn_looks_ahead(&learning));
+}
+
 static struct learn_step crowded(uint64_t guests, uint64_t turned_away) {
     struct learn_step step = served(100000, turned_away);
     step.guest_bytes = guests;
@@ -134,6 +185,9 @@ int main(void) {
         cmocka_unit_test(a_step_that_missed_nothing_enlarges_no_plan),
         cmocka_unit_test(while_a_growth_waits_bad_steps_count),
         cmocka_unit_test(a_plan_of_another_structure_grows_at_once_again),
+        cmocka_unit_test(steps_that_rise_are_planned_for_in_advance),
+        cmocka_unit_test(larger_steps_that_come_now_and_then_are_not),
+        cmocka_unit_test(steps_that_grow_without_having_more_live_are_not),
         cmocka_unit_test(a_parent_with_less_room_has_fewer_guests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

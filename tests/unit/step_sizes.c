@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * step_sizes.c - steps that do the same with other sizes: what their plan is told of survivors that
- * have grown, and of blocks that are trimmed.
+ * have grown, of blocks that are trimmed, and of those that are larger each time.
  */
 #include "kit/text.h"
 
@@ -119,6 +119,36 @@ static void only_what_is_trimmed_keeps_more_room_than_a_new_tag_needs(void **sta
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* ---- blocks that are larger each time ---- */
+
+/* One of a few of them has always the same size. */
+static void take_length(ebb_site *site, size_t length) {
+    ebb_step step = ebb_step_begin(site, 0);
+    block_of(step.region, (size_t)1 << 20, 64);
+    for (unsigned i = 1; i < LIVE; i++)
+        block_of(step.region, length * 256, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* Each length comes so many times. */
+static void rise_for(const struct stage *stage, unsigned times) {
+    enum { FROM = 128, STEPS = 600, ROOM = LIVE * 64 };
+    ebb_site *site = SITE(.name = "rising", .pool = stage->pool);
+    for (size_t i = 0; i < STEPS; i++)
+        take_length(site, FROM + i / times);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_true(stats.hit_bytes > stats.allocated_bytes / 10 * 9);
+    assert_in_range(stats.plans, 5, STEPS / 10);
+    size_t live = ((size_t)1 << 20) + (LIVE - 1) * (FROM + (STEPS - 1) / times) * 256;
+    assert_true(stats.plan_height <= live + live / 8 + ROOM + PAGE);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+static void sizes_that_rise_have_room_in_advance(void **state) {
+    rise_for(*state, 1);
+    rise_for(*state, 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(survivors_that_have_grown_are_born_above_again),
@@ -126,6 +156,7 @@ int main(void) {
         STAGED(a_survivor_that_was_too_large_was_not_served),
         STAGED(blocks_that_are_trimmed_keep_the_room_that_was_asked_for),
         STAGED(only_what_is_trimmed_keeps_more_room_than_a_new_tag_needs),
+        STAGED(sizes_that_rise_have_room_in_advance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
