@@ -17,8 +17,8 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 
 void learn_start(struct learning *learning) {
     *learning = (struct learning){.to_record = LEARN_FIRST, .mean_ppm = LEARN_MILLION,
-                                  .patience = LEARN_IN_A_ROW, .wait_next = LEARN_WAIT,
-                                  .guests_most = UINT64_MAX};
+                                  .long_ppm = LEARN_MILLION, .patience = LEARN_IN_A_ROW,
+                                  .wait_next = LEARN_WAIT, .guests_most = UINT64_MAX};
 }
 
 void learn_inherit(struct learning *learning, uint64_t hash, bool coarse) {
@@ -90,6 +90,20 @@ static bool is_bad(const struct learn_step *step) {
     return share_ppm(&apart) < LEARN_GOOD_PPM || step->taken_over || has_other_survivors(step);
 }
 
+/* Growth is left out of it. */
+static void note_share(struct learning *learning, uint32_t share) {
+    learning->mean_ppm = (uint32_t)(part(learning->mean_ppm, LEARN_KEEP_PPM) +
+                                    part(share, LEARN_MILLION - LEARN_KEEP_PPM));
+    learning->long_ppm = (uint32_t)(part(learning->long_ppm, LEARN_KEEP_LONG_PPM) +
+                                    part(share, LEARN_MILLION - LEARN_KEEP_LONG_PPM));
+}
+
+/* Of late, after some tries, or for long. */
+static bool serves_too_little(const struct learning *learning) {
+    return (learning->mean_ppm < LEARN_SUSPEND_PPM && learning->fruitless > LEARN_TRIES) ||
+           learning->long_ppm < LEARN_SUSPEND_PPM;
+}
+
 static uint64_t moving_mean(uint64_t mean, uint64_t next) {
     return mean ? part(mean, LEARN_KEEP_PPM) + part(next, LEARN_MILLION - LEARN_KEEP_PPM) : next;
 }
@@ -122,9 +136,10 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->suspended = true;
     learning->planned = false;
     learning->suspensions++;
+    learning->mean_ppm = learning->long_ppm = LEARN_MILLION; /* of the next plan */
     await_look(learning);
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = learning->good = 0;
-    learning->crowded = learning->fruitless = learning->unproven = learning->shortened = 0;
+    learning->crowded = learning->fruitless = learning->shortened = 0;
     learning->noted = learning->finer = learning->refining = false;
     return LEARN_KEEP;
 }
@@ -235,8 +250,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     bool bad = is_bad(step);
     bool grows = larger_than_plan && may_grow(learning, step, bad);
     if (!grows) /* else there is a better plan already */
-        learning->mean_ppm = (uint32_t)(part(learning->mean_ppm, LEARN_KEEP_PPM) +
-                                        part(share, LEARN_MILLION - LEARN_KEEP_PPM));
+        note_share(learning, share);
     count_in_a_row(&learning->bad, bad && !grows);
     count_in_a_row(&learning->hopeless, share < LEARN_HOPELESS_PPM);
     learning->served_ppm = moving_mean(learning->served_ppm, reserved_ppm(learning, step));
@@ -267,7 +281,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
         return LEARN_REFINE;
     if (grows)
         return LEARN_GROW;
-    if (learning->mean_ppm < LEARN_SUSPEND_PPM && learning->fruitless > LEARN_TRIES)
+    if (serves_too_little(learning))
         return suspend(learning);
     if (learning->wrong >= (learning->doubtful ? learning->patience : LEARN_IN_A_ROW)) {
         learning->doubtful = true;
@@ -426,7 +440,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     if (learning->repeats || hash != learning->plan_hash)
         learning->tried = !learning->repeats;
     if (learning->repeats && learning->unproven <= LEARN_TRIES) {
-        learning->mean_ppm = LEARN_MILLION;
+        learning->mean_ppm = learning->long_ppm = LEARN_MILLION;
         learning->fruitless = 0;
         if (!learning->planned || hash != learning->plan_hash)
             learning->patience = LEARN_IN_A_ROW; /* this one has yet to prove itself */

@@ -43,8 +43,12 @@
 #define LEARN_KEEP_PPM 700000u
 #define LEARN_SUSPEND_PPM 500000u
 
-/* But warming up looks like that, too: so many times new records are tried first. */
+/* But warming up looks like that, too: so many times new records are tried first. It does not last,
+ * though: below the same share a mean that keeps so much ends the plan whatever was tried. It takes
+ * 23 steps that are served nothing, and more of others; good ones in between, as come by chance
+ * where kinds of steps are drawn, do not begin it anew. */
 #define LEARN_TRIES 2u
+#define LEARN_KEEP_LONG_PPM 970000u
 
 /* Below this share a plan is one of something else. Where LEARN_IN_A_ROW such steps follow one that
  * was only tried, nothing repeats, or a program is warming up: it is suspended, but for a short
@@ -158,7 +162,7 @@ struct learning {
     bool no_growth; /* a larger plan would be too high */
     bool inherited; /* the plan is that of another course */
     bool highest;   /* the last step had more live than those before it of late */
-    uint32_t mean_ppm;  /* moving mean of the share of bytes that were served */
+    uint32_t mean_ppm, long_ppm; /* moving means of the share of bytes that were served */
     uint32_t hopeless_tries; /* until a plan serves well; the second counts when it begins */
     uint32_t fruitless; /* plans in a row adopted without a repetition, that served badly */
     uint32_t unproven;  /* plans that new records called for, since one has proven itself */

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * turns.c - structures that take turns under one tag, by chance or as epochs do: what is recorded
+ * and planned of them, and when none of them is any more.
+ */
+#include "kit/policy.h"
+
+/* One of 0 to count - 1. */
+static uint64_t draw(uint64_t count) {
+    static uint64_t chance = 1;
+    chance = chance * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (chance >> 33) % count;
+}
+
+/* A step of this structure: all of it is served if the plan is one of that, and else nothing. */
+static void take(struct learning *learning, uint64_t hash) {
+    enum learn_mode mode = learn_next(learning);
+    if (mode == LEARN_RECORD)
+        record(learning, hash);
+    else if (mode == LEARN_PLAIN)
+        pass_plainly(learning, 1);
+    else
+        pass(learning, learning->plan_hash == hash ? served(1000, 0) : served(0, 1000));
+}
+
+/* How many of the steps are served by a plan, each of a structure that is drawn: the first of
+ * `count`, or of `often` more. */
+static unsigned count_served(struct learning *learning, unsigned steps, uint64_t count,
+                             uint64_t often) {
+    unsigned planned = 0;
+    for (unsigned i = 0; i < steps; i++) {
+        uint64_t drawn = draw(count + often);
+        planned += learn_next(learning) == LEARN_SERVE;
+        take(learning, 7 + (drawn < count ? drawn : 0));
+    }
+    return planned;
+}
+
+/* Two of the same come in a row now and then, and say nothing. */
+static void one_plan_of_three_structures_that_are_drawn_is_not_kept(void **state) {
+    enum { BEGIN = 1000, STEPS = 10000 };
+    struct learning learning = planned_course();
+    (void)state;
+    count_served(&learning, BEGIN, 3, 0);
+    assert_in_range(count_served(&learning, STEPS, 3, 0), 1, STEPS / 5);
+}
+
+static void a_plan_of_the_one_that_comes_most_is_kept(void **state) {
+    enum { BEGIN = 1000, STEPS = 5000 };
+    struct learning learning = planned_course();
+    (void)state;
+    count_served(&learning, BEGIN, 3, 6);
+    assert_in_range(count_served(&learning, STEPS, 3, 6), STEPS / 10 * 9, STEPS);
+}
+
+static void a_plan_that_serves_nothing_ends_even_if_patience_would_last(void **state) {
+    struct learning learning = planned_course();
+    unsigned steps = 0;
+    (void)state;
+    learning.patience = LEARN_PATIENCE_MOST;
+    for (; !learning.suspended && steps < 100; steps++)
+        take(&learning, 8);
+    assert_in_range(steps, 16, 32);
+    pass_plainly(&learning, LEARN_WAIT); /* what came meanwhile is found */
+    assert_int_equal(record(&learning, 8), LEARN_NOTE);
+    assert_int_equal(record(&learning, 8), LEARN_ADOPT);
+    for (unsigned i = 0; i < 100; i++)
+        take(&learning, 8);
+    assert_true(!learning.suspended && learning.good == 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_plan_of_three_structures_that_are_drawn_is_not_kept),
+        cmocka_unit_test(a_plan_of_the_one_that_comes_most_is_kept),
+        cmocka_unit_test(a_plan_that_serves_nothing_ends_even_if_patience_would_last),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
