@@ -119,6 +119,12 @@ static uint32_t more_patience(uint32_t patience) {
     return patience < LEARN_PATIENCE_MOST ? 2 * patience : patience;
 }
 
+/* The plan has proven itself. */
+static void settle_patience(struct learning *learning) {
+    if (!learning->known || learning->patience < LEARN_PATIENCE_PROVEN)
+        learning->patience = LEARN_PATIENCE_PROVEN;
+}
+
 static void count_in_a_row(uint32_t *count, bool again) {
     *count = again ? *count + 1 : 0;
 }
@@ -264,7 +270,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     }
     if (learning->good == LEARN_WAIT) {
         learning->wait_next = LEARN_WAIT;
-        learning->patience = LEARN_PATIENCE_PROVEN;
+        settle_patience(learning);
         learning->shortened = learning->unproven = 0;
         learning->rises = learn_looks_ahead(learning) ? learning->rises : 0;
         learning->refined = learning->refining ? 0 : learning->refined;
@@ -379,8 +385,10 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     if (learning->records < 2)
         return LEARN_NOTE;
     if (learning->repeats || (as_planned && !learning->doubtful)) {
-        if (as_planned && !learning->pardoning) /* it is known, and helps little */
+        if (as_planned && !learning->pardoning) { /* it helps little */
             learning->patience = more_patience(learning->patience);
+            learning->known = !learning->doubtful;
+        }
         if (!as_planned)
             note_other(learning);
         learning->to_record = 0;
@@ -448,6 +456,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     if (hash != learning->plan_hash) { /* what varied was another structure */
         learning->growths = learning->rises = 0, learning->outgrown = 0;
         learning->guests_most = UINT64_MAX;
+        learning->known = false;
     }
     learning->planned = true;
     learning->plan_coarse = coarse;

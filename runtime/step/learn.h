@@ -35,7 +35,8 @@
 #define LEARN_PATIENCE_MOST 64u
 
 /* A plan that LEARN_WAIT steps in a row were served well by has proven itself: some odd steps, as
- * where one epoch ends and the next begins, do not end it. */
+ * where one epoch ends and the next begins, do not end it. Where they did, and a record was like
+ * the plan after all, there may be as many in each epoch: it keeps the patience that it has. */
 #define LEARN_PATIENCE_PROVEN 4u
 
 /* The moving mean keeps so much of what it was; below the second a plan is not worth its arena:
@@ -150,6 +151,7 @@ struct learning {
     bool repeats;   /* the last record was like the one before */
     bool coarse;    /* but for its small blocks: those are left to their lane */
     bool plan_coarse; /* so is the plan */
+    bool known;     /* a record that the plan was to give way to was like it */
     bool finer;     /* made of a record that is kept with its small blocks: the next may be so */
     bool refining;  /* the plan took the place of a coarse one, and has yet to prove itself */
     uint64_t record_blocks; /* how many came in the step that was recorded last */

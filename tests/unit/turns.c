@@ -69,11 +69,34 @@ static void a_plan_that_serves_nothing_ends_even_if_patience_would_last(void **s
     assert_true(!learning.suspended && learning.good == 100);
 }
 
+/* What is odd ends each time just when it is recorded, as where five steps evaluate. */
+static void what_is_odd_for_a_while_in_each_epoch_is_recorded_once(void **state) {
+    enum { TRAIN = 20, ODD = LEARN_PATIENCE_PROVEN + 1, EPOCHS = 50 };
+    struct learning learning = planned_course();
+    unsigned recorded = 0;
+    (void)state;
+    for (unsigned i = 0; i < EPOCHS * (TRAIN + ODD); i++) {
+        recorded += learn_next(&learning) == LEARN_RECORD;
+        take(&learning, i % (TRAIN + ODD) < TRAIN ? 7 : 8);
+    }
+    assert_int_equal(recorded, 2);
+    assert_int_equal(learning.suspensions, 0);
+    while (learn_next(&learning) == LEARN_SERVE && recorded++ < 100)
+        take(&learning, 8); /* for good */
+    assert_int_equal(recorded - 2, 2 * LEARN_PATIENCE_PROVEN - ODD);
+    record(&learning, 8);
+    assert_int_equal(record(&learning, 8), LEARN_ADOPT);
+    for (unsigned i = 0; i < LEARN_WAIT; i++)
+        take(&learning, 8);
+    assert_int_equal(learning.patience, LEARN_PATIENCE_PROVEN); /* of what it is not known */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_plan_of_three_structures_that_are_drawn_is_not_kept),
         cmocka_unit_test(a_plan_of_the_one_that_comes_most_is_kept),
         cmocka_unit_test(a_plan_that_serves_nothing_ends_even_if_patience_would_last),
+        cmocka_unit_test(what_is_odd_for_a_while_in_each_epoch_is_recorded_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
