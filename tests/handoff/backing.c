@@ -328,6 +328,7 @@ static int map_where_all_are_locked(void) {
 static void what_cannot_be_opened_where_all_are_locked_is_said(void **state) {
     int status;
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0)
         _exit(map_where_all_are_locked());
     assert_int_equal(waitpid(child, &status, 0), child);

@@ -16,6 +16,7 @@ static int claim(bool holds, char *said, size_t room) {
     const struct rlimit no_core = {0, 0};
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0) {
         signal(SIGABRT, SIG_DFL);
         alarm(20); /* or it goes on, nobody knows where */

@@ -45,6 +45,7 @@ static void numbers_differ(void **state) {
 static void without_those_of_the_system_they_differ_too(void **state) {
     int status;
     pid_t child = fork();
+    assert_true(child >= 0);
     if (child == 0)
         _exit(is_without_numbers() ? draw_some() : 0);
     assert_int_equal(waitpid(child, &status, 0), child);
