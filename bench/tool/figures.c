@@ -241,8 +241,8 @@ size_t figures_worst(const struct figures *figures, uint16_t *place, size_t coun
 }
 
 static bool is_among(const uint16_t *place, size_t count, uint32_t number) {
-    while (count-- > 0)
-        if (place[count] == number)
+    for (size_t i = 0; i < count; i++)
+        if (place[i] == number)
             return true;
     return false;
 }
