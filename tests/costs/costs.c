@@ -217,13 +217,14 @@ static void return_the_lent(size_t count) {
     free(lent);
 }
 
-/* ---- pairs that go in this order or in that one, all at two places of a plan */
+/* ---- pairs that go in this order or in that one, all at two places of a plan, which is smaller
+ * than they are: or there would be none */
 
 static void take_pairs(ebb_site *site, size_t pairs, uint32_t *chance) {
     ebb_step step = ebb_step_begin(site, 0);
     for (size_t i = 0; i < pairs; i++) {
-        void *pair[] = {ebb_region_alloc(step.region, 2000, 64),
-                        ebb_region_alloc(step.region, 2000, 64)};
+        void *pair[] = {ebb_region_alloc(step.region, (size_t)1 << 20, 64),
+                        ebb_region_alloc(step.region, (size_t)1 << 20, 64)};
         *chance = (uint32_t)(*chance * UINT64_C(1664525) + 1013904223);
         unsigned first = *chance >> 31;
         assert_int_equal(ebb_region_release(step.region, pair[first]), 0);
