@@ -254,12 +254,12 @@ bool coarse_make(struct coarse_record *coarse, const struct record_entry *record
     uint32_t kept = count_coarse(record, count), releases = count_releases(record, count);
     size_t numbers_bytes = ((size_t)releases + 1) * sizeof(uint32_t);
     *coarse = (struct coarse_record){.record = NULL};
-    if (kept)
+    if (kept) /* room for all: what is not written costs nothing, and the next one fits there */
         coarse->record = plan_pool_take(
-            "coarse record", kept * sizeof *coarse->record + numbers_bytes, &coarse->memory);
+            "coarse record", count * sizeof *coarse->record + numbers_bytes, &coarse->memory);
     if (!coarse->record)
         return false;
-    uint32_t *numbers = (uint32_t *)(void *)(coarse->record + kept);
+    uint32_t *numbers = (uint32_t *)(void *)(coarse->record + count);
     memset(numbers, 0, numbers_bytes);
     number_coarse(record, count, releases, numbers);
     copy_coarse(coarse, record, count, numbers);
