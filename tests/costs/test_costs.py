@@ -11,11 +11,11 @@ FACTOR = 8
 MORE = 1.25  # trees grow deeper, tables are enlarged
 
 
-def instructions(case, count, function="counted_*"):
-    """Of all calls of the function in `costs`."""
+def instructions(case, count, function="counted_*", program="EBB_COSTS"):
+    """Of all calls of the function in the program, `costs` or another."""
     ran = subprocess.run(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-         f"--toggle-collect={function}", os.environ["EBB_COSTS"], case, str(count)],
+         f"--toggle-collect={function}", os.environ[program], case, str(count)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if ran.returncode != 0:
         raise AssertionError(f"{case} {count}: exit {ran.returncode}\n{ran.stdout}{ran.stderr}")
@@ -23,8 +23,8 @@ def instructions(case, count, function="counted_*"):
 
 
 class Linear(unittest.TestCase):
-    def check(self, case, few, function="counted_*"):
-        least, most = (instructions(case, n, function) for n in (few, FACTOR * few))
+    def check(self, case, few, function="counted_*", program="EBB_COSTS"):
+        least, most = (instructions(case, n, function, program) for n in (few, FACTOR * few))
         self.assertGreater(least, 10 * few, "the function was not found")
         print(f"# {case}: {least / few:.0f} each of {few}, {most / few / FACTOR:.0f} each of "
               f"{FACTOR * few}")
@@ -64,6 +64,11 @@ class Linear(unittest.TestCase):
 
     def test_a_rewind_looks_at_each_region_below_once(self):
         self.check("rewind_above_a_chain", 300)
+
+    @unittest.skipUnless("EBB_COSTS_SITES" in os.environ, "built without libebb-malloc")
+    def test_a_site_of_scopes_costs_as_much_however_many_there_are(self):
+        self.check("own_sites", 600, program="EBB_COSTS_SITES")
+        self.check("one_site", 600, program="EBB_COSTS_SITES")
 
 
 class Bounded(unittest.TestCase):
