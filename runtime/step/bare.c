@@ -47,7 +47,8 @@ bool bare_take(struct ebb_site *site, uint64_t tag, struct ticket *ticket) {
         bare_give(lane);
         return false;
     }
-    *ticket = (struct ticket){.lane = lane, .tag = tag, .mode = LEARN_PLAIN};
+    *ticket = (struct ticket){.lane = lane, .owner_before = lane->owner, .tag = tag,
+                              .mode = LEARN_PLAIN};
     return true;
 }
 

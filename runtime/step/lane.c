@@ -9,7 +9,8 @@
  * what would have to close for the step has another lane for its steps.
  *
  * Invariant: a lane has one step at a time; one that is not LANE_OPEN is on the list of idle ones.
- * Fails without effect where there is no memory for another lane.
+ * What is in its ring is its owner's to close: who takes a lane becomes the owner, unless the step
+ * cannot begin. Fails without effect where there is no memory for another lane.
  */
 #include "step/site.h"
 
@@ -30,11 +31,12 @@ bool lane_change(struct lane *lane, enum lane_state from, enum lane_state to) {
                                                    memory_order_acquire);
 }
 
-static struct lane *lane_create(struct ebb_site *site) {
+static struct lane *lane_create(struct ebb_site *site, struct seat seat) {
     struct lane *lane = ebb_region_alloc_zeroed(site->memory, sizeof *lane, EBB_UNIT);
     if (!lane)
         return NULL;
     lane->site = site;
+    lane->owner = seat;
     lane->state = LANE_OPEN;
     if (!ring_create(lane)) {
         ebb_region_release(site->memory, lane);
@@ -91,7 +93,7 @@ static struct lane *choose_lane(struct ebb_site *site, struct seat seat,
     while (!lane && (place = find_idle(site, seat, parent)))
         lane = lane_change(*place, LANE_IDLE, LANE_OPEN) ? *place : NULL; /* else just bare */
     if (!lane)
-        return lane_create(site);
+        return lane_create(site, seat);
     *place = lane->idle_next;
     return lane;
 }
@@ -104,11 +106,11 @@ bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
     pthread_mutex_lock(&site->lock);
     struct lane *lane = choose_lane(site, seat, parent);
     if (lane) {
+        *ticket = (struct ticket){.lane = lane, .owner_before = lane->owner, .tag = tag};
         lane->owner = seat;
         site->begun++;
         if (site->open_steps++)
             site->crowded = site->begun;
-        *ticket = (struct ticket){.lane = lane, .tag = tag};
         course_choose(site, ticket);
     }
     pthread_mutex_unlock(&site->lock);
@@ -132,6 +134,7 @@ void lane_return(const struct ticket *ticket) {
     struct ebb_site *site = ticket->lane->site;
     pthread_mutex_lock(&site->lock);
     course_return(site, ticket);
+    ticket->lane->owner = ticket->owner_before;
     lane_release_locked(ticket->lane);
     pthread_mutex_unlock(&site->lock);
 }

@@ -169,6 +169,7 @@ struct lane *step_find_open(ebb_step step);
 /* What a step that begins gets. */
 struct ticket {
     struct lane *lane; /* with its course */
+    struct seat owner_before; /* of the lane; of a new one: the step's thread */
     enum learn_mode mode;
     struct plan *plan; /* with a user for the step; NULL: none */
     uint64_t tag;
@@ -187,7 +188,8 @@ enum lane_state lane_state(const struct lane *lane);
 /* True: it was in the one state, and is in the other. */
 bool lane_change(struct lane *lane, enum lane_state from, enum lane_state to);
 
-/* The step could not begin: the lane is idle, and nothing was learnt of the step. */
+/* The step could not begin: the lane is idle, and its ring is whose it was; nothing was learnt of
+ * the step. */
 void lane_return(const struct ticket *ticket);
 
 /* The step has ended, and is over for its lane. */

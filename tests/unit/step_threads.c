@@ -149,6 +149,31 @@ static void a_ring_below_a_parent_goes_on_below_it_when_its_thread_has_ended(voi
     assert_int_equal(ebb_site_destroy(below.site), 0);
 }
 
+/* In the ring lies what the parent hangs below, and what hangs below the parent. */
+static void *take_steps_around(void *context) {
+    struct below *below = context;
+    ebb_step step = ebb_step_begin(below->site, 1);
+    expect(ebb_step_end(step) == 0);
+    below->parent = ebb_region_open(EBB_REGION_OPTIONS(.parent = step.region));
+    return take_a_step_below(context);
+}
+
+/* It would close what the step's own parent hangs below. */
+static void a_step_that_cannot_begin_takes_no_ring_over(void **state) {
+    struct stage *stage = *state;
+    struct below below = {SITE(.pool = stage->pool, .ring = 1), {NULL, 0}};
+    struct below nothing = {below.site, {NULL, 0}};
+    on_threads(1, take_steps_around, &below);
+    ebb_step step = ebb_step_begin_under(below.site, below.parent, 1);
+    assert_false(ebb_region_is_open(step.region));
+    assert_refused(ebb_last_error(), EBB_E_STALE);
+    for (int i = 0; i < 5; i++)
+        take_a_step_below(&nothing); /* in a lane of this thread */
+    assert_true(ebb_region_is_open(below.parent));
+    assert_int_equal(stats_of(below.parent).children, 1);
+    assert_int_equal(ebb_site_destroy(below.site), 0);
+}
+
 struct journey {
     ebb_site *site;
     ebb_step step;
@@ -442,6 +467,7 @@ int main(void) {
         STAGED(threads_that_have_ended_leave_their_rings_to_new_ones),
         STAGED(a_ring_below_a_parent_is_not_taken_over_by_steps_of_another),
         STAGED(a_ring_below_a_parent_goes_on_below_it_when_its_thread_has_ended),
+        STAGED(a_step_that_cannot_begin_takes_no_ring_over),
         STAGED(a_step_ends_in_another_thread_than_it_began),
         STAGED(a_step_outlives_the_thread_that_began_it),
         STAGED(sites_come_and_go_on_many_threads),
