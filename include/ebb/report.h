@@ -63,10 +63,11 @@ EBB_API int ebb_report_site(ebb_site *site, enum ebb_report_format format, ebb_w
                             void *context);
 
 /*
- * The plan of steps with this tag, as JSON: that which a step followed last, or the newest.
+ * The plan of steps with this tag, as JSON: that which a step followed last; or the newest, if what
+ * that step got is not known any more, since others of the site have taken its place.
  *
  *     {"site": NAME, "tag": T, "height": BYTES, "max_live": BYTES, "coarse": false,
- *      "followed": true,                                          by a step
+ *      "followed": true,                                          by a step; else the newest
  *      "slots": [[WHERE, offset, room, passed, served], ...],     in the order of allocation
  *      "order": [slot, ...]}                                      in the order of release
  *

@@ -31,24 +31,11 @@ static const struct course *find_course(const struct ebb_site *site, uint64_t ta
     return last;
 }
 
-/* The track that a step of the course followed last, in whatever lane and berth. One that the entry
- * has of another course is older. */
-static const struct track *last_track(const struct ebb_site *site, const struct course *course) {
-    const struct track *last = NULL;
-    for (const struct lane *lane = site->lanes; lane; lane = lane->next)
-        for (unsigned berth = 0; berth <= site->options.ring; berth++) {
-            const struct track *track = lane->ring[berth].tracks[course - site->courses];
-            if (track && track->plan && track->seen.served && track->begun >= course->since &&
-                (!last || track->begun >= last->begun))
-                last = track;
-        }
-    return last;
-}
-
 /* With the site's lock held. The plan gets a user. */
 static struct followed find_followed(struct ebb_site *site, uint64_t tag) {
     const struct course *course = find_course(site, tag);
-    const struct track *track = course ? last_track(site, course) : NULL;
+    bool told = course && course_tells_of(course, course->followed);
+    const struct track *track = told ? course->followed : NULL;
     struct plan *plan = track ? track->plan : course ? course->plan : NULL;
     if (plan)
         plan_share(plan);

@@ -100,7 +100,7 @@ static struct course *find_kind(struct ebb_site *site, uint64_t tag, struct step
     struct course *course = take_entry(site);
     if (!course)
         return NULL;
-    *course = (struct course){.tag = tag, .kind = kind, .since = site->stats.steps};
+    *course = (struct course){.tag = tag, .kind = kind};
     learn_start(&course->learning);
     return course;
 }
@@ -161,6 +161,10 @@ void course_return(struct ebb_site *site, const struct ticket *ticket) {
     lane->rhythm = NULL;
     while (drop_untouched(site))
         continue;
+}
+
+bool course_tells_of(const struct course *course, const struct track *track) {
+    return track && track == course->followed && track->plan && track->seen.served;
 }
 
 uint32_t course_row(const struct ebb_site *site) {

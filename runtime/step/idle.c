@@ -9,7 +9,8 @@
  * Where many steps were open at once, or many tags took turns in many berths, most of that is never
  * used again: the lane that was open last is the next one's. So the berths of idle lanes are looked
  * at in turn. A step that comes to such a track copies the slots again. Where more threads take
- * steps, each of them comes more seldom: long is measured by how many steps are open at once.
+ * steps, each of them comes more seldom: long is measured by how many steps are open at once. What
+ * each course's last step left in its track stays for reports, but for the pages.
  *
  * Invariant: a lane is looked at while it is neither open nor bare, under the lock of its site; a
  * track that is tied to a region in the ring is left alone.
@@ -29,11 +30,14 @@ static bool is_idle(const struct ebb_site *site, const struct berth *berth,
 }
 
 static void rest_berth(const struct ebb_site *site, const struct berth *berth) {
-    for (unsigned i = 0; i < site->course_count; i++)
-        if (is_idle(site, berth, berth->tracks[i])) {
-            track_rest(berth->tracks[i]);
-            (void)track_follow(berth->tracks[i], NULL); /* which does not fail */
-        }
+    for (unsigned i = 0; i < site->course_count; i++) {
+        struct track *track = berth->tracks[i];
+        if (!is_idle(site, berth, track))
+            continue;
+        track_rest(track);
+        if (!course_tells_of(&site->courses[i], track))
+            (void)track_follow(track, NULL); /* which does not fail */
+    }
 }
 
 /* A lane after the other, and its berths one after the other. */

@@ -53,7 +53,7 @@ struct course {
     struct course *before; /* of a tag's own: the site's newest when the entry was made */
     uint64_t steps;        /* that have begun here, but for those that could not after all */
     uint64_t used;         /* steps of the site that had ended when one began here last */
-    uint64_t since;        /* the same, when the entry became this course's */
+    struct track *followed; /* a plan, by the step of these that ended last; NULL: none did */
     struct learning learning;
     struct plan *plan;    /* NULL: none */
     struct draft *noted;  /* of the last record, to be compared with the next */
@@ -222,6 +222,10 @@ void course_choose(struct ebb_site *site, struct ticket *ticket);
 /* The step could not begin: it is none of its row, and no tag but those of others is there for it.
  * Lock held. */
 void course_return(struct ebb_site *site, const struct ticket *ticket);
+
+/* True: the track still has what the course's last step that followed a plan left there. Lock held,
+ * and the track's lane is not open. */
+bool course_tells_of(const struct course *course, const struct track *track);
 
 /* Steps in a row of the tag that a step belonged to last; 0: no row. Lock held. */
 uint32_t course_row(const struct ebb_site *site);

@@ -256,6 +256,31 @@ static void the_plan_of_a_step_that_lies_farther_back_in_the_ring_is_told(void *
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+static void step_of(ebb_site *site, uint64_t tag, size_t bytes) {
+    ebb_step step = ebb_step_begin(site, tag);
+    block_of(step.region, bytes, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* All others of the tag have left what they had when the last step's is told; no older one's is. */
+static void the_last_step_of_a_tag_is_told_however_many_others_came_since(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    for (unsigned ring = 0; ring < 3; ring++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool, .ring = ring));
+        for (unsigned i = 0; i < 40; i++)
+            step_of(site, 7 + i / 20, i == 39 ? 999 : 1000);
+        for (unsigned i = 0; i < 300; i++) {
+            step_of(site, 7, 1000);
+            page = (struct page){.length = 0};
+            assert_int_equal(ebb_report_plan(site, 8, page_write, &page), 0);
+            assert_int_equal(page_count(&page, "\"followed\":true"), 1);
+            assert_int_equal(page_count(&page, ",999]]"), 1);
+        }
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 struct turn {
     ebb_site *site;
     size_t bytes;
@@ -339,6 +364,7 @@ int main(void) {
         STAGED(what_a_step_got_before_it_was_reset_is_told),
         STAGED(the_plan_of_the_last_step_is_told_where_steps_come_in_rows),
         STAGED(the_plan_of_a_step_that_lies_farther_back_in_the_ring_is_told),
+        STAGED(the_last_step_of_a_tag_is_told_however_many_others_came_since),
         STAGED(the_plan_of_the_last_step_is_told_whatever_its_thread),
         STAGED(without_a_plan_there_is_nothing_to_tell),
         STAGED(no_plan_is_reported_while_a_step_is_open),
