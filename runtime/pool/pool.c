@@ -71,6 +71,15 @@ static void set_up(struct ebb_pool *pool, const struct ebb_pool_options *options
     pool->alive = true;
 }
 
+static void say_no_record(void) {
+    size_t left = range_pools_left();
+    if (left)
+        error_set(EBB_E_MEMORY, "no memory for the record of another pool: %zu of %zu are left",
+                  left, range.pool_count);
+    else
+        error_set(EBB_E_MEMORY, "no place for another pool: %zu exist", range.pool_count);
+}
+
 struct ebb_pool *pool_make(const struct ebb_pool_options *options, const struct kind *kind) {
     if (range_prepare() != 0)
         return NULL;
@@ -85,7 +94,7 @@ struct ebb_pool *pool_make(const struct ebb_pool_options *options, const struct 
     }
     pthread_mutex_unlock(&registry);
     if (!pool)
-        error_set(EBB_E_MEMORY, "no place for another pool: %zu exist", range.pool_count);
+        say_no_record();
     return pool;
 }
 

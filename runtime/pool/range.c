@@ -193,6 +193,17 @@ void *range_carve_pool(void) {
     return at == SIZE_MAX ? NULL : array.pools.at + at;
 }
 
+/* relaxed: it is for messages, and others may carve meanwhile */
+size_t range_regions_left(void) {
+    size_t carved = atomic_load_explicit(&carved_regions, memory_order_relaxed);
+    return (range.regions.bytes - carved) / RANGE_REGION_BYTES;
+}
+
+size_t range_pools_left(void) {
+    size_t carved = atomic_load_explicit(&carved_pools, memory_order_relaxed);
+    return (array.pools.bytes - carved) / RANGE_POOL_BYTES;
+}
+
 void range_name_window(const struct ebb_piece *piece) {
     uint32_t *entry = &range.block_at[(piece->addr - range.base) / RANGE_SLOT];
     for (size_t slot = 0; slot < piece->bytes / RANGE_SLOT; slot++)

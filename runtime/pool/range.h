@@ -64,11 +64,16 @@ int range_prepare(void);
 /* Takes the lock of all that is opened before a fork, and gives it back after. */
 void range_fork(bool before);
 
-/* Next never used record of each kind; NULL when used up. Any thread. */
+/* Next never used record of each kind; NULL when used up, or the system has no memory for it. Any
+ * thread. */
 struct ebb_piece *range_carve_pieces(void);
 void *range_carve_region(void);
 uint32_t range_carve_starts(uint32_t units); /* name of the first unit; 0 when used up */
 void *range_carve_pool(void);
+
+/* So many records of the kind are not carved yet. Any thread. */
+size_t range_regions_left(void);
+size_t range_pools_left(void);
 
 /* The addresses below `end` (an offset) and what describes them are open. False: no memory; nothing
  * is changed. Any thread. */

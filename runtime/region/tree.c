@@ -204,6 +204,15 @@ static void leave_pool(struct ebb_pool *pool, const struct region *parent) {
         shared_leave(pool);
 }
 
+static void say_no_slot(void) {
+    size_t left = range_regions_left();
+    if (left)
+        error_set(EBB_E_MEMORY, "no memory for the slot of another region: %zu of %zu are left",
+                  left, range.region_count);
+    else
+        error_set(EBB_E_MEMORY, "no slot for another region: %zu can be open", range.region_count);
+}
+
 static struct region *open_region(const struct ebb_region_options *options) {
     struct region *parent;
     if (options->size != sizeof *options) {
@@ -221,8 +230,7 @@ static struct region *open_region(const struct ebb_region_options *options) {
     struct region *region = slot_take(pool);
     if (!region) {
         leave_pool(pool, parent);
-        error_set(EBB_E_MEMORY, "no slot for another region: %zu can be open",
-                  range.region_count);
+        say_no_slot();
         return NULL;
     }
     set_up(region, options, pool, parent);

@@ -2,13 +2,15 @@
 /*
  * slots.c - slots that wait for the thread that closed them are none the worse for others: a region
  * is refused only where no slot is closed, in whichever pool, and a trim or the pool's end takes
- * what they keep.
+ * what they keep. Who is refused is told why.
  */
 #include "kit/test.h"
+#include "base/os.h"
 #include "pool/pool.h"
 #include "pool/range.h"
 #include "region/region.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -70,9 +72,7 @@ static void slots_of_shared_pools_wait_in_one_place(void **state) {
     pool_end(pool);
 }
 
-/* ---- the last tests: from here on there are no other slots ---- */
-
-enum { SLOTS = 20, MOST = 100 };
+enum { SLOTS = 20, MOST = 1000 };
 
 static ebb_region opened[MOST];
 
@@ -100,6 +100,41 @@ static void assert_counts(ebb_pool *pool, uint64_t open, uint64_t ever) {
     assert_int_equal(ebb_check_pool(pool), 0);
 }
 
+static int refuse_memory(void *addr, size_t bytes) {
+    (void)addr;
+    (void)bytes;
+    return ENOMEM;
+}
+
+/* Records of some 2 MiB are open in advance. */
+static void where_memory_is_wanting_that_is_told(void **state) {
+    int (*real)(void *addr, size_t bytes) = os.open;
+    ebb_pool *pool = POOL(.name = "refused");
+    os.open = refuse_memory;
+    unsigned all = open_all(pool);
+    os.open = real;
+    assert_text_names("no memory for the slot of another region");
+    close_some(0, all);
+    pool_end(pool);
+}
+
+static void where_memory_for_pools_is_wanting_that_is_told(void **state) {
+    static ebb_pool *made[MOST];
+    int (*real)(void *addr, size_t bytes) = os.open;
+    unsigned count = 0;
+    os.open = refuse_memory;
+    while (count < MOST && (made[count] = ebb_pool_create(NULL)))
+        count++;
+    os.open = real;
+    assert_true(count < MOST);
+    assert_refused(ebb_last_error(), EBB_E_MEMORY);
+    assert_text_names("no memory for the record of another pool");
+    while (count-- > 0)
+        pool_end(made[count]);
+}
+
+/* ---- the last tests: from here on there are no other slots ---- */
+
 static void no_region_is_refused_while_a_slot_is_closed(void **state) {
     ebb_pool *pool = POOL(.name = "scarce");
     for (unsigned i = 0; i < SLOTS; i++)
@@ -110,6 +145,7 @@ static void no_region_is_refused_while_a_slot_is_closed(void **state) {
     leave_slots(pool);
     assert_int_equal(count_waiting(pool), POOL_SPARES);
     unsigned all = open_all(pool);
+    assert_text_names("can be open");
     assert_true(all >= SLOTS);
     close_some(0, all);
     assert_counts(pool, 0, SLOTS + THREADS + all);
@@ -198,6 +234,8 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trim_takes_what_waits_and_so_does_the_end),
         cmocka_unit_test(slots_of_shared_pools_wait_in_one_place),
+        cmocka_unit_test(where_memory_is_wanting_that_is_told),
+        cmocka_unit_test(where_memory_for_pools_is_wanting_that_is_told),
         cmocka_unit_test(no_region_is_refused_while_a_slot_is_closed),
         cmocka_unit_test(slots_change_hands_and_counts_stay),
         cmocka_unit_test(pools_take_slots_from_each_other_at_once),
