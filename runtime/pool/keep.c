@@ -12,8 +12,9 @@
  * pages by the system, if they may do.
  *
  * Threads that take such runs at once could have each other's pages. A pool knows the thread that
- * took the last one, until that is kept: another thread that takes one meanwhile has met it. Who
- * took one before is forgotten, so not every meeting is seen, but where there are many, some are.
+ * took the last one, until that is kept or left to its region: another thread that takes one
+ * meanwhile has met it. Who took one before is forgotten, so not every meeting is seen, but where
+ * there are many, some are.
  *
  * Who kept a run has a ticket, a number that is never given twice. Invariant: a piece in the list
  * of kept ones has the number of its ticket; a ticket whose piece has another is void.
@@ -35,8 +36,8 @@ static void note_taken_locked(struct ebb_pool *pool, struct kept *kept) {
     pool->taker = kept->taker = &own;
 }
 
-/* True: there were meetings since it was taken. */
-static bool note_kept_locked(struct ebb_pool *pool, const struct kept *kept) {
+/* The thread has it no more. True: there were meetings since it was taken. */
+static bool note_left_locked(struct ebb_pool *pool, const struct kept *kept) {
     if (pool->taker == kept->taker)
         pool->taker = NULL;
     return kept->meetings != pool->meetings;
@@ -49,9 +50,15 @@ void pool_keep(struct ebb_pool *pool, struct ebb_piece *run, struct kept *kept) 
     if (!pool_is_leased(pool) && !pool->pages.kind->phantom)
         poison_unused(run->addr, run->bytes);
     pages_keep(&pool->pages, run, number);
-    bool met = note_kept_locked(pool, kept);
+    bool met = note_left_locked(pool, kept);
     pthread_mutex_unlock(&pool->lock);
     *kept = (struct kept){.pool = pool, .run = run, .ticket = number, .met = met};
+}
+
+void pool_leave(struct ebb_pool *pool, struct kept *kept) {
+    pthread_mutex_lock(&pool->lock);
+    kept->met = note_left_locked(pool, kept);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 static bool is_valid(const struct kept *kept) {
@@ -117,7 +124,8 @@ struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t
         run->pins = 1; /* under the lock, as all that neighbours look at */
     }
     make_up_locked(pool, reserved);
-    note_taken_locked(pool, kept);
+    if (run)
+        note_taken_locked(pool, kept);
     pthread_mutex_unlock(&pool->lock);
     kept->run = NULL;
     kept->met = false;

@@ -116,6 +116,7 @@ bool track_dissolve(struct track *track) {
     track_look(track);
     note_escapes(track);
     track_stop(track);
+    pool_leave(region->pool, &track->kept);
     unmark(region, track->arena ? track->arena->after->end.run : runs_around(region, track->base));
     take_all_out(track, track->arena ? track_become_ordinary(track) : NULL);
     track->taken_over = false;

@@ -9,6 +9,7 @@
 #include "region/track.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "region/hold.h"
 #include "region/small.h"
 
 #include <string.h>
@@ -183,17 +184,33 @@ struct ebb_piece *track_leave_run(struct track *track) {
     return run;
 }
 
+/* Somebody outside needs bytes of it. Who has given them back does not, though nobody has looked;
+ * after a takeover they may be those of any block. */
+static bool is_held(const struct track *track) {
+    if (!track->held && !track->taken_over)
+        return false;
+    for (struct ebb_piece *at = track->region->holds; at; at = at->next) {
+        struct hold *hold = hold_of(at);
+        bool inside = hold->block && (track->taken_over || hold->block->state == PIECE_ARENA);
+        if (inside && !hold_is_dropped(hold))
+            return true;
+    }
+    return false;
+}
+
 /* The region ends: nothing in the arena is needed any more, or only what is held. */
 static void return_arena(struct track *track) {
     struct region *region = track->region;
     if (!track->arena && !track->taken_over)
         return;
-    bool held = track->held != 0 || (track->taken_over && region->holds);
+    bool held = is_held(track);
     /* after a takeover the region's lane has places in it, which are forgotten with all others */
     struct ebb_piece *run = track->arena ? track_leave_run(track)
                                          : runs_around(region, track->base);
-    if (held)
-        return; /* it ends with the region's other runs */
+    if (held) { /* it ends with the region's other runs */
+        pool_leave(region->pool, &track->kept);
+        return;
+    }
     piece_unlink(&region->runs, run);
     region->run_count--;
     meter_subtract(&region->reserved, run->bytes);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * kept.c - pages that a pool keeps for the next step of a site: a step in another pool takes none
- * of them.
+ * of them; a step that does not keep its own is over for the pool all the same.
  */
 #include "kit/test.h"
 
-#include "pool/pool.h"
+#include "region/track.h"
 
 enum { STEPS = 12, BLOCKS = 8, BLOCK_BYTES = 64 << 10 };
 
@@ -36,9 +36,28 @@ static void steps_of_one_site_in_two_pools_keep_apart(void **state) {
     }
 }
 
+/* What was live in its arena are blocks like any others, and no thread is there to be met. */
+static void nobody_meets_a_step_whose_arena_was_dissolved(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        struct track *track = ((struct region *)step.region.lane)->track;
+        for (unsigned k = 0; k < BLOCKS; k++)
+            block_of(step.region, BLOCK_BYTES, 64);
+        bool planned = track && track->arena; /* now and then: what was served in it escapes */
+        assert_true(i != 2 || planned);
+        assert_true(!planned || (stage->pool->taker && track_dissolve(track)));
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_null(stage->pool->taker);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_of_one_site_in_two_pools_keep_apart),
+        STAGED(nobody_meets_a_step_whose_arena_was_dissolved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 /* step_exports.c - tensors in planned steps that are exported: what is held stays, and outlives. */
 #include "kit/dlpack.h"
 
+#include "step/site.h"
+
 enum { STEPS = 10, OUT = 6 };
 
 static ebb_step begin(ebb_site *site, ebb_region parent) {
@@ -152,12 +154,51 @@ static void a_step_with_exports_may_grow(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* A step whose tensor is exported; the export is given back before it ends, or is the result. */
+static DLManagedTensor *take_exporting_step(ebb_site *site, ebb_region parent, bool gives_back) {
+    ebb_step step = begin(site, parent);
+    DLManagedTensor *managed = share(tensor_of_bytes(step.region, 5000));
+    tensor_of_bytes(step.region, 9000);
+    if (gives_back)
+        give_back(managed);
+    assert_int_equal(ebb_step_end(step), 0);
+    return gives_back ? NULL : managed;
+}
+
+/* The pool knows no thread that has an arena, though this one was not kept. */
+static void nobody_meets_a_step_that_has_ended_with_an_export(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of_tensors(stage, 0);
+    for (int i = 0; i < STEPS; i++) {
+        DLManagedTensor *managed = take_exporting_step(site, stage->root, false);
+        assert_null(stage->pool->taker);
+        assert_true(export_holds(managed));
+        give_back(managed);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Though nobody has looked whether it was. */
+static void an_export_that_was_given_back_leaves_the_arena_to_the_next_step(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of_tensors(stage, 0);
+    const struct track *track = site->lanes->ring[0].followed;
+    for (int i = 0; i < STEPS; i++) {
+        take_exporting_step(site, stage->root, true);
+        assert_non_null(track->kept.run);
+        ebb_check_pool(stage->pool);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_planned_block_that_is_held_stays_as_it_is),
         STAGED(exports_outlive_planned_steps_and_their_rings),
         STAGED(a_held_block_is_not_released_as_the_plan_expects),
         STAGED(a_step_with_exports_may_grow),
+        STAGED(nobody_meets_a_step_that_has_ended_with_an_export),
+        STAGED(an_export_that_was_given_back_leaves_the_arena_to_the_next_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
