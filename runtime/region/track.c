@@ -47,7 +47,7 @@ void track_forget_record(struct track *track) {
     if (track->record_limit)
         ebb_region_close(track->record_memory);
     if (track->record_limit && track->seen.recorded)
-        track->record_before = track->record_count;
+        track->record_before = track->record_lost ? 0 : track->record_count;
     track->record = NULL;
     track->record_limit = track->record_count = 0;
 }

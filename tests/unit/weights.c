@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * weights.c - what is held for steps with very many small blocks, of which few are alive at once:
+ * records that would be larger than the step are broken off.
+ */
+#include "kit/test.h"
+
+#include "step/site.h"
+
+enum { MANY = 140000, ALIVE = 16, LARGE = 16 };
+
+/* So many blocks, few of them alive at once. */
+static void bump(ebb_step step, unsigned count) {
+    void *live[ALIVE] = {NULL};
+    for (unsigned i = 0; i < count; i++) {
+        void **place = &live[i % ALIVE];
+        if (*place)
+            assert_int_equal(ebb_region_release(step.region, *place), 0);
+        *place = ebb_region_alloc(step.region, 64, 16);
+        assert_non_null(*place);
+    }
+}
+
+static void each_record_that_is_broken_off_is_as_long_as_the_first(void **state) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "many"));
+    uint32_t first = 0;
+    for (unsigned i = 0; i < LEARN_FIRST; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        const struct track *track = site->lanes->ring[0].tracks[0];
+        bump(step, 2 * MANY);
+        assert_true(track->recording && track->record_lost);
+        first = first ? first : track->record_limit;
+        assert_int_equal(track->record_limit, first);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_record_that_is_broken_off_is_as_long_as_the_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
