@@ -31,7 +31,7 @@
 
 #define RECORD_LEAST 256u
 #define RECORD_FREE ((size_t)4 << 20) /* bytes of one that nobody minds */
-#define RECORD_TIMES 2u /* so many times what the region had at its peak are too much above that */
+#define RECORD_TIMES 2u /* so many times what the step has at its peak are too much above that */
 
 /* As long as the record before at once: a step is recorded after another, which was much the same.
  * What is not written to costs no memory. */
@@ -58,11 +58,12 @@ static bool grow_to(struct track *track, uint32_t limit) {
     return true;
 }
 
-/* So many blocks in so few bytes are small ones, whose plan would hold more than the step does. */
+/* So many blocks in so few bytes are small ones, whose plan would hold more than the step does. The
+ * large ones may be still to come: in a step like the one before. */
 static bool is_too_large(const struct track *track) {
     size_t bytes = track->record_limit * sizeof *track->record;
-    return track->recording && bytes > RECORD_FREE &&
-           bytes / RECORD_TIMES > track->region->reserved.peak;
+    uint64_t peak = size_larger(track->region->reserved.peak, track->peak_before);
+    return track->recording && bytes > RECORD_FREE && bytes / RECORD_TIMES > peak;
 }
 
 static bool grow(struct track *track) {

@@ -279,6 +279,7 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
 static void untie(struct track *track) {
     track_look(track);
     return_arena(track);
+    track->peak_before = track->region->reserved.peak;
     track->region->track = NULL;
     track->region = NULL;
     track->arena = NULL;

@@ -157,6 +157,7 @@ struct track {
     struct record_entry *record; /* of the step if it is recorded; else what was born above */
     uint32_t record_count, record_limit;
     uint32_t record_before; /* entries that the last one had; 0: none, or it was lost */
+    uint64_t peak_before;   /* bytes of pages that the region had which it was tied to last */
     uint32_t born;        /* of these entries: live in the parent, and are the step's */
     struct track *bearer; /* the next of the parent's bearers; in the list while `born` */
     struct track **bearer_at; /* what leads to this one there */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * weights.c - what is held for steps with very many small blocks, of which few are alive at once:
- * records that would be larger than the step are broken off.
+ * records that would be larger than the step are broken off, and others are not.
  */
 #include "kit/test.h"
 
 #include "step/site.h"
 
-enum { MANY = 140000, ALIVE = 16, LARGE = 16 };
+enum { MANY = 200000, ALIVE = 16, LARGE = 16 };
 
 /* So many blocks, few of them alive at once. */
 static void bump(ebb_step step, unsigned count) {
@@ -36,9 +36,28 @@ static void each_record_that_is_broken_off_is_as_long_as_the_first(void **state)
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* Only then comes what most of the bytes are for. */
+static void many_small_blocks_may_come_first(void **state) {
+    enum { STEPS = 6 };
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "first"));
+    for (unsigned i = 0; i < STEPS; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        bump(step, MANY);
+        for (unsigned k = 0; k < LARGE; k++)
+            assert_non_null(ebb_region_alloc(step.region, MIB, 64));
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.recorded_steps, 1 + 2); /* the first is broken off */
+    assert_int_equal(stats.planned_steps, STEPS - 3);
+    assert_int_equal(stats.missed, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_record_that_is_broken_off_is_as_long_as_the_first),
+        cmocka_unit_test(many_small_blocks_may_come_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
