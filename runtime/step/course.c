@@ -66,6 +66,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .taken_over = seen->taken_over,
         .keyed = seen->served && lane->track->plan->by_key,
         .blocks = ended_allocations(ended),
+        .slots = seen->served ? lane->track->plan->slot_count : 0,
         .lost = seen->recorded && lane->track->record_lost,
     };
     step.grown = seen->grown || step.refused_bytes;

@@ -164,10 +164,18 @@ static enum learn_verdict record_again(struct learning *learning) {
     return LEARN_KEEP;
 }
 
+/* A plan of so many blocks of the step's would hold more than the step itself. */
+static bool outweighs(const struct learn_step *step, uint64_t blocks) {
+    uint64_t held = blocks * LEARN_SLOT_BYTES;
+    return held > LEARN_DEAR_BYTES && held > step->live_peak;
+}
+
 /* The first step of a course that began with the plan of another one. */
 static enum learn_verdict judge_inherited(struct learning *learning,
                                           const struct learn_step *step) {
     learning->inherited = false;
+    if (outweighs(step, step->slots))
+        return suspend(learning);
     return step->complete ? LEARN_FIT : record_again(learning);
 }
 
@@ -324,12 +332,6 @@ static bool is_dear(const struct learn_step *step) {
     return held > LEARN_SLACK_BYTES && held > step->live_peak / LEARN_TRY_PART;
 }
 
-/* A plan of so many of its blocks would hold more than the step itself. */
-static bool outweighs(const struct learn_step *step, uint64_t blocks) {
-    uint64_t held = blocks * LEARN_SLOT_BYTES;
-    return held > LEARN_DEAR_BYTES && held > step->live_peak;
-}
-
 /* A record, the `last` that was asked for or a later one, is neither like the other nor like the
  * plan. */
 static enum learn_verdict judge_change(struct learning *learning, const struct learn_step *step,
@@ -382,8 +384,10 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
         learning->to_record = will_do ? 0 : learning->to_record - 1;
     if (learning->records < 2)
         learning->records++;
+    bool heavy = outweighs(step, learning->coarse ? step->coarse_blocks : step->blocks);
+    enum learn_verdict note = heavy ? LEARN_KEEP : LEARN_NOTE; /* what is kept may be planned */
     if (learning->records < 2)
-        return LEARN_NOTE;
+        return note;
     if (learning->repeats || (as_planned && !learning->doubtful)) {
         if (as_planned && !learning->pardoning) { /* it helps little */
             learning->patience = more_patience(learning->patience);
@@ -393,11 +397,9 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
             note_other(learning);
         learning->to_record = 0;
         learning->pardoning = false;
-        return outweighs(step, learning->coarse ? step->coarse_blocks : step->blocks)
-                   ? suspend(learning)
-                   : LEARN_ADOPT;
+        return heavy ? suspend(learning) : LEARN_ADOPT;
     }
-    return learning->to_record ? LEARN_NOTE : judge_change(learning, step, last);
+    return learning->to_record ? note : judge_change(learning, step, last);
 }
 
 /* No plan can be made of such a step; who makes them all the time is not recorded each time. */

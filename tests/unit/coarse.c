@@ -49,7 +49,7 @@ static void of_too_many_blocks_the_large_ones_alone_are_planned(void **state) {
     step.coarse_blocks = 100;
     step.live_peak = MIB;
     learn_start(&learning);
-    assert_int_equal(learn_judge(&learning, &step, false), LEARN_NOTE);
+    assert_int_equal(learn_judge(&learning, &step, false), LEARN_KEEP); /* too large to keep */
     assert_int_equal(learn_judge(&learning, &step, false), LEARN_ADOPT);
     assert_true(learning.coarse && !learning.finer);
     learn_adopted(&learning, 71, true);

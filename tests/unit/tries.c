@@ -180,7 +180,8 @@ static void a_plan_that_would_hold_more_than_the_step_is_not_made(void **state) 
         step.coarse_blocks = cases[i].coarse_blocks;
         step.coarse_hash = cases[i].coarse_blocks ? 71 : 0;
         step.live_peak = cases[i].live;
-        assert_int_equal(learn_judge(&learning, &step, false), LEARN_NOTE);
+        assert_int_equal(learn_judge(&learning, &step, false),
+                         cases[i].planned ? LEARN_NOTE : LEARN_KEEP);
         assert_int_equal(learn_judge(&learning, &step, false),
                          cases[i].planned ? LEARN_ADOPT : LEARN_KEEP);
         assert_int_equal(learning.suspended, !cases[i].planned);
@@ -188,6 +189,21 @@ static void a_plan_that_would_hold_more_than_the_step_is_not_made(void **state) 
             continue;
         pass_plainly(&learning, LEARN_WAIT); /* there may be fewer by then */
         assert_int_equal(learn_next(&learning), LEARN_RECORD);
+    }
+}
+
+/* Of another tag, whose steps have more. */
+static void nor_is_one_inherited(void **state) {
+    for (uint64_t live = MIB; live <= 2 * MIB; live += MIB) {
+        struct learning learning;
+        struct learn_step step = served(1000, 0);
+        learn_start(&learning);
+        learn_inherit(&learning, 7, false);
+        step.slots = 20000;
+        step.live_peak = live;
+        bool fits = live > step.slots * LEARN_SLOT_BYTES;
+        assert_int_equal(pass(&learning, step), fits ? LEARN_FIT : LEARN_KEEP);
+        assert_int_equal(learning.suspended, !fits);
     }
 }
 
@@ -261,6 +277,7 @@ int main(void) {
         cmocka_unit_test(a_plan_of_what_repeats_begins_anew),
         cmocka_unit_test(a_plan_that_would_hold_too_much_is_not_tried),
         cmocka_unit_test(a_plan_that_would_hold_more_than_the_step_is_not_made),
+        cmocka_unit_test(nor_is_one_inherited),
         cmocka_unit_test(structures_that_take_turns_are_recorded_ever_more_rarely),
         cmocka_unit_test(turns_that_are_long_enough_are_planned_each),
         cmocka_unit_test(two_good_steps_do_not_prove_a_plan),
