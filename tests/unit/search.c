@@ -30,13 +30,6 @@ static unsigned asked, refusals, found_locked;
 static unsigned heard; /* signals that a thread would take which begins */
 static size_t leaves; /* so many bytes to what is learnt, once there is a thread; 0: all */
 
-#if HAS_THREADS_OF_ITS_OWN
-static void limit_what_is_learnt(void) {
-    struct ebb_pool_stats stats = {.size = sizeof stats};
-    if (leaves && ebb_pool_read_stats(plan_pool(), &stats) == 0)
-        ebb_pool_set_reserved_limit(plan_pool(), stats.owned + leaves);
-}
-
 static unsigned count_heard(void) {
     sigset_t blocked;
     unsigned count = 0;
@@ -44,6 +37,13 @@ static unsigned count_heard(void) {
     for (int number = 1; number <= SIGSYS; number++)
         count += number != SIGKILL && number != SIGSTOP && !sigismember(&blocked, number);
     return count;
+}
+
+#if HAS_THREADS_OF_ITS_OWN
+static void limit_what_is_learnt(void) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    if (leaves && ebb_pool_read_stats(plan_pool(), &stats) == 0)
+        ebb_pool_set_reserved_limit(plan_pool(), stats.owned + leaves);
 }
 
 typedef int create_fn(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
