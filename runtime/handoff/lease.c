@@ -5,7 +5,7 @@
  * Opening takes the pool's lock; holding and dropping never do, since that happens wherever the
  * last user of a tensor happens to be. Everything in a parcel and in the control part of the file
  * is another process's word: it is read once, and an opening is refused unless all of it lies in
- * the slot.
+ * the slot. A slot is held before anything is done in it, and sent again if that is refused.
  */
 #include "handoff/guard.h"
 #include "base/error.h"
@@ -183,33 +183,39 @@ static size_t read_sent(const struct shared_slot *slot) {
     return size_align_down(size_smaller(sent, slot->shared->slot_bytes), EBB_PAGE);
 }
 
-/* SENT -> `state`, by this process; 0 or the error. *word is what it became. */
-static int take(struct shared_slot *slot, const struct ebb_parcel *parcel, enum slot_state state,
-                uint64_t *word) {
+/* SENT -> HELD, by this process; 0 or the error. *sent is what the word was, *held what it is. */
+static int take(struct shared_slot *slot, const struct ebb_parcel *parcel, uint64_t *sent,
+                uint64_t *held) {
     struct shared_record *record = shared_record(slot);
     /* acquire: what the sender wrote is seen */
-    uint64_t seen = atomic_load_explicit(&record->word, memory_order_acquire);
-    *word = word_make(state, word_generation(seen), slot->shared->me);
+    *sent = atomic_load_explicit(&record->word, memory_order_acquire);
+    *held = word_make(SLOT_HELD, word_generation(*sent), slot->shared->me);
     os.pass("open: swap");
-    if (word_state(seen) != SLOT_SENT || word_generation(seen) != parcel->generation ||
-        !atomic_compare_exchange_strong_explicit(&record->word, &seen, *word,
+    if (word_state(*sent) != SLOT_SENT || word_generation(*sent) != parcel->generation ||
+        !atomic_compare_exchange_strong_explicit(&record->word, sent, *held,
                                                  memory_order_acq_rel, memory_order_acquire))
-        return refuse_stale(slot, parcel, seen);
+        return refuse_stale(slot, parcel, *sent);
     os.pass("open: done");
     return 0;
 }
 
-/* Nothing of this process is in the slot, as far as this process knows. */
+/* HELD -> SENT, of its sender as before: the parcel was not opened, and may be once more. */
+static void put_back(struct shared_slot *slot, uint64_t held, uint64_t sent) {
+    os.pass("open: put back");
+    /* release: what we did in the slot comes before what others do there. If the word is not what
+     * we made of it, another took the slot away */
+    (void)atomic_compare_exchange_strong_explicit(&shared_record(slot)->word, &held, sent,
+                                                  memory_order_acq_rel, memory_order_acquire);
+}
+
+/* Something of this process is in the slot, as far as this process knows. */
 static bool is_ours_already(const struct shared_slot *slot) {
     return slot->use == SLOT_OPEN || slot->use == SLOT_LINGERS || atomic_load(&slot->leased);
 }
 
-static int look(struct shared_slot *slot, const struct ebb_parcel *parcel, size_t *bytes) {
-    /* acquire: the sender's note of what it sent is seen */
-    uint64_t word = atomic_load_explicit(&shared_record(slot)->word, memory_order_acquire);
-    if (word_state(word) != SLOT_SENT || word_generation(word) != parcel->generation ||
-        is_ours_already(slot))
-        return refuse_stale(slot, parcel, word);
+/* What was sent is here to be read. The slot is held: in one that is only sent others might write
+ * by now, or trim it, and pages would get where nobody counts them. */
+static int enter(struct shared_slot *slot, const struct ebb_parcel *parcel, size_t *bytes) {
     *bytes = read_sent(slot);
     int result = shared_confirm(slot, bytes);
     if (!result && !root_is_within(parcel, *bytes))
@@ -221,13 +227,28 @@ static int look(struct shared_slot *slot, const struct ebb_parcel *parcel, size_
     return result ? result : shared_pin(slot, *bytes);
 }
 
+/* The slot is held and can be read; 0, or the error, and it is sent as before. */
+static int take_to_read(struct shared_slot *slot, const struct ebb_parcel *parcel, uint64_t *held,
+                        size_t *bytes) {
+    uint64_t sent;
+    if (is_ours_already(slot))
+        return refuse_stale(slot, parcel, atomic_load(&shared_record(slot)->word));
+    int result = take(slot, parcel, &sent, held);
+    if (result)
+        return result;
+    result = enter(slot, parcel, bytes);
+    if (result)
+        put_back(slot, *held, sent);
+    return result;
+}
+
 static struct ebb_lease *open_locked(struct shared *shared, const struct ebb_parcel *parcel) {
     struct shared_slot *slot = &shared->slots[parcel->slot];
     struct lease_table *table = table_of(shared);
     size_t bytes = 0;
     uint64_t word;
-    if (!table || shared_identify(shared) != 0 || look(slot, parcel, &bytes) != 0 ||
-        take(slot, parcel, SLOT_HELD, &word) != 0)
+    if (!table || shared_identify(shared) != 0 ||
+        take_to_read(slot, parcel, &word, &bytes) != 0)
         return NULL;
     struct ebb_lease *lease = &table->leases[parcel->slot];
     atomic_store(&slot->leased, 1);
@@ -273,14 +294,14 @@ struct ebb_lease *ebb_parcel_open(struct ebb_pool *pool, const struct ebb_parcel
 int ebb_parcel_discard(struct ebb_pool *pool, const struct ebb_parcel *parcel) {
     struct ebb_parcel copy;
     struct shared *shared = begin(pool, parcel, &copy);
-    uint64_t word;
+    uint64_t sent, held;
     if (!shared)
         return error_latest();
     struct shared_slot *slot = &shared->slots[copy.slot];
     pthread_mutex_lock(&shared->lock);
     int result = shared_identify(shared);
-    if (!result && (result = take(slot, &copy, SLOT_HELD, &word)) == 0)
-        (void)shared_free(slot, word);
+    if (!result && (result = take(slot, &copy, &sent, &held)) == 0)
+        (void)shared_free(slot, held);
     pthread_mutex_unlock(&shared->lock);
     return result;
 }

@@ -26,6 +26,7 @@
  *
  *     FREE --claim--> WRITING --send--> SENT --open--> HELD --release--> FREE
  *                        `---close----------------------------------------^
+ *     and from HELD to SENT if what was opened cannot be read here
  *     and back to FREE from each of them once its owner is dead
  *
  * The generation grows with each claim: a parcel of an earlier one opens nothing.

@@ -335,7 +335,133 @@ static void what_cannot_be_opened_where_all_are_locked_is_said(void **state) {
     assert_int_equal(status, 0);
 }
 
+/* ---- others at the slot that is being opened ---- */
+
+static int go_ahead[2], done[2]; /* to the child that throws the parcel away, and back */
+static bool may_interfere;
+
+static void let_the_other_try(void) {
+    char byte = 0;
+    if (!may_interfere)
+        return;
+    may_interfere = false;
+    assert_true(write_all(go_ahead[1], &byte, 1));
+    assert_true(read_all(done[0], &byte, 1));
+}
+
+static int be_late_to_ask(int fd, size_t offset, size_t *at) {
+    let_the_other_try();
+    return real.file_hole(fd, offset, at);
+}
+
+static int be_late_to_enter(void *addr, size_t bytes) {
+    let_the_other_try();
+    return real.populate(addr, bytes);
+}
+
+/* Sends, and discards what it sent when it is told. 0: that is refused, for somebody opens it. */
+static int send_and_discard(ebb_pool *pool, int out, const void *context) {
+    struct ebb_parcel parcel;
+    char byte;
+    (void)context;
+    if (!try_send(pool, 3 * MIB, 1, &parcel) || !write_all(out, &parcel, sizeof parcel) ||
+        !read_all(go_ahead[0], &byte, 1))
+        return 1;
+    int result = ebb_parcel_discard(pool, &parcel);
+    ebb_pool_trim(pool, 0);
+    return write_all(done[1], &byte, 1) && result == EBB_E_STALE ? 0 : 2;
+}
+
+static void open_late(unsigned what) {
+    struct ebb_parcel parcel;
+    assert_int_equal(pipe(go_ahead), 0);
+    assert_int_equal(pipe(done), 0);
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    size_t before = file_bytes(pool);
+    struct duo duo = duo_fork(pool, send_and_discard, NULL);
+    assert_true(read_all(duo.in, &parcel, sizeof parcel));
+    real = os;
+    may_interfere = true;
+    os.file_hole = what == 0 ? be_late_to_ask : real.file_hole;
+    os.populate = what == 1 ? be_late_to_enter : real.populate;
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    os = real;
+    assert_int_equal(duo_end(&duo), 0);
+    assert_false(may_interfere);
+    assert_true(lease_holds(lease, 3 * MIB, 1));
+    ebb_lease_drop(lease);
+    ebb_pool_trim(pool, 0);
+    assert_int_equal(file_bytes(pool), before);
+    pool_end(pool);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(close(go_ahead[i]), 0);
+        assert_int_equal(close(done[i]), 0);
+    }
+}
+
+static void a_slot_is_held_before_pages_are_looked_at(void **state) {
+    open_late(0);
+    open_late(1);
+}
+
+static int enter_nothing(void *addr, size_t bytes) {
+    (void)addr, (void)bytes;
+    return ENOMEM;
+}
+
+static int send_one(ebb_pool *pool, int out, const void *context) {
+    struct ebb_parcel parcel;
+    (void)context;
+    return !try_send(pool, 3 * MIB, 1, &parcel) || !write_all(out, &parcel, sizeof parcel);
+}
+
+static void what_cannot_be_read_here_stays_sent(void **state) {
+    struct ebb_parcel parcel;
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct duo duo = duo_fork(pool, send_one, NULL);
+    assert_true(read_all(duo.in, &parcel, sizeof parcel));
+    assert_int_equal(duo_end(&duo), 0);
+    uint64_t word = atomic_load(&pool->shared->control->records[0].word);
+    real = os;
+    os.populate = enter_nothing;
+    assert_null(ebb_parcel_open(pool, &parcel));
+    assert_int_equal(ebb_last_error(), EBB_E_NO_SPACE);
+    os = real;
+    assert_true(atomic_load(&pool->shared->control->records[0].word) == word);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    assert_true(lease_holds(lease, 3 * MIB, 1));
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
 /* ---- the killed ---- */
+
+static void die_when_refused(const char *step) {
+    if (strcmp(step, "open: put back") == 0)
+        raise(SIGKILL);
+}
+
+static int die_refusing(ebb_pool *pool, int out, const void *parcel) {
+    (void)out;
+    real = os;
+    os.pass = die_when_refused;
+    os.populate = enter_nothing;
+    return ebb_parcel_open(pool, parcel) == NULL;
+}
+
+static void a_slot_of_one_killed_as_he_refused_it_is_free(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 3 * MIB, 1);
+    ebb_pool *fresh = ebb_pool_attach(ebb_pool_descriptor(pool), NULL); /* nothing is entered */
+    assert_non_null(fresh);
+    struct duo duo = duo_fork(fresh, die_refusing, &parcel);
+    assert_int_equal(duo_end(&duo), SIGKILL);
+    assert_states(pool, 0, 0, 1);
+    assert_int_equal(ebb_pool_reclaim(pool, false), 1);
+    assert_states(pool, 0, 0, 0);
+    pool_end(fresh);
+    pool_end(pool);
+}
 
 static void die_when_backed(const char *step) {
     if (strcmp(step, "back: note") == 0)
@@ -399,6 +525,9 @@ int main(void) {
         cmocka_unit_test(slots_are_in_no_core_dump),
         cmocka_unit_test(pages_come_when_touched_where_all_are_locked),
         cmocka_unit_test(what_cannot_be_opened_where_all_are_locked_is_said),
+        cmocka_unit_test(a_slot_is_held_before_pages_are_looked_at),
+        cmocka_unit_test(what_cannot_be_read_here_stays_sent),
+        cmocka_unit_test(a_slot_of_one_killed_as_he_refused_it_is_free),
         cmocka_unit_test(pages_of_the_killed_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

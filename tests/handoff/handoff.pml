@@ -9,7 +9,8 @@
  *
  * Shown, for every order of steps:
  *   - two processes never write to one slot, and none writes to what another one holds;
- *   - what the trainer opens is what the message said, and stays so until it is dropped;
+ *   - what the trainer opens is what the message said, and stays so until it is dropped, or until it
+ *     is sent as before, since it could not be read;
  *   - a message is stale only if its sender is dead;
  *   - when all is over, reclaiming leaves every slot free.
  *
@@ -233,7 +234,7 @@ leaves:
 proctype trainer(byte me) {
     byte my_number, slot, generation, stamp, sender, number;
     word seen;
-    bool did, alive;
+    bool did, alive, refused = false; /* once is as good as more often */
 
 alive_again:
     identify();
@@ -241,6 +242,7 @@ end:
     do
     :: pipe?slot, generation, stamp, sender, number ->
         MAY_DIE(skip);
+open:
         read(slot, seen); /* ebb_parcel_open() */
         did = false;
         if
@@ -263,6 +265,21 @@ end:
             assert(contents[slot] == stamp);
             MAY_DIE(held[slot] = false);
             assert(contents[slot] == stamp);
+            if
+            :: !refused -> /* it cannot be read now: put_back(), and opened once more */
+                atomic {
+                    refused = true;
+                    held[slot] = false;
+                    assert(slots[slot].state == HELD && slots[slot].index == me &&
+                           slots[slot].incarnation == my_number);
+                    slots[slot].state = SENT;
+                    slots[slot].index = sender;
+                    slots[slot].incarnation = number
+                };
+                MAY_DIE(skip);
+                goto open
+            :: true
+            fi;
             read(slot, seen);
             atomic {
                 held[slot] = false; /* ebb_lease_drop(), the last */
