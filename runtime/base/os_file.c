@@ -142,14 +142,15 @@ int os_file_back(int fd, size_t offset, size_t bytes) {
 }
 
 /* To Linux pages that were allocated and never touched are a hole. Where they are touched one by
- * one, there are such ones among those that are in use. */
+ * one, there are such ones among those that are in use. Some systems that serve Linux's calls
+ * themselves, or filter them, know of no holes: such a file is as one that has none. */
 int os_file_hole(int fd, size_t offset, size_t *at) {
     *at = SIZE_MAX;
     if (!os_populates())
         return 0;
     off_t hole = lseek(fd, (off_t)offset, SEEK_HOLE);
     if (hole < 0)
-        return errno;
+        return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
     *at = (size_t)hole;
     return 0;
 }

@@ -335,6 +335,18 @@ static void what_cannot_be_opened_where_all_are_locked_is_said(void **state) {
     assert_int_equal(status, 0);
 }
 
+/* A file of /proc is one of those. */
+static void a_file_that_tells_no_holes_has_none(void **state) {
+    size_t at = 0;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_true(lseek(fd, 0, SEEK_HOLE) < 0);
+    assert_int_equal(os.file_hole(fd, 0, &at), 0);
+    assert_true(at == SIZE_MAX);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(os.file_hole(fd, 0, &at), EBADF);
+}
+
 /* ---- others at the slot that is being opened ---- */
 
 static int go_ahead[2], done[2]; /* to the child that throws the parcel away, and back */
@@ -525,6 +537,7 @@ int main(void) {
         cmocka_unit_test(slots_are_in_no_core_dump),
         cmocka_unit_test(pages_come_when_touched_where_all_are_locked),
         cmocka_unit_test(what_cannot_be_opened_where_all_are_locked_is_said),
+        cmocka_unit_test(a_file_that_tells_no_holes_has_none),
         cmocka_unit_test(a_slot_is_held_before_pages_are_looked_at),
         cmocka_unit_test(what_cannot_be_read_here_stays_sent),
         cmocka_unit_test(a_slot_of_one_killed_as_he_refused_it_is_free),
