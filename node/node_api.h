@@ -40,6 +40,7 @@ napi_status napi_get_value_string_utf8(napi_env env, napi_value value, char *tex
                                        size_t *length);
 napi_status napi_create_int64(napi_env env, int64_t number, napi_value *made);
 napi_status napi_get_value_int64(napi_env env, napi_value value, int64_t *number);
+napi_status napi_adjust_external_memory(napi_env env, int64_t change, int64_t *all);
 napi_status napi_get_boolean(napi_env env, bool value, napi_value *made);
 napi_status napi_throw_error(napi_env env, const char *code, const char *message);
 napi_status napi_throw_type_error(napi_env env, const char *code, const char *message);

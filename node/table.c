@@ -43,11 +43,15 @@ static void turn(struct place *place) {
     place->turn = (place->turn + 1) % TABLE_TURNS;
 }
 
+bool table_is_full(const struct table *table) {
+    return table->unused == table->count && table->count >= TABLE_PLACES_MOST;
+}
+
 bool table_has_room(struct table *table) {
     if (table->unused < table->count)
         return true;
     uint32_t more = table->count ? table->count * 2 : 64;
-    if (table->count >= TABLE_PLACES_MOST)
+    if (table_is_full(table))
         return false;
     struct place *place = realloc(table->place, more * sizeof *place);
     if (!place)

@@ -63,8 +63,11 @@ void site_release(struct site *site);
 /* Ends all its steps and sites; afterwards it is as new. */
 void table_clear(struct table *table);
 
-/* Makes room for another site or step. False: no memory, or there are too many. */
+/* Makes room for another site or step. False: no memory, or the table is full. */
 bool table_has_room(struct table *table);
+
+/* There are as many sites and open steps as there can be. */
+bool table_is_full(const struct table *table);
 
 /* The number of a site, which is the table's from now on. There has to be room. */
 int64_t table_add_site(struct table *table, struct site *site);

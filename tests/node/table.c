@@ -219,6 +219,17 @@ static void test_the_end_of_the_table_ends_its_steps(void **state) {
     end(stand, begin(stand));
 }
 
+static void test_a_table_is_full_or_short_of_memory(void **state) {
+    struct table table = {.innermost = TABLE_NOBODY};
+    assert_false(table_is_full(&table));
+    table.count = table.unused = TABLE_PLACES_MOST;
+    assert_true(table_is_full(&table));
+    assert_false(table_has_room(&table));
+    table.unused = TABLE_PLACES_MOST - 1;
+    assert_false(table_is_full(&table));
+    assert_true(table_has_room(&table));
+}
+
 #define STOOD(test) cmocka_unit_test_setup_teardown(test, stand_set, stand_clear)
 
 int main(void) {
@@ -235,6 +246,7 @@ int main(void) {
         STOOD(test_a_site_has_a_number_that_is_no_steps),
         STOOD(test_the_end_of_the_table_ends_its_sites),
         STOOD(test_the_end_of_the_table_ends_its_steps),
+        cmocka_unit_test(test_a_table_is_full_or_short_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

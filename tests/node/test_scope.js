@@ -40,6 +40,19 @@ const FULL = `
   });
 `;
 
+/* A program that makes a site for each request says by how many MB it has grown. */
+const GROWS = `
+  const ebb = require(process.argv[1]);
+  const before = process.memoryUsage().rss;
+  (async () => {
+    for (let i = 0; i < 20000; i++) {
+      new ebb.Site('dropped').run(() => Buffer.alloc(2000));
+      await new Promise(setImmediate);
+    }
+    console.log(Math.round((process.memoryUsage().rss - before) / 1e6));
+  })();
+`;
+
 const tests = {
   'says whether it is served'() {
     assert.strictEqual(ebb.isServed(), served === 'served');
@@ -215,6 +228,13 @@ const tests = {
     }
     for (const field of Object.keys(site)) site[field] = external;
     assert.strictEqual(site.run(() => 5), 5);
+  },
+
+  'sites that nobody has any more do not pile up'() {
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', GROWS, folder],
+      { encoding: 'utf8' });
+    assert.strictEqual(status, 0, stderr);
+    assert.ok(Number(stdout) < 250, `${stdout} MB`); // of 760, if none was collected
   },
 
   'the package can be loaded again'() {
