@@ -18,12 +18,13 @@
  */
 'use strict';
 
-const { inspect } = require('util');
+const util = require('util');
 
-/* One for all copies of this version, whose steps nest in each other: it knows in which order. */
+/* One for all copies of this version, whose steps nest in each other: it knows in which order. It
+ * is kept where all contexts of a thread look: each has a global object of its own. */
 const shared = Symbol.for(`ebb-scope ${require('./package.json').version}`);
-const native = globalThis[shared] ?? require('./ebb_scope.node');
-Reflect.defineProperty(globalThis, shared, { value: native, configurable: true });
+const native = util[shared] ?? require('./ebb_scope.node');
+Reflect.defineProperty(util, shared, { value: native, configurable: true });
 
 /* Sites that are collected are dropped while JavaScript runs, all others when their thread ends. */
 const collected = new FinalizationRegistry(native.dropSite);
@@ -62,14 +63,15 @@ class Step {
 
 function whole(tag) {
   if (Number.isSafeInteger(tag) && tag >= 0) return tag;
-  throw new RangeError(`a tag is a whole number from 0 to 2^53 - 1, not ${inspect(tag)}`);
+  throw new RangeError(`a tag is a whole number from 0 to 2^53 - 1, not ${util.inspect(tag)}`);
 }
 
 function text(name) {
-  if (typeof name !== 'string') throw new TypeError(`a site's name is text, not ${inspect(name)}`);
+  if (typeof name !== 'string')
+    throw new TypeError(`a site's name is text, not ${util.inspect(name)}`);
   const end = name.indexOf('\0');
   if (end < 0) return name;
-  throw new TypeError(`a site's name has no NUL, as ${inspect(name)} has at ${end}`);
+  throw new TypeError(`a site's name has no NUL, as ${util.inspect(name)} has at ${end}`);
 }
 
 /** A place of the program that is passed again and again, by its name. */

@@ -24,7 +24,7 @@ async function run(tests) {
 function loadAgain(folder) {
   for (const file of [folder, `${folder}/ebb_scope.node`])
     delete require.cache[require.resolve(file)];
-  delete globalThis[Symbol.for(`ebb-scope ${require(`${folder}/package.json`).version}`)];
+  delete require('util')[Symbol.for(`ebb-scope ${require(`${folder}/package.json`).version}`)];
   return require(folder);
 }
 
