@@ -48,8 +48,9 @@ class Step {
   /**
    * Calls the function in the step; returns what it does, a promise, too. Afterwards those steps
    * are entered that were before, in the same order, so malloc() allocates where it did before:
-   * what was entered meanwhile is left. Only what was left or ended meanwhile stays so. So it is
-   * however the function ends: also if its script is terminated.
+   * what was entered meanwhile is left. Only what was left or ended meanwhile stays so, and what was
+   * entered before and is entered by hand once more stays inside of all but the one that malloc()
+   * served. So it is however the function ends: also if its script is terminated.
    */
   run(work) {
     return native.run(this.number, work);

@@ -174,6 +174,19 @@ const tests = {
     await expectCalls({ a: 1, b: 1, c: 0, d: 0 });
   },
 
+  async 'what a function enters once more is inside of all but the one that was served'() {
+    const [x, z, y, run, end] = open('x', 'z', 'y', 'run for x');
+    for (const step of [x, z, y]) step.enter();
+    run.run(() => x.enter());
+    allocate(); // y
+    y.leave();
+    allocate(); // x, which would be z
+    x.leave();
+    allocate(); // z
+    end();
+    await expectCalls({ x: 1, z: 1, y: 1, 'run for x': 0 });
+  },
+
   async 'what a function enters is left when it ends'() {
     const [outer, run, entered, end] = open('around', 'run', 'entered meanwhile');
     const enter = () => { entered.enter(); throw new RangeError('no'); };
