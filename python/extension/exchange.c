@@ -328,12 +328,21 @@ static struct ebb_tensor *import_array(struct intake *intake, PyObject *array,
 
 /* numpy would say first what else is in its way. A class of the program's may know better. */
 static bool refuse_dtype(PyObject *array, const struct description *what) {
-    if (what->dtype.lanes || Py_TYPE(array) != (PyTypeObject *)numpy_array)
+    if (what->dtype.lanes || library_has_own_dlpack(array))
         return false;
-    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
+    PyObject *dtype = library_dtype(array);
     if (dtype)
         PyErr_Format(PyExc_TypeError, "%R is none that ebb reads", dtype);
     Py_XDECREF(dtype);
+    return true;
+}
+
+/* Neither a tensor nor DLPack has a place for a mask. */
+static bool refuse_mask(PyObject *array) {
+    if (!library_is_masked(array))
+        return false;
+    PyErr_SetString(PyExc_TypeError, "a masked array has a mask, which tensors have not: take its "
+                                     "filled() or its data");
     return true;
 }
 
@@ -346,6 +355,8 @@ static struct ebb_tensor *import(struct intake *intake, PyObject *object) {
     if (library_is_tensor(object))
         return import_torch(intake, object);
     bool is_array = library_is_array(object);
+    if (is_array && refuse_mask(object))
+        return NULL;
     int good = is_array ? library_describe_numpy(object, &what) : 0;
     if (good < 0 || (is_array && refuse_dtype(object, &what)))
         return NULL;

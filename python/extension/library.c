@@ -14,8 +14,9 @@ struct torch_names torch_names;
 PyObject *numpy_array;
 static PyObject *numpy_scalar; /* numpy.generic */
 static struct {
-    PyObject *array_struct, *base, *flags; /* of numpy.ndarray */
-    PyObject *scalar_struct;               /* of numpy.generic */
+    PyObject *array_struct, *base, *flags, *dtype; /* of numpy.ndarray */
+    PyObject *dlpack;                              /* the same; NULL: numpy is older */
+    PyObject *scalar_struct;                       /* of numpy.generic */
 } numpy_fields;
 
 /* ---- finding ---- */
@@ -84,9 +85,13 @@ static int find_torch(PyObject *torch) {
 }
 
 static int find_fields(PyObject *array, PyObject *scalar) {
+    numpy_fields.dlpack = PyObject_GetAttrString(array, "__dlpack__");
+    if (!numpy_fields.dlpack && !error_forgive())
+        return -1;
     numpy_fields.array_struct = PyObject_GetAttrString(array, "__array_struct__");
     numpy_fields.base = PyObject_GetAttrString(array, "base");
     numpy_fields.flags = PyObject_GetAttrString(array, "flags");
+    numpy_fields.dtype = PyObject_GetAttrString(array, "dtype");
     numpy_fields.scalar_struct = PyObject_GetAttrString(scalar, "__array_struct__");
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -364,4 +369,32 @@ int library_is_odd_scalar(PyObject *object) {
     int odd = array ? !array_dtype(array).lanes : -1;
     Py_XDECREF(capsule);
     return odd;
+}
+
+PyObject *library_dtype(PyObject *array) {
+    return get_field(numpy_fields.dtype, array);
+}
+
+bool library_has_own_dlpack(PyObject *array) {
+    PyTypeObject *class = Py_TYPE(array);
+    if (class == (PyTypeObject *)numpy_array)
+        return false;
+    PyObject *method = PyObject_GetAttrString((PyObject *)class, "__dlpack__");
+    bool own = method && method != numpy_fields.dlpack;
+    if (!method)
+        PyErr_Clear();
+    Py_XDECREF(method);
+    return own;
+}
+
+bool library_is_masked(PyObject *array) {
+    PyObject *module = Py_TYPE(array) == (PyTypeObject *)numpy_array
+                           ? NULL
+                           : loaded("numpy.ma", "MaskedArray");
+    PyObject *class = module ? PyObject_GetAttrString(module, "MaskedArray") : NULL;
+    bool masked = class && PyType_Check(class) && is_of(array, class);
+    if (!class)
+        PyErr_Clear();
+    Py_XDECREF(class);
+    return masked;
 }

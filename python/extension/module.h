@@ -253,6 +253,12 @@ int library_find(void);
  * none: they do not keep what is behind them. */
 bool library_is_tensor(PyObject *object);
 bool library_is_array(PyObject *object);
+/* What numpy says an array's elements are, whatever its class says. NULL: exception. */
+PyObject *library_dtype(PyObject *array);
+/* Whether an array is of a class that has a __dlpack__ of its own. */
+bool library_has_own_dlpack(PyObject *array);
+/* Whether an array is one of numpy.ma. */
+bool library_is_masked(PyObject *array);
 /* Whether it is a scalar of numpy whose dtype has no name here, as a date. 1, 0, or -1. */
 int library_is_odd_scalar(PyObject *object);
 

@@ -447,7 +447,8 @@ PyDoc_STRVAR(tensor_doc,
 "A tensor of somebody else's elements: of torch, of numpy, or whatever speaks DLPack or the\n"
 "buffer protocol. copy: None, only where it must; True; False, or an error. What is not copied\n"
 "stays the producer's: see Tensor. Of a tensor of ebb in this region or above it is another of\n"
-"the same storage, which is promoted as far up as that one is: further with copy=True.");
+"the same storage, which is promoted as far up as that one is: further with copy=True.\n\n"
+"TypeError: elements of a dtype that ebb does not read; a masked array, as no tensor has a mask.");
 PyDoc_STRVAR(stack_doc,
 "_stack(sequence)\n--\n\nTensors of one shape become one with a new first dimension.");
 PyDoc_STRVAR(pad_doc,

@@ -293,6 +293,38 @@ class Exports(Refused):
                             self.assertEqual(str(caught.exception),
                                              f"{lent.dtype!r} is none that ebb reads")
 
+    def test_arrays_of_other_classes_are_refused_likewise(self):
+        class Plain(numpy.ndarray):
+            dtype = property(lambda self: 1 // 0)
+
+        class Knows(numpy.ndarray):
+            def __dlpack__(self, **words):
+                return numpy.arange(3).__dlpack__()
+
+        structs = numpy.zeros(3, "i4,f4")
+        days = numpy.zeros(3, "M8[s]")
+        others = structs.view(numpy.recarray), numpy.char.array(["a", "b"]), days.view(Plain)
+        with ebb.Region() as region:
+            for lent in others:
+                with self.subTest(type=type(lent)):
+                    with self.assertRaisesRegex(TypeError, "dtype.* is none that ebb reads"):
+                        region.tensor(lent)
+            self.assertEqual(region.tensor(days.view(Knows)).numpy().tolist(), [0, 1, 2])
+
+    def test_masked_arrays_are_refused(self):
+        class Masked(numpy.ma.MaskedArray):
+            pass
+
+        lent = numpy.ma.array([1, 2, 3], mask=[0, 1, 0])
+        with ebb.Region() as region:
+            for masked in (lent, lent.view(Masked), numpy.ma.array(numpy.zeros(2, "M8[s]"))):
+                for copy in (None, True, False):
+                    with self.assertRaisesRegex(TypeError, "a masked array has a mask"):
+                        region.tensor(masked, copy=copy)
+                with self.assertRaisesRegex(TypeError, "a masked array has a mask"):
+                    ebb.from_dlpack(masked)
+            self.assertEqual(region.tensor(lent.filled(9)).numpy().tolist(), [1, 9, 3])
+
     def test_dropped_in_any_thread(self):
         pool = ebb.Pool()
         with ebb.Region(pool) as region:
