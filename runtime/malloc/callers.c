@@ -27,6 +27,8 @@
 #define HOLD_MS 1000u /* who connects has so long to say what it wants */
 #define READ_MS 1000u /* and to read the answer, or it gets no more of it */
 #define ASKED_BYTES 24u /* longer than any method */
+#define MORE_BYTES ((size_t)64 << 10) /* of what else it has asked, at a time */
+#define MORE_TIMES 16u                /* at most, or it never ends */
 #define HEAD_BYTES 160
 
 /* What a caller has asked for. */
@@ -182,21 +184,21 @@ static void answer_all(bool http, char *text, size_t limit) {
 }
 
 /* What else it has asked: the system tells who is not heard to the end that all was cut off, behind
- * the whole answer. */
-static void read_away(uint64_t last_ms, int socket) {
-    char asked[512];
-    while (now_ms() < last_ms && recv(socket, asked, sizeof asked, MSG_DONTWAIT) > 0)
+ * the whole answer. Each has a bound of its own: who goes on and on spoils it for itself. */
+static void read_away(int socket) {
+    static char more[MORE_BYTES]; /* not on the stack, which is small */
+    for (unsigned i = 0; i < MORE_TIMES && recv(socket, more, sizeof more, MSG_DONTWAIT) > 0; i++)
         continue;
 }
 
-static void let_go(uint64_t last_ms) {
+static void let_go(void) {
     unsigned kept = 0;
     for (unsigned i = 0; i < count; i++) {
         if (callers[i].wish == UNKNOWN) {
             callers[kept++] = callers[i];
             continue;
         }
-        read_away(last_ms, callers[i].socket);
+        read_away(callers[i].socket);
         close(callers[i].socket);
     }
     count = kept;
@@ -209,7 +211,7 @@ void callers_serve(int listener, char *text, size_t bytes) {
         hear(&callers[i], now);
     answer_all(true, text, bytes);
     answer_all(false, text, bytes);
-    let_go(now_ms() + READ_MS / 10);
+    let_go();
 }
 
 void callers_forget(void) {

@@ -369,6 +369,34 @@ class View(unittest.TestCase):
                 answer = b"".join(iter(lambda: asking.recv(1 << 16), b""))
             self.check_prometheus(answer.partition(b"\r\n\r\n")[2])
 
+    def test_who_goes_on_and_on_spoils_no_answer_but_its_own(self):
+        """Of a request that is not read to its end, the system says that it was cut off."""
+        over = threading.Event()
+
+        def go_on():
+            while not over.is_set():
+                with socket.socket(socket.AF_UNIX) as noisy, contextlib.suppress(OSError):
+                    noisy.connect(str(self.path))
+                    while not over.is_set():
+                        noisy.sendall(b"x" * 200000)
+
+        with self.runs(f"unix:{self.path}", os.environ["TOLD"], "60"):
+            self.assertTrue(until(self.ask))
+            threads = [threading.Thread(target=go_on) for _ in range(4)]
+            try:
+                for thread in threads:
+                    thread.start()
+                for _ in range(20):
+                    time.sleep(0.05)
+                    asking = self.connect(1)[0]
+                    asking.sendall(b"GET / HTTP/1.1\r\nCookie: " + b"x" * 9000 + b"\r\n\r\n")
+                    answer = b"".join(iter(lambda: asking.recv(1 << 16), b""))
+                    self.assertIn(b"site-59", answer)
+            finally:
+                over.set()
+        for thread in threads:
+            thread.join()
+
     def test_who_asks_badly_keeps_nobody_else_waiting(self):
         with self.runs(f"unix:{self.path}"):
             self.assertTrue(until(self.ask))
