@@ -5,11 +5,12 @@
  * Who sends a method of HTTP gets HTTP, as Prometheus speaks it; who sends anything else, or
  * nothing more, plain text. Who says nothing is held for some looks, since a request may come later
  * than the connection; nobody waits for it meanwhile. All who are answered in one look get the same
- * text at the same time, each as fast as it reads: who reads slowly holds up nobody else.
+ * two texts at the same time, each as fast as it reads, and whoever has all of its own is let go at
+ * once: who reads slowly holds up nobody else of that look.
  *
- * Invariants: no call waits but poll() for those who read, for a second in all; the records are in
- * the order in which they came, without gaps, and each has a socket. Whatever fails ends the
- * connection, and nothing else.
+ * Invariants: no call waits but poll() for those who read, for a second in all; between two looks
+ * the records are in the order in which they came, without gaps, and each has a socket. Whatever
+ * fails ends the connection, and nothing else.
  */
 #include "malloc/callers.h"
 #include "malloc/view.h"
@@ -42,6 +43,7 @@ struct caller {
     uint64_t came_ms;
     const char *at; /* what it has yet to read */
     size_t left;
+    bool is_gone; /* in this look: it has no socket any more */
 };
 
 static struct caller callers[CALLERS_MOST];
@@ -105,6 +107,21 @@ static void hear(struct caller *caller, uint64_t now) {
 
 /* ---- what they get ---- */
 
+/* What else it has asked: the system tells who is not heard to the end that all was cut off, behind
+ * the whole answer. Each has a bound of its own: who goes on and on spoils it for itself. */
+static void read_away(int socket) {
+    static char more[MORE_BYTES]; /* not on the stack, which is small */
+    unsigned times = 0;
+    while (times < MORE_TIMES && recv(socket, more, sizeof more, MSG_DONTWAIT) > 0)
+        times++;
+}
+
+static void let_go(struct caller *caller) {
+    read_away(caller->socket);
+    close(caller->socket);
+    caller->is_gone = true;
+}
+
 static void send_part(struct caller *caller) {
     ssize_t sent = send(caller->socket, caller->at, caller->left, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
@@ -115,15 +132,24 @@ static void send_part(struct caller *caller) {
     }
 }
 
-/* As much as goes at once to each; `ready`: those with something left, to wait for. False: none. */
+/* As much as goes at once. True: there is more, to wait for. */
+static bool is_waited_for(struct caller *caller) {
+    if (caller->wish == UNKNOWN || caller->is_gone)
+        return false;
+    if (caller->left)
+        send_part(caller);
+    if (!caller->left)
+        let_go(caller);
+    return !caller->is_gone;
+}
+
+/* `ready`: those who are waited for. False: there are none. */
 static bool send_parts(struct pollfd ready[CALLERS_MOST]) {
     bool is_left = false;
     for (unsigned i = 0; i < count; i++) {
-        struct caller *caller = &callers[i];
-        if (caller->left)
-            send_part(caller);
-        ready[i] = (struct pollfd){.fd = caller->left ? caller->socket : -1, .events = POLLOUT};
-        is_left |= caller->left != 0;
+        bool is_waited = is_waited_for(&callers[i]);
+        ready[i] = (struct pollfd){.fd = is_waited ? callers[i].socket : -1, .events = POLLOUT};
+        is_left |= is_waited;
     }
     return is_left;
 }
@@ -165,7 +191,8 @@ static bool wants_any(bool http) {
     return false;
 }
 
-static void answer_all(bool http, char *text, size_t limit) {
+/* To each that is to have it; it has yet to be sent. */
+static void hand_out(bool http, char *text, size_t limit) {
     if (!wants_any(http))
         return;
     size_t bytes = view_write(text, limit, http);
@@ -178,40 +205,29 @@ static void answer_all(bool http, char *text, size_t limit) {
         caller->at = text;
         caller->left = caller->wish == GET || caller->wish == PLAIN ? bytes : 0;
     }
-    send_until(now_ms() + READ_MS);
-    for (unsigned i = 0; i < count; i++)
-        callers[i].left = 0;
 }
 
-/* What else it has asked: the system tells who is not heard to the end that all was cut off, behind
- * the whole answer. Each has a bound of its own: who goes on and on spoils it for itself. */
-static void read_away(int socket) {
-    static char more[MORE_BYTES]; /* not on the stack, which is small */
-    for (unsigned i = 0; i < MORE_TIMES && recv(socket, more, sizeof more, MSG_DONTWAIT) > 0; i++)
-        continue;
-}
-
-static void let_go(void) {
+/* Who has not read all by now gets no more. */
+static void keep_unanswered(void) {
     unsigned kept = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (callers[i].wish == UNKNOWN) {
+        if (callers[i].wish == UNKNOWN)
             callers[kept++] = callers[i];
-            continue;
-        }
-        read_away(callers[i].socket);
-        close(callers[i].socket);
+        else if (!callers[i].is_gone)
+            let_go(&callers[i]);
     }
     count = kept;
 }
 
-void callers_serve(int listener, char *text, size_t bytes) {
+void callers_serve(int listener, char *plain, char *for_prometheus, size_t bytes) {
     uint64_t now = now_ms();
     take_in(listener, now);
     for (unsigned i = 0; i < count; i++)
         hear(&callers[i], now);
-    answer_all(true, text, bytes);
-    answer_all(false, text, bytes);
-    let_go();
+    hand_out(true, for_prometheus, bytes);
+    hand_out(false, plain, bytes);
+    send_until(now_ms() + READ_MS);
+    keep_unanswered();
 }
 
 void callers_forget(void) {

@@ -9,9 +9,9 @@
 #define CALLERS_MOST 256u
 
 /* One look: takes in who has connected to `listener` (-1: nobody), and answers who is to be, with
- * what is written into `text` for it. Takes some two seconds at most, and no time for who says
- * nothing. One thread. */
-void callers_serve(int listener, char *text, size_t bytes);
+ * what is written for it into one of two texts of `bytes`. Takes little more than a second at most,
+ * and no time for who says nothing. One thread. */
+void callers_serve(int listener, char *plain, char *for_prometheus, size_t bytes);
 
 /* Those of the parent are not those of its child. */
 void callers_forget(void);

@@ -77,7 +77,7 @@ static size_t stack_bytes = STACK_BYTES;
 static int listener = -1;
 static int listener_folder = -1;  /* where it was bound, */
 static struct stat listener_name; /* and what it was there by name */
-static char text[TEXT_BYTES];
+static char text[TEXT_BYTES], for_prometheus[TEXT_BYTES];
 
 static void complain_because(const char *what, const char *reason) {
     if (!has_complained)
@@ -288,7 +288,7 @@ static void tell(unsigned tick) {
     if (is_time && options.is_socket && !is_listening())
         listen_at();
     if (options.is_socket)
-        callers_serve(listener, text, sizeof text);
+        callers_serve(listener, text, for_prometheus, sizeof text);
 }
 
 /* ---- the thread ---- */

@@ -359,6 +359,24 @@ class View(unittest.TestCase):
             self.assertIn(b"site-999", self.ask(b"GET / HTTP/1.0\r\n\r\n"))
             self.assertLess(time.monotonic() - began, 10)
 
+    def test_who_does_not_read_keeps_nobody_waiting_that_is_answered_with_it(self):
+        """It has a second. At best, since the first of the two may be answered alone."""
+        def ask_beside_it(request):
+            slow, asking = self.connect(2)
+            slow.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            began = time.monotonic()
+            asking.sendall(request)
+            self.assertIn(b"site-999", self.read(asking))
+            took = time.monotonic() - began
+            slow.close()  # or the next look would wait for it
+            return took
+
+        with self.runs(f"unix:{self.path}", os.environ["TOLD"], "1000"):
+            self.assertTrue(until(self.ask))
+            for request in (b"GET / HTTP/1.0\r\n\r\n", b"plain\n"):
+                took = [ask_beside_it(request) for _ in range(6)]
+                self.assertLess(min(took), 0.8, request)
+
     def test_who_asks_at_length_is_answered_to_the_end(self):
         with self.runs(f"unix:{self.path}"):
             self.assertTrue(until(self.ask))
