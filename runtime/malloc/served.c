@@ -189,10 +189,11 @@ int served_forget(ebb_site *site) {
     return result;
 }
 
-void served_each(void (*visit)(void *context, const struct served *served), void *context) {
+void served_each(bool (*visit)(void *context, const struct served *served), void *context) {
     pthread_mutex_lock(&lock);
-    for (const struct served *served = all; served; served = served->next)
-        visit(context, served);
+    const struct served *served = all;
+    while (served && visit(context, served))
+        served = served->next;
     pthread_mutex_unlock(&lock);
 }
 

@@ -71,8 +71,8 @@ void served_note_large(struct served *served, uint64_t bytes);
 /* The site is going: EBB_E_BUSY while a scope of it is open or waits for memory. */
 int served_forget(ebb_site *site);
 
-/* Calls back for each one. Any thread. */
-void served_each(void (*visit)(void *context, const struct served *served), void *context);
+/* Calls back for each one until that says no. Nobody makes or ends one meanwhile. Any thread. */
+void served_each(bool (*visit)(void *context, const struct served *served), void *context);
 
 /* Takes the lock before a fork, outside of those of sites, and gives it back after. */
 void served_fork(bool before);

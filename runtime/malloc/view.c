@@ -2,7 +2,7 @@
 /*
  * view.c - statistics as text (see view.h). Reads counters without stopping anybody, so those of
  * one moment may differ by what was going on. Nothing here can fail; a text too long is cut, behind
- * a whole line.
+ * a whole line, and no site is read for what is cut.
  */
 #include "malloc/view.h"
 #include "malloc/heap.h"
@@ -13,6 +13,7 @@
 #include "base/error.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,15 +39,14 @@ struct number {
     uint64_t value;
 };
 
-static void put_head(struct text *text, const struct number *number) {
+static void put_head(struct text *text, const char *name, const char *about, bool only_grows) {
     if (text->for_prometheus)
-        put(text, snprintf(text->at, text->left, "# HELP ebb_%s %s\n# TYPE ebb_%s %s\n",
-                           number->name, number->about, number->name,
-                           number->only_grows ? "counter" : "gauge"));
+        put(text, snprintf(text->at, text->left, "# HELP ebb_%s %s\n# TYPE ebb_%s %s\n", name,
+                           about, name, only_grows ? "counter" : "gauge"));
 }
 
 static void put_number(struct text *text, const struct number *number) {
-    put_head(text, number);
+    put_head(text, number->name, number->about, number->only_grows);
     put(text, snprintf(text->at, text->left, text->for_prometheus ? "ebb_%s %" PRIu64 "\n"
                                                                   : "%-28s %" PRIu64 "\n",
                        number->name, number->value));
@@ -54,48 +54,80 @@ static void put_number(struct text *text, const struct number *number) {
 
 /* ---- sites ---- */
 
-enum { SITE_NUMBERS = 15 };
+/* Where a number of a site is from, and `which` it is there. */
+enum source {
+    COUNTED, /* enum served_count */
+    LEARNT,  /* where it is in the statistics of the hidden site */
+    HELD,
+    PINNED
+};
 
-static void read_site(const struct served *served, struct number numbers[SITE_NUMBERS]) {
+struct site_number {
+    const char *name, *about; /* as above */
+    bool only_grows;
+    enum source source;
+    size_t which;
+};
+
+static const struct site_number site_numbers[] = {
+    {"scopes_total", "Scopes of the site that have ended.", true, COUNTED, SERVED_SCOPES},
+    {"scope_blocks_total", "Blocks that scopes allocated.", true, COUNTED, SERVED_BLOCKS},
+    {"scope_bytes_total", "Bytes that scopes allocated.", true, COUNTED, SERVED_BYTES},
+    {"scope_planned_blocks_total", "Large blocks that a plan placed.", true, LEARNT,
+     offsetof(struct ebb_site_stats, hits)},
+    {"scope_planned_bytes_total", "Bytes of large blocks that a plan placed.", true, LEARNT,
+     offsetof(struct ebb_site_stats, hit_bytes)},
+    {"scope_tenured_blocks_total",
+     "Large blocks that a plan placed outside of the scope, which they outlived.", true, LEARNT,
+     offsetof(struct ebb_site_stats, tenured_right)},
+    {"scope_pinned_trays_total", "Trays of small blocks that outlived a scope.", true, COUNTED,
+     SERVED_SURVIVED_TRAYS},
+    {"scope_survivors_total", "Large blocks that outlived a scope.", true, COUNTED,
+     SERVED_SURVIVED_BLOCKS},
+    {"scope_survivor_bytes_total", "Bytes of large blocks that outlived a scope.", true, COUNTED,
+     SERVED_SURVIVED_BYTES},
+    {"scope_peak_bytes", "Most bytes of pages that the large blocks of a scope had.", false,
+     LEARNT, offsetof(struct ebb_site_stats, reserved_peak)},
+    {"scopes_open", "Scopes of the site that have not ended.", false, COUNTED, SERVED_OPEN},
+    {"scope_held_bytes",
+     "Bytes of pages, touched or not, of open scopes and of what outlived others.", false, HELD, 0},
+    {"scope_pinned_bytes", "Bytes of trays and large blocks that outlived scopes.", false, PINNED,
+     0},
+    {"scope_given_back_bytes_total", "Bytes given back to the system as scopes ended.", true,
+     LEARNT, offsetof(struct ebb_site_stats, given_back)},
+    {"scope_plan_bytes", "Bytes that the newest plan for large blocks needs.", false, LEARNT,
+     offsetof(struct ebb_site_stats, plan_height)},
+};
+
+#define SITE_NUMBERS (sizeof site_numbers / sizeof *site_numbers)
+
+static uint64_t read_learnt(const struct served *served, size_t offset) {
     struct ebb_site_stats stats = {.size = sizeof stats};
+    uint64_t value;
     error_mute();
     (void)ebb_site_read_stats(served->hidden, &stats);
     error_unmute();
-    uint64_t sum[SERVED_COUNTS];
-    for (unsigned i = 0; i < SERVED_COUNTS; i++)
-        sum[i] = served_sum(served, (enum served_count)i);
-    const struct holding *holding = served->holding;
-    uint64_t pinned = holding ? holding->pinned_bytes : 0;
-    const struct number read[SITE_NUMBERS] = {
-        {"scopes_total", "Scopes of the site that have ended.", true, sum[SERVED_SCOPES]},
-        {"scope_blocks_total", "Blocks that scopes allocated.", true, sum[SERVED_BLOCKS]},
-        {"scope_bytes_total", "Bytes that scopes allocated.", true, sum[SERVED_BYTES]},
-        {"scope_planned_blocks_total", "Large blocks that a plan placed.", true, stats.hits},
-        {"scope_planned_bytes_total", "Bytes of large blocks that a plan placed.", true,
-         stats.hit_bytes},
-        {"scope_tenured_blocks_total",
-         "Large blocks that a plan placed outside of the scope, which they outlived.", true,
-         stats.tenured_right},
-        {"scope_pinned_trays_total", "Trays of small blocks that outlived a scope.", true,
-         sum[SERVED_SURVIVED_TRAYS]},
-        {"scope_survivors_total", "Large blocks that outlived a scope.", true,
-         sum[SERVED_SURVIVED_BLOCKS]},
-        {"scope_survivor_bytes_total", "Bytes of large blocks that outlived a scope.", true,
-         sum[SERVED_SURVIVED_BYTES]},
-        {"scope_peak_bytes", "Most bytes of pages that the large blocks of a scope had.", false,
-         stats.reserved_peak},
-        {"scopes_open", "Scopes of the site that have not ended.", false, sum[SERVED_OPEN]},
-        {"scope_held_bytes",
-         "Bytes of pages, touched or not, of open scopes and of what outlived others.", false,
-         sum[SERVED_OPEN_BYTES] + pinned},
-        {"scope_pinned_bytes", "Bytes of trays and large blocks that outlived scopes.", false,
-         pinned},
-        {"scope_given_back_bytes_total", "Bytes given back to the system as scopes ended.", true,
-         stats.given_back},
-        {"scope_plan_bytes", "Bytes that the newest plan for large blocks needs.", false,
-         stats.plan_height},
-    };
-    memcpy(numbers, read, sizeof read);
+    memcpy(&value, (const char *)&stats + offset, sizeof value);
+    return value;
+}
+
+static uint64_t read_pinned(const struct served *served) {
+    return served->holding ? served->holding->pinned_bytes : 0;
+}
+
+/* That one alone, and no other: whoever makes or ends a site waits meanwhile. */
+static uint64_t read_site(const struct served *served, const struct site_number *number) {
+    switch (number->source) {
+    case COUNTED:
+        return served_sum(served, (enum served_count)number->which);
+    case LEARNT:
+        return read_learnt(served, number->which);
+    case HELD:
+        return served_sum(served, SERVED_OPEN_BYTES) + read_pinned(served);
+    case PINNED:
+        return read_pinned(served);
+    }
+    return 0;
 }
 
 /* As the format of Prometheus wants it between quotes. */
@@ -110,43 +142,36 @@ static void quote(const char *name, char quoted[2 * SERVED_NAME_BYTES]) {
 
 struct site_line {
     struct text *text;
-    unsigned which; /* number */
+    const struct site_number *number;
 };
 
-static void put_site_line(void *context, const struct served *served) {
+static bool put_site_line(void *context, const struct served *served) {
     const struct site_line *line = context;
-    struct number numbers[SITE_NUMBERS];
-    read_site(served, numbers);
-    const struct number *number = &numbers[line->which];
     char quoted[2 * SERVED_NAME_BYTES];
     quote(served->name, quoted);
     put(line->text, snprintf(line->text->at, line->text->left,
-                             "ebb_%s{site=\"%s\"} %" PRIu64 "\n", number->name, quoted,
-                             number->value));
+                             "ebb_%s{site=\"%s\"} %" PRIu64 "\n", line->number->name, quoted,
+                             read_site(served, line->number)));
+    return line->text->left > 0;
 }
 
-static void put_site(void *context, const struct served *served) {
+static bool put_site(void *context, const struct served *served) {
     struct text *text = context;
-    struct number numbers[SITE_NUMBERS];
-    read_site(served, numbers);
     put(text, snprintf(text->at, text->left, "site %s\n", served->name));
-    for (unsigned i = 0; i < SITE_NUMBERS; i++)
-        put(text, snprintf(text->at, text->left, "    %-28s %" PRIu64 "\n", numbers[i].name,
-                           numbers[i].value));
+    for (size_t i = 0; i < SITE_NUMBERS && text->left; i++)
+        put(text, snprintf(text->at, text->left, "    %-28s %" PRIu64 "\n", site_numbers[i].name,
+                           read_site(served, &site_numbers[i])));
+    return text->left > 0;
 }
 
 /* Prometheus wants all sites of one number together. */
 static void put_sites(struct text *text) {
-    static const struct served none;
-    if (!text->for_prometheus) {
+    if (!text->for_prometheus)
         served_each(put_site, text);
-        return;
-    }
-    for (unsigned which = 0; which < SITE_NUMBERS; which++) {
-        struct number numbers[SITE_NUMBERS];
-        read_site(&none, numbers);
-        put_head(text, &numbers[which]);
-        served_each(put_site_line, &(struct site_line){text, which});
+    for (size_t i = 0; i < SITE_NUMBERS && text->for_prometheus && text->left; i++) {
+        const struct site_number *number = &site_numbers[i];
+        put_head(text, number->name, number->about, number->only_grows);
+        served_each(put_site_line, &(struct site_line){text, number});
     }
 }
 

@@ -12,6 +12,7 @@
 #include "malloc/view.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 static void test_without_a_scope_the_general_heap_serves(void **state) {
     void *block = make(100, 1);
@@ -466,6 +467,25 @@ static void test_what_is_told_is_cut_behind_a_line(void **state) {
     }
 }
 
+/* While a text is written nobody makes or ends a site. Who reads the oldest waits for ever here. */
+static void test_what_is_not_told_is_not_read(void **state) {
+    enum { COUNT = 100 };
+    static char text[8192]; /* for Prometheus: all sites' first number, and some of the second */
+    ebb_site *sites[COUNT];
+    (void)state;
+    for (unsigned i = 0; i < COUNT; i++)
+        finish(begin(sites[i] = SITE(.name = i ? "newer" : "oldest")));
+    ebb_site *oldest = served_of(sites[0])->hidden;
+    pthread_mutex_lock(&oldest->lock);
+    alarm(20);
+    for (unsigned form = 0; form < 2; form++)
+        assert_true(view_write(text, sizeof text, form) > sizeof text - 100);
+    assert_non_null(strstr(text, "{site=\"oldest\"} 1\n"));
+    alarm(0);
+    pthread_mutex_unlock(&oldest->lock);
+    destroy_all(sites, COUNT);
+}
+
 /* The zone of trays is reserved: what was never a tray nobody can touch, or look at for minutes. */
 static void test_trays_are_open_and_not_their_zone(void **state) {
     ebb_step step = begin(*state);
@@ -557,6 +577,7 @@ int main(void) {
         SERVED(test_numbers_of_sites_that_ended_are_given_again),
         SERVED(test_names_with_numbers_are_told_apart),
         SERVED(test_what_is_told_is_cut_behind_a_line),
+        SERVED(test_what_is_not_told_is_not_read),
         SERVED(test_trays_are_open_and_not_their_zone),
         SERVED(test_trays_lie_beside_each_other),
         SERVED(test_a_zone_at_any_page_keeps_alignments),
