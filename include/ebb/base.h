@@ -110,8 +110,9 @@ EBB_API int ebb_last_error(void);
 
 /*
  * One sentence about the last failed call on this thread, with its numbers; "" if none failed
- * yet. Where names are so long that it has no room, it ends with "...". Valid until the next
- * failing call on this thread. Any thread.
+ * yet. Where names are so long that it has no room, it ends with "...". What a line cannot show is
+ * "?": control characters, those that end a line or turn its direction, bytes of no UTF-8. Valid
+ * until the next failing call on this thread. Any thread.
  */
 EBB_API const char *ebb_last_error_text(void);
 

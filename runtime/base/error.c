@@ -2,10 +2,12 @@
 /*
  * error.c - the last error of each thread.
  *
- * Invariant: code and text always belong to the same failure. A successful call leaves both
- * alone, so that the reason survives clean-up code. Nothing here can fail or allocate.
+ * Invariants: code and text always belong to the same failure; a line can show the text, which has
+ * names and values that callers chose. A successful call leaves both alone, so that the reason
+ * survives clean-up code. Nothing here can fail or allocate.
  */
 #include "base/error.h"
+#include "base/name.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,6 +56,7 @@ int error_set(int code, const char *format, ...) {
     va_end(arguments);
     if (length >= (int)sizeof last->text)
         end_cut(last->text, sizeof last->text);
+    name_make_plain(last->text);
     last->code = code;
     return code;
 }

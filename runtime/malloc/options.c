@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* options.c - reads the environment (see options.h). Nothing here allocates. */
 #include "malloc/options.h"
+#include "base/name.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,13 +21,6 @@ struct options options = {.idle_ms = IDLE_MS};
  * cleared it, or have been about to change it as it forked. */
 static char asked[OPTIONS_PATH_BYTES + 1];
 
-/* What was asked for may have anything in it. */
-static void keep_to_line(char *text, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-            text[i] = '?';
-}
-
 void options_complain(const char *format, ...) {
     static const char name[] = "ebb-malloc: ";
     char text[LINE_BYTES];
@@ -37,8 +31,8 @@ void options_complain(const char *format, ...) {
     va_end(words);
     if (more < 0)
         return;
+    name_make_plain(text); /* what was asked for may have anything in it */
     size_t length = strlen(text);
-    keep_to_line(text, length);
     text[length++] = '\n';
     (void)!write(STDERR_FILENO, text, length);
 }

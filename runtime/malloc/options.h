@@ -39,8 +39,8 @@ void options_read(void);
 /* This is the child of a fork: the file or socket is the parent's, unless the path has %p in it. */
 void options_for_child(void);
 
-/* A line on the standard error, behind `ebb-malloc: `. Control characters are `?`, and what is too
- * long is cut. */
+/* A line on the standard error, behind `ebb-malloc: `. What a line cannot show (name.h) is `?`, and
+ * what is too long is cut. Also of what the system says in a locale of no UTF-8. */
 void options_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

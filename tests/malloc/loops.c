@@ -472,6 +472,7 @@ static void bad_options_are_named(void) {
         {"idle_ms: -18446744073709551611",
          "idle_ms is ' -18446744073709551611', expected 0 to 86400000"},
         {"a\nb\t\x1b[2J\x7f", "no such key: 'a?b??[2J?'"},
+        {"\xc2\x9bmr\xe2\x80\xaez\xc3\xbc\xff", "no such key: '?mr?z\xc3\xbc?'"},
         {"turns:\n,idle_ms:1", "turns is '?', expected wait or receive"},
         {"idle_ms:1,turns:receive", ""},
         {"turns:wait", ""},

@@ -102,6 +102,12 @@ static void a_text_without_room_says_that_it_is_cut(void **state) {
     assert_string_equal(ebb_last_error_text(), "type 'short': 1 bytes, 0 fields");
 }
 
+static void a_text_is_one_line_whatever_the_names_are(void **state) {
+    struct ebb_type type = {.name = "a\nb\x1b[31m\xc2\x9b\xe2\x80\xae\xff\xc3\xbc", .bytes = 1};
+    assert_int_equal(ebb_type_register(&type), EBB_E_TYPE);
+    assert_string_equal(ebb_last_error_text(), "type 'a?b?[31m???\xc3\xbc': 1 bytes, 0 fields");
+}
+
 static void the_version_is_that_of_the_headers(void **state) {
     char expected[32];
     snprintf(expected, sizeof expected, "%d.%d.%d", EBB_VERSION_MAJOR, EBB_VERSION_MINOR,
@@ -140,6 +146,7 @@ int main(void) {
         STAGED(promoting_what_is_there_already_leaves_the_last_error_alone),
         STAGED(a_cleanup_hears_of_its_errors_whoever_runs_it),
         cmocka_unit_test(a_text_without_room_says_that_it_is_cut),
+        cmocka_unit_test(a_text_is_one_line_whatever_the_names_are),
         cmocka_unit_test(the_version_is_that_of_the_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
