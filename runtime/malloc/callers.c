@@ -3,10 +3,10 @@
  * callers.c - see callers.h.
  *
  * Who sends a method of HTTP gets HTTP, as Prometheus speaks it; who sends anything else, or
- * nothing more, plain text. Who says nothing is held for some looks, since a request may come later
- * than the connection; nobody waits for it meanwhile. All who are answered in one look get the same
- * two texts at the same time, each as fast as it reads, and whoever has all of its own is let go at
- * once: who reads slowly holds up nobody else of that look.
+ * nothing more, plain text. Who says nothing, or has not ended a request, is held for some looks,
+ * since it may come later than the connection, and in parts; nobody waits for it meanwhile. All who
+ * are answered in one look get the same two texts at the same time, each as fast as it reads, and
+ * whoever has all of its own is let go at once: who reads slowly holds up nobody else of that look.
  *
  * Invariants: no call waits but poll() for those who read, for a second in all; between two looks
  * the records are in the order in which they came, without gaps, and each has a socket. Whatever
@@ -28,8 +28,9 @@
 #define HOLD_MS 1000u /* who connects has so long to say what it wants */
 #define READ_MS 1000u /* and to read the answer, or it gets no more of it */
 #define ASKED_BYTES 24u /* longer than any method */
-#define MORE_BYTES ((size_t)64 << 10) /* of what else it has asked, at a time */
-#define MORE_TIMES 16u                /* at most, or it never ends */
+#define SAID_BYTES ((size_t)64 << 10) /* are read at a time, */
+#define SAID_TIMES 16u                /* so often in one look, or it never ends */
+#define BLANK_LINE 2u                 /* ends of lines in a row */
 #define HEAD_BYTES 160
 
 /* What a caller has asked for. */
@@ -40,6 +41,8 @@ struct caller {
     enum wish wish;
     size_t heard;
     char asked[ASKED_BYTES]; /* the first bytes */
+    unsigned line_ends;      /* in a row, in front of what comes next */
+    bool is_heard;           /* it says nothing more, or has had its time */
     uint64_t came_ms;
     const char *at; /* what it has yet to read */
     size_t left;
@@ -48,6 +51,7 @@ struct caller {
 
 static struct caller callers[CALLERS_MOST];
 static unsigned count;
+static char said[SAID_BYTES]; /* last, by one of them; not on the stack, which is small */
 
 static uint64_t now_ms(void) {
     struct timespec now;
@@ -89,19 +93,53 @@ static enum wish wish_of(const struct caller *caller) {
                                           : FORBIDDEN;
 }
 
-/* Who has closed its side for writing says nothing more, and may read. */
-static void hear(struct caller *caller, uint64_t now) {
-    ssize_t more = recv(caller->socket, caller->asked + caller->heard, ASKED_BYTES - caller->heard,
-                        MSG_DONTWAIT);
-    if (more > 0) {
-        caller->heard += (size_t)more;
+static void keep_first(struct caller *caller, size_t bytes) {
+    size_t room = ASKED_BYTES - caller->heard, kept = bytes < room ? bytes : room;
+    memcpy(caller->asked + caller->heard, said, kept);
+    caller->heard += kept;
+}
+
+/* A request of HTTP ends with a blank line. */
+static void count_line_ends(struct caller *caller, size_t bytes) {
+    for (size_t i = 0; i < bytes && caller->line_ends < BLANK_LINE; i++)
+        if (said[i] != '\r')
+            caller->line_ends = said[i] == '\n' ? caller->line_ends + 1 : 0;
+}
+
+static bool speaks_http(enum wish wish) {
+    return wish == GET || wish == HEAD || wish == FORBIDDEN;
+}
+
+/* It is to be answered in this look. */
+static bool is_due(const struct caller *caller) {
+    bool has_said_all = caller->is_heard || caller->line_ends == BLANK_LINE;
+    return caller->wish != UNKNOWN && (has_said_all || !speaks_http(caller->wish));
+}
+
+/* False: it says nothing now. */
+static bool hear_part(struct caller *caller) {
+    ssize_t bytes = recv(caller->socket, said, sizeof said, MSG_DONTWAIT);
+    if (bytes > 0) {
+        keep_first(caller, (size_t)bytes);
+        count_line_ends(caller, (size_t)bytes);
         caller->wish = wish_of(caller);
-    } else if (more < 0 && errno != EAGAIN && errno != EINTR) {
-        caller->wish = NOTHING;
-        return;
+        return true;
     }
-    bool is_over = more == 0 || now - caller->came_ms >= HOLD_MS;
-    if (caller->wish == UNKNOWN && is_over)
+    caller->is_heard = bytes == 0;
+    if (bytes < 0 && errno != EAGAIN && errno != EINTR)
+        caller->wish = NOTHING;
+    return false;
+}
+
+/* Who has closed its side for writing says nothing more, and may read. Who speaks HTTP would not
+ * read, but fail to write, if it was answered before it has said all. */
+static void hear(struct caller *caller, uint64_t now) {
+    unsigned times = 0;
+    while (times < SAID_TIMES && !is_due(caller) && hear_part(caller))
+        times++;
+    if (now - caller->came_ms >= HOLD_MS)
+        caller->is_heard = true;
+    if (caller->wish == UNKNOWN && caller->is_heard)
         caller->wish = PLAIN;
 }
 
@@ -110,9 +148,8 @@ static void hear(struct caller *caller, uint64_t now) {
 /* What else it has asked: the system tells who is not heard to the end that all was cut off, behind
  * the whole answer. Each has a bound of its own: who goes on and on spoils it for itself. */
 static void read_away(int socket) {
-    static char more[MORE_BYTES]; /* not on the stack, which is small */
     unsigned times = 0;
-    while (times < MORE_TIMES && recv(socket, more, sizeof more, MSG_DONTWAIT) > 0)
+    while (times < SAID_TIMES && recv(socket, said, sizeof said, MSG_DONTWAIT) > 0)
         times++;
 }
 
@@ -134,7 +171,7 @@ static void send_part(struct caller *caller) {
 
 /* As much as goes at once. True: there is more, to wait for. */
 static bool is_waited_for(struct caller *caller) {
-    if (caller->wish == UNKNOWN || caller->is_gone)
+    if (!is_due(caller) || caller->is_gone)
         return false;
     if (caller->left)
         send_part(caller);
@@ -176,12 +213,8 @@ static void send_head(struct caller *caller, size_t bytes) {
         caller->wish = NOTHING;
 }
 
-static bool speaks_http(enum wish wish) {
-    return wish == GET || wish == HEAD || wish == FORBIDDEN;
-}
-
 static bool is_to_have(const struct caller *caller, bool http) {
-    return http ? speaks_http(caller->wish) : caller->wish == PLAIN;
+    return is_due(caller) && (http ? speaks_http(caller->wish) : caller->wish == PLAIN);
 }
 
 static bool wants_any(bool http) {
@@ -211,7 +244,7 @@ static void hand_out(bool http, char *text, size_t limit) {
 static void keep_unanswered(void) {
     unsigned kept = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (callers[i].wish == UNKNOWN)
+        if (!is_due(&callers[i]))
             callers[kept++] = callers[i];
         else if (!callers[i].is_gone)
             let_go(&callers[i]);

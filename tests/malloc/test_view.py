@@ -327,6 +327,20 @@ class View(unittest.TestCase):
                 self.assertRegex(self.read(one), rb"^HTTP/1.0 200 OK\r\n")
             self.check_plain(self.read(asking[0]))  # that says nothing at all
 
+    def test_a_request_is_heard_to_its_end_before_it_is_answered(self):
+        """Who has not written all of it would fail there. Who never ends it is answered, too."""
+        with self.runs(f"unix:{self.path}"):
+            self.assertTrue(until(self.ask))
+            asking = self.connect(4)
+            heads = (b"GET / HTTP/1.1\r\n", b"HEAD / HTTP/1.1\nHost: e\n", b"POST / HTTP/1.1\r\n")
+            for one, head in zip(asking, (*heads, heads[0])):
+                one.sendall(head)
+            time.sleep(0.5)  # two looks
+            for one, end in zip(asking, (b"Host: ebb\r\n\r\n", b"\n", b"\r\n")):
+                one.sendall(end)
+            for one, status in zip(asking, (b"200", b"200", b"405", b"200")):
+                self.assertRegex(self.read(one), rb"^HTTP/1.0 %s" % status)
+
     def test_each_method_is_answered_in_http(self):
         with self.runs(f"unix:{self.path}"):
             self.assertTrue(until(self.ask))
