@@ -311,6 +311,19 @@ static int lock_pages(bool early, bool limited) {
     return is_locked(array.at + 5 * STEP) == locks ? 0 : 5;
 }
 
+/* That are open, and were never touched: with the flag that README.md asks for. */
+static int lock_open_pages(void) {
+    struct reserved array;
+    memset(&array, 0, sizeof array);
+    if (!can_lock_when_touched())
+        return 0;
+    if (!reserved_make(&array, 64 * STEP) || !reserved_open(&array, array.bytes))
+        return 1;
+    if (mlockall(MCL_CURRENT | MCL_ONFAULT) != 0)
+        return 0; /* it may not lock as much */
+    return os.resident(array.at, array.bytes) == 0 ? 0 : 2;
+}
+
 static int lock_pages_early(void) {
     return lock_pages(true, false);
 }
@@ -373,6 +386,7 @@ static void locked_pages_come_when_they_are_touched(void **state) {
     assert_child_passes(lock_pages_early_within_a_limit);
     assert_child_passes(lock_pages_late);
     assert_child_passes(lock_pages_late_within_a_limit);
+    assert_child_passes(lock_open_pages);
 }
 
 static void what_may_not_be_locked_is_open_all_the_same(void **state) {
