@@ -13,6 +13,7 @@
  * fails ends the connection, and nothing else.
  */
 #include "malloc/callers.h"
+#include "base/os.h"
 #include "malloc/view.h"
 
 #include <errno.h>
@@ -22,7 +23,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HOLD_MS 1000u /* who connects has so long to say what it wants */
@@ -54,9 +54,7 @@ static unsigned count;
 static char said[SAID_BYTES]; /* last, by one of them; not on the stack, which is small */
 
 static uint64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return os.now_ns() / 1000000;
 }
 
 /* ---- what they ask ---- */
