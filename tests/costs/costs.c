@@ -316,27 +316,7 @@ static void promote_to_one_parent(size_t count) {
     hold_steps_open(count, false);
 }
 
-/* ---- places for buffers of which 128 die together: none of them leaves room for the next ones */
-
-static void warm_groups(size_t count) {
-    size_t bytes;
-    assert_true(packing_workspace_bytes(count, &bytes));
-    struct packing_buffer *buffers = array_of(count, sizeof *buffers);
-    uint64_t *offsets = array_of(count, sizeof *offsets);
-    void *workspace = array_of(bytes, 1);
-    for (uint32_t i = 0; i < count; i++)
-        buffers[i] = (struct packing_buffer){.lower = i, .upper = i + 128 - i % 128, .align = 64,
-                                             .bytes = 16384 + i % 128 * 64};
-    const struct packing_effort once = {.keys = 1};
-    struct packing_result result;
-    assert_int_equal(packing_solve(buffers, (uint32_t)count, &once, workspace, offsets, &result),
-                     0); /* calls what is counted */
-    free(workspace);
-    free(offsets);
-    free(buffers);
-}
-
-/* ---- buffers that all live to the end: who dies when is not looked for one by one */
+/* ---- places for buffers, by when they die */
 
 COUNTED void counted_pack(const struct packing_buffer *buffers, uint32_t count, void *workspace,
                           uint64_t *offsets) {
@@ -345,19 +325,38 @@ COUNTED void counted_pack(const struct packing_buffer *buffers, uint32_t count, 
     assert_int_equal(packing_solve(buffers, count, &once, workspace, offsets, &result), 0);
 }
 
-static void pack_long_lives(size_t count) {
+static void pack(size_t count, struct packing_buffer buffer_of(uint32_t number, uint32_t count)) {
     size_t bytes;
     assert_true(packing_workspace_bytes(count, &bytes));
     struct packing_buffer *buffers = array_of(count, sizeof *buffers);
     uint64_t *offsets = array_of(count, sizeof *offsets);
     void *workspace = array_of(bytes, 1);
     for (uint32_t i = 0; i < count; i++)
-        buffers[i] = (struct packing_buffer){.lower = i, .upper = (uint32_t)count, .align = 64,
-                                             .bytes = 64};
+        buffers[i] = buffer_of(i, (uint32_t)count);
     counted_pack(buffers, (uint32_t)count, workspace, offsets);
     free(workspace);
     free(offsets);
     free(buffers);
+}
+
+static struct packing_buffer of_a_group(uint32_t number, uint32_t count) {
+    (void)count;
+    return (struct packing_buffer){.lower = number, .upper = number + 128 - number % 128,
+                                   .align = 64, .bytes = 16384 + number % 128 * 64};
+}
+
+/* 128 die together: none of them leaves room for the next ones. */
+static void warm_groups(size_t count) {
+    pack(count, of_a_group);
+}
+
+static struct packing_buffer of_a_long_life(uint32_t number, uint32_t count) {
+    return (struct packing_buffer){.lower = number, .upper = count, .align = 64, .bytes = 64};
+}
+
+/* All live to the end: who dies when is not looked for one by one. */
+static void pack_long_lives(size_t count) {
+    pack(count, of_a_long_life);
 }
 
 /* ---- blocks in a row, each with a gap behind it that is smaller than any block */
