@@ -14,6 +14,7 @@
 #include <ebb/exchange.h>
 #include <ebb/exhausted.h>
 #include <ebb/handoff.h>
+#include <ebb/lane.h>
 #include <ebb/object.h>
 #include <ebb/own.h>
 #include <ebb/pool.h>

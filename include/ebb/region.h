@@ -23,6 +23,7 @@
 #ifndef EBB_REGION_H
 #define EBB_REGION_H
 
+#include <ebb/lane.h>
 #include <ebb/pool.h>
 
 #ifdef __cplusplus
@@ -35,34 +36,6 @@ extern "C" {
 #define EBB_SMALL_MAX_ALIGN 64ul   /* larger alignments go to the large lane */
 #define EBB_ALIGN_MAX (2ul << 20)  /* largest alignment that can be asked for, 2 MiB */
 #define EBB_GRANULE 16ul           /* small blocks start and end at multiples of this */
-
-/*
- * The public head of a region. Only the inline functions below touch it.
- *
- *     start map  ... |65| 0| 0| 0|17| 0|   one entry per granule: requested bytes + 1 where a
- *                                          block starts, 0 elsewhere
- *     memory     ... |  block    | blk |  free ...      |
- *                                      ^cursor          ^limit   (multiple of the page size)
- *
- * While the lane is shut (closed, sealed, metered, checked) limit is 0 and every allocation
- * takes the slow path; that is the only branch for all rare states.
- */
-struct ebb_lane {
-    uintptr_t cursor;
-    uintptr_t limit;
-    uint64_t generation; /* of the region that is open here now */
-    uintptr_t start_map; /* of the present window: entry of p at start_map + p / 8, two bytes */
-    uint64_t tally;      /* since the window was opened: requested bytes << 16 | blocks */
-};
-
-/*
- * A region's handle; copy it freely. Test it with ebb_region_is_open(). A handle that is all zero
- * means "none" in options; it was never a region's, and allocating with it is a fault at NULL.
- */
-typedef struct ebb_region {
-    struct ebb_lane *lane;
-    uint64_t generation;
-} ebb_region;
 
 struct ebb_region_options {
     size_t size;        /* sizeof(struct ebb_region_options); set by EBB_REGION_OPTIONS */
@@ -144,6 +117,12 @@ ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
             return (void *)start;
         }
     }
+    const struct ebb_due_block *due = lane->due_block;
+    if (due->bytes == bytes && align != 0 && due->align == align &&
+        lane->due_release->before != due && lane->generation == region.generation) {
+        lane->due_block = due + 1;
+        return (void *)due->addr;
+    }
     return ebb_region_alloc_slow(region, bytes, align);
 }
 
@@ -154,9 +133,23 @@ EBB_API EBB_NODISCARD void *ebb_region_alloc_zeroed(ebb_region region, size_t by
 EBB_API EBB_NODISCARD void *ebb_region_alloc_array(ebb_region region, size_t count, size_t bytes,
                                                    size_t align);
 
+/* What the inline function below calls for everything but what is due. Same contract. */
+EBB_API int ebb_region_release_slow(ebb_region region, void *block);
+
 /* Ends one block of this region early: its place is reused, its bytes are not touched. NULL: 0,
  * nothing. EBB_E_FOREIGN, EBB_E_INTERIOR, EBB_E_RELEASED, EBB_E_STALE, EBB_E_BUSY (exported). */
-EBB_API int ebb_region_release(ebb_region region, void *block);
+EBB_API EBB_INLINE int ebb_region_release(ebb_region region, void *block) {
+    struct ebb_lane *lane = region.lane;
+    if (lane) {
+        const struct ebb_due_release *due = lane->due_release;
+        if (due->addr == (uintptr_t)block && due->before == lane->due_block &&
+            lane->generation == region.generation) {
+            lane->due_release = due + 1;
+            return 0;
+        }
+    }
+    return ebb_region_release_slow(region, block);
+}
 
 /*
  * Grows or shrinks a block where it is. The block's address and contents stay. A small block can

@@ -153,7 +153,7 @@ bool scope_resize_large(struct large *large, size_t bytes) {
 
 /* What a plan served can be relinked from here on. False: no memory for it. */
 static bool loosen(const struct scope *scope) {
-    struct track *track = ((struct region *)scope->step.region.lane)->track;
+    struct track *track = region_track((struct region *)scope->step.region.lane);
     return !track || track_dissolve(track);
 }
 

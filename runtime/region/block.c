@@ -15,8 +15,9 @@
 
 #include <string.h>
 
-/* The real symbol behind the inline function. */
+/* The real symbols behind the inline functions. */
 extern inline void *ebb_region_alloc(ebb_region region, size_t bytes, size_t align);
+extern inline int ebb_region_release(ebb_region region, void *block);
 
 #define BYTES_MOST (EBB_SIZE_MAX - EBB_ALIGN_MAX - EBB_PAGE) /* of a block */
 
@@ -112,7 +113,7 @@ static bool is_seen_closely(const struct region *region) {
 }
 
 void block_set_quick(struct region *region) {
-    struct track *track = region->track;
+    struct track *track = region_track(region);
     bool watched = region->bearers || is_seen_closely(region);
     region->mixed = region->bearers || region->shared || region->safe_of;
     region->quick_key = watched ? PIECE_KEY_NONE : region->window_key;
@@ -131,7 +132,7 @@ static int find_in(struct region *region, struct ebb_piece *piece, uintptr_t add
     }
     if (piece->state == PIECE_WINDOW)
         return small_find(region, piece, addr, &place->requested);
-    place->slot = track_find(region->track, addr);
+    place->slot = track_find(region_track(region), addr);
     if (!place->slot)
         return track_no_block(region->track, addr);
     place->requested = place->slot->bytes;
@@ -227,32 +228,23 @@ static void *place_planned(struct track *track, const struct request *request) {
                                request->own);
 }
 
-/* Bytes of its pages in which a block may be placed, and more. */
-static size_t free_in(struct region *region) {
-    small_fold(region);
-    return count_waste(region);
-}
-
-/* The next slot has no room for it, and the pool has none, either, beside what is in use: the
- * program tries, and goes another way. Smaller requests do the plan no harm when they fail. */
-static bool is_hopeless(struct region *region, size_t bytes) {
-    const struct track *track = region->track;
-    if (!track->plan || bytes <= track->plan->height_bytes / TRACK_BESIDE_PART ||
-        bytes <= track->slots[track_cursor(track)].room)
-        return false;
-    size_t above = region->parent ? free_in(region->parent) : 0; /* it may be born there */
-    return !pool_could_have(region->pool, bytes, free_in(region) + above);
-}
-
 static void *allocate_in_lane(struct region *region, const struct request *request) {
     void *block = allocate(region, request->bytes, request->align);
     return block || !request->own ? block : try_again(region, request->bytes, request->align);
 }
 
+static bool is_hopeless(const struct track *track, size_t bytes) {
+    const struct plan *plan = track->plan;
+    return plan && bytes > plan->height_bytes / TRACK_BESIDE_PART &&
+           track_is_hopeless(track, bytes);
+}
+
 static void *allocate_planned(struct region *region, const struct request *request) {
     struct track *track = region->track;
+    if (track->due.on || track->due.unmarked)
+        due_stop(track);
     if (track_ignores(track, request->bytes, request->align) ||
-        is_hopeless(region, request->bytes))
+        is_hopeless(track, request->bytes))
         return allocate_in_lane(region, request);
     uint64_t missed = track->seen.missed, missed_bytes = track->seen.missed_bytes;
     uint64_t turned_away_bytes = track->seen.turned_away_bytes;
@@ -281,8 +273,12 @@ static void note_site(const struct region *region, void *block, const void *site
 static void *request_block(struct region *region, const struct request *request) {
     if (!is_valid_request(region, request->bytes, request->align))
         return NULL;
-    void *block = region->track ? allocate_planned(region, request)
-                                : allocate_in_lane(region, request);
+    void *block = request->key ? NULL : block_due(region, request->bytes, request->align);
+    if (!block)
+        block = region->track ? allocate_planned(region, request)
+                              : allocate_in_lane(region, request);
+    if (region->track && region->track->due.tried)
+        due_resume(region->track);
     if (block)
         note_site(region, block, request->site);
     else
@@ -324,10 +320,10 @@ static __attribute__((noinline)) void *allocate_from(ebb_region handle, size_t b
     return region ? block_allocate_keyed(region, bytes, align, 0, site) : NULL;
 }
 
-/* Valid, and of the lanes alone. A handle of none agrees with its region, but that is not open. */
+/* Valid, and of the lanes alone. */
 static bool is_plain(const struct region *region, size_t bytes, size_t align) {
     return size_is_power_of_two(align) && align <= EBB_ALIGN_MAX && bytes <= BYTES_MOST &&
-           region_is_live(region) && !region->track && !region->sealed && !region->sites;
+           !region->track && !region->sealed && !region->sites;
 }
 
 static __attribute__((noinline)) void *allocate_small(struct region *region, size_t bytes,
@@ -404,7 +400,8 @@ static int release_born(struct region *region, uintptr_t addr) {
         return report_no_block(region, addr);
     int result = hold_check_block(find_place(home, addr), addr);
     if (!result)
-        track_end(region->track, addr);
+        track_end(region_track(region), addr);
+    due_resume(region->track);
     return result;
 }
 
@@ -415,6 +412,7 @@ static int release_planned(struct track *track, uintptr_t addr) {
     if (slot->align & TRACK_HELD)
         return hold_check_block(range_block_at(addr), addr);
     track_release(track, slot);
+    due_resume(track);
     return 0;
 }
 
@@ -424,7 +422,7 @@ static int release_placed(struct region *region, struct ebb_piece *piece, uintpt
     if (result)
         return result;
     if (region->track)
-        track_note_end(region->track, addr); /* while the address is the region's */
+        track_note_end(region_track(region), addr); /* while the address is the region's */
     if (piece->state == PIECE_WINDOW)
         return small_release(region, piece, addr);
     large_release(region, piece);
@@ -455,7 +453,7 @@ static __attribute__((noinline)) int release_other(struct region *region, uintpt
     if (!piece)
         return release_born(region, addr);
     if (piece->state == PIECE_ARENA)
-        return release_planned(region->track, addr);
+        return release_planned(region_track(region), addr);
     return release_placed(region, piece, addr);
 }
 
@@ -500,9 +498,10 @@ static __attribute__((noinline)) int release_nowhere(ebb_region handle) {
     return EBB_E_STALE;
 }
 
-int ebb_region_release(ebb_region handle, void *block) {
-    struct region *region = region_peek(handle);
-    if (!region)
+/* The inline function has looked at the lane already, so it is one, or none. */
+int ebb_region_release_slow(ebb_region handle, void *block) {
+    struct region *region = (struct region *)handle.lane;
+    if (!region || region->lane.generation != handle.generation)
         return release_nowhere(handle);
     if (!region->track)
         return release_ordinary(region, (uintptr_t)block);

@@ -64,7 +64,7 @@ static bool pass_place(const struct track *track, struct region_gap *gap) {
 }
 
 static void enter(const struct region *region, struct region_gap *gap) {
-    const struct track *track = region->track;
+    const struct track *track = region_track(region);
     const struct ebb_piece *arena = track ? track->arena : NULL;
     bool is_arena = arena && piece_covers(gap->run, arena->addr);
     gap->piece = is_arena ? NULL : gap->run->run.first;
@@ -76,7 +76,7 @@ static void enter(const struct region *region, struct region_gap *gap) {
 static bool look(const struct region *region, struct region_gap *gap) {
     if (gap->run->flag)
         return false;
-    return gap->piece ? pass_piece(gap) : pass_place(region->track, gap);
+    return gap->piece ? pass_piece(gap) : pass_place(region_track(region), gap);
 }
 
 bool region_next_gap(const struct region *region, struct region_gap *gap) {

@@ -22,13 +22,14 @@ bool hold_is_possible(const void *start) {
     const struct ebb_piece *piece = range_block_at((uintptr_t)start);
     if (piece->state != PIECE_ARENA)
         return piece->state == PIECE_BLOCK;
-    const struct track_slot *slot = track_find(region_of_piece(piece)->track, (uintptr_t)start);
+    const struct track *track = region_track(region_of_piece(piece));
+    const struct track_slot *slot = track_find(track, (uintptr_t)start);
     return slot && slot->room >= RANGE_SLOT;
 }
 
 void hold_pin(struct hold *hold, bool pinned) {
     if (hold->block->state == PIECE_ARENA)
-        track_hold(region_of_piece(hold->block)->track, (uintptr_t)hold->start, pinned);
+        track_hold(region_track(region_of_piece(hold->block)), (uintptr_t)hold->start, pinned);
     else
         hold->block->pins = pinned;
 }
@@ -154,7 +155,7 @@ int hold_check_possible(const struct ebb_piece *piece, uintptr_t addr) {
     const struct region *region = region_of_piece(piece);
     size_t bytes = piece->block.requested;
     if (piece->state == PIECE_ARENA) {
-        const struct track_slot *slot = track_find(region->track, addr);
+        const struct track_slot *slot = track_find(region_track(region), addr);
         if (!(slot->align & TRACK_HELD))
             return 0;
         bytes = slot->bytes;

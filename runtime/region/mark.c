@@ -26,7 +26,7 @@ ebb_mark ebb_region_mark(ebb_region handle) {
     piece_set_owner(mark, region->owner);
     small_mark(region, mark);
     if (region->track)
-        track_stop(region->track);
+        track_stop(region_track(region));
     mark->mark.serial = ++region->mark_serial;
     piece_push(&region->blocks, mark);
     region->marks++;

@@ -444,7 +444,7 @@ static void commit(struct promotion *promotion, struct ebb_survivor *survivor) {
     }
     survivor->mode = way == SURVIVOR_RELINKED ? EBB_PROMOTE_RELINK : EBB_PROMOTE_COPY;
     if (source->track)
-        track_note_survivor(source->track, (uintptr_t)survivor->block,
+        track_note_survivor(region_track(source), (uintptr_t)survivor->block,
                             mode == PROMOTE_APART || promotion->target != source->parent);
     if (way == SURVIVOR_RELINKED)
         relink(promotion, survivor->block, survivor->scratch);

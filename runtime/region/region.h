@@ -17,6 +17,7 @@
  *     survivor.h  what is known of a block that leaves
  *     plan.h      where the blocks of a step go, known in advance
  *     track.h     a region that follows a plan, or is recorded
+ *     due.c       a step that repeats to the letter
  *     remote.c    releases by other threads
  *     safe.h      what a region must not keep in memory that others can write to
  *     hold.h      bytes that are needed outside
@@ -289,6 +290,17 @@ void region_end_work(struct region *region);
 
 /* 0, or EBB_E_CLEANUP with a text if a cleanup has failed. */
 int region_closed(const struct ebb_closed *closed);
+
+/* ---- due.c ---- */
+
+extern const struct ebb_due_block due_no_block;
+extern const struct ebb_due_release due_no_release;
+
+/* Nothing is due. */
+static inline void region_shut_due(struct region *region) {
+    region->lane.due_block = &due_no_block;
+    region->lane.due_release = &due_no_release;
+}
 
 /* ---- cleanup.c ---- */
 

@@ -13,7 +13,7 @@
  */
 #include "base/check.h"
 #include "base/error.h"
-#include "region/track.h"
+#include "region/small.h"
 
 #define KEYS_AHEAD 4           /* places that a key is followed at once */
 #define SURVIVORS_VARY 2       /* so many times as large as the one before is still one */
@@ -113,6 +113,7 @@ void track_release(struct track *track, struct track_slot *slot) {
         poison_released(addr, slot->room);
     if (track->taken_over)
         track_leave_stretch(track, addr);
+    track->due.strayed |= slot != &track->slots[track->plan->order[track->passed]];
     track_pass_ended(track);
     if (track->overdue_count) {
         prune_overdue(track);
@@ -196,6 +197,7 @@ static void *serve(struct track *track, struct track_slot *slot, size_t bytes) {
     slot->mark = track->epoch;
     slot->bytes = (uint32_t)bytes;
     track->came_bytes += bytes;
+    due_note_size(track, id);
     if (!track->region->hollow)
         poison_opened(slot->addr, bytes);
     track->misses = 0;
@@ -300,7 +302,10 @@ static void count_miss(struct track *track, size_t bytes) {
     track->seen.missed_bytes += bytes;
 }
 
+/* A takeover asks which slots are live. */
 static void note_miss(struct track *track, size_t bytes, bool turned_away) {
+    due_settle(track);
+    track->open = false;
     count_miss(track, bytes);
     track->seen.turned_away_bytes += turned_away ? bytes : 0;
     track->misses = track->missed_at == track->cursor ? track->misses + 1 : 1;
@@ -376,12 +381,14 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     bool guest = (slot->align & TRACK_GUEST) != 0;
     bool above = guest || (slot->align & TRACK_TENURED), serving = track->serving;
     note_unserved(track, id);
+    track->due.strayed |= id > track->cursor;
     if (id > track->cursor)
         skip(track, id);
     void *block = above ? use_above(track, slot, bytes, align, tenure)
                         : use_slot(track, slot, bytes, align);
     if (!block && !(slot->align & TRACK_UNPLACED)) /* that one goes where it is meant to */
         note_miss(track, bytes, guest && serving); /* else the parent was not asked */
+    track->due.strayed |= !block && slot->room;
     if (!block || above)
         skip(track, id + 1);
     track->cursor = track->missed_at = id + 1;
@@ -402,6 +409,8 @@ void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key,
         count_miss(track, bytes);
         return NULL;
     }
+    if (track->due.unmarked && (key || track->slots[track_cursor(track)].room))
+        due_settle(track);
     track->cursor = track_cursor(track);
     track->open = false;
     if (track->served_to < track->cursor)
@@ -409,4 +418,20 @@ void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key,
     void *block = place(track, bytes, align, key, tenure);
     track_set_paths(track);
     return block;
+}
+
+/* ---- what cannot be had ---- */
+
+/* Bytes of its pages in which a block may be placed, and more. */
+static size_t free_in(struct region *region) {
+    small_fold(region);
+    return count_waste(region);
+}
+
+bool track_is_hopeless(const struct track *track, size_t bytes) {
+    struct region *region = track->region;
+    if (bytes <= track->slots[track_cursor(track)].room)
+        return false;
+    size_t above = region->parent ? free_in(region->parent) : 0; /* it may be born there */
+    return !pool_could_have(region->pool, bytes, free_in(region) + above);
 }

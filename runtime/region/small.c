@@ -50,7 +50,10 @@ void small_note_peaks(struct region *region) {
 }
 
 void small_fold_tracked(struct region *region) {
-    track_gather(region->track);
+    if (__builtin_expect(region->track->due.on, 0))
+        due_gather(region->track);
+    else
+        track_gather(region->track);
     small_fold_bumped(region);
     if (region->track->coarse)
         small_note_peaks(region); /* of both together: whatever leaves comes here first */

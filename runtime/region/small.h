@@ -228,7 +228,7 @@ static inline size_t block_peek(const struct region *region, const struct ebb_pi
     }
     if (key != region->arena_key)
         return 0;
-    const struct track_slot *slot = track_find(region->track, addr);
+    const struct track_slot *slot = track_find(region_track(region), addr);
     return slot ? slot->bytes : 0;
 }
 
@@ -244,9 +244,22 @@ static inline void small_bump(struct region *region, uintptr_t start, size_t byt
     region->lane.tally += (uint64_t)bytes << 16 | 1;
 }
 
-/* A block as the inline paths make it: of the plan's next slot, or bumped. NULL: that is not so
- * simple. */
+/* The block that is due, as the inline path takes it; NULL: it is another one. */
+static inline void *block_due(struct region *region, size_t bytes, size_t align) {
+    const struct ebb_due_block *due = region->lane.due_block;
+    if (due->bytes != bytes || !align || due->align != align ||
+        region->lane.due_release->before == due)
+        return NULL;
+    region->lane.due_block = due + 1;
+    return (void *)due->addr;
+}
+
+/* A block as the inline paths make it: the one that is due, of the plan's next slot, or bumped.
+ * NULL: that is not so simple. */
 static inline void *block_quickly(struct region *region, size_t bytes, size_t align) {
+    void *due = block_due(region, bytes, align);
+    if (due)
+        return due;
     uintptr_t start = size_align(region->lane.cursor, align);
     if (region->track && track_fits(region->track, bytes, align))
         return track_serve(region->track, bytes);

@@ -34,6 +34,7 @@ struct track *track_create(ebb_region memory) {
 }
 
 static void forget_plan(struct track *track) {
+    due_forget(track);
     plan_leave(track->plan);
     if (track->slots_limit)
         ebb_region_close(track->slots_memory);
@@ -110,6 +111,7 @@ int track_follow(struct track *track, struct plan *plan) {
         return 0;
     }
     plan_follow(plan);
+    due_forget(track);
     copy_slots(track, plan);
     plan_leave(track->plan);
     track->plan = plan;
@@ -129,7 +131,8 @@ static const uint32_t *expected_now(const struct track *track) {
 
 void track_set_paths(struct track *track) {
     uint32_t cursor = track_cursor(track);
-    bool quiet = !EBB_POISON && !track->taken_over && !track->held && track->arena;
+    bool quiet = !EBB_POISON && !track->taken_over && !track->held && track->arena &&
+                 !track->due.on && !track->due.unmarked;
     bool bears = track->region && track->region->bearers;
     track->cursor = cursor;
     bool shared = track->region && track->region->shared; /* heads go elsewhere: safe.c */
@@ -230,7 +233,10 @@ static void new_epoch(struct track *track) {
     uint32_t count = track->plan ? track->plan->slot_count : 0;
     if (++track->epoch == 0)
         track->epoch = 1;
-    for (uint32_t i = 0; i < count && (track->had_grown || track->held || track->epoch == 1); i++) {
+    bool anew = track->had_grown || track->held || track->epoch == 1;
+    if (anew)
+        track->due.complete = track->due.sizes_right = false;
+    for (uint32_t i = 0; i < count && anew; i++) {
         track->slots[i].mark = track->slots[i].bytes = 0;
         track->slots[i].align &= ~(TRACK_LISTED | TRACK_HELD | TRACK_TRIMMED);
     }
@@ -274,9 +280,13 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
     track_set_paths(track);
     track_note_above(track);
     track->above = size_larger(track->above, track->above_now);
+    due_begin(track);
 }
 
 static void untie(struct track *track) {
+    if (track->due.on)
+        due_count(track);
+    track->due.tried = track->due.unmarked = false;
     track_look(track);
     return_arena(track);
     track->peak_before = track->region->reserved.peak;
@@ -323,10 +333,12 @@ static void note_refused(struct track *track) {
 void track_finish(struct track *track, struct track_seen *seen) {
     if (track->region) {
         remote_look(track->region);
+        due_finish(track);
         if (track->recording && track->noted_small)
             forget_notes(track->region);
         track_look(track);
         track->seen.complete = is_complete(track);
+        track->due.complete = track->seen.complete && !track->had_grown && !track->held;
         note_refused(track);
         track_note_lost(track);
         track_note_above(track);
@@ -374,6 +386,8 @@ void track_include(const struct track *track, struct flow *counted, struct flow 
     counted->in += served_blocks(track);
     requested->in += track->came_bytes - track->bytes.from;
     used->in += served_rooms(track);
+    if (track->due.on)
+        due_include(track, counted, requested, used);
 }
 
 static void raise(struct flow *flow, uint64_t most) {

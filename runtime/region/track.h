@@ -28,6 +28,7 @@
  * Counting is lazy. What came is how far the cursor is, in slots and in their rooms, and the bytes
  * that were asked for; what is skipped moves along from where that is counted. Before something
  * leaves, the peaks are looked at if more came than was there at once before, and what left since.
+ * Where a step repeats to the letter it is lazier still: due.c.
  */
 #ifndef EBB_REGION_TRACK_H
 #define EBB_REGION_TRACK_H
@@ -105,6 +106,25 @@ struct track_tide {
     uint64_t calm; /* what may have come before there is more: `from`, `most`, and what left */
 };
 
+/* A step that repeats to the letter (due.c). */
+struct due {
+    struct ebb_due_block *blocks;     /* of all slots, and one that is none; NULL: no tables */
+    struct ebb_due_release *releases; /* of all places of the order, and one that is none */
+    struct due_span *spans;           /* between the stops of a step */
+    ebb_region memory;                /* of these */
+    uintptr_t base;      /* of the arena that they are right for */
+    bool complete;       /* the last step was, and all slots tell their sizes */
+    bool tried;          /* in this step */
+    bool on;             /* the lane is at them: the track does not know how far */
+    bool unmarked;       /* it knows, but slots are not marked from these on: */
+    uint32_t marked_slots, marked_passed;
+    bool strayed;        /* some are not live or dead as the tables have it */
+    bool sizes_right;    /* slots have the sizes that the tables have */
+    uint32_t span_count; /* known */
+    uint32_t stops, stops_most; /* of this step; as many as there may be, with its end */
+    uint32_t fails, wait; /* steps in a row that were not worth it; so many are left alone now */
+};
+
 #define TRACK_OVERDUE_MOST 64
 #define TRACK_MISSES_MOST 64 /* in a row */
 #define TRACK_BESIDE_PART 16 /* of the height: so much alive beside the plan is too much */
@@ -121,6 +141,7 @@ struct track {
     bool expecting;      /* `expected` tells the next release */
     uint64_t came_bytes; /* in this epoch, as requested */
     struct track_tide blocks, granules, bytes;
+    struct due due;
 
     struct region *region; /* tied to; NULL: to none */
     struct plan *plan;     /* followed; NULL: none */
@@ -233,6 +254,11 @@ void track_each_live(const struct track *track, track_visit *visit, void *contex
  * error: it is to be had elsewhere. */
 void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure);
 
+/* The next slot of the plan has no room for so much, and the pool has none, either, beside what is
+ * in use: the program tries, and goes another way. Small requests, up to a TRACK_BESIDE_PART, do
+ * the plan no harm when they fail. */
+bool track_is_hopeless(const struct track *track, size_t bytes);
+
 /* The slot, below the cursor, is that of a survivor, and what came in this step is too large to be
  * taken for one. */
 bool track_is_refused(const struct track *track, uint32_t id);
@@ -254,6 +280,40 @@ int track_resize(struct track *track, struct track_slot *slot, size_t bytes);
 
 /* Somebody outside needs the live block at `addr`, or does not any more. */
 void track_hold(struct track *track, uintptr_t addr, bool held);
+
+/* ---- due.c ---- */
+
+/* The track was tied, and its paths are open if nothing is in the way. */
+void due_begin(struct track *track);
+
+/* How far the step is, and what it counts, is known again. While the lane is at the tables. */
+void due_count(struct track *track);
+
+/* The same, and which slots are live: all is known. */
+void due_settle(struct track *track);
+
+/* Before a block that is not the one that is due: due_settle(), or, where the next slot has no
+ * place, so much that it can be passed inline. Then due_resume() follows. */
+void due_stop(struct track *track);
+
+/* The same as track_gather(), and goes on along the tables. */
+void due_gather(struct track *track);
+
+/* Behind such a block, or release: goes on along the tables, or settles. */
+void due_resume(struct track *track);
+
+/* The slot is served with so many bytes as it says. */
+void due_note_size(struct track *track, uint32_t id);
+
+/* The step is over. */
+void due_finish(struct track *track);
+
+/* There is another plan, or none. Of a track that is not tied. */
+void due_forget(struct track *track);
+
+/* Adds what the track does not know. Any thread, while it is tied. */
+void due_include(const struct track *track, struct flow *counted, struct flow *requested,
+                 struct flow *used);
 
 /* ---- takeover.c ---- */
 
@@ -360,6 +420,14 @@ static inline void tide_note(struct track_tide *tide, uint64_t came) {
 }
 
 /* ---- inline: tracks ---- */
+
+/* The region's track, which knows all; NULL: there is none. */
+static inline struct track *region_track(const struct region *region) {
+    struct track *track = region->track;
+    if (track && (track->due.on || track->due.unmarked))
+        due_settle(track);
+    return track;
+}
 
 /* True if every block of the tied region must be seen. NULL: there is no track. */
 static inline bool track_watches(const struct track *track) {

@@ -24,8 +24,10 @@
 static_assert(sizeof(struct region) <= RANGE_REGION_BYTES, "a region fits its slot");
 static_assert(offsetof(struct region, lane) == 0, "a handle points to the lane");
 
-/* Where handles that never opened point: a region without room, which is never open. */
-static struct region no_region;
+/* Where handles that never opened point: a region without room, which is never open, and of another
+ * generation than they are. */
+static struct region no_region = {
+    .lane = {.generation = 2, .due_block = &due_no_block, .due_release = &due_no_release}};
 
 static const struct ebb_region_options defaults = {.size = sizeof(struct ebb_region_options)};
 
@@ -95,6 +97,7 @@ static void clear(struct region *region) {
     uint64_t mark_serial = region->mark_serial; /* marks of earlier regions never match */
     memset(region, 0, offsetof(struct region, name));
     region->lane.generation = generation;
+    region_shut_due(region);
     region->store = store;
     region->starts = starts;
     region->epoch = epoch;
@@ -417,7 +420,7 @@ int ebb_region_seal(ebb_region handle) {
         return EBB_E_STALE;
     region->sealed = true;
     if (region->track)
-        track_stop(region->track);
+        track_stop(region_track(region));
     small_set_inline(region);
     return 0;
 }

@@ -62,7 +62,7 @@ static void collect(struct leaks *leaks) {
     for (struct ebb_piece *window = region->windows; window; window = window->next)
         small_each_live(region, window, add_small, leaks);
     if (region->track)
-        track_each_live(region->track, add_planned, leaks);
+        track_each_live(region_track(region), add_planned, leaks);
 }
 
 static void add_group(struct group *sum, const struct group *group) {
