@@ -35,6 +35,13 @@ static bool fits_at(const struct ebb_piece *piece, size_t bytes, size_t align) {
     return start < piece_end(piece) && bytes <= piece_end(piece) - start;
 }
 
+/* Small beside what the main run has been used for. */
+static inline bool is_small_there(const struct region *region, size_t bytes) {
+    const struct ebb_piece *run = region->main_run;
+    return run && region->highest > run->addr &&
+           bytes <= (region->highest - run->addr) / SMALL_PART;
+}
+
 /* What the top has been used for fits a small block better than any gap, so larger gaps stay whole.
  * Not where blocks outlive steps, and not beside other runs, whose gaps would stay instead. */
 static bool suits_top(const struct region *region, const struct ebb_piece *gap, size_t bytes,
@@ -57,7 +64,7 @@ ONE_BODY struct ebb_piece *find_place(const struct region *region, size_t bytes,
         piece = fit_find(&region->fit, bytes);
     if (piece && align > EBB_UNIT && !fits_at(piece, bytes, align))
         piece = fit_find(&region->fit, bytes + align - EBB_UNIT);
-    if (piece && suits_top(region, piece, bytes, align))
+    if (piece && is_small_there(region, bytes) && suits_top(region, piece, bytes, align))
         return region->top;
     if (!piece && region->top && fits_at(region->top, bytes, align))
         piece = region->top;
