@@ -65,7 +65,7 @@ enum { HEADER_MOST = 256 }; /* bytes of a header and what follows the block; the
 
 static union operator known[FORMS];
 static atomic_bool headed[2]; /* blocks of the forms without an alignment, and with one */
-__thread struct operator_call operator_around __attribute__((tls_model("initial-exec")));
+__thread struct operator_call *last_operator __attribute__((tls_model("initial-exec")));
 
 /* Of a C++ library that was loaded later than the program, by one of its libraries, RTLD_NEXT knows
  * nothing. */
@@ -97,68 +97,94 @@ static union operator below(enum form form) {
     return known[form];
 }
 
-/* Operators are around what they call, and not around what follows a jump out of it. */
-IN_PLACE void forget_what_was_left(void) {
-    (void)is_allocators_own();
+/* Of an operator that is not below this frame on the same stack a jump has left what is close: this
+ * call's frame is there where that one's was. What is far away may be on another stack, as that of
+ * a signal's handler, and go on. */
+struct operator_call *operator_around(const void *frame) {
+    struct operator_call *call = last_operator;
+    uintptr_t here = (uintptr_t)frame, there = (uintptr_t)call;
+    if (here < there && there - here <= DEEPEST && call->itself == call)
+        return call;
+    if (there <= here && here - there <= DEEPEST)
+        last_operator = NULL;
+    return NULL;
 }
 
-static void leave(const struct operator_call *before) {
-    struct operator_call call = operator_around;
-    operator_around = *before;
-    if (before->caller) {
-        operator_around.born = call.born;
-        operator_around.born_bytes = call.born_bytes;
+/* Where one operator calls another the first is the one that counts: it is whom the program
+ * called. */
+static void enter(struct operator_call *call, struct operator_call *around) {
+    *call = around ? *around : (struct operator_call){0};
+    call->itself = call;
+    call->around = around;
+    call->before = last_operator;
+    last_operator = call;
+}
+
+static void leave(struct operator_call *call) {
+    call->itself = NULL;
+    last_operator = call->before;
+    if (call->around && call->around->caller) {
+        call->around->born = call->born;
+        call->around->born_bytes = call->born_bytes;
     }
 }
 
 /* Whether malloc() has noted this block, of an operator that asked it for a header as well. */
-static bool has_header(const void *block, size_t size, size_t align) {
-    uintptr_t born = (uintptr_t)operator_around.born, at = (uintptr_t)block;
-    size_t born_bytes = operator_around.born_bytes;
+static bool has_header(const struct operator_call *call, const void *block, size_t size,
+                       size_t align) {
+    uintptr_t born = (uintptr_t)call->born, at = (uintptr_t)block;
+    size_t born_bytes = call->born_bytes;
     return born && at > born && born_bytes >= size && at - born <= born_bytes - size &&
            born_bytes - size <= HEADER_MOST + 2 * align;
 }
 
 /* Whether the operator is to note this birth: malloc() has not. */
-static bool is_new(const void *block, size_t size, size_t align) {
+static bool is_new(const struct operator_call *call, const void *block, size_t size,
+                   size_t align) {
     atomic_bool *seen = &headed[align != 0];
-    if (operator_around.born == block) /* of a new handler's, too, which is inside of another */
+    if (call->born == block) /* of a new handler's, too, which is inside of another */
         return false;
-    if (!*seen && has_header(block, size, align))
+    if (!*seen && has_header(call, block, size, align))
         *seen = true;
     return !*seen;
 }
 
-/* `nothrow` NULL and `align` 0: the form has none. Where one operator calls another the first is
- * the one that counts: it is whom the program called. */
+/* `nothrow` NULL and `align` 0: the form has none. False: what it returns is noted already. */
+static bool make_below(enum form form, size_t size, size_t align, const void *nothrow,
+                       uint64_t caller, struct operator_call *around, void **block) {
+    __attribute__((cleanup(leave))) struct operator_call call;
+    enter(&call, around);
+    if (!call.caller) {
+        call.caller = caller;
+        call.size = size;
+        call.slack = align ? align : 2;
+        call.ending = NULL;
+    }
+    switch (form & ~1u) {
+    case NEW: *block = below(form).plain(size); break;
+    case NEW_NOTHROW: *block = below(form).nothrow(size, nothrow); break;
+    case NEW_ALIGNED: *block = below(form).aligned(size, align); break;
+    default: *block = below(form).aligned_nothrow(size, align, nothrow); break;
+    }
+    return is_new(&call, *block, size, align);
+}
+
+/* What the operator notes itself is of the one around it, if there is one. */
 static void *make(enum form form, size_t size, size_t align, const void *nothrow,
                   uint64_t caller) {
-    forget_what_was_left();
-    __attribute__((cleanup(leave))) struct operator_call before = operator_around;
     void *block;
-    if (!before.caller)
-        operator_around = (struct operator_call){caller, size, align ? align : 2, NULL, 0, NULL};
-    switch (form & ~1u) {
-    case NEW: block = below(form).plain(size); break;
-    case NEW_NOTHROW: block = below(form).nothrow(size, nothrow); break;
-    case NEW_ALIGNED: block = below(form).aligned(size, align); break;
-    default: block = below(form).aligned_nothrow(size, align, nothrow); break;
-    }
-    if (is_new(block, size, align))
+    if (make_below(form, size, align, nothrow, caller, own_operator(), &block))
         note_birth(align ? SPOOL_ALIGNED : SPOOL_MALLOC, block, size, align, caller);
     return block;
 }
 
-/* Before the operator below is called; returns what is to be set again afterwards. */
-static const void *begin_end(const void *block, bool aligned) {
-    forget_what_was_left();
-    const void *before = operator_around.ending;
-    if (headed[aligned])
-        return before;
-    if (block)
+/* Before the operator below is called, and afterwards leave(). */
+IN_PLACE void begin_end(struct operator_call *call, const void *block, bool aligned) {
+    if (block && !headed[aligned])
         note_end(SPOOL_FREE, block);
-    operator_around.ending = block;
-    return before;
+    enter(call, own_operator());
+    if (!headed[aligned])
+        call->ending = block;
 }
 
 /* ---- the forms; in C under the names of the ABI */
@@ -217,73 +243,85 @@ void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *
 }
 
 void _ZdlPv(void *block) {
-    const void *before = begin_end(block, false);
+    struct operator_call call;
+    begin_end(&call, block, false);
     below(DELETE).end(block);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdaPv(void *block) {
-    const void *before = begin_end(block, false);
+    struct operator_call call;
+    begin_end(&call, block, false);
     below(DELETE_ARRAY).end(block);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdlPvm(void *block, size_t size) {
-    const void *before = begin_end(block, false);
+    struct operator_call call;
+    begin_end(&call, block, false);
     below(DELETE_SIZED).end_sized(block, size);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdaPvm(void *block, size_t size) {
-    const void *before = begin_end(block, false);
+    struct operator_call call;
+    begin_end(&call, block, false);
     below(DELETE_ARRAY_SIZED).end_sized(block, size);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdlPvRKSt9nothrow_t(void *block, const void *nothrow) {
-    const void *before = begin_end(block, false);
+    struct operator_call call;
+    begin_end(&call, block, false);
     below(DELETE_NOTHROW).end_nothrow(block, nothrow);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdaPvRKSt9nothrow_t(void *block, const void *nothrow) {
-    const void *before = begin_end(block, false);
+    struct operator_call call;
+    begin_end(&call, block, false);
     below(DELETE_ARRAY_NOTHROW).end_nothrow(block, nothrow);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdlPvSt11align_val_t(void *block, size_t align) {
-    const void *before = begin_end(block, true);
+    struct operator_call call;
+    begin_end(&call, block, true);
     below(DELETE_ALIGNED).end_sized(block, align);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdaPvSt11align_val_t(void *block, size_t align) {
-    const void *before = begin_end(block, true);
+    struct operator_call call;
+    begin_end(&call, block, true);
     below(DELETE_ARRAY_ALIGNED).end_sized(block, align);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t align) {
-    const void *before = begin_end(block, true);
+    struct operator_call call;
+    begin_end(&call, block, true);
     below(DELETE_SIZED_ALIGNED).end_sized_aligned(block, size, align);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t align) {
-    const void *before = begin_end(block, true);
+    struct operator_call call;
+    begin_end(&call, block, true);
     below(DELETE_ARRAY_SIZED_ALIGNED).end_sized_aligned(block, size, align);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align, const void *nothrow) {
-    const void *before = begin_end(block, true);
+    struct operator_call call;
+    begin_end(&call, block, true);
     below(DELETE_ALIGNED_NOTHROW).end_aligned_nothrow(block, align, nothrow);
-    operator_around.ending = before;
+    leave(&call);
 }
 
 void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align, const void *nothrow) {
-    const void *before = begin_end(block, true);
+    struct operator_call call;
+    begin_end(&call, block, true);
     below(DELETE_ARRAY_ALIGNED_NOTHROW).end_aligned_nothrow(block, align, nothrow);
-    operator_around.ending = before;
+    leave(&call);
 }

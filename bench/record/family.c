@@ -24,8 +24,6 @@
 void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t align, size_t size);
 
-enum { WORK_DEEPEST = 64 << 10 }; /* bytes of stack between a call and one that it makes */
-
 __thread const struct work *allocator_at_work __attribute__((tls_model("initial-exec")));
 
 static void begin_work(struct work *work) {
@@ -42,10 +40,9 @@ static void end_work(struct work *work) {
 bool work_goes_on(const void *frame) {
     const struct work *work = allocator_at_work;
     uintptr_t here = (uintptr_t)frame, there = (uintptr_t)work;
-    if (here < there && there - here <= WORK_DEEPEST && work->itself == work)
+    if (here < there && there - here <= DEEPEST && work->itself == work)
         return true;
     allocator_at_work = NULL;
-    operator_around = (struct operator_call){0};
     return false;
 }
 

@@ -67,8 +67,11 @@ struct work {
 /* The last one on this thread: what is called meanwhile is not noted (family.c). NULL: none. */
 extern __thread const struct work *allocator_at_work __attribute__((tls_model("initial-exec")));
 
+/* Bytes of stack between a call and one that it makes. */
+enum { DEEPEST = 64 << 10 };
+
 /* Whether a call with this frame is the allocator's own. If not, nothing is at work, whatever the
- * thread has left by a jump, and operators are not around it either. */
+ * thread has left by a jump. */
 bool work_goes_on(const void *frame);
 
 IN_PLACE bool is_allocators_own(void) {
@@ -106,17 +109,29 @@ uint32_t site_of(uint64_t caller);
 
 /* ---- operators of C++ (cxx.c) */
 
-/* The operator that this thread is in. What malloc() is asked for there was asked for by `caller`,
- * and was `size` before the operator rounded it up by less than `slack`. */
+/* An operator that the program called. It lies in that call's frame; `itself` is wiped as it ends.
+ * What malloc() is asked for there was asked for by `caller`, and was `size` before the operator
+ * rounded it up by less than `slack`. */
 struct operator_call {
-    uint64_t caller; /* 0: none */
+    const struct operator_call *volatile itself;
+    struct operator_call *around; /* the operator that called this one; NULL: the program did */
+    struct operator_call *before; /* the thread's last one, which need not be around */
+    uint64_t caller; /* 0: of delete */
     size_t size, slack;
     const void *born;   /* what was noted last, by malloc() */
     size_t born_bytes;  /* that it was asked for */
     const void *ending; /* its end has been noted */
 };
 
-extern __thread struct operator_call operator_around __attribute__((tls_model("initial-exec")));
+/* The last one on this thread. NULL: none. */
+extern __thread struct operator_call *last_operator __attribute__((tls_model("initial-exec")));
+
+/* The operator that a call with this frame is in. NULL: none, whatever the thread has left. */
+struct operator_call *operator_around(const void *frame);
+
+IN_PLACE struct operator_call *own_operator(void) {
+    return unlikely(last_operator != NULL) ? operator_around(__builtin_frame_address(0)) : NULL;
+}
 
 /* ---- what was called */
 
@@ -126,12 +141,13 @@ IN_PLACE void note_birth(enum spool_op op, void *block, size_t size, size_t alig
     uint64_t wide = align ? (uint64_t)__builtin_ctzll(align) << 32 : 0;
     if (unlikely(!block) || is_allocators_own() || !*recording)
         return;
-    if (unlikely(operator_around.caller)) {
-        caller = operator_around.caller;
-        operator_around.born_bytes = size;
-        if (size - operator_around.size < operator_around.slack)
-            size = operator_around.size;
-        operator_around.born = block;
+    struct operator_call *call = own_operator();
+    if (call && call->caller) {
+        caller = call->caller;
+        call->born_bytes = size;
+        if (size - call->size < call->slack)
+            size = call->size;
+        call->born = block;
     }
     wide |= (uint64_t)size >> 32;
     lane_note(op, site_of(caller), (uint64_t)(uintptr_t)block, size, wide);
@@ -140,10 +156,11 @@ IN_PLACE void note_birth(enum spool_op op, void *block, size_t size, size_t alig
 IN_PLACE void note_end(enum spool_op op, const void *block) {
     if (is_allocators_own())
         return;
-    if (*recording && !unlikely(operator_around.ending == block))
+    struct operator_call *call = own_operator();
+    if (*recording && !(call && call->ending == block))
         lane_note(op, 0, (uint64_t)(uintptr_t)block, 0, 0);
-    if (unlikely(operator_around.born == block))
-        operator_around.born = NULL; /* its address may come again */
+    if (call && call->born == block)
+        call->born = NULL; /* its address may come again */
 }
 
 /* ---- a named function (function.c) */

@@ -18,6 +18,7 @@
 #include <zlib.h>
 
 #include "client.h"
+#include "jumps.h"
 #include "plugged.h"
 #include "recording.h"
 
@@ -130,6 +131,20 @@ static void a_library_is_named_by_its_whole_path(void **state)
     unlink(command);
 }
 
+// The operator is not around what follows, nor is it the last end of its block that was noted.
+static void what_follows_a_jump_out_of_an_operator_is_of_its_own(void **state)
+{
+    static const char file[] = "record_jumps_cxx";
+
+    (void)state;
+    if (!getenv("EBB_JUMPS_CXX"))
+        skip();
+    assert_int_equal(record("--sites", "EBB_JUMPS_CXX", ""), 0);
+    assert_int_equal(blocks_of(" go_on_with_malloc", file), 2 * JUMPS_BLOCKS);
+    assert_int_equal(blocks_of(" go_on_with_new", file), 2 * JUMPS_BLOCKS);
+    assert_null(header_line("#lost-frees"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +153,7 @@ int main(void)
         cmocka_unit_test(places_of_an_older_trace_go),
         cmocka_unit_test(a_library_in_the_place_of_another_has_its_own_places),
         cmocka_unit_test(a_library_is_named_by_its_whole_path),
+        cmocka_unit_test(what_follows_a_jump_out_of_an_operator_is_of_its_own),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
