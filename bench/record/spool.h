@@ -97,7 +97,7 @@ struct spool_module {
 struct spool_head {
     char magic[8];
     uint32_t process;
-    uint32_t space; /* in which that is its number; 0: not known */
+    uint32_t space; /* in which that is its number; 0: not known. Written first of all */
     uint64_t limit; /* bytes of the file */
     _Atomic uint32_t chunks, stopped;
     _Atomic uint64_t stop_sequence; /* what is later does not count, where it stopped */

@@ -207,23 +207,36 @@ static bool lock_mapped(void) {
     return flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
+/* Who ends before the head is whole has said by this whose end that is (spools.c). */
+static bool tell_space(void) {
+    uint32_t space = process_space();
+    return spool_make_room(descriptor, 0, SPOOL_STATE) &&
+           pwrite(descriptor, &space, sizeof space, offsetof(struct spool_head, space)) ==
+               (ssize_t)sizeof space;
+}
+
+/* A spool that nothing will be noted in is none. */
+static bool give_up(const char *what) {
+    complain(what);
+    unlink(path);
+    close(descriptor);
+    return false;
+}
+
 static bool map_head(void) {
     struct stat status;
-    if (!spool_make_room(descriptor, 0, SPOOL_HEAD) || fstat(descriptor, &status) != 0) {
-        complain("no room");
-        unlink(path);
-        return false;
-    }
+    if (!tell_space() || !spool_make_room(descriptor, 0, SPOOL_HEAD) ||
+        fstat(descriptor, &status) != 0)
+        return give_up("no room");
     if (status.st_nlink == 0)
         return false; /* the recording is over, and could not tell before there was a head */
     device = status.st_dev;
     inode = status.st_ino;
     void *head = mmap(NULL, SPOOL_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (head == MAP_FAILED)
-        return false;
+        return give_up("cannot be mapped");
     spool = head;
     spool->process = (uint32_t)getpid();
-    spool->space = process_space();
     spool->limit = limit_wished();
     atomic_store(&spool->locked, lock_mapped());
     atomic_store(&spool->module_count, 1);
@@ -235,7 +248,7 @@ static bool map_head(void) {
 static bool make_switch(void) {
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED || madvise(page, 4096, MADV_WIPEONFORK) != 0)
-        return false;
+        return give_up("no page that fork wipes");
     switched = page;
     *switched = true;
     recording = switched;

@@ -100,13 +100,14 @@ static void copy(void *to, const char *state, size_t at, size_t count) {
     memcpy(to, state + at, count);
 }
 
-/* Only where the lock is made is it asked for: the recorder must find it free before. */
+/* The space is there before the rest. Only where the lock is made is it asked for: the recorder
+ * must find it free before. */
 static void take_state(struct spool_glance *glance, int file, const char state[SPOOL_STATE]) {
     uint32_t locked;
+    copy(&glance->space, state, offsetof(struct spool_head, space), sizeof glance->space);
     if (memcmp(state, SPOOL_MAGIC, strlen(SPOOL_MAGIC)) != 0)
         return;
     copy(&glance->records, state, offsetof(struct spool_head, sequence), sizeof glance->records);
-    copy(&glance->space, state, offsetof(struct spool_head, space), sizeof glance->space);
     copy(&locked, state, offsetof(struct spool_head, locked), sizeof locked);
     glance->unlocked = locked && flock(file, LOCK_SH | LOCK_NB) == 0;
 }
@@ -120,7 +121,7 @@ bool spool_file_glance(const char *path, struct spool_glance *glance) {
     if (file < 0)
         return false;
     bool good = fstat(file, &status) == 0;
-    if (good && S_ISREG(status.st_mode) && (uint64_t)status.st_size >= SPOOL_HEAD) {
+    if (good && S_ISREG(status.st_mode) && (uint64_t)status.st_size >= SPOOL_STATE) {
         good = pread(file, state, sizeof state, 0) == (ssize_t)sizeof state;
         if (good)
             take_state(glance, file, state);

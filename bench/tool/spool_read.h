@@ -26,7 +26,7 @@ void spool_file_close(struct spool_file *spool);
 /* What a spool says of itself, without the rest of it. */
 struct spool_glance {
     uint64_t records; /* roughly; 0: it is no spool, or none yet */
-    uint32_t space;   /* in which its process has its number */
+    uint32_t space;   /* in which its process has its number; 0: not known */
     bool unlocked;    /* it was locked, and nobody has it mapped any more */
 };
 

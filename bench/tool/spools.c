@@ -4,8 +4,9 @@
  * another one.
  *
  * It is over when nobody has it mapped any more, which its lock says. Where files have no such
- * locks it is over when its process has ended and been waited for. A child that was forked keeps
- * the mapping and notes nothing, so the end of the process counts in any case.
+ * locks, or it has no head yet, it is over when its process has ended and been waited for. A child
+ * that was forked keeps the mapping and notes nothing, so the end of the process counts in any
+ * case.
  *
  * Who notes into a spool that is removed would go on to the limit in a file that nobody sees. So it
  * is stopped first, as the recorder itself would: it looks whether it has been, before it takes
@@ -110,8 +111,7 @@ bool spools_is_over(const char *folder, const char *name) {
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (!spool_file_glance(path, &glance))
         return errno == ENOENT;
-    return glance.records &&
-           (glance.unlocked || has_ended(strtol(name, NULL, 10), glance.space));
+    return glance.unlocked || has_ended(strtol(name, NULL, 10), glance.space);
 }
 
 /* ---- stopping */
@@ -196,8 +196,6 @@ int spools_thin(const char *folder) {
     struct spools spools;
     int removed = 0;
     spools_weigh(folder, &spools);
-    if (spools.count < 2)
-        return 0;
     struct walk walk = walk_begin(folder);
     while (walk_next(&walk))
         if (may_go(&walk, &spools)) {

@@ -389,8 +389,9 @@ static void assert_spools_go(const char *before, const char *within, const char 
     trace_free(read_it());
 }
 
-// A process that becomes many programs; one that ends without a word, where numbers of processes
-// are others; some that nobody waits for but the tool, the first process of its space.
+// A process that becomes many programs; some that have no room for a spool; one that ends without a
+// word, where numbers of processes are others; some that nobody waits for but the tool, the first
+// process of its space.
 static void processes_may_end_in_any_way(void **state)
 {
     static const char space[] = "unshare -rpf --mount-proc";
@@ -398,6 +399,8 @@ static void processes_may_end_in_any_way(void **state)
 
     (void)state;
     assert_spools_go("", "", "[ $1 = 0 ] || exec sh $0 $(($1 - 1))");
+    assert_spools_go("", "", "for i in $(seq 100); do (ulimit -v $((2000 + 20 * $i)); "
+                             "exec /bin/true); done 2>/dev/null");
     snprintf(command, sizeof command, "%s true 2>/dev/null", space);
     if (system(command) == 0) { // else it is not allowed
         assert_spools_go("", space, "for i in $(seq $1); do sh -c 'kill -9 $$'; done 2>/dev/null");

@@ -143,6 +143,39 @@ static void a_spool_is_over_when_nobody_has_it_mapped(void **state)
     }
 }
 
+static pid_t ended_child(void)
+{
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    return child;
+}
+
+// A process that is killed, or that there is no room for, leaves a file with nothing but its space.
+static void a_spool_without_a_head_is_over_when_its_process_has_ended(void **state)
+{
+    const pid_t processes[] = {getpid(), ended_child()};
+    const size_t magic = 0;
+    char name[32];
+
+    (void)state;
+    for (uint32_t elsewhere = 0; elsewhere < 2; elsewhere++)
+        for (int ended = 0; ended < 2; ended++) {
+            int file;
+
+            snprintf(name, sizeof name, "%ld.0", (long)processes[ended]);
+            file = make(name, 0, own_space() + elsewhere, false);
+            put(file, offsetof(struct spool_head, magic), &magic, sizeof magic);
+            assert_int_equal(spools_is_over(folder, name), ended && !elsewhere);
+            assert_int_equal(spools_thin(folder), ended && !elsewhere);
+            close(file);
+            unlink(name_of(name));
+        }
+}
+
 // A daemon leaves its parent's behind, and notes nothing.
 static void the_end_of_a_process_counts_whoever_has_its_spool_mapped(void **state)
 {
@@ -242,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_become_the_heaviest_stays),
         cmocka_unit_test(a_spool_is_over_when_nobody_has_it_mapped),
+        cmocka_unit_test(a_spool_without_a_head_is_over_when_its_process_has_ended),
         cmocka_unit_test(the_end_of_a_process_counts_whoever_has_its_spool_mapped),
         cmocka_unit_test(processes_that_go_on_are_counted),
         cmocka_unit_test(records_stand_as_they_happened_whatever_else_chunks_have_room_for),
