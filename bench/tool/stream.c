@@ -192,7 +192,7 @@ static void called(struct decoder *decoder, uint16_t lane, uint32_t kind) {
     struct lane_state *state = &decoder->lane[lane];
     decoder->stream->calls++;
     for (uint32_t i = state->depth; i-- > 0;)
-        if (state->open[i].kind == kind)
+        if (state->open[i].call && state->open[i].kind == kind)
             end_down_to(decoder, lane, i);
     begin(decoder, lane, (struct open_region){.kind = kind, .call = true}, 0);
 }
