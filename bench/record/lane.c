@@ -5,9 +5,11 @@
  * A lane has one chunk of the file mapped and hands out its records one by one. A slot is taken
  * with one instruction, so that a signal handler that allocates gets the next one. When a chunk is
  * full the next one is mapped: into the other half of the lane's range of addresses, so that what a
- * handler interrupted may still write where it was about to. A thread that ends leaves its lane,
- * with the rest of its chunk, to a later one; what others, and the C library, clean up after it has
- * left goes to a lane that it has for that one record.
+ * handler interrupted may still write where it was about to. That lasts for the rest of its chunk
+ * and a whole one: a handler that notes more may spoil the record that it interrupted, and one of
+ * its own. A thread that ends leaves its lane, with the rest of its chunk, to a later one; what
+ * others, and the C library, clean up after it has left goes to a lane that it has for that one
+ * record.
  *
  * Invariant: room in the file exists before it is mapped, so no store meets a full
  * disk. Where there is none, or the limit is reached, recording stops for good.
@@ -25,11 +27,12 @@
 #endif
 
 struct lane {
-    uintptr_t cursor, end; /* of the chunk */
-    char *range;           /* two chunks of addresses; NULL: not yet */
+    uintptr_t cursor;
+    volatile uintptr_t end; /* of the chunk; a handler may change it between two looks */
+    char *range;            /* two chunks of addresses; NULL: not yet */
     uint32_t number;
-    bool upper;            /* the half that is in use */
-    struct lane *free;     /* next in the list */
+    bool upper;             /* the half that is in use */
+    struct lane *free;      /* next in the list */
 };
 
 static struct lane lanes[SPOOL_LANES];
@@ -153,9 +156,10 @@ static uintptr_t advance(struct lane *lane, uintptr_t bytes) {
 #endif
 }
 
+/* What lies behind one half may lie in the other, which a handler can have mapped meanwhile. */
 static struct spool_record *take(struct lane *lane, uintptr_t bytes) {
-    uintptr_t at = advance(lane, bytes);
-    return at + bytes <= lane->end ? (struct spool_record *)at : NULL;
+    uintptr_t end = lane->end, at = advance(lane, bytes);
+    return at + bytes <= end && end == lane->end ? (struct spool_record *)at : NULL;
 }
 
 /* The same where there is no lane yet, or its chunk is full. A thread that was cancelled must not
