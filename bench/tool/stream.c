@@ -274,6 +274,7 @@ static void take_block_record(struct decoder *decoder, uint16_t lane,
     switch (spool_op(record->what)) {
     case SPOOL_FREE: freed(decoder, lane, address); break;
     case SPOOL_REALLOC_FROM:
+        gone(decoder, lane); /* of a call that a jump has left: there is no telling */
         decoder->lane[lane].moving = block_map_take(&decoder->map, address);
         decoder->stream->unknown_frees += decoder->lane[lane].moving == BLOCK_NONE;
         break;

@@ -29,6 +29,18 @@ static void end_none(void)
     }
 }
 
+// Of a block that the C library finds damaged: its size stands before it, and is a multiple of 16.
+static void resize_damaged(void)
+{
+    size_t *volatile block = malloc(JUMPS_LEFT);
+
+    block[-1] ^= 8;
+    if (!sigsetjmp(out, 1)) {
+        block = realloc(block, 2 * JUMPS_LEFT);
+        exit(1);
+    }
+}
+
 static void go_on(size_t size)
 {
     for (int i = 0; i < JUMPS_BLOCKS; i++) {
@@ -52,6 +64,8 @@ static __attribute__((noinline)) void go_on_further_down(size_t size)
 int main(void)
 {
     signal(SIGSEGV, jump);
+    signal(SIGABRT, jump);
+    resize_damaged();
     end_none();
     go_on(JUMPS_BESIDE);
     end_none();

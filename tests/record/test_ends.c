@@ -97,6 +97,7 @@ static void a_killed_recorder_leaves_a_spool_that_can_be_read(void **state)
 }
 
 // Of a free() that never returned, too, and of what comes after it.
+// What realloc() was left with is thought to have ended, when the next one begins.
 static void who_jumps_out_of_the_allocator_is_recorded_on(void **state)
 {
     struct ebb_trace *trace;
@@ -108,6 +109,8 @@ static void who_jumps_out_of_the_allocator_is_recorded_on(void **state)
     assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_BELOW), JUMPS_BLOCKS);
     assert_int_equal(count(trace, TRACE_REALLOC, JUMPS_BESIDE + 1), JUMPS_BLOCKS);
     assert_int_equal(count(trace, TRACE_REALLOC, JUMPS_BELOW + 1), JUMPS_BLOCKS);
+    assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_LEFT), 1);
+    assert_int_equal(trace->totals.left, 0);
     trace_free(trace);
 }
 
