@@ -76,7 +76,7 @@ enum spool_stop {
     SPOOL_STOP_LIMIT,   /* the limit of bytes */
     SPOOL_STOP_DISK,    /* no room on the disk for more and the trace, or RLIMIT_FSIZE */
     SPOOL_STOP_FILE,    /* the file was closed and could not be opened again */
-    SPOOL_STOP_MEMORY,  /* no address space for another thread's chunks */
+    SPOOL_STOP_MEMORY,  /* no address space for more chunks */
     SPOOL_STOP_THREADS, /* more than SPOOL_LANES threads at once */
     SPOOL_STOP_END,     /* the command ended before this process; who recorded it says so */
 };

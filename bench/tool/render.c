@@ -239,7 +239,7 @@ static const char *stop_text(uint32_t why) {
     case SPOOL_STOP_LIMIT: return "limit: the spool has reached its limit";
     case SPOOL_STOP_DISK: return "disk: no room for more, or the limit of file sizes";
     case SPOOL_STOP_FILE: return "file: the spool was closed and could not be opened again";
-    case SPOOL_STOP_MEMORY: return "memory: no addresses for another thread's records";
+    case SPOOL_STOP_MEMORY: return "memory: no addresses for more records";
     case SPOOL_STOP_END: return "end: the command ended, and this process went on";
     default: return "threads: more than 4096 at once";
     }
