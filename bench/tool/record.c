@@ -27,6 +27,8 @@
 #include "site_list.h"
 #include "spools.h"
 
+enum { UNPAIRED_FEW = 100 }; /* so many blocks, or one of so many */
+
 struct wish {
     const char *output, *recover;
     struct launch launch;
@@ -226,9 +228,29 @@ static uint32_t *read_ticks(const char *spool, size_t *count) {
     return ticks;
 }
 
+/* A few come with a kill; more of them, from an allocator that the recorder is not before. */
+static void tell_unpaired(const struct rendered *rendered) {
+    uint64_t unknown = rendered->unknown_frees, lost = rendered->lost_frees;
+    if (unknown + lost <= UNPAIRED_FEW || unknown + lost <= rendered->blocks / UNPAIRED_FEW)
+        return;
+    fprintf(stderr, "ebb record: %" PRIu64 " frees of blocks that were never seen, and %" PRIu64
+            " blocks whose frees were not: some library calls another malloc\n", unknown, lost);
+}
+
+static void tell_no_regions(const char *function, uint64_t calls) {
+    if (function && calls)
+        fprintf(stderr, "ebb record: no thread called %s twice, and a region lasts from one call "
+                        "to the next%s\n", function,
+                strchr(function, '.') ? "; with --within it is the call" : "");
+    else if (function)
+        fprintf(stderr, "ebb record: no call of %s was seen\n", function);
+    else
+        fprintf(stderr, "ebb record: no steps in it: --every or --function make some, and `ebb "
+                        "advise` looks for them\n");
+}
+
 static void summarize(const struct wish *wish, const struct spool_file *spool,
                       const struct rendered *rendered, const struct spools *spools) {
-    const char *function = wish->launch.function;
     int running = spools->running, others = spools->count - 1 + wish->launched.removed;
     if (wish->quiet)
         return;
@@ -247,18 +269,11 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
         fprintf(stderr, "ebb record: %d process%s still run%s, and %s recorded no more\n", running,
                 running > 1 ? "es" : "", running > 1 ? "" : "s", running > 1 ? "are" : "is");
     if (rendered->sites_path[0])
-        fprintf(stderr, "ebb record: %s: the places that allocate\n", rendered->sites_path);
-    if (rendered->regions)
-        return;
-    if (function && rendered->calls)
-        fprintf(stderr, "ebb record: no thread called %s twice, and a region lasts from one call "
-                        "to the next%s\n", function,
-                strchr(function, '.') ? "; with --within it is the call" : "");
-    else if (function)
-        fprintf(stderr, "ebb record: no call of %s was seen\n", function);
-    else
-        fprintf(stderr, "ebb record: no steps in it: --every or --function make some, and `ebb "
-                        "advise` looks for them\n");
+        fprintf(stderr, "ebb record: %s: the places that allocate\n",
+                rendered->sites_path);
+    tell_unpaired(rendered);
+    if (!rendered->regions)
+        tell_no_regions(wish->launch.function, rendered->calls);
 }
 
 static bool convert(const struct wish *wish, const char *place, struct spools *spools) {

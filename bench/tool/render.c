@@ -336,6 +336,9 @@ static bool write_all(struct writer *writer, struct rendered *rendered) {
     rendered->events = writer->totals.events;
     rendered->objects = writer->totals.objects;
     rendered->regions = writer->totals.regions;
+    rendered->blocks = writer->stream->block_count;
+    rendered->unknown_frees = writer->stream->unknown_frees;
+    rendered->lost_frees = writer->stream->lost_frees;
     rendered->cut = writer->stream->cut;
     rendered->calls = writer->stream->calls;
     rendered->untouched = writer->totals.untouched;
