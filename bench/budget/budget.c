@@ -18,16 +18,17 @@
 #include <string.h>
 
 #include "../churn/compiler.h"
+#include "base/name.h"
 #include "options.h"
 #include "play.h"
 #include "said.h"
 
-enum { EXIT_OVER = 1, EXIT_BAD_INPUT = 2, SHOWN_MOST = 10 };
+enum { EXIT_OVER = 1, EXIT_BAD_INPUT = 2, SHOWN_MOST = 10, NAME_BYTES = 4096 };
 
 /* One trace. */
 struct check {
     const struct options *options;
-    const char *name;
+    const char *name; /* as a line can show it */
     const struct script *script;
     ebb_site *sites[SCRIPT_KINDS_MAX];
     uint64_t ended[SCRIPT_KINDS_MAX]; /* steps, by kind */
@@ -163,15 +164,18 @@ static int check_trace(struct check *check, const struct ebb_trace *trace) {
 }
 
 static int check_file(const struct options *options, const char *path) {
-    const char *slash = strrchr(path, '/');
-    struct check check = {.options = options, .name = slash ? slash + 1 : path};
+    char plain[NAME_BYTES];
     struct trace_error error;
     struct ebb_trace *trace = trace_read(path, &error);
+    name_copy(plain, sizeof plain, path);
+    name_make_plain(plain);
     if (!trace) {
-        fprintf(stderr, "ebb-budget: %s: %s: %s\n", path, trace_error_name(error.code),
+        fprintf(stderr, "ebb-budget: %s: %s: %s\n", plain, trace_error_name(error.code),
                 error.text);
         return EXIT_BAD_INPUT;
     }
+    const char *slash = strrchr(plain, '/');
+    struct check check = {.options = options, .name = slash ? slash + 1 : plain};
     int code = check_trace(&check, trace);
     trace_free(trace);
     return code;

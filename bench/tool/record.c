@@ -26,6 +26,7 @@
 #include "render.h"
 #include "site_list.h"
 #include "spools.h"
+#include "words.h"
 
 enum { UNPAIRED_FEW = 100 }; /* so many blocks, or one of so many */
 
@@ -240,10 +241,10 @@ static void tell_unpaired(const struct rendered *rendered) {
 static void tell_no_regions(const char *function, uint64_t calls) {
     if (function && calls)
         fprintf(stderr, "ebb record: no thread called %s twice, and a region lasts from one call "
-                        "to the next%s\n", function,
+                        "to the next%s\n", words_name(function),
                 strchr(function, '.') ? "; with --within it is the call" : "");
     else if (function)
-        fprintf(stderr, "ebb record: no call of %s was seen\n", function);
+        fprintf(stderr, "ebb record: no call of %s was seen\n", words_name(function));
     else
         fprintf(stderr, "ebb record: no steps in it: --every or --function make some, and `ebb "
                         "advise` looks for them\n");
@@ -255,7 +256,7 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
     if (wish->quiet)
         return;
     fprintf(stderr, "ebb record: %s: %" PRIu64 " events, %" PRIu64 " objects, %" PRIu64
-            " regions", wish->render.path, rendered->events, rendered->objects,
+            " regions", words_name(wish->render.path), rendered->events, rendered->objects,
             rendered->regions);
     if (spool->head->stopped)
         fprintf(stderr, "; recording stopped early, see #stopped in it");
@@ -270,7 +271,7 @@ static void summarize(const struct wish *wish, const struct spool_file *spool,
                 running > 1 ? "es" : "", running > 1 ? "" : "s", running > 1 ? "are" : "is");
     if (rendered->sites_path[0])
         fprintf(stderr, "ebb record: %s: the places that allocate\n",
-                rendered->sites_path);
+                words_name(rendered->sites_path));
     tell_unpaired(rendered);
     if (!rendered->regions)
         tell_no_regions(wish->launch.function, rendered->calls);
@@ -324,7 +325,7 @@ static int run(struct wish *wish) {
     if ((spools.count && !made) || spools.reason)
         complain("the spool is kept: ebb record --recover %s -o FILE", folder);
     else if (wish->launch.keep && made)
-        fprintf(stderr, "ebb record: the spool is kept: %s\n", folder);
+        fprintf(stderr, "ebb record: the spool is kept: %s\n", words_name(folder));
     else
         spools_remove(folder);
     if (wish->launched.code)

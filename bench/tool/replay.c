@@ -8,6 +8,7 @@
 #include "churn_rows.h"
 #include "command.h"
 #include "complain.h"
+#include "words.h"
 
 static const char help_text[] =
     "usage: ebb replay [OPTION...] TRACE...\n\n"
@@ -61,7 +62,7 @@ int command_replay(int argc, char **argv) {
             code = result;
         if (rows.count == 0)
             continue;
-        printf("%s\n", argv[i]);
+        printf("%s\n", words_name(argv[i]));
         churn_print(&rows);
     }
     return code;

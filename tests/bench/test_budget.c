@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "program.h"
 #include "trace_scratch.h"
@@ -161,6 +162,23 @@ static void arguments_that_make_no_sense_are_refused(void **state)
     assert_non_null(strstr(said, "--promoted N"));
 }
 
+// As a file may have any.
+static void names_are_plain_on_the_terminal(void **state)
+{
+    char arguments[2048], odd[512];
+
+    (void)state;
+    write_steps(6, -1);
+    snprintf(odd, sizeof odd, "%s\033[31m", scratch_path());
+    assert_int_equal(link(scratch_path(), odd), 0);
+    snprintf(arguments, sizeof arguments, "--bytes 599 '%s'", odd);
+    program_says("EBB_BUDGET", arguments, 1, "?[31m: step 0 of 'train': ");
+    assert_null(strchr(said, '\033'));
+    unlink(odd);
+    program_says("EBB_BUDGET", arguments, 2, "?[31m: ");
+    assert_null(strchr(said, '\033'));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +192,7 @@ int main(void)
         cmocka_unit_test(a_nested_step_counts_for_itself_alone),
         cmocka_unit_test(bad_input_is_refused_and_the_other_traces_are_still_checked),
         cmocka_unit_test(arguments_that_make_no_sense_are_refused),
+        cmocka_unit_test(names_are_plain_on_the_terminal),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

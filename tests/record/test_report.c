@@ -32,6 +32,22 @@ static void replays_are_tables(void **state)
     assert_said("  glibc");
 }
 
+// As a file may have any.
+static void names_over_tables_are_plain(void **state)
+{
+    char arguments[1024], odd[512];
+
+    (void)state;
+    write_steps(200);
+    snprintf(odd, sizeof odd, "%s\033[31m", scratch_path());
+    assert_int_equal(link(scratch_path(), odd), 0);
+    snprintf(arguments, sizeof arguments, "replay --quick --rounds 1 --allocators glibc '%s'", odd);
+    assert_int_equal(run_program("EBB_TOOL", arguments), 0);
+    unlink(odd);
+    assert_said("?[31m\n");
+    assert_null(strchr(said, '\033'));
+}
+
 // One table has the figures of one trace.
 static void a_folder_is_no_trace(void **state)
 {
@@ -381,6 +397,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replays_are_tables),
+        cmocka_unit_test(names_over_tables_are_plain),
         cmocka_unit_test(a_folder_is_no_trace),
         cmocka_unit_test(nothing_is_replayed_for_a_tool_that_is_gone),
         cmocka_unit_test(reports_say_gain_and_survivors),

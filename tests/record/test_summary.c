@@ -36,10 +36,30 @@ static void frees_that_go_past_the_recorder_are_told(void **state)
     assert_null(strstr(said(), "never seen"));
 }
 
+// Folders, files and functions may have any name.
+static void names_are_plain_on_the_terminal(void **state)
+{
+    char command[1024];
+
+    (void)state;
+    snprintf(command, sizeof command,
+             "record --keep --sites --function '\033[31mcalled' -o '%s/a\033[31m.trace.gz' -- true",
+             folder);
+    assert_int_equal(ebb(command), 0);
+    assert_null(strchr(said(), '\033'));
+    assert_said("/a?[31m.trace.gz: ");
+    assert_said("/a?[31m.sites.gz: the places");
+    assert_said("no call of ?[31mcalled was seen");
+    assert_said("the spool is kept: ");
+    snprintf(command, sizeof command, "rm -r %s/a*", folder);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_that_go_past_the_recorder_are_told),
+        cmocka_unit_test(names_are_plain_on_the_terminal),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
