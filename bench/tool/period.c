@@ -14,8 +14,9 @@
  *        (in 4 and 5, where none has any: by the share that dies before the next but one)
  *     6  what is said of it is counted as report and advise count steps: another pass
  *
- * Very even sorts are tried first, and less even ones only where those find nothing that is worth
- * it. Linear in the events for each candidate, and there are at most CANDIDATES of them twice.
+ * Very even sorts are tried first, and less even ones only where those find nothing that is well
+ * worth it; the best of all levels counts. Linear in the events for each candidate, and there are
+ * at most CANDIDATES of them twice.
  */
 #include "period.h"
 
@@ -29,7 +30,7 @@
 enum { CANDIDATES = 96, PER_COUNT = 4, REACH_LEAST = 50, /* a fiftieth of the events */
        FAR = 4, FEW_OF = 20 };
 
-static const double GIVEN_AWAY = 0.04, WORTH_IT = 0.3, BURSTS = 3, EVEN[] = {0.05, 0.15, 0.4, 1.0};
+static const double GIVEN_AWAY = 0.04, WORTH_IT = 0.7, BURSTS = 3, EVEN[] = {0.05, 0.15, 0.4, 1.0};
 
 struct sort {
     uint64_t key, bytes;
@@ -454,22 +455,28 @@ static bool answer(const struct search *search, const struct candidate *chosen,
     return true;
 }
 
-/* The even ones first. The last that is found counts where none is worth it. */
+/* The evener one, unless the other is worth more than is given away; the later one of two that are
+ * worth nothing. */
+static bool is_better(const struct candidate *one, const struct candidate *before) {
+    double found = before->sort ? worth(before->share) : 0;
+    return found > 0 ? worth(one->share) > found + GIVEN_AWAY : true;
+}
+
+/* The even ones first. */
 static bool find_best(struct search *search, const struct sort **list, size_t count,
                       struct anchor *best) {
-    struct candidate picked[CANDIDATES];
+    struct candidate picked[CANDIDATES], found = {0};
     const struct sort **even = malloc((count + 1) * sizeof *even);
-    const struct candidate *chosen = NULL;
     if (!even)
         return false;
-    for (size_t i = 0; i < sizeof EVEN / sizeof *EVEN; i++) {
+    for (size_t i = 0; i < sizeof EVEN / sizeof *EVEN && worth(found.share) < WORTH_IT; i++) {
         size_t taken = take_even(list, count, even, EVEN[i]);
-        chosen = taken ? choose(search, even, taken, picked) : NULL;
-        if (chosen && worth(chosen->share) >= WORTH_IT)
-            break;
+        const struct candidate *chosen = taken ? choose(search, even, taken, picked) : NULL;
+        if (chosen && is_better(chosen, &found))
+            found = *chosen;
     }
     free(even);
-    return !chosen || answer(search, chosen, best);
+    return !found.sort || answer(search, &found, best);
 }
 
 bool period_find(struct anchor *best, const struct ebb_trace *trace, const struct places *places) {

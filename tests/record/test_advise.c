@@ -98,6 +98,37 @@ static void steps_of_all_epochs_are_found(void **state)
     assert_non_null(strstr(said, " 500 times"));
 }
 
+// A network in training: what comes most evenly is of a layer, and what ends with it is worth
+// something. Between epochs it is only tried, so that no whole step comes as evenly.
+static void steps_are_found_among_what_comes_more_evenly(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    for (unsigned epoch = 0; epoch < 5; epoch++) {
+        for (unsigned step = 0; step < 25; step++) {
+            add(text, "a 3072 O\n");
+            for (unsigned i = 0; i < 20; i++)
+                add(text, "a %u O\na 64 O\nf 1\n", 20000 + 8 * i);
+            for (unsigned i = 0; i < 20; i++)
+                add(text, "a 50000 O\na %u O\nf 1\nf %u\n", 40000 + 8 * i, 4 * i + 4);
+            add(text, "f 81\n");
+            for (unsigned i = 0; i < 20; i++)
+                add(text, "f %u\n", 40 - 2 * i);
+        }
+        for (unsigned step = 0; step < 5; step++) {
+            add(text, "a 3072 O\n");
+            for (unsigned i = 0; i < 20; i++)
+                add(text, "a %u O\nf 1\n", 20000 + 8 * i);
+            add(text, "f 21\n");
+        }
+    }
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_non_null(strstr(said, "malloc of 3,072 bytes"));
+    assert_non_null(strstr(said, " 150 times"));
+}
+
 static void what_came_once_before_the_steps_is_none(void **state)
 {
     struct text *text = new_text();
@@ -374,6 +405,7 @@ int main(void)
         cmocka_unit_test(steps_begin_at_one_of_many_places),
         cmocka_unit_test(distances_are_counted_in_events),
         cmocka_unit_test(steps_of_all_epochs_are_found),
+        cmocka_unit_test(steps_are_found_among_what_comes_more_evenly),
         cmocka_unit_test(what_came_once_before_the_steps_is_none),
         cmocka_unit_test(steps_in_two_buffers_begin_where_the_next_ones_end_them),
         cmocka_unit_test(few_steps_have_little_warm_up),
