@@ -72,6 +72,10 @@ static const char *function_of(uint8_t op) {
 static void say_verdict(const struct fate *fate, uint64_t all_bytes) {
     double died = percent(fate->died.bytes, fate->born.bytes);
     double own = percent(fate->born.bytes, all_bytes);
+    if (fate->born.bytes == 0) {
+        puts("  Not worth a region: no bytes are born within.");
+        return;
+    }
     if (died < WORTH_IT) {
         printf("  Not worth a region: only %s of the bytes die within.\n",
                words_share(fate->died.bytes, fate->born.bytes, 1).text);

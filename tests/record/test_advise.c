@@ -398,6 +398,17 @@ static void links_do_not_part_a_trace_from_its_places(void **state)
                            "$ebb report --no-replay my.trace.gz | grep advised");
 }
 
+static void steps_without_bytes_are_not_worth_a_region(void **state)
+{
+    struct text *text = new_text();
+
+    (void)state;
+    add(text, "B s 0 0\na 0 O\nf 1\nE s 0\n");
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    assert_non_null(strstr(said, "  Not worth a region: no bytes are born within.\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +427,7 @@ int main(void)
         cmocka_unit_test(a_list_of_places_is_whole),
         cmocka_unit_test(what_is_no_file_ends_it_alike),
         cmocka_unit_test(links_do_not_part_a_trace_from_its_places),
+        cmocka_unit_test(steps_without_bytes_are_not_worth_a_region),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
