@@ -8,6 +8,7 @@
 
 set -u -o pipefail
 
+unset CDPATH # cd would say where it goes
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=${1:?fetch.sh FOLDER}
 onnxruntime=1.30.0

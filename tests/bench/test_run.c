@@ -97,6 +97,22 @@ static void its_allocators_are_those_of_the_replay(void **state)
     assert_true(strchr(" \n", strstr(said, list)[strlen(list)]));
 }
 
+// Where `cd` looks elsewhere first it also says where it has gone.
+static void it_finds_its_folder_whatever_cd_says(void **state)
+{
+    char arguments[512], kept[512];
+
+    (void)state;
+    snprintf(kept, sizeof kept, "%s", getenv("EBB_RUN"));
+    snprintf(arguments, sizeof arguments, "%s/../..", getenv("EBB_TRACES"));
+    assert_int_equal(chdir(arguments), 0);
+    setenv("CDPATH", ".", 1);
+    setenv("EBB_RUN", "bench/run", 1);
+    refuses("--only churn --json bench/traces/mlp_digits.full.trace.gz", "is a trace");
+    setenv("EBB_RUN", kept, 1);
+    unsetenv("CDPATH");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +120,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_a_trace_is_refused),
         cmocka_unit_test(what_cannot_be_written_is_named_at_once),
         cmocka_unit_test(its_allocators_are_those_of_the_replay),
+        cmocka_unit_test(it_finds_its_folder_whatever_cd_says),
     };
 
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);
