@@ -113,11 +113,13 @@ static void say_outside(struct amount outside, uint64_t all_bytes) {
 
 static void say_anchor(const struct recorded_case *recorded, const struct anchor *anchor) {
     const char *name = recorded->places.name[anchor->place];
-    char brief[PLACE_SHOWN];
+    char brief[PLACE_SHOWN], size[WORDS_MAX + sizeof " bytes"] = "any size";
+    if (!anchor->any_size)
+        snprintf(size, sizeof size, "%s bytes", words_count(anchor->bytes).text);
     brief_place(brief, sizeof brief, *name ? name : "unknown");
-    printf("A step begins with %s of %s bytes by %s,\n"
+    printf("A step begins with %s of %s by %s,\n"
            "on thread %u, every %.0f events (+- %.0f %%), %u times.\n",
-           function_of(anchor->op), words_count(anchor->bytes).text, brief,
+           function_of(anchor->op), size, brief,
            anchor->thread, anchor->events, 100 * anchor->spread, anchor->count);
     if (!recorded->places.sites)
         puts("  Recorded with --sites, the place would have a name.");

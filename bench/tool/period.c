@@ -2,8 +2,9 @@
 /*
  * period.c - see period.h.
  *
- *     1  every allocation has a sort: thread, operation, size, place. The distances between two of
- *        a sort have a median, and a spread: half of what lies between their first and last tenth
+ *     1  every allocation has a sort: thread, operation, size, place; and, where places have names,
+ *        one without the size, which may vary with the input. The distances between two of a sort
+ *        have a median, and a spread: half of what lies between their first and last tenth
  *     2  of the sorts that come often and evenly some are candidates: for each number of
  *        occurrences, as many of the most even ones as there is room for
  *     3  for each candidate: which share of what is born between its first and last occurrence dies
@@ -39,6 +40,7 @@ struct sort {
     double median, spread; /* of the distances, in events; spread relative to the median */
     uint16_t place;
     uint8_t op;
+    bool any_size, varies; /* it is of the place alone; it has more than one size */
 };
 
 struct life {
@@ -84,8 +86,10 @@ static bool grow(struct search *search) {
     return true;
 }
 
-static uint64_t key_of(uint32_t thread, const struct trace_event *event, uint16_t place) {
-    return mix(mix(mix(thread) + event->value) + ((uint64_t)place << 8 | event->op)) | 1;
+static uint64_t key_of(uint32_t thread, const struct trace_event *event, uint16_t place,
+                       bool any_size) {
+    uint64_t bytes = any_size ? 0 : event->value, which = any_size ? 1u << 24 : 0;
+    return mix(mix(mix(thread) + bytes) + (which | (uint64_t)place << 8 | event->op)) | 1;
 }
 
 /* The slot of a sort, which may be empty. */
@@ -97,17 +101,25 @@ static struct sort *slot_of(const struct search *search, uint64_t key) {
 }
 
 static bool count_sort(struct search *search, uint32_t thread, const struct trace_event *event,
-                       uint16_t place) {
+                       uint16_t place, bool any_size) {
     if (search->sorts > search->mask / 2 && !grow(search))
         return false;
-    uint64_t key = key_of(thread, event, place);
+    uint64_t key = key_of(thread, event, place, any_size);
     struct sort *sort = slot_of(search, key);
+    sort->varies |= sort->count && sort->bytes != event->value;
     if (sort->count++)
         return true;
     *sort = (struct sort){.key = key, .bytes = event->value, .thread = thread, .count = 1,
-                          .place = place, .op = event->op};
+                          .place = place, .op = event->op, .any_size = any_size};
     search->sorts++;
     return true;
+}
+
+/* A place that has a name is a sort itself, too: what it asks for may vary with the input. */
+static bool count_sorts(struct search *search, uint32_t thread, const struct trace_event *event,
+                        uint16_t place) {
+    return count_sort(search, thread, event, place, false) &&
+           (!search->places->sites || count_sort(search, thread, event, place, true));
 }
 
 static bool is_born(uint8_t op) {
@@ -131,10 +143,15 @@ static bool look(struct search *search) {
         size_t number = search->lives++;
         search->life[number] = (struct life){i, UINT32_MAX, event->value};
         if (event->op != TRACE_PREEXISTING &&
-            !count_sort(search, thread, event, search->places->of[number]))
+            !count_sorts(search, thread, event, search->places->of[number]))
             return false;
     }
     return true;
+}
+
+static void note_place(struct search *search, uint64_t key, uint32_t line) {
+    struct sort *sort = slot_of(search, key);
+    search->at[sort->at + sort->filled++] = line;
 }
 
 /* Fills search.at. */
@@ -155,8 +172,9 @@ static void note_places(struct search *search) {
         uint16_t place = search->places->of[number++];
         if (event->op == TRACE_PREEXISTING)
             continue;
-        struct sort *sort = slot_of(search, key_of(thread, event, place));
-        search->at[sort->at + sort->filled++] = i;
+        note_place(search, key_of(thread, event, place, false), i);
+        if (search->places->sites)
+            note_place(search, key_of(thread, event, place, true), i);
     }
 }
 
@@ -205,7 +223,7 @@ static const struct sort **list_sorts(struct search *search, size_t *count) {
     *count = 0;
     for (size_t i = 0; list && distances && i <= search->mask; i++) {
         struct sort *sort = &search->sort[i];
-        if (sort->count < PERIOD_LEAST ||
+        if (sort->count < PERIOD_LEAST || (sort->any_size && !sort->varies) ||
             reach_of(search, sort) < search->trace->totals.events / REACH_LEAST)
             continue;
         measure_sort(search, sort, distances);
@@ -447,6 +465,7 @@ static bool answer(const struct search *search, const struct candidate *chosen,
     memcpy(best->at, at + first, best->count * sizeof *best->at);
     best->thread = sort->thread;
     best->bytes = sort->bytes;
+    best->any_size = sort->any_size;
     best->place = sort->place;
     best->op = sort->op;
     best->events = sort->median;
@@ -485,7 +504,7 @@ bool period_find(struct anchor *best, const struct ebb_trace *trace, const struc
     size_t count = 0;
     *best = (struct anchor){0};
     search.life = calloc(trace->totals.objects + 1, sizeof *search.life);
-    search.at = calloc(trace->totals.objects + 1, sizeof *search.at);
+    search.at = calloc(2 * trace->totals.objects + 1, sizeof *search.at);
     search.next = calloc((size_t)trace->event_count + 1, sizeof *search.next);
     search.time = calloc((size_t)trace->event_count + 1, sizeof *search.time);
     bool good = search.life && search.at && search.next && search.time && grow(&search) &&

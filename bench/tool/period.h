@@ -3,8 +3,9 @@
  * period.h - finds where the steps of a program begin that does not say so.
  *
  * A program that does the same thing again and again allocates the same block again and again: the
- * same size, from the same place, on the same thread. Such a block is an anchor. A good anchor is
- * one between whose occurrences nearly everything dies that was born there.
+ * same size, from the same place, on the same thread; or, where sizes vary with the input, from the
+ * same place. Such a block is an anchor. A good anchor is one between whose occurrences nearly
+ * everything dies that was born there.
  */
 #ifndef EBB_BENCH_TOOL_PERIOD_H
 #define EBB_BENCH_TOOL_PERIOD_H
@@ -20,6 +21,7 @@
 struct anchor {
     uint32_t thread;
     uint64_t bytes;  /* of the block */
+    bool any_size;   /* they vary */
     uint16_t place;
     uint8_t op;      /* enum trace_op */
     uint32_t *at;    /* lines, in order: each begins a step */

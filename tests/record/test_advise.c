@@ -129,6 +129,39 @@ static void steps_are_found_among_what_comes_more_evenly(void **state)
     assert_non_null(strstr(said, " 150 times"));
 }
 
+// Each block has the size of its batch. Where places have names, that is of no account.
+static void steps_of_any_size_begin_at_a_place(void **state)
+{
+    struct text *text = new_text();
+    char name[256];
+    uint32_t random = 1;
+    FILE *sites;
+
+    (void)state;
+    snprintf(name, sizeof name, "%s.sites", scratch_path());
+    sites = fopen(name, "w");
+    assert_non_null(sites);
+    fputs("#ebb-sites 1\ns 1 O /program+0x1 load\ns 2 O /program+0x2 layer\n", sites);
+    for (unsigned step = 0; step < 150; step++) {
+        unsigned batch = 1 + (random = random * 16807 % 65521) % 7;
+
+        add(text, "a %u O\n", 3000 * batch);
+        fputs("1\n", sites);
+        for (unsigned i = 0; i < 10; i++) {
+            add(text, "a %u O\n", (500 + i) * batch);
+            fputs("2\n", sites);
+        }
+        for (unsigned i = 1; i <= 11; i++)
+            add(text, "f %u\n", i);
+    }
+    fclose(sites);
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    unlink(name);
+    assert_non_null(strstr(said, "malloc of any size by load (program),\n"));
+    assert_non_null(strstr(said, "every 22 events (+- 0 %), 150 times"));
+}
+
 static void what_came_once_before_the_steps_is_none(void **state)
 {
     struct text *text = new_text();
@@ -417,6 +450,7 @@ int main(void)
         cmocka_unit_test(distances_are_counted_in_events),
         cmocka_unit_test(steps_of_all_epochs_are_found),
         cmocka_unit_test(steps_are_found_among_what_comes_more_evenly),
+        cmocka_unit_test(steps_of_any_size_begin_at_a_place),
         cmocka_unit_test(what_came_once_before_the_steps_is_none),
         cmocka_unit_test(steps_in_two_buffers_begin_where_the_next_ones_end_them),
         cmocka_unit_test(few_steps_have_little_warm_up),
