@@ -11,6 +11,7 @@
  */
 #include "region/exhausted.h"
 #include "base/error.h"
+#include "base/name.h"
 #include "base/os.h"
 #include "pool/chunk.h"
 #include "region/small.h"
@@ -140,11 +141,19 @@ static void __attribute__((format(printf, 2, 3))) add(struct page *page, const c
         page->length = size_smaller(page->length + (size_t)length, sizeof page->text - 1);
 }
 
+/* Whose line it is. A name cannot end the line, nor act on what shows it. */
+static void add_name(struct page *page, const char *what, const char *name) {
+    char plain[REGION_NAME_BYTES];
+    name_copy(plain, sizeof plain, name);
+    name_make_plain(plain);
+    add(page, "  %s '%s': ", what, plain);
+}
+
 static void add_region(struct page *page, struct region *region) {
     small_fold(region);
-    add(page, "  region '%s': used %llu, reserved %llu, waste %zu", region->name,
-        (unsigned long long)flow_now(&region->used), (unsigned long long)region->reserved.current,
-        count_waste(region));
+    add_name(page, "region", region->name);
+    add(page, "used %llu, reserved %llu, waste %zu", (unsigned long long)flow_now(&region->used),
+        (unsigned long long)region->reserved.current, count_waste(region));
     if (region->limit_bytes)
         add(page, ", limit %zu with %zu charged", region->limit_bytes, region->charged);
     add(page, "\n");
@@ -182,8 +191,9 @@ static void add_pages(void *context, struct ebb_pool *pool) {
 static void add_pool(struct page *page, struct ebb_pool *pool) {
     struct pages_sum process = {0, 0};
     pthread_mutex_lock(&pool->lock); /* other threads may be growing; not while all are summed up */
-    add(page, "  pool '%s': reserved %llu (limit %zu), owned %zu, cached %zu, used limit %zu\n",
-        pool->name, (unsigned long long)pool->reserved.current, pool->limit_reserved,
+    add_name(page, "pool", pool->name);
+    add(page, "reserved %llu (limit %zu), owned %zu, cached %zu, used limit %zu\n",
+        (unsigned long long)pool->reserved.current, pool->limit_reserved,
         pool->pages.run_bytes - pool->held_bytes, pool->pages.hot_bytes, pool->limit_used);
     pthread_mutex_unlock(&pool->lock);
     pool_each(add_pages, &process);

@@ -114,6 +114,18 @@ static unsigned count_seen(const char *part) {
     return count;
 }
 
+static void names_cannot_forge_lines_nor_act_on_a_terminal(void **state) {
+    (void)state;
+    ebb_pool *pool = POOL(.name = "po\nol\x1b[31m", .limit_used_bytes = 1000);
+    ebb_region region = OPEN(.pool = pool, .name = "a\n  region 'root': used 0");
+    assert_no_block(ebb_region_alloc(region, 5000, 16), EBB_E_POOL_LIMIT);
+    assert_seen("\n  pool 'po?ol?[31m': reserved ");
+    assert_seen("\n  region 'a?  region 'root': used 0': used 0, ");
+    assert_int_equal(count_seen("\n"), 4); /* what was asked, the pool, the process, the region */
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 static void assert_ends_with(const char *part) {
     size_t length = strlen(seen), end = strlen(part);
     if (length < end || strcmp(seen + length - end, part) != 0)
@@ -279,6 +291,7 @@ int main(void) {
         EXHAUSTED_TEST(mistakes_of_the_caller_are_not_reported),
         EXHAUSTED_TEST(setting_a_handler_returns_the_one_before),
         EXHAUSTED_TEST(without_a_handler_allocations_just_fail),
+        EXHAUSTED_TEST(names_cannot_forge_lines_nor_act_on_a_terminal),
         EXHAUSTED_TEST(a_deep_tree_is_reported_with_its_limit_and_the_nearest),
         EXHAUSTED_TEST(of_many_limits_as_many_are_reported_as_have_room),
         EXHAUSTED_TEST(who_sets_another_handler_waits_for_calls_of_the_one_before),
