@@ -532,10 +532,10 @@ static int resize(const struct block_place *place, uintptr_t addr, size_t bytes)
     return result;
 }
 
-/* The same, once more if a limit refuses and others have released some of what it counts. */
+/* The same, once more if others have released some of what was in the way. */
 static int resize_own(struct region *region, void *block, size_t bytes, struct block_place *place) {
     int result = resize(place, (uintptr_t)block, bytes);
-    if ((result != EBB_E_REGION_LIMIT && result != EBB_E_POOL_LIMIT) || !remote_makes_room(region))
+    if (!remote_may_allow(place->owner, result) || !remote_makes_room(region))
         return result;
     if (find_unheld(region, block, place) != 0 || resize(place, (uintptr_t)block, bytes) != 0)
         return error_latest();

@@ -482,6 +482,9 @@ void remote_look_below(struct region *region);
  * try again. Limits further up, and the pool's, count what is anywhere in it. */
 bool remote_makes_room(struct region *region);
 
+/* True if that may help where a block of `owner` could not be resized, and why it could not. */
+bool remote_may_allow(const struct region *owner, int refusal);
+
 /* Ends what consumers have given back: hold_sweep(), for who may be in the middle of a call that
  * undoes what it did. */
 void remote_sweep(struct region *region);

@@ -152,6 +152,16 @@ void remote_look_below(struct region *region) {
         remote_look(at);
 }
 
+/* Between the region's blocks may lie those that were promoted from it, and of steps below it. */
+static bool has_others_between(const struct region *region) {
+    return region->departed || region->bearers;
+}
+
+bool remote_may_allow(const struct region *owner, int refusal) {
+    return refusal == EBB_E_REGION_LIMIT || refusal == EBB_E_POOL_LIMIT ||
+           (refusal == EBB_E_NO_ROOM && has_others_between(owner));
+}
+
 bool remote_makes_room(struct region *region) {
     struct region *root = region;
     bool found = false;

@@ -248,6 +248,79 @@ static void a_block_grows_into_what_others_released(void **state) {
     }
 }
 
+/* A survivor stays where it is until its step closes, right behind another block. */
+static void a_block_grows_into_a_survivor_that_others_released(void **state) {
+    struct stage *stage = *state;
+    ebb_region step = OPEN(.parent = stage->root);
+    char *block = block_of(step, 64 * KIB, 64), *behind = block_of(step, 64 * KIB, 64);
+    struct ebb_survivor survivor = survivor_of(behind, EBB_PROMOTE_RELINK);
+    assert_ptr_equal(behind, block + 64 * KIB);
+    assert_int_equal(ebb_promote(step, stage->root, &survivor, 1, NULL), 0);
+    assert_int_equal(survivor.mode, EBB_PROMOTE_RELINK);
+    assert_no_room(step, block, 100000);
+    assert_int_equal(ebb_region_release_remote(stage->root, behind), 0);
+    assert_resizes(step, block, 64 * KIB, 100000);
+    assert_int_equal(stats_of(stage->root).blocks.current, 0);
+    assert_int_equal(ebb_region_close(step), 0);
+}
+
+/* What survived the steps before is born in the parent, right behind a block of that. */
+static void *born_in(ebb_step step) {
+    block_of(step.region, 3000, 64);
+    void *born = block_of(step.region, 5000, 64);
+    block_of(step.region, 2000, 64);
+    return born;
+}
+
+static void a_block_grows_into_what_was_born_behind_it_and_others_released(void **state) {
+    struct stage *stage = *state;
+    ebb_region run = OPEN(.pool = stage->pool, .hint_bytes = 256 * KIB);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (int i = 0; i < 4; i++) {
+        char *block = block_of(run, 64 * KIB, 64);
+        ebb_step step = ebb_step_begin_under(site, run, 0);
+        struct ebb_survivor kept = survivor_of(born_in(step), EBB_PROMOTE_COPY);
+        if (i < 3) {
+            assert_int_equal(ebb_step_end_keeping(step, run, &kept, 1, NULL, NULL), 0);
+            assert_int_equal(ebb_region_release(run, kept.block), 0);
+        } else {
+            assert_ptr_equal(kept.block, block + 64 * KIB);
+            assert_no_room(run, block, 65 * KIB);
+            assert_int_equal(ebb_region_release_remote(step.region, kept.block), 0);
+            assert_int_equal(ebb_region_resize(run, block, 65 * KIB), 0);
+            assert_int_equal(stats_of(run).requested.current, 65 * KIB);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        assert_int_equal(ebb_region_release(run, block), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(run), 0);
+}
+
+static void what_was_born_grows_into_a_block_behind_it_that_others_released(void **state) {
+    struct stage *stage = *state;
+    ebb_region run = OPEN(.pool = stage->pool, .hint_bytes = 256 * KIB);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (int i = 0; i < 4; i++) {
+        ebb_step step = ebb_step_begin_under(site, run, 0);
+        struct ebb_survivor kept = survivor_of(born_in(step), EBB_PROMOTE_COPY);
+        char *behind = block_of(run, 64 * KIB, 64);
+        if (i == 3) {
+            assert_ptr_equal(behind, (char *)kept.block + 5056);
+            assert_no_room(step.region, kept.block, 6000);
+            assert_int_equal(ebb_region_release_remote(run, behind), 0);
+            assert_int_equal(ebb_region_resize(step.region, kept.block, 6000), 0);
+            assert_int_equal(ebb_region_block_bytes(step.region, kept.block), 6000);
+        } else {
+            assert_int_equal(ebb_region_release(run, behind), 0);
+        }
+        assert_int_equal(ebb_step_end_keeping(step, run, &kept, 1, NULL, NULL), 0);
+        assert_int_equal(ebb_region_release(run, kept.block), 0);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(run), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(the_last_small_block_grows_and_shrinks_by_single_bytes),
@@ -264,6 +337,9 @@ int main(void) {
         STAGED(growing_counts_against_limits),
         STAGED(a_large_block_grows_only_up_to_the_limit),
         STAGED(a_block_grows_into_what_others_released),
+        STAGED(a_block_grows_into_a_survivor_that_others_released),
+        STAGED(a_block_grows_into_what_was_born_behind_it_and_others_released),
+        STAGED(what_was_born_grows_into_a_block_behind_it_that_others_released),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
