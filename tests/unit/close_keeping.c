@@ -71,6 +71,34 @@ static void what_other_threads_released_is_not_lost(void **state) {
     assert_int_equal(lost, 1);
 }
 
+struct late {
+    struct ebb_cleanup node;
+    ebb_region region;
+    void *block;
+};
+
+static int release_late(void *data) {
+    struct late *late = data;
+    return ebb_region_release(late->region, late->block);
+}
+
+/* Cleanups run when the call has counted. */
+static void what_a_cleanup_releases_is_lost(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_survivor kept = survivor_of(block_of(child, 100, 16), EBB_PROMOTE_COPY);
+    struct late late[] = {{.region = child, .block = kept.block},
+                          {.region = child, .block = block_of(child, 5000, 64)}};
+    for (int i = 0; i < 2; i++) {
+        late[i].node = (struct ebb_cleanup){.run = release_late, .data = &late[i]};
+        assert_int_equal(ebb_cleanup_add(child, &late[i].node), 0);
+    }
+    uint64_t lost = 77;
+    assert_int_equal(ebb_close_keeping(child, stage->root, &kept, 1, NULL, &lost), 0);
+    assert_int_equal(lost, 1);
+    assert_true(pattern_holds(kept.block, 100, 100));
+}
+
 static void what_another_thread_released_is_none_to_keep(void **state) {
     struct stage *stage = *state;
     ebb_region child = OPEN(.parent = stage->root);
@@ -303,6 +331,7 @@ int main(void) {
         STAGED(nothing_lost_is_zero_lost),
         STAGED(blocks_of_children_are_lost_too),
         STAGED(what_other_threads_released_is_not_lost),
+        STAGED(what_a_cleanup_releases_is_lost),
         STAGED(what_another_thread_released_is_none_to_keep),
         STAGED(an_empty_list_closes),
         STAGED(the_cost_says_what_is_pinned_in_the_end),
