@@ -177,18 +177,23 @@ static bool find_parent(const struct ebb_region_options *options, struct region 
     return *parent != NULL;
 }
 
+/* What measures takes nothing from a pool, whichever is named. */
+static bool suits_parent(const struct ebb_region_options *options, const struct region *parent) {
+    if (parent->measuring)
+        return true;
+    return !options->measure && (!options->pool || options->pool == pool_outside(parent->pool));
+}
+
 static struct ebb_pool *choose_pool(const struct ebb_region_options *options,
                                     const struct region *parent) {
-    bool measuring = options->measure || (parent && parent->measuring);
-    if (parent && ((options->pool && options->pool != pool_outside(parent->pool)) ||
-                   measuring != parent->measuring)) {
+    if (parent && !suits_parent(options, parent)) {
         error_set(EBB_E_ARGUMENT, "region '%s': its parent '%s' is of another pool",
                   options->name ? options->name : "region", parent->name);
         return NULL;
     }
     if (parent)
         return parent->pool;
-    if (measuring)
+    if (options->measure)
         return pool_for_measuring();
     return options->pool ? options->pool : ebb_pool_default();
 }

@@ -311,6 +311,26 @@ static void children_of_measuring_regions_measure(void **state) {
     assert_int_equal(ebb_region_close(region), 0);
 }
 
+static void they_may_name_any_pool_as_their_parent_did(void **state) {
+    struct stage *stage = *state;
+    struct ebb_pool_stats before = pool_stats_of(stage->pool);
+    ebb_region region = OPEN(.pool = stage->pool, .measure = true);
+    ebb_region child = OPEN(.pool = stage->pool, .parent = region);
+    ebb_region below = OPEN(.pool = ebb_pool_default(), .parent = child, .measure = true);
+    take(child, 50000, 64);
+    take(below, 50000, 64);
+    assert_int_equal(ebb_region_measured(child), 53248);
+    struct ebb_pool_stats after = pool_stats_of(stage->pool);
+    assert_memory_equal(&before, &after, sizeof before);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
+static void a_region_with_memory_has_no_child_that_measures(void **state) {
+    struct stage *stage = *state;
+    assert_false(ebb_region_is_open(OPEN(.parent = stage->root, .measure = true)));
+    assert_refused(ebb_last_error(), EBB_E_ARGUMENT);
+}
+
 /* Each has 4 GiB of them, or what a block needs. */
 static void addresses_of_measuring_regions_come_back(void **state) {
     enum { MOST = 300 };
@@ -361,6 +381,8 @@ int main(void) {
         cmocka_unit_test(a_reset_forgets_no_measure),
         cmocka_unit_test(a_measuring_region_has_no_limit),
         cmocka_unit_test(children_of_measuring_regions_measure),
+        STAGED(they_may_name_any_pool_as_their_parent_did),
+        STAGED(a_region_with_memory_has_no_child_that_measures),
         cmocka_unit_test(addresses_of_measuring_regions_come_back),
         STAGED(a_hint_is_rounded_to_pages_and_reserved_at_once),
     };
