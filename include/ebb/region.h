@@ -62,8 +62,8 @@ struct ebb_region_options {
  *
  * A measuring region places blocks as an ordinary one would, but its addresses have no memory
  * behind them (touching one is a fault), it takes nothing from any pool, also if one is named, and
- * has no limit. Each open one takes 4 GiB of addresses, or a sixteenth of all where these are few
- * (ulimit -v), up to which it measures exactly; beyond, it may say more. Its children measure, too.
+ * has no limit. Its children measure, too. Each open one takes 4 GiB of addresses, or a sixteenth
+ * of all where these are few (ulimit -v): so far its hint is exact, beyond, it may be more or less.
  */
 EBB_API EBB_NODISCARD ebb_region ebb_region_open(const struct ebb_region_options *options);
 
@@ -229,9 +229,9 @@ EBB_API int ebb_region_read_stats(ebb_region region, struct ebb_region_stats *st
 
 /*
  * The hint that a region needs to serve what this one has served so far without growing: its
- * highest reserved bytes. For a measuring region and alignments up to a page an ordinary region
- * opened with it and asked the same way never grows, and with one page less it does; but less may
- * do where blocks grow, which they always can in place here. 0 and EBB_E_STALE if closed.
+ * highest reserved bytes. For a measuring region that its 4 GiB were enough for, and alignments up
+ * to a page, an ordinary region opened with it and asked the same way never grows, and with a page
+ * less it does; less may do where blocks grow, in place here. 0 and EBB_E_STALE if closed.
  */
 EBB_API size_t ebb_region_measured(ebb_region region);
 

@@ -105,7 +105,7 @@ struct region {
     struct ebb_piece *top;      /* free end of the main run, or NULL */
     struct ebb_piece *main_run; /* the run that grows */
     uintptr_t highest;          /* where the top of the main run began at its highest */
-    size_t measured;            /* what runs_measured() said before the last reset */
+    size_t measured;            /* what runs_measured() said before it last had less */
     struct ebb_piece *runs;     /* all runs, linked by next */
     struct ebb_piece *departed; /* entries of blocks that were relinked and still sit here */
     struct region *heir;        /* where departed blocks go when this region closes */

@@ -135,6 +135,8 @@ static void add(struct region *region, struct ebb_piece *run) {
 }
 
 void runs_give(struct region *region, struct ebb_piece *run) {
+    if (region->measuring)
+        region->measured = runs_measured(region); /* a hint has to have it, too */
     piece_unlink(&region->runs, run);
     region->run_count--;
     meter_subtract(&region->reserved, run->bytes);

@@ -331,6 +331,23 @@ static void a_region_with_memory_has_no_child_that_measures(void **state) {
     assert_refused(ebb_last_error(), EBB_E_ARGUMENT);
 }
 
+/* The first of two blocks that need addresses of their own is alone in its run. */
+static void what_went_back_stays_measured(void **state) {
+    ebb_region region = OPEN(.measure = true);
+    take(region, 1, 16);
+    size_t bytes = (size_t)stats_of(region).reserved.current / 4 * 3;
+    assert_int_equal(ebb_region_close(region), 0);
+    region = OPEN(.measure = true);
+    void *first = take(region, bytes, 64);
+    take(region, bytes, 64);
+    size_t hint = ebb_region_measured(region);
+    assert_true(hint >= 2 * bytes);
+    assert_int_equal(ebb_region_release(region, first), 0);
+    assert_int_equal(stats_of(region).runs, 1);
+    assert_int_equal(ebb_region_measured(region), hint);
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
 /* Each has 4 GiB of them, or what a block needs. */
 static void addresses_of_measuring_regions_come_back(void **state) {
     enum { MOST = 300 };
@@ -383,6 +400,7 @@ int main(void) {
         cmocka_unit_test(children_of_measuring_regions_measure),
         STAGED(they_may_name_any_pool_as_their_parent_did),
         STAGED(a_region_with_memory_has_no_child_that_measures),
+        cmocka_unit_test(what_went_back_stays_measured),
         cmocka_unit_test(addresses_of_measuring_regions_come_back),
         STAGED(a_hint_is_rounded_to_pages_and_reserved_at_once),
     };
