@@ -15,8 +15,7 @@
 #include "base/error.h"
 #include "object/adopt.h"
 #include "object/exchange.h"
-#include "region/safe.h"
-#include "region/small.h"
+#include "region/scratch.h"
 #include "region/undo.h"
 
 /* What a block that goes is. */
@@ -43,15 +42,10 @@ struct luggage {
     unsigned char *parcels;         /* enum parcel */
     size_t count, views;            /* parcels; of them compact views, at the end */
     uint16_t pin_percent;           /* what auto may pin */
-    struct flow counted, requested, used; /* what it added to the host's counters */
-    uint64_t peaks[3];
+    struct scratch scratch;         /* where it lies, unless in a pocket */
 };
 
 /* ---- luggage lies on the stack, or in the host, which keeps no trace of it ---- */
-
-static struct flow difference(const struct flow *after, const struct flow *before) {
-    return (struct flow){.in = after->in - before->in};
-}
 
 static struct luggage pocket_luggage(struct pocket *pocket) {
     return (struct luggage){
@@ -64,41 +58,12 @@ static bool take_luggage(struct region *host, struct luggage *luggage, size_t bl
         error_set(EBB_E_SIZE, "%zu blocks are too many", blocks);
         return false;
     }
-    small_fold(host);
-    struct region before = {.counted = host->counted, .requested = host->requested,
-                            .used = host->used};
-    luggage->survivors = block_place(host, bytes, EBB_GRANULE);
+    luggage->survivors = scratch_take(&luggage->scratch, host, bytes);
     if (!luggage->survivors)
         return false;
-    small_fold(host);
     luggage->old = (void **)(void *)(luggage->survivors + blocks);
     luggage->parcels = (unsigned char *)(luggage->old + blocks);
-    luggage->count = luggage->views = 0;
-    luggage->counted = difference(&host->counted, &before.counted);
-    luggage->requested = difference(&host->requested, &before.requested);
-    luggage->used = difference(&host->used, &before.used);
-    luggage->peaks[0] = before.counted.peak;
-    luggage->peaks[1] = before.requested.peak;
-    luggage->peaks[2] = before.used.peak;
     return true;
-}
-
-static void forget_flow(struct flow *flow, const struct flow *added, uint64_t peak) {
-    flow->in -= added->in;
-    flow->out -= added->in;
-    flow->peak = peak;
-}
-
-static void give_luggage(struct region *host, struct luggage *luggage) {
-    uint64_t large = host->large_blocks;
-    bool is_large = luggage->requested.in > EBB_SMALL_MAX_BYTES;
-    object_release(luggage->survivors);
-    small_fold(host);
-    forget_flow(&host->counted, &luggage->counted, luggage->peaks[0]);
-    forget_flow(&host->requested, &luggage->requested, luggage->peaks[1]);
-    forget_flow(&host->used, &luggage->used, luggage->peaks[2]);
-    host->large_blocks = large - is_large;
-    host->calm = 0;
 }
 
 /* ---- packing ---- */
@@ -488,8 +453,7 @@ int journey_make(struct journey *journey) {
     if (result)
         return result;
     luggage = pocket_luggage(&pocket);
-    struct region *bearer = blocks > FEW ? safe_for(gathering->host) : NULL;
-    if (blocks > FEW && (!bearer || !take_luggage(bearer, &luggage, blocks)))
+    if (blocks > FEW && !take_luggage(gathering->host, &luggage, blocks))
         return error_latest();
     luggage.pin_percent = journey->pin_percent;
     pack_all(journey, &luggage);
@@ -497,7 +461,7 @@ int journey_make(struct journey *journey) {
     if (!result)
         travel(journey, &luggage);
     if (luggage.survivors != pocket.survivors)
-        give_luggage(bearer, &luggage);
+        scratch_give(&luggage.scratch);
     if (EBB_CHECK_FULL && !result) {
         region_check(gathering->host);
         region_check(gathering->target);

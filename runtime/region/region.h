@@ -22,7 +22,7 @@
  *     safe.h      what a region must not keep in memory that others can write to
  *     hold.h      bytes that are needed outside
  *     undo.h      failed calls leave no trace
- *     scratch.h   a block that comes and goes within a call
+ *     scratch.h   bytes that come and go within a call
  *     depart.c    what becomes of relinked blocks' and held bytes' pages at close
  *     relinked.h  runs of relinked survivors
  *     device.c    memory of a device: addresses, copies
