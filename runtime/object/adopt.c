@@ -224,6 +224,20 @@ void adoption_follow(struct ebb_object *object) {
     }
 }
 
+void adoption_begin_work(const struct ebb_object *object) {
+    if (object->adoption)
+        region_begin_work(object_host(object));
+    for (const struct ebb_adoption *at = object->adoption; at; at = at->under)
+        region_begin_work(at->owner);
+}
+
+void adoption_end_work(const struct ebb_object *object) {
+    if (object->adoption)
+        region_end_work(object_host(object));
+    for (const struct ebb_adoption *at = object->adoption; at; at = at->under)
+        region_end_work(at->owner);
+}
+
 /* ---- attaching ---- */
 
 int object_adopt(struct ebb_object *object, struct region *target) {

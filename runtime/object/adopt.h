@@ -30,6 +30,11 @@ int object_check_free(const void *address, struct object_place *place);
 /* `target`, which is the host or below it, owns an object that is not lent. 0 or EBB_E_MEMORY. */
 int object_adopt(struct ebb_object *object, struct region *target);
 
+/* Between the two, in which nothing may happen to the object, no region ends that an adoption of it
+ * hangs in: its host, who has it, and all that had it before. They may be of several trees. */
+void adoption_begin_work(const struct ebb_object *object);
+void adoption_end_work(const struct ebb_object *object);
+
 /* Counts that the object, with its members, is owned by another region now. */
 void object_pass_kinds(struct ebb_object *object, struct region *from, struct region *to);
 

@@ -7,6 +7,7 @@
  * `whole` of a member is the composite that has it in a field, so there are no cycles. Walks go
  * without recursion, and past whatever was written into fields since they were composed.
  */
+#include "base/check.h"
 #include "base/error.h"
 #include "object/adopt.h"
 #include "region/safe.h"
@@ -61,6 +62,7 @@ static void chain_field(struct ebb_object **last, struct ebb_object *object,
 
 struct ebb_object *compose_chain(struct ebb_object *whole) {
     struct ebb_object *last = NULL;
+    CHECK(!(whole->state & OBJECT_GATHERED)); /* `forward` has one place in one chain */
     chain_last(&last, whole);
     for (struct ebb_object *at = whole; at; at = at->forward)
         for (size_t i = 0; i < at->type->field_count; i++)

@@ -200,11 +200,6 @@ static void unmark(void *const *keep, size_t count) {
         ((struct ebb_object *)keep[i])->state &= ~OBJECT_GATHERED;
 }
 
-/* What is lent here may lie in another tree: no host ends before what is chained does. */
-static struct region *lending_host(const struct ebb_object *object) {
-    return object_is_lent(object) ? object_host(object) : NULL;
-}
-
 /* Chains the objects of a region that are not marked, and marks them. */
 static struct ebb_object *chain_unmarked(const struct region *region) {
     struct ebb_object *first = NULL, **end = &first;
@@ -212,7 +207,7 @@ static struct ebb_object *chain_unmarked(const struct region *region) {
         if (at->state & OBJECT_GATHERED)
             continue;
         at->state |= OBJECT_GATHERED;
-        region_begin_work(lending_host(at));
+        adoption_begin_work(at);
         *end = at;
         end = &at->forward;
     }
@@ -223,12 +218,11 @@ static struct ebb_object *chain_unmarked(const struct region *region) {
 static void end_chain(struct region *region, struct ebb_object *first) {
     region_begin_work(region);
     for (struct ebb_object *at = first, *next; at; at = next) {
-        struct region *host = lending_host(at);
         next = at->forward;
         at->forward = NULL;
         at->state &= ~OBJECT_GATHERED;
+        adoption_end_work(at);
         ebb_object_end(at);
-        region_end_work(host);
     }
     region_end_work(region);
 }

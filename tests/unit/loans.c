@@ -16,6 +16,7 @@ static struct {
     void *ends;
     void (*asks)(void);
     ebb_region closes;
+    ebb_pool *pool;
     int calls, ended, closed;
 } act;
 
@@ -265,6 +266,40 @@ static void a_lender_stays_until_what_it_lent_has_ended(void **state) {
     assert_int_equal(act.calls, 1);
     assert_int_equal(live_in(scene.region) + live_in(scene.lender), 0);
     assert_int_equal(ebb_region_close(scene.lender), 0);
+}
+
+static void end_who_had_it(void) {
+    uint64_t ended;
+    assert_refused(ebb_region_close(scene.child), EBB_E_BUSY);
+    assert_refused(ebb_region_reset(scene.child, 0), EBB_E_BUSY);
+    assert_refused(ebb_objects_close_keeping(scene.child, scene.lender, NULL, 0, NULL, NULL,
+                                             &ended), EBB_E_BUSY);
+    assert_int_equal(ebb_check_pool(act.pool), 0);
+}
+
+/* It was attached, or lent, to a region that lent it on; others end with it, and after it. */
+static void who_had_what_ends_stays_until_it_has_ended(void **state) {
+    struct stage *stage = *state;
+    for (int lent = 0; lent < 2; lent++) {
+        scene.lender = OPEN(.pool = stage->pool);
+        scene.child = OPEN(.parent = scene.lender);
+        scene.region = OPEN(.parent = stage->root);
+        floats_in(scene.region, 3);
+        struct ebb_tensor *tensor = floats_in(scene.lender, 10);
+        assert_int_equal(lent ? ebb_object_borrow(tensor, scene.child)
+                              : ebb_object_attach(tensor, scene.child), 0);
+        assert_int_equal(ebb_object_borrow(tensor, scene.region), 0);
+        borrow_bytes(scene.region);
+        act.asks = end_who_had_it;
+        act.pool = stage->pool;
+        assert_int_equal(ebb_objects_end_but(scene.region, NULL, 0), 0);
+        assert_int_equal(act.calls, 1);
+        assert_int_equal(ebb_region_list_objects(scene.region, NULL, 0), 0);
+        assert_int_equal(live_in(scene.region) + live_in(scene.child) + live_in(scene.lender), 0);
+        assert_int_equal(ebb_region_close(scene.child), 0);
+        assert_int_equal(ebb_region_close(scene.lender), 0);
+        assert_int_equal(ebb_region_close(scene.region), 0);
+    }
 }
 
 /* The view is newer than the mark, and the last that sees the bytes. */
@@ -522,6 +557,7 @@ int main(void) {
         STAGED(members_forget_what_ended_before_them),
         STAGED(a_storage_goes_not_while_its_tensor_ends),
         STAGED(a_lender_stays_until_what_it_lent_has_ended),
+        STAGED(who_had_what_ends_stays_until_it_has_ended),
         STAGED(a_promotion_is_over_when_a_producer_hears_of_it),
         STAGED(a_rewind_ends_what_a_producer_made_meanwhile),
         STAGED(what_was_promoted_may_end_at_once),
