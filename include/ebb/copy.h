@@ -55,9 +55,10 @@ EBB_API int ebb_tensor_fill(struct ebb_tensor *tensor, struct ebb_value value);
 /*
  * A row-major copy in `region` with the same numbers in another dtype. Each must be held exactly,
  * as ebb/value.h says: EBB_E_VALUE names the first one that is not, by its row-major place and
- * lane, and nothing was made. Valid until: ebb_object_end(), the end of its owner. NULL on failure:
- * EBB_E_VALUE, EBB_E_DTYPE (as for ebb_tensor_fill(), unless both dtypes are the same; or their
- * lanes differ), and as ebb_tensor_new().
+ * lane, and nothing was made. Those of a dimension with a stride of 0 are looked at once before
+ * that is known, however many there are. Valid until: ebb_object_end(), the end of its owner. NULL
+ * on failure: EBB_E_VALUE, EBB_E_DTYPE (as for ebb_tensor_fill(), unless both dtypes are the same;
+ * or their lanes differ), and as ebb_tensor_new().
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *ebb_tensor_convert(ebb_region region,
                                                             const struct ebb_tensor *tensor,

@@ -4,7 +4,8 @@
  *
  * The elements are gone through in row-major order, by rows of equal stride, in pieces that stay
  * in the cache in their wide form. Where a number may fail to fit, all are tried before anything
- * is allocated, since a failed call may not leave a trace.
+ * is allocated, since a failed call may not leave a trace. Those that lie on each other are tried
+ * once: there may be far more of them than anything has room for.
  *
  * Invariant: the pass that writes cannot fail. Refuses every number that would change.
  */
@@ -21,7 +22,8 @@
 enum { PIECE = 256 }; /* elements */
 
 struct conversion {
-    const struct ebb_tensor *source;
+    const struct ebb_tensor *whole;  /* what is to be converted */
+    const struct ebb_tensor *source; /* that, or of each dimension of stride 0 the first index */
     struct ebb_dtype dtype; /* that they shall have */
     struct number_type from, to;
     size_t to_bytes; /* of an element, all its parts */
@@ -62,6 +64,18 @@ static bool convert_piece(const struct conversion *conversion, char *to, const c
     return exact;
 }
 
+/* The row-major place in the whole of what has this one in the source. */
+static int64_t place_in_whole(const struct conversion *conversion, int64_t place) {
+    const struct ebb_tensor *source = conversion->source;
+    int64_t found = 0, step = 1;
+    for (int i = source->ndim - 1; i >= 0; i--) {
+        found += place % source->shape[i] * step;
+        place /= source->shape[i];
+        step *= conversion->whole->shape[i];
+    }
+    return found;
+}
+
 /* Says which element from here on is the first that is not held, and what it is. */
 static void report_inexact(const struct conversion *conversion, const char *from, int64_t stride,
                            int64_t place) {
@@ -81,8 +95,8 @@ static void report_inexact(const struct conversion *conversion, const char *from
     if (source->lanes > 1)
         snprintf(which, sizeof which, ", lane %d,", lane);
     dtype_describe(conversion->dtype, name);
-    error_set(EBB_E_VALUE, "element %lld%s is %s%s, not held exactly by %s", (long long)place,
-              which, text[0], text[1], name);
+    error_set(EBB_E_VALUE, "element %lld%s is %s%s, not held exactly by %s",
+              (long long)place_in_whole(conversion, place), which, text[0], text[1], name);
 }
 
 /* One row; with `to` NULL it is only tried. `place` is that of its first element. */
@@ -128,6 +142,18 @@ static bool convert(const struct conversion *conversion, char *to) {
     return true;
 }
 
+/* Each number that is anywhere in the tensor; nothing is written. */
+static bool try_all(const struct conversion *conversion) {
+    int64_t shape[EBB_DIMENSIONS_MAX];
+    struct ebb_tensor once = *conversion->whole;
+    struct conversion trial = *conversion;
+    for (int i = 0; i < once.ndim; i++)
+        shape[i] = once.strides[i] || !once.shape[i] ? once.shape[i] : 1;
+    once.shape = shape;
+    trial.source = &once;
+    return convert(&trial, NULL);
+}
+
 /* True if no number can fail to fit, whatever the elements are. */
 static bool always_fits(const struct conversion *conversion) {
     return conversion->from.parts <= conversion->to.parts &&
@@ -151,7 +177,7 @@ static bool find_types(struct conversion *conversion) {
 
 struct ebb_tensor *ebb_tensor_convert(ebb_region region, const struct ebb_tensor *tensor,
                                       struct ebb_dtype dtype) {
-    struct conversion conversion = {.source = tensor, .dtype = dtype};
+    struct conversion conversion = {.whole = tensor, .source = tensor, .dtype = dtype};
     struct object_place place;
     conversion.to_bytes = ebb_dtype_bytes(dtype);
     if (!conversion.to_bytes || !tensor_find_readable(tensor, &place))
@@ -159,7 +185,7 @@ struct ebb_tensor *ebb_tensor_convert(ebb_region region, const struct ebb_tensor
     if (ebb_dtype_equal(tensor->dtype, dtype))
         return ebb_tensor_contiguous(region, tensor);
     if (!find_types(&conversion) || !object_host_for(region) ||
-        (!always_fits(&conversion) && !convert(&conversion, NULL)))
+        (!always_fits(&conversion) && !try_all(&conversion)))
         return NULL;
     struct ebb_tensor *converted = ebb_tensor_new(region, dtype, tensor->ndim, tensor->shape);
     if (converted)

@@ -499,6 +499,23 @@ static void the_first_number_that_is_lost_is_named(void **state) {
     assert_text_names("element 0 is 18446744073709551615, not held exactly by float64");
 }
 
+/* More of them than could be gone through one by one; their places are those of all. */
+static void numbers_that_lie_on_each_other_are_tried_once(void **state) {
+    struct stage *stage = *state;
+    const int64_t many = (int64_t)1 << 19;
+    const double numbers[] = {0.5, 2, 0.1};
+    ebb_region region = OPEN(.parent = stage->root, .limit_bytes = MIB);
+    struct ebb_tensor *base = ebb_tensor_from(region, FLOAT64, SHAPE(3), numbers);
+    struct ebb_tensor *two = ebb_tensor_view(region, base, SHAPE(many, 2, many), SIZES(0, 1, 0), 0);
+    assert_no_block(ebb_tensor_convert(region, two, FLOAT32), EBB_E_REGION_LIMIT);
+    struct ebb_tensor *all = ebb_tensor_view(region, base, SHAPE(many, 3, many), SIZES(0, 1, 0), 0);
+    assert_no_block(ebb_tensor_convert(region, all, FLOAT32), EBB_E_VALUE);
+    assert_text_names("element 1048576 is 0.1");
+    struct ebb_tensor *none = ebb_tensor_view(region, base, SHAPE(many, 0, 3), SIZES(0, 0, 1), 0);
+    assert_shape(ebb_tensor_convert(region, none, FLOAT32), SHAPE(many, 0, 3));
+    assert_int_equal(ebb_region_close(region), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(all_65536_numbers_of_float16_go_there_and_back),
@@ -513,6 +530,7 @@ int main(void) {
         STAGED(scalars_and_tensors_without_elements_are_converted),
         STAGED(a_bool_of_any_byte_is_one),
         STAGED(the_first_number_that_is_lost_is_named),
+        STAGED(numbers_that_lie_on_each_other_are_tried_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
