@@ -13,7 +13,8 @@
  * Fields of a composite may share a member, on each level, so there may be many more ways to an
  * object than objects. What was compared once counts as equal from then on, or the answer is known.
  * So do those that are equal to the same: `forward` leads from each to one for all of them, itself
- * if that is so. Each comparison takes one of them away; there are no more than objects.
+ * if that is so. Each comparison takes one of them away; there are no more than objects. An object
+ * is compared with itself, too, once: what cannot be compared with others is refused there as well.
  */
 #include "base/error.h"
 #include "object/batch.h"
@@ -75,6 +76,8 @@ static bool tensors_equal(const struct ebb_tensor *left, const struct ebb_tensor
         return true;
     if (import_check(left->storage) != 0 || import_check(right->storage) != 0)
         return false;
+    if (left == right)
+        return true;
     size_t bytes = ebb_dtype_bytes(left->dtype);
     do {
         if (!rows_equal(left, row_at(left, index, bytes), right, row_at(right, index, bytes),
@@ -206,18 +209,17 @@ static struct ebb_object *one_for(struct ebb_object *object) {
     return one;
 }
 
-/* From here on they count as equal; false if they did before. */
+/* From here on they count as equal; false if they did before: both were looked at. */
 static bool join(struct ebb_object *left, struct ebb_object *right) {
+    bool is_first = left == right && !left->forward;
     struct ebb_object *one = one_for(left), *other = one_for(right);
     one->forward = other;
-    return one != other;
+    return one != other || is_first;
 }
 
 static bool trees_equal(struct ebb_object *left, struct ebb_object *right) {
-    if (left == right)
-        return true;
     if (!left || !right)
-        return false;
+        return left == right;
     if (!join(left, right))
         return true;
     if (!heads_equal(left, right))

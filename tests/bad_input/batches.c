@@ -2,6 +2,7 @@
 /* batches.c - trees that cannot be: members of others, names twice, kinds read as others. */
 #include "bad_input/court.h"
 #include "kit/sight.h"
+#include "kit/tensors.h"
 #include "kit/text.h"
 
 static void *integer(ebb_region region) {
@@ -307,6 +308,22 @@ static void what_does_not_lie_behind_objects_is_not_compared(void **state) {
     }
 }
 
+/* Whichever of what is asked about has it: also if both are the same. */
+static void what_was_not_composed_is_not_compared(void **state) {
+    struct court *court = *state;
+    struct ebb_sample *samples[2];
+    for (int i = 0; i < 2; i++) {
+        samples[i] = ebb_object_new(court->child, &ebb_type_sample, 0);
+        samples[i]->data = counting(court->child, SHAPE(2));
+    }
+    struct sight before = sight_of(court->child);
+    for (int i = 0; i < 4; i++) {
+        assert_false(ebb_batch_equal(samples[i / 2], samples[i % 2]));
+        assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_NOT_OWNED, "data",
+                             "not composed", NULL);
+    }
+}
+
 static void reports_of_nothing_are_refused(void **state) {
     static struct page page;
     struct court *court = *state;
@@ -339,6 +356,7 @@ int main(void) {
         TRIAL(a_member_comes_once_also_if_made_by_hand),
         TRIAL(nodes_made_by_hand_are_read_as_far_as_they_are_there),
         TRIAL(what_does_not_lie_behind_objects_is_not_compared),
+        TRIAL(what_was_not_composed_is_not_compared),
         TRIAL(reports_of_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
