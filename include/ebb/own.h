@@ -77,9 +77,10 @@ EBB_API void *ebb_object_move(void *object, ebb_region target);
 
 /*
  * Gives an object to a region below its host, whoever owns it, without moving a byte: what a root
- * owns comes in from outside. It ends with that region. To its host: back. Errors: EBB_E_STALE,
- * EBB_E_SEALED, EBB_E_NOT_ANCESTOR (its host is not above the region), EBB_E_MEMBER,
- * EBB_E_BORROWED, EBB_E_MEMORY, and those of ebb_object_end() for what is no live object.
+ * owns comes in from outside. It ends with that region. To its host: back. That it is there is
+ * noted in a small block of its host. Errors: EBB_E_STALE, EBB_E_SEALED, EBB_E_NOT_ANCESTOR (its
+ * host is not above the region), EBB_E_MEMBER, EBB_E_BORROWED, EBB_E_MEMORY, EBB_E_POOL_LIMIT and
+ * EBB_E_REGION_LIMIT (of the host), and those of ebb_object_end() for what is no live object.
  */
 EBB_API int ebb_object_attach(void *object, ebb_region region);
 
@@ -91,9 +92,10 @@ EBB_API void *ebb_object_detach(void *object);
  * Lends the object to `region`, of any tree: that region owns it until it closes, or until
  * ebb_object_return(); then the region that had it has it again. If the lender ends first, so does
  * the object, and the borrower forgets it. Sealed regions may lend, borrow and take back. An
- * object that was lent may be lent on. Both regions belong to the calling thread. Errors:
- * EBB_E_STALE, EBB_E_MEMBER, EBB_E_MEMORY, EBB_E_MEASURING and EBB_E_DEVICE (the region has no
- * memory of the host), and those of ebb_object_end() for what is no live object.
+ * object that was lent may be lent on. Both regions belong to the calling thread. Each loan is
+ * noted in a small block of the object's host. Errors: EBB_E_STALE, EBB_E_MEMBER, EBB_E_MEMORY,
+ * EBB_E_POOL_LIMIT and EBB_E_REGION_LIMIT (of the object's host), EBB_E_MEASURING and EBB_E_DEVICE
+ * (the region has no memory of the host), and those of ebb_object_end() for what is no live object.
  */
 EBB_API int ebb_object_borrow(void *object, ebb_region region);
 

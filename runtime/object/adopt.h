@@ -27,7 +27,8 @@ struct ebb_object *adoption_lost(const struct ebb_cleanup *cleanup,
  * error. */
 int object_check_free(const void *address, struct object_place *place);
 
-/* `target`, which is the host or below it, owns an object that is not lent. 0 or EBB_E_MEMORY. */
+/* `target`, which is the host or below it, owns an object that is not lent. 0, or why the host has
+ * no block for the record: EBB_E_MEMORY, or a limit. */
 int object_adopt(struct ebb_object *object, struct region *target);
 
 /* Between the two, in which nothing may happen to the object, no region ends that an adoption of it

@@ -71,6 +71,25 @@ static void closing_counts_what_ends_and_not_what_goes_back(void **state) {
     ebb_region_close(other);
 }
 
+/* The record is a block of the host: nothing has changed if a limit refuses it. */
+static void a_full_host_attaches_and_lends_nothing(void **state) {
+    struct stage *stage = *state;
+    ebb_region full = OPEN(.parent = stage->root, .limit_bytes = 100000);
+    ebb_region below = OPEN(.parent = full);
+    struct ebb_tensor *tensor = floats_in(full, 3);
+    while (ebb_region_alloc(full, 1, 1))
+        ;
+    struct ebb_region_stats before = stats_of(full);
+    assert_refused(ebb_object_attach(tensor, below), EBB_E_REGION_LIMIT);
+    assert_null(ebb_object_move(tensor, below));
+    assert_refused(ebb_last_error(), EBB_E_REGION_LIMIT);
+    assert_refused(ebb_object_borrow(tensor, stage->root), EBB_E_REGION_LIMIT);
+    struct ebb_region_stats after = stats_of(full);
+    assert_memory_equal(&before, &after, sizeof after);
+    assert_true(ebb_region_owns(full, tensor) && floats_hold(tensor, 3));
+    assert_int_equal(ebb_region_close(full), 0);
+}
+
 static void what_is_attached_and_lent_on_ends_with_what_it_is_attached_to(void **state) {
     struct stage *stage = *state;
     ebb_region other = OPEN(.pool = stage->pool), inner = OPEN(.parent = stage->root);
@@ -358,6 +377,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_list_names_what_is_attached_once),
         STAGED(closing_counts_what_ends_and_not_what_goes_back),
+        STAGED(a_full_host_attaches_and_lends_nothing),
         STAGED(what_is_attached_and_lent_on_ends_with_what_it_is_attached_to),
         STAGED(a_measuring_region_takes_no_objects),
         STAGED(what_is_given_is_counted_where_it_was_owned),
