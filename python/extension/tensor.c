@@ -177,11 +177,27 @@ static bool has_order(const Py_buffer *view, int flags) {
     return true;
 }
 
+/* Its name, or its numbers if it has none. */
+static PyObject *dtype_text(struct ebb_dtype dtype) {
+    const char *name = dtype_name(dtype);
+    return name ? PyUnicode_FromString(name)
+                : PyUnicode_FromFormat("code %d, %d bits, %d lanes", dtype.code, dtype.bits,
+                                       dtype.lanes);
+}
+
 static int refuse_view(Py_buffer *view, const char *text) {
     view->obj = NULL;
     if (text)
         PyErr_SetString(PyExc_BufferError, text);
     return -1;
+}
+
+static int refuse_dtype(Py_buffer *view, struct ebb_dtype dtype) {
+    PyObject *text = dtype_text(dtype);
+    if (text)
+        PyErr_Format(PyExc_BufferError, "the buffer protocol has no format for %U", text);
+    Py_XDECREF(text);
+    return refuse_view(view, NULL);
 }
 
 /* Imported elements are not ebb's to keep: readers get a copy of them, writers nothing. NULL with
@@ -205,7 +221,7 @@ static int tensor_get_buffer(PyObject *object, Py_buffer *view, int flags) {
     if (!tensor)
         return refuse_view(view, NULL);
     if (!dtype_format(tensor->dtype))
-        return refuse_view(view, "the buffer protocol has no bfloat16");
+        return refuse_dtype(view, tensor->dtype);
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !ebb_tensor_is_contiguous(tensor))
         return refuse_view(view, "the tensor is not contiguous");
     DLManagedTensor *managed =
@@ -250,12 +266,7 @@ static PyObject *get_strides(PyObject *object, void *Py_UNUSED(closure)) {
 
 static PyObject *get_dtype(PyObject *object, void *Py_UNUSED(closure)) {
     const struct ebb_tensor *tensor = tensor_of(object);
-    if (!tensor)
-        return NULL;
-    const char *name = dtype_name(tensor->dtype);
-    return name ? PyUnicode_FromString(name)
-                : PyUnicode_FromFormat("code %d, %d bits, %d lanes", tensor->dtype.code,
-                                       tensor->dtype.bits, tensor->dtype.lanes);
+    return tensor ? dtype_text(tensor->dtype) : NULL;
 }
 
 static PyObject *get_ndim(PyObject *object, void *Py_UNUSED(closure)) {

@@ -348,6 +348,18 @@ class Exports(Refused):
         for ask in (numpy.asarray, lambda odd: numpy.add(odd, odd), lambda odd: numpy.stack([odd])):
             self.assertRefused("EBB_E_STALE", ask, tensor)
 
+    def test_what_the_buffer_protocol_lacks_is_named(self):
+        named = {"bfloat16": (4, 16, 1), "code 2, 8 bits, 1 lanes": (2, 8, 1),
+                 "code 0, 4 bits, 2 lanes": (0, 4, 2)}
+        for name, (code, bits, lanes) in named.items():
+            producer = Producer(code=code, bits=bits, lanes=lanes)
+            with ebb.Region() as region:
+                tensor = region.tensor(producer.capsule)
+                self.assertEqual(tensor.dtype, name)
+                for ask in (memoryview, ebb.Tensor.numpy):
+                    with self.assertRaisesRegex(BufferError, "no format for " + name):
+                        ask(tensor)
+
     def test_arrays_as_numpy_asks_for_them(self):
         with ebb.Region() as region:
             tensor = region.zeros(5000)
