@@ -326,6 +326,26 @@ static struct ebb_tensor *import_array(struct intake *intake, PyObject *array,
     return tensor;
 }
 
+/* True if nothing but its strides is in the way: those of a struct's field, in which others lie. */
+static bool may_be_straightened(const struct intake *intake, PyObject *array,
+                                const struct description *what) {
+    return what->dtype.lanes && intake->mode != EBB_EXCHANGE_SHARE &&
+           !library_has_own_dlpack(array);
+}
+
+/* No tensor can say such strides: numpy copies the elements, and these are copied. */
+static struct ebb_tensor *import_straightened(struct intake *intake, PyObject *array) {
+    struct description what;
+    PyObject *straight = PyObject_CallMethod(numpy_array, "copy", "O", array);
+    int good = straight ? library_describe_numpy(straight, &what) : -1;
+    if (good == 0)
+        PyErr_Format(PyExc_BufferError, "an array of more than %d dimensions", EBB_DIMENSIONS_MAX);
+    intake->mode = EBB_EXCHANGE_COPY;
+    struct ebb_tensor *tensor = good > 0 ? loan_make(intake, straight, &what) : NULL;
+    Py_XDECREF(straight);
+    return tensor;
+}
+
 /* numpy would say first what else is in its way. A class of the program's may know better. */
 static bool refuse_dtype(PyObject *array, const struct description *what) {
     if (what->dtype.lanes || library_has_own_dlpack(array))
@@ -362,6 +382,8 @@ static struct ebb_tensor *import(struct intake *intake, PyObject *object) {
         return NULL;
     if (good && what.dtype.lanes)
         return import_array(intake, object, &what);
+    if (is_array && may_be_straightened(intake, object, &what))
+        return import_straightened(intake, object);
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
     if (!method)
         return error_forgive() ? import_buffer(intake, object) : NULL;

@@ -469,6 +469,36 @@ class Shares(Refused):
                     self.assertEqual(tuple(array.shape), source.shape)
                     self.assertEqual(array.tolist(), source.tolist())
 
+    def test_arrays_between_whose_elements_others_lie_are_copied(self):
+        rows = numpy.zeros(4, [("a", "f8"), ("b", "i4"), ("c", "?")])
+        rows["a"], rows["b"], rows["c"] = numpy.arange(4), numpy.arange(4, 8), [0, 1, 1, 0]
+        with ebb.Region() as region:
+            for name in "ab":
+                for source in (rows[name], rows[name][::-2], rows[name].reshape(2, 2).T):
+                    self.assertRaises(BufferError, region.tensor, source, copy=False)
+                    for copy in (True, None):
+                        tensor = region.tensor(source, copy=copy)
+                        self.assertEqual(tensor.numpy().tolist(), source.tolist())
+                        self.assertEqual(tensor.dtype, source.dtype.name)
+                        tensor.numpy()[...] = 9
+                        self.assertNotIn(9, source)
+            self.assertEqual(region.tensor(rows["c"], copy=False).numpy().tolist(),
+                             [False, True, True, False])
+            filled = region.zeros(4, "int32").copy_(rows["b"])
+            self.assertEqual(filled.numpy().tolist(), [4, 5, 6, 7])
+
+    def test_a_copy_that_numpy_makes_may_close_the_region(self):
+        class Closing(numpy.ndarray):
+            def __array_finalize__(self, source):
+                region.close()
+
+        rows = numpy.zeros(4, [("a", "f8"), ("b", "i4")])
+        region = ebb.Region()
+        source = rows["a"].view(Closing)
+        region = ebb.Region()
+        self.assertRefused("EBB_E_STALE", region.tensor, source)
+        self.assertFalse(region.is_open)
+
     def test_what_is_read_only_stays_so(self):
         source = numpy.arange(3.0)
         source.flags.writeable = False
