@@ -6,12 +6,17 @@ nobody reads any more. torch sets an event for its workers then, and each of the
 by itself: where an exception that a worker has sent was caught, the iterator is part of a cycle,
 and the queue by which it would tell its workers to end is collected before it. Then it waits for
 5 seconds and ends them by a signal. So a thread of the worker's looks at the event, too.
+
+Ctrl-C at a terminal interrupts the workers as well, and each ends before the trainer, which
+unwinds, has set the event. So one that finds it unset at its end waits for it, but not for long: a
+trainer that keeps the iterator learns of the worker's end by nothing else.
 """
 
 import contextlib
 import os
 import sys
 import threading
+import time
 from collections import deque
 from multiprocessing import util
 
@@ -22,6 +27,7 @@ _LOADER = "torch.utils.data.dataloader"
 _SLOTS_MOST = 4096  # of a pool
 _LOOKS_AFTER = 1.0  # seconds
 _LOCK_WITHIN = 1.0  # seconds
+_OVER_WITHIN = 2.0  # seconds
 
 
 def loop_of_worker():
@@ -60,7 +66,7 @@ class Delivery:
     for they are read in their order. `over`: torch's event that nobody reads them any more."""
 
     def __init__(self, over):
-        self.process = os.getpid()
+        self.process, self.parent = os.getpid(), os.getppid()
         self.over = over
         self.messages = deque(maxlen=_SLOTS_MOST)
         self.ends = threading.Event()
@@ -73,8 +79,17 @@ class Delivery:
             if _seems_set(self.over):  # if it is, and does not, it will the next time
                 self._give_back()
 
+    def _wait_until_over(self):
+        """Or the trainer is dead, or that has taken too long."""
+        until = time.monotonic() + _OVER_WITHIN
+        while (not _seems_set(self.over) and os.getppid() == self.parent
+               and time.monotonic() < until):
+            time.sleep(0.01)
+
     def _end(self):
         self.ends.set()
+        with contextlib.suppress(KeyboardInterrupt):  # who interrupts it again does not wait
+            self._wait_until_over()
         if _is_set(self.over):
             self._give_back()
 

@@ -1099,6 +1099,50 @@ class Bounds(Refused, Regions):
         self.assertEqual(pool.reclaim(sent_too=True), 0)
         self.assertAllFree(pool)
 
+    def interrupted(self, pool):
+        """An iterator whose worker was, when it had one batch fetched ahead, and has looked at the
+        event since, which is not set."""
+        class Interrupts:
+            def __getitem__(self, index):
+                if index == 2:
+                    raise KeyboardInterrupt
+                return torch.ones(3000)
+
+        def seems_set(event):
+            found = look(event)
+            if threading.current_thread() is threading.main_thread():  # at its end only
+                looked.release()
+            return found
+
+        looked, delivery = multiprocessing.Semaphore(0), ebb_loader.delivery
+        look = delivery._seems_set
+        with mock.patch.multiple(delivery, _seems_set=seems_set, _OVER_WITHIN=60):
+            batches = iter(torch.utils.data.DataLoader(
+                Interrupts(), 1, num_workers=1, sampler=range(40), collate_fn=ebb.Collate(pool)))
+        next(batches)
+        self.assertTrue(looked.acquire(timeout=50))
+        return batches
+
+    def test_nor_do_they_stay_when_workers_are_interrupted_before_the_trainer_lets_go(self):
+        """As by Ctrl-C at a terminal, which goes to all of them."""
+        pool = ebb.Pool("shared")
+        batches = self.interrupted(pool)
+        del batches
+        gc.collect()
+        self.assertEqual(pool.reclaim(sent_too=True), 0)
+        self.assertAllFree(pool)
+
+    def test_a_worker_that_is_interrupted_again_does_not_wait_for_the_trainer(self):
+        pool = ebb.Pool("shared")
+        batches = self.interrupted(pool)
+        worker, = batches._workers
+        os.kill(worker.pid, signal.SIGINT)
+        worker.join(30)
+        self.assertEqual(worker.exitcode, 0)
+        del batches
+        gc.collect()
+        self.assertEqual(pool.reclaim(sent_too=True), 1)
+
     def test_what_left_the_loader_early_is_not_recalled(self):
         """Batches that arrived, and those that the trainer itself has sent."""
         pool = ebb.Pool("shared")
