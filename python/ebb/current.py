@@ -161,7 +161,8 @@ def pack_sequence(sequences, enforce_sorted=True):
 
     def make(region, sequences):
         parts = region.pack(sequences, enforce_sorted=enforce_sorted)
-        return rnn.PackedSequence(*(part if part is None else part.torch() for part in parts))
+        packed = rnn.PackedSequence(*(part if part is None else part.torch() for part in parts))
+        return packed if packed.data.numel() else None  # torch refuses what has no elements
 
     return _in_region(sequences, make, lambda them: rnn.pack_sequence(them, enforce_sorted))
 

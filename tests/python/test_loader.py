@@ -9,6 +9,7 @@ import os
 import pathlib
 import pickle
 import random
+import re
 import resource
 import signal
 import struct
@@ -583,6 +584,18 @@ class Structure(Regions):
         same(ebb.Collate(pool, pad)(plain), rnn.pad_sequence(plain, padding_value=0.1))
         for one, two in zip(ebb.Collate(pool, both)(lazy), both(lazy)):
             self.assertTrue(torch.equal(one, two))
+
+    def test_sequences_without_elements_are_refused_as_by_torch(self):
+        def pack(sequences):
+            return ebb.pack_sequence(sequences, enforce_sorted=False)
+
+        for empty in ([torch.ones(3, 0)], [torch.ones(2, 0), torch.ones(3, 0)], [torch.ones(0, 3)]):
+            with self.subTest(empty), ebb.Region():
+                with self.assertRaises(RuntimeError) as wanted:
+                    torch.nn.utils.rnn.pack_sequence(empty, enforce_sorted=False)
+                said = re.escape(str(wanted.exception))
+                self.assertRaisesRegex(RuntimeError, said, ebb.Collate(inner=pack), empty)
+                self.assertRaises(RuntimeError, pack, empty)
 
     def test_types_that_torchs_collate_learns_later(self):
         functions = torch.utils.data._utils.collate.default_collate_fn_map
