@@ -107,7 +107,12 @@ def _or_none(make, *arguments):
 def _hook():
     """The module that lets torch allocate in regions; built where torch's headers are."""
     import torch  # noqa: F401, before what needs its library
-    from . import _torch_hook
+    try:
+        from . import _torch_hook
+    except ImportError as error:
+        raise ImportError("allocate=True needs the module ebb._torch_hook, which meson builds for "
+                          "the torch whose headers it finds (Debian: libtorch-dev), and which is "
+                          f"not in the wheel: {error}", name="ebb._torch_hook") from error
     return _torch_hook
 
 
@@ -123,10 +128,10 @@ class Collate:
     anything that can be pickled. It comes back as itself: tensors, typed ones, PackedSequence,
     arrays, named tuples, objects of your own.
 
-    allocate=True needs the module _torch_hook, which is built where torch's headers are (Debian:
-    libtorch-dev), else ImportError: every tensor above 4 KiB that inner makes, with whatever
-    function of torch, is born in the region; those that are no part of the batch take room there
-    until it is sent.
+    allocate=True: every tensor above 4 KiB that inner makes, with whatever function of torch, is
+    born in the region; those that are no part of the batch take room there until it is sent. That
+    needs the module _torch_hook, which meson builds where torch's headers are (Debian:
+    libtorch-dev), and which is not in the wheel, else ImportError.
 
     The Collate must be made before the workers start, since they inherit its pool (fork) or get it
     passed (spawn, forkserver: as the collate_fn or an attribute of it; what such a worker imports

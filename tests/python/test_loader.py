@@ -705,6 +705,13 @@ class Structure(Regions):
         self.assertEqual(made.data_ptr(), seen[0])
         self.assertTrue((made == 3).all() and (stacked == 1).all() and array.shape == (3000,))
 
+    def test_torchs_own_tensors_are_refused_where_their_module_is_missing(self):
+        """As in the wheel."""
+        with mock.patch.dict(sys.modules, {"ebb._torch_hook": None}), mock.patch.dict(vars(ebb)):
+            vars(ebb).pop("_torch_hook", None)  # an import finds it without looking for a module
+            with self.assertRaisesRegex(ImportError, "^allocate=True .* is not in the wheel"):
+                ebb.Collate(allocate=True)
+
     def test_torchs_own_tensors_are_born_in_the_region(self):
         try:
             ebb.Collate(allocate=True)
