@@ -77,7 +77,9 @@ static void say_no_record(void) {
         error_set(EBB_E_MEMORY, "no memory for the record of another pool: %zu of %zu are left",
                   left, range.pool_count);
     else
-        error_set(EBB_E_MEMORY, "no place for another pool: %zu exist", range.pool_count);
+        error_set(EBB_E_MEMORY,
+                  "no place for another pool: %zu exist, shared slots that this process wrote to "
+                  "among them", range.pool_count);
 }
 
 struct ebb_pool *pool_make(const struct ebb_pool_options *options, const struct kind *kind) {
