@@ -9,9 +9,12 @@ A handler of signals may raise between any two bytecodes. So what is claimed has
 them that gives it back when it goes: see parcel.c.
 """
 
+import contextlib
+import functools
 import gc
 import multiprocessing
 import os
+import resource
 import warnings
 
 from . import _ebb, delivery, structure
@@ -104,6 +107,21 @@ def _or_none(make, *arguments):
         return None
 
 
+@functools.cache
+def _warn_if_addresses_were_limited_late(process):
+    """Once in each. It has more of them than its limit only if that was set when it had them."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return
+    with contextlib.suppress(OSError), open(f"/proc/{process}/statm", encoding="ascii") as file:
+        has = int(file.read().split()[0]) * resource.getpagesize()
+        if has > limit:
+            warnings.warn(f"RLIMIT_AS is {limit} here, and there are {has} bytes of addresses, "
+                          "most of them reserved by ebb before: no thread can start, and a worker "
+                          "that cannot send waits for ever. Set this limit before ebb is used "
+                          "first, or RLIMIT_DATA instead", RuntimeWarning, 3)
+
+
 def _hook():
     """The module that lets torch allocate in regions; built where torch's headers are."""
     import torch  # noqa: F401, before what needs its library
@@ -181,6 +199,7 @@ class Collate:
         return _Beside(None, batch)
 
     def __call__(self, samples):
+        _warn_if_addresses_were_limited_late(os.getpid())
         if self._is_unknown_to_the_trainer():
             return self._beside_unknown(self.inner(samples))
         region = _or_none(_open_region, self.pool)

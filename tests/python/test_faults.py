@@ -224,6 +224,23 @@ class Shortage(unittest.TestCase):
                            + textwrap.dedent(self.KEEP))
         self.assertEqual((status, said), (0, "good\n"))
 
+    def test_a_limit_of_addresses_that_comes_too_late_is_warned_of(self):
+        """Nothing can be sent under one that is set by a worker_init_fn, say."""
+        status, said = run("""
+            import os, resource, ebb
+            collate = ebb.Collate(ebb.Pool("shared"), list)
+            collate.pool.send([1]).open()
+            if os.fork() == 0:  # a process that has not called it yet
+                resource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))
+                collate([2])
+                collate([3])
+                os._exit(0)
+            os.wait()
+            collate([4])
+        """)
+        self.assertEqual(status, 0, said)
+        self.assertEqual(said.count("RuntimeWarning: RLIMIT_AS is 8589934592 here"), 1, said)
+
     def test_64_descriptors_are_enough_for_40_batches_of_128_tensors(self):
         status, said = run("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))"
                            + textwrap.dedent(self.KEEP))
