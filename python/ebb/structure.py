@@ -34,8 +34,6 @@ _OTHERWISE = {
     ("multiprocessing.reduction", "_reduce_partial"): None,
     ("torch.multiprocessing.reductions", "reduce_tensor"): None,
     ("torch.multiprocessing.reductions", "reduce_storage"): _reduce_storage,
-    ("torch.multiprocessing.reductions", "reduce_typed_storage"): None,
-    ("torch.multiprocessing.reductions", "reduce_typed_storage_child"): None,
 }
 
 

@@ -232,13 +232,20 @@ class Registered(unittest.TestCase):
         self.assertEqual((got("11"), got.note), (3, "mine"))
 
     def test_storages_are_no_exception(self):
-        storage = torch.arange(3000.0).untyped_storage() if hasattr(
-            torch.Tensor, "untyped_storage") else torch.arange(3000.0)._storage()
+        def untyped_of(typed):
+            return getattr(typed, "_untyped_storage", None) or typed._storage
+
+        storage = untyped_of(torch.arange(3000.0).storage())
+        sent = {"untyped": storage, "typed": torch.ones(3).storage(),
+                "float": torch.FloatStorage([1, 1, 1])}
         for workers in (0, 1):
-            got = through({"untyped": storage, "typed": torch.ones(3).storage()}, workers)
-            self.assertIs(type(got["untyped"]), type(storage))
+            got = through(sent, workers)
+            self.assertEqual([type(part) for part in got.values()],
+                             [type(part) for part in sent.values()])
             self.assertEqual(got["untyped"].tolist(), storage.tolist())
-            self.assertEqual(got["typed"].tolist(), [1, 1, 1])
+            for name in ("typed", "float"):
+                self.assertEqual((got[name].tolist(), got[name].dtype), ([1] * 3, torch.float32))
+                self.assertEqual(vars(untyped_of(got[name])), {})
         empty = ebb.Pool("shared").send(type(storage)(0)).open()
         self.assertEqual((type(empty), empty.tolist()), (type(storage), []))
 
