@@ -144,17 +144,24 @@ static bool is_at_end(const struct track *track) {
     return track->cursor == track->plan->slot_count && track->passed == track->plan->order_count;
 }
 
+/* The next release was to come before a slot that has been passed, because it has no place. The
+ * slots behind it would not wait. */
+static bool is_late(const struct track *track) {
+    const struct ebb_due_block *before = track->due.releases[track->passed].before;
+    return before && before < &track->due.blocks[track_cursor(track)];
+}
+
 void due_resume(struct track *track) {
     struct due *due = &track->due;
-    if (due->on || !due->tried)
+    if (due->on || !due->tried || due->paused)
         return;
     bool passes = due->unmarked || (track->open && track->expecting);
-    if (!passes || !goes_on(track)) {
+    if (passes && !due->unmarked)
+        track_pass_ended(track);
+    if (!passes || !goes_on(track) || is_late(track)) {
         due_settle(track);
         return;
     }
-    if (!due->unmarked)
-        track_pass_ended(track);
     if (!due->unmarked || track->open || !is_at_end(track))
         enter(track);
 }
@@ -328,6 +335,18 @@ void due_stop(struct track *track) {
 
 /* ---- the end of a step ---- */
 
+void due_end(struct track *track) {
+    struct due *due = &track->due;
+    due->tried = false;
+    if (due->on)
+        due_count(track);
+    if (!due->unmarked || due->sizes_right)
+        return;
+    bool all = due->marked_slots == 0 && track->cursor == track->plan->slot_count;
+    mark(track);
+    due->sizes_right = all;
+}
+
 void due_finish(struct track *track) {
     struct due *due = &track->due;
     if (due->on)
@@ -336,12 +355,7 @@ void due_finish(struct track *track) {
         due->fails = 0;
     else if (due->tried)
         wait_longer(due);
-    due->tried = false;
-    if (!due->unmarked || due->sizes_right)
-        return;
-    bool all = due->marked_slots == 0 && track->cursor == track->plan->slot_count;
-    mark(track);
-    due->sizes_right = all;
+    due_end(track);
 }
 
 /* ---- for others ---- */

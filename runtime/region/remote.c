@@ -117,15 +117,20 @@ static void note_bearing(struct region *region, struct track *track,
     track->drained.bytes += track->seen.tenured_wrong_bytes - before.bytes;
 }
 
-/* What is let go of is noted, wherever it lies but in the region's safe. */
+/* What is let go of is noted, wherever it lies but in the region's safe. Whoever looks for it may
+ * be placing a block. */
 static void note_all(struct region *region, void (*let_go)(struct region *region)) {
-    struct track *track = region->track;
+    struct track *track = region_track(region);
+    if (track)
+        track->due.paused = true;
     struct before here = look(region);
     if (track && track->born)
         note_bearing(region, track, let_go);
     else
         let_go(region);
     note_drained(region, &here);
+    if (track)
+        track->due.paused = false;
 }
 
 void remote_drain(struct region *region) {

@@ -409,6 +409,7 @@ void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key,
         count_miss(track, bytes);
         return NULL;
     }
+    CHECK(!track->due.on);
     if (track->due.unmarked && (key || track->slots[track_cursor(track)].room))
         due_settle(track);
     track->cursor = track_cursor(track);

@@ -284,9 +284,8 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
 }
 
 static void untie(struct track *track) {
-    if (track->due.on)
-        due_count(track);
-    track->due.tried = track->due.unmarked = false;
+    due_end(track);
+    track->due.unmarked = false;
     track_look(track);
     return_arena(track);
     track->peak_before = track->region->reserved.peak;

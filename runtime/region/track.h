@@ -118,6 +118,7 @@ struct due {
     bool on;             /* the lane is at them: the track does not know how far */
     bool unmarked;       /* it knows, but slots are not marked from these on: */
     uint32_t marked_slots, marked_passed;
+    bool paused;         /* does not go on: what happens now may be in the middle of a call */
     bool strayed;        /* some are not live or dead as the tables have it */
     bool sizes_right;    /* slots have the sizes that the tables have */
     uint32_t span_count; /* known */
@@ -305,8 +306,11 @@ void due_resume(struct track *track);
 /* The slot is served with so many bytes as it says. */
 void due_note_size(struct track *track, uint32_t id);
 
-/* The step is over. */
+/* The step is over: whether it was worth it, and due_end(). */
 void due_finish(struct track *track);
+
+/* Nothing is due any more; slots tell what they have, for who reports it. */
+void due_end(struct track *track);
 
 /* There is another plan, or none. Of a track that is not tied. */
 void due_forget(struct track *track);
