@@ -6,10 +6,9 @@
  * Scripts of allocations and releases are played many times. What a step does otherwise is drawn:
  * nothing, a little, or much. Statistics are read now and then, since whoever reads stops the step.
  */
-#include "kit/test.h"
+#include "kit/tables.h"
 
 #include "base/poison.h"
-#include "region/track.h"
 
 #include <ebb/remote.h>
 #include <ebb/report.h>
@@ -61,12 +60,9 @@ static void change(struct quantity *quantity, size_t from, size_t to) {
         quantity->peak = quantity->now;
 }
 
-static const struct track *track_now(const struct game *game) {
-    return ((const struct region *)game->step.region.lane)->track;
-}
-
 static bool is_due(const struct game *game) {
-    return track_now(game) && track_now(game)->due.on;
+    const struct track *track = track_of(game->step);
+    return track && track->due.on;
 }
 
 /* ---- scripts ---- */
@@ -77,7 +73,7 @@ static void draw_script(struct game *game) {
     while (came < BLOCKS || (count && below(game, 8))) {
         struct act *act = &game->acts[game->act_count++];
         if (came < BLOCKS && (!count || below(game, 5) < 3)) {
-            *act = (struct act){true, came, below(game, 3) ? 2000 + below(game, 30000)
+            *act = (struct act){true, came, below(game, 3) ? 2000 + below(game, 5000)
                                                            : below(game, 900),
                                 (size_t)16 << below(game, 4)};
             live[count++] = came++;
@@ -221,7 +217,7 @@ static void do_something_else(struct game *game) {
     switch (below(game, 10)) {
     case 0:
         if (extra)
-            come(game, extra, below(game, 40000), 16, false);
+            come(game, extra, below(game, 8000), 16, false);
         return;
     case 1:
         go(game, &game->extra[below(game, EXTRA)]);
@@ -267,6 +263,7 @@ static void play_step(struct game *game) {
     memset(game->extra, 0, sizeof game->extra);
     game->count = game->requested = (struct quantity){0, 0, 0};
     game->step = ebb_step_begin_under(game->site, game->root, 0);
+    const struct track *track = track_of(game->step);
     unsigned acts = is_other(game) ? (unsigned)below(game, game->act_count) : game->act_count;
     for (unsigned i = 0; i < acts; i++)
         play_act(game, &game->acts[i]);
@@ -275,6 +272,8 @@ static void play_step(struct game *game) {
             check_bytes(&game->blocks[i]);
     expect_counts(game);
     assert_int_equal(ebb_step_end(game->step), 0);
+    if (track)
+        assert_tables_hold(track);
 }
 
 static void end_kept(struct game *game) {
