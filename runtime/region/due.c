@@ -279,7 +279,9 @@ void due_gather(struct track *track) {
 
 void due_note_size(struct track *track, uint32_t id) {
     struct due *due = &track->due;
-    if (!due->blocks || due->blocks[id].bytes == track->slots[id].bytes)
+    if (!due->blocks || due->base != track->base) /* else addresses of two places would mix */
+        return;
+    if (due->blocks[id].bytes == track->slots[id].bytes)
         return;
     due->blocks[id] = block_of(&track->slots[id]);
     due->span_count = 0;

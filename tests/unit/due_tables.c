@@ -262,6 +262,26 @@ static void tables_follow_the_arena(void **state) {
     close_other(pool, other);
 }
 
+static void what_comes_elsewhere_is_not_noted_in_tables_of_here(void **state) {
+    struct walk walk = begin_due(state, false);
+    ebb_region other;
+    ebb_pool *pool = open_other(&other);
+    walk_to(&walk, BLOCKS / 2);
+    end(&walk); /* too early: its sizes make no tables */
+    begin_under(&walk, other);
+    assert_false(is_on(&walk));
+    walk_to(&walk, 20);
+    walk.bytes[20] -= 100;
+    walk.blocks[20] = ebb_region_alloc(walk.step.region, walk.bytes[20], ALIGN / 2);
+    assert_int_equal((uintptr_t)walk.blocks[20], walk.track->slots[20].addr);
+    end(&walk);
+    begin(&walk);
+    assert_true(is_on(&walk));
+    walk_on(&walk);
+    forget(&walk);
+    close_other(pool, other);
+}
+
 static void sizes_that_tables_learn_late_are_no_span_s(void **state) {
     struct walk walk = begin_due(state, false);
     ebb_region other;
@@ -420,6 +440,7 @@ int main(void) {
         STAGED(plans_with_keys_have_none),
         STAGED(plans_without_small_blocks_have_none),
         STAGED(tables_follow_the_arena),
+        STAGED(what_comes_elsewhere_is_not_noted_in_tables_of_here),
         STAGED(sizes_that_tables_learn_late_are_no_span_s),
         STAGED(guests_come_and_go_and_the_step_goes_on),
         STAGED(nothing_is_due_while_steps_below_have_blocks_here),
