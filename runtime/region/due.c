@@ -125,9 +125,9 @@ void due_begin(struct track *track) {
     struct due *due = &track->due;
     due->strayed = false;
     due->stops = 0;
-    due->wait -= due->wait != 0;
     due->tried = !due->wait && track->open && track->expecting && !track->plan->by_key &&
                  track->plan->slot_count >= SLOTS_LEAST && ready_tables(track);
+    due->wait -= due->wait != 0;
     if (due->tried)
         enter(track);
     else
@@ -351,9 +351,10 @@ void due_end(struct track *track) {
 
 void due_finish(struct track *track) {
     struct due *due = &track->due;
+    bool worth_it = goes_on(track); /* the end is no stop too many */
     if (due->on)
         due_count(track);
-    if (due->tried && goes_on(track))
+    if (worth_it)
         due->fails = 0;
     else if (due->tried)
         wait_longer(due);

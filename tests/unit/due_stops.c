@@ -213,6 +213,62 @@ static void stop_often(struct walk *walk, unsigned stops) {
     walk_on(walk);
 }
 
+static void as_many_stops_as_there_may_be_are_no_failure(void **state) {
+    if (EBB_POISON)
+        skip();
+    for (unsigned count = BLOCKS - 1; count <= BLOCKS; count++) {
+        struct walk walk = learn(*state, count, BYTES, false);
+        begin(&walk);
+        stop_often(&walk, stops_free(&walk));
+        assert_int_equal(walk.track->due.fails, 0);
+        begin(&walk);
+        stop_often(&walk, stops_free(&walk) + 1);
+        assert_int_equal(walk.track->due.fails, 1);
+        forget(&walk);
+    }
+}
+
+/* Steps until one goes along the tables, which is begun then. */
+static unsigned steps_left_alone(struct walk *walk) {
+    unsigned steps = 0;
+    for (begin(walk); !is_on(walk); begin(walk), steps++)
+        walk_on(walk);
+    return steps;
+}
+
+static void who_fails_is_left_alone_for_twice_as_many_steps_each_time(void **state) {
+    struct walk walk = begin_due(state, false);
+    for (unsigned i = 1; i < 9; i++) {
+        stop_often(&walk, stops_free(&walk) + 1);
+        assert_int_equal(steps_left_alone(&walk), 1u << (i < 6 ? i : 6));
+    }
+    walk_on(&walk);
+    begin(&walk);
+    stop_often(&walk, stops_free(&walk) + 1); /* one was worth it */
+    assert_int_equal(steps_left_alone(&walk), 2);
+    end(&walk);
+    forget(&walk);
+}
+
+static void who_releases_out_of_turn_has_strayed(void **state) {
+    struct walk walk = begin_due(state, false);
+    walk_to(&walk, 20);
+    go(&walk, 17);
+    assert_true(!is_on(&walk) && walk.track->due.strayed);
+    for (unsigned i = 20; i < BLOCKS; i++) {
+        come(&walk, i);
+        if (walk.blocks[i - WINDOW])
+            go(&walk, i - WINDOW);
+        assert_false(is_on(&walk));
+    }
+    end(&walk);
+    assert_int_equal(walk.track->due.fails, 1);
+    assert_int_equal(steps_left_alone(&walk), 2);
+    walk_on(&walk);
+    assert_int_equal(walk.track->due.fails, 0);
+    forget(&walk);
+}
+
 static void nobody_stays_left_alone_with_a_new_plan(void **state) {
     struct walk walk = begin_due(state, false);
     stop_often(&walk, stops_free(&walk) + 1);
@@ -360,6 +416,9 @@ int main(void) {
         STAGED(nothing_is_due_to_an_older_handle),
         STAGED(who_outgrows_the_plan_finds_what_is_alive),
         STAGED(who_skips_a_slot_has_strayed),
+        STAGED(as_many_stops_as_there_may_be_are_no_failure),
+        STAGED(who_fails_is_left_alone_for_twice_as_many_steps_each_time),
+        STAGED(who_releases_out_of_turn_has_strayed),
         STAGED(nobody_stays_left_alone_with_a_new_plan),
         STAGED(who_reads_an_ended_step_is_left_alone),
         STAGED(no_block_of_nothing_is_due_at_an_odd_alignment),
