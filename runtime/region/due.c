@@ -95,10 +95,11 @@ void due_forget(struct track *track) {
     track->due = (struct due){.blocks = NULL};
 }
 
-/* Tables that are right for where the arena is now. */
+/* Tables that are right for where the arena is now. A step that was not worth it may have had other
+ * sizes in more slots than it may stop for: then the last one tells them. */
 static bool ready_tables(struct track *track) {
     struct due *due = &track->due;
-    if (due->blocks && due->base == track->base)
+    if (due->blocks && due->base == track->base && !due->fails)
         return true;
     if (!due->complete || (!due->blocks && !take_tables(track)))
         return false;

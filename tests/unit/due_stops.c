@@ -269,6 +269,20 @@ static void who_releases_out_of_turn_has_strayed(void **state) {
     forget(&walk);
 }
 
+static void who_has_other_sizes_altogether_is_left_alone_once(void **state) {
+    struct walk walk = begin_due(state, false);
+    walk_on(&walk);
+    draw_sizes(&walk);
+    walk_once(&walk);
+    assert_int_equal(walk.track->due.fails, 1);
+    assert_int_equal(steps_left_alone(&walk), 2);
+    walk_to(&walk, BLOCKS);
+    assert_true(is_on(&walk));
+    assert_int_equal(walk.track->due.stops, 0);
+    end(&walk);
+    forget(&walk);
+}
+
 static void nobody_stays_left_alone_with_a_new_plan(void **state) {
     struct walk walk = begin_due(state, false);
     stop_often(&walk, stops_free(&walk) + 1);
@@ -419,6 +433,7 @@ int main(void) {
         STAGED(as_many_stops_as_there_may_be_are_no_failure),
         STAGED(who_fails_is_left_alone_for_twice_as_many_steps_each_time),
         STAGED(who_releases_out_of_turn_has_strayed),
+        STAGED(who_has_other_sizes_altogether_is_left_alone_once),
         STAGED(nobody_stays_left_alone_with_a_new_plan),
         STAGED(who_reads_an_ended_step_is_left_alone),
         STAGED(no_block_of_nothing_is_due_at_an_odd_alignment),
