@@ -101,7 +101,7 @@ static bool ready_tables(struct track *track) {
     struct due *due = &track->due;
     if (due->blocks && due->base == track->base && !due->fails)
         return true;
-    if (!due->complete || (!due->blocks && !take_tables(track)))
+    if (!due->blocks && !take_tables(track))
         return false;
     fill_tables(track);
     return true;
@@ -126,8 +126,9 @@ void due_begin(struct track *track) {
     struct due *due = &track->due;
     due->strayed = false;
     due->stops = 0;
-    due->tried = !due->wait && track->open && track->expecting && !track->plan->by_key &&
-                 track->plan->slot_count >= SLOTS_LEAST && ready_tables(track);
+    due->tried = !due->wait && due->in_order && track->open && track->expecting &&
+                 !track->plan->by_key && track->plan->slot_count >= SLOTS_LEAST &&
+                 ready_tables(track);
     due->wait -= due->wait != 0;
     if (due->tried)
         enter(track);
@@ -317,8 +318,6 @@ void due_settle(struct track *track) {
         due_count(track);
     if (!due->unmarked)
         return;
-    if (!due->tried) /* the step has ended: whatever it left is not left alone */
-        wait_longer(due);
     mark(track);
     track_set_paths(track);
 }

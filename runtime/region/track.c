@@ -235,7 +235,7 @@ static void new_epoch(struct track *track) {
         track->epoch = 1;
     bool anew = track->had_grown || track->held || track->epoch == 1;
     if (anew)
-        track->due.complete = track->due.sizes_right = false;
+        track->due.in_order = track->due.sizes_right = false;
     for (uint32_t i = 0; i < count && anew; i++) {
         track->slots[i].mark = track->slots[i].bytes = 0;
         track->slots[i].align &= ~(TRACK_LISTED | TRACK_HELD | TRACK_TRIMMED);
@@ -337,7 +337,8 @@ void track_finish(struct track *track, struct track_seen *seen) {
             forget_notes(track->region);
         track_look(track);
         track->seen.complete = is_complete(track);
-        track->due.complete = track->seen.complete && !track->had_grown && !track->held;
+        track->due.in_order = track->seen.complete && !track->due.strayed && !track->had_grown &&
+                              !track->held;
         note_refused(track);
         track_note_lost(track);
         track_note_above(track);

@@ -113,7 +113,7 @@ struct due {
     struct due_span *spans;           /* between the stops of a step */
     ebb_region memory;                /* of these */
     uintptr_t base;      /* of the arena that they are right for */
-    bool complete;       /* the last step was, and all slots tell their sizes */
+    bool in_order;       /* the last step was complete, and slots were released in their order */
     bool tried;          /* in this step */
     bool on;             /* the lane is at them: the track does not know how far */
     bool unmarked;       /* it knows, but slots are not marked from these on: */

@@ -274,7 +274,11 @@ static void what_comes_elsewhere_is_not_noted_in_tables_of_here(void **state) {
     walk.bytes[20] -= 100;
     walk.blocks[20] = ebb_region_alloc(walk.step.region, walk.bytes[20], ALIGN / 2);
     assert_int_equal((uintptr_t)walk.blocks[20], walk.track->slots[20].addr);
-    end(&walk);
+    pattern_fill(walk.blocks[20], walk.bytes[20], 20);
+    walk.came++;
+    if (goes_with(&walk, 20))
+        go(&walk, 20 - WINDOW);
+    walk_on(&walk);
     begin(&walk);
     assert_true(is_on(&walk));
     walk_on(&walk);
