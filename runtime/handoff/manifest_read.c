@@ -412,7 +412,7 @@ static bool has_words_for(const struct reader *reader, uint64_t objects, uint64_
 }
 
 /* The words, and what is noted about them, in one block; false: error set. */
-static bool begin(struct reader *reader, struct scratch *scratch, struct region *region) {
+static bool begin(struct reader *reader, struct scratch *scratch) {
     size_t bytes, objects, stores;
     const uint64_t *root = ebb_lease_root(reader->lease, &bytes);
     reader->count = bytes / sizeof *root;
@@ -430,7 +430,7 @@ static bool begin(struct reader *reader, struct scratch *scratch, struct region 
     }
     objects = head[1] * sizeof *reader->outlines;
     stores = head[2] * sizeof *reader->storages;
-    char *memory = scratch_take(scratch, region, bytes + objects + stores);
+    char *memory = scratch_take(scratch, bytes + objects + stores);
     if (!memory)
         return false;
     memcpy(memory, root, bytes);
@@ -453,7 +453,7 @@ void *ebb_lease_object(struct ebb_lease *lease, ebb_region into) {
         error_set(EBB_E_ARGUMENT, "no lease with an object for region '%s'", region->name);
     if (!region || !lease || !attempt_begin(&attempt, into))
         return NULL;
-    if (!begin(&reader, &scratch, region)) {
+    if (!begin(&reader, &scratch)) {
         attempt_abandon(&attempt);
         return NULL;
     }

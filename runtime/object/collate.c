@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/size.h"
 #include "object/attempt.h"
+#include "region/scratch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,14 +51,14 @@ static size_t rule_count(const struct collation *collation) {
 }
 
 /* One block has everything: a column for each level, the tensors of one, the rules' targets. */
-static int take_scratch(struct collation *collation, struct region *region, size_t levels) {
+static int take_scratch(struct collation *collation, struct scratch *scratch, size_t levels) {
     size_t pointers, bytes;
     if (!size_multiply(levels + 1, collation->count, &pointers) ||
         !size_add(pointers, rule_count(collation), &pointers) ||
         !size_multiply(pointers, sizeof(void *), &bytes))
         return error_set(EBB_E_SIZE, "%zu samples, %zu levels, %zu rules are too many",
                          collation->count, levels, rule_count(collation));
-    collation->columns = scratch_take(&collation->scratch, region, bytes);
+    collation->columns = scratch_take(scratch, bytes);
     if (!collation->columns)
         return error_latest();
     void **tensors = collation->columns + levels * collation->count;
@@ -257,12 +258,13 @@ static int check_all(struct collation *collation, void *const *samples) {
 }
 
 /* Checks and builds. What was taken meanwhile is given back whatever comes out of it. */
-static void *collate(struct collation *collation, struct region *region, void *const *samples) {
+static void *collate(struct collation *collation, void *const *samples) {
+    struct scratch scratch;
     /* one level more, for what is in fields and no member: it is looked at and refused */
-    if (take_scratch(collation, region, (size_t)compose_depth(samples[0]) + 1) != 0)
+    if (take_scratch(collation, &scratch, (size_t)compose_depth(samples[0]) + 1) != 0)
         return NULL;
     void *batch = check_all(collation, samples) == 0 ? build(collation, samples) : NULL;
-    scratch_give(&collation->scratch);
+    scratch_give(&scratch);
     return batch;
 }
 
@@ -279,7 +281,7 @@ void *ebb_batch_collate(ebb_region region, void *const *samples, size_t count,
     if (!attempt_begin(&attempt, region) || check_samples(&collation, samples) != 0 ||
         check_options(options) != 0)
         return NULL;
-    void *batch = collate(&collation, attempt.region, samples);
+    void *batch = collate(&collation, samples);
     if (!batch)
         attempt_abandon(&attempt);
     else if (done)

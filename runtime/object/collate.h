@@ -16,7 +16,6 @@
 
 #include "object/batch.h"
 #include "object/sample.h"
-#include "region/scratch.h"
 
 #include <ebb/collate.h>
 
@@ -30,7 +29,6 @@ struct collation {
     ebb_region region;
     size_t count; /* of samples */
     const struct ebb_collate_options *options;
-    struct scratch scratch;
     void **columns;              /* [levels][count] */
     struct ebb_tensor **tensors; /* [count] those of the column that we are at */
     void **targets;              /* [rule_count] what their paths lead to */

@@ -28,37 +28,22 @@ enum parcel {
     PARCEL_VIEW    /* a view that becomes a tensor with a storage */
 };
 
-/* Room for the blocks of most journeys. */
-#define FEW 8
-struct pocket {
-    struct ebb_survivor survivors[FEW];
-    void *old[FEW];
-    unsigned char parcels[FEW];
-};
-
 struct luggage {
     struct ebb_survivor *survivors; /* where each block is now */
     void **old;                     /* where it was */
     unsigned char *parcels;         /* enum parcel */
     size_t count, views;            /* parcels; of them compact views, at the end */
     uint16_t pin_percent;           /* what auto may pin */
-    struct scratch scratch;         /* where it lies, unless in a pocket */
 };
 
-/* ---- luggage lies on the stack, or in the host, which keeps no trace of it ---- */
-
-static struct luggage pocket_luggage(struct pocket *pocket) {
-    return (struct luggage){
-        .survivors = pocket->survivors, .old = pocket->old, .parcels = pocket->parcels};
-}
-
-static bool take_luggage(struct region *host, struct luggage *luggage, size_t blocks) {
+/* False: error set. */
+static bool take_luggage(struct luggage *luggage, struct scratch *scratch, size_t blocks) {
     size_t each = sizeof *luggage->survivors + sizeof *luggage->old + 1, bytes;
     if (!size_multiply(blocks, each, &bytes)) {
         error_set(EBB_E_SIZE, "%zu blocks are too many", blocks);
         return false;
     }
-    luggage->survivors = scratch_take(&luggage->scratch, host, bytes);
+    luggage->survivors = scratch_take(scratch, bytes);
     if (!luggage->survivors)
         return false;
     luggage->old = (void **)(void *)(luggage->survivors + blocks);
@@ -441,8 +426,8 @@ static int check_foreign(const struct journey *journey, struct ebb_storage *stor
 
 int journey_make(struct journey *journey) {
     struct gathering *gathering = &journey->gathering;
-    struct luggage luggage;
-    struct pocket pocket;
+    struct luggage luggage = {.pin_percent = journey->pin_percent};
+    struct scratch scratch;
     size_t blocks = gathering->blocks;
     int result = 0;
     for (struct ebb_storage *at = gathering->storages; at && !result; at = at->forward) {
@@ -452,16 +437,13 @@ int journey_make(struct journey *journey) {
     }
     if (result)
         return result;
-    luggage = pocket_luggage(&pocket);
-    if (blocks > FEW && !take_luggage(gathering->host, &luggage, blocks))
+    if (!take_luggage(&luggage, &scratch, blocks))
         return error_latest();
-    luggage.pin_percent = journey->pin_percent;
     pack_all(journey, &luggage);
     result = move_blocks(journey, &luggage);
     if (!result)
         travel(journey, &luggage);
-    if (luggage.survivors != pocket.survivors)
-        scratch_give(&luggage.scratch);
+    scratch_give(&scratch);
     if (EBB_CHECK_FULL && !result) {
         region_check(gathering->host);
         region_check(gathering->target);

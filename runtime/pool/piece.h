@@ -38,7 +38,6 @@ enum piece_state {
     PIECE_BLOCK,  /* a large block */
     PIECE_WINDOW, /* a window of the small lane */
     PIECE_ARENA,  /* places of a plan */
-    PIECE_SCRATCH, /* bytes of a call that is at work */
     PIECE_END,    /* no bytes: behind the last piece of a run */
     PIECE_MARK    /* no addresses: a mark in the list of blocks */
 };

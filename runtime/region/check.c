@@ -76,8 +76,7 @@ static void check_piece(const struct region *region, const struct ebb_piece *pie
     bool free = piece->state == PIECE_FREE || piece->state == PIECE_TOP;
     CHECK_ALWAYS(piece->bytes > 0 && piece->bytes % EBB_UNIT == 0);
     CHECK_ALWAYS(free || piece->state == PIECE_BLOCK || piece->state == PIECE_WINDOW ||
-                 piece->state == PIECE_ARENA || piece->state == PIECE_SCRATCH ||
-                 piece->state == PIECE_LOOSE);
+                 piece->state == PIECE_ARENA || piece->state == PIECE_LOOSE);
     CHECK_ALWAYS((piece->state == PIECE_TOP) == (piece == region->top));
     CHECK_ALWAYS((piece->state == PIECE_LOOSE) == (piece == region->loose));
     CHECK_ALWAYS(!after || (after->before == piece && after->addr == piece_end(piece)));

@@ -6,7 +6,7 @@
  * ebb follows as a pointer, calls, or takes for a size while the region is open may lie there. The
  * safe is a second region, a root of the default pool that only ebb knows: it has the heads of
  * objects and storages, the pointers to members, integers that say where others are, records of
- * adoptions, scratch. Its blocks are the region's for all who ask (block_owner(), block_find()),
+ * adoptions. Its blocks are the region's for all who ask (block_owner(), block_find()),
  * end with what they are for, and count in the safe and in the budgets above the region. It is
  * opened when it is first needed and closed by the last cleanup of the region.
  *

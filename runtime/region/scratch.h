@@ -5,14 +5,18 @@
 
 #include "region/region.h"
 
+#define SCRATCH_NEAR 1024 /* so many bytes lie in the caller's frame */
+
+/* Not set before scratch_take(): its bytes are many for one that may need none. */
 struct scratch {
-    struct region *region;
-    struct ebb_piece *place;
+    size_t bytes;
+    ebb_region memory; /* of more than SCRATCH_NEAR */
+    _Alignas(EBB_GRANULE) char near[SCRATCH_NEAR];
 };
 
-/* Takes `bytes` bytes of the region, also if that is sealed or at its limit; no other process can
- * write to them. NULL with an error. */
-void *scratch_take(struct scratch *scratch, struct region *asking, size_t bytes);
+/* Takes `bytes` bytes, also where a region is sealed or a limit reached; no other process can write
+ * to them. They may lie in *scratch, which stays where it is. NULL with an error. Any thread. */
+void *scratch_take(struct scratch *scratch, size_t bytes);
 
 /* Gives them back. */
 void scratch_give(struct scratch *scratch);

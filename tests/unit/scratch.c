@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * scratch.c - what calls need while they work is no block: it meets no limit, no counter has it,
- * and whoever looks at the region meanwhile finds all laws kept.
+ * scratch.c - what calls need while they work is no block: it meets no limit, no counter has it, it
+ * takes no pages of the region, and whoever looks at that meanwhile finds all laws kept.
  */
 #include "kit/boxes.h"
 #include "kit/dlpack.h"
 #include "kit/tensors.h"
+#include "region/plan.h"
+
+#include <stdlib.h>
 
 enum { MOST = 400 };
 
@@ -61,6 +64,62 @@ static void a_batch_needs_the_room_that_it_has_in_the_end(void **state) {
     size_t bytes = collated_bytes(stage, samples, 0);
     assert_int_equal(collated_bytes(stage, samples, bytes), bytes);
     assert_int_equal(collated_bytes(stage, samples, bytes - 1), 0);
+}
+
+/* ---- pages ---- */
+
+/* Takes all pages that the pool's limit leaves, and the rest of those that the regions have, but
+ * for what is left of windows. */
+static void take_all_pages(ebb_region a, ebb_region b) {
+    for (size_t bytes = 256 * KIB; bytes > EBB_SMALL_MAX_BYTES; bytes = bytes * 3 / 4)
+        while (ebb_region_alloc(a, bytes, 16) || ebb_region_alloc(b, bytes, 16))
+            ;
+    assert_refused(ebb_last_error(), EBB_E_POOL_LIMIT);
+}
+
+static void no_pages_of_a_pool_at_its_limit_are_needed(void **state) {
+    enum { COUNT = 40 };
+    void *objects[COUNT], *room[2 * COUNT];
+    (void)state;
+    for (int count = 9; count <= COUNT; count += COUNT - 9) {
+        ebb_pool *pool = ebb_pool_create(
+            EBB_POOL_OPTIONS(.name = "full", .limit_reserved_bytes = MIB));
+        ebb_region root = OPEN(.pool = pool), step = OPEN(.parent = root);
+        assert_non_null(ebb_region_alloc(root, 16, 16)); /* the room stays there */
+        for (int i = 0; i < count; i++)
+            objects[i] = floats_in(step, 4);
+        for (int i = 0; i < 2 * count; i++)
+            room[i] = floats_in(root, 4);
+        take_all_pages(step, root);
+        for (int i = 0; i < 2 * count; i++)
+            assert_int_equal(ebb_object_end(room[i]), 0);
+        struct ebb_tensor *batch = ebb_batch_collate(root, objects, 2, NULL, NULL);
+        assert_non_null(batch);
+        assert_int_equal(ebb_object_end(batch), 0);
+        assert_int_equal(ebb_objects_promote(step, root, objects, (size_t)count, NULL, NULL), 0);
+        assert_int_equal(ebb_check_pool(pool), 0);
+        assert_int_equal(ebb_region_close(root), 0);
+        assert_int_equal(ebb_pool_destroy(pool), 0);
+    }
+}
+
+static void a_call_leaves_no_pages_that_it_needed(void **state) {
+    enum { COUNT = 100000 };
+    struct stage *stage = *state;
+    ebb_region tenant = OPEN(.parent = stage->root, .limit_bytes = 64 * KIB);
+    void **samples = calloc(COUNT, sizeof *samples);
+    assert_non_null(samples);
+    struct ebb_tensor *sample = floats_in(stage->root, 1);
+    for (size_t i = 0; i < COUNT; i++)
+        samples[i] = sample;
+    assert_null(ebb_batch_collate(tenant, samples, COUNT, NULL, NULL));
+    assert_refused(ebb_last_error(), EBB_E_REGION_LIMIT);
+    struct ebb_region_stats stats = stats_of(tenant);
+    assert_int_equal(stats.reserved.peak, 0);
+    struct ebb_pool_stats learnt = pool_stats_of(plan_pool());
+    assert_int_equal(learnt.open_regions, 0);
+    assert_true(learnt.cached <= 64 * KIB);
+    free(samples);
 }
 
 /* ---- while it is there ---- */
@@ -124,6 +183,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(objects_leave_a_full_region_however_many),
         STAGED(a_batch_needs_the_room_that_it_has_in_the_end),
+        STAGED(no_pages_of_a_pool_at_its_limit_are_needed),
+        STAGED(a_call_leaves_no_pages_that_it_needed),
         STAGED(what_is_made_beside_it_is_all_that_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
