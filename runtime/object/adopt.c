@@ -111,6 +111,11 @@ static void pass(struct ebb_object *object, struct region *from, struct region *
 
 /* ---- records ---- */
 
+static void delist(struct ebb_adoption *adoption) {
+    cleanup_delist(&adoption->owner_ends);
+    cleanup_delist(&adoption->host_ends);
+}
+
 static void give_record(struct ebb_adoption *adoption) {
     if (adoption->above)
         adoption->above->under = adoption->under;
@@ -118,8 +123,7 @@ static void give_record(struct ebb_adoption *adoption) {
         adoption->object->adoption = adoption->under;
     if (adoption->under)
         adoption->under->above = adoption->above;
-    cleanup_delist(&adoption->owner_ends);
-    cleanup_delist(&adoption->host_ends);
+    delist(adoption);
     object_release(adoption);
 }
 
@@ -213,6 +217,25 @@ bool adoption_part(struct ebb_cleanup *cleanup) {
 void adoption_forget(struct ebb_object *object) {
     while (object->adoption)
         give_record(object->adoption);
+}
+
+struct ebb_adoption *adoption_begin_end(struct ebb_object *object) {
+    struct ebb_adoption *top = object->adoption;
+    for (struct ebb_adoption *at = top; at; at = at->under) {
+        delist(at);
+        region_begin_work(at->owner);
+    }
+    object->adoption = NULL;
+    return top;
+}
+
+void adoption_finish_end(struct ebb_adoption *top) {
+    struct ebb_adoption *under;
+    for (struct ebb_adoption *at = top; at; at = under) {
+        under = at->under;
+        region_end_work(at->owner);
+        object_release(at);
+    }
 }
 
 void adoption_follow(struct ebb_object *object) {

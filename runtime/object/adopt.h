@@ -36,6 +36,11 @@ int object_adopt(struct ebb_object *object, struct region *target);
 void adoption_begin_work(const struct ebb_object *object);
 void adoption_end_work(const struct ebb_object *object);
 
+/* The same for an object that ends with its members: it forgets its adoptions at once. They are the
+ * caller's until all have ended, and the host must stay until then. */
+struct ebb_adoption *adoption_begin_end(struct ebb_object *object);
+void adoption_finish_end(struct ebb_adoption *top);
+
 /* Counts that the object, with its members, is owned by another region now. */
 void object_pass_kinds(struct ebb_object *object, struct region *from, struct region *to);
 

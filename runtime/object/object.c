@@ -229,16 +229,18 @@ static void finish_one(struct region *owner, struct ebb_object *object) {
 /*
  * Ends an object and its members; its blocks are released. It is in no list any more. Producers
  * have their bytes back meanwhile, and may do anything but end what is chained here, or its host or
- * owner; a tensor is over when that happens. A composite ends before its members, which forget it
- * first.
+ * who has or had it; a tensor is over when that happens. A composite ends before its members, which
+ * forget it first.
  */
 static void finish(struct object_place place, struct region *owner) {
     struct region *other = owner != place.host ? owner : NULL;
     struct ebb_object *next;
     if (object_is_tensor(place.object)) {
+        adoption_forget(place.object);
         finish_one(owner, place.object);
         return;
     }
+    struct ebb_adoption *had = adoption_begin_end(place.object);
     struct ebb_object *first = compose_chain(place.object);
     for (struct ebb_object *at = first; at; at = at->forward)
         at->whole = NULL;
@@ -248,6 +250,7 @@ static void finish(struct object_place place, struct region *owner) {
         next = at->forward;
         finish_one(owner, at);
     }
+    adoption_finish_end(had);
     region_end_work(other);
     region_end_work(place.host);
 }
@@ -272,13 +275,10 @@ static __attribute__((noinline)) int end_other(void *address) {
     if (result)
         return result;
     struct region *owner = object_owner(place.object);
-    if (place.object->whole) {
+    if (place.object->whole)
         leave_whole(place.object);
-    } else {
+    else
         object_delist(owner, place.object);
-        if (place.object->adoption)
-            adoption_forget(place.object);
-    }
     finish(place, owner);
     return 0;
 }

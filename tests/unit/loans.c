@@ -367,6 +367,30 @@ static void a_rewind_ends_what_a_producer_made_meanwhile(void **state) {
 }
 
 /* Two views go as copies; each was the last of its storage. */
+static void a_composite_ends_before_those_who_had_it(void **state) {
+    struct stage *stage = *state;
+    for (int alone = 0; alone < 2; alone++) {
+        scene.lender = OPEN(.pool = stage->pool);
+        scene.child = OPEN(.pool = stage->pool);
+        scene.region = OPEN(.parent = stage->root);
+        struct box *box = box_in(scene.lender);
+        box->left = &borrow_bytes(scene.lender)->object;
+        box->right = &floats_in(scene.lender, 10)->object;
+        assert_int_equal(ebb_object_compose(box), 0);
+        assert_int_equal(ebb_object_borrow(box, scene.child), 0);
+        assert_int_equal(ebb_object_borrow(box, scene.region), 0);
+        act.asks = end_who_had_it;
+        act.pool = stage->pool;
+        assert_int_equal(alone ? ebb_object_end(box)
+                               : ebb_objects_end_but(scene.region, NULL, 0), 0);
+        assert_int_equal(act.calls, 1);
+        assert_int_equal(act.closed, EBB_E_BUSY);
+        assert_int_equal(ebb_region_close_strict(scene.child), 0);
+        assert_int_equal(ebb_region_close_strict(scene.lender), 0);
+        assert_int_equal(ebb_region_close(scene.region), 0);
+    }
+}
+
 static void a_promotion_is_over_when_a_producer_hears_of_it(void **state) {
     struct stage *stage = *state;
     ebb_region region = OPEN(.parent = stage->root);
@@ -558,6 +582,7 @@ int main(void) {
         STAGED(a_storage_goes_not_while_its_tensor_ends),
         STAGED(a_lender_stays_until_what_it_lent_has_ended),
         STAGED(who_had_what_ends_stays_until_it_has_ended),
+        STAGED(a_composite_ends_before_those_who_had_it),
         STAGED(a_promotion_is_over_when_a_producer_hears_of_it),
         STAGED(a_rewind_ends_what_a_producer_made_meanwhile),
         STAGED(what_was_promoted_may_end_at_once),
