@@ -395,7 +395,8 @@ void *block_allocate_keyed(struct region *region, size_t bytes, size_t align, ui
 /* The same as block_allocate(), for what no other process may write to. */
 void *block_allocate_private(struct region *region, size_t bytes, size_t align, const void *site);
 
-/* The same even if the region is sealed: for bookkeeping. The sizes are right. */
+/* The same even if the region is sealed: for bookkeeping, with nothing in hand. The sizes are
+ * right. */
 void *block_place_private(struct region *region, size_t bytes, size_t align);
 
 /* The same in the region's pages, whoever can write there. */

@@ -13,7 +13,9 @@
  * Invariant: no object lies in a shared region's own pages; what looks like one there is a block.
  */
 #include "region/safe.h"
+#include "base/error.h"
 #include "pool/shared.h"
+#include "region/exhausted.h"
 #include "region/kinds.h"
 
 #include <stdio.h>
@@ -71,7 +73,19 @@ bool safe_is_needed(const void *address) {
     return run ? region_of_piece(run)->shared : shared_slot_at(address) != NULL;
 }
 
+/* What was refused, if others have released what was in the way; else it is reported. */
+static __attribute__((noinline)) void *place_again(struct region *region, struct region *safe,
+                                                   size_t bytes, size_t align) {
+    void *block = remote_makes_room(region) ? block_place(safe, bytes, align) : NULL;
+    if (block)
+        error_take_back();
+    else
+        exhausted_report(safe, bytes, align);
+    return block;
+}
+
 void *block_place_private(struct region *region, size_t bytes, size_t align) {
     struct region *safe = safe_for(region);
-    return safe ? block_place(safe, bytes, align) : NULL;
+    void *block = safe ? block_place(safe, bytes, align) : NULL;
+    return block || !safe ? block : place_again(region, safe, bytes, align);
 }

@@ -5,6 +5,9 @@
  */
 #include "kit/boxes.h"
 
+#include <ebb/exhausted.h>
+#include <ebb/remote.h>
+
 static uint64_t live_objects(void) {
     struct ebb_object_counts counts;
     assert_int_equal(ebb_process_read_objects(EBB_OBJECT_ALL, &counts), 0);
@@ -88,6 +91,47 @@ static void a_full_host_attaches_and_lends_nothing(void **state) {
     assert_memory_equal(&before, &after, sizeof after);
     assert_true(ebb_region_owns(full, tensor) && floats_hold(tensor, 3));
     assert_int_equal(ebb_region_close(full), 0);
+}
+
+static void note_exhausted(void *context, const char *text) {
+    const char **heard = context;
+    static char last[2048];
+    strncpy(last, text, sizeof last - 1);
+    *heard = last;
+}
+
+/* In private and in shared memory, where records lie apart. */
+static void what_others_released_is_in_the_way_of_no_loan(void **state) {
+    struct stage *stage = *state;
+    ebb_pool *shared = POOL(.kind = EBB_KIND_SHARED, .slots = 1, .slot_bytes = MIB);
+    ebb_pool *pools[] = {stage->pool, shared};
+    const char *heard = NULL;
+    assert_null(ebb_report_on_exhausted(note_exhausted, &heard));
+    for (int i = 0; i < 2; i++) {
+        ebb_region host = OPEN(.pool = pools[i], .limit_bytes = 100000);
+        ebb_region beside = OPEN(.parent = host), below = OPEN(.parent = host);
+        struct ebb_tensor *tensor = floats_in(host, 3);
+        void *waiting[] = {block_of(beside, 600, 16), block_of(beside, 600, 16)};
+        while (ebb_region_alloc(host, 1, 1))
+            ;
+        for (int lent = 0; lent < 2; lent++) {
+            assert_int_equal(ebb_region_release_remote(beside, waiting[lent]), 0);
+            heard = NULL;
+            assert_int_equal(lent ? ebb_object_borrow(tensor, stage->root)
+                                  : ebb_object_attach(tensor, below), 0);
+            assert_null(heard);
+            while (ebb_region_alloc(host, 1, 1))
+                ;
+        }
+        heard = NULL;
+        assert_refused(ebb_object_borrow(tensor, below), EBB_E_REGION_LIMIT);
+        assert_non_null(heard);
+        assert_non_null(strstr(heard, "EBB_E_REGION_LIMIT"));
+        assert_int_equal(ebb_check_pool(pools[i]), 0);
+        assert_int_equal(ebb_region_close(host), 0);
+    }
+    assert_true(ebb_report_on_exhausted(NULL, NULL) == note_exhausted);
+    pool_end(shared);
 }
 
 static void what_is_attached_and_lent_on_ends_with_what_it_is_attached_to(void **state) {
@@ -378,6 +422,7 @@ int main(void) {
         STAGED(a_list_names_what_is_attached_once),
         STAGED(closing_counts_what_ends_and_not_what_goes_back),
         STAGED(a_full_host_attaches_and_lends_nothing),
+        STAGED(what_others_released_is_in_the_way_of_no_loan),
         STAGED(what_is_attached_and_lent_on_ends_with_what_it_is_attached_to),
         STAGED(a_measuring_region_takes_no_objects),
         STAGED(what_is_given_is_counted_where_it_was_owned),
