@@ -12,6 +12,11 @@
  * delete is given: once such a one was seen, all is left to malloc() and free(), as are the
  * program's own operators, which are not seen here.
  *
+ * Which operators a thread is in is kept in memory of the thread, not on its stacks: who jumps out
+ * of an operator may give up the stack as well, and that of a fiber or a signal's handler goes. So
+ * frames are compared and never read, and an operator that was left is still around what is called
+ * further down, until another's frame is where its was.
+ *
  * Built with -fexceptions: std::bad_alloc passes through, and what a new handler does is noted.
  */
 #include <dlfcn.h>
@@ -62,10 +67,12 @@ union operator {
 };
 
 enum { HEADER_MOST = 256 }; /* bytes of a header and what follows the block; the rest is a pool's */
+enum { OPERATORS = 8 };     /* at once, each on a stack of its own or left by a jump */
 
 static union operator known[FORMS];
 static atomic_bool headed[2]; /* blocks of the forms without an alignment, and with one */
-__thread struct operator_call *last_operator __attribute__((tls_model("initial-exec")));
+THREAD_OWN struct operator_call operators[OPERATORS];
+__thread int operators_known __attribute__((tls_model("initial-exec")));
 
 /* Of a C++ library that was loaded later than the program, by one of its libraries, RTLD_NEXT knows
  * nothing. */
@@ -97,37 +104,87 @@ static union operator below(enum form form) {
     return known[form];
 }
 
-/* Of an operator that is not below this frame on the same stack a jump has left what is close: this
- * call's frame is there where that one's was. What is far away may be on another stack, as that of
- * a signal's handler, and go on. */
+/* ---- which operators the thread is in */
+
+/* The closest one above this frame. Another's frame need not be on the same stack: where that is
+ * a signal's, the operator that it interrupted goes on, and so it stays. */
 struct operator_call *operator_around(const void *frame) {
-    struct operator_call *call = last_operator;
-    uintptr_t here = (uintptr_t)frame, there = (uintptr_t)call;
-    if (here < there && there - here <= DEEPEST && call->itself == call)
-        return call;
-    if (there <= here && here - there <= DEEPEST)
-        last_operator = NULL;
+    uintptr_t here = (uintptr_t)frame;
+    struct operator_call *found = NULL;
+    for (int i = 0; i < operators_known; i++) {
+        struct operator_call *call = &operators[i];
+        if (call->frame > here && call->frame - here <= DEEPEST &&
+            (!found || call->frame < found->frame))
+            found = call;
+    }
+    return found;
+}
+
+static struct operator_call *operator_of(uintptr_t frame) {
+    for (int i = 0; i < operators_known; i++)
+        if (operators[i].frame == frame)
+            return &operators[i];
     return NULL;
 }
 
-/* Where one operator calls another the first is the one that counts: it is whom the program
- * called. */
-static void enter(struct operator_call *call, struct operator_call *around) {
-    *call = around ? *around : (struct operator_call){0};
-    call->itself = call;
-    call->around = around;
-    call->before = last_operator;
-    last_operator = call;
+static void forget(struct operator_call *call) {
+    call->frame = 0;
+    while (operators_known > 0 && operators[operators_known - 1].frame == 0)
+        operators_known--;
 }
 
-static void leave(struct operator_call *call) {
-    call->itself = NULL;
-    last_operator = call->before;
-    if (call->around && call->around->caller) {
-        call->around->born = call->born;
-        call->around->born_bytes = call->born_bytes;
+/* A jump has left what is close and no higher: this call's frame is where that one's was. */
+static void forget_what_was_left(uintptr_t here) {
+    for (int i = operators_known - 1; i >= 0; i--)
+        if (operators[i].frame && operators[i].frame <= here &&
+            here - operators[i].frame <= DEEPEST)
+            forget(&operators[i]);
+}
+
+/* Where all are in use, the first is given up: of that many stacks some have been left. */
+static struct operator_call *find_free(void) {
+    for (int i = 0; i < operators_known; i++)
+        if (operators[i].frame == 0)
+            return &operators[i];
+    return operators_known < OPERATORS ? &operators[operators_known++] : &operators[0];
+}
+
+/* A call of an operator, in its frame. The frame is that of the operator around it, if there is
+ * one, which it stands for: that is whom the program called. */
+struct visit {
+    uintptr_t frame;
+    struct operator_call before; /* no call: none is around */
+};
+
+/* What a signal's handler begins meanwhile it ends as well, so a frame is told at last. */
+static struct operator_call *enter(struct visit *visit, struct operator_call *around) {
+    struct operator_call *call = around;
+    if (around) {
+        *visit = (struct visit){around->frame, *around};
+    } else {
+        *visit = (struct visit){(uintptr_t)visit, {0}};
+        forget_what_was_left(visit->frame);
+        call = find_free();
+        *call = (struct operator_call){0};
+        atomic_signal_fence(memory_order_seq_cst);
+        call->frame = visit->frame;
+    }
+    return call;
+}
+
+/* Nothing is known of a call that was given up, or went on in another thread. */
+static void leave(struct visit *visit) {
+    struct operator_call *call = operator_of(visit->frame);
+    if (call && visit->before.frame) {
+        visit->before.born = call->born;
+        visit->before.born_bytes = call->born_bytes;
+        *call = visit->before;
+    } else if (call) {
+        forget(call);
     }
 }
+
+/* ---- what they note */
 
 /* Whether malloc() has noted this block, of an operator that asked it for a header as well. */
 static bool has_header(const struct operator_call *call, const void *block, size_t size,
@@ -138,11 +195,12 @@ static bool has_header(const struct operator_call *call, const void *block, size
            born_bytes - size <= HEADER_MOST + 2 * align;
 }
 
-/* Whether the operator is to note this birth: malloc() has not. */
+/* Whether the operator is to note this birth: malloc() has not. It mostly has, so what is not known
+ * any more is not noted. */
 static bool is_new(const struct operator_call *call, const void *block, size_t size,
                    size_t align) {
     atomic_bool *seen = &headed[align != 0];
-    if (call->born == block) /* of a new handler's, too, which is inside of another */
+    if (!call || call->born == block) /* of a new handler's, too, which is inside of another */
         return false;
     if (!*seen && has_header(call, block, size, align))
         *seen = true;
@@ -152,13 +210,13 @@ static bool is_new(const struct operator_call *call, const void *block, size_t s
 /* `nothrow` NULL and `align` 0: the form has none. False: what it returns is noted already. */
 static bool make_below(enum form form, size_t size, size_t align, const void *nothrow,
                        uint64_t caller, struct operator_call *around, void **block) {
-    __attribute__((cleanup(leave))) struct operator_call call;
-    enter(&call, around);
-    if (!call.caller) {
-        call.caller = caller;
-        call.size = size;
-        call.slack = align ? align : 2;
-        call.ending = NULL;
+    __attribute__((cleanup(leave))) struct visit visit;
+    struct operator_call *call = enter(&visit, around);
+    if (!call->caller) {
+        call->caller = caller;
+        call->size = size;
+        call->slack = align ? align : 2;
+        call->ending = NULL;
     }
     switch (form & ~1u) {
     case NEW: *block = below(form).plain(size); break;
@@ -166,7 +224,7 @@ static bool make_below(enum form form, size_t size, size_t align, const void *no
     case NEW_ALIGNED: *block = below(form).aligned(size, align); break;
     default: *block = below(form).aligned_nothrow(size, align, nothrow); break;
     }
-    return is_new(&call, *block, size, align);
+    return is_new(operator_of(visit.frame), *block, size, align);
 }
 
 /* What the operator notes itself is of the one around it, if there is one. */
@@ -179,10 +237,10 @@ static void *make(enum form form, size_t size, size_t align, const void *nothrow
 }
 
 /* Before the operator below is called, and afterwards leave(). */
-IN_PLACE void begin_end(struct operator_call *call, const void *block, bool aligned) {
+IN_PLACE void begin_end(struct visit *visit, const void *block, bool aligned) {
     if (block && !headed[aligned])
         note_end(SPOOL_FREE, block);
-    enter(call, own_operator());
+    struct operator_call *call = enter(visit, own_operator());
     if (!headed[aligned])
         call->ending = block;
 }
@@ -243,85 +301,85 @@ void *_ZnamSt11align_val_tRKSt9nothrow_t(size_t size, size_t align, const void *
 }
 
 void _ZdlPv(void *block) {
-    struct operator_call call;
-    begin_end(&call, block, false);
+    struct visit visit;
+    begin_end(&visit, block, false);
     below(DELETE).end(block);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdaPv(void *block) {
-    struct operator_call call;
-    begin_end(&call, block, false);
+    struct visit visit;
+    begin_end(&visit, block, false);
     below(DELETE_ARRAY).end(block);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdlPvm(void *block, size_t size) {
-    struct operator_call call;
-    begin_end(&call, block, false);
+    struct visit visit;
+    begin_end(&visit, block, false);
     below(DELETE_SIZED).end_sized(block, size);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdaPvm(void *block, size_t size) {
-    struct operator_call call;
-    begin_end(&call, block, false);
+    struct visit visit;
+    begin_end(&visit, block, false);
     below(DELETE_ARRAY_SIZED).end_sized(block, size);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdlPvRKSt9nothrow_t(void *block, const void *nothrow) {
-    struct operator_call call;
-    begin_end(&call, block, false);
+    struct visit visit;
+    begin_end(&visit, block, false);
     below(DELETE_NOTHROW).end_nothrow(block, nothrow);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdaPvRKSt9nothrow_t(void *block, const void *nothrow) {
-    struct operator_call call;
-    begin_end(&call, block, false);
+    struct visit visit;
+    begin_end(&visit, block, false);
     below(DELETE_ARRAY_NOTHROW).end_nothrow(block, nothrow);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdlPvSt11align_val_t(void *block, size_t align) {
-    struct operator_call call;
-    begin_end(&call, block, true);
+    struct visit visit;
+    begin_end(&visit, block, true);
     below(DELETE_ALIGNED).end_sized(block, align);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdaPvSt11align_val_t(void *block, size_t align) {
-    struct operator_call call;
-    begin_end(&call, block, true);
+    struct visit visit;
+    begin_end(&visit, block, true);
     below(DELETE_ARRAY_ALIGNED).end_sized(block, align);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdlPvmSt11align_val_t(void *block, size_t size, size_t align) {
-    struct operator_call call;
-    begin_end(&call, block, true);
+    struct visit visit;
+    begin_end(&visit, block, true);
     below(DELETE_SIZED_ALIGNED).end_sized_aligned(block, size, align);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdaPvmSt11align_val_t(void *block, size_t size, size_t align) {
-    struct operator_call call;
-    begin_end(&call, block, true);
+    struct visit visit;
+    begin_end(&visit, block, true);
     below(DELETE_ARRAY_SIZED_ALIGNED).end_sized_aligned(block, size, align);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdlPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align, const void *nothrow) {
-    struct operator_call call;
-    begin_end(&call, block, true);
+    struct visit visit;
+    begin_end(&visit, block, true);
     below(DELETE_ALIGNED_NOTHROW).end_aligned_nothrow(block, align, nothrow);
-    leave(&call);
+    leave(&visit);
 }
 
 void _ZdaPvSt11align_val_tRKSt9nothrow_t(void *block, size_t align, const void *nothrow) {
-    struct operator_call call;
-    begin_end(&call, block, true);
+    struct visit visit;
+    begin_end(&visit, block, true);
     below(DELETE_ARRAY_ALIGNED_NOTHROW).end_aligned_nothrow(block, align, nothrow);
-    leave(&call);
+    leave(&visit);
 }

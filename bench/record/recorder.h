@@ -109,13 +109,10 @@ uint32_t site_of(uint64_t caller);
 
 /* ---- operators of C++ (cxx.c) */
 
-/* An operator that the program called. It lies in that call's frame; `itself` is wiped as it ends.
- * What malloc() is asked for there was asked for by `caller`, and was `size` before the operator
- * rounded it up by less than `slack`. */
+/* An operator that the program called. What malloc() is asked for there was asked for by `caller`,
+ * and was `size` before the operator rounded it up by less than `slack`. */
 struct operator_call {
-    const struct operator_call *volatile itself;
-    struct operator_call *around; /* the operator that called this one; NULL: the program did */
-    struct operator_call *before; /* the thread's last one, which need not be around */
+    uintptr_t frame; /* where the call's is: to be compared, the stack may be gone; 0: no call */
     uint64_t caller; /* 0: of delete */
     size_t size, slack;
     const void *born;   /* what was noted last, by malloc() */
@@ -123,14 +120,14 @@ struct operator_call {
     const void *ending; /* its end has been noted */
 };
 
-/* The last one on this thread. NULL: none. */
-extern __thread struct operator_call *last_operator __attribute__((tls_model("initial-exec")));
+/* How many of this thread's are to be looked at. */
+extern __thread int operators_known __attribute__((tls_model("initial-exec")));
 
 /* The operator that a call with this frame is in. NULL: none, whatever the thread has left. */
 struct operator_call *operator_around(const void *frame);
 
 IN_PLACE struct operator_call *own_operator(void) {
-    return unlikely(last_operator != NULL) ? operator_around(__builtin_frame_address(0)) : NULL;
+    return unlikely(operators_known > 0) ? operator_around(__builtin_frame_address(0)) : NULL;
 }
 
 /* ---- what was called */

@@ -145,6 +145,23 @@ static void what_follows_a_jump_out_of_an_operator_is_of_its_own(void **state)
     assert_null(header_line("#lost-frees"));
 }
 
+// Nothing is read of a stack that has gone; who is interrupted from a stack above is noted once.
+static void operators_lie_on_any_stack(void **state)
+{
+    struct ebb_trace *trace;
+
+    (void)state;
+    if (!getenv("EBB_STACKS_CXX"))
+        skip();
+    assert_int_equal(record("--sites", "EBB_STACKS_CXX", ""), 0);
+    trace = read_it();
+    assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_BELOW), JUMPS_BLOCKS);
+    assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_BESIDE), 2 * JUMPS_BLOCKS);
+    assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_MUCH), JUMPS_BLOCKS);
+    assert_null(header_line("#lost-frees"));
+    trace_free(trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +171,7 @@ int main(void)
         cmocka_unit_test(a_library_in_the_place_of_another_has_its_own_places),
         cmocka_unit_test(a_library_is_named_by_its_whole_path),
         cmocka_unit_test(what_follows_a_jump_out_of_an_operator_is_of_its_own),
+        cmocka_unit_test(operators_lie_on_any_stack),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
