@@ -9,13 +9,15 @@
  * may call malloc(), and realloc() free(). The program has made one call, and one is noted.
  *
  * A signal's handler may jump out of the allocator, which then never returns. That shows by the
- * next call: it is not further down on the stack, or what lay there has been written over. What
- * cannot be told, a handler's call on a stack of its own, is noted: once too often, not never.
+ * next call: it is not further down on the stack, or what lay there has been written over or has
+ * gone with its stack. What cannot be told, a handler's call on a stack of its own, is noted: once
+ * too often, not never.
  */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "recorder.h"
@@ -37,10 +39,26 @@ static void end_work(struct work *work) {
     allocator_at_work = work->around;
 }
 
+/* The kernel reads a set of signals there, and then refuses what is to be done with it. */
+static bool is_mapped(const void *at) {
+    int kept = errno;
+    bool readable = syscall(SYS_rt_sigprocmask, -1, at, NULL, sizeof(uint64_t)) == 0 ||
+                    errno != EFAULT;
+    errno = kept;
+    return readable;
+}
+
+/* It may lie on another stack, as that of a fiber, which has gone since a jump left it. What is on
+ * one page with this frame has not. */
+static bool is_there(const struct work *work, uintptr_t here) {
+    enum { PAGE = 4096 };
+    return ((uintptr_t)work ^ here) < PAGE || is_mapped(work);
+}
+
 bool work_goes_on(const void *frame) {
     const struct work *work = allocator_at_work;
     uintptr_t here = (uintptr_t)frame, there = (uintptr_t)work;
-    if (here < there && there - here <= DEEPEST && work->itself == work)
+    if (here < there && there - here <= DEEPEST && is_there(work, here) && work->itself == work)
         return true;
     allocator_at_work = NULL;
     return false;

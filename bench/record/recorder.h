@@ -8,8 +8,9 @@
  *     spool_open.c                                 the file, from the environment
  *     next.c                                       the allocator below
  *
- * Nothing here allocates, and nothing but the slow path of a lane (once in some thousand calls) and
- * the first call from a library makes a system call. errno is kept.
+ * Nothing here allocates, and nothing but the slow path of a lane (once in some thousand calls),
+ * the first call from a library and one from inside of the allocator makes a system call. errno is
+ * kept.
  */
 #ifndef EBB_BENCH_RECORD_RECORDER_H
 #define EBB_BENCH_RECORD_RECORDER_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stacks_cxx.cc - operators on stacks that go, or that lie on others. What
-// a jump has left was on a stack right above the one that is used next.
+// stacks_cxx.cc - operators and the allocator at work on stacks that go, or that lie on others.
+// What a jump has left was on a stack right above the one that is used next.
 
 #include <csignal>
 #include <cstdint>
@@ -31,6 +31,11 @@ static void jump()
     setcontext(&program);
 }
 
+static void jump_from_signal(int)
+{
+    setcontext(&program);
+}
+
 static void run_on(char *stack, void (*function)())
 {
     ucontext_t fiber;
@@ -51,6 +56,7 @@ static void run_one_below_what_goes(void (*leave)(), void (*go_on)())
     if (stacks == MAP_FAILED)
         std::exit(1);
     run_on(static_cast<char *>(stacks) + STACK, leave);
+    std::signal(SIGSEGV, SIG_DFL);
     munmap(static_cast<char *>(stacks) + STACK, STACK);
     run_on(static_cast<char *>(stacks), go_on);
     munmap(stacks, STACK);
@@ -61,10 +67,22 @@ static void leave_new()
     kept(operator new(huge));
 }
 
+static void leave_free()
+{
+    std::signal(SIGSEGV, jump_from_signal);
+    std::free(reinterpret_cast<void *>(static_cast<std::uintptr_t>(64)));
+}
+
 static void go_on_with_new()
 {
     for (int i = 0; i < JUMPS_BLOCKS; i++)
         operator delete(kept(operator new(JUMPS_BELOW)));
+}
+
+static void go_on_with_malloc()
+{
+    for (int i = 0; i < JUMPS_BLOCKS; i++)
+        std::free(kept(std::malloc(JUMPS_BESIDE)));
 }
 
 static void limit(bool low)
@@ -118,6 +136,7 @@ int main()
     delete new char; // what a C++ library keeps for itself is there from now on
     std::set_new_handler(jump);
     run_one_below_what_goes(leave_new, go_on_with_new);
+    run_one_below_what_goes(leave_free, go_on_with_malloc);
     std::set_new_handler(raise_signal);
     interrupt_from_above();
     return 0;

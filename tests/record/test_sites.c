@@ -156,7 +156,7 @@ static void operators_lie_on_any_stack(void **state)
     assert_int_equal(record("--sites", "EBB_STACKS_CXX", ""), 0);
     trace = read_it();
     assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_BELOW), JUMPS_BLOCKS);
-    assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_BESIDE), 2 * JUMPS_BLOCKS);
+    assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_BESIDE), 3 * JUMPS_BLOCKS);
     assert_int_equal(count(trace, TRACE_ALLOC, JUMPS_MUCH), JUMPS_BLOCKS);
     assert_null(header_line("#lost-frees"));
     trace_free(trace);
