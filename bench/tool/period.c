@@ -10,14 +10,14 @@
  *     3  for each candidate: which share of what is born between its first and last occurrence dies
  *        before the next one? One pass over the blocks
  *     4  the best share, less a little, is what a shorter period must reach: the shortest one that
- *        does is the period of the program
+ *        does, with a hundredth of the bytes of any other that does, is the period of the program
  *     5  of the sorts with this period, wherever in it they lie, the one with the best share wins
  *        (in 4 and 5, where none has any: by the share that dies before the next but one)
  *     6  what is said of it is counted as report and advise count steps: another pass
  *
  * Very even sorts are tried first, and less even ones only where those find nothing that is well
- * worth it; the best of all levels counts. Linear in the events for each candidate, and there are
- * at most CANDIDATES of them twice.
+ * worth it and has a hundredth of all bytes; the best of all levels counts. Linear in the events
+ * for each candidate, and there are at most CANDIDATES of them twice.
  */
 #include "period.h"
 
@@ -29,7 +29,7 @@
 #include "complain.h"
 
 enum { CANDIDATES = 96, PER_COUNT = 4, REACH_LEAST = 50, /* a fiftieth of the events */
-       FAR = 4, FEW_OF = 20 };
+       FAR = 4, FEW_OF = 20, LITTLE_OF = 100 };
 
 static const double GIVEN_AWAY = 0.04, WORTH_IT = 0.7, BURSTS = 3, EVEN[] = {0.05, 0.15, 0.4, 1.0};
 
@@ -252,6 +252,7 @@ static size_t take_even(const struct sort **list, size_t count, const struct sor
 
 struct share {
     double bytes, blocks; /* that die before the next anchor */
+    double born;          /* bytes of those that this is of */
     double second;        /* of the bytes: before the next but one */
     double alive;         /* bytes alive at an anchor, on average, over those alive at any time */
 };
@@ -265,6 +266,17 @@ static void lay_anchors(const struct search *search, const uint32_t *at, uint32_
     }
 }
 
+/* Events from one anchor to the next. */
+static uint32_t distance_at(const struct search *search, const struct sort *sort, uint32_t i) {
+    const uint32_t *at = &search->at[sort->at + i];
+    return time_between(search, at[0], at[1]);
+}
+
+/* What is much longer than others lies between steps: what is born there says nothing of them. */
+static bool is_step(const struct search *search, const struct sort *sort, uint32_t i) {
+    return distance_at(search, sort, i) <= FAR * sort->median;
+}
+
 /* At anchors in the middle of a step as much is alive as at any time; where a step ends, much
  * less. What lives through most steps is not looked at: it would outlive any step. What never ends
  * counts as born: steps that begin a program leave much of it. */
@@ -274,7 +286,7 @@ static struct share measure(const struct search *search, const struct sort *sort
     for (size_t i = 0; i < search->lives; i++) {
         const struct life *life = &search->life[i];
         uint32_t step = search->next[life->birth];
-        if (step == 0 || step >= sort->count)
+        if (step == 0 || step >= sort->count || !is_step(search, sort, step - 1))
             continue;
         bool ends = life->death != UINT32_MAX;
         uint32_t crossed = ends ? search->next[life->death] - step : 0;
@@ -290,8 +302,13 @@ static struct share measure(const struct search *search, const struct sort *sort
         crossing += (double)life->bytes * crossed;
         living += (double)life->bytes * time_between(search, life->birth, life->death);
     }
-    double anchors = sort->count - 1, events = reach_of(search, sort);
-    return (struct share){born > 0 ? died / born : 0, blocks > 0 ? died_blocks / blocks : 0,
+    double anchors = 0, events = 0;
+    for (uint32_t i = 0; i + 1 < sort->count; i++)
+        if (is_step(search, sort, i)) {
+            anchors++;
+            events += distance_at(search, sort, i);
+        }
+    return (struct share){born > 0 ? died / born : 0, blocks > 0 ? died_blocks / blocks : 0, born,
                           born > 0 ? second / born : 0,
                           living > 0 ? crossing / anchors / (living / events) : 1};
 }
@@ -364,11 +381,16 @@ static double measure_all(const struct search *search, struct candidate *picked,
     return best;
 }
 
-/* The candidate with most steps among those that are nearly as good as the best. */
+/* The candidate with most steps among those that are nearly as good as the best, and have more than
+ * next to nothing of the bytes: a loop of its own is as good as a step can be. */
 static const struct candidate *shortest(const struct candidate *picked, int count, double best) {
     const struct candidate *found = NULL;
+    double most = 0;
     for (int i = 0; i < count; i++)
-        if (picked[i].merit >= best - GIVEN_AWAY &&
+        if (picked[i].merit >= best - GIVEN_AWAY)
+            most = fmax(most, picked[i].share.born);
+    for (int i = 0; i < count; i++)
+        if (picked[i].merit >= best - GIVEN_AWAY && picked[i].share.born >= most / LITTLE_OF &&
             (!found || picked[i].sort->count > found->sort->count))
             found = &picked[i];
     return found;
@@ -474,11 +496,20 @@ static bool answer(const struct search *search, const struct candidate *chosen,
     return true;
 }
 
-/* The evener one, unless the other is worth more than is given away; the later one of two that are
- * worth nothing. */
+/* The evener one, unless the other is worth more than is given away, or nearly as much where the
+ * evener one has next to nothing of its bytes; the later one of two that are worth nothing. */
 static bool is_better(const struct candidate *one, const struct candidate *before) {
     double found = before->sort ? worth(before->share) : 0;
-    return found > 0 ? worth(one->share) > found + GIVEN_AWAY : true;
+    bool is_more = before->share.born < one->share.born / LITTLE_OF;
+    double least = is_more ? found - GIVEN_AWAY : found + GIVEN_AWAY;
+    return found > 0 ? worth(one->share) > least : true;
+}
+
+static double bytes_of_all(const struct search *search) {
+    double bytes = 0;
+    for (size_t i = 0; i < search->lives; i++)
+        bytes += (double)search->life[i].bytes;
+    return bytes;
 }
 
 /* The even ones first. */
@@ -488,7 +519,10 @@ static bool find_best(struct search *search, const struct sort **list, size_t co
     const struct sort **even = malloc((count + 1) * sizeof *even);
     if (!even)
         return false;
-    for (size_t i = 0; i < sizeof EVEN / sizeof *EVEN && worth(found.share) < WORTH_IT; i++) {
+    double enough = bytes_of_all(search) / LITTLE_OF;
+    for (size_t i = 0; i < sizeof EVEN / sizeof *EVEN; i++) {
+        if (worth(found.share) >= WORTH_IT && found.share.born >= enough)
+            break;
         size_t taken = take_even(list, count, even, EVEN[i]);
         const struct candidate *chosen = taken ? choose(search, even, taken, picked) : NULL;
         if (chosen && is_better(chosen, &found))

@@ -37,7 +37,7 @@ void accept_text(const char *text);
 // Text built line by line. new_text() begins with the magic line; there is only one at a time.
 struct text {
     size_t used;
-    char bytes[256 << 10];
+    char bytes[1 << 20];
 };
 
 struct text *new_text(void);

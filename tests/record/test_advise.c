@@ -129,21 +129,112 @@ static void steps_are_found_among_what_comes_more_evenly(void **state)
     assert_non_null(strstr(said, " 150 times"));
 }
 
+static unsigned number_below(unsigned end)
+{
+    static uint64_t random = 1;
+
+    random = random * 48271 % 2147483647;
+    return (unsigned)(random % end);
+}
+
+static char *sites_path(void)
+{
+    static char name[256];
+
+    snprintf(name, sizeof name, "%s.sites", scratch_path());
+    return name;
+}
+
+// The list of places beside the scratch trace, to which the place of each object is added.
+static FILE *new_sites(void)
+{
+    FILE *sites = fopen(sites_path(), "w");
+
+    assert_non_null(sites);
+    fputs("#ebb-sites 1\ns 1 O /program+0x1 load\ns 2 O /program+0x2 layer\n"
+          "s 3 O /program+0x3 read_line\n", sites);
+    return sites;
+}
+
+static void advise_with_sites(struct text *text, FILE *sites)
+{
+    fclose(sites);
+    write_bytes(text->bytes, text->used);
+    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
+    unlink(sites_path());
+}
+
+// Of no size that comes again evenly.
+static void add_lines(struct text *text, FILE *sites, unsigned count, unsigned place)
+{
+    for (unsigned i = 0; i < count; i++) {
+        add(text, "a %u O\nf 1\n", 20 + number_below(149));
+        fprintf(sites, "%u\n", place);
+    }
+}
+
+// `unit` 0: of sizes that never change.
+static void add_batch(struct text *text, FILE *sites, unsigned unit)
+{
+    add(text, "a %u O\n", 1000000 + 3000 * unit);
+    fputs("1\n", sites);
+    for (unsigned i = 0; i < 40; i++) {
+        add(text, "a %u O\n", 100000 + 64 * i + unit);
+        fputs("2\n", sites);
+    }
+    for (unsigned i = 0; i < 41; i++)
+        add(text, "f %u\n", 41 - i);
+}
+
+// They come more often and more evenly than steps, and end all of their few bytes.
+static void lines_that_are_read_are_no_steps(void **state)
+{
+    static const struct {
+        unsigned before, in_step, in_epoch, unit;
+    } run[] = {{20000, 0, 0, 0}, {0, 100, 0, 0}, {0, 0, 1000, 0}, {0, 0, 1000, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof run / sizeof *run; i++) {
+        struct text *text = new_text();
+        FILE *sites = new_sites();
+
+        add_lines(text, sites, run[i].before, 3);
+        for (unsigned step = 0; step < 300; step++) {
+            add_lines(text, sites, run[i].in_step, 3);
+            add_batch(text, sites, run[i].unit * number_below(997));
+            add_lines(text, sites, step % 50 == 49 ? run[i].in_epoch : 0, 3);
+        }
+        advise_with_sites(text, sites);
+        assert_non_null(strstr(said, " by load (program),\n"));
+        assert_non_null(strstr(said, " 300 times"));
+    }
+}
+
+// Steps of which no two have one length.
+static void lines_that_are_more_even_than_steps_are_none(void **state)
+{
+    struct text *text = new_text();
+    FILE *sites = new_sites();
+
+    (void)state;
+    for (unsigned step = 0; step < 300; step++) {
+        add_batch(text, sites, number_below(997));
+        add_lines(text, sites, 60 + number_below(61), 3);
+    }
+    advise_with_sites(text, sites);
+    assert_non_null(strstr(said, " by load (program),\n"));
+    assert_non_null(strstr(said, " 300 times"));
+}
+
 // Each block has the size of its batch. Where places have names, that is of no account.
 static void steps_of_any_size_begin_at_a_place(void **state)
 {
     struct text *text = new_text();
-    char name[256];
-    uint32_t random = 1;
-    FILE *sites;
+    FILE *sites = new_sites();
 
     (void)state;
-    snprintf(name, sizeof name, "%s.sites", scratch_path());
-    sites = fopen(name, "w");
-    assert_non_null(sites);
-    fputs("#ebb-sites 1\ns 1 O /program+0x1 load\ns 2 O /program+0x2 layer\n", sites);
     for (unsigned step = 0; step < 150; step++) {
-        unsigned batch = 1 + (random = random * 16807 % 65521) % 7;
+        unsigned batch = 1 + number_below(7);
 
         add(text, "a %u O\n", 3000 * batch);
         fputs("1\n", sites);
@@ -154,10 +245,7 @@ static void steps_of_any_size_begin_at_a_place(void **state)
         for (unsigned i = 1; i <= 11; i++)
             add(text, "f %u\n", i);
     }
-    fclose(sites);
-    write_bytes(text->bytes, text->used);
-    assert_int_equal(run_on_scratch("EBB_TOOL", "advise"), 0);
-    unlink(name);
+    advise_with_sites(text, sites);
     assert_non_null(strstr(said, "malloc of any size by load (program),\n"));
     assert_non_null(strstr(said, "every 22 events (+- 0 %), 150 times"));
 }
@@ -451,6 +539,8 @@ int main(void)
         cmocka_unit_test(steps_of_all_epochs_are_found),
         cmocka_unit_test(steps_are_found_among_what_comes_more_evenly),
         cmocka_unit_test(steps_of_any_size_begin_at_a_place),
+        cmocka_unit_test(lines_that_are_read_are_no_steps),
+        cmocka_unit_test(lines_that_are_more_even_than_steps_are_none),
         cmocka_unit_test(what_came_once_before_the_steps_is_none),
         cmocka_unit_test(steps_in_two_buffers_begin_where_the_next_ones_end_them),
         cmocka_unit_test(few_steps_have_little_warm_up),
