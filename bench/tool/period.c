@@ -115,11 +115,16 @@ static bool count_sort(struct search *search, uint32_t thread, const struct trac
     return true;
 }
 
+/* Number 0 is that of all places for which there was no number. */
+static bool has_name(const struct search *search, uint16_t place) {
+    return search->places->sites && place != 0;
+}
+
 /* A place that has a name is a sort itself, too: what it asks for may vary with the input. */
 static bool count_sorts(struct search *search, uint32_t thread, const struct trace_event *event,
                         uint16_t place) {
     return count_sort(search, thread, event, place, false) &&
-           (!search->places->sites || count_sort(search, thread, event, place, true));
+           (!has_name(search, place) || count_sort(search, thread, event, place, true));
 }
 
 static bool is_born(uint8_t op) {
@@ -173,7 +178,7 @@ static void note_places(struct search *search) {
         if (event->op == TRACE_PREEXISTING)
             continue;
         note_place(search, key_of(thread, event, place, false), i);
-        if (search->places->sites)
+        if (has_name(search, place))
             note_place(search, key_of(thread, event, place, true), i);
     }
 }

@@ -226,6 +226,26 @@ static void lines_that_are_more_even_than_steps_are_none(void **state)
     assert_non_null(strstr(said, " 300 times"));
 }
 
+// They are many, and no place of any size.
+static void places_without_a_number_are_none(void **state)
+{
+    struct text *text = new_text();
+    FILE *sites = new_sites();
+
+    (void)state;
+    for (unsigned step = 0; step < 300; step++) {
+        add_lines(text, sites, 1, 0);
+        add_batch(text, sites, 0);
+    }
+    for (unsigned i = 0; i < 20000; i++) {
+        add(text, "a %u O\nf 1\n", 4000000 + i);
+        fputs("0\n", sites);
+    }
+    advise_with_sites(text, sites);
+    assert_null(strstr(said, "unknown"));
+    assert_non_null(strstr(said, " by load (program),\n"));
+}
+
 // Each block has the size of its batch. Where places have names, that is of no account.
 static void steps_of_any_size_begin_at_a_place(void **state)
 {
@@ -541,6 +561,7 @@ int main(void)
         cmocka_unit_test(steps_of_any_size_begin_at_a_place),
         cmocka_unit_test(lines_that_are_read_are_no_steps),
         cmocka_unit_test(lines_that_are_more_even_than_steps_are_none),
+        cmocka_unit_test(places_without_a_number_are_none),
         cmocka_unit_test(what_came_once_before_the_steps_is_none),
         cmocka_unit_test(steps_in_two_buffers_begin_where_the_next_ones_end_them),
         cmocka_unit_test(few_steps_have_little_warm_up),
