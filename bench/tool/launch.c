@@ -212,9 +212,8 @@ static bool is_due(struct timespec *then, long ms) {
 
 /* The spools of programs that have ended would fill the disk, one megabyte each. */
 static void thin(struct watch *watch) {
-    int removed = spools_thin(watch->launch->folder);
+    int removed = spools_thin(watch->launch->folder, &watch->removed);
     watch->pace_ms = removed ? HASTE_MS : LOOK_MS;
-    watch->removed += removed;
     if (removed)
         forget_the_dead(watch);
 }

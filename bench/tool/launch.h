@@ -18,7 +18,7 @@ struct launch {
 
 struct launched {
     int code;    /* exit code; 128 + N for signal N */
-    int removed; /* spools of processes that have ended, lighter than another */
+    int removed; /* spools of processes that have ended, with less than another but not nothing */
 };
 
 /* A file that may not grow is an error with a name from now on, and no end of the tool. The command

@@ -185,22 +185,24 @@ static void remove_spool(const char *path) {
 
 /* It may have become the heaviest since they were weighed, and only what is over has its last
  * weight: so that is seen to first. */
-static bool may_go(const struct walk *walk, const struct spools *spools) {
-    struct spool_glance glance;
+static bool may_go(const struct walk *walk, const struct spools *spools,
+                   struct spool_glance *glance) {
     return spools_is_name(walk->name) && strcmp(walk->path, spools->heaviest) != 0 &&
-           spools_is_over(walk->place, walk->name) && spool_file_glance(walk->path, &glance) &&
-           glance.records <= spools->most;
+           spools_is_over(walk->place, walk->name) && spool_file_glance(walk->path, glance) &&
+           glance->records <= spools->most;
 }
 
-int spools_thin(const char *folder) {
+int spools_thin(const char *folder, int *noted) {
     struct spools spools;
+    struct spool_glance glance;
     int removed = 0;
     spools_weigh(folder, &spools);
     struct walk walk = walk_begin(folder);
     while (walk_next(&walk))
-        if (may_go(&walk, &spools)) {
+        if (may_go(&walk, &spools, &glance)) {
             remove_spool(walk.path);
             removed++;
+            *noted += glance.records > 0;
         }
     return removed;
 }

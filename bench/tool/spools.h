@@ -25,8 +25,9 @@ struct spools {
 /* Looks at all of a folder. */
 void spools_weigh(const char *folder, struct spools *spools);
 
-/* Removes those lighter than the heaviest that get no more records. How many. */
-int spools_thin(const char *folder);
+/* Removes those lighter than the heaviest that get no more records. How many; `noted` grows by
+ * those of them in which something was. */
+int spools_thin(const char *folder, int *noted);
 
 /* Looks at all of it, and then stops those whose process still runs: nothing more counts in them,
  * and their processes note no more once they see it. */

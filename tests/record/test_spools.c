@@ -94,18 +94,19 @@ DIR *__wrap_opendir(const char *name)
 
 static void what_has_become_the_heaviest_stays(void **state)
 {
-    int light = make("1.0", 10, 0, true);
+    int light = make("1.0", 10, 0, true), noted = 0;
 
     (void)state;
     close(make("2.0", 100, 0, true));
     grows = make("3.0", 20, 0, true);
     looks = 2;
-    assert_int_equal(spools_thin(folder), 1);
+    assert_int_equal(spools_thin(folder, &noted), 1);
     assert_false(is_there("1.0"));
     assert_true(is_there("2.0") && is_there("3.0"));
     assert_int_equal(stopped(light), SPOOL_STOP_END);
     assert_int_equal(stopped(grows), SPOOL_GOES_ON);
-    assert_int_equal(spools_thin(folder), 1);
+    assert_int_equal(spools_thin(folder, &noted), 1);
+    assert_int_equal(noted, 2);
     assert_true(!is_there("2.0") && is_there("3.0"));
     close(light);
     close(grows);
@@ -164,13 +165,14 @@ static void a_spool_without_a_head_is_over_when_its_process_has_ended(void **sta
     (void)state;
     for (uint32_t elsewhere = 0; elsewhere < 2; elsewhere++)
         for (int ended = 0; ended < 2; ended++) {
-            int file;
+            int file, noted = 0;
 
             snprintf(name, sizeof name, "%ld.0", (long)processes[ended]);
             file = make(name, 0, own_space() + elsewhere, false);
             put(file, offsetof(struct spool_head, magic), &magic, sizeof magic);
             assert_int_equal(spools_is_over(folder, name), ended && !elsewhere);
-            assert_int_equal(spools_thin(folder), ended && !elsewhere);
+            assert_int_equal(spools_thin(folder, &noted), ended && !elsewhere);
+            assert_int_equal(noted, 0);
             close(file);
             unlink(name_of(name));
         }
