@@ -28,7 +28,7 @@ MICRO = {
     "promote_objects": ("What survives of 64 tensors",
                         "promoted to the parent with the step's close, by number, size and mode"),
     "planned": ("A planned step", "2,000 blocks of 2 to 62 KiB, 24 alive at once, untouched"),
-    "instructions": ("Instructions", "of an allocation in the small lane"),
+    "instructions": ("Instructions", "of what is inline: small blocks, and what is due"),
 }
 CURVE_NAMES = {"ns_close": "time of the end", "ns_untouched": "per object, untouched",
                "ns_written": "per object, 8 bytes written", "ns_eighth": "blocks of an eighth",
