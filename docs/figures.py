@@ -363,7 +363,10 @@ def say_spike(rows):
 
 def best_of(rows, case, metric, names):
     best = rows.least("micro", case, metric, names)
-    return f"{number(best[0])} {best[1]}" if best else "-"
+    if not best:
+        return "-"
+    value = max(best[0], 0.0)  # the end of a step is a difference, of which nothing may be left
+    return f"{number(value)} {best[1]}"
 
 
 def micro_line(rows, label, case, metric):

@@ -232,6 +232,11 @@ class Figures(unittest.TestCase):
                          + before[middle:])
         self.assertIn("Measured 2025-01-31", after)
 
+    def test_a_difference_of_which_nothing_is_left_is_none(self):
+        rows = [("micro", "close_n", "ebb", "ns_close.n10", 60),
+                ("micro", "close_n", "obstack", "ns_close.n10", -1.9)]
+        self.assertIn("| 60.0 | - | - | 0.00 obstack |", self.write(rows)[2])
+
     def test_writing_twice_changes_nothing_more(self):
         rows = [("churn", "t.full", "ebb", "step_us", 30), ("micro", "large", "ebb", "ms", 1)]
         once = self.write(rows)[2]
