@@ -10,8 +10,9 @@
  *     marks    which slots are live: nobody asks, mostly, and the next step does not need them
  *
  * A stop is where something else happens. Behind it the step goes on along the tables, if only
- * sizes were others, or a slot was passed that has no place: no slot with a place was skipped, and
- * none was released before its turn. Steps that stop too often are left alone for a while.
+ * sizes were others, or a slot was passed that has no place: no slot with a place was skipped, none
+ * was released before its turn, and no release is late. Steps that stop too often are left alone
+ * for a while.
  *
  * Invariant: while a step goes along the tables the track's paths are shut, and exactly those slots
  * below its cursor are live that are not among the `passed` of the order. So what is due keeps the
@@ -291,11 +292,6 @@ void due_note_size(struct track *track, uint32_t id) {
 
 /* ---- marks ---- */
 
-static void wait_longer(struct due *due) {
-    due->fails += due->fails < WAIT_DOUBLES;
-    due->wait = (uint32_t)1 << due->fails;
-}
-
 static void mark(struct track *track) {
     const struct plan *plan = track->plan;
     struct due *due = &track->due;
@@ -347,6 +343,11 @@ void due_end(struct track *track) {
     bool all = due->marked_slots == 0 && track->cursor == track->plan->slot_count;
     mark(track);
     due->sizes_right = all;
+}
+
+static void wait_longer(struct due *due) {
+    due->fails += due->fails < WAIT_DOUBLES;
+    due->wait = (uint32_t)1 << due->fails;
 }
 
 void due_finish(struct track *track) {
