@@ -241,7 +241,7 @@ static bool is_hopeless(const struct track *track, size_t bytes) {
 
 static void *allocate_planned(struct region *region, const struct request *request) {
     struct track *track = region->track;
-    if (track->due.on || track->due.unmarked)
+    if (track_is_behind(track))
         due_stop(track);
     if (track_ignores(track, request->bytes, request->align) ||
         is_hopeless(track, request->bytes))

@@ -254,7 +254,7 @@ static void add_to_tide(struct track_tide *tide, uint64_t came, uint64_t rise, u
 }
 
 /* The track counts what was done inline; the lane is shut. */
-void due_count(struct track *track) {
+static void count(struct track *track) {
     struct due *due = &track->due;
     struct due_span now;
     const struct due_span *span = span_now(track, &now);
@@ -275,7 +275,7 @@ void due_count(struct track *track) {
 }
 
 void due_gather(struct track *track) {
-    due_count(track);
+    count(track);
     track_gather(track);
     due_resume(track);
 }
@@ -311,7 +311,7 @@ static void mark(struct track *track) {
 void due_settle(struct track *track) {
     struct due *due = &track->due;
     if (due->on)
-        due_count(track);
+        count(track);
     if (!due->unmarked)
         return;
     mark(track);
@@ -321,7 +321,7 @@ void due_settle(struct track *track) {
 void due_stop(struct track *track) {
     struct due *due = &track->due;
     if (due->on)
-        due_count(track);
+        count(track);
     const struct track_slot *next = &track->slots[track->cursor];
     if (track->cursor == track->plan->slot_count || next->room) {
         due_settle(track);
@@ -337,7 +337,7 @@ void due_end(struct track *track) {
     struct due *due = &track->due;
     due->tried = false;
     if (due->on)
-        due_count(track);
+        count(track);
     if (!due->unmarked || due->sizes_right)
         return;
     bool all = due->marked_slots == 0 && track->cursor == track->plan->slot_count;
@@ -354,7 +354,7 @@ void due_finish(struct track *track) {
     struct due *due = &track->due;
     bool worth_it = goes_on(track); /* the end is no stop too many */
     if (due->on)
-        due_count(track);
+        count(track);
     if (worth_it)
         due->fails = 0;
     else if (due->tried)

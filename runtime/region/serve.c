@@ -381,8 +381,7 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     bool guest = (slot->align & TRACK_GUEST) != 0;
     bool above = guest || (slot->align & TRACK_TENURED), serving = track->serving;
     note_unserved(track, id);
-    track->due.strayed |= id > track->cursor;
-    if (id > track->cursor)
+    if (id > track->cursor) /* by its key: such plans have no tables */
         skip(track, id);
     void *block = above ? use_above(track, slot, bytes, align, tenure)
                         : use_slot(track, slot, bytes, align);

@@ -132,7 +132,7 @@ static const uint32_t *expected_now(const struct track *track) {
 void track_set_paths(struct track *track) {
     uint32_t cursor = track_cursor(track);
     bool quiet = !EBB_POISON && !track->taken_over && !track->held && track->arena &&
-                 !track->due.on && !track->due.unmarked;
+                 !track_is_behind(track);
     bool bears = track->region && track->region->bearers;
     track->cursor = cursor;
     bool shared = track->region && track->region->shared; /* heads go elsewhere: safe.c */

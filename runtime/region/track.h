@@ -287,10 +287,7 @@ void track_hold(struct track *track, uintptr_t addr, bool held);
 /* The track was tied, and its paths are open if nothing is in the way. */
 void due_begin(struct track *track);
 
-/* How far the step is, and what it counts, is known again. While the lane is at the tables. */
-void due_count(struct track *track);
-
-/* The same, and which slots are live: all is known. */
+/* The track knows all again: how far the step is, what it counts, which slots are live. */
 void due_settle(struct track *track);
 
 /* Before a block that is not the one that is due: due_settle(), or, where the next slot has no
@@ -425,10 +422,15 @@ static inline void tide_note(struct track_tide *tide, uint64_t came) {
 
 /* ---- inline: tracks ---- */
 
+/* The step goes along the tables, or did: the track does not know all. */
+static inline bool track_is_behind(const struct track *track) {
+    return track->due.on || track->due.unmarked;
+}
+
 /* The region's track, which knows all; NULL: there is none. */
 static inline struct track *region_track(const struct region *region) {
     struct track *track = region->track;
-    if (track && (track->due.on || track->due.unmarked))
+    if (track && track_is_behind(track))
         due_settle(track);
     return track;
 }
