@@ -53,7 +53,8 @@ struct ebb_churn_excess {
     uint64_t step;                  /* number of the step, from 0 */
     struct ebb_churn_budget spent;
     struct ebb_churn_budget budget;
-    const char *text;               /* one sentence with the numbers that are too high */
+    const char *text;               /* one sentence with the numbers that are too high; a "?" for
+                                     * what a line cannot show of the site's name */
 };
 
 struct ebb_site_options {

@@ -7,6 +7,8 @@
  */
 #include "step/budget.h"
 
+#include "base/name.h"
+
 #include <stdio.h>
 
 struct bound {
@@ -23,11 +25,15 @@ bool budget_is_set(const struct ebb_churn_budget *budget) {
            budget->reserved_bytes;
 }
 
-/* The sentence's beginning, which is only written where there is something to say; its length. */
+/* The sentence's beginning, which is only written where there is something to say; its length. A
+ * line can show it, whatever the site is called. */
 static size_t begin(struct excess *excess, const char *name, uint64_t step) {
+    char plain[sizeof excess->site];
     snprintf(excess->site, sizeof excess->site, "%s", name);
+    snprintf(plain, sizeof plain, "%s", excess->site);
+    name_make_plain(plain);
     return (size_t)snprintf(excess->text, sizeof excess->text, "step %llu of '%s': ",
-                            (unsigned long long)step, excess->site);
+                            (unsigned long long)step, plain);
 }
 
 /* Appends to the sentence; what is too long is cut. */

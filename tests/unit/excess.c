@@ -47,10 +47,20 @@ static void a_sentence_begins_anew(void **state) {
     }
 }
 
+/* The program may print the sentence; what it looks the site up by stays as it was. */
+static void a_sentence_has_the_name_as_a_line_can_show_it(void **state) {
+    struct ebb_site_options options = {.name = "a\nroot: \x1b[2J", .budget = {.bytes = 10}};
+    struct excess excess;
+    assert_true(excess_find(&excess, &options, 7, &(struct ebb_churn_budget){.bytes = 11}));
+    assert_string_equal(excess.told.text, "step 7 of 'a?root: ?[2J': 11 bytes over 10");
+    assert_string_equal(excess.told.site, options.name);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_told_once_is_not_told_again),
         cmocka_unit_test(a_sentence_begins_anew),
+        cmocka_unit_test(a_sentence_has_the_name_as_a_line_can_show_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
