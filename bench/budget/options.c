@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * options.c - reads the command line. Refused: what is no number, a budget of nothing, no budget
- * at all, and no file.
+ * at all, what is said twice, and no file.
  */
 #include "options.h"
 
@@ -28,11 +28,21 @@ static int complain(const char *what, const char *value) {
 
 static int take_bound(uint64_t *bound, const char *text, const char *complaint) {
     char *end = NULL;
+    if (*bound)
+        return complain("a second budget of one kind", text);
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
     if (errno || *end || text[0] < '0' || text[0] > '9' || value == 0)
         return complain(complaint, text);
     *bound = value;
+    return 0;
+}
+
+/* One that is not looked at would pass. */
+static int take_kind(const char **kind, const char *name) {
+    if (*kind)
+        return complain("a second --site", name);
+    *kind = name;
     return 0;
 }
 
@@ -43,7 +53,7 @@ static int take_option(struct options *options, int option, const char *value) {
     case 'a': return take_bound(&budget->allocations, value, "--allocations: no number above 0");
     case 'p': return take_bound(&budget->promoted_bytes, value, "--promoted: no number above 0");
     case 'r': return take_bound(&budget->reserved_bytes, value, "--reserved: no number above 0");
-    case 's': options->kind = value; return 0;
+    case 's': return take_kind(&options->kind, value);
     case 'h': options->help = true; return 0;
     default: return -1;
     }

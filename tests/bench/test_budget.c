@@ -162,6 +162,20 @@ static void arguments_that_make_no_sense_are_refused(void **state)
     assert_non_null(strstr(said, "--promoted N"));
 }
 
+// Only one of them would be looked at.
+static void what_is_said_twice_is_refused(void **state)
+{
+    static const char *const twice[] = {
+        "--site train --site log --bytes 10", "--bytes 10 --bytes 600",
+        "--bytes 600 --allocations 3 --allocations 3", "--promoted 9 --promoted 8",
+        "--reserved 9 --bytes 1 --reserved 8"};
+
+    (void)state;
+    write_steps(6, -1);
+    for (size_t i = 0; i < sizeof twice / sizeof twice[0]; i++)
+        expect(2, twice[i], ": a second ");
+}
+
 // As a file may have any.
 static void names_are_plain_on_the_terminal(void **state)
 {
@@ -192,6 +206,7 @@ int main(void)
         cmocka_unit_test(a_nested_step_counts_for_itself_alone),
         cmocka_unit_test(bad_input_is_refused_and_the_other_traces_are_still_checked),
         cmocka_unit_test(arguments_that_make_no_sense_are_refused),
+        cmocka_unit_test(what_is_said_twice_is_refused),
         cmocka_unit_test(names_are_plain_on_the_terminal),
     };
 
