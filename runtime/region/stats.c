@@ -65,6 +65,11 @@ static void include_flow(struct ebb_meter *whole, const struct flow *flow) {
     whole->peak = size_larger(whole->peak, flow->peak);
 }
 
+/* Read once: it may be untied meanwhile, and can be looked at nevertheless. */
+static const struct track *track_now(const volatile struct region *region) {
+    return region->track;
+}
+
 /* Adds what an open region did inline since its last slow call, without folding it. */
 static void include_region(struct ebb_pool_stats *stats, const struct region *region) {
     uint64_t tally = region->lane.tally;
@@ -76,8 +81,9 @@ static void include_region(struct ebb_pool_stats *stats, const struct region *re
     flow_pass(&counted, region->popped.blocks);
     flow_pass(&requested, region->popped.requested);
     flow_pass(&used, region->popped.used);
-    if (region->track)
-        track_include(region->track, &counted, &requested, &used);
+    const struct track *track = track_now(region);
+    if (track)
+        track_include(track, &counted, &requested, &used);
     flow_note_peak(&counted);
     flow_note_peak(&requested);
     flow_note_peak(&used);

@@ -370,22 +370,47 @@ void track_forget(struct track *track) {
     detach(track);
 }
 
-static uint64_t served_blocks(const struct track *track) {
-    return track_cursor(track) - track->blocks.from;
+/* How far a step has come along its plan. */
+struct reach {
+    uint64_t blocks, granules, bytes;
+};
+
+static struct reach reach_now(const struct track *track) {
+    return (struct reach){track_cursor(track), track_came_granules(track), track->came_bytes};
 }
 
-static uint64_t served_rooms(const struct track *track) {
-    return (track_came_granules(track) - track->granules.from) * RANGE_GRANULE;
+/* The same, asked by any thread while another is at work in the step: each field is read once, and
+ * slots where they are. False: they do not go together, or were gathered meanwhile. Where slots
+ * were is memory that can be read, whatever is there now. */
+static bool reach_from_outside(const volatile struct track *track, struct reach *reach) {
+    const struct track_slot *slots = track->slots;
+    uintptr_t from = (uintptr_t)slots, next = (uintptr_t)track->next;
+    size_t limit = track->slots_limit, cursor = track->cursor;
+    size_t place = !track->open ? cursor : next < from ? limit : (next - from) / sizeof *slots;
+    if (place >= limit || slots == &nothing_fits || slots != track->slots)
+        return false;
+    *reach = (struct reach){place, slots[place].before, track->came_bytes};
+    return reach->blocks >= track->blocks.from && reach->granules >= track->granules.from &&
+           reach->bytes >= track->bytes.from;
+}
+
+/* What came and left since it was gathered. */
+static void include(const struct track *track, const struct reach *reach, struct flow *counted,
+                    struct flow *requested, struct flow *used) {
+    counted->out += tide_left(&track->blocks);
+    requested->out += tide_left(&track->bytes);
+    used->out += tide_left(&track->granules) * RANGE_GRANULE;
+    counted->in += reach->blocks - track->blocks.from;
+    requested->in += reach->bytes - track->bytes.from;
+    used->in += (reach->granules - track->granules.from) * RANGE_GRANULE;
 }
 
 void track_include(const struct track *track, struct flow *counted, struct flow *requested,
                    struct flow *used) {
-    counted->out += tide_left(&track->blocks);
-    requested->out += tide_left(&track->bytes);
-    used->out += tide_left(&track->granules) * RANGE_GRANULE;
-    counted->in += served_blocks(track);
-    requested->in += track->came_bytes - track->bytes.from;
-    used->in += served_rooms(track);
+    struct reach reach;
+    if (!reach_from_outside(track, &reach))
+        return;
+    include(track, &reach, counted, requested, used);
     if (track->due.on)
         due_include(track, counted, requested, used);
 }
@@ -417,15 +442,17 @@ static __attribute__((noinline)) void gather(struct track *track) {
     struct region *region = track->region;
     if (!track->coarse)
         raise_peaks(track);
-    uint64_t came = served_rooms(track), left = tide_left(&track->granules) * RANGE_GRANULE;
-    track_include(track, &region->counted, &region->requested, &region->used);
+    struct reach reach = reach_now(track);
+    uint64_t came = (reach.granules - track->granules.from) * RANGE_GRANULE;
+    uint64_t left = tide_left(&track->granules) * RANGE_GRANULE;
+    include(track, &reach, &region->counted, &region->requested, &region->used);
     region->large_used = region->large_used + came - left;
     track->live_rooms = track->live_rooms + came - left;
-    track->seen.hits += served_blocks(track);
-    track->seen.hit_bytes += track->came_bytes - track->bytes.from;
-    restart(&track->blocks, track_cursor(track));
-    restart(&track->granules, track_came_granules(track));
-    restart(&track->bytes, track->came_bytes);
+    track->seen.hits += reach.blocks - track->blocks.from;
+    track->seen.hit_bytes += reach.bytes - track->bytes.from;
+    restart(&track->blocks, reach.blocks);
+    restart(&track->granules, reach.granules);
+    restart(&track->bytes, reach.bytes);
 }
 
 void track_gather(struct track *track) {
