@@ -311,26 +311,35 @@ static size_t asked_for(const struct work *work, uint32_t number) {
     return tells ? track->slots[number].bytes : 0;
 }
 
-static void grow_by(struct work *work, size_t ahead) {
+static void forget_draft(struct work *work) {
+    draft_drop(work->draft);
+    work->draft = NULL;
+}
+
+/* True: there is such a plan. Else the present one's draft is there to be tried again. */
+static bool grow_by(struct work *work, size_t ahead) {
     bool wider = false;
     take_present(work);
     for (uint32_t i = 0; work->draft && i < work->draft->count; i++)
         wider |= draft_fit_ahead(work->draft, i, asked_for(work, i), ahead);
     if (wider)
         work->plan = plan_at_desk(work, work->height_most);
+    if (work->plan)
+        return true;
+    forget_draft(work);
+    work->present = draft_of_plan(work->course->plan);
+    return false;
 }
 
-/* A plan with room for what did not fit; for no more than that if it is too high otherwise. */
+/* A plan with room for what did not fit, and some more; for less more, then none, if it is too high
+ * otherwise. */
 static void grow(struct work *work) {
-    if (work->ahead)
-        grow_by(work, LEARN_AHEAD_PART);
-    if (work->plan)
-        return;
-    if (work->draft) {
-        draft_drop(work->draft);
-        work->present = draft_of_plan(work->course->plan);
-    }
-    grow_by(work, SIZE_MAX);
+    size_t part = LEARN_AHEAD_PART;
+    bool grown = false;
+    for (; work->ahead && !grown && part <= LEARN_AHEAD_PART_LEAST; part *= 2)
+        grown = grow_by(work, part);
+    if (!grown)
+        (void)grow_by(work, SIZE_MAX);
 }
 
 /* A plan with room for what this step asked for in each slot. What it left out keeps the room it

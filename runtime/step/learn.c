@@ -145,7 +145,7 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->mean_ppm = learning->long_ppm = LEARN_MILLION; /* of the next plan */
     await_look(learning);
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = learning->good = 0;
-    learning->crowded = learning->fruitless = learning->shortened = 0;
+    learning->crowded = learning->fruitless = learning->shortened = learning->futile = 0;
     learning->noted = learning->finer = learning->refining = false;
     return LEARN_KEEP;
 }
@@ -201,6 +201,8 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
     uint64_t all = step->hit_bytes + step->missed_bytes;
     if (!step->missed_bytes)
         return false;
+    if (bad && learning->futile >= LEARN_WAIT)
+        return false; /* each served no step but the one that it was made for */
     learning->outgrown += step->missed_bytes;
     if (learning->growths >= LEARN_GROWTHS &&
         learning->outgrown / (bad ? 1 : LEARN_OUTGROWN) < all)
@@ -208,6 +210,7 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
     learning->outgrown = 0;
     if (learning->growths < LEARN_GROWTHS)
         learning->growths++;
+    learning->futile += bad;
     if (bad && learning->highest && learning->rises <= LEARN_GROWTHS)
         learning->rises++;
     return true;
@@ -272,6 +275,7 @@ static enum learn_verdict judge_served(struct learning *learning, const struct l
     count_in_a_row(&learning->wrong, step->wrong_bytes > step->tenured_bytes / 4);
     count_in_a_row(&learning->crowded, step->turned_away_bytes > step->guest_bytes);
     count_in_a_row(&learning->good, !bad);
+    learning->futile = bad ? learning->futile : 0;
     if (learning->good == LEARN_IN_A_ROW) {
         learning->fruitless = learning->hopeless_tries = 0;
         learning->tried = false;
@@ -456,7 +460,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
             learning->patience = LEARN_IN_A_ROW; /* this one has yet to prove itself */
     }
     if (hash != learning->plan_hash) { /* what varied was another structure */
-        learning->growths = learning->rises = 0, learning->outgrown = 0;
+        learning->growths = learning->rises = learning->futile = 0, learning->outgrown = 0;
         learning->guests_most = UINT64_MAX;
         learning->known = false;
     }

@@ -92,8 +92,11 @@
 /* Where bad steps, each with more live than those before it, have enlarged a plan more often than
  * that, and LEARN_WAIT good ones in a row never came between, sizes are on the rise, as in a
  * curriculum. A plan that fits the last step serves no other then: what grew gets such a part of
- * room more than it asked for. */
+ * room more than it asked for, or down to the other part where that makes the plan too high. Where
+ * LEARN_WAIT such growths follow each other and no good step came between, none helps: the plan
+ * stays, and bad steps count. */
 #define LEARN_AHEAD_PART 8u
+#define LEARN_AHEAD_PART_LEAST 32u
 
 /* Steps whose numbers of blocks differ by so small a part may differ in small blocks only. */
 #define LEARN_NEARLY_PART 8u
@@ -174,6 +177,7 @@ struct learning {
     uint32_t good;      /* in a row */
     uint32_t shortened; /* times that a plan of loops was too long, until one has proven itself */
     uint32_t growths;   /* of plans of this structure, up to LEARN_GROWTHS */
+    uint32_t futile;    /* of these: by bad steps, with no good one since, nor a suspension */
     uint64_t guests_most; /* bytes of a plan's guests */
     uint32_t rises;     /* growths by bad steps, up to LEARN_GROWTHS and one: sizes are rising */
     uint64_t outgrown;  /* bytes that steps missed which were larger than the plan, since it grew */

@@ -146,8 +146,81 @@ static void larger_steps_that_come_now_and_then_are_not(void **state) {
 static void steps_that_grow_without_having_more_live_are_not(void **state) {
     struct learning learning = planned_course();
     (void)state;
-    rise(&learning, 50, 0);
+    rise(&learning, LEARN_WAIT, 0);
     assert_false(learn_looks_ahead(&learning));
+}
+
+/* One more bad step that is larger than the plan, or the record that followed from some. */
+static enum learn_verdict go_on_rising(struct learning *learning) {
+    struct learn_step step = served(0, 1000);
+    step.grown = step.complete = true;
+    if (learn_next(learning) == LEARN_RECORD)
+        return record(learning, 7);
+    return pass(learning, step);
+}
+
+/* Each was made for one step, and served no other. */
+static void plans_that_serve_nothing_end_in_a_suspension(void **state) {
+    struct learning learning = planned_course();
+    (void)state;
+    for (unsigned round = 0; round < 3; round++) {
+        rise(&learning, LEARN_WAIT, 1);
+        for (unsigned i = 0; i < 200 && !learning.suspended; i++)
+            assert_int_not_equal(go_on_rising(&learning), LEARN_GROW);
+        assert_true(learning.suspended); /* and tries again one day */
+        while (learn_next(&learning) == LEARN_PLAIN)
+            pass_plainly(&learning, 1);
+        while (learn_next(&learning) == LEARN_RECORD)
+            record(&learning, 7);
+    }
+}
+
+static void a_good_step_is_worth_more_growth(void **state) {
+    struct learning learning = planned_course();
+    (void)state;
+    for (unsigned round = 0; round < 10; round++) {
+        rise(&learning, LEARN_WAIT, 1);
+        serve_well(&learning, 1);
+    }
+}
+
+/* Blocks of sizes that are drawn, each with so much more; eight at most are alive. */
+static void take_drawn(ebb_site *site, uint32_t chance, size_t more) {
+    enum { BLOCKS = 60, LIVE = 8 };
+    ebb_step step = ebb_step_begin(site, 0);
+    void *live[LIVE];
+    unsigned count = 0;
+    for (unsigned k = 0; k < BLOCKS; k++) {
+        chance = (uint32_t)(chance * UINT64_C(1103515245) + 12345);
+        size_t bytes = (1 + (chance >> 8) % 60) * KIB;
+        if (count == LIVE || (count && (chance >> 4) % 5 < 2)) {
+            unsigned gone = (chance >> 16) % count;
+            assert_int_equal(ebb_region_release(step.region, live[gone]), 0);
+            live[gone] = live[--count];
+        }
+        live[count++] = block_of(step.region, bytes + more, 16);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* An eighth more room for all makes the plan too high. With the first seed so does any, and once a
+ * plan was made in each step and served none; with the second less room does not. */
+static void where_sizes_rise_for_ever_few_plans_are_made(void **state) {
+    enum { STEPS = 400, MORE = 64 };
+    static const struct {
+        uint32_t seed;
+        unsigned from, percent;
+    } cases[] = {{2654435762, 2000, 0}, {1013904227, 3000, 80}};
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        for (size_t k = 0; k < STEPS; k++)
+            take_drawn(site, cases[i].seed, (cases[i].from + k) * MORE);
+        struct ebb_site_stats stats = site_stats(site);
+        assert_true(stats.plans <= STEPS / 8);
+        assert_true(stats.hit_bytes * 100 >= stats.allocated_bytes * cases[i].percent);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
 }
 
 static struct learn_step crowded(uint64_t guests, uint64_t turned_away) {
@@ -188,6 +261,9 @@ int main(void) {
         cmocka_unit_test(steps_that_rise_are_planned_for_in_advance),
         cmocka_unit_test(larger_steps_that_come_now_and_then_are_not),
         cmocka_unit_test(steps_that_grow_without_having_more_live_are_not),
+        cmocka_unit_test(plans_that_serve_nothing_end_in_a_suspension),
+        cmocka_unit_test(a_good_step_is_worth_more_growth),
+        STAGED(where_sizes_rise_for_ever_few_plans_are_made),
         cmocka_unit_test(a_parent_with_less_room_has_fewer_guests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
