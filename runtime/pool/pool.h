@@ -197,6 +197,10 @@ bool pool_give_all_locked(struct ebb_pool *pool);
  * what recent steps did not need; returns the bytes. Lock held. */
 size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched);
 
+/* ebb's own work between steps had so many bytes, and has given them back: the next step does not
+ * need them. Lock held. */
+void pool_work_ended_locked(struct ebb_pool *pool, size_t bytes);
+
 /* So many bytes that recent steps found owned are nobody's any more. Lock held. */
 void pool_needs_less_locked(struct ebb_pool *pool, size_t bytes);
 

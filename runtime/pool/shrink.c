@@ -208,6 +208,11 @@ size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
     return pool->given_back - given_before;
 }
 
+void pool_work_ended_locked(struct ebb_pool *pool, size_t bytes) {
+    size_t now = pool->recent.now;
+    pool->recent.now = size_larger(pool->pages.run_bytes, now - size_smaller(now, bytes));
+}
+
 void pool_needs_less_locked(struct ebb_pool *pool, size_t bytes) {
     struct recent *recent = &pool->recent;
     recent->now -= size_smaller(recent->now, bytes);

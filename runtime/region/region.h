@@ -124,7 +124,7 @@ struct region {
     /* steps */
     struct step_hook *step;   /* of the step that this is the region of, or NULL */
     atomic_uint_fast64_t *given_back; /* adds what the pool gives back as it closes, or NULL */
-    bool uncounted;           /* ebb's own work in a pool of the program: not in its sums */
+    bool uncounted;           /* ebb's own work, see slot_uncount() */
     struct track *track;      /* tied to it, or NULL */
     struct track *bearers;    /* of steps below it that have blocks here, see record.c */
     _Atomic(void *) remote;   /* blocks that other threads released, linked by their first word */
@@ -219,6 +219,12 @@ struct region_cost region_read_cost(struct region *region);
 
 struct region *slot_take(struct ebb_pool *pool);
 void slot_give(struct ebb_pool *pool, struct region *region);
+
+/* The region, just opened, is ebb's own work in a pool of the program: it is in none of its counts
+ * but those of pages, and its close ends no step. */
+void slot_uncount(struct region *region);
+
+/* Those of ebb's own work, too: while one is open its pool cannot end. */
 uint64_t slot_count_open(const struct ebb_pool *pool);
 uint64_t slot_count_opened(const struct ebb_pool *pool);
 

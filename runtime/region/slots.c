@@ -195,6 +195,14 @@ void slot_give(struct ebb_pool *pool, struct region *region) {
     pthread_mutex_unlock(&pool->lock);
 }
 
+void slot_uncount(struct region *region) {
+    struct ebb_pool *pool = region->pool;
+    pthread_mutex_lock(&pool->lock);
+    region->uncounted = true;
+    pool->opened_before++;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 uint64_t slot_count_open(const struct ebb_pool *pool) {
     uint64_t open = 0;
     for (const struct region *region = pool->slots; region; region = region->list_next)

@@ -91,6 +91,7 @@ static void include_region(struct ebb_pool_stats *stats, const struct region *re
     include_flow(&stats->requested, &requested);
     include_flow(&stats->used, &used);
     stats->pinned += region->pinned;
+    stats->open_regions++;
 }
 
 /* What all have now is said, and not kept: it may be too much, read of regions in which somebody is
@@ -104,7 +105,7 @@ static void read_pool(struct ebb_pool *pool, struct ebb_pool_stats *stats) {
     pthread_mutex_lock(&pool->lock);
     *stats = (struct ebb_pool_stats){.size = sizeof *stats, .reserved = pool->reserved};
     for (struct region *region = pool->slots; region; region = region->list_next)
-        if (region_is_live(region))
+        if (region_is_live(region) && !region->uncounted)
             include_region(stats, region);
     include_closed(&stats->blocks, &pool->closed_blocks);
     include_closed(&stats->requested, &pool->closed_requested);
@@ -115,7 +116,6 @@ static void read_pool(struct ebb_pool *pool, struct ebb_pool_stats *stats) {
     stats->waste = stats->owned - stats->used.current;
     stats->recent_peak = pool_recent_peak_locked(pool);
     stats->given_back = pool->given_back;
-    stats->open_regions = slot_count_open(pool);
     stats->opened_regions = slot_count_opened(pool);
     pthread_mutex_unlock(&pool->lock);
 }

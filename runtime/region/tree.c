@@ -314,7 +314,7 @@ static size_t untouched_bytes(const struct region *region) {
 static void give_pages(struct region *region) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
-    size_t untouched = untouched_bytes(region), back = 0;
+    size_t untouched = untouched_bytes(region), had = region->reserved.peak, back = 0;
     if (region->depth == 1)
         keeper_step_ended(region->parent);
     pthread_mutex_lock(&pool->lock);
@@ -323,7 +323,9 @@ static void give_pages(struct region *region) {
     pool_give_list_locked(pool, given);
     fold_into_pool(region, pool);
     fold_kinds(region, pool);
-    if (region->depth <= 1)
+    if (region->uncounted)
+        pool_work_ended_locked(pool, had);
+    else if (region->depth <= 1)
         back = pool_step_ended_locked(pool, untouched);
     pthread_mutex_unlock(&pool->lock);
     if (back && region->given_back) /* relaxed: a sum that nothing depends on */

@@ -61,7 +61,8 @@ static bool desk_open_in(struct packing_desk *desk, const struct draft *draft, e
     desk->memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "packing", .pool = pool));
     if (!ebb_region_is_open(desk->memory))
         return false;
-    ((struct region *)desk->memory.lane)->uncounted = pool == draft->desk;
+    if (pool == draft->desk)
+        slot_uncount((struct region *)desk->memory.lane);
     if (desk_fill(desk, draft->placed, draft->count))
         return true;
     ebb_region_close(desk->memory);

@@ -149,6 +149,29 @@ static void the_process_sums_its_pools(void **state) {
     pool_end(b);
 }
 
+/* Of the 16 steps that the pool remembers two are large; were a plan's making one of them, one. */
+static void what_ebb_does_between_steps_is_no_region_and_no_step(void **state) {
+    enum { RECENT = 16, LARGE = 2 };
+    struct stage *stage = *state;
+    uint64_t opened = pool_stats_of(stage->pool).opened_regions;
+    for (unsigned i = 0; i < LARGE; i++) {
+        ebb_region large = OPEN(.pool = stage->pool);
+        block_of(large, 8 * MIB, 64);
+        assert_int_equal(ebb_region_close(large), 0);
+    }
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < RECENT - LARGE; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned k = 0; k < 100; k++)
+            block_of(step.region, 5000, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_true(site_stats(site).plans >= 1);
+    assert_int_equal(pool_stats_of(stage->pool).opened_regions, opened + RECENT);
+    assert_true(pool_stats_of(stage->pool).recent_peak >= 8 * MIB);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_pool_is_one_and_needs_no_set_up),
@@ -160,6 +183,7 @@ int main(void) {
         cmocka_unit_test(as_many_pools_as_there_are_places_exist_at_once),
         cmocka_unit_test(a_name_is_cut_at_31_bytes),
         STAGED(opened_regions_counts_every_open_once),
+        STAGED(what_ebb_does_between_steps_is_no_region_and_no_step),
         cmocka_unit_test(the_process_sums_its_pools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
