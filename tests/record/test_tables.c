@@ -33,7 +33,7 @@ static void a_failed_allocator_is_a_failure(void **state)
                  "[ ! -e $p.html ] || grep -o 'replayed with ebb, glibc' $p.html; rm -f $p.html; "
                  "exit $code", scratch_path(), getenv("EBB_TOOL"), commands[i]);
         assert_int_equal(run_program("EBB_TOOL", command), 1);
-        assert_non_null(strstr(said, ": ebb: no memory"));
+        assert_non_null(strstr(said, ": ebb: ebb_site_create failed: no address space: "));
         assert_non_null(strstr(said, i < 2 ? "  glibc" : "replayed with ebb, glibc"));
     }
 }

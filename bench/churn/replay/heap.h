@@ -56,7 +56,8 @@ typedef void replay_pass_fn(struct replay *replay);
 struct heap {
     const char *name;
     replay_pass_fn *pass[REPLAY_MODES];
-    /* Called once before the first pass; false, after a message, if there is no memory. */
+    /* Called once before the first pass; false: no memory for its tables. What else fails ends the
+     * process (fault.h). */
     bool (*start)(const struct script *script);
     /* Called after each step of an untimed run; may be NULL. A later pass has steady steps that the
      * trace calls warm-up: what a step of its first pass was like comes again. */

@@ -105,18 +105,17 @@ static void *map_table(size_t count, size_t bytes) {
     return at == MAP_FAILED ? NULL : at;
 }
 
-static bool make_sites(const struct script *script) {
+static void make_sites(const struct script *script) {
     const char *plans = getenv("EBB_BENCH_PLANS");
     bool unplanned = plans && strcmp(plans, "no") == 0;
     for (uint32_t kind = 0; kind < script->kind_count; kind++) {
         sites[kind] = ebb_site_create(
             EBB_SITE_OPTIONS(.name = script->kind[kind], .unplanned = unplanned));
         if (!sites[kind])
-            return false;
+            fault_heap("ebb_site_create", ebb_last_error_text());
     }
     kind_count = script->kind_count;
     main_kind = script->main_kind;
-    return true;
 }
 
 static bool start(const struct script *script) {
@@ -124,13 +123,13 @@ static bool start(const struct script *script) {
     steps = map_table(script->region_count, sizeof *steps);
     sites = map_table(script->kind_count, sizeof *sites);
     kept = map_table(script->survivors_max, sizeof *kept);
-    if (!regions || !steps || !sites || !kept || !make_sites(script))
+    if (!regions || !steps || !sites || !kept)
         return false;
+    make_sites(script);
     regions[0] = ebb_region_open(EBB_REGION_OPTIONS(.name = "root"));
-    if (regions[0].lane)
-        return true;
-    fprintf(stderr, "ebb_region_open failed: %s\n", ebb_last_error_text());
-    return false;
+    if (!regions[0].lane)
+        fault_heap("ebb_region_open", ebb_last_error_text());
+    return true;
 }
 
 /* What steps got from plans, of what they asked for. */
