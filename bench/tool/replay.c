@@ -58,8 +58,8 @@ int command_replay(int argc, char **argv) {
         struct churn_rows rows;
         wish.trace = argv[i];
         int result = churn_run(&wish, &rows);
-        if (result)
-            code = result;
+        if (result > code)
+            code = result; /* whatever the order, bad input weighs more than what failed */
         if (rows.count == 0)
             continue;
         printf("%s\n", words_name(argv[i]));

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "known.h"
 #include "program.h"
 #include "trace_scratch.h"
 
@@ -35,6 +36,24 @@ static void a_failed_allocator_is_a_failure(void **state)
         assert_int_equal(run_program("EBB_TOOL", command), 1);
         assert_non_null(strstr(said, ": ebb: ebb_site_create failed: no address space: "));
         assert_non_null(strstr(said, i < 2 ? "  glibc" : "replayed with ebb, glibc"));
+    }
+}
+
+// Here the one trace is no trace, and the other one not for ebb.
+static void the_worst_of_several_traces_is_the_exit_code(void **state)
+{
+    static const char *const orders[] = {"/dev/null $p", "$p /dev/null"};
+    char command[1024];
+
+    (void)state;
+    write_steps(20);
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command, "--help >/dev/null; p=%s; ulimit -v 1000000; %s replay "
+                 "--quick --rounds 1 --allocators ebb,glibc %s 2>&1 #", scratch_path(),
+                 getenv("EBB_TOOL"), orders[i]);
+        assert_int_equal(run_program("EBB_TOOL", command), 2);
+        assert_said("/dev/null: not replayed");
+        assert_said(": ebb: ebb_site_create failed");
     }
 }
 
@@ -118,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_allocator_is_a_failure),
+        cmocka_unit_test(the_worst_of_several_traces_is_the_exit_code),
         cmocka_unit_test(long_names_of_kinds_are_whole),
         cmocka_unit_test(every_kind_of_step_has_a_row),
         cmocka_unit_test(a_trace_whose_name_is_an_ending_has_rows),
