@@ -246,7 +246,7 @@ def the_tool_finds_its_parts(ebb):
 def options_of_a_project_around_it_leave_the_library_as_it_is(ebb):
     build, elsewhere = ebb.scratch / "parent", ebb.scratch / "elsewhere"
     run([ebb.meson, "setup", build, ebb.source, "-Dtests=false", "-Db_lto=true", "-Dunity=on",
-         "-Ddefault_library=static", f"-Dlibdir={elsewhere}"])
+         "-Db_staticpic=false", "-Ddefault_library=static", f"-Dlibdir={elsewhere}"])
     commands = json.loads((build / "compile_commands.json").read_text())
     wrong = [one["file"] for one in commands if "/libebb.so" in one["output"] and
              ("unity" in one["file"] or "-fno-lto" not in one["command"].partition("-flto")[2])]
