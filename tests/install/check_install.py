@@ -39,7 +39,7 @@ def run(command, **environment):
 class Installation:
     def __init__(self, scratch, meson, build, source):
         self.scratch, self.root = scratch, scratch / "root"
-        self.meson, self.build, self.source = meson, build, pathlib.Path(source)
+        self.meson, self.build, self.source = meson, pathlib.Path(build), pathlib.Path(source)
         self.install(self.root)
         self.library = self.one("libebb.so")
         self.pc = self.one("ebb.pc")
@@ -233,14 +233,45 @@ def node_requires_the_package(ebb):
 def the_tool_finds_its_parts(ebb):
     if not ebb.tool:
         raise Skip("built without -Dbench=true")
-    trace = ebb.scratch / "slow.trace.gz"
+    use_tool(ebb, ebb.tool)
+
+
+def use_tool(ebb, tool):
+    trace, page = ebb.scratch / "slow.trace.gz", ebb.scratch / "page.html"
     slow = "import time\nfor _ in range(20): bytes(100000), time.sleep(0.005)"
-    run([ebb.tool, "record", "--every", "1", "-o", trace, "--", "/usr/bin/python3", "-c", slow])
-    run([ebb.tool, "advise", trace])
-    run([ebb.tool, "replay", "--quick", "--rounds", "1", "--allocators", "glibc", trace])
-    run([ebb.tool, "report", "--no-replay", "--html", ebb.scratch / "page.html", trace])
-    if "</html>" not in (ebb.scratch / "page.html").read_text():
+    run([tool, "record", "--every", "1", "-o", trace, "--", "/usr/bin/python3", "-c", slow])
+    run([tool, "advise", trace])
+    run([tool, "replay", "--quick", "--rounds", "1", "--allocators", "glibc", trace])
+    run([tool, "report", "--no-replay", "--html", page, trace])
+    if "</html>" not in page.read_text():
         raise Failure("the page is cut")
+
+
+def tool_in(ebb, bindir):
+    """The tool, built for that folder and put there; its other parts are those of the build."""
+    build, tool = ebb.scratch / "of_tool", pathlib.Path("bench/tool/ebb")
+    options = ["-Doptimization=0", f"-Dprefix={ebb.scratch / 'prefix'}", f"-Dbindir={bindir}"]
+    if build.exists():
+        run([ebb.meson, "configure", build, *options])
+    else:
+        run([ebb.meson, "setup", build, ebb.source, "-Dtests=false", "-Dbench=true",
+             "-Dpython=disabled", "-Dmalloc=disabled", *options])
+    run(["ninja", "-C", build, tool])
+    places = json.loads(run([ebb.meson, "introspect", "--installed", build]))
+    for built, place in places.items():
+        part = pathlib.Path(built)
+        if build / "bench" in part.parents:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            part = part.relative_to(build)
+            shutil.copy((build if part == tool else ebb.build) / part, place)
+    return places[str(build / tool)]
+
+
+def the_tool_finds_its_parts_from_any_folder(ebb):
+    if not ebb.tool:
+        raise Skip("built without -Dbench=true")
+    for bindir in ("tools/bin", ebb.scratch / "beside"):
+        use_tool(ebb, tool_in(ebb, bindir))
 
 
 def options_of_a_project_around_it_leave_the_library_as_it_is(ebb):
@@ -269,7 +300,8 @@ CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_t
          objects_whose_names_cannot_be_changed_make_no_archive,
          options_of_a_project_around_it_leave_the_library_as_it_is,
          a_static_users_names_are_its_own, static_ebb_brings_no_malloc_along,
-         python_imports_the_package, node_requires_the_package, the_tool_finds_its_parts]
+         python_imports_the_package, node_requires_the_package, the_tool_finds_its_parts,
+         the_tool_finds_its_parts_from_any_folder]
 
 
 def verdict(case, ebb):
