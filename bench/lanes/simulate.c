@@ -42,13 +42,20 @@ static void release(struct simulator *simulator, const struct placed *placed)
         large_lane_release(&simulator->large, placed->large);
 }
 
-static void play(struct simulator *simulator, uint64_t limit, const struct step_event *event)
+static bool is_small(const struct variant *variant, const struct step_event *event)
+{
+    return variant->limit && event->bytes <= variant->limit &&
+           small_lane_has_room(&variant->small, event->bytes, UINT64_C(1) << event->align_log2);
+}
+
+static void play(struct simulator *simulator, const struct variant *variant,
+                 const struct step_event *event)
 {
     struct placed *placed = &simulator->placed[event->object];
 
     if (event->is_free)
         release(simulator, placed);
-    else if (limit && event->bytes <= limit)
+    else if (is_small(variant, event))
         place_small(simulator, event, placed);
     else
         place_large(simulator, event, placed);
@@ -71,7 +78,7 @@ uint64_t simulate_step(struct simulator *simulator, const struct variant *varian
     pages_reset(&simulator->separate_pages);
     reserve_placed(simulator, step->object_count);
     for (size_t i = 0; i < step->event_count; i++)
-        play(simulator, variant->limit, &step->events[i]);
+        play(simulator, variant, &step->events[i]);
     return pages_bytes(&simulator->pages) + pages_bytes(&simulator->separate_pages);
 }
 

@@ -5,7 +5,7 @@
 // All ways of reuse share the same bump: cursor and limit bound the current hole, which is a whole
 // fresh window in the simplest case; they differ in where the next hole comes from. One invariant:
 // no live block lies in [cursor, limit). Nothing is refused: callers give blocks that are alive,
-// sizes that fit a window, alignments that are powers of two.
+// and sizes and alignments, powers of two, that small_lane_has_room() for.
 
 #include "small_lane.h"
 
@@ -57,6 +57,19 @@ void small_lane_free(struct small_lane *lane)
     *lane = (struct small_lane){0};
 }
 
+static uint64_t window_align(const struct small_options *options)
+{
+    return options->source == WINDOWS_PACKED ? PACKED_ALIGN : options->window_bytes;
+}
+
+bool small_lane_has_room(const struct small_options *options, uint64_t bytes, uint64_t align)
+{
+    uint64_t of_window = window_align(options), pad = align > of_window ? align - of_window : 0;
+
+    bytes = align_up(bytes ? bytes : 1, SMALL_GRANULE);
+    return bytes <= options->window_bytes && pad <= options->window_bytes - bytes;
+}
+
 // ---- windows
 
 static void bump_in(struct small_lane *lane, int32_t window)
@@ -104,8 +117,7 @@ static void place_window(struct small_lane *lane, struct window *window)
         lane->separate_top += bytes;
         return;
     }
-    window->block = large_lane_allocate(
-        lane->host, bytes, lane->options.source == WINDOWS_ALIGNED ? bytes : PACKED_ALIGN);
+    window->block = large_lane_allocate(lane->host, bytes, window_align(&lane->options));
     window->base = large_lane_address(lane->host, window->block);
 }
 

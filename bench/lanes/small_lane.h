@@ -84,6 +84,10 @@ void small_lane_reset(struct small_lane *lane, const struct small_options *optio
                       struct large_lane *host);
 void small_lane_free(struct small_lane *lane);
 
+// Whether every fresh window has room for such a block, wherever the window lies. The lane takes no
+// other blocks.
+bool small_lane_has_room(const struct small_options *options, uint64_t bytes, uint64_t align);
+
 struct small_block small_lane_allocate(struct small_lane *lane, uint64_t bytes, uint64_t align);
 void small_lane_release(struct small_lane *lane, struct small_block block);
 

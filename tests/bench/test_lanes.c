@@ -524,6 +524,37 @@ static void limit_itself_is_small_and_one_byte_more_is_large(void **state)
     assert_int_equal(footprint(above, 1024, REUSE_NONE, WINDOWS_PACKED), 4096); // 1088 + 3008
 }
 
+static bool has_room(enum window_source source, uint64_t bytes, uint64_t align)
+{
+    const struct small_options options = {REUSE_NONE, source, 4096, 256};
+
+    return small_lane_has_room(&options, bytes, align);
+}
+
+static void small_blocks_are_those_that_any_window_has_room_for(void **state)
+{
+    (void)state;
+    assert_true(has_room(WINDOWS_PACKED, 4096, 64));
+    assert_false(has_room(WINDOWS_PACKED, 4096, 128));
+    assert_false(has_room(WINDOWS_PACKED, 4097, 16));
+    assert_true(has_room(WINDOWS_PACKED, 64, 4096));
+    assert_false(has_room(WINDOWS_PACKED, 65, 4096));
+    assert_false(has_room(WINDOWS_PACKED, 0, 8192));
+    for (int source = WINDOWS_ALIGNED; source <= WINDOWS_SEPARATE; source++) {
+        assert_true(has_room((enum window_source)source, 4096, 4096));
+        assert_false(has_room((enum window_source)source, 0, 8192));
+    }
+}
+
+// All windows begin 64 bytes behind a page, and end 64 bytes behind the next.
+static void aligned_block_that_fits_no_window_is_large(void **state)
+{
+    const char *text = "#ebb-trace 1\nB k 0 0\na 4160 T\nm 1000 4096 T\nE k 0\n";
+
+    (void)state;
+    assert_int_equal(footprint(text, 1024, REUSE_NONE, WINDOWS_PACKED), 3 * 4096);
+}
+
 static void pages_are_counted_once(void **state)
 {
     struct pages pages = {0};
@@ -558,6 +589,8 @@ int main(void)
         cmocka_unit_test(holes_below_the_least_size_are_passed_over),
         cmocka_unit_test(aligned_windows_start_at_a_multiple_of_their_size),
         cmocka_unit_test(limit_itself_is_small_and_one_byte_more_is_large),
+        cmocka_unit_test(small_blocks_are_those_that_any_window_has_room_for),
+        cmocka_unit_test(aligned_block_that_fits_no_window_is_large),
         cmocka_unit_test(pages_are_counted_once),
     };
 
