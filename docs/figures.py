@@ -12,8 +12,8 @@ rounded to the nearest, ebb's and the peers' alike; what compares them, a ratio,
 beside its limit, is rounded against ebb, and so are ebb's counts. A figure that is missing is a
 dash, and where a peer is better a sentence below the table says so. Refused without --rough: a
 quick run, and one that left the blocks alone. A file that is missing or bad is named, and changes
-nothing, nor does a page that cannot be written: each figure must be a number that has an end. Exit
-codes: 0; 2 if something was refused.
+nothing, nor does a page that cannot be written: each figure must be a number of at most 1e18 either
+way. Exit codes: 0; 2 if something was refused.
 """
 
 import argparse
@@ -30,6 +30,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MIB = 1 << 20
+MOST = 1e18  # what is more, or less than its negative, is no figure of a run
 
 PEERS = ("glibc", "glibc-tuned", "jemalloc", "jemalloc-tuned", "mimalloc", "tcmalloc")
 ARENAS = ("apr", "talloc", "obstack", "pmr", "bumpalo")
@@ -85,7 +86,7 @@ ABOUT = {
     "allocators": [{"name": str, "package": str, "version": str}],
     "targets": [{"target": str, "case": str, "value": float, "limit": float, "met": bool}],
 }
-KINDS = {str: "text", bool: "true or false", float: "a number that has an end", dict: "an object",
+KINDS = {str: "text", bool: "true or false", float: "a number of at most 1e18", dict: "an object",
          list: "a list"}
 
 
@@ -107,7 +108,7 @@ def naming(path):
 def is_of(value, kind):
     if kind is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and \
-            abs(value) <= sys.float_info.max  # integers may be larger; nan is not
+            abs(value) <= MOST  # which nan is not
     return isinstance(value, kind)
 
 
@@ -156,8 +157,8 @@ class Rows:
         if len(row) != 5:
             raise ValueError(f"row {number} has {len(row)} fields: {row}")
         value = number_of(row[4])
-        if not math.isfinite(value):
-            raise ValueError(f"row {number} has no number that has an end: {row}")
+        if not is_of(value, float):
+            raise ValueError(f"row {number} has no number of at most 1e18: {row}")
         self.values[tuple(row[:4])] = value
 
     def value(self, bench, case, allocator, metric):
@@ -189,7 +190,7 @@ def rounded(value, digits, way):
 
 
 def one_way(value, way):
-    if value is None or not math.isfinite(value) or value >= 1e15:
+    if value is None or abs(value) >= 1e15:
         return number(value)
     return number(rounded(value, 0 if value >= 100 else 1 if value >= 10 else 2, way))
 
@@ -219,7 +220,9 @@ def count_raised(value):
 
 
 def ratio(above, below):
-    return above / below if above is not None and below else None
+    """None, too, where the quotient has no end."""
+    quotient = above / below if above is not None and below else math.inf
+    return quotient if math.isfinite(quotient) else None
 
 
 def table(head, lines):

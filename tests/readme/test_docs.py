@@ -166,6 +166,16 @@ class Figures(unittest.TestCase):
         self.assertIn("(1.03 of 1.02)", text)
         self.assertRegex(text, r"\| a\.full \|.*\| 1\.03 \| - \|")
 
+    def test_figures_far_from_each_other_are_shown_or_have_no_ratio(self):
+        rows = [("churn", "t.full", who, metric, value) for who, metric, value in (
+            ("ebb", "step_us", 1e-300), ("glibc", "step_us", -1e18), ("mimalloc", "step_us", 5),
+            ("ebb", "steady_peak_ratio", 1e18), ("ebb", "plan_height_bytes", 1e18),
+            ("ebb", "plan_max_live_bytes", 1e-300))]
+        code, error, text = self.write(rows)
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("| t.full | 0.00 | - glibc | - |", text)
+        self.assertRegex(text, r"\| - \| 1,000,000,000,000,000,000 \| - \|")
+
     def test_what_happens_in_few_batches_does_not_happen_in_none(self):
         rows = [("loader", "tiny", "ebb", f"{what}_per_batch", 0.004)
                 for what in ("syscalls", "faults", "fds")]
@@ -293,6 +303,9 @@ class Figures(unittest.TestCase):
                           (("a", "b", "c", "d", "x"), "tsv: row 2 has no number"),
                           (("churn", "t.full", "ebb", "step_us", "nan"), "tsv: row 2 has no num"),
                           (("churn", "t.full", "glibc", "step_us", "-inf"), "tsv: row 2 has no "),
+                          (("churn", "t.full", "glibc", "step_us", -1e27), "tsv: row 2 has no "),
+                          (("churn", "t.full", "ebb", "steady_hits_percent", 1e308),
+                           "tsv: row 2 has no number of at most 1e18"),
                           (("churn", "\udcff.full", "ebb", "step_us", 1), "tsv: 'utf-8' codec")):
             self.assertIn(said, self.refused([*self.GOOD, row]))
         self.assertIn("tsv: no row of churn, micro", self.refused([("other", "b", "c", "d", 1)]))
@@ -325,6 +338,7 @@ class Figures(unittest.TestCase):
                 (("machine", "memory_bytes"), None, "machine.memory_bytes is not a number"),
                 (("machine", "load"), float("nan"), "machine.load is not a number"),
                 (("machine", "cores"), 10 ** 400, "machine.cores is not a number"),
+                (("targets", 0, "limit"), 1e300, "targets[0].limit is not a number of at most"),
                 (("machine", "cpu"), "\ud800", "surrogates not allowed"),
                 (("allocators",), None, "allocators is not a list"),
                 (("allocators",), [5], "allocators[0] is not an object"),
