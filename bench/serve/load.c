@@ -31,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "argument.h"
 #include "message.h"
 
 #define CONNECTIONS_MOST 64
@@ -234,17 +235,6 @@ static void open_connections(unsigned port) {
     }
 }
 
-static int number_of(const char *what, const char *text, int most) {
-    char *end;
-    errno = 0;
-    long number = strtol(text, &end, 10);
-    if (errno || *text < '0' || *text > '9' || *end || number < 1 || number > most) {
-        fprintf(stderr, "ebb-load: %s: not a number from 1 to %d: %s\n", what, most, text);
-        exit(2);
-    }
-    return (int)number;
-}
-
 /* The number in front of the text, which goes on behind it; false: none there, or above `most`. */
 static bool take_number(const char **text, unsigned long long most, uint64_t *number) {
     char *end;
@@ -292,9 +282,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: ebb-load PID PORT CONNECTIONS\n");
         return 2;
     }
-    server = number_of("PID", argv[1], INT_MAX);
-    unsigned port = (unsigned)number_of("PORT", argv[2], UINT16_MAX);
-    connection_count = number_of("CONNECTIONS", argv[3], CONNECTIONS_MOST);
+    server = (pid_t)argument_number("PID", argv[1], 1, INT_MAX);
+    unsigned port = (unsigned)argument_number("PORT", argv[2], 1, UINT16_MAX);
+    connection_count = (int)argument_number("CONNECTIONS", argv[3], 1, CONNECTIONS_MOST);
     int known = clock_getcpuclockid(server, &server_clock);
     if (known != 0)
         fail("no such process", known);

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /* loop.c - see loop.h. */
 #include "loop.h"
+#include "argument.h"
 #include "scopes.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+
+#define LINE_MOST 64
 
 static struct loop loop;
 static ebb_site *site; /* NULL: there are no scopes */
@@ -91,9 +95,14 @@ static void measure(unsigned long count) {
     fflush(stdout);
 }
 
-unsigned loop_threads(const char *word) {
-    unsigned long threads = strtoul(word, NULL, 10);
-    return threads <= LOOP_MOST ? (unsigned)threads : 0;
+/* False at the end of the input. */
+static bool next_turn(unsigned long *count) {
+    char line[LINE_MOST];
+    if (!fgets(line, sizeof line, stdin))
+        return false;
+    line[strcspn(line, "\r\n")] = '\0';
+    *count = argument_number("steps", line, 1, LOOP_STEPS_MOST);
+    return true;
 }
 
 int loop_run(const struct loop *what) {
@@ -108,7 +117,7 @@ int loop_run(const struct loop *what) {
     take_turn(loop.warm);
     printf("ready\n");
     fflush(stdout);
-    while (scanf("%lu", &count) == 1 && count)
+    while (next_turn(&count))
         measure(count);
     return 0;
 }

@@ -2,15 +2,17 @@
 /*
  * loop.h - a program that does the same again and again, in some threads, and measures itself.
  *
- * It speaks as train.py does: takes `warm` steps, prints `ready`, and for each line with a number
- * takes so many steps in every thread and prints a line of JSON, whose times and faults are those
- * of one step of one thread. Times are of processors: a thread that waits for a lock takes none.
+ * It speaks as train.py does: takes `warm` steps, prints `ready`, and for each line, which is a
+ * number, takes so many steps in every thread and prints a line of JSON, whose times and faults are
+ * those of one step of one thread. Times are of processors: a thread that waits for a lock takes
+ * none.
  *
  * With SERVE_SCOPES=1, in a process that has libebb-malloc, each request is a scope of one site.
  */
 #pragma once
 
 #define LOOP_MOST 64 /* threads */
+#define LOOP_STEPS_MOST 1000000000 /* of a turn */
 
 struct loop {
     /* Gets the number of its thread, 0 to threads - 1; the result is what it computed, the same
@@ -22,8 +24,6 @@ struct loop {
     unsigned long warm;
 };
 
-/* The number of threads that the word says; 0: it says none, or too many. */
-unsigned loop_threads(const char *word);
-
-/* The program's exit code. */
+/* The program's exit code: 0 at the end of the input; 1 if something failed, 2 if it was told what
+ * it cannot do. */
 int loop_run(const struct loop *loop);

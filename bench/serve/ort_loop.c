@@ -5,6 +5,7 @@
  * The same requests as ort-server's, with nothing between them and the model. A step is a thousand
  * of 16 to 256 tokens, so its milliseconds are a request's microseconds.
  */
+#include "argument.h"
 #include "loop.h"
 #include "ort_model.h"
 
@@ -39,16 +40,16 @@ static unsigned long answer_request(unsigned thread) {
 }
 
 int main(int argc, char **argv) {
-    unsigned threads = argc == 5 ? loop_threads(argv[3]) : 0;
-    if (!threads) {
-        fprintf(stderr, "usage: ort-loop LIBRARY MODEL THREADS WARM, at most %d threads\n",
-                LOOP_MOST);
+    if (argc != 5) {
+        fprintf(stderr, "usage: ort-loop LIBRARY MODEL THREADS WARM\n");
         return 2;
     }
+    unsigned threads = (unsigned)argument_number("THREADS", argv[3], 1, LOOP_MOST);
+    unsigned long warm = argument_number("WARM", argv[4], 0, LOOP_STEPS_MOST);
     for (unsigned i = 0; i < threads; i++)
         chances[i] = i;
     if (!ort_model_open(argv[1], argv[2], false))
         return 1;
     return loop_run(&(struct loop){.request = answer_request, .name = "request", .requests = 1000,
-                                   .threads = threads, .warm = strtoul(argv[4], NULL, 10)});
+                                   .threads = threads, .warm = warm});
 }

@@ -10,10 +10,10 @@
 #include "server.h"
 
 int main(int argc, char **argv) {
-    if (argc < 3) {
-        fprintf(stderr, "ort-server LIBRARY MODEL [arena]\n");
+    bool arena = argc == 4 && strcmp(argv[3], "arena") == 0;
+    if (argc != 3 && !arena) {
+        fprintf(stderr, "usage: ort-server LIBRARY MODEL [arena]\n");
         return 2;
     }
-    bool arena = argc > 3 && strcmp(argv[3], "arena") == 0;
     return ort_model_open(argv[1], argv[2], arena) ? server_run(ort_model_infer) : 1;
 }

@@ -5,12 +5,14 @@
  * A step is a million pairs, so its milliseconds are the nanoseconds of one; ten thousand are a
  * request.
  */
+#include "argument.h"
 #include "loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define PAIRS 10000 /* of a request */
+#define BYTES_MOST (1 << 30)
 
 static size_t bytes;
 
@@ -30,11 +32,12 @@ static unsigned long run_pairs(unsigned thread) {
 }
 
 int main(int argc, char **argv) {
-    bytes = argc == 3 ? strtoul(argv[1], NULL, 10) : 0;
-    if (!bytes) {
+    if (argc != 3) {
         fprintf(stderr, "usage: ebb-pairs BYTES WARM\n");
         return 2;
     }
+    bytes = argument_number("BYTES", argv[1], 1, BYTES_MOST);
+    unsigned long warm = argument_number("WARM", argv[2], 0, LOOP_STEPS_MOST);
     return loop_run(&(struct loop){.request = run_pairs, .name = "pairs", .requests = 100,
-                                   .threads = 1, .warm = strtoul(argv[2], NULL, 10)});
+                                   .threads = 1, .warm = warm});
 }

@@ -6,12 +6,13 @@
  * ends are touched, and some microseconds of work on memory of its thread's own. A step is a
  * thousand requests, so its milliseconds are a request's microseconds.
  */
+#include "argument.h"
 #include "loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BLOCKS = 16, OWN = 1 << 18, TOUCHES = 5000 };
+enum { BLOCKS = 16, OWN = 1 << 18, TOUCHES = 5000, LARGE_MOST = 1 << 30 };
 
 static size_t large;
 static unsigned char (*own)[OWN];
@@ -58,16 +59,16 @@ static unsigned long answer_request(unsigned thread) {
 }
 
 int main(int argc, char **argv) {
-    unsigned threads = argc == 4 ? loop_threads(argv[2]) : 0;
-    if (!threads) {
-        fprintf(stderr, "usage: ebb-short-loop LARGE THREADS WARM, at most %d threads\n",
-                LOOP_MOST);
+    if (argc != 4) {
+        fprintf(stderr, "usage: ebb-short-loop LARGE THREADS WARM\n");
         return 2;
     }
-    large = strtoul(argv[1], NULL, 10);
+    large = argument_number("LARGE", argv[1], 0, LARGE_MOST);
+    unsigned threads = (unsigned)argument_number("THREADS", argv[2], 1, LOOP_MOST);
+    unsigned long warm = argument_number("WARM", argv[3], 0, LOOP_STEPS_MOST);
     own = calloc(threads, sizeof *own);
     if (!own)
         return 1;
     return loop_run(&(struct loop){.request = answer_request, .name = "request", .requests = 1000,
-                                   .threads = threads, .warm = strtoul(argv[3], NULL, 10)});
+                                   .threads = threads, .warm = warm});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_words.c - ebb-sequence and ebb-load name the word that is bad, and measure nothing then.
+// test_words.c - ebb-sequence, ebb-load and the loops of bench/serve name the word that is bad, and
+// measure nothing then.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,6 +49,33 @@ static void bad_loads_are_refused(void **state)
     refuses("EBB_LOAD", "1 2 0", "CONNECTIONS: not a number from 1 to 64: 0");
 }
 
+static void bad_loops_are_refused(void **state)
+{
+    (void)state;
+    refuses("EBB_PAIRS", "64", "usage: ebb-pairs BYTES WARM");
+    refuses("EBB_PAIRS", "-1 1", "ebb-pairs: BYTES: not a number from 1 to 1073741824: -1");
+    refuses("EBB_PAIRS", "64k 1", "BYTES: not a number from 1 to 1073741824: 64k");
+    refuses("EBB_PAIRS", "0 1", "BYTES: not a number from 1 to 1073741824: 0");
+    refuses("EBB_PAIRS", "64 x", "WARM: not a number from 0 to 1000000000: x");
+    refuses("EBB_SHORT_LOOP", "x 2 1", "LARGE: not a number from 0 to 1073741824: x");
+    refuses("EBB_SHORT_LOOP", "10 2x 1", "THREADS: not a number from 1 to 64: 2x");
+    refuses("EBB_SHORT_LOOP", "10 65 1", "THREADS: not a number from 1 to 64: 65");
+    refuses("EBB_SHORT_LOOP", "10 2 ''", "WARM: not a number from 0 to 1000000000: ");
+    refuses("EBB_ORT_LOOP", "library model 0 1", "THREADS: not a number from 1 to 64: 0");
+    refuses("EBB_ORT_LOOP", "library model 1 +1", "WARM: not a number from 0 to 1000000000: +1");
+    refuses("EBB_ORT_SERVER", "library model nothing", "usage: ort-server");
+}
+
+static void bad_turns_of_loops_are_refused(void **state)
+{
+    (void)state;
+    program_says("EBB_PAIRS", "16 0 </dev/null", 0, "ready\n");
+    write_bytes("1\n2x\n", 5);
+    assert_int_equal(run_on_scratch("EBB_PAIRS", "16 0 <"), 2);
+    assert_non_null(strstr(said, "\"loss\""));
+    assert_non_null(strstr(said, "ebb-pairs: steps: not a number from 1 to 1000000000: 2x"));
+}
+
 // Its first client is heard to its end and gets no answer.
 static void hang_up(int server)
 {
@@ -91,6 +119,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_sequences_are_refused),
         cmocka_unit_test(bad_loads_are_refused),
+        cmocka_unit_test(bad_loops_are_refused),
+        cmocka_unit_test(bad_turns_of_loops_are_refused),
         cmocka_unit_test(a_server_that_hangs_up_has_no_reason),
     };
 

@@ -317,15 +317,6 @@ class Loops(unittest.TestCase):
         self.assertEqual([turn["loss"] for turn in self.turns("ebb-pairs", "64", "1")],
                          [300 * ten_thousand, 100 * ten_thousand])
 
-    def test_what_is_no_number_of_threads_is_refused(self):
-        for words in (["ebb-short-loop", "0", "0", "1"], ["ebb-short-loop", "0", "65", "1"],
-                      ["ebb-short-loop", "0", "many", "1"], ["ort-loop", "lib", "model", "0", "1"],
-                      ["ort-loop", "lib", "model", "1"], ["ebb-pairs", "0", "1"]):
-            done = subprocess.run([BUILD / "bench" / "serve" / words[0], *words[1:]],
-                                  capture_output=True, text=True, check=False)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertIn("usage: ", done.stderr)
-
     def test_a_library_that_is_none_is_said(self):
         program = BUILD / "bench" / "serve" / "ort-loop"
         done = subprocess.run([program, "/nowhere.so", "model", "1", "1"], capture_output=True,
