@@ -34,10 +34,17 @@ void candidates_build(struct candidates *candidates) {
     }
 }
 
+static void descend(struct look *look, uint32_t node);
+
+/* Most nodes are not wanted: that is seen without a call. */
+static inline void look_at(struct look *look, uint32_t node) {
+    const struct candidate *nodes = look->in->nodes;
+    if (nodes[node].key > look->key && nodes[node].end <= look->end)
+        descend(look, node);
+}
+
 static void descend(struct look *look, uint32_t node) {
     const struct candidate *nodes = look->in->nodes;
-    if (nodes[node].key <= look->key || nodes[node].end > look->end)
-        return;
     if (look->node && look->left == 0)
         return;
     look->left -= look->node != 0;
@@ -48,8 +55,8 @@ static void descend(struct look *look, uint32_t node) {
     }
     uint32_t left = 2 * node, right = left + 1;
     bool right_first = nodes[right].key > nodes[left].key;
-    descend(look, right_first ? right : left);
-    descend(look, right_first ? left : right);
+    look_at(look, right_first ? right : left);
+    look_at(look, right_first ? left : right);
 }
 
 uint32_t candidates_find(const struct candidates *candidates, uint32_t first, uint32_t end) {
@@ -59,12 +66,12 @@ uint32_t candidates_find(const struct candidates *candidates, uint32_t first, ui
     uint32_t a = first + count, b = end + count;
     for (; a < b; a /= 2, b /= 2) {
         if (a & 1)
-            descend(&look, a++);
+            look_at(&look, a++);
         if (b & 1)
             later[laters++] = --b;
     }
     while (laters > 0)
-        descend(&look, later[--laters]);
+        look_at(&look, later[--laters]);
     return look.node ? look.node - count : CANDIDATE_NONE;
 }
 
