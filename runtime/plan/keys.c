@@ -15,7 +15,7 @@ enum { KEY_TWICE = 1 << 20 };
 /* Each is the one that helps most where those before it do not, on steps of real programs. */
 static const struct exponents {
     unsigned size, lifetime;
-} portfolio[PACKING_ORDERS] = {{1, 1}, {0, 1}, {1, 3}, {1, 0}, {1, 2}, {3, 2}, {2, 3}};
+} portfolio[PACKING_ORDERS] = {{1, 1}, {0, 1}, {1, 3}, {1, 2}, {3, 2}, {2, 3}, {1, 0}};
 
 static double power(double base, unsigned exponent) {
     double product = 1;
