@@ -4,22 +4,24 @@
  *
  * Invariant: a node's key is the largest and its end the earliest of its leaves, so a node with
  * too small a key or too late an end has no leaf that is wanted. The converse does not hold (key
- * and end may be of different leaves), so a search may descend in vain; once it has found a
- * candidate, it looks at CANDIDATE_LOOK more nodes at most.
+ * and end may be of different leaves), so a search may descend in vain, but only once it has found
+ * a candidate: until then any key will do, and an end that is early enough is some leaf's. From
+ * then on it looks at LOOKS_MOST more nodes at most. Where lives are random many would look at as
+ * many; so all together have LOOKS_EACH for each buffer that was removed, and LOOKS_AT_FIRST.
  */
 #include "plan/candidates.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CANDIDATE_LOOK = 200 };
+enum { LOOKS_MOST = 200, LOOKS_EACH = 32, LOOKS_AT_FIRST = 1 << 16 };
 
 struct look {
     const struct candidates *in;
     uint32_t end;  /* latest end that fits */
     uint32_t node; /* best so far, or 0 */
     uint32_t key;  /* its key, or 0 */
-    unsigned left; /* nodes that may still be looked at */
+    uint64_t left; /* nodes that may still be looked at */
 };
 
 static struct candidate better_of(struct candidate a, struct candidate b) {
@@ -32,6 +34,15 @@ void candidates_build(struct candidates *candidates) {
         node--;
         nodes[node] = better_of(nodes[2 * node], nodes[2 * node + 1]);
     }
+    candidates->removed = 0;
+    candidates->looked = 0;
+}
+
+/* Those before it leave what they did not need. */
+static uint64_t looks_left(const struct candidates *candidates) {
+    uint64_t all = LOOKS_AT_FIRST + (uint64_t)LOOKS_EACH * candidates->removed;
+    uint64_t left = all - candidates->looked;
+    return left < LOOKS_MOST ? left : LOOKS_MOST;
 }
 
 static void descend(struct look *look, uint32_t node);
@@ -59,9 +70,10 @@ static void descend(struct look *look, uint32_t node) {
     look_at(look, right_first ? left : right);
 }
 
-uint32_t candidates_find(const struct candidates *candidates, uint32_t first, uint32_t end) {
+uint32_t candidates_find(struct candidates *candidates, uint32_t first, uint32_t end) {
     uint32_t count = candidates->count;
-    struct look look = {.in = candidates, .end = end, .left = CANDIDATE_LOOK};
+    uint64_t looks = looks_left(candidates);
+    struct look look = {.in = candidates, .end = end, .left = looks};
     uint32_t later[32], laters = 0; /* the right flank is met from right to left */
     uint32_t a = first + count, b = end + count;
     for (; a < b; a /= 2, b /= 2) {
@@ -72,12 +84,14 @@ uint32_t candidates_find(const struct candidates *candidates, uint32_t first, ui
     }
     while (laters > 0)
         look_at(&look, later[--laters]);
+    candidates->looked += looks - look.left;
     return look.node ? look.node - count : CANDIDATE_NONE;
 }
 
 void candidates_remove(struct candidates *candidates, uint32_t index) {
     struct candidate *nodes = candidates->nodes;
     uint32_t node = index + candidates->count;
+    candidates->removed++;
     nodes[node] = (struct candidate){0, CANDIDATE_NONE};
     for (node /= 2; node > 0; node /= 2) {
         struct candidate sum = better_of(nodes[2 * node], nodes[2 * node + 1]);

@@ -172,7 +172,7 @@ static void set_up(struct attempts *attempts, uint32_t count) {
     const struct workspace *space = &attempts->space;
     attempts->skyline = (struct skyline){
         .count = count, .peak = attempts->skyline.peak, .tiles = space->tiles,
-        .offsets = space->offsets, .candidates = {space->nodes, count},
+        .offsets = space->offsets, .candidates = {.nodes = space->nodes, .count = count},
         .contour = {.segments = space->segments, .heap = space->heap, .width = count}};
     uint64_t max_live = attempts->best.max_live, ppm = attempts->effort->slack_ppm;
     uint64_t slack = max_live / MILLION * ppm + max_live % MILLION * ppm / MILLION;

@@ -212,6 +212,30 @@ static void a_bounded_look_still_finds_one_if_there_is_one(void **state) {
     }
 }
 
+/* Keys and ends of which neither says anything about the other: a look seldom ends by itself. */
+static void looks_have_a_bound_for_all_buffers_together(void **state) {
+    static struct candidate nodes[2 * MOST];
+    struct candidates candidates = {.nodes = nodes, .count = MOST};
+    uint64_t seed = 8, most = 0;
+    for (uint32_t i = 0; i < MOST; i++)
+        nodes[MOST + i] = (struct candidate){1 + (uint32_t)(instance_draw(&seed) % UINT32_MAX),
+                                             i + 1 + (uint32_t)(instance_draw(&seed) % (MOST - i))};
+    candidates_build(&candidates);
+    while (candidates.removed < MOST) {
+        uint64_t before = candidates.looked;
+        uint32_t end = MOST / 2 + (uint32_t)(instance_draw(&seed) % (MOST / 2));
+        uint32_t found = candidates_find(&candidates, 0, end);
+        if (found == CANDIDATE_NONE)
+            found = candidates_find(&candidates, 0, MOST);
+        assert_int_not_equal(found, CANDIDATE_NONE);
+        assert_in_range(candidates.looked - before, 0, 400);
+        candidates_remove(&candidates, found);
+        most = candidates.looked - before > most ? candidates.looked - before : most;
+        assert_true(candidates.looked <= 65536 + (uint64_t)32 * candidates.removed);
+    }
+    assert_true(most >= 200); /* while there are few, all that one wants */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sorted_lists_keep_equal_keys_as_they_stood),
@@ -220,6 +244,7 @@ int main(void) {
         cmocka_unit_test(a_contour_is_as_high_as_what_was_put_on_it),
         cmocka_unit_test(the_largest_key_that_fits_is_found),
         cmocka_unit_test(a_bounded_look_still_finds_one_if_there_is_one),
+        cmocka_unit_test(looks_have_a_bound_for_all_buffers_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
