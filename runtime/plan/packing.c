@@ -24,6 +24,13 @@
 enum { MILLION = 1000000 };
 
 /*
+ * Work is counted in looks. To place a buffer takes as long as some 32, with what rises until the
+ * next one is. Real steps do 35 to 50 a buffer and order, and the largest that needs more than one
+ * order has 23,000 buffers and needs five.
+ */
+enum { WORK_A_TILE = 32, WORK_EACH = 256, WORK_IN_ALL = 6 * MILLION };
+
+/*
  * The workspace. Ordering and laying are not at work at the same time, nor is warming: `ordered`
  * and `scratch` share their memory with what a try needs.
  *
@@ -60,6 +67,10 @@ struct attempts {
     uint64_t *offsets;
     struct packing_result best;
 };
+
+uint64_t packing_work_most(uint32_t count) {
+    return size_smaller((uint64_t)WORK_EACH * count, WORK_IN_ALL);
+}
 
 bool packing_workspace_bytes(size_t count, size_t *bytes) {
     return count <= PACKING_COUNT_MAX && size_multiply(count, BYTES_EACH, bytes) &&
@@ -191,7 +202,10 @@ static bool attempt(struct attempts *attempts, const uint32_t *keys, uint64_t li
     struct skyline *skyline = &attempts->skyline;
     uint64_t height;
     attempts->best.tries++;
-    if (!skyline_lay(skyline, keys, limit, &height))
+    bool laid = skyline_lay(skyline, keys, limit, &height);
+    attempts->best.work +=
+        (uint64_t)WORK_A_TILE * skyline->candidates.removed + skyline->candidates.looked;
+    if (!laid)
         return false;
     for (uint32_t i = 0; i < skyline->count; i++)
         attempts->offsets[skyline->tiles[i].index] = skyline->offsets[i];
@@ -208,12 +222,23 @@ static bool is_over(const struct attempts *attempts) {
     return effort->search_ns > 0 && effort->clock_ns() >= attempts->until_ns;
 }
 
-/* The order that did best; its keys are not kept. The first is tried whatever time it takes. */
+/* May another order be begun? It is taken to cost as much as those before it. */
+static bool may_begin(const struct attempts *attempts, unsigned order) {
+    if (order == 0)
+        return true;
+    if (is_over(attempts))
+        return false;
+    bool by_time = attempts->effort->search_ns > 0 && attempts->effort->orders_too;
+    uint64_t work = attempts->best.work;
+    return by_time || work + work / order <= packing_work_most(attempts->skyline.count);
+}
+
+/* The order that did best; its keys are not kept. The first is tried whatever it takes. */
 static unsigned try_portfolio(struct attempts *attempts) {
     uint32_t *keys = attempts->space.keys;
     unsigned best = 0;
     for (unsigned order = 0; order < attempts->effort->keys && !is_enough(attempts); order++) {
-        if (order > 0 && is_over(attempts))
+        if (!may_begin(attempts, order))
             break;
         keys_fill(keys, &attempts->skyline, order);
         uint64_t height = attempts->best.height;

@@ -15,7 +15,7 @@
 #include "step/guests.h"
 
 /* Tries of a plan that is wanted at once: orders of the portfolio, while it is higher than the
- * bytes alive by more than half a per cent. */
+ * bytes alive by more than half a per cent, and their work has not come to its bound. */
 static const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = 5000};
 
 /* So many times as many bytes are another kind of step altogether. */

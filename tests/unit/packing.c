@@ -234,14 +234,49 @@ static void orders_are_tried_while_there_is_time(void **state) {
     fill_hard(buffers, MANY);
     struct packing_effort effort = {.keys = PACKING_ORDERS, .search_ns = 1, .orders_too = true,
                                     .clock_ns = tick};
-    assert_int_equal(planned(buffers, MANY, thorough).tries, PACKING_ORDERS);
     assert_int_equal(planned(buffers, MANY, effort).tries, 1);
+    effort.search_ns = 50;
+    assert_true(planned(buffers, MANY, effort).tries > PACKING_ORDERS);
     effort.search_ns = 4; /* a try of as many looks at the clock twice: in the midst of one */
     struct packing_result result = planned(buffers, MANY, effort);
     assert_int_equal(result.tries, 2);
     assert_true(result.height == planned(buffers, MANY, once).height);
     effort.orders_too = false;
-    assert_true(planned(buffers, MANY, effort).tries >= PACKING_ORDERS);
+    assert_true(planned(buffers, MANY, effort).tries > planned(buffers, MANY, thorough).tries);
+}
+
+/* Random lives, hundreds of them at once: none of the orders is enough, and all look at much. */
+static void orders_are_begun_while_their_work_is_within_its_bound(void **state) {
+    static struct packing_buffer buffers[MANY];
+    uint64_t seed = 12, most = packing_work_most(MANY);
+    instance_fill(buffers, MANY, (struct instance_shape){2 * MANY, MANY / 2, 65536, 6}, &seed);
+    struct packing_result first = planned(buffers, MANY, once);
+    struct packing_result result = planned(buffers, MANY, thorough);
+    assert_in_range(result.tries, 2, PACKING_ORDERS - 1);
+    assert_true(result.work > first.work && result.work <= most);
+    struct packing_effort effort = {.keys = PACKING_ORDERS, .search_ns = 50, .orders_too = true,
+                                    .clock_ns = tick}; /* whose bound is that time */
+    struct packing_result more = planned(buffers, MANY, effort);
+    assert_true(more.tries > PACKING_ORDERS && more.work > most);
+}
+
+static void the_bound_of_work_leaves_one_order_to_a_large_step(void **state) {
+    enum { LARGE = 120000 };
+    assert_true(packing_work_most(2 * LARGE) == packing_work_most(LARGE));
+    struct packing_buffer *buffers = malloc(LARGE * sizeof *buffers);
+    uint64_t *offsets = malloc(LARGE * sizeof *offsets), seed = 13;
+    void *workspace = instance_workspace(LARGE);
+    assert_true(buffers && offsets);
+    instance_fill(buffers, LARGE, (struct instance_shape){LARGE, 20000, 65536, 6}, &seed);
+    struct packing_result result;
+    assert_int_equal(packing_solve(buffers, LARGE, &thorough, workspace, offsets, &result), 0);
+    assert_int_equal(result.tries, 1);
+    assert_true(result.height > result.max_live / 200 * 201); /* which is not enough */
+    assert_true(result.work <= (uint64_t)64 * LARGE + 65536);
+    assert_true(packing_is_valid(buffers, offsets, LARGE, result.height, workspace));
+    free(workspace);
+    free(offsets);
+    free(buffers);
 }
 
 static void nothing_is_planned_that_nobody_wants_any_more(void **state) {
@@ -378,6 +413,8 @@ int main(void) {
         cmocka_unit_test(an_order_that_is_no_better_changes_nothing),
         cmocka_unit_test(a_search_ends_when_the_clock_says_so),
         cmocka_unit_test(orders_are_tried_while_there_is_time),
+        cmocka_unit_test(orders_are_begun_while_their_work_is_within_its_bound),
+        cmocka_unit_test(the_bound_of_work_leaves_one_order_to_a_large_step),
         cmocka_unit_test(nothing_is_planned_that_nobody_wants_any_more),
         cmocka_unit_test(a_search_is_repeatable_up_to_the_clock),
         cmocka_unit_test(enough_is_enough),
