@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """guard(): a batch whose region waits for a device that copies from it."""
 
+import collections
 import collections.abc
 import copyreg
+import functools
 import sys
 
-from ._ebb import guard_at
+from ._ebb import Tensor, buffer_at, guard_at
 
 
 def _stream(stream, device):
@@ -22,13 +24,29 @@ def _stream(stream, device):
     return stream.device.index, stream.cuda_stream
 
 
-def _children(value):
+_SEQUENCES = (list, tuple, set, frozenset, collections.deque)
+_BARE = (dict, *_SEQUENCES)  # of just these classes they have no attributes
+
+
+def _elements(value):
     if isinstance(value, collections.abc.Mapping):
         return value.values()
-    if isinstance(value, (list, tuple, set, frozenset)):
+    if isinstance(value, _SEQUENCES):
         return value
+    if isinstance(value, functools.partial):
+        return value.func, value.args, value.keywords
+    return ()
+
+
+def _children(value):
+    if type(value) in _BARE:
+        return _elements(value)
     slots = [getattr(value, name, None) for name in copyreg._slotnames(type(value))]
-    return [*getattr(value, "__dict__", {}).values(), *slots]
+    return [*_elements(value), *getattr(value, "__dict__", {}).values(), *slots]
+
+
+def _elsewhere(value):
+    return ValueError(f"a tensor on {value.device}: guard what was copied from, not the copy")
 
 
 def _parts(tensor):
@@ -44,7 +62,7 @@ def _parts(tensor):
 
 
 def _addresses(batch):
-    """Where the elements of all tensors and arrays in it are."""
+    """Where the elements of all tensors, storages, arrays and buffers in it are."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     seen, rest = {}, [batch]
     while rest:
@@ -54,8 +72,7 @@ def _addresses(batch):
         seen[id(value)] = value
         if torch and isinstance(value, torch.Tensor):
             if not value.is_cpu:
-                raise ValueError(f"a tensor on {value.device}: guard what was copied from, not the "
-                                 "copy")
+                raise _elsewhere(value)
             if value.layout == torch.strided:
                 yield value.data_ptr()
             else:
@@ -63,10 +80,16 @@ def _addresses(batch):
             if type(value) is torch.Tensor:  # has no slots, and seldom anything else
                 rest.extend(value.__dict__.values())
                 continue
+        elif torch and isinstance(value, torch._C.StorageBase):
+            if value.device.type != "cpu":
+                raise _elsewhere(value)
+            yield value.data_ptr()
         elif numpy and isinstance(value, numpy.ndarray):
             yield value.ctypes.data
             if value.dtype.hasobject:
                 rest.append(value.tolist())
+        elif not isinstance(value, Tensor):
+            yield buffer_at(value)
         rest.extend(_children(value))
 
 
@@ -77,16 +100,19 @@ def guard(batch, stream=None, *, device=None):
             x = images.to("cuda", non_blocking=True)
             ebb.guard(images)                       # before `images` is dropped
 
-    batch   the batch, or any tensor or array of it, on the host; dicts, lists, tuples, objects and
-            arrays of them are looked through. One tensor of a batch guards all of it
+    batch   the batch, or any tensor, array, storage of torch or buffer of it, on the host. Looked
+            through are values of mappings, lists, tuples, sets, deques, arrays of objects, what a
+            functools.partial calls and with what, and attributes and slots of all objects: what
+            else has tensors inside, as an iterator or a closure, is not. One tensor of a batch
+            guards all of it
     stream  torch.cuda.Stream, or the address of one as an int (0: the default stream) with
             `device`; None: torch's current stream of `device`, and nothing where there is no CUDA
     device  its number; None: torch's current one, or 0. Copies to another device are asked of that
             one's current stream: name it, or the region waits for a stream that copies nothing
 
-    Returns how many batches were guarded; 0 says that none of it came through a pool. ebb.Error
-    EBB_E_BUSY if four other streams read the batch already, EBB_E_DEVICE if the driver refuses:
-    synchronise then.
+    Returns how many batches were guarded; 0 says that nothing was found in it that came through a
+    pool, or that there is no CUDA. ebb.Error EBB_E_BUSY if four other streams read the batch
+    already, EBB_E_DEVICE if the driver refuses: synchronise then.
     """
     place = _stream(stream, device)
     ranges, start, end = [], 0, 0  # the last one is that of the next tensor as well, mostly

@@ -317,12 +317,28 @@ static PyObject *guard_at(PyObject *Py_UNUSED(module), PyObject *arguments) {
     return range;
 }
 
+PyDoc_STRVAR(buffer_at_doc,
+"buffer_at(object)\n--\n\n"
+"The address of the first byte of an object's buffer; 0 if it has none, or gives none now.");
+
+static PyObject *buffer_at(PyObject *Py_UNUSED(module), PyObject *object) {
+    Py_buffer buffer;
+    if (!PyObject_CheckBuffer(object))
+        return PyLong_FromLong(0);
+    if (PyObject_GetBuffer(object, &buffer, PyBUF_FULL_RO) != 0)
+        return error_forgive() ? PyLong_FromLong(0) : NULL;
+    PyObject *address = PyLong_FromVoidPtr(buffer.buf);
+    PyBuffer_Release(&buffer);
+    return address;
+}
+
 /* ---- the functions of the module ---- */
 
 static PyMethodDef functions[] = {
     {"_tensor_at", tensor_at, METH_O, "_tensor_at(number)\n--\n\nA tensor of the batch."},
     {"_array_at", array_at, METH_VARARGS, "_array_at(number, dtype)\n--\n\nAn array of the batch."},
     {"guard_at", guard_at, METH_VARARGS, guard_doc},
+    {"buffer_at", buffer_at, METH_O, buffer_at_doc},
     {NULL, NULL, 0, NULL}};
 
 static int find_loads(void) {

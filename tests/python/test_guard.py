@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches that a device still copies from, by a driver in host memory (tests/fake_cuda)."""
 
+import collections
 import ctypes
 import dataclasses
+import functools
 import multiprocessing
 import os
+import pickle
 import sys
 import threading
 import types
@@ -34,6 +37,21 @@ def call(name, *arguments):
 @dataclasses.dataclass(slots=True)
 class Slotted:
     image: object
+
+
+def with_attribute(kind):
+    """An instance of a class that has this one as its base, with the image as an attribute."""
+    def make(got):
+        value = type("Own", (kind,), {})()
+        value.image = got["image"]
+        return value
+    return make
+
+
+def with_slot(got):
+    value = type("Slot", (list,), {"__slots__": ("image",)})([1])
+    value.image = got["image"]
+    return value
 
 
 class Device:
@@ -123,13 +141,38 @@ class Guard(Refused):
         for part in (lambda got: got, lambda got: got["label"], lambda got: got["image"][5:9],
                      lambda got: types.SimpleNamespace(inside=(1, "x", None, {2: got["image"]})),
                      lambda got: [got, got, [got["label"]]],
-                     lambda got: Slotted(got["image"])):
+                     lambda got: Slotted(got["image"]),
+                     lambda got: collections.deque([got["image"]]),
+                     lambda got: collections.ChainMap({}, got),
+                     lambda got: functools.partial(print, got["image"]),
+                     lambda got: functools.partial(print, image=got["image"]),
+                     lambda got: memoryview(got["image"])[5:9:2],
+                     lambda got: memoryview(got["image"]).toreadonly(),
+                     lambda got: pickle.PickleBuffer(got["image"]),
+                     *map(with_attribute, (dict, list, set, collections.deque, object)), with_slot):
             got = batch(pool, 7)
             self.assertEqual(ebb.guard(part(got), 0), 1)
             del got
             self.assertRefused("EBB_E_SLOTS", pool.send, [1])
             driver.fake_cuda_run()
             self.assertEqual(pool.send([1]).open(), [1])
+
+    def test_a_buffer_that_was_sent_guards_its_batch(self):
+        pool = ebb.Pool("shared+pinned", slots=1)
+        got = pool.send({"bytes": pickle.PickleBuffer(bytes(BYTES))}).open()
+        self.assertEqual(ebb.guard(got, 0), 1)
+        self.assertEqual(ebb.guard([b"", bytearray(5), memoryview(b"mine")], 0), 0)
+        closed = memoryview(b"gone")
+        closed.release()
+        self.assertEqual(ebb.guard([closed], 0), 0)
+
+    @unittest.skipUnless(torch, "torch is missing")
+    def test_a_storage_guards_its_batch(self):
+        pool = ebb.Pool("shared+pinned", slots=1)
+        got = pool.send(torch.ones(5000)).open()
+        kept = torch.Tensor.untyped_storage if hasattr(torch.Tensor, "untyped_storage") \
+            else torch.Tensor.storage
+        self.assertEqual(ebb.guard([kept(got)], 0), 1)
 
     def test_each_batch_in_a_list_is_guarded_and_what_came_beside_is_not(self):
         pool, other = ebb.Pool("shared+pinned"), ebb.Pool("shared")
