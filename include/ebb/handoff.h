@@ -43,7 +43,8 @@
  * one. Leases and regions that were open at the fork are the parent's: what the child drops or
  * closes of them changes nothing for others (cleanups of such regions run in the parent only), and
  * it may read them only as long as the parent holds them. It must not allocate or change anything
- * in them: that is the parent's memory, not a copy.
+ * in them: that is the parent's memory, not a copy. So it is with any child that has its memory to
+ * itself, also one that the C library's fork() has not made (see docs/handoff.md).
  */
 #ifndef EBB_HANDOFF_H
 #define EBB_HANDOFF_H

@@ -119,6 +119,13 @@ EBB_API EBB_NODISCARD ebb_pool *ebb_pool_attach(int fd, const struct ebb_pool_op
 EBB_API int ebb_pool_descriptor(ebb_pool *pool);
 
 /*
+ * How many forks led to this process since the first call: what a program noted at another number
+ * is of a process that this one was forked from. Children that fork() has not made are counted from
+ * the first shared pool on, where the system tells them. Any thread; no system call but at first.
+ */
+EBB_API unsigned ebb_forks(void);
+
+/*
  * Frees slots of a shared pool whose processes are gone: those they wrote to and held, and with
  * `sent_too` those they had sent and nobody opened (a parcel that comes later is EBB_E_STALE). That
  * also happens by itself when a slot is needed, to those sent once `wait_ns` has passed. Returns

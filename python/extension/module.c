@@ -7,14 +7,7 @@
  */
 #include "batch.h"
 
-#include <pthread.h>
-
 struct names names;
-unsigned module_forks;
-
-static void count_fork(void) {
-    module_forks++;
-}
 
 static int find_names(void) {
     const struct {
@@ -48,8 +41,7 @@ PyMODINIT_FUNC PyInit__ebb(void);
 
 /* NULL with an exception. */
 static PyObject *make_module(void) {
-    if (pthread_atfork(NULL, NULL, count_fork) != 0)
-        return PyErr_NoMemory();
+    (void)ebb_forks(); /* are counted from here on */
     PyObject *module = PyModule_Create(&definition);
     if (!module)
         return NULL;

@@ -22,12 +22,6 @@
 /* Methods that take keywords or fast arguments have other signatures than PyCFunction. */
 #define METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
-/* ---- module.c ---- */
-
-/* Forks that led to this process since the module was loaded: what another number stands at was
- * made in a process that this one was forked from. */
-extern unsigned module_forks;
-
 /* ---- error.c ---- */
 
 extern PyObject *error_class; /* ebb.Error */

@@ -94,7 +94,7 @@ PyObject *parcel_new(PyObject *pool) {
     if (!self)
         return NULL;
     self->pool = Py_NewRef(pool);
-    self->forks = module_forks;
+    self->forks = ebb_forks();
     return (PyObject *)self;
 }
 
@@ -139,7 +139,7 @@ static void parcel_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     PyObject_GC_UnTrack(object);
-    if (self->is_owned && self->forks == module_forks && ((struct pool *)self->pool)->pool)
+    if (self->is_owned && self->forks == ebb_forks() && ((struct pool *)self->pool)->pool)
         (void)ebb_parcel_discard(((struct pool *)self->pool)->pool, &self->parcel);
     Py_XDECREF(self->inside);
     Py_XDECREF(self->pool);

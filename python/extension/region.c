@@ -33,9 +33,10 @@ static struct region *opening; /* objects whose regions threads open now, the ne
 
 void region_settle_fork(void) {
     static unsigned forks;
-    if (forks == module_forks)
+    unsigned now = ebb_forks();
+    if (forks == now)
         return;
-    forks = module_forks;
+    forks = now;
     for (const struct region *region = opening; region; region = region->opening_next)
         if (region->handle.lane && ebb_region_is_open(region->handle))
             (void)ebb_region_close(region->handle);
@@ -72,7 +73,7 @@ void region_open_listed(struct region *self, bool locked,
         Py_END_ALLOW_THREADS
     }
     end_opening(self);
-    self->forks = module_forks; /* now: a handler that ran while it waited may have forked */
+    self->forks = ebb_forks(); /* now: a handler that ran while it waited may have forked */
 }
 
 /* ---- making and ending ---- */
@@ -144,7 +145,7 @@ static void region_dealloc(PyObject *object) {
 }
 
 bool region_is_inherited(const struct region *region) {
-    return region->forks != module_forks && region->pool != Py_None &&
+    return region->forks != ebb_forks() && region->pool != Py_None &&
            ((const struct pool *)region->pool)->kind & EBB_KIND_SHARED;
 }
 

@@ -18,8 +18,6 @@
 #include <ebb/ebb.h>
 #include <torch/csrc/api/include/torch/version.h>
 
-#include <pthread.h>
-
 #include <cstring>
 
 namespace {
@@ -28,9 +26,14 @@ constexpr size_t small_bytes = 4096; // up to here a copy is cheaper; see ebb/cu
 
 thread_local ebb_region entered; // all zero: none
 
-// In a forked child, which has the one thread that forked: the region is the parent's.
+thread_local unsigned forks; // that led to the process that entered it
+
+// In a forked child the region is the parent's.
 void leave_after_fork() {
-    entered = {};
+    const unsigned now = ebb_forks();
+    if (forks != now)
+        entered = {};
+    forks = now;
 }
 
 void give_back(void *context) {
@@ -70,6 +73,8 @@ class RegionAllocator final : public c10::Allocator {
 
   private:
     c10::DataPtr allocate_here(size_t bytes) const {
+        if (entered.lane)
+            leave_after_fork();
         DLManagedTensor *managed = entered.lane ? make(bytes) : nullptr;
         if (!managed)
             return before->allocate(bytes);
@@ -89,6 +94,7 @@ PyObject *enter(PyObject *, PyObject *handle) {
         PyErr_SetString(PyExc_ValueError, "no handle of a region");
         return nullptr;
     }
+    leave_after_fork();
     PyObject *before = PyBytes_FromStringAndSize(reinterpret_cast<char *>(&entered),
                                                  sizeof entered);
     if (before)
@@ -109,8 +115,6 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "ebb._torch_hook",
 
 PyMODINIT_FUNC PyInit__torch_hook() {
     if (!allocator.before) {
-        if (pthread_atfork(nullptr, nullptr, leave_after_fork) != 0)
-            return PyErr_NoMemory();
         allocator.before = c10::GetCPUAllocator();
         c10::SetCPUAllocator(&allocator);
     }

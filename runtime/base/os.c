@@ -279,6 +279,10 @@ static void advise_small(void *addr, size_t bytes) {
     (void)madvise(addr, bytes, MADV_NOHUGEPAGE);
 }
 
+static int wipe_in_children(void *addr, size_t bytes) {
+    return madvise(addr, bytes, MADV_WIPEONFORK); /* Linux 4.14 */
+}
+
 /* Linux says that pages are locked before it touches them, and leaves it at that where there is no
  * memory for one of them. */
 static int lock(void *addr, size_t bytes) {
@@ -332,6 +336,7 @@ struct os_table os = {
     .populate = populate,
     .advise_huge = advise_huge,
     .advise_small = advise_small,
+    .wipe_in_children = wipe_in_children,
     .lock = lock,
     .unlock = unlock,
     .file_make = os_file_make,

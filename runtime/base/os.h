@@ -56,6 +56,8 @@ struct os_table {
     int (*populate)(void *addr, size_t bytes);     /* touched, for writing, all at once */
     void (*advise_huge)(void *addr, size_t bytes); /* huge pages are welcome; no promise */
     void (*advise_small)(void *addr, size_t bytes); /* not any more: a touch brings one page */
+    int (*wipe_in_children)(void *addr, size_t bytes); /* zero in each process that this one makes
+                                                        * a copy of itself; 0 or -1 */
     int (*lock)(void *addr, size_t bytes);         /* touched, and never moved or written out; if
                                                     * it fails, none of them is locked */
     void (*unlock)(void *addr, size_t bytes);

@@ -62,16 +62,15 @@ int ebb_lease_guard(struct ebb_lease *lease, int device, void *stream) {
     if (!lease)
         return error_set(EBB_E_ARGUMENT, "no lease for device %d to read", device);
     struct shared *shared = lease->table->shared;
-    unsigned forks = atomic_load_explicit(&shared_forks, memory_order_relaxed);
-    if (lease->table->forks != forks)
+    if (lease->table->forks != fork_count())
         return error_set(EBB_E_STALE, "the lease of slot %u is of the process that this one was "
                          "forked from", lease->slot);
     int result = cuda_start(); /* with no lock held */
     if (result)
         return result;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     result = guard_locked(lease, device, stream);
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return result;
 }
 

@@ -28,7 +28,7 @@ static void let_go(struct ebb_lease *lease) {
 }
 
 static bool is_inherited(const struct lease_table *table) {
-    return table->forks != atomic_load_explicit(&shared_forks, memory_order_relaxed);
+    return table->forks != fork_count();
 }
 
 /* The count is ENDING: this thread alone has the lease. */
@@ -117,7 +117,7 @@ static struct lease_table *make_table(struct shared *shared) {
     }
     table->bytes = bytes;
     table->shared = shared;
-    table->forks = atomic_load(&shared_forks);
+    table->forks = fork_count();
     table->older = newest(shared);
     if (table->older) { /* nothing waits there: inherit() was first */
         table->check = table->older->check;
@@ -284,10 +284,10 @@ struct ebb_lease *ebb_parcel_open(struct ebb_pool *pool, const struct ebb_parcel
     struct shared *shared = begin(pool, parcel, &copy);
     if (!shared || shared_settle_pinning(shared) != 0)
         return NULL;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     (void)shared_settle_locked(shared);
     struct ebb_lease *lease = open_locked(shared, &copy);
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return lease;
 }
 
@@ -298,11 +298,11 @@ int ebb_parcel_discard(struct ebb_pool *pool, const struct ebb_parcel *parcel) {
     if (!shared)
         return error_latest();
     struct shared_slot *slot = &shared->slots[copy.slot];
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     int result = shared_identify(shared);
     if (!result && (result = take(slot, &copy, &sent, &held)) == 0)
         (void)shared_free(slot, held);
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return result;
 }
 
@@ -370,6 +370,7 @@ struct ebb_lease *ebb_lease_of(const void *address) {
 void ebb_lease_drop(struct ebb_lease *lease) {
     if (!lease)
         return;
+    fork_settle(); /* before this thread ends it: a child takes that for another's doing */
     uint32_t count = atomic_load_explicit(&lease->count, memory_order_relaxed), less;
     do
         less = count == 1 ? LEASE_ENDING : count - 1;
@@ -385,7 +386,7 @@ int ebb_pool_set_release_check(struct ebb_pool *pool, ebb_release_check *check, 
         return error_set(EBB_E_KIND, "pool '%s' is not shared: it has no leases",
                          pool ? pool->name : "NULL");
     struct shared *shared = pool->shared;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     size_t out = atomic_load(&shared->leases_out);
     struct lease_table *table = out ? NULL : table_of(shared);
     int result = table ? 0 : error_latest();
@@ -396,6 +397,6 @@ int ebb_pool_set_release_check(struct ebb_pool *pool, ebb_release_check *check, 
         table->check = check;
         table->context = context;
     }
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return result;
 }

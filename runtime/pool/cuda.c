@@ -8,13 +8,13 @@
  * it.
  *
  * A process is told from those that it was forked from by two numbers: in a namespace of its own a
- * child may have its parent's pid, and forks that the C library is not asked for are not counted.
+ * child may have its parent's pid, and forks that the C library is not asked for are not counted
+ * where the system does not tell them.
  */
 #include "pool/cuda.h"
 #include "base/error.h"
 #include "base/module.h"
 #include "pool/fork.h"
-#include "pool/shared.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -97,13 +97,8 @@ static struct {
 /* This thread has the lock: a driver may fork while it starts, to have its module loaded. */
 static _Thread_local bool starting;
 
-/* relaxed: it changes in children only, while they have one thread */
-static unsigned forks_now(void) {
-    return atomic_load_explicit(&shared_forks, memory_order_relaxed);
-}
-
 static bool is_this(int process, unsigned forks) {
-    return process == getpid() && forks == forks_now();
+    return process == getpid() && forks == fork_count();
 }
 
 /* ---- starting ---- */
@@ -144,7 +139,7 @@ static int publish(const char *path, const struct functions *call) {
                          name_of(call, result), result);
     driver.call = *call;
     driver.version = version;
-    driver.forks = forks_now();
+    driver.forks = fork_count();
     /* release: whoever sees that it has started sees the functions */
     atomic_store_explicit(&driver.process, getpid(), memory_order_release);
     return 0;
@@ -194,8 +189,9 @@ int cuda_start(void) {
     int result = look();
     if (result <= 0)
         return result;
-    module_keep_own(); /* forks call back */
-    fork_prepare();    /* and are counted from here on */
+    module_keep_own();  /* forks call back */
+    fork_prepare();     /* and are counted from here on, */
+    fork_prepare_raw(); /* all that there are */
     pthread_mutex_lock(&driver.lock);
     starting = true;
     result = look();
@@ -254,7 +250,7 @@ int cuda_take(struct cuda_hold *hold, int ordinal) {
         result = checked(driver.call.retain(&context, device), "cuDevicePrimaryCtxRetain",
                          ordinal);
     if (!result)
-        *hold = (struct cuda_hold){ordinal, device, getpid(), forks_now(), context};
+        *hold = (struct cuda_hold){ordinal, device, getpid(), fork_count(), context};
     return result;
 }
 

@@ -12,8 +12,16 @@
  *
  * Invariant: whoever takes two of them takes them in this order. Regions have no locks: in the
  * child, those that other threads were at work in are to be left alone.
+ *
+ * A child that the C library is not asked for (_Fork(), clone()) has not waited, and runs no
+ * handler. It is told by a word that the system clears in each child: whoever looks at what belongs
+ * to this process alone looks there first, and a child that finds 0 does what the handler would
+ * have done. It takes no lock for that, for the one that looks may have any. What another thread
+ * was at work in when it was made stays locked there for ever.
  */
 #include "pool/fork.h"
+#include "base/module.h"
+#include "base/os.h"
 #include "base/reserved.h"
 #include "pool/chunk.h"
 #include "pool/cuda.h"
@@ -23,8 +31,70 @@
 #include "pool/shared.h"
 #include "pool/starts.h"
 
+#include <ebb/pool.h>
+#include <sched.h>
+
+#define CLEARED 0u  /* by the system: this is a child */
+#define SETTLING 1u /* by one of its threads */
+
+/* ---- which process this is ---- */
+
+/* Where there is no page that the system clears: a handler of forks does. */
+static atomic_uint kept = FORK_SETTLED;
+static atomic_uint forks;
+
+atomic_uint *_Atomic fork_state = &kept;
+
+/* Once more if a child is made meanwhile: there the word is cleared again. */
+void fork_be_child(void) {
+    atomic_uint *state = atomic_load(&fork_state);
+    unsigned cleared = CLEARED;
+    if (atomic_compare_exchange_strong(state, &cleared, SETTLING)) {
+        atomic_fetch_add(&forks, 1);
+        pin_fork_child();
+        shared_be_child();
+        /* release: pairs with fork_settle() */
+        atomic_store_explicit(state, FORK_SETTLED, memory_order_release);
+    }
+    while (atomic_load_explicit(state, memory_order_acquire) != FORK_SETTLED)
+        sched_yield();
+}
+
+unsigned fork_count(void) {
+    fork_settle();
+    return atomic_load_explicit(&forks, memory_order_relaxed); /* see fork_settle() */
+}
+
+static void take_page(void) {
+    atomic_uint *page = os_pages(EBB_PAGE);
+    if (!page)
+        return;
+    atomic_store(page, FORK_SETTLED);
+    if (os.wipe_in_children(page, EBB_PAGE) == 0)
+        atomic_store(&fork_state, page);
+    else
+        os.release(page, EBB_PAGE); /* forks of the C library are counted all the same */
+}
+
+void fork_prepare_raw(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, take_page);
+}
+
+unsigned ebb_forks(void) {
+    static atomic_bool are_counted; /* relaxed: to prepare twice does no harm */
+    if (!atomic_load_explicit(&are_counted, memory_order_relaxed)) {
+        module_keep_own(); /* forks call back */
+        fork_prepare();
+        atomic_store_explicit(&are_counted, true, memory_order_relaxed);
+    }
+    return fork_count();
+}
+
+/* ---- forks that wait ---- */
+
 static void before(void) {
-    shared_fork(true, false);
+    shared_fork(true);
     pool_fork(true);
     piece_fork(true);
     starts_fork(true);
@@ -46,13 +116,14 @@ static void after(void) {
 
 static void after_in_parent(void) {
     after();
-    shared_fork(false, false);
+    shared_fork(false);
 }
 
 static void after_in_child(void) {
-    pin_fork_child();
+    atomic_store(&kept, CLEARED);
+    fork_settle();
     after();
-    shared_fork(false, true);
+    shared_fork(false);
 }
 
 static void watch(void) {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/os.h"
 #include "pool/chunk.h"
+#include "pool/fork.h"
 #include "pool/pinned.h"
 #include "pool/shared.h"
 
@@ -63,22 +64,17 @@ void pin_fork_child(void) {
     atomic_store_explicit(&locked, 0, memory_order_relaxed); /* it has no other threads yet */
 }
 
-/* relaxed: it changes in children only, while they have one thread */
-static uint64_t forks_now(void) {
-    return atomic_load_explicit(&shared_forks, memory_order_relaxed);
-}
-
 static int begin(struct pages *pages, const struct ebb_pool_options *options) {
     return pin_begin(&pages->cuda, options->device);
 }
 
 static int warm(struct pages *pages, uintptr_t addr, size_t bytes) {
-    pages_slab_at(pages, addr)->slab.forks = forks_now();
+    pages_slab_at(pages, addr)->slab.forks = fork_count();
     return pin_pages(&pages->cuda, (void *)addr, bytes);
 }
 
 static bool cool(struct pages *pages, uintptr_t addr, size_t bytes, size_t *given) {
-    bool is_here = pages_slab_at(pages, addr)->slab.forks == forks_now();
+    bool is_here = pages_slab_at(pages, addr)->slab.forks == fork_count();
     if (is_here && !unpin_pages(&pages->cuda, (void *)addr, bytes))
         return false;
     *given += bytes;
@@ -116,7 +112,7 @@ static bool look(const struct ebb_pool *pool, size_t *bytes, const struct cuda_h
     if (pages->kind != &kind_pinned && pages->kind != &kind_pinned_huge)
         return false;
     for (const struct ebb_piece *slab = pages->slabs; slab; slab = slab->next)
-        *bytes += slab->slab.forks == forks_now() ? slab->bytes : 0;
+        *bytes += slab->slab.forks == fork_count() ? slab->bytes : 0;
     return !pages->cuda.context || cuda_is_here(&pages->cuda);
 }
 
@@ -126,6 +122,7 @@ int ebb_pool_pinning(struct ebb_pool *pool, size_t *bytes) {
     if (!pool)
         return error_set(EBB_E_ARGUMENT, "how is a NULL pool pinned?");
     pthread_mutex_t *lock = pool_is_shared(pool) ? &pool->shared->lock : &pool->lock;
+    fork_settle();
     pthread_mutex_lock(lock);
     bool pinned = pool_is_shared(pool) ? shared_is_pinned(pool->shared, &now, &hold)
                                        : look(pool, &now, &hold);

@@ -35,6 +35,7 @@
 #define EBB_POOL_SHARED_H
 
 #include "base/os.h"
+#include "pool/fork.h"
 #include "pool/pool.h"
 
 #define SHARED_MAGIC UINT64_C(0x31646572616873eb)
@@ -158,9 +159,6 @@ struct shared {
     struct shared_slot slots[];
 };
 
-/* Grows in a forked child: what was before belongs to its parent. */
-extern atomic_uint shared_forks;
-
 static inline struct shared_record *shared_record(const struct shared_slot *slot) {
     return &slot->shared->control->records[slot->index];
 }
@@ -182,16 +180,35 @@ static inline bool pool_is_shared(const struct ebb_pool *pool) {
     return pool->shared && !pool->slot;
 }
 
+/* What is known under it is known of this process, whatever made that. */
+static inline void shared_lock(struct shared *shared) {
+    fork_settle();
+    pthread_mutex_lock(&shared->lock);
+}
+
+static inline void shared_unlock(struct shared *shared) {
+    pthread_mutex_unlock(&shared->lock);
+}
+
+/* What this process has in the slot. By who has the region there, or with the lock. */
+static inline enum slot_use shared_use(const struct shared_slot *slot) {
+    fork_settle();
+    return slot->use;
+}
+
 /* True for the hidden pool of a region that is open in the process that this one was forked from:
  * what lies in it is in use there. By who has the region. */
 static inline bool pool_is_lost(const struct ebb_pool *pool) {
-    return pool->slot && pool->slot->use == SLOT_LOST;
+    return pool->slot && shared_use(pool->slot) == SLOT_LOST;
 }
 
 /* True in a forked child that has opened what was sent from the slot in the meantime: whatever it
  * ends of what it inherited there, the pages are in use. Any thread. */
 static inline bool pool_is_leased(const struct ebb_pool *pool) {
-    return pool->slot && atomic_load_explicit(&pool->slot->leased, memory_order_relaxed);
+    if (!pool->slot)
+        return false;
+    fork_settle();
+    return atomic_load_explicit(&pool->slot->leased, memory_order_relaxed);
 }
 
 /* The pool that users know of the one that a region is in. */
@@ -240,8 +257,11 @@ bool shared_may_view(const void *address);
 /* Ends a pool of which no region is open, no lease out and no hidden pool left. */
 void shared_end(struct shared *shared);
 
-/* Waits for all locks before a fork; gives them back after, and in the child forgets the parent. */
-void shared_fork(bool before, bool child);
+/* Waits for all locks before a fork; gives them back after. */
+void shared_fork(bool before);
+
+/* A child forgets its parent. It has one thread, which may have any lock. */
+void shared_be_child(void);
 
 /* ---- shared_owner.c ---- */
 

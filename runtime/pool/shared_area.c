@@ -26,8 +26,6 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "words are changed without a lock tha
 #define SLOTS_USUAL 256u
 #define SLOT_USUAL ((size_t)1 << 30)
 
-atomic_uint shared_forks;
-
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct shared *all; /* newest first */
 
@@ -133,6 +131,7 @@ static int map_control(struct shared *shared) {
 }
 
 static void enlist(struct shared *shared) {
+    fork_prepare_raw();
     pthread_mutex_lock(&registry);
     shared->next = all;
     all = shared;
@@ -191,9 +190,9 @@ static void describe(struct shared *shared) {
  * is opened, which is out of its queue by then. NULL: the pool is gone, error set. */
 static struct ebb_pool *take_place(struct ebb_pool *pool) {
     struct shared *shared = pool->shared;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     int result = shared_identify(shared);
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     if (!result)
         return pool;
     shared_end(shared);
@@ -473,16 +472,16 @@ static void be_child(struct shared *shared) {
     shared_forget_pins(shared);
 }
 
-void shared_fork(bool before, bool child) {
+void shared_be_child(void) {
+    for (struct shared *shared = all; shared; shared = shared->next)
+        be_child(shared);
+}
+
+void shared_fork(bool before) {
     if (before)
         pthread_mutex_lock(&registry);
-    if (child)
-        atomic_fetch_add(&shared_forks, 1);
-    for (struct shared *shared = all; shared; shared = shared->next) {
-        if (child)
-            be_child(shared);
+    for (struct shared *shared = all; shared; shared = shared->next)
         (before ? pthread_mutex_lock : pthread_mutex_unlock)(&shared->lock);
-    }
     if (!before)
         pthread_mutex_unlock(&registry);
 }

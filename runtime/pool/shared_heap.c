@@ -52,7 +52,7 @@ static int punch(const struct shared_slot *slot, size_t from) {
 
 /* True if the region in the slot is this process's still; else error set. By who has the region. */
 static bool is_ours(const struct shared_slot *slot) {
-    if (slot->use == SLOT_OPEN && atomic_load(&shared_record(slot)->word) == slot->word)
+    if (shared_use(slot) == SLOT_OPEN && atomic_load(&shared_record(slot)->word) == slot->word)
         return true;
     error_set(EBB_E_STALE, "slot %u of pool '%s' is not this process's: %s", slot->index,
               slot->shared->pool->name,
@@ -273,11 +273,11 @@ bool shared_settle_locked(struct shared *shared) {
 /* Waits until a slot has become free since `seen`, a signal has come, or so long. False: whoever
  * waits is to give up. The lock is not held meanwhile. */
 static bool wait_for_slot(struct shared *shared, uint32_t seen, uint64_t ns) {
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     atomic_store(&shared->control->waiting, 1);
     (void)os.wait(&shared->control->frees, seen, ns);
     bool goes_on = !shared->go_on || shared->go_on(shared->go_on_context);
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     return goes_on;
 }
 
@@ -320,9 +320,9 @@ static struct ebb_pool *enter_locked(struct shared *shared) {
 
 struct ebb_pool *shared_enter(struct ebb_pool *pool) {
     struct shared *shared = pool->shared;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     struct ebb_pool *inner = enter_locked(shared);
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return inner;
 }
 
@@ -333,7 +333,7 @@ void shared_leave(struct ebb_pool *inner) {
     struct shared *shared = slot->shared;
     if (slot->sending)
         return;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     bool lost = slot->use == SLOT_LOST;
     if ((lost || slot->use == SLOT_OPEN) && is_held(slot)) {
         slot->use = lost ? SLOT_LOST_LINGERS : SLOT_LINGERS;
@@ -343,15 +343,15 @@ void shared_leave(struct ebb_pool *inner) {
     } else if (slot->use == SLOT_OPEN) {
         give_up(slot);
     }
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
 }
 
 bool shared_may_send(const struct ebb_pool *inner) {
     const struct shared_slot *slot = inner->slot;
     struct shared *shared = slot->shared;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     bool ours = is_ours(slot);
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return ours;
 }
 
@@ -359,7 +359,7 @@ bool shared_send(struct shared_slot *slot, size_t bytes) {
     struct shared *shared = slot->shared;
     struct shared_record *record = shared_record(slot);
     uint64_t word = slot->word;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     os.pass("send: note");
     atomic_store_explicit(&record->sent, bytes, memory_order_relaxed);
     os.pass("send: swap");
@@ -373,7 +373,7 @@ bool shared_send(struct shared_slot *slot, size_t bytes) {
     if (slot->use == SLOT_OPEN || slot->use == SLOT_LOST) /* a cleanup forked, this is the child */
         slot->use = SLOT_IDLE;
     slot->sending = false;
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return sent;
 }
 
@@ -434,7 +434,7 @@ static size_t trim_locked(struct shared *shared, size_t target, uint64_t deadlin
 size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, size_t *left) {
     struct shared *shared = pool->shared;
     size_t given = 0;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     size_t cached = count_cached(shared);
     if (shared_identify(shared) == 0 && shared_check_file(shared) == 0) {
         (void)shared_settle_locked(shared);
@@ -444,17 +444,17 @@ size_t shared_trim(struct ebb_pool *pool, size_t target, uint64_t deadline_ns, s
     pool->given_back += given;
     pthread_mutex_unlock(&pool->lock);
     *left = cached > target ? cached - target : 0;
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return given;
 }
 
 size_t shared_settle(struct shared *shared) {
     size_t open = 0;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     (void)shared_settle_locked(shared);
     for (uint32_t i = 0; i < shared->slot_count; i++)
         open += shared->slots[i].use == SLOT_OPEN;
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return open;
 }
 
@@ -473,11 +473,11 @@ size_t ebb_pool_reclaim(struct ebb_pool *pool, bool sent_too) {
         return 0;
     }
     struct shared *shared = pool->shared;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     if (shared_identify(shared) == 0) {
         (void)shared_settle_locked(shared);
         count = shared_reclaim(shared, sent_too);
     }
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return count;
 }

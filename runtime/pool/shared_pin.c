@@ -44,9 +44,9 @@ static bool unpin_all(struct shared *shared) {
 
 bool shared_part(struct shared *shared) {
     const struct shared_hooks *hooks = atomic_load(&shared->hooks);
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     bool all = (!hooks || hooks->part(shared)) && unpin_all(shared);
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return all;
 }
 
@@ -99,9 +99,9 @@ static bool is_pinned(const struct shared_slot *slot, size_t bytes) {
 }
 
 static bool is_settled(struct shared *shared) {
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     bool settled = shared->pinning_is_settled;
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     return settled;
 }
 
@@ -114,13 +114,13 @@ int shared_settle_pinning(struct shared *shared) {
     int result = pin_begin(&hold, shared->device);
     if (result || cuda_is_inherited()) /* as the driver may have said only now */
         return result;
-    pthread_mutex_lock(&shared->lock);
+    shared_lock(shared);
     if (!shared->pinning_is_settled) {
         shared->cuda = hold;
         shared->pinning_is_settled = true;
         hold.context = NULL;
     }
-    pthread_mutex_unlock(&shared->lock);
+    shared_unlock(shared);
     cuda_leave(&hold); /* another thread was first */
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,10 +77,15 @@ bool read_all(int in, void *bytes, size_t count) {
     return true;
 }
 
-struct duo duo_fork(ebb_pool *pool, duo_part *part, const void *context) {
+static pid_t fork_raw(void) {
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+static struct duo make_child(pid_t (*make)(void), ebb_pool *pool, duo_part *part,
+                             const void *context) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
+    pid_t child = make();
     assert_true(child >= 0);
     if (child == 0) {
         close(ends[0]);
@@ -87,6 +93,14 @@ struct duo duo_fork(ebb_pool *pool, duo_part *part, const void *context) {
     }
     close(ends[1]);
     return (struct duo){child, ends[0]};
+}
+
+struct duo duo_fork(ebb_pool *pool, duo_part *part, const void *context) {
+    return make_child(fork, pool, part, context);
+}
+
+struct duo duo_fork_raw(ebb_pool *pool, duo_part *part, const void *context) {
+    return make_child(fork_raw, pool, part, context);
 }
 
 struct duo duo_execute(ebb_pool *pool, const char *batches) {

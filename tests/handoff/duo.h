@@ -28,9 +28,21 @@ struct duo {
     int in;
 };
 
+/* In a part, whose exit status says that the claim does not hold. */
+#define EXPECT(claim) \
+    do { \
+        if (!(claim)) { \
+            print_error("child, line %d: %s\n", __LINE__, ebb_last_error_text()); \
+            return __LINE__ % 200 + 1; \
+        } \
+    } while (0)
+
 typedef int duo_part(ebb_pool *pool, int out, const void *context);
 
 struct duo duo_fork(ebb_pool *pool, duo_part *part, const void *context);
+
+/* The same by a system call that the C library knows nothing of. */
+struct duo duo_fork_raw(ebb_pool *pool, duo_part *part, const void *context);
 
 /* This program once more, with the pool's descriptor; it calls duo_executed() in main(). */
 struct duo duo_execute(ebb_pool *pool, const char *batches);

@@ -18,14 +18,6 @@ struct inherited {
     void *block;
 };
 
-#define EXPECT(claim) \
-    do { \
-        if (!(claim)) { \
-            print_error("child, line %d: %s\n", __LINE__, ebb_last_error_text()); \
-            return __LINE__ % 200 + 1; \
-        } \
-    } while (0)
-
 /* Drops and closes all that it inherited, then works for itself. */
 static int be_child(ebb_pool *pool, int out, const void *context) {
     const struct inherited *inherited = context;
@@ -49,7 +41,9 @@ static int be_child(ebb_pool *pool, int out, const void *context) {
     return 0;
 }
 
-static void a_child_leaves_its_parent_alone(void **state) {
+typedef struct duo duo_start(ebb_pool *pool, duo_part *part, const void *context);
+
+static void leave_the_parent_alone(duo_start *start) {
     ebb_pool *pool = shared_pool(4, SLOT_BYTES);
     struct ebb_parcel parcel = send_pattern(pool, 70000, 3);
     struct inherited inherited = {.lease = ebb_parcel_open(pool, &parcel)};
@@ -57,7 +51,7 @@ static void a_child_leaves_its_parent_alone(void **state) {
                                         &(int64_t){70000}, NULL);
     inherited.region = OPEN(.pool = pool);
     inherited.block = block_of(inherited.region, 90000, 64);
-    struct duo duo = duo_fork(pool, be_child, &inherited);
+    struct duo duo = start(pool, be_child, &inherited);
     struct ebb_parcel from_child;
     bool got = read_all(duo.in, &from_child, sizeof from_child);
     assert_int_equal(duo_end(&duo), 0);
@@ -78,6 +72,14 @@ static void a_child_leaves_its_parent_alone(void **state) {
     ebb_lease_drop(lease);
     assert_states(pool, 0, 0, 0);
     pool_end(pool);
+}
+
+static void a_child_leaves_its_parent_alone(void **state) {
+    leave_the_parent_alone(duo_fork);
+}
+
+static void so_does_one_that_no_handler_of_forks_ran_in(void **state) {
+    leave_the_parent_alone(duo_fork_raw);
 }
 
 /* A parent that dies is dead, though its child has all its descriptors. */
@@ -170,21 +172,26 @@ static int wait_for_a_device(ebb_pool *pool, int out, const void *context) {
 }
 
 /* A device copies for the parent, not for the child. */
-static void what_waits_for_a_device_is_the_parents(void **state) {
+static void wait_for_the_parents_device(duo_start *start) {
     bool done = false;
     ebb_pool *pool = shared_pool(2, SLOT_BYTES);
     assert_int_equal(ebb_pool_set_release_check(pool, device_is_busy, &done), 0);
     struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
     ebb_lease_drop(ebb_parcel_open(pool, &parcel));
-    struct duo duo = duo_fork(pool, end_pool, NULL);
+    struct duo duo = start(pool, end_pool, NULL);
     assert_int_equal(duo_end(&duo), 0);
     assert_states(pool, 0, 0, 1);
-    duo = duo_fork(pool, wait_for_a_device, &done);
+    duo = start(pool, wait_for_a_device, &done);
     assert_int_equal(duo_end(&duo), 0);
     assert_states(pool, 0, 0, 1);
     assert_refused(ebb_pool_destroy(pool), EBB_E_BUSY);
     done = true;
     pool_end(pool);
+}
+
+static void what_waits_for_a_device_is_the_parents(void **state) {
+    wait_for_the_parents_device(duo_fork);
+    wait_for_the_parents_device(duo_fork_raw);
 }
 
 /* ---- what a child does to regions of its parent ---- */
@@ -521,6 +528,7 @@ static void a_pool_that_ends_at_a_fork_has_ended(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_leaves_its_parent_alone),
+        cmocka_unit_test(so_does_one_that_no_handler_of_forks_ran_in),
         cmocka_unit_test(a_child_does_not_keep_its_parent_alive),
         cmocka_unit_test(generations_of_children_work),
         cmocka_unit_test(what_waits_for_a_device_is_the_parents),

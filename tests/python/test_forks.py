@@ -2,6 +2,7 @@
 """A fork in the middle: the child works for itself, and its parent's regions stay the parent's."""
 
 import contextlib
+import ctypes
 import os
 import traceback
 import unittest
@@ -25,9 +26,9 @@ ROW = 5000  # of float32: large enough to be born in a region
 class Child:
     """A fork that calls the function once it is told to go on; what it raises fails the test."""
 
-    def __init__(self, function):
+    def __init__(self, function, fork=os.fork):
         self.go, out = os.pipe()
-        self.pid = os.fork()
+        self.pid = fork()
         if self.pid == 0:
             os.close(out)
             os.read(self.go, 1)
@@ -303,6 +304,57 @@ class Refusing(Refused):
             self.assertTrue(all_are(0, [made.torch()]))
         for end in ends:
             os.close(end)
+
+
+def fork_raw():
+    """A child that neither Python nor the C library's handlers know of."""
+    child = ctypes.PyDLL(None)._Fork()
+    assert child >= 0
+    return child
+
+
+@unittest.skipUnless(hasattr(ctypes.PyDLL(None), "_Fork"), "glibc before 2.34 has no _Fork()")
+class Raw(unittest.TestCase):
+    def test_a_child_drops_batches_and_parcels_of_its_parent(self):
+        held, pool = [], ebb.Pool("shared", slots=2)
+        held += [pool.send(numpy.full(ROW, 1)).open(), pool.send(numpy.full(ROW, 5))]
+        child = Child(held.clear, fork_raw)
+        child.end()
+        with self.assertRaises(ebb.Error) as caught:
+            pool.send(numpy.full(ROW, 9))
+        self.assertEqual(caught.exception.name, "EBB_E_SLOTS")
+        self.assertTrue((held[0] == 1).all() and (held[1].open() == 5).all())
+
+    def test_a_child_makes_nothing_in_its_parents_batch(self):
+        def be_child():
+            with self.assertRaises(ebb.Error) as caught:
+                region.empty(ROW)
+            assert caught.exception.name == "EBB_E_STALE"
+            assert ebb.current() is None
+            made.append(ebb.zeros(4 * ROW))
+
+        pool = ebb.Pool("shared", slots=2)
+        made = []
+        with ebb.Region(pool) as region:
+            first = ebb.empty(4 * ROW, torch.float32).fill_(1)
+            child = Child(be_child, fork_raw)
+            second = ebb.empty(4 * ROW, torch.float32).fill_(2)
+            child.end()
+            self.assertTrue(all_are(1, [first]) and all_are(2, [second]))
+
+    def test_nor_does_torch_there(self):
+        def inner(samples):
+            first = torchs(1)
+            child = Child(lambda: torchs(-7), fork_raw)
+            second = torchs(2)
+            child.end()
+            return first, second
+        try:
+            collating = ebb.Collate(ebb.Pool("shared", slots=4), inner, allocate=True)
+        except ImportError as error:
+            self.skipTest(f"not built: {error}")
+        first, second = collating([None])
+        self.assertTrue(all_are(1, first) and all_are(2, second))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* raw_forks.c - children that the C library is not asked for, so that no handler of forks runs: see
+ * forks.c for what they do as others do. */
+#include "base/os.h"
+#include "handoff/duo.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SLOT_BYTES (4 * MIB)
+
+static int refuse_to_wipe(void *addr, size_t bytes) {
+    return -1;
+}
+
+static int is_child_of(const ebb_region *region, unsigned before) {
+    struct ebb_parcel parcel;
+    EXPECT(ebb_forks() == before + 1);
+    EXPECT(ebb_region_send(*region, NULL, &parcel) == EBB_E_STALE);
+    return 0;
+}
+
+static int fork_where_no_page_is_wiped(ebb_pool *none, int out, const void *context) {
+    os.wipe_in_children = refuse_to_wipe;
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 2, .slot_bytes = SLOT_BYTES);
+    ebb_region region = OPEN(.pool = pool);
+    EXPECT(ebb_region_is_open(region));
+    unsigned before = ebb_forks();
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0)
+        _exit(is_child_of(&region, before));
+    int status;
+    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+    return 0;
+}
+
+/* The first test of all: later there is a page. */
+static void forks_are_counted_where_no_page_is_wiped(void **state) {
+    struct duo duo = duo_fork(NULL, fork_where_no_page_is_wiped, NULL);
+    assert_int_equal(duo_end(&duo), 0);
+}
+
+/* The same call of both: their regions do not meet in one slot. */
+static int write_beside(ebb_pool *pool, int out, const void *context) {
+    ebb_region region = OPEN(.pool = pool);
+    EXPECT(ebb_region_is_open(region));
+    pattern_fill(ebb_region_alloc(region, 100000, 64), 100000, 2);
+    EXPECT(write_all(out, "w", 1));
+    const int *ends = context;
+    char byte;
+    close(ends[1]);
+    EXPECT(!read_all(ends[0], &byte, 1)); /* until the parent has looked */
+    return 0;
+}
+
+static void a_child_that_no_handler_ran_in_has_slots_of_its_own(void **state) {
+    ebb_pool *pool = shared_pool(2, SLOT_BYTES);
+    int ends[2];
+    char byte;
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1); /* this process has a place */
+    assert_int_equal(pipe(ends), 0);
+    unsigned before = ebb_forks();
+    struct duo duo = duo_fork_raw(pool, write_beside, ends);
+    assert_int_equal(ebb_forks(), before);
+    close(ends[0]);
+    assert_true(read_all(duo.in, &byte, 1));
+    assert_states(pool, 1, 1, 0);
+    ebb_region none = OPEN(.pool = pool);
+    bool took = ebb_region_is_open(none);
+    close(ends[1]);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_false(took);
+    assert_int_equal(ebb_parcel_discard(pool, &parcel), 0);
+    assert_int_equal(ebb_pool_reclaim(pool, false), 1);
+    pool_end(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forks_are_counted_where_no_page_is_wiped),
+        cmocka_unit_test(a_child_that_no_handler_ran_in_has_slots_of_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
