@@ -28,9 +28,9 @@
  * if there are none. Who opens parcels takes any, and no memory with them.
  *
  * Who dies loses what it wrote and held: its slots are free once somebody needs one, or asks
- * (ebb_pool_reclaim()). The kernel keeps the sign of life, so it cannot lie. What the dead had sent
- * is kept as long as other slots are free, or who needs one may wait, for the message may still be
- * under way.
+ * (ebb_pool_reclaim()). The kernel keeps the sign of life: nobody looks dead who lives and has kept
+ * his descriptors. What the dead had sent is kept as long as other slots are free, or who needs one
+ * may wait, for the message may still be under way.
  *
  * All processes can write to all of the file. A broken or hostile one can make contents wrong and
  * slots unusable; it cannot make ebb in another process follow, call or trust what it wrote. That
