@@ -31,11 +31,11 @@ void *fast_path_192_64(ebb_region region) { return ebb_region_alloc(region, 192,
 void *due_4096_64(ebb_region region) { return ebb_region_alloc(region, 4096, 64); }
 int due_release(ebb_region region, void *block) { return ebb_region_release(region, block); }
 END
-due_block=40 # its offset in struct ebb_lane, which tests/abi/layout.c pins
+due=40 # its offset in struct ebb_lane, which tests/abi/layout.c pins
 
 # Reads objdump's lines of the function; prints the longest path to a `ret`, without it.
 count_path() {
-    case $1 in fast_path*) ends=$(printf '0x%x(' "$due_block") ;; *) ends= ;; esac
+    case $1 in fast_path*) ends=$(printf '0x%x(' "$due") ;; *) ends= ;; esac
     awk -v ends="$ends" '
     /^[[:space:]]*[0-9a-f]+:\t/ {
         address = $1; sub(":", "", address)

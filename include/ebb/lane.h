@@ -10,13 +10,11 @@
  *     memory     ... |  block    | blk |  free ...      |
  *                                      ^cursor          ^limit   (multiple of the page size)
  *
- * A step that does to the letter what it did last time goes from one block that is due to the
- * next, and from one release to the next:
+ * A step that does to the letter what it did last time goes from one allocation or release of that
+ * to the next:
  *
- *     blocks     | A | B | C | D | ...     in the order in which they came
- *                          ^due_block      not before B is released
- *     releases   | B | A | D | ...         in the order in which they went
- *                  ^due_release            B.before is C: due while C is the next block
+ *     events     | A comes | B comes | A goes | C comes | B goes | ...
+ *                                      ^due
  *
  * While a way is shut (closed, sealed, metered, checked; not to the letter) limit is 0, or what is
  * due is nothing: then the slow path is taken, which is the only branch for all rare states.
@@ -30,17 +28,10 @@
 extern "C" {
 #endif
 
-/* A block of a plan, as the last step had it. */
-struct ebb_due_block {
+/* What a step does next, if it does what the last one did. */
+struct ebb_due {
     uintptr_t addr;
-    uint32_t bytes; /* exactly */
-    uint32_t align; /* 0: none is due here, it is a rare one or the end */
-};
-
-/* And its release. */
-struct ebb_due_release {
-    uintptr_t addr;
-    const struct ebb_due_block *before; /* NULL: at the end, which is never due */
+    uint64_t request; /* alignment << 32 | bytes; 0: a release; less than 1 << 32: nothing is due */
 };
 
 struct ebb_lane {
@@ -49,8 +40,7 @@ struct ebb_lane {
     uint64_t generation; /* of the region that is open here now */
     uintptr_t start_map; /* of the present window: entry of p at start_map + p / 8, two bytes */
     uint64_t tally;      /* since the window was opened: requested bytes << 16 | blocks */
-    const struct ebb_due_block *due_block;
-    const struct ebb_due_release *due_release;
+    const struct ebb_due *due;
 };
 
 /*

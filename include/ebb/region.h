@@ -110,17 +110,19 @@ ebb_region_alloc(ebb_region region, size_t bytes, size_t align) {
         uintptr_t start = lane->cursor;
         if (align > EBB_GRANULE)
             start = (start + align - 1) & ~(align - 1);
-        if (start + step <= lane->limit && lane->generation == region.generation) {
+        bool has_room = start + step <= lane->limit && lane->generation == region.generation;
+        if (__builtin_expect(has_room, 1)) {
             lane->cursor = start + step;
             *(uint16_t *)(lane->start_map + (start >> 3)) = (uint16_t)(bytes + 1);
             lane->tally += bytes << 16 | 1;
             return (void *)start;
         }
     }
-    const struct ebb_due_block *due = lane->due_block;
-    if (due->bytes == bytes && align != 0 && due->align == align &&
-        lane->due_release->before != due && lane->generation == region.generation) {
-        lane->due_block = due + 1;
+    const struct ebb_due *due = lane->due;
+    bool is_due = due->request == (align << 32 | bytes) && align != 0 &&
+                  (bytes >> 32 | align >> 32) == 0 && lane->generation == region.generation;
+    if (__builtin_expect(is_due, 1)) {
+        lane->due = due + 1;
         return (void *)due->addr;
     }
     return ebb_region_alloc_slow(region, bytes, align);
@@ -141,10 +143,11 @@ EBB_API int ebb_region_release_slow(ebb_region region, void *block);
 EBB_API EBB_INLINE int ebb_region_release(ebb_region region, void *block) {
     struct ebb_lane *lane = region.lane;
     if (lane) {
-        const struct ebb_due_release *due = lane->due_release;
-        if (due->addr == (uintptr_t)block && due->before == lane->due_block &&
-            lane->generation == region.generation) {
-            lane->due_release = due + 1;
+        const struct ebb_due *due = lane->due;
+        bool is_due = due->addr == (uintptr_t)block && due->request == 0 &&
+                      lane->generation == region.generation;
+        if (__builtin_expect(is_due, 1)) {
+            lane->due = due + 1;
             return 0;
         }
     }

@@ -3,20 +3,26 @@
  * due.c - a step that does to the letter what it did last time.
  *
  * While each block is asked for with the size that its slot had last time, and each release comes
- * where it came when the plan was recorded, the inline functions go along two tables and note
- * nothing: how far they are tells everything. Two things are then behind:
+ * where it came when the plan was recorded, the inline functions go along a table of all events
+ * and note nothing: how far they are tells everything.
+ *
+ *     events   | A comes | B comes | A goes | D comes | B goes | ... | none
+ *                                             C has no place in the arena: another table says
+ *                                             where D lies, and the releases, for who has to know
+ *
+ * Two things are then behind:
  *
  *     counts   cursor, places passed, bytes, peaks: told by spans, which are counted once
  *     marks    which slots are live: nobody asks, mostly, and the next step does not need them
  *
- * A stop is where something else happens. Behind it the step goes on along the tables, if only
- * sizes were others, or a slot was passed that has no place: no slot with a place was skipped, none
- * was released before its turn, and no release is late. Steps that stop too often are left alone
- * for a while.
+ * A stop is where something else happens. Behind it the step goes on along the table, if only sizes
+ * were others, or a slot was passed that has no place: no slot with a place was skipped, none was
+ * released before its turn, and no release is late. Steps that stop too often are left alone for a
+ * while.
  *
- * Invariant: while a step goes along the tables the track's paths are shut, and exactly those slots
+ * Invariant: while a step goes along the table the track's paths are shut, and exactly those slots
  * below its cursor are live that are not among the `passed` of the order. So what is due keeps the
- * rules of track.h: R1, since the table is in the order of slots; R2, since the size is one that
+ * rules of track.h: R1, since events are in the order of slots; R2, since the size is one that
  * fitted; R3, since all releases before it are done, and no slot is overdue.
  */
 #include "base/check.h"
@@ -29,98 +35,163 @@
 #define WAIT_DOUBLES 6 /* at most, for steps that were not worth it */
 #define HEIGHT_PART 8  /* of the plan's: tables have no more */
 
-const struct ebb_due_block due_no_block;
-const struct ebb_due_release due_no_release;
+const struct ebb_due due_nothing = {.request = 1}; /* no request has no alignment */
 
 /* What happens between two stops; rises are the most there is at once above the beginning. */
 struct due_span {
-    uint32_t slots_from, slots_to, passed_from, passed_to;
-    uint32_t blocks_rise, granules_rise, granules_left;
+    uint32_t events_from, events_to;
+    uint32_t slots_to, passed_to; /* where the track is behind it */
+    uint32_t blocks_rise, blocks_left, granules_rise, granules_left;
     uint64_t bytes_came, bytes_rise, bytes_left;
 };
 
 /* ---- tables ---- */
 
+/* Releases of slots without a place are no events. */
+static uint32_t count_releases(const struct track *track) {
+    const struct plan *plan = track->plan;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < plan->order_count; i++)
+        count += track->slots[plan->order[i]].room != 0;
+    return count;
+}
+
 static bool take_tables(struct track *track) {
     const struct plan *plan = track->plan;
     struct due *due = &track->due;
-    size_t blocks = (size_t)plan->slot_count + 1, releases = (size_t)plan->order_count + 1;
+    size_t blocks = plan->slot_count, releases = count_releases(track);
     uint32_t spans = STOPS_FREE + plan->slot_count / STOPS_PART;
-    size_t bytes = blocks * sizeof *due->blocks + releases * sizeof *due->releases +
+    size_t bytes = (blocks + releases + 1) * (sizeof *due->events + sizeof *due->blocks) +
                    spans * sizeof *due->spans;
     if (bytes > plan->height_bytes / HEIGHT_PART)
         return false;
     error_mute();
-    due->blocks = plan_pool_take("due", bytes, &due->memory);
+    due->events = plan_pool_take("due", bytes, &due->memory);
     error_unmute();
-    if (!due->blocks)
+    if (!due->events)
         return false;
-    due->releases = (void *)(due->blocks + blocks);
-    due->spans = (void *)(due->releases + releases);
+    due->event_count = (uint32_t)(blocks + releases);
+    due->spans = (void *)(due->events + due->event_count + 1);
+    due->blocks = (void *)(due->spans + spans);
+    due->releases = due->blocks + blocks;
     due->stops_most = spans;
     return true;
 }
 
-static struct ebb_due_block block_of(const struct track_slot *slot) {
-    bool fits = slot->room && slot->bytes <= slot->room;
-    if (!fits)
-        return due_no_block;
-    return (struct ebb_due_block){slot->addr, slot->bytes, slot->align & (TRACK_LISTED - 1)};
+static struct ebb_due allocation_of(const struct track_slot *slot) {
+    if (!slot->room || slot->bytes > slot->room)
+        return due_nothing;
+    uint64_t align = slot->align & (TRACK_LISTED - 1);
+    return (struct ebb_due){.addr = slot->addr, .request = align << 32 | slot->bytes};
+}
+
+static struct ebb_due release_of(const struct track_slot *slot) {
+    return (struct ebb_due){.addr = slot->addr};
+}
+
+/* Of the slot's block, as the table has it. */
+static uint32_t due_bytes(const struct due *due, uint32_t id) {
+    uint64_t request = due->events[due->blocks[id]].request;
+    return request >> 32 ? (uint32_t)request : 0;
 }
 
 static void fill_tables(struct track *track) {
     const struct plan *plan = track->plan;
     struct due *due = &track->due;
-    uint32_t before = 0;
-    for (uint32_t i = 0; i < plan->slot_count; i++)
-        due->blocks[i] = block_of(&track->slots[i]);
-    due->blocks[plan->slot_count] = due_no_block;
-    for (uint32_t passed = 0; passed < plan->order_count; passed++) {
-        const struct track_slot *slot = &track->slots[plan->order[passed]];
-        while (before < plan->slot_count && plan->slots[before].passed <= passed)
-            before++;
-        struct ebb_due_release *release = &due->releases[passed];
-        uintptr_t nowhere = (uintptr_t)release; /* a guest's is in the parent, and is not due */
-        release->addr = slot->room ? slot->addr : nowhere;
-        release->before = &due->blocks[before];
+    uint32_t event = 0, passed = 0, released = 0;
+    for (uint32_t i = 0; i <= plan->slot_count; i++) {
+        uint32_t before = i < plan->slot_count ? plan->slots[i].passed : plan->order_count;
+        for (; passed < before; passed++) {
+            const struct track_slot *slot = &track->slots[plan->order[passed]];
+            if (!slot->room)
+                continue;
+            due->releases[released++] = passed;
+            due->events[event++] = release_of(slot);
+        }
+        if (i == plan->slot_count)
+            break;
+        due->blocks[i] = event;
+        due->events[event++] = allocation_of(&track->slots[i]);
     }
-    due->releases[plan->order_count] = due_no_release;
+    CHECK(event == due->event_count);
+    due->releases[released] = plan->order_count;
+    due->events[event] = due_nothing;
     due->base = track->base;
     due->span_count = 0;
     due->sizes_right = true;
 }
 
 void due_forget(struct track *track) {
-    if (track->due.blocks)
+    if (track->due.events)
         ebb_region_close(track->due.memory);
-    track->due = (struct due){.blocks = NULL};
+    track->due = (struct due){.events = NULL};
 }
 
 /* Tables that are right for where the arena is now. A step that was not worth it may have had other
  * sizes in more slots than it may stop for: then the last one tells them. */
 static bool ready_tables(struct track *track) {
     struct due *due = &track->due;
-    if (due->blocks && due->base == track->base && !due->fails)
+    if (due->events && due->base == track->base && !due->fails)
         return true;
-    if (!due->blocks && !take_tables(track))
+    if (!due->events && !take_tables(track))
         return false;
     fill_tables(track);
     return true;
+}
+
+/* ---- where the step is ---- */
+
+/* How many slots' allocations are before the event. */
+static uint32_t slots_before(const struct track *track, uint32_t event) {
+    const uint32_t *blocks = track->due.blocks;
+    uint32_t least = 0, most = track->plan->slot_count;
+    while (least < most) {
+        uint32_t middle = least + (most - least) / 2;
+        if (blocks[middle] < event)
+            least = middle + 1;
+        else
+            most = middle;
+    }
+    return least;
+}
+
+/* How many places of the order are done with then: those of slots without one in the arena, too,
+ * if their blocks have come before. */
+static uint32_t passed_before(const struct track *track, uint32_t event, uint32_t slots) {
+    const struct plan *plan = track->plan;
+    uint32_t next = track->due.releases[event - slots];
+    return slots == plan->slot_count || next < plan->slots[slots].passed
+               ? next
+               : plan->slots[slots].passed;
+}
+
+/* What is due where the track is: a release behind the last slot's allocation, or the next one. */
+static uint32_t next_event(const struct track *track) {
+    const struct due *due = &track->due;
+    uint32_t slots = track->cursor, event = slots ? due->blocks[slots - 1] + 1 : 0;
+    uint32_t last = slots < track->plan->slot_count ? due->blocks[slots] : due->event_count;
+    while (event < last && due->releases[event - slots] < track->passed)
+        event++;
+    return event;
+}
+
+static uint32_t event_now(const struct track *track) {
+    uintptr_t at = (uintptr_t)track->region->lane.due, from = (uintptr_t)track->due.events;
+    return (uint32_t)((at - from) / sizeof *track->due.events);
 }
 
 /* ---- going along them ---- */
 
 static void enter(struct track *track) {
     struct due *due = &track->due;
-    struct ebb_lane *lane = &track->region->lane;
     due->on = true;
     track_set_paths(track);
     if (!due->unmarked) {
         due->marked_slots = track->cursor;
         due->marked_passed = track->passed;
     }
-    lane->due_block = &due->blocks[track->cursor];
-    lane->due_release = &due->releases[track->passed];
+    due->event = next_event(track);
+    track->region->lane.due = &due->events[due->event];
 }
 
 void due_begin(struct track *track) {
@@ -150,8 +221,8 @@ static bool is_at_end(const struct track *track) {
 /* The next release was to come before a slot that has been passed, because it has no place. The
  * slots behind it would not wait. */
 static bool is_late(const struct track *track) {
-    const struct ebb_due_block *before = track->due.releases[track->passed].before;
-    return before && before < &track->due.blocks[track_cursor(track)];
+    uint32_t cursor = track_cursor(track);
+    return cursor && track->passed < track->plan->slots[cursor - 1].passed;
 }
 
 void due_resume(struct track *track) {
@@ -169,73 +240,59 @@ void due_resume(struct track *track) {
         enter(track);
 }
 
-static uint32_t slots_now(const struct track *track) {
-    uintptr_t at = (uintptr_t)track->region->lane.due_block, from = (uintptr_t)track->due.blocks;
-    return (uint32_t)((at - from) / sizeof *track->due.blocks);
-}
-
-static uint32_t passed_now(const struct track *track) {
-    uintptr_t at = (uintptr_t)track->region->lane.due_release;
-    return (uint32_t)((at - (uintptr_t)track->due.releases) / sizeof *track->due.releases);
-}
-
 /* ---- counts ---- */
-
-/* What happened since the last stop, not counted. */
-static struct due_span since_stop(const struct track *track) {
-    return (struct due_span){.slots_from = track->cursor,
-                             .slots_to = slots_now(track),
-                             .passed_from = track->passed,
-                             .passed_to = passed_now(track)};
-}
 
 static void count_release(const struct track *track, uint32_t passed, struct due_span *span) {
     uint32_t id = track->plan->order[passed];
+    span->blocks_left++;
     span->granules_left += track->slots[id].room / RANGE_GRANULE;
     span->bytes_left += id < track->due.marked_slots ? track->slots[id].bytes
-                                                     : track->due.blocks[id].bytes;
+                                                     : due_bytes(&track->due, id);
 }
 
-static void count_rise(const struct track *track, uint32_t slots, uint32_t passed,
+/* `came` slots were served since slot `from` was the next. */
+static void count_rise(const struct track *track, uint32_t from, uint32_t came,
                        struct due_span *span) {
-    uint32_t granules = track->slots[slots].before - track->slots[span->slots_from].before;
-    uint32_t came = slots - span->slots_from, left = passed - span->passed_from;
-    if (came > left + span->blocks_rise)
-        span->blocks_rise = came - left;
+    uint32_t granules = track->slots[from + came].before - track->slots[from].before;
+    if (came > span->blocks_left + span->blocks_rise)
+        span->blocks_rise = came - span->blocks_left;
     if (granules > (uint64_t)span->granules_left + span->granules_rise)
         span->granules_rise = granules - span->granules_left;
     if (span->bytes_came > span->bytes_left + span->bytes_rise)
         span->bytes_rise = span->bytes_came - span->bytes_left;
 }
 
-static void count_span(const struct track *track, struct due_span *span) {
-    const struct plan *plan = track->plan;
-    uint32_t passed = span->passed_from;
-    for (uint32_t i = span->slots_from; i < span->slots_to; i++) {
-        for (; passed < plan->slots[i].passed; passed++)
-            count_release(track, passed, span);
-        span->bytes_came += track->due.blocks[i].bytes;
-        count_rise(track, i + 1, passed, span);
+/* What happened between two events, in numbers; the slot that was the next one before. */
+static uint32_t count_span(const struct track *track, struct due_span *span) {
+    const struct due *due = &track->due;
+    uint32_t from = slots_before(track, span->events_from), slots = from;
+    for (uint32_t event = span->events_from; event < span->events_to; event++) {
+        if (slots == track->plan->slot_count || due->blocks[slots] != event) {
+            count_release(track, due->releases[event - slots], span);
+            continue;
+        }
+        span->bytes_came += due_bytes(due, slots++);
+        count_rise(track, from, slots - from, span);
     }
-    for (; passed < span->passed_to; passed++)
-        count_release(track, passed, span);
+    span->slots_to = slots;
+    span->passed_to = passed_before(track, span->events_to, slots);
+    return from;
 }
 
 static bool is_same(const struct due_span *a, const struct due_span *b) {
-    return a->slots_from == b->slots_from && a->slots_to == b->slots_to &&
-           a->passed_from == b->passed_from && a->passed_to == b->passed_to;
+    return a->events_from == b->events_from && a->events_to == b->events_to;
 }
 
 /* What happened since the last stop is counted once, while sizes stay: spans are in the order in
  * which steps make them. */
 static const struct due_span *span_now(const struct track *track, struct due_span *now) {
     const struct due *due = &track->due;
-    *now = since_stop(track);
+    *now = (struct due_span){.events_from = due->event, .events_to = event_now(track)};
     bool alike = !due->marked_slots; /* else some may have had other sizes */
     struct due_span *known = due->spans + due->stops;
     if (alike && due->stops < due->span_count && is_same(known, now))
         return known;
-    count_span(track, now);
+    (void)count_span(track, now);
     return now;
 }
 
@@ -260,14 +317,14 @@ static void count(struct track *track) {
     const struct due_span *span = span_now(track, &now);
     if (span == &now)
         note_span(track, &now);
-    add_to_tide(&track->blocks, track->cursor, span->blocks_rise,
-                span->passed_to - span->passed_from);
+    add_to_tide(&track->blocks, track->cursor, span->blocks_rise, span->blocks_left);
     add_to_tide(&track->granules, track->slots[track->cursor].before, span->granules_rise,
                 span->granules_left);
     add_to_tide(&track->bytes, track->came_bytes, span->bytes_rise, span->bytes_left);
     track->came_bytes += span->bytes_came;
     track->cursor = span->slots_to;
-    track->passed = span->passed_to;
+    if (track->passed < span->passed_to)
+        track->passed = span->passed_to;
     region_shut_due(track->region);
     due->stops++;
     due->on = false;
@@ -282,11 +339,11 @@ void due_gather(struct track *track) {
 
 void due_note_size(struct track *track, uint32_t id) {
     struct due *due = &track->due;
-    if (!due->blocks || due->base != track->base) /* else addresses of two places would mix */
+    if (!due->events || due->base != track->base) /* else addresses of two places would mix */
         return;
-    if (due->blocks[id].bytes == track->slots[id].bytes)
+    if (due_bytes(due, id) == track->slots[id].bytes)
         return;
-    due->blocks[id] = block_of(&track->slots[id]);
+    due->events[due->blocks[id]] = allocation_of(&track->slots[id]);
     due->span_count = 0;
 }
 
@@ -301,7 +358,7 @@ static void mark(struct track *track) {
         if (!slot->room)
             continue;
         slot->mark = track->epoch;
-        slot->bytes = due->blocks[i].bytes;
+        slot->bytes = due_bytes(due, i);
     }
     for (uint32_t i = due->marked_passed; i < track->passed; i++)
         track->slots[plan->order[i]].mark = 0;
@@ -364,20 +421,25 @@ void due_finish(struct track *track) {
 
 /* ---- for others ---- */
 
+/* Read once; what is where it points may be left meanwhile, but can be looked at. */
+static struct track as_it_is(const volatile struct track *track) {
+    return *track;
+}
+
 void due_include(const struct track *track, struct flow *counted, struct flow *requested,
                  struct flow *used) {
-    const struct plan *plan = track->plan;
-    struct due_span span = since_stop(track);
-    if (span.slots_to > plan->slot_count || span.passed_to > plan->order_count ||
-        span.slots_from > span.slots_to || span.passed_from > span.passed_to)
-        return; /* it was left meanwhile, by who is at work there */
-    count_span(track, &span);
-    counted->in += span.slots_to - span.slots_from;
-    counted->out += span.passed_to - span.passed_from;
+    const struct track now = as_it_is(track);
+    if (!now.region || !now.plan || !now.due.events)
+        return;
+    struct due_span span = {.events_from = now.due.event, .events_to = event_now(&now)};
+    if (span.events_to > now.due.event_count || span.events_from > span.events_to)
+        return; /* it was left, by who is at work there */
+    uint32_t from = count_span(&now, &span);
+    counted->in += span.slots_to - from;
+    counted->out += span.blocks_left;
     requested->in += span.bytes_came;
     requested->out += span.bytes_left;
-    const struct track_slot *slots = track->slots;
-    used->in += (uint64_t)(slots[span.slots_to].before - slots[span.slots_from].before) *
+    used->in += (uint64_t)(now.slots[span.slots_to].before - now.slots[from].before) *
                 RANGE_GRANULE;
     used->out += (uint64_t)span.granules_left * RANGE_GRANULE;
 }

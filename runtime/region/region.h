@@ -299,13 +299,11 @@ int region_closed(const struct ebb_closed *closed);
 
 /* ---- due.c ---- */
 
-extern const struct ebb_due_block due_no_block;
-extern const struct ebb_due_release due_no_release;
+extern const struct ebb_due due_nothing;
 
 /* Nothing is due. */
 static inline void region_shut_due(struct region *region) {
-    region->lane.due_block = &due_no_block;
-    region->lane.due_release = &due_no_release;
+    region->lane.due = &due_nothing;
 }
 
 /* ---- cleanup.c ---- */

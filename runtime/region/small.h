@@ -246,11 +246,10 @@ static inline void small_bump(struct region *region, uintptr_t start, size_t byt
 
 /* The block that is due, as the inline path takes it; NULL: it is another one. */
 static inline void *block_due(struct region *region, size_t bytes, size_t align) {
-    const struct ebb_due_block *due = region->lane.due_block;
-    if (due->bytes != bytes || !align || due->align != align ||
-        region->lane.due_release->before == due)
+    const struct ebb_due *due = region->lane.due;
+    if (due->request != (align << 32 | bytes) || !align || (bytes >> 32 | align >> 32) != 0)
         return NULL;
-    region->lane.due_block = due + 1;
+    region->lane.due = due + 1;
     return (void *)due->addr;
 }
 

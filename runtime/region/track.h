@@ -108,11 +108,14 @@ struct track_tide {
 
 /* A step that repeats to the letter (due.c). */
 struct due {
-    struct ebb_due_block *blocks;     /* of all slots, and one that is none; NULL: no tables */
-    struct ebb_due_release *releases; /* of all places of the order, and one that is none */
-    struct due_span *spans;           /* between the stops of a step */
-    ebb_region memory;                /* of these */
+    struct ebb_due *events; /* of the plan, in their order, and one that is none; NULL: no tables */
+    uint32_t *blocks;       /* for each slot: which event is its allocation */
+    uint32_t *releases;     /* for each release among them: its place in the order, and its end */
+    uint32_t event_count;
+    struct due_span *spans; /* between the stops of a step */
+    ebb_region memory;      /* of these */
     uintptr_t base;      /* of the arena that they are right for */
+    uint32_t event;      /* at which the lane was put */
     bool in_order;       /* the last step was complete, and slots were released in their order */
     bool tried;          /* in this step */
     bool on;             /* the lane is at them: the track does not know how far */

@@ -27,7 +27,7 @@ static_assert(offsetof(struct region, lane) == 0, "a handle points to the lane")
 /* Where handles that never opened point: a region without room, which is never open, and of another
  * generation than they are. */
 static struct region no_region = {
-    .lane = {.generation = 2, .due_block = &due_no_block, .due_release = &due_no_release}};
+    .lane = {.generation = 2, .due = &due_nothing}};
 
 static const struct ebb_region_options defaults = {.size = sizeof(struct ebb_region_options)};
 

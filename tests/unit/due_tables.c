@@ -9,18 +9,79 @@ static void nothing_but_a_pointer_moves_for_what_is_due(void **state) {
     struct walk walk = begin_due(state, false);
     struct track before = *walk.track, *track = walk.track;
     const struct ebb_lane *lane = walk.step.region.lane;
+    const struct ebb_due *due = track->due.events;
     for (unsigned i = 0; i < BLOCKS; i++) {
-        assert_ptr_equal(lane->due_block, track->due.blocks + i);
+        assert_ptr_equal(lane->due, due++);
         come(&walk, i);
-        assert_ptr_equal(lane->due_block, track->due.blocks + i + 1);
+        assert_ptr_equal(lane->due, due);
         if (i < WINDOW)
             continue;
-        assert_ptr_equal(lane->due_release, track->due.releases + i - WINDOW);
         go(&walk, i - WINDOW);
-        assert_ptr_equal(lane->due_release, track->due.releases + i - WINDOW + 1);
+        assert_ptr_equal(lane->due, ++due);
     }
     assert_memory_equal(track, &before, sizeof before);
     end(&walk);
+    forget(&walk);
+}
+
+/* Requests that are like the one that is due only in parts. */
+static void ask_for_what_is_like_it(ebb_region region, uint64_t due) {
+    size_t align = due >> 32, bytes = (uint32_t)due;
+    assert_no_block(ebb_region_alloc(region, bytes, align | (size_t)1 << 32), EBB_E_ALIGNMENT);
+    assert_no_block(ebb_region_alloc(region, bytes, align | (size_t)1 << 63), EBB_E_ALIGNMENT);
+    assert_no_block(ebb_region_alloc(region, due, 0), EBB_E_ALIGNMENT);
+    assert_no_block(ebb_region_alloc(region, due, align), EBB_E_POOL_LIMIT);
+}
+
+/* And what is like nothing at all, which may be due as well. */
+static void ask_for_nothing(ebb_region region) {
+    const struct ebb_due *due = region.lane->due;
+    assert_no_block(ebb_region_alloc(region, 0, 0), EBB_E_ALIGNMENT);
+    assert_no_block(ebb_region_alloc(region, due_nothing.request, 0), EBB_E_ALIGNMENT);
+    assert_int_equal(ebb_region_release(region, NULL), 0);
+    assert_true(region.lane->due == due || region.lane->due == &due_nothing);
+}
+
+static void only_what_is_due_is_taken_for_it(void **state) {
+    for (unsigned released = 0; released < 2 && !EBB_POISON; released++) {
+        struct walk walk = begin_due(state, false);
+        ebb_region region = walk.step.region;
+        walk_to(&walk, 20);
+        if (released)
+            come(&walk, 20);
+        struct ebb_due due = *region.lane->due;
+        assert_int_equal(due.request == 0, released);
+        assert_int_equal(ebb_pool_set_reserved_limit(walk.pool, 64 * MIB), 0); /* not 256 GiB */
+        for (unsigned turn = 0; turn < 2; turn++) { /* while it is due, and nothing is */
+            if (released)
+                assert_refused(ebb_region_release(region, (void *)(due.addr + 1)), EBB_E_INTERIOR);
+            else
+                ask_for_what_is_like_it(region, due.request);
+            ask_for_nothing(region);
+            assert_true(ebb_region_mark(region).serial);
+            assert_ptr_equal(region.lane->due, &due_nothing);
+        }
+        if (released)
+            go(&walk, 15);
+        walk_to(&walk, BLOCKS);
+        assert_int_equal(stats_of(region).blocks.total, BLOCKS);
+        assert_int_equal(stats_of(region).blocks.current, WINDOW);
+        walk_on(&walk);
+        forget(&walk);
+    }
+}
+
+/* Nor is a block released where it is allocated, which has the same address. */
+static void a_place_is_not_released_before_its_block_has_come(void **state) {
+    struct walk walk = begin_due(state, false);
+    walk_to(&walk, 20);
+    void *place = (void *)walk.track->slots[20].addr;
+    bool is_free = true;
+    for (unsigned i = 0; i < 20; i++)
+        is_free &= walk.blocks[i] != place;
+    if (is_free && !EBB_POISON)
+        assert_refused(ebb_region_release(walk.step.region, place), EBB_E_RELEASED);
+    walk_on(&walk);
     forget(&walk);
 }
 
@@ -186,7 +247,7 @@ static void tables_have_an_eighth_of_the_height_at_most(void **state) {
         for (unsigned pages = 2; pages < 6; pages++) {
             struct walk walk = learn(*state, count, (pages * PAGE / (WINDOW + 1)) & ~63u, false);
             assert_int_equal(walk.track->plan->height_bytes, pages * PAGE);
-            assert_int_equal(walk.track->due.blocks != NULL, 8 * bytes <= pages * PAGE);
+            assert_int_equal(walk.track->due.events != NULL, 8 * bytes <= pages * PAGE);
             forget(&walk);
         }
         forget(&large);
@@ -430,6 +491,8 @@ static void nothing_is_due_while_steps_below_have_blocks_here(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(nothing_but_a_pointer_moves_for_what_is_due),
+        STAGED(only_what_is_due_is_taken_for_it),
+        STAGED(a_place_is_not_released_before_its_block_has_come),
         STAGED(a_whole_step_is_marked_once_after_another_and_never_again),
         STAGED(a_step_that_ends_early_is_marked),
         STAGED(births_are_stops_and_need_no_marks),
