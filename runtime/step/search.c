@@ -2,10 +2,12 @@
 /*
  * search.c - better plans, in a thread of the site's own.
  *
- * The thread is made when it is first needed, takes one course after the other that has a new plan,
- * and sleeps when there is none. It has a share of the plan, so the site goes on. Its plan takes
- * the place of the one that it was asked to beat, if that is still there; if not, the search is
- * broken off. Invariant: what the thread has taken is its own until `plan` is NULL again.
+ * The thread is made when it is needed, takes one course after the other that has a new plan, and
+ * ends when there is none: a process whose own threads have all ended would be kept by one that
+ * sleeps. It has a share of the plan, so the site goes on. Its plan takes the place of the one that
+ * it was asked to beat, if that is still there; if not, the search is broken off. Invariants: what
+ * the thread has taken is its own until `plan` is NULL again; a site has one at a time, and who
+ * makes the next, or ends the site, has waited for the last.
  *
  * A site that cannot have a thread does without. The thread begins with no lock held: what the C
  * library allocates for it may be served by a scope, which locks another site. A search is broken
@@ -24,8 +26,10 @@
 
 struct searcher {
     struct ebb_site *site;
-    pthread_t thread;
-    pthread_cond_t asked;
+    bool is_there;    /* takes what is asked for, or will: it is to begin */
+    pthread_t thread; /* the last, to be waited for, if it is noted */
+    bool is_noted;
+    pthread_cond_t noted;
     atomic_bool ending;
     atomic_bool hurried; /* what is searched for is of no use any more */
     /* what is searched for; plan NULL: nothing */
@@ -101,24 +105,34 @@ static void *search_on(void *context) {
     own = searcher;
     error_mute(); /* nobody hears of what it cannot do, the program's handler neither */
     pthread_mutex_lock(&searcher->site->lock);
-    while (!searcher->ending) {
-        if (take_course(searcher))
-            look_for_a_plan(searcher);
-        else
-            pthread_cond_wait(&searcher->asked, &searcher->site->lock);
-    }
+    while (!searcher->is_noted)
+        pthread_cond_wait(&searcher->noted, &searcher->site->lock);
+    while (!searcher->ending && take_course(searcher))
+        look_for_a_plan(searcher);
+    searcher->is_there = false;
     pthread_mutex_unlock(&searcher->site->lock);
     return NULL;
 }
 
 /* ---- the site ---- */
 
+/* The last thread, which has nothing left to do, or has been told so. */
+static void wait_for_last(struct searcher *searcher) {
+    int cancel; /* a thread that is cancelled here would leave half a site */
+    if (!searcher->is_noted)
+        return;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_join(searcher->thread, NULL);
+    pthread_setcancelstate(cancel, NULL);
+    searcher->is_noted = false;
+}
+
 /* Signals of the program are not for the thread. */
-static int start(struct searcher *searcher) {
+static int start(struct searcher *searcher, pthread_t *thread) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&searcher->thread, NULL, search_on, searcher);
+    int error = pthread_create(thread, NULL, search_on, searcher);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
@@ -130,7 +144,7 @@ static struct searcher *make(struct ebb_site *site) {
     if (!searcher)
         return NULL;
     searcher->site = site;
-    pthread_cond_init(&searcher->asked, NULL);
+    pthread_cond_init(&searcher->noted, NULL);
     return searcher;
 }
 
@@ -150,22 +164,29 @@ bool search_ask(struct ebb_site *site, struct course *course) {
     if (!is_worth_it(course->plan))
         return false;
     course->searched_for = true;
-    bool is_first = !site->searcher;
-    if (is_first)
+    if (!site->searcher)
         site->searcher = make(site);
-    if (site->searcher)
-        pthread_cond_signal(&site->searcher->asked);
-    return is_first && site->searcher;
+    bool begins = site->searcher && !site->searcher->is_there;
+    if (begins)
+        site->searcher->is_there = true;
+    return begins;
 }
 
 void search_begin(struct ebb_site *site) {
     struct searcher *searcher = site->searcher; /* nobody else ends it while a step is open */
-    if (start(searcher) == 0)
-        return;
+    pthread_t thread;
+    wait_for_last(searcher);
+    bool begun = start(searcher, &thread) == 0;
     pthread_mutex_lock(&site->lock);
-    site->searcher = NULL;
-    pthread_cond_destroy(&searcher->asked);
-    ebb_region_release(site->memory, searcher);
+    if (begun) {
+        searcher->thread = thread;
+        searcher->is_noted = true;
+        pthread_cond_signal(&searcher->noted);
+    } else {
+        site->searcher = NULL;
+        pthread_cond_destroy(&searcher->noted);
+        ebb_region_release(site->memory, searcher);
+    }
     pthread_mutex_unlock(&site->lock);
 }
 
@@ -179,13 +200,9 @@ void search_end(struct ebb_site *site) {
         return;
     pthread_mutex_lock(&site->lock);
     searcher->ending = true;
-    pthread_cond_signal(&searcher->asked);
     pthread_mutex_unlock(&site->lock);
-    int cancel; /* a thread that is cancelled here would leave half a site */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    pthread_join(searcher->thread, NULL);
-    pthread_setcancelstate(cancel, NULL);
-    pthread_cond_destroy(&searcher->asked);
+    wait_for_last(searcher);
+    pthread_cond_destroy(&searcher->noted);
 }
 
 void search_forget(struct ebb_site *site) {

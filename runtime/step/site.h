@@ -288,7 +288,7 @@ bool search_ask(struct ebb_site *site, struct course *course);
 /* The course's plan goes: nobody looks for a better one. Lock held. */
 void search_stop(const struct ebb_site *site, struct course *course);
 
-/* The thread that was asked first begins. No lock held, and a step of the site is open. */
+/* The thread that was asked for begins. No lock held, and a step of the site is open. */
 void search_begin(struct ebb_site *site);
 
 /* True while it is looking for one for the course. Lock held. */

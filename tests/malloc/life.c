@@ -511,34 +511,6 @@ static void exit_while_others_allocate(void) {
     }
 }
 
-static void end_with_a_mark(void) {
-    _exit(7);
-}
-
-static void *end_later(void *unused) {
-    usleep(300000);
-    return unused;
-}
-
-/* Though the library may have a thread of its own. */
-static void the_last_thread_ends_the_process(void) {
-    int status = 0;
-    pid_t child = fork();
-    EXPECT(child >= 0);
-    if (child == 0) {
-        pthread_t thread;
-        finish(begin());
-        EXPECT(atexit(end_with_a_mark) == 0);
-        EXPECT(pthread_create(&thread, NULL, end_later, NULL) == 0);
-        pthread_exit(NULL);
-    }
-    for (unsigned i = 0; i < 500 && waitpid(child, &status, WNOHANG) == 0; i++)
-        usleep(10000);
-    if (!status)
-        (void)kill(child, SIGKILL); /* it hears no other signal */
-    EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-}
-
 /* However much is kept from being used again, it is bounded. */
 static void what_is_freed_goes(void) {
     for (unsigned i = 0; i < 5000; i++)
@@ -591,7 +563,6 @@ int main(int argc, char **argv) {
         ACT(ten_thousand_scopes_are_open),
         ACT(what_runs_at_exit_allocates),
         ACT(exit_while_others_allocate),
-        ACT(the_last_thread_ends_the_process),
         ACT(what_is_freed_goes),
         ACT(zeroed_memory_comes_when_it_is_touched),
     };

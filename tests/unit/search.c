@@ -9,6 +9,7 @@
 
 #include "step/site.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
@@ -185,6 +186,40 @@ static void a_search_without_memory_is_not_reported(void **state) {
     watched = NULL;
 }
 
+/* A thread is there while there is a plan to be searched for. */
+static bool is_there(void) {
+    size_t threads = 0;
+    DIR *folder = opendir("/proc/self/task");
+    assert_non_null(folder);
+    while (readdir(folder))
+        threads++;
+    closedir(folder);
+    return threads > 2 + 1; /* its own name, the one above, and this thread */
+}
+
+static void await_end(void) {
+    for (unsigned i = 0; i < 5000 && is_there(); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_false(is_there());
+}
+
+/* One that slept would keep a process whose other threads have ended. */
+static void it_ends_when_there_is_nothing_to_search(void **state) {
+    if (!HAS_THREADS_OF_ITS_OWN)
+        skip();
+    ebb_site *site = watch_site(*state);
+    for (uint64_t tag = 1; tag < 4; tag++) {
+        hard_step(site, tag);
+        hard_step(site, tag);
+        assert_int_equal(asked, tag);
+        await_end();
+        assert_false(is_searching(site));
+    }
+    assert_int_equal(found_locked, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
 /* As a hard step, with large blocks, so that a better plan is soon a page lower. */
 static void large_step(ebb_site *site, uint64_t tag) {
     ebb_step step = ebb_step_begin(site, tag);
@@ -293,6 +328,7 @@ int main(void) {
         STAGED(it_hears_no_signal_of_the_program),
         STAGED(a_site_without_it_goes_on_and_asks_again),
         STAGED(a_site_ends_that_never_had_it),
+        STAGED(it_ends_when_there_is_nothing_to_search),
         STAGED(a_search_in_vain_leaves_the_plan_as_it_is),
         STAGED(a_search_without_memory_is_not_reported),
         STAGED(what_was_found_too_late_is_dropped),

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * last_thread.c - a process ends with the last thread of its own, whatever threads the library has.
+ *
+ * Run preloaded with libebb-malloc, and once without it.
+ */
+#include "malloc/acts.h"
+
+#include <ebb/ebb.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+static void take_step(ebb_site *site) {
+    EXPECT(site);
+    EXPECT(ebb_step_end(ebb_step_begin(site, 0)) == 0);
+}
+
+static void end_with_a_mark(void) {
+    _exit(7);
+}
+
+static void *end_later(void *unused) {
+    usleep(300000);
+    return unused;
+}
+
+/* It ends by itself, and what was left to atexit() is done. */
+static void await_mark(pid_t child) {
+    int status = 0;
+    for (unsigned i = 0; i < 500 && waitpid(child, &status, WNOHANG) == 0; i++)
+        usleep(10000);
+    if (!status)
+        (void)kill(child, SIGKILL); /* it hears no other signal */
+    EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+/* Though the library may have a thread of its own. */
+static void the_last_thread_ends_the_process(void) {
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        pthread_t thread;
+        take_step(ebb_site_create(EBB_SITE_OPTIONS(.name = "scopes", .scope = true)));
+        EXPECT(atexit(end_with_a_mark) == 0);
+        EXPECT(pthread_create(&thread, NULL, end_later, NULL) == 0);
+        pthread_exit(NULL);
+    }
+    await_mark(child);
+}
+
+/* Blocks for which a good plan is hard to find. */
+static void churn_in_a_step(ebb_site *searches) {
+    ebb_step step = ebb_step_begin(searches, 0);
+    void *live[64] = {NULL};
+    uint32_t chance = 3;
+    for (unsigned k = 0; k < 400; k++) {
+        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+        void **at = &live[chance >> 26];
+        EXPECT(ebb_region_release(step.region, *at) == 0);
+        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+        *at = ebb_region_alloc(step.region, 4096 + (chance >> 14), 64);
+        EXPECT(*at);
+    }
+    EXPECT(ebb_step_end(step) == 0);
+}
+
+static nlink_t count_threads(void) {
+    struct stat threads;
+    EXPECT(stat("/proc/self/task", &threads) == 0);
+    return threads.st_nlink - 2;
+}
+
+/* A plan is searched for in a thread of the site's own, which comes to an end. */
+static void what_searches_for_plans_keeps_no_process(void) {
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        ebb_site *searches = ebb_site_create(EBB_SITE_OPTIONS(.name = "searches", .scope = true,
+                                                              .search_ns = 300000000));
+        EXPECT(atexit(end_with_a_mark) == 0);
+        nlink_t before = 0;
+        for (unsigned i = 0; i < 3; i++) {
+            churn_in_a_step(searches);
+            before = i ? before : count_threads();
+        }
+        EXPECT(count_threads() > before);
+        pthread_exit(NULL);
+    }
+    await_mark(child);
+}
+
+int main(void) {
+    static const struct act acts[] = {
+        ACT(the_last_thread_ends_the_process),
+        ACT(what_searches_for_plans_keeps_no_process),
+    };
+    return act_all(acts, sizeof acts / sizeof *acts) != 0;
+}
