@@ -336,10 +336,17 @@ static bool own_files(void) {
     return true;
 }
 
-/* What the general heap keeps for this thread is had now, while there is memory: whoever began the
- * thread waits for it, and may then limit the process. */
+/* A thread that the general heap has no memory for does not fail to allocate, but crashes. */
+static bool has_room(size_t stack) {
+    size_t bytes = size_align(stack + HEAP_BYTES, EBB_PAGE);
+    void *room = os_pages(bytes);
+    if (room)
+        os.release(room, bytes);
+    return room != NULL;
+}
+
+/* Whoever began the thread waits for this, and may then limit the process. */
 static void settle(void) {
-    je_free(je_malloc(1));
     pthread_mutex_lock(&lock);
     is_settled = true;
     pthread_cond_broadcast(&wake);
@@ -368,12 +375,18 @@ static void *end_process(void *unused) {
     exit(0);
 }
 
-/* The thread that will: it has the table of files that this one has now. */
+/* The thread that will: it has the table of files that this one has now, and the stack that the
+ * program's threads have, if there is room for it beside what the program allocates. */
 static bool begin_ender(void) {
+    pthread_attr_t attributes;
     pthread_t ender;
-    bool begun = pthread_create(&ender, NULL, end_process, NULL) == 0;
-    if (begun)
-        pthread_detach(ender);
+    size_t stack = 0;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    bool begun = pthread_attr_getstacksize(&attributes, &stack) == 0 && has_room(stack) &&
+                 pthread_create(&ender, &attributes, end_process, NULL) == 0;
+    pthread_attr_destroy(&attributes);
     return begun;
 }
 
@@ -389,9 +402,11 @@ static bool end_if_alone(bool has_ender) {
 
 static void *tend(void *unused) {
     struct trim_idle idle = {0};
-    bool sleeps = false, has_ender = *options.stats && begin_ender();
+    bool sleeps = false;
     (void)unused;
     turn_never();
+    je_free(je_malloc(1)); /* what the general heap keeps for it is had now, while there is room */
+    bool has_ender = *options.stats && begin_ender();
     has_files = *options.stats && own_files();
     if (*options.stats && !has_files)
         complain("no table of files of its own");
@@ -432,20 +447,11 @@ void tender_prepare(void) {
     stack_bytes = bytes;
 }
 
-/* A thread that the general heap has no memory for does not fail to allocate, but crashes. */
-static bool has_room(void) {
-    size_t bytes = size_align(stack_bytes + HEAP_BYTES, EBB_PAGE);
-    void *room = os_pages(bytes);
-    if (room)
-        os.release(room, bytes);
-    return room != NULL;
-}
-
 static bool begin_thread(void) {
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
-    if (!has_room() || pthread_attr_init(&attributes) != 0)
+    if (!has_room(stack_bytes) || pthread_attr_init(&attributes) != 0)
         return false;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, stack_bytes);

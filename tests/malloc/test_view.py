@@ -13,6 +13,7 @@ import fcntl
 import os
 import pathlib
 import re
+import resource
 import select
 import socket
 import subprocess
@@ -231,6 +232,20 @@ class View(unittest.TestCase):
         with self.runs(str(self.path), os.environ["WIDE"], "2"):
             self.assertTrue(until(lambda: self.path.exists() and b"site-1" in
                                   self.path.read_bytes()))
+
+    def test_where_there_is_little_room_for_threads(self):
+        """However little: a thread that does not find what it needs is not begun."""
+        mib = 1 << 20
+        environment = dict(os.environ, EBB_MALLOC_STATS=str(self.path),
+                           LD_PRELOAD=os.environ["LIBRARY"])
+        for room in range(20 * mib, 32 * mib, mib // 4):
+            def limit(room=room):
+                resource.setrlimit(resource.RLIMIT_STACK, (64 * mib, resource.RLIM_INFINITY))
+                resource.setrlimit(resource.RLIMIT_AS, (64 * mib + room, resource.RLIM_INFINITY))
+
+            program = subprocess.run(("/bin/true",), env=environment, preexec_fn=limit,
+                                     stderr=subprocess.DEVNULL, check=False)
+            self.assertGreaterEqual(program.returncode, 0, room)
 
     def test_a_number_is_there_before_there_is_anything_to_count(self):
         def names(text):
