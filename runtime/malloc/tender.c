@@ -24,8 +24,9 @@
  * there. With statistics that one must be there from the beginning.
  *
  * Invariants: all signals are blocked in this thread; it never opens a file in the program's table.
- * Where the thread cannot begin, memory is given back at the ends of scopes only. A file or socket
- * that cannot be had is named once on the standard error, and tried again each second.
+ * Where the thread cannot begin, memory is given back at the ends of scopes only; it is tried again
+ * as scopes begin, after a second at the earliest. What keeps statistics from being told is named
+ * once on the standard error; a file or socket that cannot be had is tried again each second.
  */
 #include "malloc/tender.h"
 #include "base/os.h"
@@ -56,6 +57,7 @@
 #include <unistd.h>
 
 #define TICK_MS 250u
+#define RETRY_NS UINT64_C(1000000000) /* before the thread is tried again that could not begin */
 #define REST_MS 10000u /* between looks where nothing is left to do but what others may free */
 #define WRITE_TICKS 4u /* statistics are written every so many */
 #define LOCK_TRIES 20u /* others have a folder locked for much less than a millisecond */
@@ -72,6 +74,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake, over;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_there, is_settled, is_over, has_complained;
+static uint64_t try_at_ns; /* not before that */
 static bool has_files; /* a table of its own, so that statistics can be told */
 static size_t stack_bytes = STACK_BYTES;
 static int listener = -1;
@@ -404,6 +407,7 @@ static void *tend(void *unused) {
     struct trim_idle idle = {0};
     bool sleeps = false;
     (void)unused;
+    has_complained = false; /* of what kept it from beginning until now */
     turn_never();
     je_free(je_malloc(1)); /* what the general heap keeps for it is had now, while there is room */
     bool has_ender = *options.stats && begin_ender();
@@ -447,38 +451,56 @@ void tender_prepare(void) {
     stack_bytes = bytes;
 }
 
-static bool begin_thread(void) {
+/* 0, or an errno code. */
+static int begin_thread(void) {
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
     if (!has_room(stack_bytes) || pthread_attr_init(&attributes) != 0)
-        return false;
+        return ENOMEM;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, stack_bytes);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool begun = pthread_create(&thread, &attributes, tend, NULL) == 0;
+    int error = pthread_create(&thread, &attributes, tend, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    return begun;
+    return error;
+}
+
+/* True: it is missing, and the caller's to begin. */
+static bool take_turn(void) {
+    uint64_t now_ns = os.now_ns();
+    pthread_mutex_lock(&lock);
+    bool is_due = !is_there && now_ns >= try_at_ns;
+    if (is_due) {
+        is_there = true;
+        try_at_ns = now_ns + RETRY_NS;
+    }
+    pthread_mutex_unlock(&lock);
+    return is_due;
+}
+
+static bool has_work(void) {
+    return options.idle_ms || *options.stats;
 }
 
 void tender_begin(void) {
-    if (!options.idle_ms && !*options.stats)
+    if (!has_work())
         return;
     pthread_once(&once, prepare);
-    pthread_mutex_lock(&lock);
-    bool missing = !is_there;
-    is_there = true;
-    pthread_mutex_unlock(&lock);
-    if (!missing)
+    if (!take_turn())
         return;
     int cancel; /* a thread that is cancelled in the wait would keep the lock */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    bool begun = begin_thread();
+    int error = begin_thread();
+    if (error && *options.stats)
+        complain_because("no thread, it is tried again as scopes begin", strerror(error));
     pthread_mutex_lock(&lock);
-    is_there = begun;
-    while (begun && !is_settled)
+    is_there = !error;
+    if (error) /* so that the next scope asks for it */
+        atomic_store_explicit(&tender_sleeps, true, memory_order_relaxed);
+    while (!error && !is_settled)
         pthread_cond_wait(&wake, &lock);
     pthread_mutex_unlock(&lock);
     pthread_setcancelstate(cancel, NULL);
@@ -495,10 +517,7 @@ void tender_rouse(void) {
 
 void tender_wake(void) {
     tender_begin();
-    pthread_mutex_lock(&lock);
-    atomic_store_explicit(&tender_sleeps, false, memory_order_relaxed);
-    pthread_cond_signal(&wake);
-    pthread_mutex_unlock(&lock);
+    tender_rouse();
 }
 
 void tender_fork(bool before, bool in_child) {
@@ -508,8 +527,9 @@ void tender_fork(bool before, bool in_child) {
     }
     if (in_child) {
         is_there = is_settled = is_over = false;
-        atomic_store_explicit(&tender_sleeps, true, memory_order_relaxed); /* until a scope */
+        try_at_ns = 0;
         options_for_child();
+        atomic_store_explicit(&tender_sleeps, has_work(), memory_order_relaxed); /* until a scope */
         listener = listener_folder = -1; /* which were in the thread's table */
         callers_forget();                /* so were theirs */
         has_complained = false;

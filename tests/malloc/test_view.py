@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_view.py - statistics of a running process: files, sockets, and who asks for them badly.
 
-LIBRARY is preloaded under TOLD, a program of told.c, or under Python; at times with SLOW_SOCKET or
-WORDY.
+LIBRARY is preloaded under TOLD, a program of told.c, or under Python; at times with SLOW_SOCKET,
+WORDY or NO_THREAD.
 HARDENED is the hardened library.
 WIDE is the same as TOLD with 300 KB of variables that each thread has; LINKED is linked with the
 library, which is found by its whole path.
@@ -246,6 +246,17 @@ class View(unittest.TestCase):
             program = subprocess.run(("/bin/true",), env=environment, preexec_fn=limit,
                                      stderr=subprocess.DEVNULL, check=False)
             self.assertGreaterEqual(program.returncode, 0, room)
+
+    def test_a_thread_that_could_not_begin_is_named_once_and_tried_again(self):
+        with self.runs(str(self.path), os.environ["TOLD"], "2", "hold",
+                       before=[os.environ["NO_THREAD"]]) as program:
+            time.sleep(1.5)
+            self.assertFalse(self.path.exists())
+            program.stdin.write(b"\n\n")  # a scope ends, another one begins
+            program.stdin.flush()
+            self.assertTrue(until(self.path.exists))
+        self.assertRegex(self.said, "^ebb-malloc: EBB_MALLOC_STATS: [^\n]*/stats: no thread, it is "
+                                    "tried again as scopes begin: Resource [^\n]*\n$")
 
     def test_a_number_is_there_before_there_is_anything_to_count(self):
         def names(text):
