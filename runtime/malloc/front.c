@@ -126,8 +126,8 @@ static __attribute__((noinline)) void free_other(struct tray *tray, struct tray_
     int before = errno;
     int64_t weight = tray_weight(head);
     uint16_t live = TRAY_LIVE;
-    /* relaxed: the balance orders it */
-    if (!__atomic_compare_exchange_n(&head->state, &live, TRAY_PASSED, false, __ATOMIC_RELAXED,
+    /* release: who finds it so may write the head (tray_thin()); else the balance orders it */
+    if (!__atomic_compare_exchange_n(&head->state, &live, TRAY_PASSED, false, __ATOMIC_RELEASE,
                                      __ATOMIC_RELAXED))
         misuse_of_small(head + 1);
     if (tray_release_other(tray, weight))

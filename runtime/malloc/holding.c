@@ -25,9 +25,12 @@ void holding_pin(struct holding *holding, size_t bytes) {
     atomic_fetch_add_explicit(&holding->pinned_bytes, bytes, memory_order_relaxed);
 }
 
+void holding_lessen(struct holding *holding, size_t bytes) {
+    if (holding)
+        atomic_fetch_sub_explicit(&holding->pinned_bytes, bytes, memory_order_relaxed);
+}
+
 void holding_unpin(struct holding *holding, size_t bytes) {
-    if (!holding)
-        return;
-    atomic_fetch_sub_explicit(&holding->pinned_bytes, bytes, memory_order_relaxed);
+    holding_lessen(holding, bytes);
     holding_drop(holding);
 }

@@ -26,4 +26,7 @@ void holding_drop(struct holding *holding);
 void holding_pin(struct holding *holding, size_t bytes);
 void holding_unpin(struct holding *holding, size_t bytes);
 
+/* It is so much less of what has a share already. */
+void holding_lessen(struct holding *holding, size_t bytes);
+
 #endif

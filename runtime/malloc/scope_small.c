@@ -10,7 +10,7 @@
  * At the end trays with live blocks are sealed and stay until these are freed. What survivors pin
  * is bounded: keys of those that stay are learnt (suspects.h), a scope whose trays are mostly dead,
  * but for the empty ones, puts no more small blocks there, and while all pinned trays together are
- * mostly dead no scope does.
+ * mostly dead no scope does, and their pages go that no block needs (trim.h).
  *
  * Invariant: a block's address never changes. Fails towards the general heap where there is no
  * memory.

@@ -24,7 +24,8 @@ struct zone tray_zone;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tray *pinned;
-static size_t pinned_trays;
+static size_t pinned_trays, pinned_bytes;
+static struct tray *to_thin; /* the next one; NULL: the first */
 static uint64_t last_seal;
 
 /* ---- the zone ---- */
@@ -92,6 +93,7 @@ static bool has_seal(const struct tray *tray, uint64_t seal) {
 
 static uint64_t pin(struct tray *tray, struct holding *holding) {
     tray->holding = holding;
+    tray->seen = tray->gone_bytes = 0;
     holding_pin(holding, TRAY_BYTES);
     pthread_mutex_lock(&lock);
     tray->prev = NULL;
@@ -100,6 +102,7 @@ static uint64_t pin(struct tray *tray, struct holding *holding) {
         pinned->prev = tray;
     pinned = tray;
     pinned_trays++;
+    pinned_bytes += TRAY_BYTES;
     uint64_t seal = ++last_seal;
     set_seal(tray, seal);
     pthread_mutex_unlock(&lock);
@@ -108,6 +111,9 @@ static uint64_t pin(struct tray *tray, struct holding *holding) {
 
 static void unpin(struct tray *tray) {
     pthread_mutex_lock(&lock);
+    size_t bytes = TRAY_BYTES - tray->gone_bytes;
+    if (to_thin == tray)
+        to_thin = tray->next;
     if (tray->prev)
         tray->prev->next = tray->next;
     else
@@ -115,9 +121,10 @@ static void unpin(struct tray *tray) {
     if (tray->next)
         tray->next->prev = tray->prev;
     pinned_trays--;
+    pinned_bytes -= bytes;
     set_seal(tray, 0);
     pthread_mutex_unlock(&lock);
-    holding_unpin(tray->holding, TRAY_BYTES);
+    holding_unpin(tray->holding, bytes);
 }
 
 bool tray_hold(const struct tray *tray, uint64_t seal) {
@@ -189,6 +196,82 @@ bool tray_release_other(struct tray *tray, int64_t weight) {
     return true;
 }
 
+/* ---- pages of pinned ones ---- */
+
+/* Whole pages from there to there; their bytes. */
+static size_t give_back(uintptr_t from, uintptr_t to) {
+    uintptr_t first = (from + EBB_PAGE - 1) & ~(EBB_PAGE - 1), last = to & ~(EBB_PAGE - 1);
+    bool is_done = first < last && os.give_back((void *)first, last - first) == 0;
+    return is_done ? last - first : 0;
+}
+
+/* Blocks of which none is alive are one from now on, so that no head is needed behind the first. */
+static size_t give_run(struct tray_head *first, uintptr_t end, uintptr_t pages_end) {
+    first->step = (uint32_t)(end - (uintptr_t)first);
+    return give_back((uintptr_t)(first + 1), pages_end);
+}
+
+/* Each step leads to the next head, up to the end. */
+static bool is_whole(const struct tray *tray) {
+    const struct tray_head *last = NULL;
+    for (const struct tray_head *head = NULL; (head = tray_next(tray, head));)
+        last = head;
+    return behind(tray, last) == tray->used_to;
+}
+
+/* acquire: who has freed it is done with its head. */
+static bool is_dead(const struct tray_head *head) {
+    return __atomic_load_n(&head->state, __ATOMIC_ACQUIRE) != TRAY_LIVE;
+}
+
+/* With the lock, which keeps it pinned. Others may free blocks meanwhile; what is dead stays so. */
+static size_t give_dead_pages(struct tray *tray) {
+    struct tray_head *dead = NULL; /* the first of a run */
+    uintptr_t end = (uintptr_t)tray + TRAY_BYTES;
+    size_t bytes = 0;
+    for (const struct tray_head *head = NULL; (head = tray_next(tray, head));) {
+        if (is_dead(head)) {
+            dead = dead ? dead : (struct tray_head *)(uintptr_t)head;
+        } else if (dead) {
+            bytes += give_run(dead, (uintptr_t)head, (uintptr_t)head);
+            dead = NULL;
+        }
+    }
+    return bytes + (dead ? give_run(dead, tray->used_to, end) : give_back(tray->used_to, end));
+}
+
+/* Pages that have gone once count once. */
+static size_t thin(struct tray *tray) {
+    size_t bytes = is_whole(tray) ? give_dead_pages(tray) : 0;
+    size_t more = bytes > tray->gone_bytes ? bytes - tray->gone_bytes : 0;
+    tray->gone_bytes = (uint16_t)(tray->gone_bytes + more);
+    pinned_bytes -= more;
+    holding_lessen(tray->holding, more);
+    return more;
+}
+
+static bool is_to_be_thinned(const struct tray *tray, int64_t balance) {
+    return balance > 0 && (!tray->seen || tray_balance_blocks(balance) <= tray->seen / 2u);
+}
+
+bool tray_thin(uint64_t limit_ns, size_t *bytes) {
+    uint64_t began = os.now_ns();
+    pthread_mutex_lock(&lock);
+    struct tray *tray = to_thin ? to_thin : pinned;
+    for (; tray && os.now_ns() - began < limit_ns; tray = tray->next) {
+        int64_t balance = atomic_load_explicit(&tray->balance, memory_order_relaxed);
+        if (!is_to_be_thinned(tray, balance))
+            continue;
+        tray->seen = (uint16_t)tray_balance_blocks(balance);
+        *bytes += thin(tray);
+    }
+    to_thin = tray;
+    pthread_mutex_unlock(&lock);
+    return tray != NULL;
+}
+
+/* ---- how much it is ---- */
+
 struct tray_pinned tray_read_pinned(void) {
     struct tray_pinned read = {0, 0, 0, 0};
     pthread_mutex_lock(&lock);
@@ -200,7 +283,7 @@ struct tray_pinned tray_read_pinned(void) {
         }
     }
     read.trays = pinned_trays;
-    read.bytes = pinned_trays * TRAY_BYTES;
+    read.bytes = pinned_bytes;
     pthread_mutex_unlock(&lock);
     return read;
 }

@@ -24,6 +24,9 @@
  * again by its first owner.
  *
  * The balance has the blocks in its low half and their bytes, in granules, in the high one.
+ *
+ * A pinned tray is thinned, at times: blocks beside each other that are not alive become one, of
+ * which the head alone stays, and its whole pages go.
  */
 #ifndef EBB_MALLOC_TRAY_H
 #define EBB_MALLOC_TRAY_H
@@ -53,12 +56,14 @@ struct tray {
     uintptr_t used_to;            /* where the cursor was when the tray was left */
     struct holding *holding;      /* of the owner's site, while it is pinned */
     _Atomic(uint64_t) seal;       /* no other has the same; 0: it is not pinned */
-    _Atomic(uint64_t) held;       /* hardened: blocks that are held back (guard.c) */
+    _Atomic(uint32_t) held;       /* hardened: blocks that are held back (guard.c) */
+    uint16_t seen;                /* alive in it when it was last thinned; 0: it never was */
+    uint16_t gone_bytes;          /* of whole pages; since then */
 };
 
 /* In front of each block. A block's address is a multiple of 16, its head's is 8 less. */
 struct tray_head {
-    uint32_t step;  /* bytes to the next head */
+    uint32_t step;  /* bytes to the next head; of a dead one that was thinned, to what is alive */
     uint16_t key;   /* who allocates, see leaks.h; TRAY_NO_KEY */
     uint16_t state; /* TRAY_LIVE, or another for what is none */
 };
@@ -164,9 +169,17 @@ void tray_let(void);
  * is sealed, which is empty and the caller's now. */
 bool tray_release_other(struct tray *tray, int64_t weight);
 
+/*
+ * Pages of pinned trays in which nothing is alive go back to the system, for so long at most: tray
+ * after tray, each once, and again when half of what was alive is not. Adds their bytes. A lock is
+ * held meanwhile that who frees the last block of a tray waits for. True: there are more to be
+ * looked at in this round; the next call begins another. Not of hardened ones. Any thread.
+ */
+bool tray_thin(uint64_t limit_ns, size_t *bytes);
+
 /* What survivors pin. */
 struct tray_pinned {
-    size_t trays, bytes; /* count; their bytes */
+    size_t trays, bytes; /* count; their bytes, without pages that are gone */
     size_t blocks, live; /* alive in them; their bytes */
 };
 

@@ -3,6 +3,7 @@
 #include "malloc/trim.h"
 #include "malloc/general.h"
 #include "malloc/heap.h"
+#include "malloc/scope.h"
 
 #include "base/error.h"
 #include "base/os.h"
@@ -66,6 +67,30 @@ static bool cool_part(uint64_t now_ms, unsigned tick_ms, unsigned least_ms) {
     return !is_left;
 }
 
+/* Pages of trays that survivors pin, but do not need; the bytes. What others have begun ends first:
+ * then all trays are looked at. Guarded, what is freed is held back. */
+static size_t thin_all(void) {
+    size_t bytes = 0;
+    for (unsigned ends = 0; ends < 2 && !GUARDED;) {
+        if (tray_thin(AT_ONCE_NS, &bytes))
+            let_others_in();
+        else
+            ends++;
+    }
+    return bytes;
+}
+
+/* A part, where survivors pin too much. True: nothing is left. */
+static bool thin_part(struct trim_idle *idle) {
+    if (GUARDED || !scope_pins_too_much())
+        return true;
+    if (tray_thin(AT_ONCE_NS, &idle->thinned))
+        return false;
+    bool done = !idle->thinned;
+    idle->thinned = 0;
+    return done;
+}
+
 /* What the pool has cached, in parts as long as there is less after each; then the rest. */
 static size_t trim_pool(ebb_pool *trimmed) {
     size_t left = SIZE_MAX, before, given = 0;
@@ -87,7 +112,7 @@ int trim_all(void) {
         heap_drop_stash(here.heap);
     }
     general_refresh();
-    size_t before = general_read("stats.resident"), given = cool_all();
+    size_t before = general_read("stats.resident"), given = cool_all() + thin_all();
     general_trim();
     general_refresh();
     error_mute();
@@ -156,6 +181,7 @@ bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms)
     heap_tidy_left();
     idle->now_ms += tick_ms;
     bool done = cool_part(idle->now_ms, tick_ms, least_ms);
+    done = thin_part(idle) && done;
     decay(idle, tick_ms);
     if (idle->large_idle_ms < least_ms)
         return false;

@@ -24,12 +24,14 @@ struct trim_idle {
     uint64_t idle_ms, large_idle_ms;  /* since then */
     uint64_t now_ms;                  /* of all looks */
     uint64_t since_decay_ms;          /* since pages of the general heap were looked at */
+    size_t thinned;                   /* bytes of pinned trays, in this round */
 };
 
 /*
  * One look, every `tick_ms`: free pages of the general heap go as they age, if no scope has ended
  * since the last look, or else every ten seconds; so do those of large blocks that others freed
- * `least_ms` ago and whose own thread rests. If no scope with a step for large blocks has ended for
+ * `least_ms` ago and whose own thread rests; and, while too much is pinned by survivors, pages of
+ * their trays in which nothing is alive. If no scope with a step for large blocks has ended for
  * so long, a part of what the pool keeps for them goes, for a millisecond. True: nothing is left to
  * do until there is another scope. One thread.
  */

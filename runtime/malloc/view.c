@@ -229,8 +229,8 @@ static void put_general(struct text *text) {
          used.resident},
         {"pinned_trays", "Trays that are kept for blocks that outlived their scopes.", false,
          pinned.trays},
-        {"pinned_bytes", "Bytes of trays that are kept for blocks that outlived their scopes.",
-         false, pinned.bytes},
+        {"pinned_bytes", "Bytes of trays that are kept for blocks that outlived their scopes, "
+         "without pages that were given back.", false, pinned.bytes},
         {"pinned_live_blocks", "Blocks alive in the trays that are kept for them.", false,
          pinned.blocks},
         {"pinned_live_bytes", "Bytes alive in the trays that are kept for them.", false,

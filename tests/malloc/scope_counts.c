@@ -266,6 +266,29 @@ static void test_an_overwritten_head_ends_the_process(void **state) {
     }
 }
 
+/* Though its head has gone with its page. */
+static void test_who_frees_twice_what_is_gone_ends_the_process(void **state) {
+    enum { MANY = 200 };
+    void *blocks[MANY];
+    ebb_step step = begin(*state);
+    for (unsigned i = 0; i < MANY; i++)
+        blocks[i] = make(200, i);
+    for (unsigned i = 1; i < MANY; i++)
+        end(blocks[i], 200, i);
+    finish(step);
+    trim_all();
+    assert_true(tray_read_pinned().bytes <= TRAY_BYTES / 2);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(STDERR_FILENO); /* it says so there */
+        front_free(blocks[MANY / 2]);
+        _exit(0);
+    }
+    assert_int_equal(end_of(child), SIGABRT);
+    end(blocks[0], 200, 0);
+}
+
 /* Only lists that may have a block are cleared: not those of all sizes that ever were freed. */
 static void test_a_sweep_forgets_sizes_of_which_nothing_is_left(void **state) {
     enum { LARGEST = 8000, COUNT = 6 * 7, OTHER = 2000 }; /* 7 fill a tray */
@@ -322,6 +345,7 @@ int main(void) {
         SERVED(test_large_blocks_that_will_survive_are_counted),
         SERVED(test_a_stuck_scope_has_no_trays),
         SERVED(test_an_overwritten_head_ends_the_process),
+        SERVED(test_who_frees_twice_what_is_gone_ends_the_process),
         SERVED(test_a_sweep_forgets_sizes_of_which_nothing_is_left),
         SERVED(test_records_of_scopes_wait_for_the_next_and_go),
     };

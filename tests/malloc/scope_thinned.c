@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * scope_thinned.c - pages of pinned trays that no survivor needs go: all of them when that is asked
+ * for, in parts where survivors pin too much; and no others, whoever frees meanwhile. Run under
+ * ThreadSanitizer by tests/run.
+ */
+#include "malloc/scoped.h"
+
+#include "base/os.h"
+#include "malloc/scope.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { COUNT = 60000, BYTES = 200, EACH = 270, KEPT = COUNT / EACH + 1 };
+enum { PAGES_MOST = 3 }; /* of a survivor: of the tray's beginning, and of the block on two */
+
+static void *blocks[COUNT];
+static unsigned calls; /* callers that never come again, so that none is known to leak */
+
+static void *make_anywhere(unsigned seed) {
+    void *block = front_alloc(BYTES, (void *)(uintptr_t)(++calls * 4096));
+    assert_non_null(block);
+    pattern_fill(block, BYTES, seed);
+    return block;
+}
+
+/* A scope that is dense until just before its end, of which each so manyth block survives. */
+static void fill(ebb_site *site, unsigned each) {
+    ebb_step step = begin(site);
+    for (unsigned i = 0; i < COUNT; i++)
+        blocks[i] = make_anywhere(i);
+    assert_false(here.scope->plain);
+    for (unsigned i = 0; i < COUNT; i++)
+        if (i % each)
+            end(blocks[i], BYTES, i);
+    finish(step);
+}
+
+static void clear(unsigned each, unsigned but_each) {
+    for (unsigned i = 0; i < COUNT; i += each)
+        if (!but_each || i % but_each)
+            end(blocks[i], BYTES, i);
+}
+
+/* Until new scopes have trays again. */
+static void calm(ebb_site *site) {
+    for (unsigned i = 0; i < 200; i++)
+        finish(begin(site));
+    assert_false(scope_pins_too_much());
+}
+
+static size_t resident(void) {
+    const struct tray *last = NULL;
+    size_t bytes = 0;
+    for (unsigned i = 0; i < COUNT; i += EACH) {
+        struct tray *tray = tray_of((uintptr_t)blocks[i]);
+        bytes += tray == last ? 0 : os.resident(tray, TRAY_BYTES);
+        last = tray;
+    }
+    return bytes;
+}
+
+static uint64_t pinned_by(const ebb_site *site) {
+    return ((const struct served *)site->served)->holding->pinned_bytes;
+}
+
+static void test_a_trim_leaves_the_pages_of_survivors(void **state) {
+    fill(*state, EACH);
+    size_t before = tray_read_pinned().bytes;
+    assert_true(before > (size_t)KEPT * TRAY_BYTES / 2);
+    assert_int_equal(trim_all(), 1);
+    size_t after = tray_read_pinned().bytes;
+    assert_true(after <= (size_t)KEPT * PAGES_MOST * EBB_PAGE);
+    assert_true(resident() <= after);
+    assert_int_equal(pinned_by(*state), after);
+    trim_all();
+    assert_int_equal(tray_read_pinned().bytes, after);
+    finish(begin(*state)); /* its end looks at what this one left */
+    clear(EACH, 0);
+    assert_int_equal(tray_read_pinned().bytes, 0);
+    assert_int_equal(pinned_by(*state), 0);
+    calm(*state);
+    fill(*state, EACH); /* in the same trays */
+    clear(EACH, 0);
+    calm(*state);
+}
+
+/* What goes after a look is seen by the next, when it is much. */
+static void test_what_goes_later_goes_with_the_next_trim(void **state) {
+    fill(*state, 2);
+    trim_all();
+    size_t before = tray_read_pinned().bytes;
+    assert_true(before > (size_t)KEPT * TRAY_BYTES * 3 / 4);
+    clear(2, EACH);
+    assert_true(tray_read_pinned().bytes >= before - TRAY_BYTES);
+    trim_all();
+    assert_true(tray_read_pinned().bytes <= (size_t)KEPT * PAGES_MOST * EBB_PAGE);
+    clear(EACH, 0);
+    assert_int_equal(tray_read_pinned().bytes, 0);
+    calm(*state);
+}
+
+/* A part each time, and then there is nothing left to do. */
+static void test_it_goes_by_itself_where_survivors_pin_too_much(void **state) {
+    struct trim_idle idle = {0};
+    unsigned looks = 0;
+    fill(*state, EACH);
+    assert_true(scope_pins_too_much());
+    while (tray_read_pinned().bytes > (size_t)KEPT * PAGES_MOST * EBB_PAGE && looks++ < 1000)
+        trim_when_idle(&idle, 250, 1000);
+    assert_true(looks < 1000);
+    for (looks = 0; !trim_when_idle(&idle, 250, 1000) && looks < 1000;)
+        looks++;
+    assert_true(looks < 1000);
+    clear(EACH, 0);
+    calm(*state);
+}
+
+static void test_dense_trays_are_left_alone_in_idle_time(void **state) {
+    struct trim_idle idle = {0};
+    fill(*state, 2);
+    size_t before = tray_read_pinned().bytes;
+    assert_false(scope_pins_too_much());
+    for (unsigned i = 0; i < 20; i++)
+        trim_when_idle(&idle, 250, 1000);
+    assert_int_equal(tray_read_pinned().bytes, before);
+    clear(2, 0);
+    calm(*state);
+}
+
+/* The head of a block that is freed leads nowhere: nobody knows where the next one is. */
+static void test_a_tray_with_an_overwritten_head_stays_as_it_is(void **state) {
+    fill(*state, EACH);
+    struct tray_head *head = tray_head_of(blocks[EACH + 3]);
+    const struct tray *tray = tray_of((uintptr_t)head);
+    uint32_t step = head->step;
+    head->step = 0x41414141;
+    trim_all();
+    assert_int_equal(tray->gone_bytes, 0);
+    head->step = step;
+    clear(EACH, 0);
+    calm(*state);
+}
+
+enum { THREADS = 3, ROUNDS = 400, PLACES = 500 };
+
+static _Atomic(void *) places[PLACES];
+static atomic_uint at_work, wrong;
+
+static void put(unsigned place, void *block) {
+    void *other = atomic_exchange(&places[place], block);
+    if (other && !pattern_holds(other, BYTES, place))
+        atomic_fetch_add(&wrong, 1);
+    front_free(other);
+}
+
+/* Each leaves blocks behind for the others to free. */
+static void *play(void *site) {
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        for (unsigned i = 0; i < PLACES; i++) {
+            unsigned place = (i * 7 + round) % PLACES;
+            void *block = front_alloc(BYTES, (void *)(uintptr_t)((round * PLACES + i) * 4096));
+            pattern_fill(block, BYTES, place);
+            if (i % 100)
+                front_free(block);
+            else
+                put(place, block);
+        }
+        if (ebb_step_end(step) != 0)
+            atomic_fetch_add(&wrong, 1);
+    }
+    atomic_fetch_sub(&at_work, 1);
+    return NULL;
+}
+
+static void test_others_free_meanwhile(void **state) {
+    pthread_t threads[THREADS];
+    size_t bytes = 0;
+    atomic_store(&at_work, THREADS);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, play, *state), 0);
+    while (atomic_load(&at_work))
+        (void)tray_thin(1000000, &bytes);
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (unsigned i = 0; i < PLACES; i++)
+        put(i, NULL);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_true(bytes > 0);
+    assert_int_equal(tray_read_pinned().bytes, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SERVED(test_a_trim_leaves_the_pages_of_survivors),
+        SERVED(test_what_goes_later_goes_with_the_next_trim),
+        SERVED(test_it_goes_by_itself_where_survivors_pin_too_much),
+        SERVED(test_dense_trays_are_left_alone_in_idle_time),
+        SERVED(test_a_tray_with_an_overwritten_head_stays_as_it_is),
+        SERVED(test_others_free_meanwhile),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
