@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -36,6 +37,13 @@
 #else
 #define EBB_UNCHECKED
 #endif
+
+/* In programs with ThreadSanitizer. */
+extern void __tsan_init(void) __attribute__((weak));
+
+static inline bool poison_watches_threads(void) {
+    return __tsan_init != NULL;
+}
 
 static inline void poison_unused(uintptr_t addr, size_t bytes) {
 #if EBB_ASAN

@@ -7,6 +7,7 @@
 #include "malloc/waits.h"
 
 #include "base/os.h"
+#include "base/poison.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +15,11 @@
 
 #define TAKEN_OVER __attribute__((visibility("default")))
 
+/* ThreadSanitizer keeps its own malloc(), and puts functions in place of the C library's that must
+ * not be called before it is ready, nor in a fork with so many locks: the library does nothing. */
 static __attribute__((constructor)) void start(void) {
+    if (poison_watches_threads())
+        return;
     options_read();
     waits_find();
     heap_watch_forks();
@@ -42,9 +47,12 @@ registers __register_atfork;
 TAKEN_OVER int __register_atfork(handler *before, handler *in_parent, handler *in_child,
                                  void *library) {
     registers *theirs;
+    bool is_own = library == &__dso_handle, stands_aside = poison_watches_threads();
     void *symbol = dlsym(RTLD_NEXT, "__register_atfork");
     memcpy(&theirs, &symbol, sizeof theirs);
-    if (library != &__dso_handle)
+    if (is_own && stands_aside)
+        return 0;
+    if (!is_own && !stands_aside)
         heap_watch_forks();
     return theirs ? theirs(before, in_parent, in_child, library) : ENOMEM;
 }
