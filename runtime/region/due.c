@@ -116,6 +116,7 @@ static void fill_tables(struct track *track) {
     CHECK(event == due->event_count);
     due->releases[released] = plan->order_count;
     due->events[event] = due_nothing;
+    due->early_from = due->early_to = 0;
     due->base = track->base;
     due->span_count = 0;
     due->sizes_right = true;
@@ -175,12 +176,42 @@ static uint32_t next_event(const struct track *track) {
     return event;
 }
 
+/* ---- releases that came early ---- */
+
+/* They are done, and not due again where the table has them. */
+static void pass_early(struct track *track, uint32_t event) {
+    struct due *due = &track->due;
+    uint32_t slots = track->cursor;
+    for (; due->releases[event - slots] < track->passed; event++) {
+        if (slots < track->plan->slot_count && due->blocks[slots] == event) {
+            slots++;
+            continue;
+        }
+        due->events[event] = due_nothing;
+        due->early_from = due->early_to ? due->early_from : event;
+        due->early_to = event + 1;
+    }
+}
+
+/* The next step may have them where they were. */
+static void put_early_back(struct track *track) {
+    struct due *due = &track->due;
+    uint32_t event = due->early_from, slots = slots_before(track, event);
+    for (; event < due->early_to; event++)
+        if (slots < track->plan->slot_count && due->blocks[slots] == event)
+            slots++;
+        else
+            due->events[event] =
+                release_of(&track->slots[track->plan->order[due->releases[event - slots]]]);
+    due->early_from = due->early_to = 0;
+}
+
+/* ---- going along them ---- */
+
 static uint32_t event_now(const struct track *track) {
     uintptr_t at = (uintptr_t)track->region->lane.due, from = (uintptr_t)track->due.events;
     return (uint32_t)((at - from) / sizeof *track->due.events);
 }
-
-/* ---- going along them ---- */
 
 static void enter(struct track *track) {
     struct due *due = &track->due;
@@ -191,6 +222,7 @@ static void enter(struct track *track) {
         due->marked_passed = track->passed;
     }
     due->event = next_event(track);
+    pass_early(track, due->event);
     track->region->lane.due = &due->events[due->event];
 }
 
@@ -395,6 +427,8 @@ void due_end(struct track *track) {
     due->tried = false;
     if (due->on)
         count(track);
+    if (due->early_to)
+        put_early_back(track);
     if (!due->unmarked || due->sizes_right)
         return;
     bool all = due->marked_slots == 0 && track->cursor == track->plan->slot_count;

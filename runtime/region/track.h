@@ -116,6 +116,7 @@ struct due {
     ebb_region memory;      /* of these */
     uintptr_t base;      /* of the arena that they are right for */
     uint32_t event;      /* at which the lane was put */
+    uint32_t early_from, early_to; /* releases among these events came early in this step */
     bool in_order;       /* the last step was complete, and slots were released in their order */
     bool tried;          /* in this step */
     bool on;             /* the lane is at them: the track does not know how far */

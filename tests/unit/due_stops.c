@@ -154,6 +154,34 @@ static void who_releases_early_but_in_turn_goes_on(void **state) {
     forget(&walk);
 }
 
+/* They are not due again where they were, in this step. */
+static void what_was_released_early_is_not_released_twice(void **state) {
+    for (unsigned early = 1; early <= 5; early++) {
+        struct walk walk = begin_due(state, false);
+        void *gone[5];
+        walk_to(&walk, 20);
+        for (unsigned i = 0; i < early; i++) {
+            gone[i] = walk.blocks[15 + i];
+            go(&walk, 15 + i);
+        }
+        for (unsigned i = 0; i < early; i++) {
+            come(&walk, 20 + i);
+            assert_true(EBB_POISON || i > 0 || is_on(&walk)); /* what is refused is no event */
+            if (gone[i] != walk.blocks[20 + i])
+                assert_refused(ebb_region_release(walk.step.region, gone[i]), EBB_E_RELEASED);
+        }
+        look(&walk);
+        walk_to(&walk, BLOCKS);
+        struct ebb_region_stats stats = stats_of(walk.step.region);
+        assert_int_equal(stats.blocks.current, WINDOW);
+        assert_int_equal(stats.blocks.total, BLOCKS);
+        assert_int_equal(ebb_check_pool(walk.pool), 0);
+        end(&walk);
+        walk_once(&walk);
+        forget(&walk);
+    }
+}
+
 static void nothing_is_due_to_an_older_handle(void **state) {
     struct walk walk = begin_due(state, false);
     ebb_region old = {walk.step.region.lane, walk.step.region.generation - 2};
@@ -430,6 +458,7 @@ int main(void) {
         STAGED(another_size_is_a_stop_and_due_the_next_time),
         STAGED(another_alignment_is_a_stop_and_spans_stay),
         STAGED(who_releases_early_but_in_turn_goes_on),
+        STAGED(what_was_released_early_is_not_released_twice),
         STAGED(nothing_is_due_to_an_older_handle),
         STAGED(who_outgrows_the_plan_finds_what_is_alive),
         STAGED(who_skips_a_slot_has_strayed),
