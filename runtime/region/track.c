@@ -231,8 +231,7 @@ void track_rest(struct track *track) {
 /* No slot is live from here on. */
 static void new_epoch(struct track *track) {
     uint32_t count = track->plan ? track->plan->slot_count : 0;
-    if (++track->epoch == 0)
-        track->epoch = 1;
+    track->epoch = track->epoch == UINT32_MAX ? 1 : track->epoch + 1;
     bool anew = track->had_grown || track->held || track->epoch == 1;
     if (anew)
         track->due.in_order = track->due.sizes_right = false;
