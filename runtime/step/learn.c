@@ -201,7 +201,7 @@ static bool may_grow(struct learning *learning, const struct learn_step *step, b
     uint64_t all = step->hit_bytes + step->missed_bytes;
     if (!step->missed_bytes)
         return false;
-    if (bad && learning->futile >= LEARN_WAIT)
+    if (bad && learning->futile >= LEARN_FUTILE)
         return false; /* each served no step but the one that it was made for */
     learning->outgrown += step->missed_bytes;
     if (learning->growths >= LEARN_GROWTHS &&

@@ -92,11 +92,14 @@
 /* Where bad steps, each with more live than those before it, have enlarged a plan more often than
  * that, and LEARN_WAIT good ones in a row never came between, sizes are on the rise, as in a
  * curriculum. A plan that fits the last step serves no other then: what grew gets such a part of
- * room more than it asked for, or down to the other part where that makes the plan too high. Where
- * LEARN_WAIT such growths follow each other and no good step came between, none helps: the plan
- * stays, and bad steps count. */
+ * room more than it asked for, or down to the other part where that makes the plan too high. */
 #define LEARN_AHEAD_PART 8u
 #define LEARN_AHEAD_PART_LEAST 32u
+
+/* Where so many growths by bad steps follow each other and no good step came between, none helps:
+ * the plan stays, and bad steps count. Fewer would tell too early: sizes that rise and begin anew,
+ * as with sequences sorted by length, fit the plan at last once it has room for the longest. */
+#define LEARN_FUTILE 32u
 
 /* Steps whose numbers of blocks differ by so small a part may differ in small blocks only. */
 #define LEARN_NEARLY_PART 8u

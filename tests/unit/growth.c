@@ -146,7 +146,7 @@ static void larger_steps_that_come_now_and_then_are_not(void **state) {
 static void steps_that_grow_without_having_more_live_are_not(void **state) {
     struct learning learning = planned_course();
     (void)state;
-    rise(&learning, LEARN_WAIT, 0);
+    rise(&learning, LEARN_FUTILE, 0);
     assert_false(learn_looks_ahead(&learning));
 }
 
@@ -164,7 +164,7 @@ static void plans_that_serve_nothing_end_in_a_suspension(void **state) {
     struct learning learning = planned_course();
     (void)state;
     for (unsigned round = 0; round < 3; round++) {
-        rise(&learning, LEARN_WAIT, 1);
+        rise(&learning, LEARN_FUTILE, 1);
         for (unsigned i = 0; i < 200 && !learning.suspended; i++)
             assert_int_not_equal(go_on_rising(&learning), LEARN_GROW);
         assert_true(learning.suspended); /* and tries again one day */
@@ -179,7 +179,7 @@ static void a_good_step_is_worth_more_growth(void **state) {
     struct learning learning = planned_course();
     (void)state;
     for (unsigned round = 0; round < 10; round++) {
-        rise(&learning, LEARN_WAIT, 1);
+        rise(&learning, LEARN_FUTILE, 1);
         serve_well(&learning, 1);
     }
 }
@@ -223,6 +223,32 @@ static void where_sizes_rise_for_ever_few_plans_are_made(void **state) {
     }
 }
 
+/* Each of the blocks is released as the one after next comes. */
+static void take_long(ebb_site *site, size_t more) {
+    enum { BLOCKS = 60, KINDS = 16 };
+    ebb_step step = ebb_step_begin(site, 0);
+    void *blocks[BLOCKS];
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        if (i >= 2)
+            assert_int_equal(ebb_region_release(step.region, blocks[i - 2]), 0);
+        size_t bytes = KIB / 2 + i * 37 % KINDS * KIB;
+        blocks[i] = block_of(step.region, bytes + more * (1 + i % 3), 64);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* In the first round more than 16 growths follow each other before the plan fits a step. */
+static void lengths_that_rise_and_begin_anew_are_served(void **state) {
+    enum { ROUNDS = 6, LENGTHS = 60, EACH = 256 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (size_t k = 0; k < ROUNDS * LENGTHS; k++)
+        take_long(site, k % LENGTHS * EACH);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_true(stats.hit_bytes * 100 >= stats.allocated_bytes * 80);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 static struct learn_step crowded(uint64_t guests, uint64_t turned_away) {
     struct learn_step step = served(100000, turned_away);
     step.guest_bytes = guests;
@@ -264,6 +290,7 @@ int main(void) {
         cmocka_unit_test(plans_that_serve_nothing_end_in_a_suspension),
         cmocka_unit_test(a_good_step_is_worth_more_growth),
         STAGED(where_sizes_rise_for_ever_few_plans_are_made),
+        STAGED(lengths_that_rise_and_begin_anew_are_served),
         cmocka_unit_test(a_parent_with_less_room_has_fewer_guests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
