@@ -124,7 +124,7 @@ struct region {
     /* steps */
     struct step_hook *step;   /* of the step that this is the region of, or NULL */
     atomic_uint_fast64_t *given_back; /* adds what the pool gives back as it closes, or NULL */
-    bool uncounted;           /* ebb's own work, see slot_uncount() */
+    bool uncounted;           /* ebb's own work, see region_open_uncounted() */
     struct track *track;      /* tied to it, or NULL */
     struct track *bearers;    /* of steps below it that have blocks here, see record.c */
     _Atomic(void *) remote;   /* blocks that other threads released, linked by their first word */
@@ -220,9 +220,8 @@ struct region_cost region_read_cost(struct region *region);
 struct region *slot_take(struct ebb_pool *pool);
 void slot_give(struct ebb_pool *pool, struct region *region);
 
-/* The region, just opened, is ebb's own work in a pool of the program: it is in none of its counts
- * but those of pages, and its close ends no step. */
-void slot_uncount(struct region *region);
+/* What was set up there is open from here on, and never was in the counts of the pool. */
+void slot_begin_uncounted(struct region *region);
 
 /* Those of ebb's own work, too: while one is open its pool cannot end. */
 uint64_t slot_count_open(const struct ebb_pool *pool);
@@ -255,6 +254,10 @@ static inline struct region *region_find(ebb_region handle) {
 }
 
 ebb_region region_handle(struct region *region);
+
+/* A root for ebb's own work in a pool of the program: it never is in one of its counts but those
+ * of pages, no step needs those, and its close ends none. Else as ebb_region_open(). */
+ebb_region region_open_uncounted(const char *name, struct ebb_pool *pool);
 
 /* The region that owns a piece, or owned it when the piece was made. */
 static inline struct region *region_of_piece(const struct ebb_piece *piece) {

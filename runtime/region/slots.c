@@ -195,10 +195,11 @@ void slot_give(struct ebb_pool *pool, struct region *region) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-void slot_uncount(struct region *region) {
+void slot_begin_uncounted(struct region *region) {
     struct ebb_pool *pool = region->pool;
     pthread_mutex_lock(&pool->lock);
     region->uncounted = true;
+    region->lane.generation++;
     pool->opened_before++;
     pthread_mutex_unlock(&pool->lock);
 }

@@ -165,7 +165,6 @@ static void set_up(struct region *region, const struct ebb_region_options *optio
     region->hinted = options->hint_bytes != 0;
     region->metered = region->budget || region->sites || pool->limit_used;
     name_copy(region->name, sizeof region->name, options->name ? options->name : "region");
-    region->lane.generation++;
 }
 
 /* The parent named in the options; false if it is not open. */
@@ -221,7 +220,7 @@ static void say_no_slot(void) {
         error_set(EBB_E_MEMORY, "no slot for another region: %zu can be open", range.region_count);
 }
 
-static struct region *open_region(const struct ebb_region_options *options) {
+static struct region *open_region(const struct ebb_region_options *options, bool uncounted) {
     struct region *parent;
     if (options->size != sizeof *options) {
         error_set(EBB_E_ARGUMENT, "region options: size field is %zu, expected %zu",
@@ -242,6 +241,10 @@ static struct region *open_region(const struct ebb_region_options *options) {
         return NULL;
     }
     set_up(region, options, pool, parent);
+    if (uncounted)
+        slot_begin_uncounted(region);
+    else
+        region->lane.generation++;
     if (options->hint_bytes && runs_reserve(region, options->hint_bytes) != 0) {
         abandon(region);
         leave_pool(pool, parent);
@@ -253,7 +256,11 @@ static struct region *open_region(const struct ebb_region_options *options) {
 }
 
 ebb_region ebb_region_open(const struct ebb_region_options *options) {
-    return region_handle(open_region(options ? options : &defaults));
+    return region_handle(open_region(options ? options : &defaults, false));
+}
+
+ebb_region region_open_uncounted(const char *name, struct ebb_pool *pool) {
+    return region_handle(open_region(EBB_REGION_OPTIONS(.name = name, .pool = pool), true));
 }
 
 /* ---- closing ---- */

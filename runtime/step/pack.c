@@ -58,11 +58,11 @@ static bool desk_open_in(struct packing_desk *desk, const struct draft *draft, e
     *desk = (struct packing_desk){.memory = {NULL, 0}};
     if (!pool)
         return false;
-    desk->memory = ebb_region_open(EBB_REGION_OPTIONS(.name = "packing", .pool = pool));
+    desk->memory = pool == draft->desk
+        ? region_open_uncounted("packing", pool)
+        : ebb_region_open(EBB_REGION_OPTIONS(.name = "packing", .pool = pool));
     if (!ebb_region_is_open(desk->memory))
         return false;
-    if (pool == draft->desk)
-        slot_uncount((struct region *)desk->memory.lane);
     if (desk_fill(desk, draft->placed, draft->count))
         return true;
     ebb_region_close(desk->memory);

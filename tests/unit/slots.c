@@ -230,6 +230,21 @@ static void pools_take_slots_from_each_other_at_once(void **state) {
     pool_end(pools[1]);
 }
 
+static void what_ebb_works_in_is_open_and_in_no_count(void **state) {
+    ebb_pool *pool = POOL(.name = "worked in");
+    ebb_region own = OPEN(.pool = pool);
+    assert_counts(pool, 1, 1);
+    ebb_region work = region_open_uncounted("work", pool);
+    assert_non_null(ebb_region_alloc(work, 5000, 64));
+    assert_counts(pool, 1, 1);
+    assert_int_equal(ebb_region_close(own), 0);
+    assert_counts(pool, 0, 1);
+    assert_int_equal(ebb_pool_destroy(pool), EBB_E_BUSY);
+    assert_int_equal(ebb_region_close(work), 0);
+    assert_counts(pool, 0, 1);
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trim_takes_what_waits_and_so_does_the_end),
@@ -239,6 +254,7 @@ int main(void) {
         cmocka_unit_test(no_region_is_refused_while_a_slot_is_closed),
         cmocka_unit_test(slots_change_hands_and_counts_stay),
         cmocka_unit_test(pools_take_slots_from_each_other_at_once),
+        cmocka_unit_test(what_ebb_works_in_is_open_and_in_no_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
