@@ -49,6 +49,7 @@ struct pages_wish {
     size_t room;      /* what it leaves once cached pages are given back: a refusal names it */
     bool whole;       /* the run need not grow, but there is no other way than one piece */
     bool exact;       /* it will hardly need more than this */
+    bool work;        /* it is for ebb's own work: no step needs it */
     bool keeper;      /* keeps out of the hot pages that steps take turns on, if it can */
     const struct ebb_piece *near; /* a run: cold pages behind it are preferred to others */
 };

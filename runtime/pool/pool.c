@@ -392,15 +392,20 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
     return take_locked(pool, run, bounded, gained);
 }
 
-void pool_note_growth_locked(struct ebb_pool *pool) {
+size_t pool_owned_locked(const struct ebb_pool *pool) {
+    size_t owned = pool->pages.run_bytes;
+    return owned - size_smaller(owned, pool->work_bytes);
+}
+
+void pool_note_growth_locked(struct ebb_pool *pool, size_t work_bytes) {
     size_t held = pool->pages.run_bytes + pool->pages.hot_bytes;
     size_t held_before = pool->reserved.current;
     if (held > held_before) {
         meter_add(&pool->reserved, held - held_before);
         pool->recent.new_bytes += held - held_before;
     }
-    if (pool->pages.run_bytes > pool->recent.now)
-        pool->recent.now = pool->pages.run_bytes;
+    pool->work_bytes += work_bytes;
+    pool->recent.now = size_larger(pool->recent.now, pool_owned_locked(pool));
 }
 
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
@@ -408,7 +413,8 @@ struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64
     pthread_mutex_lock(&pool->lock);
     struct ebb_piece *taken = pool_take_locked(pool, run, wish, gained);
     pool_level_locked(pool);
-    pool_note_growth_locked(pool);
+    size_t got = taken ? taken->bytes : *gained;
+    pool_note_growth_locked(pool, wish->work ? got : 0);
     if (taken)
         piece_put_owner(taken, owner); /* under the lock: neighbours read it to join runs */
     pthread_mutex_unlock(&pool->lock);

@@ -6,9 +6,10 @@
  * limit on used bytes, and the spare slots. Regions come here when they grow and when they close,
  * if they had pages; the fast paths never do.
  *
- * Laws, checked by pool_check_locked(), the second by whoever sums up the regions:
+ * Laws, checked by pool_check_locked(), the others by whoever sums up the regions:
  *     pages.run_bytes + pages.hot_bytes = reserved.current
  *     sum over open regions of their runs + held_bytes = pages.run_bytes
+ *     sum over those of ebb's own work of all bytes that they got = work_bytes
  */
 #ifndef EBB_POOL_POOL_H
 #define EBB_POOL_POOL_H
@@ -64,6 +65,7 @@ struct ebb_pool {
     size_t given_back;
     size_t levelled; /* bytes that went so that `reserved` has no higher peak */
     size_t held_bytes; /* runs that outlived their regions, for exports (region/hold.h) */
+    size_t work_bytes; /* that regions of ebb's own work got, see shrink.c */
     size_t limit_reserved;
     size_t limit_used;          /* 0: none; as the pool was made, for it shuts the inline path */
     atomic_size_t charged;      /* used bytes of all regions, kept only where there is that limit */
@@ -173,8 +175,12 @@ size_t pool_most_cold(const struct ebb_pool *pool);
  * before it is noted. */
 void pool_level_locked(struct ebb_pool *pool);
 
-/* Notes in the counters that runs or hot pages have grown. Lock held. */
-void pool_note_growth_locked(struct ebb_pool *pool);
+/* Notes in the counters that runs or hot pages have grown, runs of ebb's own work by so many bytes.
+ * Lock held. */
+void pool_note_growth_locked(struct ebb_pool *pool, size_t work_bytes);
+
+/* Bytes of runs without those of ebb's own work: what steps need is among them. Lock held. */
+size_t pool_owned_locked(const struct ebb_pool *pool);
 
 /* Gives one run back. */
 void pool_give(struct ebb_pool *pool, struct ebb_piece *run);
@@ -197,8 +203,7 @@ bool pool_give_all_locked(struct ebb_pool *pool);
  * what recent steps did not need; returns the bytes. Lock held. */
 size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched);
 
-/* ebb's own work between steps had so many bytes, and has given them back: the next step does not
- * need them. Lock held. */
+/* A region of ebb's own work got so many bytes in all, and has given them back. Lock held. */
 void pool_work_ended_locked(struct ebb_pool *pool, size_t bytes);
 
 /* So many bytes that recent steps found owned are nobody's any more. Lock held. */

@@ -25,6 +25,8 @@
  * nothing is known, and until in all as many bytes went as it holds: steps that go on to differ
  * would fault for ever, and the parts would get smaller.
  *
+ * Pages that ebb works in to make a plan are no part of what steps had: it works between them.
+ *
  * Invariant: pages that runs own are never touched.
  */
 #include "base/error.h"
@@ -54,7 +56,7 @@ struct outlook {
  * is no lower. */
 static struct outlook look(const struct ebb_pool *pool, unsigned most) {
     const struct recent *recent = &pool->recent;
-    struct outlook seen = {.base = pool->pages.run_bytes};
+    struct outlook seen = {.base = pool_owned_locked(pool)};
     unsigned count = most < recent->count ? most : recent->count;
     size_t highest = 0, second = 0;
     for (unsigned back = 1; back <= count; back++) {
@@ -165,7 +167,7 @@ static bool is_much_for_two(const struct ebb_pool *pool) {
 
 /* For steps as all of them tell, with the margin or what is left for them to find. */
 static size_t keep_for_all(const struct ebb_pool *pool, const struct outlook *seen) {
-    size_t owned = pool->pages.run_bytes, left = owned - size_smaller(owned, seen->crest);
+    size_t owned = pool_owned_locked(pool), left = owned - size_smaller(owned, seen->crest);
     size_t peak = size_larger(seen->peak, seen->base + pool->recent.wanted);
     return size_larger(keep_for(pool, peak, seen->base), peak + left + SLACK);
 }
@@ -196,7 +198,7 @@ static void give_back_locked(struct ebb_pool *pool) {
 
 size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
     struct recent *recent = &pool->recent;
-    size_t owned = pool->pages.run_bytes, given_before = pool->given_back;
+    size_t owned = pool_owned_locked(pool), given_before = pool->given_back;
     recent->now -= size_smaller(recent->now, untouched);
     note_step(recent);
     if (pool->trim_ns)
@@ -209,8 +211,7 @@ size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
 }
 
 void pool_work_ended_locked(struct ebb_pool *pool, size_t bytes) {
-    size_t now = pool->recent.now;
-    pool->recent.now = size_larger(pool->pages.run_bytes, now - size_smaller(now, bytes));
+    pool->work_bytes -= bytes;
 }
 
 void pool_needs_less_locked(struct ebb_pool *pool, size_t bytes) {

@@ -415,7 +415,7 @@ bool runs_claim(struct region *region, size_t bytes, size_t align) {
         claim_locked(region); /* if that is not enough, there are others */
     else if (pool->pages.hot_bytes)
         claim_at(region, find_claim(region, bytes, align));
-    pool_note_growth_locked(pool);
+    pool_note_growth_locked(pool, region->uncounted ? region->reserved.current - reserved : 0);
     pthread_mutex_unlock(&pool->lock);
     return region->reserved.current > reserved || region->run_count < count;
 }
@@ -434,8 +434,9 @@ static void wish_for_growth(const struct region *region, struct pages_wish *wish
     wish->near = region->main_run;
 }
 
-static int take_pages(struct region *region, const struct pages_wish *wish) {
+static int take_pages(struct region *region, struct pages_wish *wish) {
     size_t gained;
+    wish->work = region->uncounted;
     if (!piece_prepare(&region->store, 2))
         return error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'", region->name);
     struct ebb_piece *run =

@@ -321,7 +321,7 @@ static size_t untouched_bytes(const struct region *region) {
 static void give_pages(struct region *region) {
     struct ebb_pool *pool = region->pool;
     struct ebb_piece *given = NULL;
-    size_t untouched = untouched_bytes(region), had = region->reserved.peak, back = 0;
+    size_t untouched = untouched_bytes(region), had = region->reserved.total, back = 0;
     if (region->depth == 1)
         keeper_step_ended(region->parent);
     pthread_mutex_lock(&pool->lock);

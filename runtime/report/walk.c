@@ -10,7 +10,7 @@
 #include <ebb/report.h>
 
 static void check_pool(void *context, struct ebb_pool *pool) {
-    size_t owned = 0, lent = 0, guests = 0;
+    size_t owned = 0, work = 0, lent = 0, guests = 0;
     (void)context;
     pthread_mutex_lock(&pool->lock);
     for (struct region *region = pool->slots; region; region = region->list_next) {
@@ -18,10 +18,12 @@ static void check_pool(void *context, struct ebb_pool *pool) {
             continue;
         region_check(region);
         owned += region->reserved.current;
+        work += region->uncounted ? region->reserved.total : 0;
         lent += region->lent;
         guests += region->guests;
     }
     CHECK_ALWAYS(owned + pool->held_bytes == pool->pages.run_bytes);
+    CHECK_ALWAYS(work == pool->work_bytes);
     CHECK_ALWAYS(lent == guests); /* so what is owned is what is used, and waste */
     pool_check_locked(pool);
     pthread_mutex_unlock(&pool->lock);

@@ -172,6 +172,30 @@ static void what_ebb_does_between_steps_is_no_region_and_no_step(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The large region has closed before a step below the same one ends, and a plan is made for it. */
+static void plans_take_nothing_from_what_a_step_had_at_its_peak(void **state) {
+    enum { STEPS = 12, BLOCKS = 3000 };
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned turn = 0; turn < 3; turn++) {
+        ebb_region epoch = OPEN(.parent = stage->root), large = OPEN(.parent = epoch);
+        block_of(epoch, 100, 16);
+        block_of(large, 8 * MIB, 64);
+        assert_int_equal(ebb_region_close(large), 0);
+        for (unsigned i = 0; i < STEPS; i++) {
+            ebb_step step = ebb_step_begin_under(site, epoch, 0);
+            for (unsigned k = 0; k < BLOCKS; k++)
+                block_of(step.region, 64 + (turn * STEPS + i) / 2 * 16, 16);
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        assert_int_equal(ebb_region_close(epoch), 0);
+        assert_true(pool_stats_of(stage->pool).recent_peak >= 8 * MIB);
+    }
+    assert_true(site_stats(site).plans >= 3);
+    assert_int_equal(pool_stats_of(stage->pool).given_back, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_pool_is_one_and_needs_no_set_up),
@@ -184,6 +208,7 @@ int main(void) {
         cmocka_unit_test(a_name_is_cut_at_31_bytes),
         STAGED(opened_regions_counts_every_open_once),
         STAGED(what_ebb_does_between_steps_is_no_region_and_no_step),
+        STAGED(plans_take_nothing_from_what_a_step_had_at_its_peak),
         cmocka_unit_test(the_process_sums_its_pools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include "base/poison.h"
 #include "pool/pool.h"
 #include "pool/range.h"
+#include "region/region.h"
 
 enum { RECENT = 16 };
 
@@ -327,6 +328,48 @@ static void deeper_regions_are_no_step_boundaries(void **state) {
     ebb_region_close(request);
 }
 
+/* It takes a run, makes that longer and claims what is hot beside it. */
+static ebb_region work(ebb_pool *pool) {
+    ebb_region region = region_open_uncounted("work", pool);
+    for (size_t bytes = 64 * KIB; bytes <= 4 * MIB; bytes *= 2)
+        block_of(region, bytes, 64);
+    assert_int_equal(ebb_check_pool(pool), 0);
+    return region;
+}
+
+/* As threads have it that make plans of one pool at once: the first ends before the second does. */
+static void what_ebb_works_in_no_step_needs(void **state) {
+    struct stage *stage = *state;
+    steps(stage->pool, 3, 1 * MIB);
+    ebb_region first = work(stage->pool);
+    steps(stage->pool, 3, 1 * MIB);
+    ebb_region second = work(stage->pool);
+    assert_int_equal(ebb_region_close(first), 0);
+    steps(stage->pool, 3, 1 * MIB);
+    assert_int_equal(ebb_region_close(second), 0);
+    steps(stage->pool, 3, 1 * MIB);
+    assert_true(pool_stats_of(stage->pool).recent_peak < 2 * MIB);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+}
+
+/* What was higher before it and after it counts. */
+static void a_step_needs_what_it_had_before_ebb_worked_and_since(void **state) {
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < 2 * RECENT; i++) {
+        ebb_region outer = OPEN(.pool = stage->pool);
+        ebb_region before = i % 2 ? OPEN(.parent = outer) : outer;
+        block_of(before, i % 2 ? 16 * MIB : 1 * MIB, 64);
+        if (i % 2)
+            assert_int_equal(ebb_region_close(before), 0);
+        ebb_region own = work(stage->pool);
+        block_of(outer, i % 2 ? 1 * MIB : 15 * MIB, 64);
+        assert_int_equal(ebb_region_close(own), 0);
+        assert_int_equal(ebb_region_close(outer), 0);
+    }
+    uint64_t peak = pool_stats_of(stage->pool).recent_peak;
+    assert_true(peak >= 16 * MIB && peak < 17 * MIB);
+}
+
 static void shrinking_never_takes_pages_of_open_regions(void **state) {
     struct stage *stage = *state;
     void *kept = block_of(stage->root, 20 * MIB, 64);
@@ -489,6 +532,8 @@ int main(void) {
         cmocka_unit_test(what_a_cache_gives_back_is_not_kept_for_steps),
         cmocka_unit_test(what_a_root_gives_back_goes_at_once),
         STAGED(deeper_regions_are_no_step_boundaries),
+        STAGED(what_ebb_works_in_no_step_needs),
+        STAGED(a_step_needs_what_it_had_before_ebb_worked_and_since),
         STAGED(shrinking_never_takes_pages_of_open_regions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
