@@ -311,12 +311,7 @@ static size_t asked_for(const struct work *work, uint32_t number) {
     return tells ? track->slots[number].bytes : 0;
 }
 
-static void forget_draft(struct work *work) {
-    draft_drop(work->draft);
-    work->draft = NULL;
-}
-
-/* True: there is such a plan. Else the present one's draft is there to be tried again. */
+/* True: it is too high, or there is no memory for it. */
 static bool grow_by(struct work *work, size_t ahead) {
     bool wider = false;
     take_present(work);
@@ -324,22 +319,27 @@ static bool grow_by(struct work *work, size_t ahead) {
         wider |= draft_fit_ahead(work->draft, i, asked_for(work, i), ahead);
     if (wider)
         work->plan = plan_at_desk(work, work->height_most);
-    if (work->plan)
-        return true;
-    forget_draft(work);
+    return wider && !work->plan;
+}
+
+static void restore_present(struct work *work) {
+    draft_drop(work->draft);
+    work->draft = NULL;
     work->present = draft_of_plan(work->course->plan);
-    return false;
+}
+
+static size_t less_ahead(size_t part) {
+    return part < LEARN_AHEAD_PART_LEAST ? part * 2 : SIZE_MAX;
 }
 
 /* A plan with room for what did not fit, and some more; for less more, then none, if it is too high
  * otherwise. */
 static void grow(struct work *work) {
-    size_t part = LEARN_AHEAD_PART;
-    bool grown = false;
-    for (; work->ahead && !grown && part <= LEARN_AHEAD_PART_LEAST; part *= 2)
-        grown = grow_by(work, part);
-    if (!grown)
-        (void)grow_by(work, SIZE_MAX);
+    size_t part = work->ahead ? LEARN_AHEAD_PART : SIZE_MAX;
+    while (grow_by(work, part) && part < SIZE_MAX) {
+        restore_present(work);
+        part = less_ahead(part);
+    }
 }
 
 /* A plan with room for what this step asked for in each slot. What it left out keeps the room it
