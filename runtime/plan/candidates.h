@@ -12,6 +12,7 @@
 #ifndef EBB_PLAN_CANDIDATES_H
 #define EBB_PLAN_CANDIDATES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CANDIDATE_NONE UINT32_MAX
@@ -26,6 +27,7 @@ struct candidates {
     uint32_t count;
     uint32_t removed; /* since it was built */
     uint64_t looked;  /* the same: nodes that were looked at for one better than was found */
+    bool timed;       /* the caller's time is the bound of all looks together; stays as it is */
 };
 
 /* Sums up the leaves, which the caller has filled in. */
@@ -34,8 +36,8 @@ void candidates_build(struct candidates *candidates);
 /*
  * Of the buffers first <= i < end with an end of at most `end`, one with the largest key; or, since
  * looks are bounded once one is found, one of the large ones. CANDIDATE_NONE: there is none. One is
- * found in O(log count); for a better one up to 200 nodes are looked at, while no more than 65,536
- * were in all, and 32 for each buffer that was removed.
+ * found in O(log count); for a better one up to 200 nodes are looked at; unless `timed`, only while
+ * no more than 65,536 were in all, and 32 for each buffer that was removed.
  */
 uint32_t candidates_find(struct candidates *candidates, uint32_t first, uint32_t end);
 

@@ -190,6 +190,7 @@ static void set_up(struct attempts *attempts, uint32_t count) {
     attempts->enough = size_larger(attempts->effort->target, max_live + slack);
     attempts->best.height = UINT64_MAX;
     if (attempts->effort->search_ns > 0) {
+        attempts->skyline.candidates.timed = attempts->effort->orders_too;
         attempts->skyline.clock_ns = attempts->effort->clock_ns;
         attempts->skyline.until_ns = UINT64_MAX;
     }
@@ -228,9 +229,8 @@ static bool may_begin(const struct attempts *attempts, unsigned order) {
         return true;
     if (is_over(attempts))
         return false;
-    bool by_time = attempts->effort->search_ns > 0 && attempts->effort->orders_too;
     uint64_t work = attempts->best.work;
-    return by_time || work + work / order <= packing_work_most(attempts->skyline.count);
+    return attempts->skyline.candidates.timed || work + work / order <= packing_work_most(attempts->skyline.count);
 }
 
 /* The order that did best; its keys are not kept. The first is tried whatever it takes. */
@@ -262,6 +262,7 @@ static void search(struct attempts *attempts, unsigned order) {
     keys_fill(keys, &attempts->skyline, order);
     if (!attempts->effort->orders_too)
         attempts->until_ns = end_of_time(attempts->effort);
+    attempts->skyline.candidates.timed = true;
     attempts->skyline.until_ns = attempts->until_ns;
     while (!is_enough(attempts) && !is_over(attempts)) {
         keys_shake(shaken, keys, &attempts->skyline, attempts->offsets, attempts->enough, &random);

@@ -64,7 +64,7 @@ bool packing_workspace_bytes(size_t count, size_t *bytes);
 
 /*
  * Another order is begun only if all should have done no more than that at its end. One order does
- * no more than 64 a buffer, and 65,536.
+ * no more than 64 a buffer, and 65,536; where time bounds it, 232 a buffer.
  */
 uint64_t packing_work_most(uint32_t count);
 

@@ -260,23 +260,44 @@ static void orders_are_begun_while_their_work_is_within_its_bound(void **state) 
     assert_true(more.tries > PACKING_ORDERS && more.work > most);
 }
 
-static void the_bound_of_work_leaves_one_order_to_a_large_step(void **state) {
-    enum { LARGE = 120000 };
-    assert_true(packing_work_most(2 * LARGE) == packing_work_most(LARGE));
-    struct packing_buffer *buffers = malloc(LARGE * sizeof *buffers);
-    uint64_t *offsets = malloc(LARGE * sizeof *offsets), seed = 13;
-    void *workspace = instance_workspace(LARGE);
+/* So many of random lives. */
+static struct packing_result planned_at_random(uint32_t count, struct packing_effort effort) {
+    struct packing_buffer *buffers = malloc(count * sizeof *buffers);
+    uint64_t *offsets = malloc(count * sizeof *offsets), seed = 13;
+    void *workspace = instance_workspace(count);
     assert_true(buffers && offsets);
-    instance_fill(buffers, LARGE, (struct instance_shape){LARGE, 20000, 65536, 6}, &seed);
+    instance_fill(buffers, count, (struct instance_shape){count, count / 6, 65536, 6}, &seed);
     struct packing_result result;
-    assert_int_equal(packing_solve(buffers, LARGE, &thorough, workspace, offsets, &result), 0);
-    assert_int_equal(result.tries, 1);
-    assert_true(result.height > result.max_live / 200 * 201); /* which is not enough */
-    assert_true(result.work <= (uint64_t)64 * LARGE + 65536);
-    assert_true(packing_is_valid(buffers, offsets, LARGE, result.height, workspace));
+    assert_int_equal(packing_solve(buffers, count, &effort, workspace, offsets, &result), 0);
+    assert_true(packing_is_valid(buffers, offsets, count, result.height, workspace));
     free(workspace);
     free(offsets);
     free(buffers);
+    return result;
+}
+
+static uint64_t most_work_of_one(uint32_t count) {
+    return (uint64_t)64 * count + 65536;
+}
+
+static void the_bound_of_work_leaves_one_order_to_a_large_step(void **state) {
+    enum { LARGE = 120000 };
+    assert_true(packing_work_most(2 * LARGE) == packing_work_most(LARGE));
+    struct packing_result result = planned_at_random(LARGE, thorough);
+    assert_int_equal(result.tries, 1);
+    assert_true(result.height > result.max_live / 200 * 201); /* which is not enough */
+    assert_true(result.work <= most_work_of_one(LARGE));
+}
+
+static void an_order_that_time_bounds_looks_at_more(void **state) {
+    enum { LARGE = 20000 };
+    struct packing_effort effort = {.keys = 1, .search_ns = 1, .orders_too = true,
+                                    .clock_ns = tick};
+    struct packing_result bounded = planned_at_random(LARGE, once);
+    struct packing_result timed = planned_at_random(LARGE, effort);
+    assert_true(bounded.tries == 1 && bounded.work <= most_work_of_one(LARGE));
+    assert_true(timed.tries == 1 && timed.work > most_work_of_one(LARGE));
+    assert_true(timed.height < bounded.height);
 }
 
 static void nothing_is_planned_that_nobody_wants_any_more(void **state) {
@@ -415,6 +436,7 @@ int main(void) {
         cmocka_unit_test(orders_are_tried_while_there_is_time),
         cmocka_unit_test(orders_are_begun_while_their_work_is_within_its_bound),
         cmocka_unit_test(the_bound_of_work_leaves_one_order_to_a_large_step),
+        cmocka_unit_test(an_order_that_time_bounds_looks_at_more),
         cmocka_unit_test(nothing_is_planned_that_nobody_wants_any_more),
         cmocka_unit_test(a_search_is_repeatable_up_to_the_clock),
         cmocka_unit_test(enough_is_enough),

@@ -212,10 +212,14 @@ static void a_bounded_look_still_finds_one_if_there_is_one(void **state) {
     }
 }
 
+static uint64_t looks_most(uint32_t removed) {
+    return 65536 + (uint64_t)32 * removed;
+}
+
 /* Keys and ends of which neither says anything about the other: a look seldom ends by itself. */
-static void looks_have_a_bound_for_all_buffers_together(void **state) {
+static struct candidates look_for_all(bool timed) {
     static struct candidate nodes[2 * MOST];
-    struct candidates candidates = {.nodes = nodes, .count = MOST};
+    struct candidates candidates = {.nodes = nodes, .count = MOST, .timed = timed};
     uint64_t seed = 8, most = 0;
     for (uint32_t i = 0; i < MOST; i++)
         nodes[MOST + i] = (struct candidate){1 + (uint32_t)(instance_draw(&seed) % UINT32_MAX),
@@ -231,9 +235,19 @@ static void looks_have_a_bound_for_all_buffers_together(void **state) {
         assert_in_range(candidates.looked - before, 0, 400);
         candidates_remove(&candidates, found);
         most = candidates.looked - before > most ? candidates.looked - before : most;
-        assert_true(candidates.looked <= 65536 + (uint64_t)32 * candidates.removed);
+        assert_true(timed || candidates.looked <= looks_most(candidates.removed));
     }
     assert_true(most >= 200); /* while there are few, all that one wants */
+    return candidates;
+}
+
+static void looks_have_a_bound_for_all_buffers_together(void **state) {
+    look_for_all(false);
+}
+
+static void looks_that_time_bounds_have_no_other_bound_together(void **state) {
+    struct candidates candidates = look_for_all(true);
+    assert_true(candidates.looked > 2 * looks_most(MOST));
 }
 
 int main(void) {
@@ -245,6 +259,7 @@ int main(void) {
         cmocka_unit_test(the_largest_key_that_fits_is_found),
         cmocka_unit_test(a_bounded_look_still_finds_one_if_there_is_one),
         cmocka_unit_test(looks_have_a_bound_for_all_buffers_together),
+        cmocka_unit_test(looks_that_time_bounds_have_no_other_bound_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
