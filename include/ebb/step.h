@@ -122,9 +122,9 @@ EBB_API EBB_NODISCARD ebb_step ebb_step_begin(ebb_site *site, uint64_t tag);
 /*
  * Ends a step. What was not promoted ends with it (at once, or with its place in the ring). The
  * site learns. Steps of one thread may end in any order. The plan for coming steps is made here:
- * some 0.5 us for each allocation of the step, in the few steps that are learnt from; up to 6 us
+ * some 0.5 us for each allocation of the step, in the few steps that are learnt from; up to 7 us
  * where sizes and lives are such that no order of the blocks is good, as random ones are, or 3 us
- * in steps of 100,000 allocations.
+ * in steps of 200,000 allocations.
  * Errors: EBB_E_STALE (it has ended before), EBB_E_ARGUMENT (its parts are of two steps),
  * EBB_E_THREAD (another thread's scope, ebb/scope.h), EBB_E_BUSY and EBB_E_CLEANUP as
  * ebb_region_close().

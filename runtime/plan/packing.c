@@ -25,10 +25,10 @@ enum { MILLION = 1000000 };
 
 /*
  * Work is counted in looks. To place a buffer takes as long as some 32, with what rises until the
- * next one is. Real steps do 35 to 50 a buffer and order, and the largest that needs more than one
- * order has 23,000 buffers and needs five.
+ * next one is. Real steps do 35 to 50 a buffer and order, and need five orders at most: up to
+ * 93,750 buffers they have them.
  */
-enum { WORK_A_TILE = 32, WORK_EACH = 256, WORK_IN_ALL = 6 * MILLION };
+enum { WORK_A_TILE = 32, WORK_EACH = 256, WORK_IN_ALL = 24 * MILLION };
 
 /*
  * The workspace. Ordering and laying are not at work at the same time, nor is warming: `ordered`

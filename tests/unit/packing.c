@@ -260,13 +260,14 @@ static void orders_are_begun_while_their_work_is_within_its_bound(void **state) 
     assert_true(more.tries > PACKING_ORDERS && more.work > most);
 }
 
-/* So many of random lives. */
-static struct packing_result planned_at_random(uint32_t count, struct packing_effort effort) {
+/* So many of random lives, up to that long. */
+static struct packing_result planned_at_random(uint32_t count, uint32_t life,
+                                               struct packing_effort effort) {
     struct packing_buffer *buffers = malloc(count * sizeof *buffers);
     uint64_t *offsets = malloc(count * sizeof *offsets), seed = 13;
     void *workspace = instance_workspace(count);
     assert_true(buffers && offsets);
-    instance_fill(buffers, count, (struct instance_shape){count, count / 6, 65536, 6}, &seed);
+    instance_fill(buffers, count, (struct instance_shape){count, life, 65536, 6}, &seed);
     struct packing_result result;
     assert_int_equal(packing_solve(buffers, count, &effort, workspace, offsets, &result), 0);
     assert_true(packing_is_valid(buffers, offsets, count, result.height, workspace));
@@ -281,20 +282,28 @@ static uint64_t most_work_of_one(uint32_t count) {
 }
 
 static void the_bound_of_work_leaves_one_order_to_a_large_step(void **state) {
-    enum { LARGE = 120000 };
+    enum { LARGE = 250000 };
     assert_true(packing_work_most(2 * LARGE) == packing_work_most(LARGE));
-    struct packing_result result = planned_at_random(LARGE, thorough);
+    struct packing_result result = planned_at_random(LARGE, LARGE / 6, thorough);
     assert_int_equal(result.tries, 1);
     assert_true(result.height > result.max_live / 200 * 201); /* which is not enough */
     assert_true(result.work <= most_work_of_one(LARGE));
+}
+
+/* Few are alive at once, so an order looks at little, as it does in real steps. */
+static void a_step_of_many_buffers_is_laid_by_all_orders_where_they_look_at_little(void **state) {
+    enum { LARGE = 92000 };
+    struct packing_result result = planned_at_random(LARGE, 12, thorough);
+    assert_int_equal(result.tries, PACKING_ORDERS);
+    assert_true(result.work <= packing_work_most(LARGE));
 }
 
 static void an_order_that_time_bounds_looks_at_more(void **state) {
     enum { LARGE = 20000 };
     struct packing_effort effort = {.keys = 1, .search_ns = 1, .orders_too = true,
                                     .clock_ns = tick};
-    struct packing_result bounded = planned_at_random(LARGE, once);
-    struct packing_result timed = planned_at_random(LARGE, effort);
+    struct packing_result bounded = planned_at_random(LARGE, LARGE / 6, once);
+    struct packing_result timed = planned_at_random(LARGE, LARGE / 6, effort);
     assert_true(bounded.tries == 1 && bounded.work <= most_work_of_one(LARGE));
     assert_true(timed.tries == 1 && timed.work > most_work_of_one(LARGE));
     assert_true(timed.height < bounded.height);
@@ -436,6 +445,7 @@ int main(void) {
         cmocka_unit_test(orders_are_tried_while_there_is_time),
         cmocka_unit_test(orders_are_begun_while_their_work_is_within_its_bound),
         cmocka_unit_test(the_bound_of_work_leaves_one_order_to_a_large_step),
+        cmocka_unit_test(a_step_of_many_buffers_is_laid_by_all_orders_where_they_look_at_little),
         cmocka_unit_test(an_order_that_time_bounds_looks_at_more),
         cmocka_unit_test(nothing_is_planned_that_nobody_wants_any_more),
         cmocka_unit_test(a_search_is_repeatable_up_to_the_clock),
