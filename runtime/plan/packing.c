@@ -8,7 +8,7 @@
  *
  * Invariant: `offsets` and `height` always belong together, to the best try. Refused, with
  * nothing changed: lives that end before they begin, alignments that are no powers of two, and
- * what needs more than EBB_SIZE_MAX bytes.
+ * what needs more than EBB_SIZE_MAX bytes, or than are wanted.
  */
 #include "plan/packing.h"
 
@@ -223,6 +223,15 @@ static bool is_over(const struct attempts *attempts) {
     return effort->search_ns > 0 && effort->clock_ns() >= attempts->until_ns;
 }
 
+/* Of the work that all plans have together. While none of the orders has been low enough, half of
+ * it is for the plan that will be tried instead. */
+static uint64_t work_left(const struct attempts *attempts) {
+    const struct packing_effort *effort = attempts->effort;
+    uint64_t most = packing_work_most(attempts->skyline.count);
+    uint64_t left = most - size_smaller(most, effort->worked ? *effort->worked : 0);
+    return effort->worked && attempts->best.height == UINT64_MAX ? left / 2 : left;
+}
+
 /* May another order be begun? It is taken to cost as much as those before it. */
 static bool may_begin(const struct attempts *attempts, unsigned order) {
     if (order == 0)
@@ -230,7 +239,13 @@ static bool may_begin(const struct attempts *attempts, unsigned order) {
     if (is_over(attempts))
         return false;
     uint64_t work = attempts->best.work;
-    return attempts->skyline.candidates.timed || work + work / order <= packing_work_most(attempts->skyline.count);
+    return attempts->skyline.candidates.timed || work + work / order <= work_left(attempts);
+}
+
+/* A search goes on from any height: what is wanted it may find later. */
+static uint64_t highest_wanted(const struct packing_effort *effort) {
+    bool any = effort->height_most == 0 || effort->search_ns > 0;
+    return any ? EBB_SIZE_MAX : size_smaller(effort->height_most, EBB_SIZE_MAX);
 }
 
 /* The order that did best; its keys are not kept. The first is tried whatever it takes. */
@@ -242,11 +257,13 @@ static unsigned try_portfolio(struct attempts *attempts) {
             break;
         keys_fill(keys, &attempts->skyline, order);
         uint64_t height = attempts->best.height;
-        uint64_t limit = height == UINT64_MAX ? EBB_SIZE_MAX : height - 1;
+        uint64_t limit = height == UINT64_MAX ? highest_wanted(attempts->effort) : height - 1;
         if (attempt(attempts, keys, limit))
             best = order;
         attempts->skyline.until_ns = attempts->until_ns;
     }
+    if (attempts->effort->worked)
+        *attempts->effort->worked += attempts->best.work;
     return best;
 }
 
@@ -290,8 +307,9 @@ static int report_no_result(const struct attempts *attempts) {
     if (attempts->effort->search_ns > 0 && attempts->effort->clock_ns() == UINT64_MAX)
         return error_set(EBB_E_ARGUMENT, "the clock says that no time is left for %" PRIu32
                          " buffers", attempts->skyline.count);
-    return error_set(EBB_E_SIZE, "%" PRIu64 " bytes alive at once do not fit in %zu, in %u tries",
-                     attempts->best.max_live, EBB_SIZE_MAX, attempts->best.tries);
+    return error_set(EBB_E_SIZE, "%" PRIu64 " bytes alive at once do not fit in %" PRIu64
+                     ", in %u tries", attempts->best.max_live, highest_wanted(attempts->effort),
+                     attempts->best.tries);
 }
 
 int packing_solve(const struct packing_buffer *buffers, uint32_t count,
@@ -312,6 +330,10 @@ int packing_solve(const struct packing_buffer *buffers, uint32_t count,
     make_tiles(&attempts, count);
     if (!find_max_live(&attempts, count))
         return error_set(EBB_E_SIZE, "more than %zu bytes are alive at once", EBB_SIZE_MAX);
+    if (effort->height_most && attempts.best.max_live > effort->height_most)
+        return error_set(EBB_E_SIZE, "%" PRIu64 " bytes are alive at once, %" PRIu64
+                         " are the most that is wanted", attempts.best.max_live,
+                         effort->height_most);
     set_up(&attempts, count);
     unsigned order = try_portfolio(&attempts);
     if (attempts.best.height == UINT64_MAX)

@@ -45,6 +45,9 @@ struct packing_effort {
     unsigned keys;               /* at most so many orders are tried, 1 to PACKING_ORDERS */
     uint32_t slack_ppm;          /* millionths of max-live, at most 10^6; 0: none */
     uint64_t target;             /* a height that is enough, such as a capacity; or 0 */
+    uint64_t height_most;        /* a plan that is higher is not wanted; 0: any is */
+    uint64_t *worked;            /* by all plans of which one is wanted, which the bound is for: its
+                                    own is added, failing or not; NULL: there are no others */
     uint64_t search_ns;          /* then a local search from the best order; 0: none */
     bool orders_too;             /* that time is for all orders as well, but for the first; if not,
                                     it is their work that has a bound */
@@ -64,7 +67,9 @@ bool packing_workspace_bytes(size_t count, size_t *bytes);
 
 /*
  * Another order is begun only if all should have done no more than that at its end. One order does
- * no more than 64 a buffer, and 65,536; where time bounds it, 232 a buffer.
+ * no more than 64 a buffer, and 65,536; where time bounds it, 232 a buffer. Of several plans that
+ * have one bound each may begin an order, and goes on, while all are too high, for half of what was
+ * left to it.
  */
 uint64_t packing_work_most(uint32_t count);
 
@@ -72,7 +77,8 @@ uint64_t packing_work_most(uint32_t count);
  * Writes an offset for each buffer; about 0.3 us a buffer and try, up to 2.5 where lives are
  * random, and 0.1 us once. The workspace is aligned to 8 and has packing_workspace_bytes(count).
  * EBB_E_ARGUMENT: no order to try, too much slack, no clock, no time, too many buffers, or one that
- * dies before it is born; EBB_E_ALIGNMENT; EBB_E_SIZE: the height would be above EBB_SIZE_MAX.
+ * dies before it is born; EBB_E_ALIGNMENT; EBB_E_SIZE: the height would be above EBB_SIZE_MAX or
+ * `height_most`; nothing is tried if max-live is. A search begins with higher ones, and may end so.
  * Failing leaves offsets and result as they were.
  */
 int packing_solve(const struct packing_buffer *buffers, uint32_t count,

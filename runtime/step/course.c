@@ -14,9 +14,9 @@
 #include "base/os.h"
 #include "step/guests.h"
 
-/* Tries of a plan that is wanted at once: orders of the portfolio, while it is higher than the
- * bytes alive by more than half a per cent, and their work has not come to its bound. */
-static const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = 5000};
+/* Plans that are wanted at once are good enough if they are not higher than the bytes alive by more
+ * than half a per cent. */
+#define ENOUGH_PPM 5000u
 
 /* So many times as many bytes are another kind of step altogether. */
 #define FAR_LARGER 4u
@@ -33,6 +33,7 @@ struct work {
     bool repeats;   /* the record is like the one before */
     uint64_t hash, coarse_hash; /* of the record */
     uint64_t height_most;
+    uint64_t worked; /* for all plans that were tried: they have one bound */
     uint64_t guests_most; /* bytes */
     bool ahead;    /* what grew gets more room than it asked for */
     bool outlived; /* what was too large for a survivor has survived */
@@ -214,6 +215,8 @@ static struct draft *draft_of_step(const struct work *work, bool coarse) {
 
 /* The step's region has left its pages hot: packing works in them. */
 static struct plan *plan_at_desk(struct work *work, uint64_t height_most) {
+    const struct packing_effort effort = {.keys = PACKING_ORDERS, .slack_ppm = ENOUGH_PPM,
+                                          .worked = &work->worked};
     work->draft->desk = work->desk;
     guests_choose(work->draft, work->guests_most);
     struct plan *plan = draft_plan(work->draft, &effort, height_most);

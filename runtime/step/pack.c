@@ -230,11 +230,13 @@ static struct plan *pack(const struct draft *draft, const struct packing_effort 
                          uint64_t height_most, struct packing_desk *desk) {
     uint64_t sayable = (uint64_t)UINT32_MAX * RANGE_GRANULE;
     uint64_t most = height_most < sayable ? height_most : sayable;
+    struct packing_effort bounded = *effort;
+    bounded.height_most = most;
     set_lives(desk, draft);
-    if (packing_solve(desk->buffers, draft->placed, effort, desk->workspace, desk->offsets,
+    if (packing_solve(desk->buffers, draft->placed, &bounded, desk->workspace, desk->offsets,
                       &desk->result) != 0)
         return NULL;
-    if (desk->result.height > most) {
+    if (desk->result.height > most) { /* a search may have ended so */
         error_set(EBB_E_SIZE, "a plan would need %llu bytes, above %llu",
                   (unsigned long long)desk->result.height, (unsigned long long)most);
         return NULL;

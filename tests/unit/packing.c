@@ -281,6 +281,55 @@ static uint64_t most_work_of_one(uint32_t count) {
     return (uint64_t)64 * count + 65536;
 }
 
+/* The same bound is left to them, whether others failed or not, but for one order each. */
+static void plans_of_which_one_is_wanted_have_one_bound_together(void **state) {
+    static struct packing_buffer buffers[MANY];
+    uint64_t seed = 12, most = packing_work_most(MANY), worked = 0;
+    instance_fill(buffers, MANY, (struct instance_shape){2 * MANY, MANY / 2, 65536, 6}, &seed);
+    struct packing_result alone = planned(buffers, MANY, thorough);
+    struct packing_effort effort = {.keys = PACKING_ORDERS, .worked = &worked};
+    struct packing_result first = planned(buffers, MANY, effort);
+    assert_true(first.height == alone.height && first.tries == alone.tries && worked == first.work);
+    struct packing_result second = planned(buffers, MANY, effort);
+    assert_true(second.tries == 1 && worked == first.work + second.work);
+    worked = 0;
+    effort.height_most = first.max_live; /* no order comes so low */
+    refused(buffers, MANY, effort, EBB_E_SIZE);
+    assert_in_range(worked, 1, most / 4 * 3);
+    worked = UINT64_MAX / 2;
+    effort.height_most = 0;
+    assert_int_equal(planned(buffers, MANY, effort).tries, 1);
+}
+
+static void no_order_is_tried_where_none_can_be_low_enough(void **state) {
+    static struct packing_buffer buffers[MOST];
+    fill_hard(buffers, MOST);
+    uint64_t worked = 0;
+    struct packing_result any = planned(buffers, MOST, thorough);
+    struct packing_effort effort = {.keys = PACKING_ORDERS, .worked = &worked,
+                                    .height_most = any.max_live - 1};
+    refused(buffers, MOST, effort, EBB_E_SIZE);
+    assert_text_names("are the most that is wanted");
+    assert_true(worked == 0);
+    effort.height_most = any.height - 1;
+    refused(buffers, MOST, effort, EBB_E_SIZE);
+    assert_true(worked > 0);
+    worked = 0;
+    effort.height_most = any.height;
+    assert_true(planned(buffers, MOST, effort).height <= any.height);
+}
+
+/* It begins with what is too high. */
+static void a_search_may_come_below_the_height_that_is_wanted(void **state) {
+    static struct packing_buffer buffers[MOST];
+    fill_hard(buffers, MOST);
+    struct packing_result before = planned(buffers, MOST, once);
+    ticks = 0;
+    struct packing_effort effort = {.keys = 1, .search_ns = 50, .clock_ns = tick,
+                                    .height_most = before.height - 1};
+    assert_true(planned(buffers, MOST, effort).height < before.height);
+}
+
 static void the_bound_of_work_leaves_one_order_to_a_large_step(void **state) {
     enum { LARGE = 250000 };
     assert_true(packing_work_most(2 * LARGE) == packing_work_most(LARGE));
@@ -444,6 +493,9 @@ int main(void) {
         cmocka_unit_test(a_search_ends_when_the_clock_says_so),
         cmocka_unit_test(orders_are_tried_while_there_is_time),
         cmocka_unit_test(orders_are_begun_while_their_work_is_within_its_bound),
+        cmocka_unit_test(plans_of_which_one_is_wanted_have_one_bound_together),
+        cmocka_unit_test(no_order_is_tried_where_none_can_be_low_enough),
+        cmocka_unit_test(a_search_may_come_below_the_height_that_is_wanted),
         cmocka_unit_test(the_bound_of_work_leaves_one_order_to_a_large_step),
         cmocka_unit_test(a_step_of_many_buffers_is_laid_by_all_orders_where_they_look_at_little),
         cmocka_unit_test(an_order_that_time_bounds_looks_at_more),
