@@ -279,7 +279,10 @@ static void advise_small(void *addr, size_t bytes) {
     (void)madvise(addr, bytes, MADV_NOHUGEPAGE);
 }
 
+/* Who agrees to advice that does not exist (an emulator, a filter of system calls) follows none. */
 static int wipe_in_children(void *addr, size_t bytes) {
+    if (madvise(addr, bytes, -1) == 0)
+        return -1;
     return madvise(addr, bytes, MADV_WIPEONFORK); /* Linux 4.14 */
 }
 

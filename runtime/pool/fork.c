@@ -39,9 +39,12 @@
 
 /* ---- which process this is ---- */
 
-/* Where there is no page that the system clears: a handler of forks does. */
+/* Where there is no page that the system clears: the handler of forks alone does. */
 static atomic_uint kept = FORK_SETTLED;
 static atomic_uint forks;
+
+/* Of the process that forks, by the C library; under the locks that a fork waits for. */
+static unsigned forked_from;
 
 atomic_uint *_Atomic fork_state = &kept;
 
@@ -102,6 +105,7 @@ static void before(void) {
     range_fork(true);
     reserved_fork(true);
     cuda_fork(true);
+    forked_from = fork_count();
 }
 
 static void after(void) {
@@ -119,8 +123,11 @@ static void after_in_parent(void) {
     shared_fork(false);
 }
 
+/* There are systems that agree to clear a page, and do not. A handler that ran before this one may
+ * have asked already, and the child have settled. */
 static void after_in_child(void) {
-    atomic_store(&kept, CLEARED);
+    if (atomic_load(&forks) == forked_from)
+        atomic_store(atomic_load(&fork_state), CLEARED);
     fork_settle();
     after();
     shared_fork(false);

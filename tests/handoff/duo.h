@@ -41,7 +41,8 @@ typedef int duo_part(ebb_pool *pool, int out, const void *context);
 
 struct duo duo_fork(ebb_pool *pool, duo_part *part, const void *context);
 
-/* The same by a system call that the C library knows nothing of. */
+/* By a system call that the C library knows nothing of. */
+pid_t fork_raw(void);
 struct duo duo_fork_raw(ebb_pool *pool, duo_part *part, const void *context);
 
 /* This program once more, with the pool's descriptor; it calls duo_executed() in main(). */

@@ -13,6 +13,10 @@ static int refuse_to_wipe(void *addr, size_t bytes) {
     return -1;
 }
 
+static int agree_and_do_nothing(void *addr, size_t bytes) {
+    return 0;
+}
+
 static int is_child_of(const ebb_region *region, unsigned before) {
     struct ebb_parcel parcel;
     EXPECT(ebb_forks() == before + 1);
@@ -20,13 +24,12 @@ static int is_child_of(const ebb_region *region, unsigned before) {
     return 0;
 }
 
-static int fork_where_no_page_is_wiped(ebb_pool *none, int out, const void *context) {
-    os.wipe_in_children = refuse_to_wipe;
+static int expect_counted(pid_t (*make)(void)) {
     ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 2, .slot_bytes = SLOT_BYTES);
     ebb_region region = OPEN(.pool = pool);
     EXPECT(ebb_region_is_open(region));
     unsigned before = ebb_forks();
-    pid_t child = fork();
+    pid_t child = make();
     EXPECT(child >= 0);
     if (child == 0)
         _exit(is_child_of(&region, before));
@@ -35,10 +38,20 @@ static int fork_where_no_page_is_wiped(ebb_pool *none, int out, const void *cont
     return 0;
 }
 
-/* The first test of all: later there is a page. */
+typedef int wipe(void *addr, size_t bytes);
+
+static int fork_where_no_page_is_wiped(ebb_pool *none, int out, const void *context) {
+    os.wipe_in_children = *(wipe *const *)context;
+    return expect_counted(fork);
+}
+
+/* These tests are the first of all: later there is a page. */
 static void forks_are_counted_where_no_page_is_wiped(void **state) {
-    struct duo duo = duo_fork(NULL, fork_where_no_page_is_wiped, NULL);
-    assert_int_equal(duo_end(&duo), 0);
+    wipe *const ways[] = {refuse_to_wipe, agree_and_do_nothing};
+    for (unsigned i = 0; i < 2; i++) {
+        struct duo duo = duo_fork(NULL, fork_where_no_page_is_wiped, &ways[i]);
+        assert_int_equal(duo_end(&duo), 0);
+    }
 }
 
 /* The same call of both: their regions do not meet in one slot. */
