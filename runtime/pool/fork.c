@@ -68,20 +68,22 @@ unsigned fork_count(void) {
     return atomic_load_explicit(&forks, memory_order_relaxed); /* see fork_settle() */
 }
 
-static void take_page(void) {
-    atomic_uint *page = os_pages(EBB_PAGE);
-    if (!page)
-        return;
+/* If another thread has not been faster. */
+static bool become_state(atomic_uint *page) {
+    atomic_uint *none = &kept;
     atomic_store(page, FORK_SETTLED);
-    if (os.wipe_in_children(page, EBB_PAGE) == 0)
-        atomic_store(&fork_state, page);
-    else
-        os.release(page, EBB_PAGE); /* forks of the C library are counted all the same */
+    return os.wipe_in_children(page, EBB_PAGE) == 0 &&
+           atomic_compare_exchange_strong(&fork_state, &none, page);
 }
 
+/* Without a page forks of the C library are counted all the same. There may have been no memory for
+ * one just then: who comes next tries again. */
 void fork_prepare_raw(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, take_page);
+    if (atomic_load(&fork_state) != &kept)
+        return;
+    atomic_uint *page = os_pages(EBB_PAGE);
+    if (page && !become_state(page))
+        os.release(page, EBB_PAGE);
 }
 
 unsigned ebb_forks(void) {

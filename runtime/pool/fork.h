@@ -10,7 +10,7 @@
 void fork_prepare(void);
 
 /* The same for children that the C library is not asked for, where the system can tell them. Before
- * there is anything that such a child must leave alone. Any thread, no lock held. */
+ * there is anything that such a child must leave alone. Any thread, any lock held. */
 void fork_prepare_raw(void);
 
 #define FORK_SETTLED 2u /* what was the parent's is known to be so */

@@ -54,6 +54,19 @@ static void forks_are_counted_where_no_page_is_wiped(void **state) {
     }
 }
 
+static int have_a_page_later(ebb_pool *none, int out, const void *context) {
+    wipe *real = os.wipe_in_children;
+    os.wipe_in_children = refuse_to_wipe;
+    EXPECT(POOL(.kind = EBB_KIND_SHARED, .slots = 2, .slot_bytes = SLOT_BYTES));
+    os.wipe_in_children = real;
+    return expect_counted(fork_raw);
+}
+
+static void a_page_that_was_not_to_be_had_is_asked_for_again(void **state) {
+    struct duo duo = duo_fork(NULL, have_a_page_later, NULL);
+    assert_int_equal(duo_end(&duo), 0);
+}
+
 /* The same call of both: their regions do not meet in one slot. */
 static int write_beside(ebb_pool *pool, int out, const void *context) {
     ebb_region region = OPEN(.pool = pool);
@@ -92,6 +105,7 @@ static void a_child_that_no_handler_ran_in_has_slots_of_its_own(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forks_are_counted_where_no_page_is_wiped),
+        cmocka_unit_test(a_page_that_was_not_to_be_had_is_asked_for_again),
         cmocka_unit_test(a_child_that_no_handler_ran_in_has_slots_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
