@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/kcmp.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -302,6 +303,12 @@ static void unlock(void *addr, size_t bytes) {
 
 /* ---- between processes ---- */
 
+/* Once that process has gone its number may be another's: only the parent is asked about. */
+static bool shares_files(int process) {
+    return getppid() != process ||
+           syscall(SYS_kcmp, getpid(), process, KCMP_FILES, 0, 0) <= 0;
+}
+
 static int wait(const void *word, uint32_t value, uint64_t ns) {
     struct timespec time = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
     return syscall(SYS_futex, word, FUTEX_WAIT, value, &time, NULL, 0) == 0 ? 0 : errno;
@@ -340,6 +347,7 @@ struct os_table os = {
     .advise_huge = advise_huge,
     .advise_small = advise_small,
     .wipe_in_children = wipe_in_children,
+    .shares_files = shares_files,
     .lock = lock,
     .unlock = unlock,
     .file_make = os_file_make,

@@ -81,6 +81,8 @@ struct os_table {
     int (*file_is_locked)(int fd, size_t byte, bool *locked); /* by another opening */
     void (*file_close)(int fd);
 
+    bool (*shares_files)(int process); /* descriptors, with a process that is or was this one's
+                                        * parent; true: or that is not known */
     int (*wait)(const void *word, uint32_t value, uint64_t ns); /* while the word has the value */
     void (*wake)(const void *word);        /* all who wait, of all processes */
     uint64_t (*draw)(void);                /* a number that nobody guesses */

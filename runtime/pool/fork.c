@@ -17,7 +17,8 @@
  * handler. It is told by a word that the system clears in each child: whoever looks at what belongs
  * to this process alone looks there first, and a child that finds 0 does what the handler would
  * have done. It takes no lock for that, for the one that looks may have any. What another thread
- * was at work in when it was made stays locked there for ever.
+ * was at work in when it was made stays locked there for ever. It may share the descriptors of its
+ * parent (CLONE_FILES): those it closes only if it is known that it does not.
  */
 #include "pool/fork.h"
 #include "base/module.h"
@@ -33,6 +34,7 @@
 
 #include <ebb/pool.h>
 #include <sched.h>
+#include <unistd.h>
 
 #define CLEARED 0u  /* by the system: this is a child */
 #define SETTLING 1u /* by one of its threads */
@@ -45,6 +47,9 @@ static atomic_uint forks;
 
 /* Of the process that forks, by the C library; under the locks that a fork waits for. */
 static unsigned forked_from;
+static _Thread_local bool is_forking; /* this thread, until both processes go on */
+
+static atomic_int process; /* the last that made a page or settled: a child's parent */
 
 atomic_uint *_Atomic fork_state = &kept;
 
@@ -53,9 +58,11 @@ void fork_be_child(void) {
     atomic_uint *state = atomic_load(&fork_state);
     unsigned cleared = CLEARED;
     if (atomic_compare_exchange_strong(state, &cleared, SETTLING)) {
+        bool shares_files = !is_forking && os.shares_files(atomic_load(&process));
+        atomic_store(&process, getpid());
         atomic_fetch_add(&forks, 1);
         pin_fork_child();
-        shared_be_child();
+        shared_be_child(shares_files);
         /* release: pairs with fork_settle() */
         atomic_store_explicit(state, FORK_SETTLED, memory_order_release);
     }
@@ -81,6 +88,7 @@ static bool become_state(atomic_uint *page) {
 void fork_prepare_raw(void) {
     if (atomic_load(&fork_state) != &kept)
         return;
+    atomic_store(&process, getpid());
     atomic_uint *page = os_pages(EBB_PAGE);
     if (page && !become_state(page))
         os.release(page, EBB_PAGE);
@@ -108,9 +116,11 @@ static void before(void) {
     reserved_fork(true);
     cuda_fork(true);
     forked_from = fork_count();
+    is_forking = true;
 }
 
 static void after(void) {
+    is_forking = false;
     cuda_fork(false);
     reserved_fork(false);
     range_fork(false);

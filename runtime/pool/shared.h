@@ -260,8 +260,9 @@ void shared_end(struct shared *shared);
 /* Waits for all locks before a fork; gives them back after. */
 void shared_fork(bool before);
 
-/* A child forgets its parent. It has one thread, which may have any lock. */
-void shared_be_child(void);
+/* A child forgets its parent. It has one thread, which may have any lock. What it closes its parent
+ * has still, unless both share their descriptors. */
+void shared_be_child(bool shares_files);
 
 /* ---- shared_owner.c ---- */
 
@@ -272,8 +273,8 @@ int shared_identify(struct shared *shared);
 /* False if the owner's process is gone for sure. Lock held, identified. */
 bool shared_is_alive(const struct shared *shared, uint32_t owner);
 
-/* A forked child: the place is its parent's. */
-void shared_forget_owner(struct shared *shared);
+/* A forked child: the place is its parent's, and so may be the descriptor. Or the pool ends. */
+void shared_forget_owner(struct shared *shared, bool closes);
 
 /* ---- shared_state.c ---- */
 

@@ -437,7 +437,7 @@ void shared_end(struct shared *shared) {
     if (hooks)
         hooks->end(shared);
     pthread_mutex_lock(&registry);
-    shared_forget_owner(shared); /* while a fork waits: a copy would keep this process alive */
+    shared_forget_owner(shared, true); /* a fork waits: a copy would keep this process alive */
     while (*link != shared)
         link = &(*link)->next;
     *link = shared->next;
@@ -452,7 +452,7 @@ void shared_end(struct shared *shared) {
 /* ---- fork ---- */
 
 /* What waits for exports goes on waiting: they are in the child, too. */
-static void be_child(struct shared *shared) {
+static void be_child(struct shared *shared, bool shares_files) {
     static const enum slot_use inherited[] = {[SLOT_IDLE] = SLOT_IDLE,
                                               [SLOT_OPEN] = SLOT_LOST,
                                               [SLOT_LINGERS] = SLOT_LOST_LINGERS,
@@ -461,7 +461,7 @@ static void be_child(struct shared *shared) {
     const struct shared_hooks *hooks = atomic_load(&shared->hooks);
     if (hooks)
         hooks->inherit(shared);
-    shared_forget_owner(shared);
+    shared_forget_owner(shared, !shares_files);
     for (uint32_t i = 0; i < shared->slot_count; i++) {
         struct shared_slot *slot = &shared->slots[i];
         slot->use = inherited[slot->use];
@@ -472,9 +472,9 @@ static void be_child(struct shared *shared) {
     shared_forget_pins(shared);
 }
 
-void shared_be_child(void) {
+void shared_be_child(bool shares_files) {
     for (struct shared *shared = all; shared; shared = shared->next)
-        be_child(shared);
+        be_child(shared, shares_files);
 }
 
 void shared_fork(bool before) {

@@ -105,8 +105,9 @@ bool shared_is_alive(const struct shared *shared, uint32_t owner) {
                                                          memory_order_acquire);
 }
 
-void shared_forget_owner(struct shared *shared) {
-    shared_close(shared, shared->life); /* the parent has it still, and with it the lock */
+void shared_forget_owner(struct shared *shared, bool closes) {
+    if (closes)
+        shared_close(shared, shared->life); /* a parent has it still, and with it the lock */
     shared->life = -1;
     shared->me = 0;
 }

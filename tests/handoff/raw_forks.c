@@ -3,7 +3,12 @@
  * forks.c for what they do as others do. */
 #include "base/os.h"
 #include "handoff/duo.h"
+#include "pool/shared.h"
 
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,11 +107,49 @@ static void a_child_that_no_handler_ran_in_has_slots_of_its_own(void **state) {
     pool_end(pool);
 }
 
+static int settle(ebb_pool *pool, pid_t (*make)(void), int life) {
+    unsigned before = ebb_forks();
+    pid_t child = make();
+    EXPECT(child >= 0);
+    if (child == 0)
+        _exit(ebb_forks() != before + 1 ||
+              (fcntl(life, F_GETFD) >= 0 && !os.shares_files(getppid())));
+    int status;
+    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+    return 0;
+}
+
+static pid_t fork_with_the_same_files(void) {
+    return (pid_t)syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+}
+
+static int reclaim_nothing(ebb_pool *pool, int out, const void *context) {
+    EXPECT(ebb_pool_reclaim(pool, true) == 0);
+    return 0;
+}
+
+/* It closes the sign of life of its parent if that is a copy of its own, and else not. */
+static void a_child_leaves_descriptors_that_it_shares(void **state) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    ebb_lease *lease = ebb_parcel_open(pool, &parcel);
+    int life = pool->shared->life;
+    assert_int_equal(settle(pool, fork_raw, life), 0);
+    assert_int_equal(settle(pool, fork_with_the_same_files, life), 0);
+    assert_true(fcntl(life, F_GETFD) >= 0);
+    struct duo duo = duo_fork(pool, reclaim_nothing, NULL);
+    assert_int_equal(duo_end(&duo), 0);
+    assert_true(lease_holds(lease, 5000, 1));
+    ebb_lease_drop(lease);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forks_are_counted_where_no_page_is_wiped),
         cmocka_unit_test(a_page_that_was_not_to_be_had_is_asked_for_again),
         cmocka_unit_test(a_child_that_no_handler_ran_in_has_slots_of_its_own),
+        cmocka_unit_test(a_child_leaves_descriptors_that_it_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
