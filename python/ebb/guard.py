@@ -3,9 +3,9 @@
 
 import collections
 import collections.abc
-import copyreg
 import functools
 import sys
+import types
 
 from ._ebb import Tensor, buffer_at, guard_at
 
@@ -38,11 +38,43 @@ def _elements(value):
     return ()
 
 
-def _children(value):
-    if type(value) in _BARE:
+_READERS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+def _readers(kind):
+    """What reads the dict of attributes, if there is one, and the slots of objects of a class. None
+    of it is the program's: names are looked up by properties and __getattr__() of its own."""
+    dicts, slots = [], []
+    for members in (vars(base) for base in kind.__mro__):
+        if isinstance(members.get("__dict__"), _READERS):
+            dicts.append(members["__dict__"])
+        if "__slots__" in members:
+            slots += [slot for name, slot in members.items()
+                      if isinstance(slot, types.MemberDescriptorType)]
+    return dicts[:1], slots
+
+
+def _read(value, readers):
+    for reader in readers:
+        try:
+            yield reader.__get__(value)
+        except AttributeError:  # there is none so far
+            pass
+
+
+def _children(value, known):
+    """What is in it; `known` keeps the readers of each class, by its address."""
+    kind = type(value)
+    if kind in _BARE:
         return _elements(value)
-    slots = [getattr(value, name, None) for name in copyreg._slotnames(type(value))]
-    return [*_elements(value), *getattr(value, "__dict__", {}).values(), *slots]
+    if id(kind) not in known:
+        known[id(kind)] = _readers(kind)
+    dicts, slots = known[id(kind)]
+    found = [*_elements(value), *_read(value, slots)]
+    for attributes in _read(value, dicts):
+        if isinstance(attributes, dict):
+            found += dict.values(attributes)
+    return found
 
 
 def _elsewhere(value):
@@ -64,7 +96,7 @@ def _parts(tensor):
 def _addresses(batch):
     """Where the elements of all tensors, storages, arrays and buffers in it are."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    seen, rest = {}, [batch]
+    seen, known, rest = {}, {}, [batch]
     while rest:
         value = rest.pop()
         if isinstance(value, (str, bytes, int, float, type, type(None))) or id(value) in seen:
@@ -90,7 +122,7 @@ def _addresses(batch):
                 rest.append(value.tolist())
         elif not isinstance(value, Tensor):
             yield buffer_at(value)
-        rest.extend(_children(value))
+        rest.extend(_children(value, known))
 
 
 def guard(batch, stream=None, *, device=None):

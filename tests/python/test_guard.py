@@ -54,6 +54,42 @@ def with_slot(got):
     return value
 
 
+class Record:
+    """Other names are those of a dict, and one that is not there is a KeyError."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, got):
+        self.data = {"image": got["image"]}
+
+    def __getattr__(self, name):
+        return self.data[name]
+
+
+class Shadowed:
+    __slots__ = ("image",)
+
+    def __init__(self, got):
+        Shadowed.image.__set__(self, got["image"])
+
+
+class Computed(Shadowed):
+    __slots__ = ()
+
+    @property
+    def image(self):
+        raise RuntimeError("called")
+
+
+class Hiding:
+    def __init__(self, got):
+        self.image = got["image"]
+
+    @property
+    def __dict__(self):
+        raise RuntimeError("called")
+
+
 class Device:
     """Some bytes of device 0, which the fake driver fills when its default stream runs."""
 
@@ -149,7 +185,8 @@ class Guard(Refused):
                      lambda got: memoryview(got["image"])[5:9:2],
                      lambda got: memoryview(got["image"]).toreadonly(),
                      lambda got: pickle.PickleBuffer(got["image"]),
-                     *map(with_attribute, (dict, list, set, collections.deque, object)), with_slot):
+                     Record, Computed, with_slot,
+                     *map(with_attribute, (dict, list, set, collections.deque, object))):
             got = batch(pool, 7)
             self.assertEqual(ebb.guard(part(got), 0), 1)
             del got
@@ -181,7 +218,8 @@ class Guard(Refused):
         batches.append(batches)  # a cycle
         self.assertEqual(ebb.guard(batches, 0, device=1), 3)
         with ebb.Region() as region:
-            mine = [region.zeros((9000,)).numpy(), numpy.zeros((0, 3)), 5, {}, object()]
+            mine = [region.zeros((9000,)).numpy(), numpy.zeros((0, 3)), 5, {}, object(),
+                    Hiding({"image": numpy.zeros(3)})]
         self.assertEqual(ebb.guard(mine, 0), 0)
 
     def test_what_cannot_be_guarded_says_why(self):
