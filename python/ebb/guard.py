@@ -24,6 +24,7 @@ def _stream(stream, device):
     return stream.device.index, stream.cuda_stream
 
 
+_PLAIN = {str, bytes, int, bool, float, complex, type(None)}  # of just these: nothing is in them
 _SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 _BARE = (dict, *_SEQUENCES)  # of just these classes they have no attributes
 
@@ -99,7 +100,7 @@ def _addresses(batch):
     seen, known, rest = {}, {}, [batch]
     while rest:
         value = rest.pop()
-        if isinstance(value, (str, bytes, int, float, type, type(None))) or id(value) in seen:
+        if type(value) in _PLAIN or isinstance(value, type) or id(value) in seen:
             continue
         seen[id(value)] = value
         if torch and isinstance(value, torch.Tensor):

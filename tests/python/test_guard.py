@@ -186,7 +186,8 @@ class Guard(Refused):
                      lambda got: memoryview(got["image"]).toreadonly(),
                      lambda got: pickle.PickleBuffer(got["image"]),
                      Record, Computed, with_slot,
-                     *map(with_attribute, (dict, list, set, collections.deque, object))):
+                     *map(with_attribute, (dict, list, set, collections.deque, object,
+                                           str, bytes, int, float))):
             got = batch(pool, 7)
             self.assertEqual(ebb.guard(part(got), 0), 1)
             del got
