@@ -31,15 +31,30 @@ static bool is_inherited(const struct lease_table *table) {
     return table->forks != fork_count();
 }
 
-/* The count is ENDING: this thread alone has the lease. */
+/* A parent's goes: it changes nothing but the counts. */
+static void forget(struct ebb_lease *lease) {
+    atomic_store(&lease->count, 0);
+    atomic_fetch_sub(&lease->table->shared->leases_out, 1);
+}
+
+/* True: no device reads it any more. */
+static bool is_over(struct ebb_lease *lease) {
+    const struct lease_table *table = lease->table;
+    return guard_is_passed(lease) && (!table->check || table->check(table->context, lease));
+}
+
+/* The count is ENDING: this thread alone has the lease. Unless the check forks: its child goes on
+ * here, and inherit() has seen to it that nobody has it there. */
 static void end(struct ebb_lease *lease) {
     struct lease_table *table = lease->table;
     if (is_inherited(table)) {
-        struct shared *shared = table->shared;
-        atomic_store(&lease->count, 0);
-        atomic_fetch_sub(&shared->leases_out, 1);
-    } else if (!guard_is_passed(lease) ||
-               (table->check && !table->check(table->context, lease))) {
+        forget(lease);
+        return;
+    }
+    bool over = is_over(lease);
+    if (is_inherited(table))
+        return;
+    if (!over) {
         atomic_fetch_add(&table->pending, 1);
         atomic_store(&lease->count, LEASE_PENDING); /* others may end it, and the pool, from now */
     } else {

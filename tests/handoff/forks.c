@@ -194,6 +194,51 @@ static void what_waits_for_a_device_is_the_parents(void **state) {
     wait_for_the_parents_device(duo_fork_raw);
 }
 
+struct forking_check {
+    pid_t (*make)(void);
+    bool answer; /* of the child */
+    pid_t child;
+};
+
+static bool fork_in_a_check(void *context, ebb_lease *lease) {
+    struct forking_check *check = context;
+    if (check->child < 0)
+        check->child = check->make();
+    return check->child == 0 && check->answer;
+}
+
+static int has_no_slot(ebb_pool *pool) {
+    EXPECT(!ebb_region_is_open(OPEN(.pool = pool))); /* its parent's device reads */
+    EXPECT(ebb_pool_destroy(pool) == 0);
+    return 0;
+}
+
+/* The child goes on in the midst of the drop. */
+static void fork_while_a_device_is_asked_for(struct forking_check check) {
+    ebb_pool *pool = shared_pool(1, SLOT_BYTES);
+    int status;
+    assert_int_equal(ebb_pool_set_release_check(pool, fork_in_a_check, &check), 0);
+    struct ebb_parcel parcel = send_pattern(pool, 5000, 1);
+    ebb_lease_drop(ebb_parcel_open(pool, &parcel));
+    if (check.child == 0)
+        _exit(has_no_slot(pool));
+    assert_int_equal(waitpid(check.child, &status, 0), check.child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_states(pool, 0, 0, 1);
+    check.child = 0; /* the answer is its own from now on */
+    check.answer = true;
+    assert_int_equal(ebb_pool_reclaim(pool, false), 0);
+    assert_states(pool, 0, 0, 0);
+    pool_end(pool);
+}
+
+static void a_child_of_a_check_has_nothing_of_the_lease(void **state) {
+    for (int answer = 0; answer < 2; answer++) {
+        fork_while_a_device_is_asked_for((struct forking_check){fork, answer, -1});
+        fork_while_a_device_is_asked_for((struct forking_check){fork_raw, answer, -1});
+    }
+}
+
 /* ---- what a child does to regions of its parent ---- */
 
 static int count_run(void *context) {
@@ -532,6 +577,7 @@ int main(void) {
         cmocka_unit_test(a_child_does_not_keep_its_parent_alive),
         cmocka_unit_test(generations_of_children_work),
         cmocka_unit_test(what_waits_for_a_device_is_the_parents),
+        cmocka_unit_test(a_child_of_a_check_has_nothing_of_the_lease),
         cmocka_unit_test(a_child_does_not_write_into_its_parents_region),
         cmocka_unit_test(a_child_closes_what_lends_and_borrows),
         cmocka_unit_test(a_slot_of_the_parent_serves_the_child),
