@@ -12,11 +12,15 @@
  * A site that cannot have a thread does without. The thread begins with no lock held: what the C
  * library allocates for it may be served by a scope, which locks another site. A search is broken
  * off, at the site's end, too, by the clock that it looks at: that says that time is up.
+ *
+ * A child has no such thread, and may be one that no handler of forks ran in: who asks for the
+ * searcher finds none there (searcher_of()).
  */
 #include "step/site.h"
 
 #include "base/error.h"
 #include "base/os.h"
+#include "pool/fork.h"
 
 #include <signal.h>
 
@@ -26,6 +30,7 @@
 
 struct searcher {
     struct ebb_site *site;
+    unsigned forks;   /* when it was made: another number by now: it is a parent's */
     bool is_there;    /* takes what is asked for, or will: it is to begin */
     pthread_t thread; /* the last, to be waited for, if it is noted */
     bool is_noted;
@@ -137,13 +142,21 @@ static int start(struct searcher *searcher, pthread_t *thread) {
     return error;
 }
 
+/* This process's; NULL: none so far. Lock held, or no other thread is in the site. */
+static struct searcher *searcher_of(const struct ebb_site *site) {
+    struct searcher *searcher = site->searcher;
+    return searcher && searcher->forks == fork_count() ? searcher : NULL;
+}
+
 /* One that has no thread yet; NULL: no memory. */
 static struct searcher *make(struct ebb_site *site) {
     struct searcher *searcher =
         ebb_region_alloc_zeroed(site->memory, sizeof *searcher, EBB_UNIT);
     if (!searcher)
         return NULL;
+    fork_prepare_raw();
     searcher->site = site;
+    searcher->forks = fork_count();
     pthread_cond_init(&searcher->noted, NULL);
     return searcher;
 }
@@ -164,7 +177,7 @@ bool search_ask(struct ebb_site *site, struct course *course) {
     if (!is_worth_it(course->plan))
         return false;
     course->searched_for = true;
-    if (!site->searcher)
+    if (!searcher_of(site))
         site->searcher = make(site);
     bool begins = site->searcher && !site->searcher->is_there;
     if (begins)
@@ -191,11 +204,12 @@ void search_begin(struct ebb_site *site) {
 }
 
 bool search_is_for(const struct ebb_site *site, const struct course *course) {
-    return site->searcher && site->searcher->plan && site->searcher->course == course;
+    const struct searcher *searcher = searcher_of(site);
+    return searcher && searcher->plan && searcher->course == course;
 }
 
 void search_end(struct ebb_site *site) {
-    struct searcher *searcher = site->searcher;
+    struct searcher *searcher = searcher_of(site);
     if (!searcher)
         return;
     pthread_mutex_lock(&site->lock);
@@ -203,8 +217,4 @@ void search_end(struct ebb_site *site) {
     pthread_mutex_unlock(&site->lock);
     wait_for_last(searcher);
     pthread_cond_destroy(&searcher->noted);
-}
-
-void search_forget(struct ebb_site *site) {
-    site->searcher = NULL;
 }

@@ -297,7 +297,4 @@ bool search_is_for(const struct ebb_site *site, const struct course *course);
 /* Ends the thread, if there is one. No lock held. */
 void search_end(struct ebb_site *site);
 
-/* In the child of a fork, where there is no such thread. Lock held. */
-void search_forget(struct ebb_site *site);
-
 #endif

@@ -39,7 +39,6 @@ static void after_in_parent(void) {
 
 /* A plan that one of them was making is nobody's any more: what it is made from is whole. */
 static void forget_threads(struct ebb_site *site) {
-    search_forget(site);
     for (unsigned i = 0; i < site->course_count; i++)
         site->courses[i].planning = false;
 }

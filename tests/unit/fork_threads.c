@@ -9,7 +9,9 @@
 #include "pool/pool.h"
 #include "step/site.h"
 
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,9 +28,13 @@ static bool take_steps(ebb_site *site, uint64_t tag, unsigned count) {
     return right;
 }
 
+static pid_t fork_raw(void) {
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
 /* A child does it, in time. */
-static void expect_in_child(bool (*act)(void *context), void *context) {
-    pid_t child = fork();
+static void expect_in_child_of(pid_t (*make)(void), bool (*act)(void *context), void *context) {
+    pid_t child = make();
     assert_true(child >= 0);
     if (child == 0) {
         alarm(100); /* if a lock were held, for ever */
@@ -37,6 +43,10 @@ static void expect_in_child(bool (*act)(void *context), void *context) {
     int status;
     assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void expect_in_child(bool (*act)(void *context), void *context) {
+    expect_in_child_of(fork, act, context);
 }
 
 static bool steps_are_taken(void *site) {
@@ -201,6 +211,18 @@ static void a_child_ends_a_site_that_is_searching(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The thread that searches is left the time to take what it needs: no handler of forks waits. */
+static void so_does_one_that_no_handler_of_forks_ran_in(void **state) {
+    const struct stage *stage = *state;
+    ebb_site *site = SITE(.pool = stage->pool, .search_ns = UINT64_C(3600) * 1000000000);
+    assert_true(take_steps(site, 1, 5));
+    assert_non_null(site->searcher);
+    usleep(300000);
+    expect_in_child_of(fork_raw, site_ends, site);
+    expect_in_child_of(fork_raw, site_searches, site);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* ---- what is registered ---- */
 
 static const struct ebb_field no_fields[1];
@@ -259,6 +281,7 @@ int main(void) {
         STAGED(children_take_steps_while_sites_come_and_go),
         STAGED(a_child_makes_the_plans_that_others_were_making),
         STAGED(a_child_ends_a_site_that_is_searching),
+        STAGED(so_does_one_that_no_handler_of_forks_ran_in),
         STAGED(a_fork_waits_until_nobody_registers),
         STAGED(sites_that_have_ended_are_not_waited_for),
     };
