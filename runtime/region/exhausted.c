@@ -7,13 +7,15 @@
  * Only memory and limits are reported; a caller's mistake has ebb_last_error_text().
  *
  * Invariant: `calls` are those of handlers that are at work. Who sets another handler waits for the
- * calls of those before, but not inside of such a call, which would wait for itself.
+ * calls of those before, but not inside of such a call, which would wait for itself. Nor for those
+ * of a process that this one was forked from: nobody ends them here.
  */
 #include "region/exhausted.h"
 #include "base/error.h"
 #include "base/name.h"
 #include "base/os.h"
 #include "pool/chunk.h"
+#include "pool/fork.h"
 #include "region/small.h"
 
 #include <ebb/exhausted.h>
@@ -26,6 +28,7 @@
 
 struct call {
     uint64_t set;       /* number of the handler */
+    unsigned forks;     /* when it began: another number by now: it is a parent's */
     struct call *next;  /* of all */
     struct call *outer; /* of the same thread: it is in the handler of that */
 };
@@ -47,10 +50,11 @@ static void after_fork(void) {
     pthread_mutex_unlock(&handler_lock);
 }
 
-/* A child has no threads that could end the calls of others. */
+/* The calls of others lie on stacks that will serve new threads. */
 static void after_fork_in_child(void) {
     calls = NULL;
     for (struct call *own = innermost; own; own = own->outer) {
+        own->forks = fork_count();
         own->next = calls;
         calls = own;
     }
@@ -58,6 +62,7 @@ static void after_fork_in_child(void) {
 }
 
 static void watch_forks(void) {
+    fork_prepare(); /* a child is counted before its calls are */
     /* without memory for it, forks do not wait */
     (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
@@ -73,7 +78,7 @@ static ebb_exhausted_fn *begin_call(struct call *call, void **context) {
     ebb_exhausted_fn *found = handler;
     *context = handler_context;
     if (found) {
-        *call = (struct call){.set = handler_set, .next = calls, .outer = innermost};
+        *call = (struct call){handler_set, fork_count(), .next = calls, .outer = innermost};
         calls = innermost = call;
     }
     pthread_mutex_unlock(&handler_lock);
@@ -96,7 +101,7 @@ static void end_call(struct call *call) {
 /* Of that handler or one before: who sets another inside of a call does not wait for it. */
 static bool is_at_work(uint64_t set) {
     const struct call *call = calls;
-    while (call && call->set > set)
+    while (call && (call->set > set || call->forks != fork_count()))
         call = call->next;
     return call != NULL;
 }
@@ -115,6 +120,7 @@ static void await_calls(uint64_t set) {
 
 ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *next, void *context) {
     exhausted_prepare();
+    fork_prepare_raw();
     pthread_mutex_lock(&handler_lock);
     ebb_exhausted_fn *previous = handler;
     uint64_t set = handler_set++;

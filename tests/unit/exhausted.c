@@ -8,8 +8,10 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -242,12 +244,11 @@ static void a_handler_may_set_another_itself(void **state) {
 }
 
 /* Which has not the thread that is at work. */
-static void a_forked_child_does_not_wait(void **state) {
-    struct stage *stage = *state;
+static void set_another_in_a_child(struct stage *stage, pid_t (*make)(void)) {
     struct slow slow = {.pool = stage->pool};
     int status = 1;
     pthread_t thread = be_in_the_handler(&slow);
-    pid_t child = fork();
+    pid_t child = make();
     assert_true(child >= 0);
     if (child == 0) {
         alarm(20);
@@ -256,6 +257,19 @@ static void a_forked_child_does_not_wait(void **state) {
     assert_true(waitpid(child, &status, 0) == child);
     assert_int_equal(status, 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void a_forked_child_does_not_wait(void **state) {
+    set_another_in_a_child(*state, fork);
+}
+
+/* No handler of forks runs there. */
+static pid_t fork_raw(void) {
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+static void nor_does_one_that_the_c_library_has_not_made(void **state) {
+    set_another_in_a_child(*state, fork_raw);
 }
 
 #define EXHAUSTED_TEST(test) cmocka_unit_test_setup_teardown(test, listen, stop)
@@ -298,6 +312,7 @@ int main(void) {
         EXHAUSTED_TEST(it_waits_for_those_that_have_set_another_themselves),
         EXHAUSTED_TEST(a_handler_may_set_another_itself),
         EXHAUSTED_TEST(a_forked_child_does_not_wait),
+        EXHAUSTED_TEST(nor_does_one_that_the_c_library_has_not_made),
         EXHAUSTED_TEST(a_step_that_has_another_place_for_a_block_reports_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
