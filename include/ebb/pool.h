@@ -119,8 +119,9 @@ EBB_API EBB_NODISCARD ebb_pool *ebb_pool_attach(int fd, const struct ebb_pool_op
 EBB_API int ebb_pool_descriptor(ebb_pool *pool);
 
 /*
- * How many forks led to this process since the first call: what a program noted at another number
- * is of a process that this one was forked from. Children that fork() has not made are counted from
+ * A number that differs from that in every process that this one was forked from and where it was
+ * asked for: what a program noted at another number is of one of those. Processes that do not
+ * descend from each other may have the same. Children that fork() has not made are told apart from
  * the first shared pool on, where the system tells them. Any thread; no system call but at first.
  */
 EBB_API unsigned ebb_forks(void);
