@@ -20,7 +20,7 @@ import time
 from collections import deque
 from multiprocessing import util
 
-from ._ebb import _recall
+from ._ebb import _recall, forks
 
 _WORKER = "torch.utils.data._utils.worker"
 _LOADER = "torch.utils.data.dataloader"
@@ -61,12 +61,17 @@ def _is_set(event):
             event._cond.release()
 
 
+def _this_process():
+    """A child in a namespace of its own may have its parent's number."""
+    return os.getpid(), forks()
+
+
 class Delivery:
     """The newest messages of this worker, as many as there can be slots: what is older was opened,
     for they are read in their order. `over`: torch's event that nobody reads them any more."""
 
     def __init__(self, over):
-        self.process, self.parent = os.getpid(), os.getppid()
+        self.process, self.parent = _this_process(), os.getppid()
         self.over = over
         self.messages = deque(maxlen=_SLOTS_MOST)
         self.ends = threading.Event()
@@ -107,7 +112,7 @@ def note(pool, parcel, loop):
     torch's, and some torch may have no such event: then what nobody opened stays until no other
     slot is left."""
     global _delivery
-    if _delivery is None or _delivery.process != os.getpid():
+    if _delivery is None or _delivery.process != _this_process():
         over = loop.f_locals.get("done_event")
         if over is None:
             return

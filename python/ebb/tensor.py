@@ -6,16 +6,17 @@ import os
 
 from . import _ebb
 
-_copies = None  # (process, pool): copies in pinned memory
+_copies = None  # (process, forks, pool): copies in pinned memory
 
 
 def _pool_of_copies():
     """This process's: what a forked child has of its parent's is not pinned."""
     global _copies
     from .pool import Pool
-    if _copies is None or _copies[0] != os.getpid() or _copies[1]._is_closed:
-        _copies = os.getpid(), Pool("pinned", name="pin_memory")
-    return _copies[1]
+    here = os.getpid(), _ebb.forks()
+    if _copies is None or _copies[:2] != here or _copies[2]._is_closed:
+        _copies = *here, Pool("pinned", name="pin_memory")
+    return _copies[2]
 
 
 def _torchs_of(lender):

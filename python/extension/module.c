@@ -26,11 +26,19 @@ static int find_names(void) {
     return 0;
 }
 
+PyDoc_STRVAR(forks_doc, "forks()\n--\n\n"
+                        "Another number than in each process that this one was forked from.");
+
+static PyObject *count_forks(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored)) {
+    return PyLong_FromUnsignedLong(ebb_forks());
+}
+
 static PyMethodDef functions[] = {
     {"current", current_get, METH_NOARGS, current_doc},
     {"set_tensor_class", tensor_set_class, METH_O,
      "set_tensor_class(cls)\n--\n\nThe class that tensors get from now on."},
     {"is_scope_served", step_is_scope_served, METH_NOARGS, step_is_scope_served_doc},
+    {"forks", count_forks, METH_NOARGS, forks_doc},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {

@@ -15,6 +15,7 @@ import unittest
 
 import ebb
 import numpy
+from ebb import tensor as ebb_tensor
 
 from test_region import Refused
 
@@ -268,6 +269,14 @@ class Guard(Refused):
             pool.close()
             self.assertLess(registered(), before)
             self.assertIsNot(tensor.pin_memory().region.pool, pool)
+
+    def test_a_child_with_its_parents_number_has_copies_of_its_own(self):
+        parent, pool = os.getpid(), ebb_tensor._pool_of_copies()
+        child = os.fork()
+        if not child:
+            os.getpid = lambda: parent  # as in a namespace of processes
+            os._exit(ebb_tensor._pool_of_copies() is pool)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_a_process_that_is_spawned_pins_what_it_opens(self):
         pool, spawning = ebb.Pool("shared+pinned", device=1), multiprocessing.get_context("spawn")
