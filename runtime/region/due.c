@@ -6,9 +6,10 @@
  * where it came when the plan was recorded, the inline functions go along a table of all events
  * and note nothing: how far they are tells everything.
  *
- *     events   | A comes | B comes | A goes | D comes | B goes | ... | none
- *                                             C has no place in the arena: another table says
- *                                             where D lies, and the releases, for who has to know
+ *     events   | A comes | B comes | A goes | none    | D comes | B goes | ... | none
+ *                                             C comes, which has no place in the arena: a stop
+ *
+ * Two more tables say which event is a slot's allocation, and which place of the order a release.
  *
  * Two things are then behind:
  *
