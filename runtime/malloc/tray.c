@@ -241,8 +241,8 @@ static size_t give_dead_pages(struct tray *tray) {
 }
 
 /* Pages that have gone once count once. */
-static size_t thin(struct tray *tray) {
-    size_t bytes = is_whole(tray) ? give_dead_pages(tray) : 0;
+static size_t thin_whole(struct tray *tray) {
+    size_t bytes = give_dead_pages(tray);
     size_t more = bytes > tray->gone_bytes ? bytes - tray->gone_bytes : 0;
     tray->gone_bytes = (uint16_t)(tray->gone_bytes + more);
     pinned_bytes -= more;
@@ -250,20 +250,30 @@ static size_t thin(struct tray *tray) {
     return more;
 }
 
-static bool is_to_be_thinned(const struct tray *tray, int64_t balance) {
-    return balance > 0 && (!tray->seen || tray_balance_blocks(balance) <= tray->seen / 2u);
+/* One that is not, and may be later, counts as not seen. */
+static size_t thin(struct tray *tray, uint64_t live) {
+    if (!is_whole(tray))
+        return 0;
+    tray->seen = (uint16_t)(live / TRAY_GRANULE);
+    return thin_whole(tray);
 }
 
-bool tray_thin(uint64_t limit_ns, size_t *bytes) {
+/* All that is freed of a pinned tray makes this less. Where nobody waits for the pages it is to be
+ * worth a look at all blocks: a page went, or half of what kept some. */
+static bool is_to_be_thinned(const struct tray *tray, uint64_t live, bool is_asked) {
+    uint64_t seen = tray->seen * TRAY_GRANULE;
+    return !seen || (is_asked ? live != seen : live + EBB_PAGE <= seen || live <= seen / 2);
+}
+
+bool tray_thin(uint64_t limit_ns, bool is_asked, size_t *bytes) {
     uint64_t began = os.now_ns();
     pthread_mutex_lock(&lock);
     struct tray *tray = to_thin ? to_thin : pinned;
     for (; tray && os.now_ns() - began < limit_ns; tray = tray->next) {
         int64_t balance = atomic_load_explicit(&tray->balance, memory_order_relaxed);
-        if (!is_to_be_thinned(tray, balance))
-            continue;
-        tray->seen = (uint16_t)tray_balance_blocks(balance);
-        *bytes += thin(tray);
+        uint64_t live = balance > 0 ? tray_balance_bytes(balance) : 0;
+        if (live && is_to_be_thinned(tray, live, is_asked))
+            *bytes += thin(tray, live);
     }
     to_thin = tray;
     pthread_mutex_unlock(&lock);

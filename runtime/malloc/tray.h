@@ -57,7 +57,7 @@ struct tray {
     struct holding *holding;      /* of the owner's site, while it is pinned */
     _Atomic(uint64_t) seal;       /* no other has the same; 0: it is not pinned */
     _Atomic(uint32_t) held;       /* hardened: blocks that are held back (guard.c) */
-    uint16_t seen;                /* alive in it when it was last thinned; 0: it never was */
+    uint16_t seen;                /* granules alive when it was last thinned; 0: it never was */
     uint16_t gone_bytes;          /* of whole pages; since then */
 };
 
@@ -171,11 +171,12 @@ bool tray_release_other(struct tray *tray, int64_t weight);
 
 /*
  * Pages of pinned trays in which nothing is alive go back to the system, for so long at most: tray
- * after tray, each once, and again when half of what was alive is not. Adds their bytes. A lock is
- * held meanwhile that who frees the last block of a tray waits for. True: there are more to be
- * looked at in this round; the next call begins another. Not of hardened ones. Any thread.
+ * after tray, each once, and again when less is alive; if nobody has asked for it, when it is less
+ * by a page or half. Adds their bytes. A lock is held meanwhile that who frees the last block of a
+ * tray waits for. True: there are more to be looked at in this round; the next call begins another.
+ * Not of hardened ones. Any thread.
  */
-bool tray_thin(uint64_t limit_ns, size_t *bytes);
+bool tray_thin(uint64_t limit_ns, bool is_asked, size_t *bytes);
 
 /* What survivors pin. */
 struct tray_pinned {

@@ -72,7 +72,7 @@ static bool cool_part(uint64_t now_ms, unsigned tick_ms, unsigned least_ms) {
 static size_t thin_all(void) {
     size_t bytes = 0;
     for (unsigned ends = 0; ends < 2 && !GUARDED;) {
-        if (tray_thin(AT_ONCE_NS, &bytes))
+        if (tray_thin(AT_ONCE_NS, true, &bytes))
             let_others_in();
         else
             ends++;
@@ -84,7 +84,7 @@ static size_t thin_all(void) {
 static bool thin_part(struct trim_idle *idle) {
     if (GUARDED || !scope_pins_too_much())
         return true;
-    if (tray_thin(AT_ONCE_NS, &idle->thinned))
+    if (tray_thin(AT_ONCE_NS, false, &idle->thinned))
         return false;
     bool done = !idle->thinned;
     idle->thinned = 0;

@@ -18,11 +18,15 @@ enum { PAGES_MOST = 3 }; /* of a survivor: of the tray's beginning, and of the b
 static void *blocks[COUNT];
 static unsigned calls; /* callers that never come again, so that none is known to leak */
 
-static void *make_anywhere(unsigned seed) {
-    void *block = front_alloc(BYTES, (void *)(uintptr_t)(++calls * 4096));
+static void *make_sized(size_t bytes, unsigned seed) {
+    void *block = front_alloc(bytes, (void *)(uintptr_t)(++calls * 4096));
     assert_non_null(block);
-    pattern_fill(block, BYTES, seed);
+    pattern_fill(block, bytes, seed);
     return block;
+}
+
+static void *make_anywhere(unsigned seed) {
+    return make_sized(BYTES, seed);
 }
 
 /* A scope that is dense until just before its end, of which each so manyth block survives. */
@@ -86,7 +90,7 @@ static void test_a_trim_leaves_the_pages_of_survivors(void **state) {
     calm(*state);
 }
 
-/* What goes after a look is seen by the next, when it is much. */
+/* What goes after a look is seen by the next. */
 static void test_what_goes_later_goes_with_the_next_trim(void **state) {
     fill(*state, 2);
     trim_all();
@@ -99,6 +103,55 @@ static void test_what_goes_later_goes_with_the_next_trim(void **state) {
     clear(EACH, 0);
     assert_int_equal(tray_read_pinned().bytes, 0);
     calm(*state);
+}
+
+enum { GROUPS = 300, OF_GROUP = 66, BIG_OF_GROUP = 6, BIG = 8000, LITTLE = 24 };
+
+static size_t bytes_of(unsigned i) {
+    return i % OF_GROUP < BIG_OF_GROUP ? BIG : LITTLE;
+}
+
+static void end_group(unsigned first, unsigned from, unsigned to) {
+    for (unsigned i = first + from; i < first + to; i++)
+        end(blocks[i], bytes_of(i), i);
+}
+
+static void end_in_groups(unsigned from, unsigned to) {
+    for (unsigned group = 0; group < GROUPS; group++)
+        end_group(group * OF_GROUP, from, to);
+}
+
+/* They are few of the blocks, and nearly all of the bytes. */
+static void free_big_ones_after_a_trim(ebb_site *site) {
+    ebb_step step = begin(site);
+    for (unsigned i = 0; i < GROUPS * OF_GROUP; i++)
+        blocks[i] = make_sized(bytes_of(i), i);
+    finish(step);
+    trim_all();
+    assert_true(tray_read_pinned().bytes > (size_t)GROUPS * BIG_OF_GROUP * BIG);
+    end_in_groups(0, BIG_OF_GROUP);
+}
+
+static void forget_little_ones(ebb_site *site) {
+    end_in_groups(BIG_OF_GROUP, OF_GROUP);
+    assert_int_equal(tray_read_pinned().bytes, 0);
+    calm(site);
+}
+
+static void test_few_that_go_are_enough_where_they_are_big(void **state) {
+    free_big_ones_after_a_trim(*state);
+    trim_all();
+    assert_true(tray_read_pinned().bytes <= (size_t)GROUPS * 2 * PAGES_MOST * EBB_PAGE);
+    forget_little_ones(*state);
+}
+
+static void test_so_they_are_where_nobody_asks(void **state) {
+    size_t bytes = 0;
+    free_big_ones_after_a_trim(*state);
+    while (tray_thin(1000000, false, &bytes))
+        ;
+    assert_true(tray_read_pinned().bytes <= (size_t)GROUPS * 2 * PAGES_MOST * EBB_PAGE);
+    forget_little_ones(*state);
 }
 
 /* A part each time, and then there is nothing left to do. */
@@ -129,7 +182,8 @@ static void test_dense_trays_are_left_alone_in_idle_time(void **state) {
     calm(*state);
 }
 
-/* The head of a block that is freed leads nowhere: nobody knows where the next one is. */
+/* The head of a block that is freed leads nowhere: nobody knows where the next one is. Once it is
+ * known, the next trim gives the pages back. */
 static void test_a_tray_with_an_overwritten_head_stays_as_it_is(void **state) {
     fill(*state, EACH);
     struct tray_head *head = tray_head_of(blocks[EACH + 3]);
@@ -139,6 +193,8 @@ static void test_a_tray_with_an_overwritten_head_stays_as_it_is(void **state) {
     trim_all();
     assert_int_equal(tray->gone_bytes, 0);
     head->step = step;
+    trim_all();
+    assert_true(tray->gone_bytes > 0);
     clear(EACH, 0);
     calm(*state);
 }
@@ -182,7 +238,7 @@ static void test_others_free_meanwhile(void **state) {
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, play, *state), 0);
     while (atomic_load(&at_work))
-        (void)tray_thin(1000000, &bytes);
+        (void)tray_thin(1000000, true, &bytes);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (unsigned i = 0; i < PLACES; i++)
@@ -196,6 +252,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(test_a_trim_leaves_the_pages_of_survivors),
         SERVED(test_what_goes_later_goes_with_the_next_trim),
+        SERVED(test_few_that_go_are_enough_where_they_are_big),
+        SERVED(test_so_they_are_where_nobody_asks),
         SERVED(test_it_goes_by_itself_where_survivors_pin_too_much),
         SERVED(test_dense_trays_are_left_alone_in_idle_time),
         SERVED(test_a_tray_with_an_overwritten_head_stays_as_it_is),
