@@ -21,7 +21,8 @@
  *
  * A process whose threads have all ended would go on with this one alone, deaf to signals. So this
  * one looks, and has it ended by another one, which has the program's files: what is buffered goes
- * there. With statistics that one must be there from the beginning.
+ * there. With statistics that one must be there from the beginning. Where it cannot be had this one
+ * ends the process at once, without what exit() does.
  *
  * Invariants: all signals are blocked in this thread; it never opens a file in the program's table.
  * Where the thread cannot begin, memory is given back at the ends of scopes only; it is tried again
@@ -378,24 +379,45 @@ static void *end_process(void *unused) {
     exit(0);
 }
 
-/* The thread that will: it has the table of files that this one has now, and the stack that the
- * program's threads have, if there is room for it beside what the program allocates. */
-static bool begin_ender(void) {
+static size_t usual_stack_bytes(void) {
+    pthread_attr_t attributes;
+    size_t bytes = 0;
+    if (pthread_attr_init(&attributes) != 0)
+        return 0;
+    (void)pthread_attr_getstacksize(&attributes, &bytes);
+    pthread_attr_destroy(&attributes);
+    return bytes;
+}
+
+static bool begin_ender_on(size_t stack) {
     pthread_attr_t attributes;
     pthread_t ender;
-    size_t stack = 0;
     if (pthread_attr_init(&attributes) != 0)
         return false;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    bool begun = pthread_attr_getstacksize(&attributes, &stack) == 0 && has_room(stack) &&
+    bool begun = pthread_attr_setstacksize(&attributes, stack) == 0 &&
                  pthread_create(&ender, &attributes, end_process, NULL) == 0;
     pthread_attr_destroy(&attributes);
     return begun;
 }
 
+/* The thread that will: it has the table of files that this one has now, and the stack that the
+ * program's threads have, or a small one. While the program runs it leaves room for what that
+ * allocates. */
+static bool begin_ender(bool is_at_end) {
+    size_t stacks[] = {usual_stack_bytes(), stack_bytes};
+    for (unsigned i = 0; i < sizeof stacks / sizeof *stacks; i++)
+        if ((is_at_end || has_room(stacks[i])) && begin_ender_on(stacks[i]))
+            return true;
+    return false;
+}
+
 static bool end_if_alone(bool has_ender) {
-    if (!is_alone(has_ender) || (!has_ender && !begin_ender()))
+    if (!is_alone(has_ender))
         return false;
+    /* among files of this thread's own what the program has buffered would go to one of these */
+    if (!has_ender && (has_files || !begin_ender(true)))
+        _exit(0);
     pthread_mutex_lock(&lock);
     is_over = true;
     pthread_cond_signal(&over);
@@ -410,7 +432,7 @@ static void *tend(void *unused) {
     has_complained = false; /* of what kept it from beginning until now */
     turn_never();
     je_free(je_malloc(1)); /* what the general heap keeps for it is had now, while there is room */
-    bool has_ender = *options.stats && begin_ender();
+    bool has_ender = *options.stats && begin_ender(false);
     has_files = *options.stats && own_files();
     if (*options.stats && !has_files)
         complain("no table of files of its own");

@@ -662,6 +662,19 @@ class View(unittest.TestCase):
             self.assertEqual(self.said, "")
             self.path.unlink(missing_ok=True)
 
+    def test_the_last_thread_ends_the_process_where_no_other_can_begin(self):
+        """What is buffered is lost: it goes to no file of the library's own either."""
+        for stats in (str(self.path), f"unix:{self.path}"):
+            with mock.patch.dict(os.environ, NO_THREAD_OF_OTHERS="1"), \
+                    self.runs(stats, os.environ["TOLD"], "1", "end",
+                              before=[os.environ["NO_THREAD"]]) as program:
+                self.assertTrue(until(self.path.exists))
+                program.stdin.close()
+                self.assertEqual(program.wait(PATIENCE), 0)
+                self.assertEqual(program.stdout.read(), b"")
+            self.assertEqual(self.said, "")
+            self.path.unlink(missing_ok=True)
+
     def test_files_of_the_program_are_its_own(self):
         """It closes all that it does not know, again and again, and counts on the lowest number."""
         script = ("import os, socket, sys, time\n"
