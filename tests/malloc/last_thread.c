@@ -4,14 +4,11 @@
  *
  * Run preloaded with libebb-malloc, and once without it.
  */
-#include "malloc/acts.h"
-
-#include <ebb/ebb.h>
+#include "malloc/searches.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 static void take_step(ebb_site *site) {
     EXPECT(site);
@@ -98,28 +95,6 @@ static void so_it_does_where_there_is_little_room(void) {
 static void it_ends_where_there_is_no_room(void) {
     int code = await_end(end_with_room_for(0));
     EXPECT(code == 7 || code == 0);
-}
-
-/* Blocks for which a good plan is hard to find. */
-static void churn_in_a_step(ebb_site *searches) {
-    ebb_step step = ebb_step_begin(searches, 0);
-    void *live[64] = {NULL};
-    uint32_t chance = 3;
-    for (unsigned k = 0; k < 400; k++) {
-        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
-        void **at = &live[chance >> 26];
-        EXPECT(ebb_region_release(step.region, *at) == 0);
-        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
-        *at = ebb_region_alloc(step.region, 4096 + (chance >> 14), 64);
-        EXPECT(*at);
-    }
-    EXPECT(ebb_step_end(step) == 0);
-}
-
-static nlink_t count_threads(void) {
-    struct stat threads;
-    EXPECT(stat("/proc/self/task", &threads) == 0);
-    return threads.st_nlink - 2;
 }
 
 /* A plan is searched for in a thread of the site's own, which comes to an end. */
