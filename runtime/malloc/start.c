@@ -55,8 +55,8 @@ registers __register_atfork;
  * What pthread_atfork() calls, in front of the C library's. Handlers allocate, free and wait for
  * threads that do: they must run before the first lock of this library is taken, and after the last
  * is given back, so all of its own are registered before them. Libraries that this one knows
- * nothing of may be initialized earlier, and register theirs then. With ThreadSanitizer
- * they get nothing from here, and handlers come in the order in which they are registered.
+ * nothing of may be initialized earlier, and register theirs then. With ThreadSanitizer they get
+ * nothing from here, and handlers come in the order in which they are registered.
  */
 TAKEN_OVER int __register_atfork(handler *before, handler *in_parent, handler *in_child,
                                  void *library) {

@@ -200,7 +200,7 @@ bool tray_release_other(struct tray *tray, int64_t weight) {
 
 /* Whole pages from there to there; their bytes. */
 static size_t give_back(uintptr_t from, uintptr_t to) {
-    uintptr_t first = (from + EBB_PAGE - 1) & ~(EBB_PAGE - 1), last = to & ~(EBB_PAGE - 1);
+    uintptr_t first = size_align(from, EBB_PAGE), last = size_align_down(to, EBB_PAGE);
     bool is_done = first < last && os.give_back((void *)first, last - first) == 0;
     return is_done ? last - first : 0;
 }
