@@ -9,7 +9,6 @@
 
 #include <ebb/ebb.h>
 
-#include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -75,24 +74,22 @@ static void blocks_of_a_parent_need_few(void) {
 #define MADV_DONTNEED_LOCKED 24
 #endif
 
-/* And the system gives up pages that are locked (Linux 5.18). */
-static bool locks(int what) {
+/* The system has to give up pages that are locked (Linux 5.18). */
+static void lock(int what) {
     static _Alignas(PAGE) char page[PAGE];
-    if (mlockall(what) == 0 && madvise(page, PAGE, MADV_DONTNEED_LOCKED) == 0)
-        return true;
-    printf("# skipped: pages cannot be locked, or given back then: %s\n", strerror(errno));
-    return false;
+    if (mlockall(what) != 0 || madvise(page, PAGE, MADV_DONTNEED_LOCKED) != 0)
+        act_skips("pages cannot be locked, or given back then");
 }
 
 static void blocks_that_were_locked_need_few(void) {
     allocate_blocks();
-    if (locks(MCL_CURRENT))
-        replacing_needs_few();
+    lock(MCL_CURRENT);
+    replacing_needs_few();
 }
 
 static void blocks_that_are_always_locked_need_few(void) {
-    if (locks(MCL_CURRENT | MCL_FUTURE))
-        replaced_blocks_need_few();
+    lock(MCL_CURRENT | MCL_FUTURE);
+    replaced_blocks_need_few();
 }
 
 /* ---- trays ---- */
@@ -162,8 +159,7 @@ static void dumps_leave_out_what_is_forbidden(void) {
 
 static void what_is_locked_goes_and_is_locked_when_it_is_open_again(void) {
     char *block = block_of(LARGE);
-    if (!locks(MCL_CURRENT))
-        return;
+    lock(MCL_CURRENT);
     EXPECT(flagged(block, " lo") == LARGE);
     size_t before = act_resident();
     free(block);
@@ -176,8 +172,7 @@ static void what_is_locked_goes_and_is_locked_when_it_is_open_again(void) {
 /* Nobody has touched them since. */
 static void what_is_locked_has_no_pages_when_it_is_open_again(void) {
     char *block = block_of(LARGE);
-    if (!locks(MCL_CURRENT | MCL_FUTURE))
-        return;
+    lock(MCL_CURRENT | MCL_FUTURE);
     free(block);
     size_t before = act_resident();
     free_others();
