@@ -104,7 +104,7 @@ static void c176_a_copy_is_apart_and_a_relinked_block_is_the_same(void **state) 
     assert_int_equal(((unsigned char *)list[1].block)[100], (unsigned char)~old);
 }
 
-/* Calls that reach the system are counted while frames pass. */
+/* Calls that reach the system for memory are counted while frames pass. */
 static unsigned system_calls;
 static struct os_table real_os;
 
@@ -113,9 +113,49 @@ static void *counted_reserve(size_t bytes) {
     return real_os.reserve(bytes);
 }
 
-static int counted_give_back(void *addr, size_t bytes) {
-    system_calls++;
-    return real_os.give_back(addr, bytes);
+#define COUNTED(type, call, result)                        \
+    static type counted_##call(void *addr, size_t bytes) { \
+        system_calls++;                                    \
+        result real_os.call(addr, bytes);                  \
+    }
+#define NO_RESULT
+
+COUNTED(int, open, return)
+COUNTED(int, close, return)
+COUNTED(int, shut, return)
+COUNTED(int, reopen, return)
+COUNTED(int, give_back, return)
+COUNTED(int, forbid, return)
+COUNTED(size_t, resident, return)
+COUNTED(void, release, NO_RESULT)
+COUNTED(int, cover, return)
+COUNTED(int, populate, return)
+COUNTED(void, advise_huge, NO_RESULT)
+COUNTED(void, advise_small, NO_RESULT)
+COUNTED(int, wipe_in_children, return)
+COUNTED(int, lock, return)
+COUNTED(void, unlock, NO_RESULT)
+
+/* All that maps, unmaps, protects, advises or locks. */
+static void count_system_calls(void) {
+    real_os = os;
+    system_calls = 0;
+    os.reserve = counted_reserve;
+    os.open = counted_open;
+    os.close = counted_close;
+    os.shut = counted_shut;
+    os.reopen = counted_reopen;
+    os.give_back = counted_give_back;
+    os.forbid = counted_forbid;
+    os.resident = counted_resident;
+    os.release = counted_release;
+    os.cover = counted_cover;
+    os.populate = counted_populate;
+    os.advise_huge = counted_advise_huge;
+    os.advise_small = counted_advise_small;
+    os.wipe_in_children = counted_wipe_in_children;
+    os.lock = counted_lock;
+    os.unlock = counted_unlock;
 }
 
 static long faults(void) {
@@ -140,10 +180,7 @@ static void c179_frames_need_no_system_call_and_no_fresh_page(void **state) {
     for (int i = 0; i < 20; i++)
         play_frame(stage->pool);
     uint64_t total = pool_stats_of(stage->pool).reserved.total;
-    real_os = os;
-    os.reserve = counted_reserve;
-    os.give_back = counted_give_back;
-    system_calls = 0;
+    count_system_calls();
     long before = faults();
     for (int i = 0; i < frames; i++)
         play_frame(stage->pool);
