@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* d5_managers.c - lending, sealing, long-lived owners (D5 of the conformance cases, from DJL). */
+/*
+ * d5_managers.c - lending, sealing, long-lived owners (D5 of the conformance cases, from DJL).
+ *
+ * 69: DJL's system manager is above all others, and closing it is an error. Roots are the
+ * program's here, and close like any region; what is above them is the pool, and no region at all.
+ */
 #include "conformance/counted.h"
 
 #define T EBB_OBJECT_TENSOR
@@ -92,6 +97,15 @@ static void c67_a_refused_attachment_keeps_the_owner(void **state) {
     ebb_region_close(manager);
 }
 
+static void c69_what_is_above_all_regions_is_not_closed(void **state) {
+    struct counted *counted = *state;
+    struct ebb_tensor *array = floats(counted->outside, 3);
+    assert_refused(ebb_region_close(ebb_region_parent(counted->outside)), EBB_E_STALE);
+    assert_refused(ebb_pool_destroy(counted->pool), EBB_E_BUSY);
+    assert_true(ebb_region_is_open(counted->outside) && is_live(array));
+    assert_floats(array, 3);
+}
+
 static void c70_a_long_lived_table_does_not_grow(void **state) {
     struct counted *counted = *state;
     struct ebb_tensor *table = floats(counted->outside, 1000);
@@ -121,6 +135,7 @@ int main(void) {
         COUNTED(c64_two_stacked_scopes),
         COUNTED(c65_children_of_a_sealed_region_are_open),
         COUNTED(c67_a_refused_attachment_keeps_the_owner),
+        COUNTED(c69_what_is_above_all_regions_is_not_closed),
         COUNTED(c70_a_long_lived_table_does_not_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

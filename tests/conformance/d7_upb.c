@@ -2,10 +2,11 @@
 /*
  * d7_upb.c - part D7: upb's arena.
  *
- * Left to later parts: 101 and 104 (fuse), 102 and 103 (references), 105 (clean-up callbacks):
- * regions have neither, ownership moves by promotion. 106: of its races only allocating against
- * a space query concerns us, and ours demands quiescent regions for that (ebb/pool.h); threads
- * on one pool are in tests/unit/threads.c and tests/model.
+ * Not ours: 101 and 104 (fuse), 102 and 103 (references): regions have neither, ownership moves by
+ * promotion. 105: a cleanup of ours runs before the blocks of its region go, which it may still
+ * read; what is to run when they are gone is a cleanup of the parent. 106: of its races only
+ * allocating against a space query concerns us, and ours demands quiescent regions for that
+ * (ebb/pool.h); threads on one pool are in tests/unit/threads.c and tests/model.
  * 107 is here with a small scenario; tests/failure has all of them.
  */
 #include "conformance/law.h"
@@ -55,6 +56,39 @@ static void c99_600_kib_in_blocks_of_1_kib_reserve_at_most_700(void **state) {
     assert_true(stats_of(stage->root).reserved.current <= 700 * KIB);
 }
 
+/* How often it ran, and what the pool's regions had then. */
+struct seen {
+    struct ebb_cleanup node;
+    ebb_pool *pool;
+    unsigned runs;
+    size_t owned;
+};
+
+static int look(void *data) {
+    struct seen *seen = data;
+    seen->runs++;
+    seen->owned = pool_stats_of(seen->pool).owned;
+    return 0;
+}
+
+static void c105_a_cleanup_runs_once_when_the_blocks_below_are_gone(void **state) {
+    struct stage *stage = *state;
+    ebb_region parent = OPEN(.pool = stage->pool), region = OPEN(.parent = parent);
+    struct seen above = {.pool = stage->pool}, own = above;
+    above.node = (struct ebb_cleanup){.run = look, .data = &above};
+    own.node = (struct ebb_cleanup){.run = look, .data = &own};
+    assert_int_equal(ebb_cleanup_add(parent, &above.node), 0);
+    assert_int_equal(ebb_cleanup_add(region, &own.node), 0);
+    block_of(region, 2459, 16);
+    block_of(region, 100000, 16);
+    size_t owned = pool_stats_of(stage->pool).owned;
+    assert_int_equal(ebb_region_close(parent), 0);
+    assert_int_equal(own.runs, 1);
+    assert_int_equal(own.owned, owned);
+    assert_int_equal(above.runs, 1);
+    assert_int_equal(above.owned, 0);
+}
+
 static void c107_the_nth_acquisition_fails_cleanly(void **state) {
     for (unsigned nth = 1, refused = 1; refused; nth++) {
         ebb_pool *pool = POOL(.name = "failing");
@@ -87,6 +121,7 @@ int main(void) {
         CASE(c95_a_limit_without_more_behind_it_refuses),
         CASE(c96_the_last_block_extends_and_no_other),
         CASE(c99_600_kib_in_blocks_of_1_kib_reserve_at_most_700),
+        CASE(c105_a_cleanup_runs_once_when_the_blocks_below_are_gone),
         cmocka_unit_test(c107_the_nth_acquisition_fails_cleanly),
         CASE(c108_all_bytes_of_a_large_block_are_writable),
     };

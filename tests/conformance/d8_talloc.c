@@ -3,8 +3,10 @@
  * d8_talloc.c - part D8: talloc's tree. A talloc chunk with children is a region of ours, a leaf
  * is a block, steal is promotion, "size" is requested bytes and "blocks" counts both.
  *
- * Left to later parts: 109 to 112, 116g (references), 116a, 116b (destructors), 116i (types).
- * Parts of 113 and 114 that need references or destructors, too.
+ * Not ours: 109 to 112, 116g and what 113 and 114 say of references: a block has one owner. A
+ * destructor is a cleanup, which is a region's: one that fails keeps nothing alive (113; see
+ * tests/unit/cleanup.c), and it cannot end a region that is closing (116b). Names cost no chunk
+ * (113).
  */
 #include "conformance/law.h"
 #include "kit/text.h"
@@ -79,6 +81,65 @@ static void c116_stealing_counts_every_byte_once(void **state) {
     assert_int_equal(stats_of(stage->root).blocks.current, 2);
 }
 
+/* What the cleanup of a region that is being closed saves for an ancestor, and what it ends. */
+struct saving {
+    struct ebb_cleanup node;
+    ebb_region region, other;
+    struct ebb_survivor survivor;
+    int result;
+};
+
+static int save(void *data) {
+    struct saving *saving = data;
+    saving->result = ebb_promote(saving->region, saving->other, &saving->survivor, 1, NULL);
+    return 0;
+}
+
+static void c116a_what_a_cleanup_saves_outlives_its_region(void **state) {
+    struct stage *stage = *state;
+    for (int mode = EBB_PROMOTE_AUTO; mode <= EBB_PROMOTE_RELINK; mode++) {
+        ebb_region parent = OPEN(.parent = stage->root), region = OPEN(.parent = parent);
+        struct saving saving = {.region = region, .other = stage->root};
+        saving.survivor = survivor_of(block_of(region, 5000, 64), mode);
+        saving.node = (struct ebb_cleanup){.run = save, .data = &saving};
+        assert_int_equal(ebb_cleanup_add(region, &saving.node), 0);
+        assert_int_equal(ebb_region_close(parent), 0);
+        assert_int_equal(saving.result, 0);
+        void *saved = saving.survivor.block;
+        assert_ptr_equal(ebb_region_of(saved).lane, stage->root.lane);
+        assert_true(pattern_holds(saved, 5000, 5000));
+        assert_conserved(stage->pool);
+        assert_int_equal(ebb_region_release(stage->root, saved), 0);
+    }
+}
+
+static int end_other(void *data) {
+    struct saving *saving = data;
+    saving->result = ebb_region_close(saving->other);
+    return 0;
+}
+
+/* The cleanup of level 5 would end level 3, around it, while that ends; and ends one beside it. */
+static void c116b_a_cleanup_ends_what_does_not_end_already(void **state) {
+    struct stage *stage = *state;
+    for (int beside = 0; beside < 2; beside++) {
+        ebb_region levels[6] = {OPEN(.parent = stage->root)};
+        for (int i = 1; i < 5; i++)
+            levels[i] = OPEN(.parent = levels[i - 1]);
+        ebb_region sibling = OPEN(.parent = levels[4]); /* the older: its turn is after level 5 */
+        levels[5] = OPEN(.parent = levels[4]);
+        block_of(sibling, 5000, 64);
+        struct saving ending = {.other = beside ? sibling : levels[3]};
+        ending.node = (struct ebb_cleanup){.run = end_other, .data = &ending};
+        assert_int_equal(ebb_cleanup_add(levels[5], &ending.node), 0);
+        assert_int_equal(ebb_region_close(levels[0]), 0);
+        assert_int_equal(ending.result, beside ? 0 : EBB_E_BUSY);
+        assert_false(ebb_region_is_open(levels[0]) || ebb_region_is_open(levels[3]));
+        assert_false(ebb_region_is_open(levels[5]) || ebb_region_is_open(sibling));
+    }
+    assert_int_equal(pool_stats_of(stage->pool).blocks.current, 0);
+}
+
 static void c116h_a_region_keeps_its_name_over_resets(void **state) {
     struct stage *stage = *state;
     static struct page page;
@@ -92,6 +153,15 @@ static void c116h_a_region_keeps_its_name_over_resets(void **state) {
         assert_memory_equal(page.text, "formatted name 7:", 17);
         assert_int_equal(page_count(&page, "\n"), 1);
     }
+}
+
+/* Where a tag is set when the chunk is there, ours is the type that an object is made of. */
+static void c116i_an_object_is_of_its_type_alone(void **state) {
+    struct stage *stage = *state;
+    struct ebb_tensor *tensor =
+        ebb_tensor_new(stage->root, (struct ebb_dtype){EBB_INT, 8, 1}, 1, (int64_t[]){3});
+    assert_ptr_equal(ebb_object_as(tensor, &ebb_type_tensor), tensor);
+    assert_no_block(ebb_object_as(tensor, &ebb_type_sample), EBB_E_TYPE);
 }
 
 enum { THREADS = 100 };
@@ -129,7 +199,10 @@ int main(void) {
         CASE(c114_realloc_counts_what_is_there_now),
         CASE(c115_regions_stay_right_when_blocks_move),
         CASE(c116_stealing_counts_every_byte_once),
+        CASE(c116a_what_a_cleanup_saves_outlives_its_region),
+        CASE(c116b_a_cleanup_ends_what_does_not_end_already),
         CASE(c116h_a_region_keeps_its_name_over_resets),
+        CASE(c116i_an_object_is_of_its_type_alone),
         CASE(c116j_a_hundred_threads_move_one_block_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,23 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * d9_pools.c - part D9: rules of Postgres' contexts, APR's pools, bumpalo.
+ * d9_pools.c - part D9: rules of Postgres' contexts, APR's pools, bumpalo. All of it is here.
  *
- * Left to later parts: 121 (clean-up callbacks) and the callbacks of 117. 118's reparenting of a
- * whole context is ours for what it holds: a build under a temporary region is promoted to the
- * cache, or closed without a trace.
+ * 118's reparenting of a whole context is ours for what it holds: a build under a temporary region
+ * is promoted to the cache, or closed without a trace.
  */
 #include "conformance/law.h"
 #include "kit/text.h"
+
+/* A cleanup, what it returns, and the text to which it adds its name when it runs. */
+struct named {
+    struct ebb_cleanup node;
+    char name;
+    int returns;
+    char *ran;
+    struct ebb_cleanup *runs;
+};
+
+static int note(void *data) {
+    struct named *named = data;
+    size_t count = strlen(named->ran);
+    named->ran[count] = named->name;
+    named->ran[count + 1] = '\0';
+    if (named->runs)
+        assert_int_equal(ebb_cleanup_run(named->runs), 0);
+    return named->returns;
+}
+
+static void add_named(struct named *named, ebb_region region, char name, char *ran) {
+    *named = (struct named){.node = {.run = note, .data = named}, .name = name, .ran = ran};
+    assert_int_equal(ebb_cleanup_add(region, &named->node), 0);
+}
 
 static void c117_a_reset_closes_children_and_keeps_the_pages_it_was_told(void **state) {
     struct stage *stage = *state;
     ebb_region region = OPEN(.parent = stage->root, .hint_bytes = 2 * PAGE);
     ebb_region child = OPEN(.parent = region), grandchild = OPEN(.parent = child);
+    struct named cleanups[6];
+    char ran[7] = "";
+    const ebb_region regions[] = {child, region, grandchild};
+    for (int i = 0; i < 6; i++)
+        add_named(&cleanups[i], regions[i % 3], (char)('a' + i), ran);
     block_of(region, 5000, 64);
     block_of(grandchild, 5000, 64);
     assert_int_equal(ebb_region_reset(region, 2 * PAGE), 0);
+    assert_string_equal(ran, "fcdaeb"); /* children first, within each the newest */
     assert_false(ebb_region_is_open(child) || ebb_region_is_open(grandchild));
     assert_int_equal(stats_of(region).reserved.current, 2 * PAGE);
+    assert_int_equal(ebb_region_reset(region, 2 * PAGE), 0);
+    assert_string_equal(ran, "fcdaeb");
 }
 
 static void c118_a_build_is_kept_or_leaves_no_trace(void **state) {
@@ -64,6 +95,32 @@ static void c120_ancestors_and_zeroed_memory(void **state) {
     unsigned char *zeroed = ebb_region_alloc_zeroed(child, 1024, 16);
     for (size_t i = 0; i < 1024; i++)
         assert_int_equal(zeroed[i], 0);
+}
+
+/* Of five cleanups three are run by hand, and the fifth runs the fourth when its turn comes. Even
+ * rounds have one more, which does nothing but be there. The third round ends with a reset. */
+static void c121_five_rounds_of_cleanups(void **state) {
+    struct stage *stage = *state;
+    ebb_region region = OPEN(.parent = stage->root);
+    struct named cleanups[5][6];
+    char ran[40] = "";
+    for (int round = 0; round < 5; round++) {
+        struct named *own = cleanups[round];
+        for (int i = 0; i < (round % 2 ? 5 : 6); i++)
+            add_named(&own[i], region, (char)('a' + i), ran);
+        own[2].returns = 7;
+        own[4].runs = &own[3].node;
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(ebb_cleanup_run(&own[0].node), 0);
+            assert_int_equal(ebb_cleanup_run(&own[1].node), 0);
+            assert_int_equal(ebb_cleanup_run(&own[2].node), again ? 0 : 7);
+        }
+        if (round == 2)
+            assert_int_equal(ebb_region_reset(region, 0), 0);
+    }
+    assert_string_equal(ran, "abcabcabc" "fededfed" "abcabc");
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_string_equal(ran, "abcabcabc" "fededfed" "abcabc" "feded");
 }
 
 static void c122_a_name_has_a_default_and_can_be_chosen(void **state) {
@@ -159,6 +216,7 @@ int main(void) {
         CASE(c118_a_build_is_kept_or_leaves_no_trace),
         CASE(c119_empty_blocks_exist_and_are_released_once),
         CASE(c120_ancestors_and_zeroed_memory),
+        CASE(c121_five_rounds_of_cleanups),
         CASE(c122_a_name_has_a_default_and_can_be_chosen),
         CASE(c123_limits_grant_and_refuse),
         CASE(c125_neighbours_stay_intact),
