@@ -116,6 +116,11 @@ static void c150_lists_are_padded_on_either_side_and_cut_again(void **state) {
     struct ebb_tensor *time_first =
         ebb_sequences_pad(root, list, 3, PAD(.side = EBB_SIDE_LEFT, .padding.i = -7));
     assert_matrix(time_first, 3, 3, (int64_t[]){-7, 1, -7, 4, 2, -7, 5, 3, 6});
+    assert_int_equal(ebb_padded_unpad(root, ebb_sequences_pad(root, list, 3, batch_first),
+                                      LIST(2, 3, 1), PACK(.batch_first = true), cut), 0);
+    assert_vector(cut[0], LIST(4, 5));
+    assert_vector(cut[1], LIST(1, 2, 3));
+    assert_vector(cut[2], LIST(6));
     assert_int_equal(ebb_padded_unpad(root, left, LIST(2, 3, 1),
                                       PACK(.batch_first = true, .side = EBB_SIDE_LEFT), cut), 0);
     assert_vector(cut[0], LIST(4, 5));
@@ -247,6 +252,9 @@ static void c158_batch_sizes_and_indices_built_by_hand_are_checked(void **state)
     assert_no_block(ebb_packed_from(root, data, vector(root, LIST(3, 2)), NULL, NULL),
                     EBB_E_BATCH_SIZES);
     assert_text_names("sum to less than the 6 rows");
+    assert_no_block(ebb_packed_from(root, data, vector(root, LIST(3, 3, 1)), NULL, NULL),
+                    EBB_E_BATCH_SIZES);
+    assert_text_names("6 rows");
     assert_no_block(ebb_packed_from(root, data, vector(root, LIST(3, 3, 0)), NULL, NULL),
                     EBB_E_BATCH_SIZES);
     assert_no_block(ebb_packed_from(root, data, sizes, vector(root, LIST(0, 2, 2)), NULL),

@@ -73,9 +73,10 @@ static void c44_c47_attached_then_ended_or_closed(void **state) {
         assert_int_equal(ebb_object_attach(packed, scope), 0);
         assert_both(counted, V(6 + 6 * n, 2 + 2 * n, 0, 4 * n, 0, 0, 4),
                     V(1 + n, 0, 0, n, 1 + n, 0, 1));
-        if (!close)
+        if (close)
+            ebb_region_close(scope);
+        else
             assert_int_equal(ebb_object_end(packed), 0);
-        ebb_region_close(scope);
         assert_both(counted, V(6 + 6 * n, 2 + 2 * n, 0, 4 + 4 * n, 0, 0, 0),
                     V(1 + n, 0, 0, 1 + n, 1 + n, 0, 0));
     }
@@ -101,6 +102,15 @@ static void c49_c50_c52_in_a_scope(void **state) {
     assert_int_equal(joined_since(counted), 4);
     assert_int_equal(ebb_object_attach(packed, scope), 0);
     assert_both(counted, V(0, 0, 6, 2, 0, 0, 4), V(0, 0, 1, 0, 0, 0, 1));
+    ebb_region_close(scope);
+    assert_both(counted, V(0, 0, 6, 6, 0, 0, 0), V(0, 0, 1, 1, 0, 0, 0));
+}
+
+static void c52_in_a_scope_then_ended(void **state) {
+    struct counted *counted = *state;
+    ebb_region scope = scope_in(counted->outside);
+    assert_int_equal(ebb_object_end(packed_in(scope, false)), 0);
+    assert_both(counted, V(0, 0, 6, 6, 0, 0, 0), V(0, 0, 1, 1, 0, 0, 0));
     ebb_region_close(scope);
     assert_both(counted, V(0, 0, 6, 6, 0, 0, 0), V(0, 0, 1, 1, 0, 0, 0));
 }
@@ -189,6 +199,7 @@ int main(void) {
         COUNTED(c44_c47_attached_then_ended_or_closed),
         COUNTED(c48_attached_then_detached),
         COUNTED(c49_c50_c52_in_a_scope),
+        COUNTED(c52_in_a_scope_then_ended),
         COUNTED(c51_c53_detached_from_a_scope),
         COUNTED(c54_a_packed_sequence_is_one_object),
         COUNTED(c55_absent_members_are_no_obstacle),

@@ -4,9 +4,10 @@
  *
  * Not ours: 101 and 104 (fuse), 102 and 103 (references): regions have neither, ownership moves by
  * promotion. 105: a cleanup of ours runs before the blocks of its region go, which it may still
- * read; what is to run when they are gone is a cleanup of the parent. 106: of its races only
- * allocating against a space query concerns us, and ours demands quiescent regions for that
- * (ebb/pool.h); threads on one pool are in tests/unit/threads.c and tests/model.
+ * read; what is to run when they are gone is a cleanup of the parent. 99: there is no largest
+ * block that a program would choose. 106: of its races only allocating against a space query
+ * concerns us, and ours demands quiescent regions for that (ebb/pool.h); threads on one pool are
+ * in tests/unit/threads.c and tests/model.
  * 107 is here with a small scenario; tests/failure has all of them.
  */
 #include "conformance/law.h"

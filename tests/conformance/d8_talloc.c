@@ -6,7 +6,7 @@
  * Not ours: 109 to 112, 116g and what 113 and 114 say of references: a block has one owner. A
  * destructor is a cleanup, which is a region's: one that fails keeps nothing alive (113; see
  * tests/unit/cleanup.c), and it cannot end a region that is closing (116b). Names cost no chunk
- * (113).
+ * and 2 GiB are no limit (113).
  */
 #include "conformance/law.h"
 #include "kit/text.h"
