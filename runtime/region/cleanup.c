@@ -129,6 +129,10 @@ void cleanup_run_newer(struct region *region, uint64_t serial, struct ebb_closed
         return;
     region_begin_work(region);
     while (region->cleanups && region->cleanups->serial >= serial) {
+        if (region->cleanups == &region->door && region->children) {
+            region_close_children(region, closed); /* which others have opened */
+            continue;
+        }
         int result = run(region->cleanups);
         if (result && !closed->failed++)
             closed->first_error = result;

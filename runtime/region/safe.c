@@ -23,15 +23,10 @@
 /* As deep as a child of a child: its end is not the end of a step for the pool that it is in. */
 #define SAFE_DEPTH 2
 
-/* The last cleanup of the region, but for what children that others opened do at their end. */
+/* The last cleanup of the region, when its children are closed. */
 static int close_safe(void *data) {
     struct region *region = data, *safe = region->safe;
     struct ebb_closed closed = {0, 0};
-    region_close_children(region, &closed);
-    if (region->cleanups) {
-        cleanup_enlist_last(region, &region->door);
-        return closed.first_error;
-    }
     region->safe = NULL;
     kinds_end_all(region); /* the heads of its objects go */
     region_close(safe, &closed);

@@ -223,9 +223,14 @@ static void play(struct scene *scene, const struct end *end, unsigned failing) {
     assert_int_equal(ebb_check_pool(scene->stage->pool), 0);
 }
 
+static ebb_pool *pool_of_slots(void) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = SLOTS, .slot_bytes = 16 * MIB);
+    assert_non_null(pool);
+    return pool;
+}
+
 static void play_all(struct stage *stage, enum meddling meddling) {
-    ebb_pool *shared = POOL(.kind = EBB_KIND_SHARED, .slots = SLOTS, .slot_bytes = 16 * MIB);
-    assert_non_null(shared);
+    ebb_pool *shared = pool_of_slots();
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         for (unsigned failing = 0; failing < 1u << ALL; failing++) {
             struct scene scene = {.stage = stage, .shared = shared, .meddling = meddling};
@@ -307,12 +312,54 @@ static void a_node_that_ran_may_be_registered_again(void **state) {
     assert_string_equal(scene.ran, "bab");
 }
 
+/* Its cleanup opens a child with two of its own, of which one adds one to the region again. */
+struct opening {
+    struct ebb_cleanup node, below[2], late;
+    ebb_region region;
+};
+
+static int fail_with_nine(void *data) {
+    struct opening *opening = data;
+    if (opening)
+        assert_int_equal(ebb_cleanup_add(opening->region, &opening->late), 0);
+    return 9;
+}
+
+static int open_child(void *data) {
+    struct opening *opening = data;
+    ebb_region child = OPEN(.parent = opening->region);
+    opening->late = (struct ebb_cleanup){.run = fail_with_nine};
+    for (int i = 0; i < 2; i++) {
+        opening->below[i] = (struct ebb_cleanup){.run = fail_with_nine, .data = i ? opening : NULL};
+        assert_int_equal(ebb_cleanup_add(child, &opening->below[i]), 0);
+    }
+    return 0;
+}
+
+/* In a slot, too, where ebb has one of its own once there are objects. */
+static void those_of_children_that_one_opened_are_counted_one_by_one(void **state) {
+    struct stage *stage = *state;
+    ebb_pool *shared = pool_of_slots();
+    for (int slot = 0; slot < 2; slot++) {
+        ebb_region region = slot ? OPEN(.pool = shared) : OPEN(.parent = stage->root);
+        struct opening opening = {.node = {.run = open_child, .data = &opening}, .region = region};
+        struct ebb_closed closed = {0, 0};
+        assert_non_null(ebb_tensor_new(region, (struct ebb_dtype){EBB_INT, 8, 1}, 0, NULL));
+        assert_int_equal(ebb_cleanup_add(region, &opening.node), 0);
+        assert_refused(ebb_region_close_reporting(region, &closed), EBB_E_CLEANUP);
+        assert_int_equal(closed.failed, 3);
+        assert_int_equal(closed.first_error, 9);
+    }
+    pool_end(shared);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(each_runs_once_and_the_newest_first),
         STAGED(one_runs_the_next_removes_another_and_adds_one),
         STAGED(one_removes_the_next_runs_another_and_adds_one),
         STAGED(those_of_a_child_may_change_those_of_its_parent),
+        STAGED(those_of_children_that_one_opened_are_counted_one_by_one),
         STAGED(a_node_that_ran_may_be_registered_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
