@@ -413,7 +413,8 @@ void due_stop(struct track *track) {
     if (due->on)
         count(track);
     const struct track_slot *next = &track->slots[track->cursor];
-    if (track->cursor == track->plan->slot_count || next->room) {
+    /* after the end of the step, in a ring or a cleanup, no slot is passed */
+    if (!due->tried || track->cursor == track->plan->slot_count || next->room) {
         due_settle(track);
     } else {
         track->next = &track->slots[track->cursor];

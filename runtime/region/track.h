@@ -294,8 +294,8 @@ void due_begin(struct track *track);
 /* The track knows all again: how far the step is, what it counts, which slots are live. */
 void due_settle(struct track *track);
 
-/* Before a block that is not the one that is due: due_settle(), or, where the next slot has no
- * place, so much that it can be passed inline. Then due_resume() follows. */
+/* Before a block that is not the one that is due: due_settle(), or, in a step that is not over and
+ * whose next slot has no place, so much that it can be passed inline. Then due_resume() follows. */
 void due_stop(struct track *track);
 
 /* The same as track_gather(), and goes on along the tables. */

@@ -325,13 +325,18 @@ static void nobody_stays_left_alone_with_a_new_plan(void **state) {
     forget(&walk);
 }
 
+/* Each region of a ring learns for itself. */
+static void begin_in_ring(struct walk *walk) {
+    for (begin(walk); !EBB_POISON && !is_on(walk); begin(walk))
+        walk_on(walk);
+}
+
 /* The region of a step that ended is read, and what is alive there goes. */
 static void who_reads_an_ended_step_finds_what_is_there(void **state) {
     struct stage *stage = *state;
     struct walk walk = walk_in(stage, BLOCKS, BYTES);
     learn_with(&walk, EBB_SITE_OPTIONS(.name = "ring", .ring = 1));
-    for (begin(&walk); !EBB_POISON && !is_on(&walk); begin(&walk))
-        walk_on(&walk);
+    begin_in_ring(&walk);
     walk_to(&walk, BLOCKS);
     ebb_region region = walk.step.region;
     assert_int_equal(ebb_step_end(walk.step), 0);
@@ -344,6 +349,90 @@ static void who_reads_an_ended_step_finds_what_is_there(void **state) {
     assert_int_equal(stats_of(region).blocks.current, 0);
     assert_int_equal(walk.track->due.fails, 0);
     forget(&walk);
+}
+
+enum { LESS = BYTES - 1000, LITTLE = 96 };
+
+/* In front of a small block without a place in the arena, for which there is memory in the parent.
+ * Others are smaller than when their places were made. */
+static struct walk walk_to_a_survivor(struct stage *stage, struct ebb_site_options *options) {
+    struct walk walk = walk_in(stage, BLOCKS, BYTES);
+    walk.keeps = true;
+    for (unsigned i = 0; i < BLOCKS; i++)
+        walk.bytes[i] = survives(&walk, i) ? LITTLE : BYTES;
+    learn_with(&walk, options);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        walk.bytes[i] = survives(&walk, i) ? LITTLE : LESS;
+    for (unsigned i = 0; i < 2; i++) /* each region of a ring */
+        walk_once(&walk);
+    begin_in_ring(&walk);
+    assert_int_equal(ebb_region_release(walk.root, block_of(walk.root, LITTLE, ALIGN)), 0);
+    walk_to(&walk, 4);
+    assert_true(survives(&walk, 4) && is_on(&walk) && walk.track->due.sizes_right);
+    assert_true(walk.track->slots[5].room >= BYTES);
+    return walk;
+}
+
+/* For the one that was to come, and one that would fit where the next one was to. */
+static void who_asks_in_an_ended_step_is_served_nothing_of_the_plan(void **state) {
+    for (unsigned left = 0; left < 2 && !EBB_POISON; left++) {
+        struct walk walk = walk_to_a_survivor(
+            *state, EBB_SITE_OPTIONS(.name = "ring", .ring = 1, .tenure_none = left != 0));
+        ebb_region region = walk.step.region;
+        assert_int_equal(ebb_step_end(walk.step), 0);
+        void *first = block_of(region, LITTLE, ALIGN);
+        void *second = block_of(region, BYTES, ALIGN);
+        assert_ptr_equal(ebb_region_of(first).lane, region.lane);
+        assert_true((uintptr_t)second != walk.track->slots[5].addr);
+        assert_int_equal(ebb_region_block_bytes(region, second), BYTES);
+        assert_int_equal(ebb_check_pool(walk.pool), 0);
+        assert_int_equal(stats_of(region).requested.current, BYTES + 4 * LESS + LITTLE);
+        assert_int_equal(ebb_region_release(region, first), 0);
+        assert_int_equal(ebb_region_release(region, second), 0);
+        for (unsigned i = 0; i < 4; i++) {
+            assert_true(pattern_holds(walk.blocks[i], walk.bytes[i], i));
+            assert_int_equal(ebb_region_release(region, walk.blocks[i]), 0);
+        }
+        assert_int_equal(stats_of(region).requested.current, 0);
+        assert_int_equal(stats_of(region).blocks.current, 0);
+        forget(&walk);
+    }
+}
+
+struct last_wish {
+    struct ebb_cleanup node;
+    ebb_region region;
+    bool ran;
+};
+
+/* The same, while the region closes. */
+static int ask_at_last(void *data) {
+    struct last_wish *wish = data;
+    block_of(wish->region, LITTLE, ALIGN);
+    unsigned char *block = block_of(wish->region, BYTES, ALIGN);
+    assert_int_equal(ebb_region_block_bytes(wish->region, block), BYTES);
+    block = ebb_region_realloc(wish->region, block, 4 * BYTES, ALIGN);
+    assert_true(pattern_holds(block, BYTES, BYTES));
+    wish->ran = true;
+    return 0;
+}
+
+static void who_asks_while_a_step_closes_is_served_nothing_of_the_plan(void **state) {
+    for (unsigned left = 0; left < 2 && !EBB_POISON; left++) {
+        struct walk walk = walk_to_a_survivor(
+            *state, EBB_SITE_OPTIONS(.name = "last", .tenure_none = left != 0));
+        struct last_wish wish = {.node = {.run = ask_at_last, .data = &wish},
+                                 .region = walk.step.region};
+        assert_int_equal(ebb_cleanup_add(walk.step.region, &wish.node), 0);
+        uint64_t before = stats_of(walk.root).blocks.total;
+        end(&walk);
+        assert_true(wish.ran);
+        assert_int_equal(stats_of(walk.root).blocks.total, before);
+        assert_int_equal(pool_stats_of(walk.pool).requested.current, 0);
+        assert_int_equal(ebb_check_pool(walk.pool), 0);
+        walk_once(&walk);
+        forget(&walk);
+    }
 }
 
 /* ---- what else happens ---- */
@@ -468,6 +557,8 @@ int main(void) {
         STAGED(who_has_other_sizes_altogether_is_left_alone_once),
         STAGED(nobody_stays_left_alone_with_a_new_plan),
         STAGED(who_reads_an_ended_step_finds_what_is_there),
+        STAGED(who_asks_in_an_ended_step_is_served_nothing_of_the_plan),
+        STAGED(who_asks_while_a_step_closes_is_served_nothing_of_the_plan),
         STAGED(no_block_of_nothing_is_due_at_an_odd_alignment),
         STAGED(objects_are_found_where_nothing_is_marked),
         STAGED(whatever_happens_in_the_middle_finds_what_is_there),
