@@ -143,18 +143,22 @@ static bool ready_tables(struct track *track) {
 
 /* ---- where the step is ---- */
 
-/* How many slots' allocations are before the event. */
-static uint32_t slots_before(const struct track *track, uint32_t event) {
-    const uint32_t *blocks = track->due.blocks;
-    uint32_t least = 0, most = track->plan->slot_count;
+/* Of numbers that rise: the first from `least` on that is not below the bound; `most`: none is. */
+static uint32_t find_first(const uint32_t *numbers, uint32_t least, uint32_t most,
+                           uint32_t bound) {
     while (least < most) {
         uint32_t middle = least + (most - least) / 2;
-        if (blocks[middle] < event)
+        if (numbers[middle] < bound)
             least = middle + 1;
         else
             most = middle;
     }
     return least;
+}
+
+/* How many slots' allocations are before the event. */
+static uint32_t slots_before(const struct track *track, uint32_t event) {
+    return find_first(track->due.blocks, 0, track->plan->slot_count, event);
 }
 
 /* How many places of the order are done with then: those of slots without one in the arena, too,
@@ -172,17 +176,20 @@ static uint32_t next_event(const struct track *track) {
     const struct due *due = &track->due;
     uint32_t slots = track->cursor, event = slots ? due->blocks[slots - 1] + 1 : 0;
     uint32_t last = slots < track->plan->slot_count ? due->blocks[slots] : due->event_count;
-    while (event < last && due->releases[event - slots] < track->passed)
-        event++;
-    return event;
+    return slots + find_first(due->releases, event - slots, last - slots, track->passed);
 }
 
 /* ---- releases that came early ---- */
 
-/* They are done, and not due again where the table has them. */
+/* They are done, and not due again where the table has them; but for those that earlier stops have
+ * found. */
 static void pass_early(struct track *track, uint32_t event) {
     struct due *due = &track->due;
     uint32_t slots = track->cursor;
+    if (event < due->early_to) {
+        event = due->early_to;
+        slots = slots_before(track, event);
+    }
     for (; due->releases[event - slots] < track->passed; event++) {
         if (slots < track->plan->slot_count && due->blocks[slots] == event) {
             slots++;

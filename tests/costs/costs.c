@@ -6,7 +6,7 @@
  *   costs CASE COUNT
  */
 #include "kit/boxes.h"
-#include "kit/test.h"
+#include "kit/tables.h"
 
 #include "plan/packing.h"
 #include "pool/pages.h"
@@ -316,6 +316,61 @@ static void promote_to_one_parent(size_t count) {
     hold_steps_open(count, false);
 }
 
+/* ---- a step that goes along tables, and stops as often as it may: where blocks come while a first
+ * one went early, or where they go, behind all of them */
+
+/* `early`: the first block goes behind the second one, not behind all. `every`: a look at the
+ * counters each time that so many have come or gone. */
+static void take_row(ebb_step step, void **blocks, size_t count, size_t bytes, bool early,
+                     size_t every) {
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = ebb_region_alloc(step.region, bytes, 64);
+        assert_non_null(blocks[i]);
+        if (early && i == 1)
+            assert_int_equal(ebb_region_release(step.region, blocks[0]), 0);
+        if (early && i % every == every - 1)
+            stats_of(step.region);
+    }
+    for (size_t i = early; i < count; i++) {
+        assert_int_equal(ebb_region_release(step.region, blocks[i]), 0);
+        if (!early && i % every == every - 1)
+            stats_of(step.region);
+    }
+}
+
+COUNTED void counted_row(ebb_step step, void **blocks, size_t count, bool early) {
+    take_row(step, blocks, count, 512, early, 13);
+}
+
+static void stop_often(size_t count, bool early) {
+    void **blocks = array_of(count, sizeof *blocks);
+    ebb_pool *pool = POOL(.name = "row");
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < 5; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        take_row(step, blocks, count, 512, false, count);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    ebb_step step = ebb_step_begin(site, 0);
+    const struct due *due = &track_of(step)->due;
+    assert_true(due->on);
+    counted_row(step, blocks, count, early);
+    assert_true(!due->strayed && due->stops > count / 14 && due->stops < due->stops_most);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(due->fails, 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+    free(blocks);
+}
+
+static void stop_behind_an_early_one(size_t count) {
+    stop_often(count, true);
+}
+
+static void stop_where_blocks_go(size_t count) {
+    stop_often(count, false);
+}
+
 /* ---- places for buffers, by when they die */
 
 COUNTED void counted_pack(const struct packing_buffer *buffers, uint32_t count, void *workspace,
@@ -426,6 +481,8 @@ int main(int argc, char **argv) {
         {"serve_pairs_at_two_places", serve_pairs_at_two_places},
         {"bear_in_one_parent", bear_in_one_parent},
         {"promote_to_one_parent", promote_to_one_parent},
+        {"stop_behind_an_early_one", stop_behind_an_early_one},
+        {"stop_where_blocks_go", stop_where_blocks_go},
         {"warm_groups", warm_groups},
         {"pack_long_lives", pack_long_lives},
         {"leave_gaps", leave_gaps},

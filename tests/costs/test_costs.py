@@ -65,6 +65,10 @@ class Linear(unittest.TestCase):
     def test_a_rewind_looks_at_each_region_below_once(self):
         self.check("rewind_above_a_chain", 300)
 
+    def test_stops_of_a_step_do_not_look_at_all_that_is_done_or_due(self):
+        self.check("stop_behind_an_early_one", 1000)
+        self.check("stop_where_blocks_go", 1000)
+
     @unittest.skipUnless("EBB_COSTS_SITES" in os.environ, "built without libebb-malloc")
     def test_a_site_of_scopes_costs_as_much_however_many_there_are(self):
         self.check("own_sites", 600, program="EBB_COSTS_SITES")
