@@ -18,8 +18,8 @@
  *
  * A stop is where something else happens. Behind it the step goes on along the table, if only sizes
  * were others, or a slot was passed that has no place: no slot with a place was skipped, none was
- * released before its turn, and no release is late. Steps that stop too often are left alone for a
- * while.
+ * released before its turn, and no release is late. Steps that stop too often, and those that have
+ * no memory for tables, are left alone for a while.
  *
  * Invariant: while a step goes along the table the track's paths are shut, and exactly those slots
  * below its cursor are live that are not among the `passed` of the order. So what is due keeps the
@@ -46,6 +46,13 @@ struct due_span {
     uint64_t bytes_came, bytes_rise, bytes_left;
 };
 
+/* ---- steps that are left alone ---- */
+
+static void wait_longer(struct due *due) {
+    due->fails += due->fails < WAIT_DOUBLES;
+    due->wait = (uint32_t)1 << due->fails;
+}
+
 /* ---- tables ---- */
 
 /* Releases of slots without a place are no events. */
@@ -64,13 +71,16 @@ static bool take_tables(struct track *track) {
     uint32_t spans = STOPS_FREE + plan->slot_count / STOPS_PART;
     size_t bytes = (blocks + releases + 1) * (sizeof *due->events + sizeof *due->blocks) +
                    spans * sizeof *due->spans;
-    if (bytes > plan->height_bytes / HEIGHT_PART)
+    due->too_large = bytes > plan->height_bytes / HEIGHT_PART;
+    if (due->too_large)
         return false;
     error_mute();
     due->events = plan_pool_take("due", bytes, &due->memory);
     error_unmute();
-    if (!due->events)
+    if (!due->events) {
+        wait_longer(due);
         return false;
+    }
     due->event_count = (uint32_t)(blocks + releases);
     due->spans = (void *)(due->events + due->event_count + 1);
     due->blocks = (void *)(due->spans + spans);
@@ -238,10 +248,11 @@ void due_begin(struct track *track) {
     struct due *due = &track->due;
     due->strayed = false;
     due->stops = 0;
-    due->tried = !due->wait && due->in_order && track->open && track->expecting &&
+    bool waits = due->wait != 0;
+    due->wait -= waits;
+    due->tried = !waits && !due->too_large && due->in_order && track->open && track->expecting &&
                  !track->plan->by_key && track->plan->slot_count >= SLOTS_LEAST &&
                  ready_tables(track);
-    due->wait -= due->wait != 0;
     if (due->tried)
         enter(track);
     else
@@ -443,11 +454,6 @@ void due_end(struct track *track) {
     bool all = due->marked_slots == 0 && track->cursor == track->plan->slot_count;
     mark(track);
     due->sizes_right = all;
-}
-
-static void wait_longer(struct due *due) {
-    due->fails += due->fails < WAIT_DOUBLES;
-    due->wait = (uint32_t)1 << due->fails;
 }
 
 void due_finish(struct track *track) {

@@ -117,6 +117,7 @@ struct due {
     uintptr_t base;      /* of the arena that they are right for */
     uint32_t event;      /* at which the lane was put */
     uint32_t early_from, early_to; /* releases among these events came early in this step */
+    bool too_large;      /* there are none, which would have too much of the plan's height */
     bool in_order;       /* the last step was complete, and slots were released in their order */
     bool tried;          /* in this step */
     bool on;             /* the lane is at them: the track does not know how far */
@@ -127,7 +128,8 @@ struct due {
     bool sizes_right;    /* slots have the sizes that the tables have */
     uint32_t span_count; /* known */
     uint32_t stops, stops_most; /* of this step; as many as there may be, with its end */
-    uint32_t fails, wait; /* steps in a row that were not worth it; so many are left alone now */
+    uint32_t fails, wait; /* tries in a row that were not worth it, or found no memory for tables;
+                             so many steps are left alone now */
 };
 
 #define TRACK_OVERDUE_MOST 64

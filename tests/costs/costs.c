@@ -371,6 +371,30 @@ static void stop_where_blocks_go(size_t count) {
     stop_often(count, false);
 }
 
+/* ---- steps of blocks so small that no tables are made for them */
+
+COUNTED ebb_step counted_begin(ebb_site *site) {
+    return ebb_step_begin(site, 0);
+}
+
+static void begin_without_tables(size_t count) {
+    void **blocks = array_of(count, sizeof *blocks);
+    ebb_pool *pool = POOL(.name = "row");
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < 5; i++) {
+        ebb_step step = ebb_step_begin(site, 0);
+        take_row(step, blocks, count, 64, false, count);
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    ebb_step step = counted_begin(site);
+    const struct due *due = &track_of(step)->due;
+    assert_true(due->in_order && !due->events);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+    free(blocks);
+}
+
 /* ---- places for buffers, by when they die */
 
 COUNTED void counted_pack(const struct packing_buffer *buffers, uint32_t count, void *workspace,
@@ -483,6 +507,7 @@ int main(int argc, char **argv) {
         {"promote_to_one_parent", promote_to_one_parent},
         {"stop_behind_an_early_one", stop_behind_an_early_one},
         {"stop_where_blocks_go", stop_where_blocks_go},
+        {"begin_without_tables", begin_without_tables},
         {"warm_groups", warm_groups},
         {"pack_long_lives", pack_long_lives},
         {"leave_gaps", leave_gaps},

@@ -96,3 +96,10 @@ class Bounded(unittest.TestCase):
         print(f"# rewind_a_little: {each:.0f} each")
         self.assertGreater(each, 100, "it was not found")
         self.assertLess(each, 1000)
+
+    def test_a_step_without_tables_does_not_begin_with_a_walk_over_its_plan(self):
+        """Which takes some 10 for each of the blocks."""
+        begun = instructions("begin_without_tables", 4000)
+        print(f"# begin_without_tables: {begun}")
+        self.assertGreater(begun, 100, "it was not found")
+        self.assertLess(begun, 4000)

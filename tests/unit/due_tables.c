@@ -248,10 +248,38 @@ static void tables_have_an_eighth_of_the_height_at_most(void **state) {
             struct walk walk = learn(*state, count, (pages * PAGE / (WINDOW + 1)) & ~63u, false);
             assert_int_equal(walk.track->plan->height_bytes, pages * PAGE);
             assert_int_equal(walk.track->due.events != NULL, 8 * bytes <= pages * PAGE);
+            assert_int_equal(walk.track->due.too_large, 8 * bytes > pages * PAGE);
             forget(&walk);
         }
         forget(&large);
     }
+}
+
+/* Steps that have no memory for them are left alone as those are that were not worth it. */
+static void who_finds_no_memory_for_tables_does_not_ask_at_each_step(void **state) {
+    if (EBB_POISON)
+        skip();
+    struct walk walk = walk_in(*state, BLOCKS, BYTES);
+    walk.site = ebb_site_create(EBB_SITE_OPTIONS(.name = "poor", .pool = walk.pool));
+    do
+        walk_once(&walk);
+    while (!walk.track || !walk.track->due.in_order);
+    assert_null(walk.track->due.events);
+    (void)ebb_pool_trim(plan_pool(), 0);
+    size_t owned = pool_stats_of(plan_pool()).owned;
+    assert_int_equal(ebb_pool_set_reserved_limit(plan_pool(), owned), 0);
+    for (unsigned i = 0; i < 1 + 2 + 1 + 4; i++) {
+        begin(&walk);
+        assert_false(is_on(&walk));
+        assert_int_equal(walk.track->due.fails, i < 1 + 2 ? 1 : 2);
+        walk_on(&walk);
+    }
+    assert_int_equal(ebb_pool_set_reserved_limit(plan_pool(), 0), 0);
+    begin(&walk);
+    assert_true(is_on(&walk));
+    walk_on(&walk);
+    assert_int_equal(walk.track->due.fails, 0);
+    forget(&walk);
 }
 
 static void numbers_of_steps_may_start_anew(void **state) {
@@ -503,6 +531,7 @@ int main(void) {
         STAGED(the_most_may_have_been_between_two_stops),
         STAGED(a_step_of_few_blocks_has_none),
         STAGED(tables_have_an_eighth_of_the_height_at_most),
+        STAGED(who_finds_no_memory_for_tables_does_not_ask_at_each_step),
         STAGED(numbers_of_steps_may_start_anew),
         STAGED(plans_with_keys_have_none),
         STAGED(plans_without_small_blocks_have_none),
