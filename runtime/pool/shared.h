@@ -270,8 +270,15 @@ void shared_be_child(bool shares_files);
  * EBB_E_SHARED. */
 int shared_identify(struct shared *shared);
 
+/* Indices that a look at the slots has found locked, a bit each: it asks the system about each of
+ * them once, however many slots are in one hand. Who dies meanwhile is found by the next look. What
+ * is not locked is not remembered: a new process may take the index, and a slot. */
+struct shared_living {
+    uint64_t found[SHARED_OWNERS / 64];
+};
+
 /* False if the owner's process is gone for sure. Lock held, identified. */
-bool shared_is_alive(const struct shared *shared, uint32_t owner);
+bool shared_is_alive(const struct shared *shared, uint32_t owner, struct shared_living *living);
 
 /* A forked child: the place is its parent's, and so may be the descriptor. Or the pool ends. */
 void shared_forget_owner(struct shared *shared, bool closes);

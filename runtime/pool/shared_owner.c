@@ -92,14 +92,17 @@ int shared_identify(struct shared *shared) {
     return 0;
 }
 
-bool shared_is_alive(const struct shared *shared, uint32_t owner) {
+bool shared_is_alive(const struct shared *shared, uint32_t owner, struct shared_living *living) {
     uint32_t index = index_of(owner), incarnation = owner % OWNER_INCARNATIONS;
-    bool locked = true;
+    uint64_t *found = &living->found[index / 64], bit = (uint64_t)1 << index % 64;
+    bool locked = (*found & bit) != 0;
     if (index == index_of(shared->me))
         return owner == shared->me || !has_place(shared);
-    if (!shared_has(shared, shared->life) ||
-        os.file_is_locked(shared->life, index, &locked) != 0)
+    if (!locked && (!shared_has(shared, shared->life) ||
+                    os.file_is_locked(shared->life, index, &locked) != 0))
         return true; /* not known */
+    if (locked)
+        *found |= bit;
     /* acquire: pairs with take_incarnation() */
     return locked && incarnation == atomic_load_explicit(&shared->control->incarnations[index],
                                                          memory_order_acquire);

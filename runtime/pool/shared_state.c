@@ -89,7 +89,7 @@ static struct shared_slot *claim_mine(struct shared *shared) {
 enum liking { ORPHANED, FRESH, ANY };
 
 static bool is_liked(const struct shared *shared, const struct shared_slot *slot,
-                     enum liking liking) {
+                     enum liking liking, struct shared_living *living) {
     const struct shared_record *record = shared_record(slot);
     if (liking == ANY)
         return true;
@@ -97,13 +97,14 @@ static bool is_liked(const struct shared *shared, const struct shared_slot *slot
     if (liking == FRESH)
         return !backed;
     uint32_t last = atomic_load_explicit(&record->last, memory_order_relaxed);
-    return backed && !shared_is_alive(shared, last);
+    return backed && !shared_is_alive(shared, last, living);
 }
 
-static struct shared_slot *claim_other(struct shared *shared, enum liking liking) {
+static struct shared_slot *claim_other(struct shared *shared, enum liking liking,
+                                       struct shared_living *living) {
     for (uint32_t i = 0; i < shared->slot_count; i++) {
         struct shared_slot *slot = &shared->slots[i];
-        if (word_state(read_word(slot)) == SLOT_FREE && is_liked(shared, slot, liking) &&
+        if (word_state(read_word(slot)) == SLOT_FREE && is_liked(shared, slot, liking, living) &&
             shared_claim(slot))
             return slot;
     }
@@ -111,18 +112,9 @@ static struct shared_slot *claim_other(struct shared *shared, enum liking liking
 }
 
 /* One that costs no new pages. */
-static struct shared_slot *claim_used(struct shared *shared) {
+static struct shared_slot *claim_used(struct shared *shared, struct shared_living *living) {
     struct shared_slot *slot = claim_mine(shared);
-    return slot ? slot : claim_other(shared, ORPHANED);
-}
-
-static struct shared_slot *claim_any(struct shared *shared) {
-    struct shared_slot *slot = claim_used(shared);
-    if (!slot && shared_reclaim(shared, false))
-        slot = claim_used(shared);
-    if (!slot)
-        slot = claim_other(shared, FRESH);
-    return slot ? slot : claim_other(shared, ANY);
+    return slot ? slot : claim_other(shared, ORPHANED, living);
 }
 
 void shared_say_taken(const struct shared *shared) {
@@ -140,18 +132,12 @@ void shared_say_taken(const struct shared *shared) {
               broken);
 }
 
-struct shared_slot *shared_find(struct shared *shared, bool sent_too) {
-    struct shared_slot *slot = claim_any(shared);
-    if (!slot && sent_too && shared_reclaim(shared, true))
-        slot = claim_any(shared);
-    return slot;
-}
-
 /* ---- the dead ---- */
 
 /* What no living process answers for. This one knows what it has; a state that is none, or a slot
  * that is said to be ours and is not, comes of a wild write. */
-static bool is_left(const struct shared_slot *slot, uint64_t word, bool sent_too) {
+static bool is_left(const struct shared_slot *slot, uint64_t word, bool sent_too,
+                    struct shared_living *living) {
     const struct shared *shared = slot->shared;
     unsigned state = word_state(word);
     bool ours = slot->use != SLOT_IDLE || atomic_load(&slot->leased);
@@ -161,7 +147,7 @@ static bool is_left(const struct shared_slot *slot, uint64_t word, bool sent_too
         return !ours;
     if (word_owner(word) == shared->me)
         return !ours && state != SLOT_SENT;
-    return !shared_is_alive(shared, word_owner(word));
+    return !shared_is_alive(shared, word_owner(word), living);
 }
 
 /*
@@ -177,15 +163,39 @@ static bool free_written(struct shared_slot *slot, uint64_t word) {
     return shared_free(slot, mine);
 }
 
-size_t shared_reclaim(struct shared *shared, bool sent_too) {
+static size_t reclaim(struct shared *shared, bool sent_too, struct shared_living *living) {
     size_t count = 0;
     for (uint32_t i = 0; i < shared->slot_count; i++) {
         struct shared_slot *slot = &shared->slots[i];
         uint64_t word = read_word(slot);
-        if (!is_left(slot, word, sent_too))
+        if (!is_left(slot, word, sent_too, living))
             continue;
         bool written = word_state(word) == SLOT_WRITING;
         count += written ? free_written(slot, word) : shared_free(slot, word);
     }
     return count;
+}
+
+size_t shared_reclaim(struct shared *shared, bool sent_too) {
+    struct shared_living living = {{0}};
+    return reclaim(shared, sent_too, &living);
+}
+
+/* ---- all of it ---- */
+
+static struct shared_slot *claim_any(struct shared *shared, struct shared_living *living) {
+    struct shared_slot *slot = claim_used(shared, living);
+    if (!slot && reclaim(shared, false, living))
+        slot = claim_used(shared, living);
+    if (!slot)
+        slot = claim_other(shared, FRESH, living);
+    return slot ? slot : claim_other(shared, ANY, living);
+}
+
+struct shared_slot *shared_find(struct shared *shared, bool sent_too) {
+    struct shared_living living = {{0}};
+    struct shared_slot *slot = claim_any(shared, &living);
+    if (!slot && sent_too && reclaim(shared, true, &living))
+        slot = claim_any(shared, &living);
+    return slot;
 }

@@ -340,6 +340,66 @@ static void what_the_dead_sent_goes_when_the_time_is_over(void **state) {
     pool_end(pool);
 }
 
+/* ---- how often the system is asked who lives ---- */
+
+#define MANY 200
+
+/* Holds so many slots until it is killed; between them it had as many that are free again. */
+static int hold_many(ebb_pool *pool, int out, const void *context) {
+    const unsigned count = *(const unsigned *)context;
+    ebb_region regions[2 * MANY];
+    for (unsigned i = 0; i < 2 * count; i++) {
+        regions[i] = OPEN(.pool = pool);
+        EXPECT(ebb_region_alloc(regions[i], 5000, 64));
+    }
+    for (unsigned i = 0; i < 2 * count; i += 2)
+        EXPECT(ebb_region_close(regions[i]) == 0);
+    EXPECT(write_all(out, "", 1));
+    for (;;)
+        pause();
+}
+
+static int (*is_locked)(int fd, size_t byte, bool *locked);
+static unsigned questions;
+
+static int ask(int fd, size_t byte, bool *locked) {
+    questions++;
+    return is_locked(fd, byte, locked);
+}
+
+/* Opens regions until no slot is left; the most questions that one of them took. */
+static unsigned count_questions(unsigned held) {
+    ebb_pool *pool = shared_pool(3 * held, 2 * MIB);
+    struct duo duo = duo_fork(pool, hold_many, &held);
+    ebb_region regions[2 * MANY];
+    unsigned most = 0, opened = 0;
+    char ready;
+    assert_true(read_all(duo.in, &ready, 1));
+    is_locked = os.file_is_locked;
+    os.file_is_locked = ask;
+    do {
+        questions = 0;
+        regions[opened] = OPEN(.pool = pool);
+        most = questions > most ? questions : most;
+    } while (ebb_region_is_open(regions[opened]) && ++opened < 2 * MANY);
+    os.file_is_locked = is_locked;
+    assert_true(opened == 2 * held);
+    kill(duo.child, SIGKILL);
+    assert_int_equal(duo_end(&duo), SIGKILL);
+    ebb_region found = OPEN(.pool = pool); /* what it held */
+    assert_true(ebb_region_is_open(found));
+    assert_int_equal(ebb_region_close(found), 0);
+    while (opened)
+        assert_int_equal(ebb_region_close(regions[--opened]), 0);
+    pool_end(pool);
+    return most;
+}
+
+static void a_look_at_the_slots_asks_about_each_process_once(void **state) {
+    assert_int_equal(count_questions(5), 1);
+    assert_int_equal(count_questions(MANY), 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_killed_leave_nothing_behind),
@@ -352,6 +412,7 @@ int main(void) {
         cmocka_unit_test(a_signal_is_asked_about),
         cmocka_unit_test(who_waits_leaves_messages_of_the_dead_alone),
         cmocka_unit_test(what_the_dead_sent_goes_when_the_time_is_over),
+        cmocka_unit_test(a_look_at_the_slots_asks_about_each_process_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,7 +177,8 @@ static void a_lost_place_is_its_next_holders(void **state) {
     close(pool->shared->fd);
     close(pool->shared->life);
     assert_true(write_all(tell[1], &word, 1) && read_all(duo.in, &word, 1));
-    assert_true(shared_is_alive(pool->shared, pool->shared->me + 1)); /* the child */
+    struct shared_living living = {{0}};
+    assert_true(shared_is_alive(pool->shared, pool->shared->me + 1, &living)); /* the child */
     region = OPEN(.pool = pool);
     assert_false(ebb_region_is_open(region));
     assert_int_equal(ebb_last_error(), EBB_E_SHARED);
