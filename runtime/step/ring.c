@@ -6,7 +6,9 @@
  *                             berth of step 8 = 8 modulo 3
  *
  * Invariant: a region in a berth is open and its hook leads there; whoever closes it, a step that
- * begins or a parent that ends, takes it out. Fails only where a lane is made.
+ * begins or a parent that ends, takes it out. A step that has waited for a slot of a shared pool
+ * may find that another thread is at work with the region by then: it takes it out, no more, and
+ * the program closes it. Fails only where a lane is made.
  */
 #include "step/site.h"
 
@@ -90,6 +92,10 @@ struct region *ring_turn(struct lane *lane) {
         return NULL;
     pthread_mutex_lock(&lane->site->lock);
     struct region *region = take_out(ring_present(lane));
+    if (region && region->closing) { /* lane_take() saw it before the step waited */
+        region->given_back = NULL;   /* as in forget() */
+        region = NULL;
+    }
     pthread_mutex_unlock(&lane->site->lock);
     return region;
 }

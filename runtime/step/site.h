@@ -252,7 +252,8 @@ struct berth *ring_present(const struct lane *lane);
 /* The region that a step that begins takes the place of; NULL: none. */
 struct region *ring_oldest(const struct lane *lane);
 
-/* A step begins: the oldest region is taken out, to be closed; NULL: none. */
+/* A step begins: the oldest region is taken out, to be closed; NULL: none, or one that another
+ * thread is at work with: the program closes that. */
 struct region *ring_turn(struct lane *lane);
 
 /* The step that was to begin could not: its place, from which the oldest is gone, waits. */

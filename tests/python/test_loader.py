@@ -20,6 +20,7 @@ import threading
 import time
 import unittest
 import warnings
+import weakref
 from unittest import mock
 
 import ebb
@@ -930,6 +931,33 @@ class Bounds(Refused, Regions):
         start = time.monotonic()
         with ebb.step("rings", pool=pool, ring=1):
             self.assertLess(time.monotonic() - start, 50)
+
+    def test_a_step_that_waited_leaves_what_another_thread_resets_alone(self):
+        def meddle():  # in the middle of that
+            held.clear()
+            self.assertTrue(begun.wait(60))
+
+        pool, begun = ebb.Pool("shared", slots=3, wait=60), threading.Event()
+        step, held = ebb.step("rings", pool=pool, ring=1), [pool.send([1])]
+        with step as oldest:
+            sources = [numpy.zeros(5000) for _ in range(2)]
+            tensors = [oldest.tensor(source, copy=False) for source in sources]
+        weakref.finalize(sources.pop(), meddle)
+        with step as kept:
+            pass
+        thread = threading.Timer(0.2, oldest.reset)
+        thread.start()
+        with step as third:  # waits until the other thread lets go of what is held
+            begun.set()
+            thread.join()
+            self.assertTrue(kept.is_open and oldest.is_open)
+            self.assertEqual(oldest.zeros(9000).numpy().sum(), 0)
+            del oldest, tensors, thread
+            self.assertEqual(pool.stats["open_regions"], 2)
+        del third
+        with step:
+            self.assertFalse(kept.is_open)
+        self.assertAllFree(pool)
 
     def test_a_signal_ends_the_wait_for_a_slot(self):
         class Stopped(Exception):
