@@ -392,8 +392,8 @@ static PyObject *writer_finish(PyObject *object, PyObject *stream) {
 
 PyDoc_STRVAR(send_doc,
 "send()\n--\n\n"
-"Closes the region and returns its Parcel. None if tensors that were made in the region are still\n"
-"in use: then the region stays open.");
+"Closes the region and returns its Parcel. None if tensors that were made in the region, or below\n"
+"it, are still in use: then the region stays open.");
 
 /* False with an exception: somebody has opened or sent one meanwhile. */
 static bool has_all_parcels(const struct writer *self) {
@@ -405,10 +405,11 @@ static bool has_all_parcels(const struct writer *self) {
 
 static PyObject *writer_send(PyObject *object, PyObject *Py_UNUSED(none)) {
     struct writer *self = (struct writer *)object;
+    ebb_region region = self->region->handle;
     struct ebb_parcel parcel;
     if (!self->root)
         return error_raise_as(EBB_E_ORDER, "send() comes after finish()");
-    if (ebb_region_count_exports(self->region->handle) != 0)
+    if (ebb_region_count_exports(region) != 0)
         Py_RETURN_NONE;
     PyObject *sent = pool_of(self->region->pool) ? parcel_new(self->region->pool) : NULL;
     if (!sent)
@@ -417,13 +418,14 @@ static PyObject *writer_send(PyObject *object, PyObject *Py_UNUSED(none)) {
         Py_DECREF(sent);
         return NULL;
     }
-    int result = ebb_region_send(self->region->handle, self->root, &parcel);
+    int result = ebb_region_send(region, self->root, &parcel);
     if (result == 0 || result == EBB_E_CLEANUP) /* sent all the same */
         parcel_own(sent, &parcel, self->parcels);
     if (result != 0) {
-        error_raise();
+        bool below = result == EBB_E_BUSY && ebb_region_is_open(region); /* exports are out there */
+        PyObject *answer = below ? Py_NewRef(Py_None) : error_raise();
         Py_DECREF(sent);
-        return NULL;
+        return answer;
     }
     self->root = NULL;
     ((struct pool *)self->region->pool)->batches++;

@@ -877,6 +877,28 @@ class Bounds(Refused, Regions):
             del batch, batches
             self.assertAllFree(pool)
 
+    def test_what_is_kept_of_a_child_of_the_region_stays_and_the_batch_goes(self):
+        def closed():
+            with ebb.Region(parent=ebb.current()) as scratch:
+                return scratch.empty(5000).torch()
+
+        def still_open():
+            scratch = ebb.Region(parent=ebb.current())
+            return scratch, scratch.empty(5000).torch()
+
+        def inner(samples):
+            kept.append(samples())
+            return torch.ones(9000)
+
+        for keep in (closed, still_open):
+            pool, kept = ebb.Pool("shared"), []
+            collate = ebb.Collate(pool, inner)
+            for _ in range(10):
+                same(collate(keep), torch.ones(9000))
+            self.assertEqual((pool.stats["fallbacks"], pool.stats["received"]), (0, 10))
+            kept.clear()
+            self.assertAllFree(pool)
+
     def test_a_batch_in_one_that_does_not_fit_arrives_with_it(self):
         def both(samples):
             return {"images": inner(samples), "mask": torch.zeros(1 << 22, dtype=torch.uint8)}
