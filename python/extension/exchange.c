@@ -194,22 +194,52 @@ static struct ebb_tensor *import_capsule(struct intake *intake, PyObject *capsul
     return tensor;
 }
 
-/* object.__dlpack__(max_version=(1, 0)), or without where that is not known. */
-static PyObject *ask_capsule(PyObject *method) {
-    PyObject *none = PyTuple_New(0), *words = Py_BuildValue("{s(ii)}", "max_version", 1, 0);
+/* method(**words), which it takes. */
+static PyObject *ask_with(PyObject *method, PyObject *words) {
+    PyObject *none = PyTuple_New(0);
     PyObject *capsule = none && words ? PyObject_Call(method, none, words) : NULL;
-    if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear();
-        capsule = PyObject_CallNoArgs(method);
-    }
     Py_XDECREF(words);
     Py_XDECREF(none);
     return capsule;
 }
 
+/* True: the method does not know these words, and may be asked with fewer. */
+static bool knows_less(const PyObject *capsule) {
+    if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError))
+        return false;
+    PyErr_Clear();
+    return true;
+}
+
+/* object.__dlpack__(max_version=(1, 0)), or without where that is not known; with copy=False before
+ * both if nothing may be copied. */
+static PyObject *ask_capsule(PyObject *method, bool shares) {
+    PyObject *capsule = NULL;
+    if (shares)
+        capsule = ask_with(method, Py_BuildValue("{s(ii)sO}", "max_version", 1, 0, "copy",
+                                                 Py_False));
+    if (!shares || knows_less(capsule))
+        capsule = ask_with(method, Py_BuildValue("{s(ii)}", "max_version", 1, 0));
+    return knows_less(capsule) ? PyObject_CallNoArgs(method) : capsule;
+}
+
+/* Whether the elements were copied for this capsule, and their producer says so. */
+static bool was_copied(PyObject *capsule) {
+    if (!PyCapsule_IsValid(capsule, VERSIONED))
+        return false;
+    const DLManagedTensorVersioned *managed = PyCapsule_GetPointer(capsule, VERSIONED);
+    return managed->version.major == DLPACK_MAJOR && managed->flags & DLPACK_COPIED;
+}
+
 static struct ebb_tensor *import_speaker(struct intake *intake, PyObject *method) {
-    PyObject *capsule = ask_capsule(method);
-    struct ebb_tensor *tensor = capsule ? import_capsule(intake, capsule) : NULL;
+    bool shares = intake->mode == EBB_EXCHANGE_SHARE;
+    PyObject *capsule = ask_capsule(method, shares);
+    struct ebb_tensor *tensor = NULL;
+    if (capsule && shares && was_copied(capsule))
+        error_raise_as(EBB_E_EXCHANGE, "the elements were to be shared, and __dlpack__() has "
+                                       "copied them");
+    else if (capsule)
+        tensor = import_capsule(intake, capsule);
     Py_XDECREF(capsule);
     return tensor;
 }

@@ -23,6 +23,7 @@ except ImportError:
     torch = None
 
 INT, UINT, FLOAT, OPAQUE, BFLOAT, COMPLEX, BOOL = range(7)
+COPIED = 2  # a flag
 python = ctypes.pythonapi
 python.PyCapsule_New.restype = ctypes.py_object
 python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -486,6 +487,39 @@ class Shares(Refused):
                              [False, True, True, False])
             filled = region.zeros(4, "int32").copy_(rows["b"])
             self.assertEqual(filled.numpy().tolist(), [4, 5, 6, 7])
+
+    def test_what_would_be_copied_by_who_has_it_is_not_shared(self):
+        source = bytearray(range(64))
+        with ebb.Region() as region, ebb.Region() as stranger:
+            tensor = region.tensor(source, copy=False)
+            self.assertRaises(BufferError, stranger.tensor, tensor, copy=False)
+            self.assertEqual(stranger.tensor(tensor).numpy().tolist(), list(source))
+            region.tensor(source, copy=False)
+
+    def test_a_producer_is_told_that_nothing_may_be_copied(self):
+        class Copying:
+            def __dlpack__(self, max_version=None, copy=None):
+                asked.append(copy)
+                if copy is False:
+                    raise BufferError("it has to be copied")
+                self.made = Producer(Versioned, flags=COPIED)
+                return self.made.capsule
+
+        class Older:
+            def __dlpack__(self, max_version):
+                self.made = Producer(Versioned, flags=COPIED)
+                return self.made.capsule
+
+        asked, copying, older = [], Copying(), Older()
+        with ebb.Region() as region:
+            self.assertRaises(BufferError, region.tensor, copying, copy=False)
+            self.assertRefused("EBB_E_EXCHANGE", region.tensor, older, copy=False)
+            self.assertFalse(older.made.is_taken())
+            for made in (copying, older):
+                self.assertEqual(region.tensor(made).numpy().tolist(), [[0, 1, 2], [3, 4, 5]])
+            producer = Producer(Versioned, flags=COPIED)
+            region.tensor(producer.capsule, copy=False)  # whose elements are shared
+        self.assertEqual(asked, [False, None])
 
     def test_a_copy_that_numpy_makes_may_close_the_region(self):
         class Closing(numpy.ndarray):
