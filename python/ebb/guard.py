@@ -7,7 +7,7 @@ import functools
 import sys
 import types
 
-from ._ebb import Tensor, buffer_at, guard_at
+from ._ebb import buffer_at, guard_at
 
 
 def _stream(stream, device):
@@ -121,7 +121,7 @@ def _addresses(batch):
             yield value.ctypes.data
             if value.dtype.hasobject:
                 rest.append(value.tolist())
-        elif not isinstance(value, Tensor):
+        else:
             yield buffer_at(value)
         rest.extend(_children(value, known))
 

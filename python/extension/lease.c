@@ -319,10 +319,16 @@ static PyObject *guard_at(PyObject *Py_UNUSED(module), PyObject *arguments) {
 
 PyDoc_STRVAR(buffer_at_doc,
 "buffer_at(object)\n--\n\n"
-"The address of the first byte of an object's buffer; 0 if it has none, or gives none now.");
+"The address of the first byte of an object's buffer; 0 if it has none, or gives none now. Of a\n"
+"Tensor that of its first element, which in its buffer may be a copy.");
 
 static PyObject *buffer_at(PyObject *Py_UNUSED(module), PyObject *object) {
     Py_buffer buffer;
+    if (tensor_is(object)) {
+        const struct ebb_tensor *tensor = tensor_to_use(object);
+        PyErr_Clear(); /* it has ended, or its elements are gone */
+        return PyLong_FromVoidPtr(tensor ? tensor->data : NULL);
+    }
     if (!PyObject_CheckBuffer(object))
         return PyLong_FromLong(0);
     if (PyObject_GetBuffer(object, &buffer, PyBUF_FULL_RO) != 0)

@@ -186,6 +186,8 @@ class Guard(Refused):
                      lambda got: memoryview(got["image"])[5:9:2],
                      lambda got: memoryview(got["image"]).toreadonly(),
                      lambda got: pickle.PickleBuffer(got["image"]),
+                     lambda got: ebb.from_dlpack(got["image"]),
+                     lambda got: [ebb.from_dlpack(memoryview(got["image"]))],
                      Record, Computed, with_slot,
                      *map(with_attribute, (dict, list, set, collections.deque, object,
                                            str, bytes, int, float))):
@@ -222,7 +224,9 @@ class Guard(Refused):
         with ebb.Region() as region:
             mine = [region.zeros((9000,)).numpy(), numpy.zeros((0, 3)), 5, {}, object(),
                     Hiding({"image": numpy.zeros(3)})]
-        self.assertEqual(ebb.guard(mine, 0), 0)
+            closed = region.zeros(9000)
+            self.assertEqual(ebb.guard(closed, 0), 0)
+        self.assertEqual(ebb.guard([mine, closed], 0), 0)
 
     def test_what_cannot_be_guarded_says_why(self):
         got = batch(ebb.Pool("shared+pinned"), 1)
