@@ -282,7 +282,7 @@ PyObject *lease_read(struct pool *pool, ebb_lease *lease) {
     const char *root = ebb_lease_root(lease, &root_bytes);
     PyObject *batch = NULL;
     if (root && read_header(&reader, root, root_bytes) == 0) {
-        pool->opened++;
+        pool_batches(pool)->received++;
         batch = read_stream(&reader);
     } else {
         error_raise_as(EBB_E_PARCEL, "what was sent is no batch of Python's");

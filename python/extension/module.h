@@ -67,18 +67,24 @@ PyObject *shape_tuple(const int64_t *shape, int ndim);
 extern PyObject *pool_type;
 extern PyObject *pool_shared; /* list of weak references to those of kind shared, newest first */
 
+struct pool_batches {
+    uint64_t sent, received;
+    uint64_t fallbacks; /* went another way than through the pool */
+};
+
 struct pool {
     PyObject_HEAD
     ebb_pool *pool;      /* NULL: closed */
     unsigned kind;       /* EBB_KIND_ flags */
-    uint64_t batches;    /* sent */
-    uint64_t fallbacks;  /* batches that went another way than through the pool */
-    uint64_t opened;     /* batches received */
+    unsigned forks;      /* that led to the process that has counted these: */
+    struct pool_batches batches;
 };
 
 int pool_add(PyObject *module);
 /* The pool behind the object, NULL with an exception if it is closed or none. */
 ebb_pool *pool_of(PyObject *object);
+/* What this process has counted: a forked child begins anew. */
+struct pool_batches *pool_batches(struct pool *pool);
 
 /* ---- region.c ---- */
 

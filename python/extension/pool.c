@@ -201,6 +201,14 @@ ebb_pool *pool_of(PyObject *object) {
     return NULL;
 }
 
+struct pool_batches *pool_batches(struct pool *self) {
+    unsigned forks = ebb_forks();
+    if (self->forks != forks)
+        self->batches = (struct pool_batches){0, 0, 0};
+    self->forks = forks;
+    return &self->batches;
+}
+
 /* ---- methods ---- */
 
 PyDoc_STRVAR(close_doc,
@@ -271,7 +279,7 @@ static int set_count(PyObject *dict, const char *name, uint64_t value) {
 }
 
 static PyObject *pool_stats(PyObject *object, void *Py_UNUSED(closure)) {
-    const struct pool *self = (struct pool *)object;
+    const struct pool_batches *batches = pool_batches((struct pool *)object);
     struct ebb_pool_stats stats = {.size = sizeof stats};
     ebb_pool *pool = pool_of(object);
     if (!pool)
@@ -287,8 +295,8 @@ static PyObject *pool_stats(PyObject *object, void *Py_UNUSED(closure)) {
                 {"used_peak", stats.used.peak},       {"blocks", stats.blocks.current},
                 {"waste", stats.waste},               {"pinned", stats.pinned},
                 {"given_back", stats.given_back},     {"open_regions", stats.open_regions},
-                {"opened_regions", stats.opened_regions}, {"sent", self->batches},
-                {"received", self->opened},           {"fallbacks", self->fallbacks}};
+                {"opened_regions", stats.opened_regions}, {"sent", batches->sent},
+                {"received", batches->received},      {"fallbacks", batches->fallbacks}};
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict && i < sizeof rows / sizeof *rows; i++)
         if (set_count(dict, rows[i].name, rows[i].value) != 0)
@@ -315,7 +323,7 @@ PyDoc_STRVAR(count_doc,
 "_count_fallback()\n--\n\nNotes a batch that went another way than through the pool.");
 
 static PyObject *pool_count_fallback(PyObject *object, PyObject *Py_UNUSED(none)) {
-    ((struct pool *)object)->fallbacks++;
+    pool_batches((struct pool *)object)->fallbacks++;
     Py_RETURN_NONE;
 }
 

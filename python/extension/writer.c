@@ -428,7 +428,7 @@ static PyObject *writer_send(PyObject *object, PyObject *Py_UNUSED(none)) {
         return answer;
     }
     self->root = NULL;
-    ((struct pool *)self->region->pool)->batches++;
+    pool_batches((struct pool *)self->region->pool)->sent++;
     return sent;
 }
 

@@ -102,6 +102,22 @@ class Making(unittest.TestCase):
         first, second = collating([None])
         self.assertTrue(all_are(1, first) and all_are(2, second))
 
+    def test_a_child_counts_batches_of_its_own(self):
+        def counts():
+            return [pool.stats[name] for name in ("sent", "received", "fallbacks")]
+
+        def be_child():
+            pool._count_fallback()
+            assert counts() == [0, 0, 1]
+            pool.send([2]).open()
+            assert counts() == [1, 1, 1]
+
+        pool = ebb.Pool("shared")
+        pool.send([1]).open()
+        pool._count_fallback()
+        Child(be_child).end()
+        self.assertEqual(counts(), [1, 1, 1])
+
     def return_from_nested(self, **options):
         """The parent's batch is there before the child goes on."""
         def forks(_):
