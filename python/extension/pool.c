@@ -319,6 +319,17 @@ static PyObject *pool_is_closed(PyObject *object, void *Py_UNUSED(closure)) {
     return PyBool_FromLong(!((struct pool *)object)->pool);
 }
 
+PyDoc_STRVAR(settle_doc,
+"_settle()\n--\n\nGives slots back that waited for devices, where these are done with them.");
+
+static PyObject *pool_settle(PyObject *object, PyObject *Py_UNUSED(none)) {
+    ebb_pool *pool = pool_of(object);
+    if (!pool)
+        return NULL;
+    (void)ebb_pool_trim(pool, SIZE_MAX); /* which looks at them, and gives no pages */
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(count_doc,
 "_count_fallback()\n--\n\nNotes a batch that went another way than through the pool.");
 
@@ -348,6 +359,7 @@ static PyMethodDef pool_methods[] = {
     {"reclaim", METHOD(pool_reclaim), METH_VARARGS | METH_KEYWORDS, reclaim_doc},
     {"fileno", pool_fileno, METH_NOARGS, fileno_doc},
     {"_count_fallback", pool_count_fallback, METH_NOARGS, count_doc},
+    {"_settle", pool_settle, METH_NOARGS, settle_doc},
     {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef pool_getters[] = {

@@ -69,6 +69,7 @@ int ebb_lease_guard(struct ebb_lease *lease, int device, void *stream) {
     if (result)
         return result;
     shared_lock(shared);
+    (void)shared_settle_locked(shared); /* this may be all that the process does for long */
     result = guard_locked(lease, device, stream);
     shared_unlock(shared);
     return result;

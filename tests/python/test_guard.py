@@ -15,7 +15,7 @@ import unittest
 
 import ebb
 import numpy
-from ebb import tensor as ebb_tensor
+from ebb import delivery, tensor as ebb_tensor
 
 from test_region import Refused
 
@@ -146,6 +146,32 @@ def consume(pool, queue):
     sys.exit(not good or ebb.guard(got, 0) != 1)
 
 
+def collate_when_asked(pool, pipe):
+    """A process that is forked: to its Collate it is a worker of torch's."""
+    delivery.loop_of_worker = sys._getframe
+    collate = ebb.Collate(pool, lambda _: numpy.ones(BYTES, "u1"))
+    while pipe.recv():
+        pipe.send(collate(None))
+
+
+class Worker:
+    """Makes a batch whenever it is asked for one, and not before."""
+
+    def __init__(self, pool):
+        context = multiprocessing.get_context("fork")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=collate_when_asked, args=(pool, theirs))
+        self.process.start()
+
+    def ask(self):
+        self.pipe.send(True)
+        return self.pipe.recv()
+
+    def end(self):
+        self.pipe.send(False)
+        self.process.join()
+
+
 class Guard(Refused):
     def setUp(self):
         driver.fake_cuda_stall(True)
@@ -197,6 +223,32 @@ class Guard(Refused):
             self.assertRefused("EBB_E_SLOTS", pool.send, [1])
             driver.fake_cuda_run()
             self.assertEqual(pool.send([1]).open(), [1])
+
+    def test_slots_are_free_again_though_no_parcel_arrives(self):
+        pool = ebb.Pool("shared+pinned", slots=2)
+        worker = Worker(pool)
+        for got in [worker.ask(), worker.ask()]:
+            self.assertEqual(ebb.guard(got, 0), 1)
+        del got
+        worker.ask()
+        self.assertEqual((pool.stats["received"], pool.stats["fallbacks"]), (2, 1))
+        driver.fake_cuda_run()
+        for _ in range(4):
+            worker.ask()  # the first comes beside the pool, and asks the device
+        worker.end()
+        self.assertEqual((pool.stats["received"], pool.stats["fallbacks"]), (5, 2))
+
+    def test_who_guards_a_batch_asks_about_those_before(self):
+        pool = ebb.Pool("shared+pinned", slots=2)
+        worker = Worker(pool)
+        first, second = worker.ask(), worker.ask()
+        self.assertEqual(ebb.guard(first, 0), 1)
+        del first
+        driver.fake_cuda_run()
+        self.assertEqual(ebb.guard(second, 0), 1)
+        worker.ask()
+        worker.end()
+        self.assertEqual((pool.stats["received"], pool.stats["fallbacks"]), (3, 0))
 
     def test_a_buffer_that_was_sent_guards_its_batch(self):
         pool = ebb.Pool("shared+pinned", slots=1)
