@@ -217,6 +217,13 @@ MICRO = (
 )
 
 
+def counted_calls(size):
+    """What a metric's name says behind its kind, or None."""
+    if size == ["release"]:
+        return "a release"
+    return "{} bytes aligned to {}".format(*size) if len(size) == 2 else None
+
+
 def instructions(results):
     found = []
     for compiler in results.allocator_names("micro", "instructions"):
@@ -224,8 +231,9 @@ def instructions(results):
         bumped = [value for metric, value in rows.items() if metric.startswith("fast_path.")]
         for metric, value in rows.items():
             kind, *size = metric.split(".")
-            what = "a release" if size == ["release"] else "{} bytes aligned to {}".format(*size)
-            due = kind == "due"
+            what, due = counted_calls(size), kind == "due"
+            if what is None or (due and not bumped):
+                continue
             found += below(f"instructions, {compiler}, {what}" + (" that is due" if due else ""),
                            "count", value, min(bumped) + 12.0 if due else 15.0, unit="count")
     return found

@@ -619,6 +619,19 @@ class VerdictTest(unittest.TestCase):
     def test_missing_figures_give_no_verdict(self):
         self.assertEqual(self.verdicts([row(allocator="glibc")]), {})
 
+    def test_instructions_that_cannot_be_judged_give_no_verdict(self):
+        def found(*metrics):
+            results = Results()
+            results.add_json(json.dumps(
+                {"rows": [row("instructions", "gcc", metric, 9, "micro") for metric in metrics]}))
+            page.draw(results)
+            return [(v.case, v.limit) for v in targets.micro(results)]
+        self.assertEqual(found("due.release", "due.4096.64"), [])  # by what is bumped
+        self.assertEqual(found("x", "due", "fast_path", "fast_path.48", "fast_path.4.8.2"), [])
+        self.assertEqual(found("due.release", "fast_path.48.16"),
+                         [("instructions, gcc, a release that is due", 21),
+                          ("instructions, gcc, 48 bytes aligned to 16", 15)])
+
     def test_verdicts_of_the_file_are_kept(self):
         results = Results()
         results.add_json(json.dumps({"rows": [row(value=9.0), row(allocator="glibc")], "targets": [
