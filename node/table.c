@@ -7,6 +7,7 @@
  */
 #include "table.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* ---- sites ---- */
@@ -43,6 +44,13 @@ static void turn(struct place *place) {
     place->turn = (place->turn + 1) % TABLE_TURNS;
 }
 
+/* Even, and as far as can be from the first turns of all other places, but for those that are made
+ * together: multiples of the golden section spread like that. */
+static uint64_t first_turn(void) {
+    static _Atomic uint32_t made;
+    return atomic_fetch_add(&made, 1) * UINT64_C(2654435769) % (TABLE_TURNS / 2) * 2;
+}
+
 bool table_is_full(const struct table *table) {
     return table->unused == table->count && table->count >= TABLE_PLACES_MOST;
 }
@@ -56,8 +64,9 @@ bool table_has_room(struct table *table) {
     struct place *place = realloc(table->place, more * sizeof *place);
     if (!place)
         return false;
+    uint64_t first = first_turn();
     for (uint32_t i = table->count; i < more; i++)
-        place[i] = (struct place){.next = i + 1};
+        place[i] = (struct place){.turn = first, .next = i + 1};
     table->place = place;
     table->unused = table->count;
     table->count = more;

@@ -2,12 +2,13 @@
 /*
  * table.h - the sites and open steps of a thread by number, and which steps malloc() serves.
  *
- * JavaScript knows both by numbers. A number names a place in the table, and how often that place
- * was taken before: those of what has ended, and of other threads, are found out.
+ * JavaScript knows both by numbers. A number names a place in the table, and its turn, which is
+ * another one each time that it is taken, and begins far from those of other tables: numbers of
+ * what has ended, and of other threads, are found out.
  *
  *     number    0 | turn, 33 bits | index, 20 bits      below 2^53: JavaScript has it exactly
  *
- * After 2^32 of them in one place turns begin again.
+ * After 2^32 of them in one place turns come again.
  *
  * Invariants: `innermost`, and from there on `outer`, name the places of all steps that are
  * entered, the last one first, as malloc() sees them; `moved` falls on that way, and
@@ -34,7 +35,7 @@ struct place {
     ebb_step step;     /* none, if it is a site's own */
     struct site *site;
     bool is_site;
-    uint64_t turn;    /* how often it was taken and left; odd: it is taken */
+    uint64_t turn;    /* one more whenever it is taken or left; odd: it is taken */
     uint64_t entered; /* since when it is; 0: it is not */
     uint64_t moved;   /* when it became the innermost one */
     uint32_t next;    /* free one */

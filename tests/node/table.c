@@ -81,6 +81,22 @@ static void test_what_names_no_open_step_is_found_out(void **state) {
     end(stand, number);
 }
 
+/* Other threads have tables of their own, whose places are as new as this one's. */
+static void test_what_names_a_step_of_another_table_is_found_out(void **state) {
+    struct stand *stand = *state;
+    struct stand other = {.table.innermost = TABLE_NOBODY, .site = stand->site};
+    for (unsigned i = 0; i < 1000; i++) {
+        int64_t one = begin(stand), two = begin(&other);
+        assert_null(table_find(&stand->table, two));
+        assert_null(table_find(&other.table, one));
+        if (i % 2)
+            end(stand, one);
+        if (i % 3)
+            end(&other, two);
+    }
+    table_clear(&other.table);
+}
+
 static void test_steps_keep_their_numbers_while_the_table_grows(void **state) {
     struct stand *stand = *state;
     int64_t numbers[1000];
@@ -237,6 +253,7 @@ int main(void) {
         STOOD(test_a_worn_place_has_numbers_that_are_exact),
         STOOD(test_turns_begin_again_with_a_place_that_is_taken),
         STOOD(test_what_names_no_open_step_is_found_out),
+        STOOD(test_what_names_a_step_of_another_table_is_found_out),
         STOOD(test_steps_keep_their_numbers_while_the_table_grows),
         STOOD(test_the_innermost_step_is_the_one_entered_last),
         STOOD(test_after_a_function_the_same_steps_are_entered_as_before),
