@@ -61,8 +61,9 @@ static bool make_order(struct spool_file *spool, const char *path) {
         spool->chunk_count = spool->head->chunks;
     if (sequence > spool->chunk_count * SPOOL_CHUNK_RECORDS + SPOOL_LANES)
         sequence = spool->chunk_count * SPOOL_CHUNK_RECORDS + SPOOL_LANES;
-    if (spool->head->stopped && spool->head->stop_sequence < sequence)
-        sequence = spool->head->stop_sequence;
+    uint64_t stop = spool->head->stop_sequence; /* 0: who stopped it was ended before it said so */
+    if (spool->head->stopped && stop && stop < sequence)
+        sequence = stop;
     spool->order_count = (size_t)sequence;
     spool->order = calloc(spool->order_count + 1, sizeof *spool->order);
     if (!spool->order)

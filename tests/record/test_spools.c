@@ -259,6 +259,45 @@ static void records_stand_as_they_happened_whatever_else_chunks_have_room_for(vo
     assert_int_equal(unlink(name_of("1.0")), 0);
 }
 
+// One chunk for each lane, with `each` records; the first of all has number 1.
+static void make_chunks(const char *name, const uint64_t *what, size_t each, uint32_t chunks)
+{
+    int file = make(name, 1 + each * chunks, 0, true);
+
+    assert_int_equal(ftruncate(file, (off_t)(SPOOL_HEAD + chunks * (uint64_t)SPOOL_CHUNK)), 0);
+    put(file, offsetof(struct spool_head, chunks), &chunks, sizeof chunks);
+    for (uint32_t i = 0; i < chunks; i++) {
+        put_record(file, i * SPOOL_CHUNK_RECORDS, SPOOL_CHUNK_HEAD, i);
+        for (size_t j = 0; j < each; j++)
+            put_record(file, i * SPOOL_CHUNK_RECORDS + 1 + j, what[i * each + j],
+                       spool_when(1 + i * each + j, 100));
+    }
+    close(file);
+}
+
+// A thread is ended between the two words by which it says that it has stopped, and where.
+static void a_stop_without_a_place_ends_nothing(void **state)
+{
+    const uint64_t what[] = {spool_what(SPOOL_MALLOC, 0, 4096), spool_what(SPOOL_FREE, 0, 4096)};
+    const uint32_t why = SPOOL_STOP_LIMIT;
+    const uint64_t first = 2;
+    struct spool_file spool;
+
+    (void)state;
+    make_chunks("1.0", what, 2, 1);
+    int file = open(name_of("1.0"), O_RDWR | O_CLOEXEC);
+    put(file, offsetof(struct spool_head, stopped), &why, sizeof why);
+    for (size_t told = 0; told < 2; told++) {
+        assert_true(spool_file_open(&spool, name_of("1.0")));
+        assert_int_equal(spool.order_count, told ? 2 : 3);
+        assert_int_equal(spool.order[1], 2);
+        spool_file_close(&spool);
+        put(file, offsetof(struct spool_head, stop_sequence), &first, sizeof first);
+    }
+    close(file);
+    assert_int_equal(unlink(name_of("1.0")), 0);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -281,6 +320,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_process_counts_whoever_has_its_spool_mapped),
         cmocka_unit_test(processes_that_go_on_are_counted),
         cmocka_unit_test(records_stand_as_they_happened_whatever_else_chunks_have_room_for),
+        cmocka_unit_test(a_stop_without_a_place_ends_nothing),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
