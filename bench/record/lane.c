@@ -9,7 +9,7 @@
  * and a whole one: a handler that notes more may spoil the record that it interrupted, and one of
  * its own. A thread that ends leaves its lane, with the rest of its chunk, to a later one; what
  * others, and the C library, clean up after it has left goes to a lane that it has for that one
- * record.
+ * record, or for both of a realloc().
  *
  * Invariant: room in the file exists before it is mapped, so no store meets a full
  * disk. Where there is none, or the limit is reached, recording stops for good.
@@ -197,6 +197,6 @@ void lane_note(enum spool_op op, uint32_t site, uint64_t address, uint64_t size,
                           memory_order_release);
     if (unlikely(left) && op == SPOOL_THREAD_END)
         give_lane();
-    else if (unlikely(left))
+    else if (unlikely(left) && op != SPOOL_REALLOC_FROM) /* whose other half is to lie beside it */
         lane_note(SPOOL_THREAD_END, 0, 0, 0, 0);
 }

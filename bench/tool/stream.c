@@ -301,6 +301,7 @@ static void take_record(struct decoder *decoder, size_t place) {
     case SPOOL_CALL: called(decoder, lane, kind); break;
     case SPOOL_THREAD_END:
         end_all(decoder, lane);
+        gone(decoder, lane);
         decoder->lane[lane].tick = 0; /* the next thread has a period of its own */
         break;
     default: take_block_record(decoder, lane, record, wide); break;

@@ -170,6 +170,16 @@ static void arguments_of_watched_calls_are_kept_whole(void **state)
     trace_free(trace);
 }
 
+static void a_signal_handler_may_have_marks(void **state)
+{
+    struct ebb_trace *trace = recorded("", "handled");
+
+    (void)state;
+    assert_int_equal(count(trace, TRACE_BEGIN, 0), 3);
+    assert_int_equal(trace->kinds.count, 2);
+    trace_free(trace);
+}
+
 static struct ebb_trace *recorded_python(const char *option)
 {
     char command[1024];
@@ -394,6 +404,7 @@ int main(void)
         cmocka_unit_test(every_call_is_of_the_function_that_it_was_of),
         cmocka_unit_test(functions_that_are_bound_late_are_found),
         cmocka_unit_test(arguments_of_watched_calls_are_kept_whole),
+        cmocka_unit_test(a_signal_handler_may_have_marks),
         cmocka_unit_test(settings_of_another_recording_do_not_count),
         cmocka_unit_test(calls_of_the_recorder_are_not_the_programs),
         cmocka_unit_test(calls_of_a_python_function_make_regions),

@@ -213,6 +213,16 @@ static void threads_that_end_leave_their_place_to_others(void **state)
     trace_free(trace);
 }
 
+static void threads_that_have_left_are_noted_as_others(void **state)
+{
+    (void)state;
+    assert_int_equal(record("", "EBB_LATE", ""), 0);
+    struct ebb_trace *trace = read_it();
+    assert_int_equal(count(trace, TRACE_REALLOC, CLIENT_GROWN), CLIENT_LATE * CLIENT_LATE_BLOCKS);
+    assert_int_equal(count(trace, TRACE_ALLOC, CLIENT_GROWN), 0);
+    trace_free(trace);
+}
+
 // What looks like malloc() to the program neither ends it nor sets errno.
 static void the_recorder_does_what_an_allocator_may(void **state)
 {
@@ -403,16 +413,6 @@ static void steps_of_python_are_marks(void **state)
     trace_free(trace);
 }
 
-static void a_signal_handler_may_have_marks(void **state)
-{
-    struct ebb_trace *trace = recorded("", "handled");
-
-    (void)state;
-    assert_int_equal(count(trace, TRACE_BEGIN, 0), 3);
-    assert_int_equal(trace->kinds.count, 2);
-    trace_free(trace);
-}
-
 static void regions_that_are_too_deep_are_left_out(void **state)
 {
     struct ebb_trace *trace = recorded("", "deep");
@@ -570,6 +570,7 @@ int main(void)
         cmocka_unit_test(other_allocators_are_recorded_alike),
         cmocka_unit_test(threads_that_free_each_others_blocks),
         cmocka_unit_test(threads_that_end_leave_their_place_to_others),
+        cmocka_unit_test(threads_that_have_left_are_noted_as_others),
         cmocka_unit_test(the_recorder_does_what_an_allocator_may),
         cmocka_unit_test(a_forked_child_notes_nothing),
         cmocka_unit_test(the_process_that_notes_most_is_the_trace),
@@ -582,7 +583,6 @@ int main(void)
         cmocka_unit_test(steps_are_marks_without_libebb),
         cmocka_unit_test(steps_of_libebb_are_marks),
         cmocka_unit_test(steps_of_python_are_marks),
-        cmocka_unit_test(a_signal_handler_may_have_marks),
         cmocka_unit_test(regions_that_are_too_deep_are_left_out),
         cmocka_unit_test(ticks_make_regions),
         cmocka_unit_test(every_thread_has_ticks_of_its_own),

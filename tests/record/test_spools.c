@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_spools.c - which spools of a folder go and which are stopped, and in which order the records
-// of one stand. The spools are made here; most have nothing but the first part of a head.
+// test_spools.c - which spools of a folder go and which are stopped, in which order the records of
+// one stand, and what is made of them. The spools are made here; most have nothing but the first
+// part of a head.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,6 +25,7 @@
 #include "spool.h"
 #include "spool_read.h"
 #include "spools.h"
+#include "stream.h"
 
 static char folder[] = "/tmp/ebb-spools-XXXXXX";
 static char path[128];
@@ -298,6 +300,38 @@ static void a_stop_without_a_place_ends_nothing(void **state)
     assert_int_equal(unlink(name_of("1.0")), 0);
 }
 
+static size_t moves_of(const struct stream *stream, enum move_kind kind)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < stream->move_count; i++)
+        found += stream->move[i].move == kind;
+    return found;
+}
+
+// A thread that ends in the midst of a realloc() leaves no block to whoever has its lane next.
+static void what_a_thread_held_in_realloc_ends_with_it(void **state)
+{
+    const uint64_t what[] = {spool_what(SPOOL_MALLOC, 0, 4096),
+                             spool_what(SPOOL_REALLOC_FROM, 0, 4096),
+                             spool_what(SPOOL_THREAD_END, 0, 0),
+                             spool_what(SPOOL_REALLOC_TO, 0, 8192),
+                             spool_what(SPOOL_FREE, 0, 8192),
+                             spool_what(SPOOL_THREAD_END, 0, 0)};
+    struct spool_file spool;
+    struct stream stream;
+
+    (void)state;
+    make_chunks("1.0", what, 3, 2);
+    assert_true(spool_file_open(&spool, name_of("1.0")));
+    assert_true(stream_decode(&stream, &spool, NULL, 0));
+    assert_int_equal(moves_of(&stream, MOVE_BIRTH), 2);
+    assert_int_equal(moves_of(&stream, MOVE_END), 2);
+    stream_free(&stream);
+    spool_file_close(&spool);
+    assert_int_equal(unlink(name_of("1.0")), 0);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -321,6 +355,7 @@ int main(void)
         cmocka_unit_test(processes_that_go_on_are_counted),
         cmocka_unit_test(records_stand_as_they_happened_whatever_else_chunks_have_room_for),
         cmocka_unit_test(a_stop_without_a_place_ends_nothing),
+        cmocka_unit_test(what_a_thread_held_in_realloc_ends_with_it),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
