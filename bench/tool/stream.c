@@ -53,6 +53,7 @@ struct decoder {
     const uint32_t *ticks;
     size_t tick_count, tick;
     size_t open_count; /* regions of all lanes */
+    uint32_t lanes;    /* the first ones, which have had regions */
     bool no_memory;
 };
 
@@ -122,6 +123,8 @@ static void begin(struct decoder *decoder, uint16_t lane, struct open_region reg
     state->awaited = 0;
     state->open[state->depth++] = region;
     decoder->open_count++;
+    if (decoder->lanes <= lane)
+        decoder->lanes = lane + 1u;
     add_move(decoder, (struct move){add_argument(decoder, argument), lane, MOVE_BEGIN_REGION,
                                     (uint8_t)region.kind});
 }
@@ -182,7 +185,8 @@ static void end_region(struct decoder *decoder, uint16_t lane, uint64_t identity
     if (identity == 0) {
         end_plain(decoder, lane);
     } else if (!end_identity(decoder, lane, identity)) {
-        for (uint32_t other = 0; other < SPOOL_LANES; other++)
+        size_t elsewhere = decoder->open_count - decoder->lane[lane].depth;
+        for (uint32_t other = 0; elsewhere && other < decoder->lanes; other++)
             if (decoder->lane[other].depth && end_identity(decoder, (uint16_t)other, identity))
                 return;
     }
