@@ -160,8 +160,9 @@ EXPORT ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t
     return begun(site, below ? below->begin_under(site, parent, tag) : own_step(site), tag);
 }
 
+/* It is over, too, where a cleanup has failed. */
 static int ended(ebb_step step, int result) {
-    if (result == 0 && *recording)
+    if ((result == 0 || result == EBB_E_CLEANUP) && *recording)
         lane_note(SPOOL_END, 0, identity_of(step), 0, 0);
     return result;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// test_marks.c - steps that the program does not have itself: --function, --within and --every.
-// What becomes of the functions of Python programs is in test_python.c.
+// test_marks.c - steps that the program does not have itself: --function, --within and --every; and
+// where those that it has end. What becomes of the functions of Python programs is in
+// test_python.c.
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -375,6 +376,43 @@ static void an_end_is_of_the_begin_that_it_belongs_to(void **state)
     trace_free(trace);
 }
 
+// Regions of the outermost ones' tag, which is 0, lie in no other; of others there is none deeper.
+static void check_depths(const struct ebb_trace *trace, const char *scenario)
+{
+    uint64_t depth = 0;
+
+    for (uint32_t i = 0; i < trace->event_count; i++) {
+        const struct trace_event *event = &trace->events[i];
+
+        if (event->op == TRACE_BEGIN && depth != event->value)
+            print_error("%s: step of tag %d in %d others\n", scenario, (int)event->value,
+                        (int)depth);
+        if (event->op == TRACE_BEGIN)
+            assert_int_equal(depth, event->value);
+        depth += event->op == TRACE_BEGIN;
+        depth -= event->op == TRACE_END;
+    }
+}
+
+static void steps_of_libebb_end_however_they_end_there(void **state)
+{
+    static const struct {
+        const char *scenario;
+        uint32_t steps;
+    } cases[] = {{"cleanups", CLIENT_STEPPED}, {"rings", 1 + CLIENT_STEPPED}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(record("", "EBB_STEPPED", cases[i].scenario), 0);
+        struct ebb_trace *trace = read_it();
+
+        check_depths(trace, cases[i].scenario);
+        assert_int_equal(count(trace, TRACE_BEGIN, 0), cases[i].steps);
+        assert_null(header_line("#too-deep"));
+        trace_free(trace);
+    }
+}
+
 // Whoever recorded has gone, and the folder of the recording with it: nobody is told.
 static void what_outlives_the_recording_is_quiet(void **state)
 {
@@ -413,6 +451,7 @@ int main(void)
         cmocka_unit_test(ticks_reach_the_last_of_many_processes),
         cmocka_unit_test(steps_have_the_names_of_their_sites_however_many),
         cmocka_unit_test(an_end_is_of_the_begin_that_it_belongs_to),
+        cmocka_unit_test(steps_of_libebb_end_however_they_end_there),
         cmocka_unit_test(what_outlives_the_recording_is_quiet),
     };
 

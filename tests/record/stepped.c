@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stepped.c - a program that is linked with libebb, and whose steps end as they may there and not
+// where they are marks only. test_marks.c records it.
+//
+//     stepped SCENARIO
+//
+// Exit code: 0, or 1 where something is not as it should be, with a line that says what.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ebb/cleanup.h>
+#include <ebb/step.h>
+
+#include "client.h"
+
+enum { RING = 3 };
+
+static ebb_site *site;
+
+#define DEMAND(what)                                                                               \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            printf("stepped: line %d: %s\n", __LINE__, #what);                                     \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static int fail(void *data)
+{
+    (void)data;
+    return 1;
+}
+
+// A cleanup that fails keeps no step open, whichever call ends it.
+static void cleanups(void)
+{
+    for (uint64_t i = 0; i < CLIENT_STEPPED; i++) {
+        ebb_region parent = ebb_region_open(NULL);
+        ebb_step step = ebb_step_begin_under(site, parent, 0);
+        struct ebb_cleanup node = {.run = fail};
+
+        DEMAND(ebb_cleanup_add(step.region, &node) == 0);
+        if (i % 2)
+            DEMAND(ebb_step_end(step) == EBB_E_CLEANUP);
+        else
+            DEMAND(ebb_step_end_keeping(step, parent, NULL, 0, NULL, NULL) == EBB_E_CLEANUP);
+        DEMAND(ebb_region_close(parent) == 0);
+    }
+}
+
+// What a ring keeps has ended. A step whose end was refused goes on while others begin.
+static void rings(void)
+{
+    ebb_site *ring = ebb_site_create(EBB_SITE_OPTIONS(.name = "ring", .ring = RING));
+    ebb_region closed = ebb_region_open(NULL);
+    ebb_step all = ebb_step_begin(site, 0);
+
+    DEMAND(ring && ebb_region_close(closed) == 0);
+    DEMAND(ebb_step_end_keeping(all, closed, NULL, 0, NULL, NULL) == EBB_E_STALE);
+    DEMAND(ebb_region_is_open(all.region));
+    for (int i = 0; i < CLIENT_STEPPED; i++) {
+        ebb_step step = ebb_step_begin(ring, 1);
+
+        DEMAND(ebb_step_end(step) == 0);
+        DEMAND(ebb_region_is_open(step.region));
+    }
+    DEMAND(ebb_step_end(all) == 0 && ebb_site_destroy(ring) == 0);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} scenarios[] = {
+    {"cleanups", cleanups}, {"rings", rings},
+};
+
+int main(int argc, char **argv)
+{
+    site = ebb_site_create(EBB_SITE_OPTIONS(.name = "stepped"));
+    DEMAND(site);
+    for (size_t i = 0; argc == 2 && i < sizeof scenarios / sizeof scenarios[0]; i++)
+        if (strcmp(argv[1], scenarios[i].name) == 0) {
+            scenarios[i].run();
+            DEMAND(ebb_site_destroy(site) == 0);
+            return 0;
+        }
+    return 1;
+}
