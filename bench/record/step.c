@@ -6,7 +6,8 @@
  * up itself, say), sites and steps are made here; they are marks and nothing else. Programs that
  * want marks without ebb call ebb_record_begin() and ebb_record_end(), or ebb_record_call().
  *
- * Invariant: what failed is not noted; a step that ended in libebb has ended in the spool.
+ * Invariant: what failed is not noted; a step that ended in libebb has ended in the spool, at the
+ * latest when its thread begins another one: what closes its parent ends it, too, and tells nobody.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 #include "recorder.h"
 
-enum { SITES_MAX = 1024 };
+enum { SITES_MAX = 1024, OPEN_MAX = 16 /* as many nest in a trace */ };
 
 /* What is known of a site that there is. `of`: its address; this one's, of one that was made here
  * or is not known yet; NULL: the place is free. */
@@ -29,6 +30,10 @@ static struct known_site beyond; /* stands for all that were made here and have 
 static _Atomic uint32_t site_count; /* places that were ever taken */
 static _Atomic uint64_t own_steps;
 
+/* The last steps that this thread has begun and not ended, the newest one last. */
+THREAD_OWN ebb_region open_step[OPEN_MAX];
+THREAD_OWN uint32_t open_count;
+
 EXPORT void ebb_record_begin(const char *kind, uint64_t argument);
 EXPORT void ebb_record_end(void);
 EXPORT void ebb_record_call(const char *kind);
@@ -41,6 +46,7 @@ struct libebb {
     int (*end)(ebb_step);
     int (*end_keeping)(ebb_step, ebb_region, struct ebb_survivor *, size_t, struct ebb_promoted *,
                        uint64_t *);
+    bool (*is_open)(ebb_region);
 };
 
 /* A library that was loaded for one of the program's libraries only, such as a Python extension, is
@@ -62,6 +68,7 @@ static const struct libebb *libebb(void) {
         find(&functions.begin, "ebb_step_begin");
         find(&functions.begin_under, "ebb_step_begin_under");
         find(&functions.end_keeping, "ebb_step_end_keeping");
+        find(&functions.is_open, "ebb_region_is_open");
         find(&functions.end, "ebb_step_end");
         looked = true;
     }
@@ -133,15 +140,40 @@ EXPORT int ebb_site_destroy(ebb_site *site) {
 /* ---- steps */
 
 /* Not 0, and a multiple of 8, as addresses in records are. */
-static uint64_t identity_of(ebb_step step) {
-    uint64_t mixed = (uint64_t)(uintptr_t)step.region.lane +
-                     step.region.generation * UINT64_C(0x9e3779b97f4a7c15);
+static uint64_t identity_of(ebb_region region) {
+    uint64_t mixed = (uint64_t)(uintptr_t)region.lane +
+                     region.generation * UINT64_C(0x9e3779b97f4a7c15);
     return (mixed & ((UINT64_C(1) << 48) - 8)) | 8;
 }
 
+static void note_end_of(ebb_region region) {
+    lane_note(SPOOL_END, 0, identity_of(region), 0, 0);
+}
+
+static void drop_open(uint32_t number) {
+    open_count--;
+    memmove(&open_step[number], &open_step[number + 1],
+            (open_count - number) * sizeof *open_step);
+}
+
+/* Those that were closed with their parents. */
+static void note_closed(void) {
+    const struct libebb *below = libebb();
+    for (uint32_t i = open_count; below && i-- > 0;)
+        if (!below->is_open(open_step[i])) {
+            note_end_of(open_step[i]);
+            drop_open(i);
+        }
+}
+
 static ebb_step begun(ebb_site *site, ebb_step step, uint64_t tag) {
-    if (step.region.lane && *recording)
-        lane_note(SPOOL_BEGIN, kind_of(site), identity_of(step), tag, tag >> 32);
+    if (!step.region.lane || !*recording)
+        return step;
+    note_closed();
+    lane_note(SPOOL_BEGIN, kind_of(site), identity_of(step.region), tag, tag >> 32);
+    if (open_count == OPEN_MAX)
+        drop_open(0);
+    open_step[open_count++] = step.region;
     return step;
 }
 
@@ -160,10 +192,20 @@ EXPORT ebb_step ebb_step_begin_under(ebb_site *site, ebb_region parent, uint64_t
     return begun(site, below ? below->begin_under(site, parent, tag) : own_step(site), tag);
 }
 
-/* It is over, too, where a cleanup has failed. */
+/* A step is over, too, where a cleanup has failed, and where it was closed with its parent. */
+static bool is_over(ebb_region region, int result) {
+    const struct libebb *below = libebb();
+    return result == 0 || result == EBB_E_CLEANUP || (below && !below->is_open(region));
+}
+
 static int ended(ebb_step step, int result) {
-    if ((result == 0 || result == EBB_E_CLEANUP) && *recording)
-        lane_note(SPOOL_END, 0, identity_of(step), 0, 0);
+    if (!*recording || !is_over(step.region, result))
+        return result;
+    note_end_of(step.region);
+    for (uint32_t i = 0; i < open_count; i++)
+        if (open_step[i].lane == step.region.lane &&
+            open_step[i].generation == step.region.generation)
+            drop_open(i);
     return result;
 }
 

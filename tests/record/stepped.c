@@ -51,6 +51,31 @@ static void cleanups(void)
     }
 }
 
+// Steps that are closed with their parent; `asks`: whoever began them ends them still.
+static void close_parents(bool asks)
+{
+    for (int i = 0; i < CLIENT_STEPPED; i++) {
+        ebb_region parent = ebb_region_open(NULL);
+        ebb_step step = ebb_step_begin_under(site, parent, 0);
+        ebb_step inner = ebb_step_begin_under(site, step.region, 1);
+
+        DEMAND(ebb_region_close(parent) == 0);
+        DEMAND(!ebb_region_is_open(inner.region));
+        if (asks)
+            DEMAND(ebb_step_end(step) == EBB_E_STALE && ebb_step_end(inner) == EBB_E_STALE);
+    }
+}
+
+static void parents(void)
+{
+    close_parents(true);
+}
+
+static void dropped(void)
+{
+    close_parents(false);
+}
+
 // What a ring keeps has ended. A step whose end was refused goes on while others begin.
 static void rings(void)
 {
@@ -74,7 +99,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } scenarios[] = {
-    {"cleanups", cleanups}, {"rings", rings},
+    {"cleanups", cleanups}, {"parents", parents}, {"dropped", dropped}, {"rings", rings},
 };
 
 int main(int argc, char **argv)

@@ -399,7 +399,8 @@ static void steps_of_libebb_end_however_they_end_there(void **state)
     static const struct {
         const char *scenario;
         uint32_t steps;
-    } cases[] = {{"cleanups", CLIENT_STEPPED}, {"rings", 1 + CLIENT_STEPPED}};
+    } cases[] = {{"cleanups", CLIENT_STEPPED}, {"parents", 2 * CLIENT_STEPPED},
+                 {"dropped", 2 * CLIENT_STEPPED}, {"rings", 1 + CLIENT_STEPPED}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
