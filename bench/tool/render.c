@@ -147,7 +147,7 @@ static void write_end(struct writer *writer, uint32_t number) {
 static const char *kind_name(const struct writer *writer, uint32_t kind) {
     const char *name = writer->spool->head->kind[kind];
     size_t length = 0;
-    if (kind >= writer->spool->head->kind_count)
+    if (!writer->stream->marked)
         return "tick";
     while (length < SPOOL_KIND_NAME && name[length] > ' ' && name[length] < 127)
         length++;
@@ -292,7 +292,7 @@ static void put_header(struct writer *writer) {
     put_name(writer);
     gzip_print(writer->file, "#view %s\n", writer->render->tensor ? "tensor" : "full");
     put_text(writer, "about", writer->render->about);
-    if (writer->render->every_ms && writer->spool->head->kind_count == 0)
+    if (writer->render->every_ms && !writer->stream->marked)
         gzip_print(writer->file, "#settings a region every %ld ms\n", writer->render->every_ms);
     put_state(writer);
     gzip_print(writer->file,

@@ -212,7 +212,7 @@ static void follow_ticks(struct decoder *decoder, uint16_t lane, enum spool_op o
     if (op > SPOOL_ALIGNED && op != SPOOL_REALLOC_TO)
         return;
     state->tick = decoder->tick + 1;
-    begin(decoder, lane, (struct open_region){.kind = decoder->stream->tick_kind}, 0);
+    begin(decoder, lane, (struct open_region){0}, 0); /* there are no others, of any kind */
 }
 
 /* ---- blocks */
@@ -334,12 +334,23 @@ static void decode_all(struct decoder *decoder) {
         end_all(decoder, (uint16_t)lane);
 }
 
+/* A kind may be that of a site that no step was begun of. */
+static bool has_marks(const struct spool_file *spool) {
+    for (size_t i = 0; spool->head->kind_count && i < spool->order_count; i++) {
+        enum spool_op op = spool->order[i] ? spool_op(spool->records[spool->order[i] - 1].what)
+                                           : SPOOL_NOTHING;
+        if (op == SPOOL_BEGIN || op == SPOOL_CALL)
+            return true;
+    }
+    return false;
+}
+
 bool stream_decode(struct stream *stream, const struct spool_file *spool, const uint32_t *ticks,
                    size_t tick_count) {
     struct decoder decoder = {.stream = stream, .spool = spool};
     *stream = (struct stream){0};
-    stream->tick_kind = spool->head->kind_count;
-    if (spool->head->kind_count == 0) {
+    stream->marked = has_marks(spool);
+    if (!stream->marked) {
         decoder.ticks = ticks;
         decoder.tick_count = tick_count;
     }

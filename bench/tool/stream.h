@@ -48,7 +48,7 @@ struct stream {
     uint64_t too_deep;      /* regions below STREAM_DEPTH_MAX others */
     uint64_t calls;         /* of the named function */
     bool cut;               /* there were more than STREAM_MOVES_MAX moves */
-    uint32_t tick_kind;     /* with ticks: the number behind those of the spool */
+    bool marked;            /* the program has marks of its own; else all regions are of ticks */
 };
 
 /*

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <ebb/cleanup.h>
 #include <ebb/step.h>
@@ -95,11 +96,23 @@ static void rings(void)
     DEMAND(ebb_step_end(all) == 0 && ebb_site_destroy(ring) == 0);
 }
 
+// The site has no steps.
+static void idle(void)
+{
+    for (int i = 0; i < CLIENT_PAUSES; i++) {
+        void *volatile block = malloc(CLIENT_MALLOC);
+
+        free(block);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } scenarios[] = {
     {"cleanups", cleanups}, {"parents", parents}, {"dropped", dropped}, {"rings", rings},
+    {"idle", idle},
 };
 
 int main(int argc, char **argv)

@@ -304,6 +304,20 @@ static void ticks_reach_the_last_of_many_processes(void **state)
     trace_free(trace);
 }
 
+// A site that no step was begun of is no mark.
+static void ticks_count_where_marks_could_be_and_are_not(void **state)
+{
+    (void)state;
+    assert_int_equal(record("--every 10", "EBB_STEPPED", "idle"), 0);
+    struct ebb_trace *trace = read_it();
+
+    assert_true(count(trace, TRACE_BEGIN, 0) >= 5);
+    assert_int_equal(trace->kinds.count, 1);
+    assert_string_equal(trace->kinds.word[0], "tick");
+    assert_non_null(header_line("#settings a region every 10 ms"));
+    trace_free(trace);
+}
+
 // Steps with this tag, and all have this name.
 static void check_named(const struct ebb_trace *trace, uint64_t tag, const char *name,
                         uint32_t steps)
@@ -450,6 +464,7 @@ int main(void)
         cmocka_unit_test(a_name_by_hand_that_names_nothing_is_told),
         cmocka_unit_test(nothing_is_told_where_nobody_listens),
         cmocka_unit_test(ticks_reach_the_last_of_many_processes),
+        cmocka_unit_test(ticks_count_where_marks_could_be_and_are_not),
         cmocka_unit_test(steps_have_the_names_of_their_sites_however_many),
         cmocka_unit_test(an_end_is_of_the_begin_that_it_belongs_to),
         cmocka_unit_test(steps_of_libebb_end_however_they_end_there),
