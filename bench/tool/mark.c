@@ -123,7 +123,9 @@ static void write_body(struct writer *writer) {
     const struct mark *mark = writer->mark;
     uint32_t object = 0, step = 0, thread = 0;
     writer->totals = (struct trace_totals){0};
-    writer->live = writer->live_bytes = writer->untouched = writer->untouched_bytes = 0;
+    writer->live = writer->live_bytes = 0;
+    writer->untouched = mark->trace->untouched; /* those are in no file */
+    writer->untouched_bytes = mark->trace->untouched_bytes;
     for (uint32_t i = 0; i <= last_event(writer); i++) {
         const struct trace_event *event = &mark->trace->events[i];
         bool older = i < first_event(writer), born = event->op <= TRACE_REALLOC;
@@ -145,12 +147,34 @@ static void write_body(struct writer *writer) {
     }
 }
 
+#define SETTINGS "#settings steps found by ebb advise\n"
+
+/* Whether it says something of regions, which go. */
+static bool is_of_regions(const char *note) {
+    static const char *const gone[] = {"#arg ", "#too-deep ", SETTINGS};
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+        if (strncmp(note, gone[i], strlen(gone[i])) == 0)
+            return true;
+    return false;
+}
+
+/* What the first file says of the program and of its recording. */
+static void write_notes(struct writer *writer) {
+    for (const char *note = writer->mark->trace->notes; *note;) {
+        int length = (int)strcspn(note, "\n") + 1;
+        if (!is_of_regions(note))
+            gzip_print(writer->file, "%.*s", length, note);
+        note += length;
+    }
+}
+
 static void write_header(struct writer *writer) {
     const struct trace_totals *totals = &writer->totals;
     const char *name = writer->mark->trace->name;
     gzip_print(writer->file, "#ebb-trace 1\n#name %s\n#view %s\n", *name ? name : "trace",
         writer->mark->trace->view == TRACE_VIEW_TENSOR ? "tensor" : "full");
-    gzip_print(writer->file, "#settings steps found by ebb advise\n#warmup %" PRIu64 "\n",
+    write_notes(writer);
+    gzip_print(writer->file, SETTINGS "#warmup %" PRIu64 "\n",
         warmup_of(writer->mark->anchor->count - 1));
     gzip_print(writer->file,
                "#objects %" PRIu64 "\n#preexisting %" PRIu64 " %" PRIu64 "\n", totals->objects,

@@ -4,7 +4,7 @@
 //
 // One invariant: a claim is remembered and compared, never believed; no memory is sized by it. The
 // format lets a reader skip every line but the first, so a line may be missing, and a line that is
-// unknown is passed over; but one that is there must be well formed, appear once, and be right.
+// unknown is only kept; but one that is there must be well formed, appear once, and be right.
 
 #include "header.h"
 
@@ -30,6 +30,7 @@ static const struct row rows[] = {
     {"#name", "w", 0, TRACE_OK},
     {"#view", "w", 0, TRACE_OK},
     {"#warmup", "n", 0, TRACE_OK},
+    {"#untouched", "nn", 0, TRACE_OK},
     {"#objects", "n", TOTAL(objects), TRACE_ERROR_COUNT_OBJECTS},
     {"#preexisting", "nn", TOTAL(preexisting), TRACE_ERROR_COUNT_PREEXISTING},
     {"#events", "n", TOTAL(events), TRACE_ERROR_COUNT_EVENTS},
@@ -40,7 +41,7 @@ static const struct row rows[] = {
     {"#left", "nn", TOTAL(left), TRACE_ERROR_COUNT_LEFT},
 };
 
-enum { ROW_NAME, ROW_VIEW, ROW_WARMUP, ROWS = sizeof rows / sizeof rows[0] };
+enum { ROW_NAME, ROW_VIEW, ROW_WARMUP, ROW_UNTOUCHED, ROWS = sizeof rows / sizeof rows[0] };
 
 _Static_assert(TOTAL(preexisting_bytes) == TOTAL(preexisting) + sizeof(uint64_t), "pair");
 _Static_assert(TOTAL(max_live_bytes) == TOTAL(max_live) + sizeof(uint64_t), "pair");
@@ -90,6 +91,10 @@ static bool take_row(struct trace_header *header, int row, const struct trace_fi
         return take_view(header, fields->word, line, error);
     if (row == ROW_WARMUP)
         return take_warmup(header, fields->number[0], line, error);
+    if (row == ROW_UNTOUCHED) {
+        memcpy(header->untouched, fields->number, sizeof header->untouched);
+        return true;
+    }
     memcpy((char *)&header->claimed + rows[row].offset, fields->number,
            strlen(rows[row].pattern) * sizeof fields->number[0]);
     return true;
@@ -109,14 +114,27 @@ static bool scan_row(struct trace_fields *fields, int row, const char *text, uin
     return false;
 }
 
+static void keep_note(struct trace_header *header, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (header->noted + length + 1 > TRACE_NOTES_MAX)
+        return;
+    memcpy(header->notes + header->noted, text, length);
+    header->noted += length;
+    header->notes[header->noted++] = '\n';
+}
+
 bool trace_header_line(struct trace_header *header, const char *text, uint64_t line,
                        struct trace_error *error)
 {
     int row = find_row(text);
     struct trace_fields fields;
 
-    if (row < 0)
+    if (row < 0) {
+        keep_note(header, text);
         return true;
+    }
     if (header->seen >> row & 1)
         return trace_fail(error, TRACE_ERROR_HEADER_TWICE, line, "%s a second time",
                           rows[row].key);
@@ -144,7 +162,7 @@ static bool check_count(const struct row *row, const uint64_t *claimed, const ui
 bool trace_header_check(const struct trace_header *header, const struct trace_totals *counted,
                         struct trace_error *error)
 {
-    for (int i = ROW_WARMUP + 1; i < ROWS; i++) {
+    for (int i = ROW_UNTOUCHED + 1; i < ROWS; i++) {
         uint64_t claim[2], count[2];
         size_t bytes = strlen(rows[i].pattern) * sizeof(uint64_t);
 

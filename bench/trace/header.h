@@ -6,6 +6,7 @@
 #define EBB_BENCH_TRACE_HEADER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "trace.h"
@@ -13,12 +14,15 @@
 struct trace_header {
     char name[TRACE_WORD_MAX + 1];
     enum trace_view view;
-    uint64_t warmup;
+    uint64_t warmup, untouched[2];
     struct trace_totals claimed; // claims, not facts; only trace_header_check() looks at them
     uint32_t seen;               // bit i: row i of the table of header lines was there
+    char *notes;                 // room for TRACE_NOTES_MAX bytes and a NUL; `noted` are used
+    size_t noted;
 };
 
-// Takes in one line that begins with '#'. Lines that the table does not know are skipped.
+// Takes in one line that begins with '#'. Lines that the table does not know are
+// notes.
 bool trace_header_line(struct trace_header *header, const char *text, uint64_t line,
                        struct trace_error *error);
 

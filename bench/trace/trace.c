@@ -417,6 +417,8 @@ static bool finish(struct reader *reader)
     memcpy(trace->name, reader->header.name, sizeof trace->name);
     trace->view = reader->header.view;
     trace->warmup = (uint32_t)reader->header.warmup;
+    trace->untouched = reader->header.untouched[0];
+    trace->untouched_bytes = reader->header.untouched[1];
     return check_all_closed(reader) &&
            trace_header_check(&reader->header, &trace->totals, reader->error);
 }
@@ -437,8 +439,10 @@ static struct reader *create_reader(struct trace_error *error)
         return NULL;
     reader->error = error;
     reader->trace = calloc(1, sizeof *reader->trace);
-    if (reader->trace)
+    if (reader->trace) {
+        reader->header.notes = reader->trace->notes;
         return reader;
+    }
     free(reader);
     return NULL;
 }

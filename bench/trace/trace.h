@@ -28,6 +28,7 @@ enum {
     TRACE_THREADS_MAX = 4096,  // thread numbers are below this
     TRACE_DEPTH_MAX = 16,      // regions open at once on one thread
     TRACE_ALIGN_MAX = 1 << 21, // bytes
+    TRACE_NOTES_MAX = 16383,   // bytes of header lines that are kept
 };
 
 #ifndef TRACE_EVENTS_MAX
@@ -95,6 +96,9 @@ struct ebb_trace {
     char name[TRACE_WORD_MAX + 1]; // "" where the header has none
     enum trace_view view;
     uint32_t warmup; // the first `warmup` regions of each kind are warm-up; 0 unless said
+    uint64_t untouched, untouched_bytes; // as the header has them: nothing can be counted
+    char notes[TRACE_NOTES_MAX + 1];     // header lines that nobody checks, as they stand; what
+                                         // does not fit is left out
     uint32_t event_count;
     struct trace_event *events;
     struct trace_totals totals;

@@ -124,6 +124,28 @@ static void events_carry_what_the_lines_say(void **state)
     assert_string_equal(trace->kinds.word[0], "train");
     assert_string_equal(trace->phases.word[0], "forward");
     assert_int_equal(trace->totals.max_live_bytes, 4304);
+    assert_int_equal(trace->untouched, 3);
+    assert_int_equal(trace->untouched_bytes, 999);
+    assert_string_equal(trace->notes,
+                        "#about words, and more words\n#something-new of a later version\n");
+    trace_free(trace);
+}
+
+// As many notes as there is room for are kept, and each of them whole.
+static void header_lines_without_end_are_no_hindrance(void **state)
+{
+    static char text[1 << 16] = MAGIC;
+    struct ebb_trace *trace;
+    size_t length;
+
+    (void)state;
+    for (int i = 0; i < 60; i++)
+        snprintf(text + strlen(text), 1002, "#%0999d\n", i);
+    strcat(text, "#last\na 1 T\n");
+    trace = read_text(text);
+    length = strlen(trace->notes);
+    assert_int_equal(length, TRACE_NOTES_MAX / 1001 * 1001 + strlen("#last\n"));
+    assert_string_equal(trace->notes + length - strlen("#last\n"), "#last\n");
     trace_free(trace);
 }
 
@@ -442,6 +464,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_carry_what_the_lines_say),
+        cmocka_unit_test(header_lines_without_end_are_no_hindrance),
         cmocka_unit_test(gzip_reads_like_plain_text),
         cmocka_unit_test(header_lines_other_than_the_first_may_be_missing),
         cmocka_unit_test(a_trace_without_events_is_read),

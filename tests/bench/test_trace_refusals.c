@@ -98,6 +98,7 @@ static void malformed_header_line_is_refused(void **state)
     refuse_text(MAGIC "#view tensors\n", TRACE_ERROR_HEADER_FIELDS, 2, "tensors");
     refuse_text(MAGIC "#warmup 4294967296\n", TRACE_ERROR_HEADER_FIELDS, 2, "4294967296");
     refuse_text(MAGIC "#left 0\n", TRACE_ERROR_HEADER_FIELDS, 2, "1 fields instead of 2");
+    refuse_text(MAGIC "#untouched 3\n", TRACE_ERROR_HEADER_FIELDS, 2, "1 fields instead of 2");
     refuse_text(MAGIC "#name\n", TRACE_ERROR_HEADER_FIELDS, 2, "0 fields instead of 1");
     refuse_text(MAGIC "#events x\n", TRACE_ERROR_HEADER_FIELDS, 2, "'x'");
     accept_text(MAGIC "#warmup 4294967295\n");

@@ -69,6 +69,17 @@ static void the_next_step_is_that_of_the_thread(void **state)
                 "0.00 %  10.00 %");
 }
 
+static struct ebb_trace *read_trace(const char *path)
+{
+    struct trace_error error;
+    struct ebb_trace *trace = trace_read(path, &error);
+
+    if (!trace)
+        print_error("%s\n", error.text);
+    assert_non_null(trace);
+    return trace;
+}
+
 static void steps_of_a_real_trace_are_found_again(void **state)
 {
     char arguments[1024], path[256];
@@ -80,15 +91,66 @@ static void steps_of_a_real_trace_are_found_again(void **state)
              path);
     assert_int_equal(run_program("EBB_TOOL", arguments), 0);
     assert_said(" 27 times");
-    struct trace_error error;
-    struct ebb_trace *trace = trace_read(path, &error);
-    if (!trace)
-        print_error("%s\n", error.text);
-    assert_non_null(trace);
+    struct ebb_trace *trace = read_trace(path);
     assert_string_equal(trace->kinds.word[0], "advised");
     assert_int_equal(trace->kinds.count, 1);
     trace_free(trace);
     unlink(path);
+}
+
+// The steps of a trace are looked for again; what is written is read.
+static struct ebb_trace *advised(const char *from)
+{
+    char arguments[1024], to[256];
+    struct ebb_trace *trace;
+
+    snprintf(to, sizeof to, "%s.advised", from);
+    snprintf(arguments, sizeof arguments, "advise --search %s -o %s", from, to);
+    assert_int_equal(run_program("EBB_TOOL", arguments), 0);
+    trace = read_trace(to);
+    assert_int_equal(rename(to, from), 0);
+    return trace;
+}
+
+// But for what it says of the first regions. Blocks that the first trace has left out are counted
+// with those that this one leaves out.
+static void what_a_header_says_of_the_recording_stays(void **state)
+{
+    char command[2048], all[256], few[256];
+    static const char *const kept[] = {"#stopped here\n", "#about MLP ", "#software torch ",
+                                       "#settings intra-op ", "#settings steps found "};
+    struct ebb_trace *first, *trace, *other;
+
+    (void)state;
+    snprintf(all, sizeof all, "%s.all", scratch_path());
+    snprintf(few, sizeof few, "%s.few", scratch_path());
+    snprintf(command, sizeof command,
+             "zcat %s/mlp_digits.full.trace.gz | sed '2i #stopped here\\n#too-deep 3' >%s; "
+             "grep -v '^#untouched' %s >%s", getenv("EBB_TRACES"), all, all, few);
+    assert_int_equal(system(command), 0);
+    first = read_trace(all);
+    trace = advised(all);
+    other = advised(few);
+    assert_true(first->untouched > 0 && other->untouched > 0);
+    assert_int_equal(trace->untouched, first->untouched + other->untouched);
+    assert_int_equal(trace->untouched_bytes, first->untouched_bytes + other->untouched_bytes);
+    trace_free(first);
+    trace_free(other);
+    for (int again = 0; again < 2; again++) {
+        for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+            const char *line = strstr(trace->notes, kept[i]);
+
+            assert_non_null(line);
+            assert_null(strstr(line + 1, kept[i]));
+        }
+        assert_null(strstr(trace->notes, "#arg"));
+        assert_null(strstr(trace->notes, "#too-deep"));
+        trace_free(trace);
+        trace = advised(all);
+    }
+    trace_free(trace);
+    unlink(all);
+    unlink(few);
 }
 
 static void steps_that_nobody_marked_are_found(void **state)
@@ -388,6 +450,7 @@ int main(void)
         cmocka_unit_test(the_next_step_is_the_one_that_follows),
         cmocka_unit_test(the_next_step_is_that_of_the_thread),
         cmocka_unit_test(steps_of_a_real_trace_are_found_again),
+        cmocka_unit_test(what_a_header_says_of_the_recording_stays),
         cmocka_unit_test(steps_that_nobody_marked_are_found),
         cmocka_unit_test(steps_after_a_long_start_are_found),
         cmocka_unit_test(blocks_that_stay_do_not_end_with_a_step),
