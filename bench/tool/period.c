@@ -17,7 +17,8 @@
  *
  * Very even sorts are tried first, and less even ones only where those find nothing that is well
  * worth it and has a hundredth of all bytes; the best of all levels counts. Linear in the events
- * for each candidate, and there are at most CANDIDATES of them twice.
+ * for each candidate, and there are at most CANDIDATES of them twice on each of four levels, where
+ * those of the levels before come again, and are not measured again.
  */
 #include "period.h"
 
@@ -32,6 +33,8 @@ enum { CANDIDATES = 96, PER_COUNT = 4, REACH_LEAST = 50, /* a fiftieth of the ev
        FAR = 4, FEW_OF = 20, LITTLE_OF = 100 };
 
 static const double GIVEN_AWAY = 0.04, WORTH_IT = 0.7, BURSTS = 3, EVEN[] = {0.05, 0.15, 0.4, 1.0};
+
+enum { LEVELS = sizeof EVEN / sizeof *EVEN };
 
 struct sort {
     uint64_t key, bytes;
@@ -58,6 +61,7 @@ struct search {
     uint32_t *at;   /* lines of all sorts, those of each together and in order */
     uint32_t *next; /* by line: how many anchors there were until then */
     uint32_t *time; /* by line: how many events there were until then; markers are none */
+    struct known *known;
 };
 
 /* ---- sorts */
@@ -328,6 +332,22 @@ struct candidate {
     double merit; /* what it is chosen by */
 };
 
+/* All that were measured. */
+struct known {
+    struct candidate candidate[2 * CANDIDATES * LEVELS];
+    int count;
+};
+
+static struct share share_of(const struct search *search, const struct sort *sort) {
+    struct known *known = search->known;
+    for (int i = 0; i < known->count; i++)
+        if (known->candidate[i].sort == sort)
+            return known->candidate[i].share;
+    struct candidate *added = &known->candidate[known->count++];
+    *added = (struct candidate){.sort = sort, .share = measure(search, sort)};
+    return added->share;
+}
+
 /* `each` of each count, at most CANDIDATES; of more counts those are taken that most sorts have. */
 static int pick(const struct sort **list, size_t count, struct candidate *picked, uint32_t least,
                 size_t each) {
@@ -373,7 +393,7 @@ static int pick_like(const struct sort **list, size_t count, uint32_t like,
 static double measure_all(const struct search *search, struct candidate *picked, int count) {
     double best = 0;
     for (int i = 0; i < count; i++) {
-        picked[i].share = measure(search, picked[i].sort);
+        picked[i].share = share_of(search, picked[i].sort);
         picked[i].merit = worth(picked[i].share);
         best = fmax(best, picked[i].merit);
     }
@@ -525,7 +545,7 @@ static bool find_best(struct search *search, const struct sort **list, size_t co
     if (!even)
         return false;
     double enough = bytes_of_all(search) / LITTLE_OF;
-    for (size_t i = 0; i < sizeof EVEN / sizeof *EVEN; i++) {
+    for (int i = 0; i < LEVELS; i++) {
         if (worth(found.share) >= WORTH_IT && found.share.born >= enough)
             break;
         size_t taken = take_even(list, count, even, EVEN[i]);
@@ -538,7 +558,8 @@ static bool find_best(struct search *search, const struct sort **list, size_t co
 }
 
 bool period_find(struct anchor *best, const struct ebb_trace *trace, const struct places *places) {
-    struct search search = {.trace = trace, .places = places, .mask = 511};
+    struct known known = {.count = 0};
+    struct search search = {.trace = trace, .places = places, .mask = 511, .known = &known};
     const struct sort **list = NULL;
     size_t count = 0;
     *best = (struct anchor){0};
