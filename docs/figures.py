@@ -11,9 +11,9 @@ the machine; what was not measured again stays. Nothing here is measured. Times 
 rounded to the nearest, ebb's and the peers' alike; what compares them, a ratio, a share or a figure
 beside its limit, is rounded against ebb, and so are ebb's counts. A figure that is missing is a
 dash, and where a peer is better a sentence below the table says so. Refused without --rough: a
-quick run, and one that left the blocks alone. A file that is missing or bad is named, and changes
-nothing, nor does a page that cannot be written: each figure must be a number of at most 1e18 either
-way. Exit codes: 0; 2 if something was refused.
+quick run, one that left the blocks alone, one of ebb without plans, and a replay without all peers.
+A file that is missing or bad is named, and changes nothing, nor does a page that cannot be written:
+each figure must be a number of at most 1e18 either way. Exit codes: 0; 2 if something was refused.
 """
 
 import argparse
@@ -82,7 +82,7 @@ PROMOTE = (("64 B", 64), ("64 KiB", 65536), ("1 MiB", 1048576), ("64 MiB", 67108
 ABOUT = {
     "machine": {"date": str, "cpu": str, "cores": float, "memory_bytes": float, "kernel": str,
                 "os": str, "compiler": str, "load": float},
-    "settings": {"quick": bool, "touch": bool, "rounds": float},
+    "settings": {"quick": bool, "touch": bool, "plan": bool, "rounds": float},
     "allocators": [{"name": str, "package": str, "version": str}],
     "targets": [{"target": str, "case": str, "value": float, "limit": float, "met": bool}],
 }
@@ -635,11 +635,23 @@ def write(rows, about, options):
     write_pages(pages)
 
 
-def refuse_rough(settings, path):
-    what = ("of a quick run" if settings["quick"] else
-            "of a run that left the blocks alone" if not settings["touch"] else None)
+def what_is_rough(rows, about):
+    """What keeps the run's figures from being those of the whole benchmark, or None."""
+    settings, names = about["settings"], [peer["name"] for peer in about["allocators"]]
+    absent = [name for name in PEERS if name not in names]
+    if settings["quick"]:
+        return "a quick run"
+    if not settings["touch"]:
+        return "a run that left the blocks alone"
+    if not settings["plan"]:
+        return "a run without plans"
+    return f"a run without {', '.join(absent)}" if absent and rows.cases("churn") else None
+
+
+def refuse_rough(rows, about, path):
+    what = what_is_rough(rows, about)
     if what:
-        raise BadInput(f"{path}: {what}; --rough takes it all the same")
+        raise BadInput(f"{path}: of {what}; --rough takes it all the same")
 
 
 def main():
@@ -649,12 +661,12 @@ def main():
     parser.add_argument("--readme", default=ROOT / "README.md", type=pathlib.Path)
     parser.add_argument("--loader", default=ROOT / "docs/loader.md", type=pathlib.Path)
     parser.add_argument("--rough", action="store_true",
-                        help="take a quick run too, or one that left the blocks alone")
+                        help="take a quick run too, or one without touches, plans or some peers")
     options = parser.parse_args()
     try:
         rows, about = Rows(options.tsv), read_about(options.json)
         if not options.rough:
-            refuse_rough(about["settings"], options.json)
+            refuse_rough(rows, about, options.json)
         write(rows, about, options)
     except BadInput as error:
         print(f"figures.py: {error}", file=sys.stderr)

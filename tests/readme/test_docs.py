@@ -112,8 +112,10 @@ class Figures(unittest.TestCase):
     ABOUT = {"machine": {"date": "2025-01-31T12:00:00Z", "cpu": "a cpu", "cores": 2,
                          "memory_bytes": 1 << 33, "kernel": "k", "os": "o", "compiler": "c",
                          "load": 0.5},
-             "settings": {"rounds": 5, "quick": False, "touch": True},
-             "allocators": [{"name": "glibc", "package": "libc6", "version": "2.36"}],
+             "settings": {"rounds": 5, "quick": False, "touch": True, "plan": True},
+             "allocators": [{"name": name, "package": "libc6", "version": "2.36"} for name in (
+                 "ebb", "glibc", "glibc-tuned", "jemalloc", "jemalloc-tuned", "mimalloc",
+                 "tcmalloc")],
              "targets": []}
     README = "a\n" + "".join(f"<!-- {part}:begin -->\n<!-- {part}:end -->\n\n"
                              for part in ("churn", "micro", "sequence", "loader")) + "b\n"
@@ -312,12 +314,21 @@ class Figures(unittest.TestCase):
         self.assertIn("tsv: no row of churn has ebb's step_us",
                       self.refused([("churn", "t.full", "glibc", "step_us", 1)]))
 
-    def test_a_run_that_is_quick_or_left_the_blocks_alone_is_refused(self):
+    def test_a_run_that_is_quick_or_left_the_blocks_or_plans_alone_is_refused(self):
         for setting, said in (({"quick": True}, "json: of a quick run; --rough"),
-                              ({"touch": False}, "json: of a run that left the blocks alone; ")):
+                              ({"touch": False}, "json: of a run that left the blocks alone; "),
+                              ({"plan": False}, "json: of a run without plans; ")):
             about = {**self.ABOUT, "settings": {**self.ABOUT["settings"], **setting}}
             rows = [("churn", "t.full", "ebb", "event_ns", 5), ("micro", "large", "ebb", "ms", 1)]
             self.assertIn(said, self.refused(rows, about))
+
+    def test_a_replay_without_all_peers_is_refused(self):
+        some = {**self.ABOUT, "allocators": [peer for peer in self.ABOUT["allocators"]
+                                             if "malloc" not in peer["name"]]}
+        self.assertIn("json: of a run without jemalloc, jemalloc-tuned, mimalloc, tcmalloc; ",
+                      self.refused(self.GOOD, some))
+        code, error, text = self.write([("micro", "large", "ebb", "ms_per_step", 1)], some)
+        self.assertEqual((code, error), (0, ""))
 
     def with_one(self, *path, value):
         """The description of a run, with this value in that place."""
