@@ -923,6 +923,28 @@ class RunTest(unittest.TestCase):
             self.assertIn("loader\ttiny\tebb\tcpu_ms_per_batch\t1\n", done.stdout)
             self.assertEqual("the loaders failed (1)" in done.stderr, code == 1)
 
+    def test_rows_and_instructions_are_shown_where_a_contestant_failed(self):
+        def scripts(code):
+            def make(root):
+                for path, script in (
+                        ("build/release/bench/micro/ebb-micro", f"""
+                         while [ $# -gt 1 ]; do [ $1 != --tsv ] || file=$2; shift; done
+                         printf 'micro\\tx\\tebb\\tns\\t12\\nmicro\\tx\\teb' >$file
+                         exit {code}"""),
+                        ("bench/micro/instructions.sh",
+                         r"printf 'micro\tinstructions\tgcc\tdue\t9\n'")):
+                    (root / path).parent.mkdir(parents=True)
+                    (root / path).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+                    (root / path).chmod(0o755)
+            return make
+
+        churn = "while [ $# -gt 1 ]; do [ $1 != --add-rows ] || cat $2; shift; done"
+        for code in (0, 1, 139):
+            done, drawn = self.run_it(churn, only="churn,micro", prepare=scripts(code))
+            self.assertEqual((done.returncode, drawn), (int(code > 0), True), done.stderr)
+            self.assertIn("micro\tx\tebb\tns\t12\nmicro\tinstructions\tgcc\tdue\t9\n\n",
+                          done.stdout)
+            self.assertEqual(f"the micro benchmarks failed ({code})" in done.stderr, code > 0)
 
     def test_what_is_not_replayed_has_the_settings_of_the_run(self):
         done, _ = self.run_it('echo "$@"', "--quick", "--rounds", "2", only="loader")
