@@ -2,8 +2,10 @@
 /* loop.c - see loop.h. */
 #include "loop.h"
 #include "argument.h"
+#include "resident.h"
 #include "scopes.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -89,9 +91,10 @@ static void measure(unsigned long count) {
     getrusage(RUSAGE_SELF, &after);
     for (unsigned i = 0; i < loop.threads; i++)
         sum += sums[i];
-    printf("{\"cpu_ms\": %.6f, \"faults\": %.3f, \"peak_bytes\": %ld, \"loss\": %lu}\n",
-           spent / taken, (double)(after.ru_minflt - before.ru_minflt) / taken,
-           after.ru_maxrss * 1024, sum);
+    /* ru_maxrss is no less than what had been resident before exec(), of the parent's memory. */
+    printf("{\"cpu_ms\": %.6f, \"faults\": %.3f, \"peak_bytes\": %" PRIu64 ", \"loss\": %lu}\n",
+           spent / taken, (double)(after.ru_minflt - before.ru_minflt) / taken, resident_peak(),
+           sum);
     fflush(stdout);
 }
 

@@ -317,6 +317,11 @@ class Loops(unittest.TestCase):
         self.assertEqual([turn["loss"] for turn in self.turns("ebb-pairs", "64", "1")],
                          [300 * ten_thousand, 100 * ten_thousand])
 
+    def test_peaks_are_of_the_loop_and_not_of_who_started_it(self):
+        held = bytearray(200 << 20)
+        for turn in self.turns("ebb-pairs", "64", "1"):
+            self.assertTrue(1 << 20 < turn["peak_bytes"] < 50 << 20 < len(held), turn)
+
     def test_a_library_that_is_none_is_said(self):
         program = BUILD / "bench" / "serve" / "ort-loop"
         done = subprocess.run([program, "/nowhere.so", "model", "1", "1"], capture_output=True,
