@@ -38,6 +38,11 @@ class Server:
         except Failed as why:
             return self.program.give_up(why)
 
+    def end(self):
+        """Stops both, which must end well."""
+        self.client.end()
+        self.program.end()
+
     def stop(self):
         if self.client:
             self.client.stop()
@@ -56,25 +61,25 @@ def of_turns(turns):
             sum(turn["requests"] for turn in turns)}
 
 
-def many(server, case, count, figures):
+def many(course, case, count, figures):
     """`count` requests of mixed sizes, those before among them."""
     low, high = case.mixed
     left = count - case.warm - case.timed
     every = max(1, left // 100)
-    done = server.load(left, low, high, every)
+    done = course.load(left, low, high, every)
     figures["mixed_resident_ratio"] = level(done["resident"]) / figures["resident_bytes"]
     for at, resident in enumerate(done["resident"]):
         number = case.warm + case.timed + (at + 1) * every
         figures[f"mixed_resident_bytes.n{number}"] = resident
 
 
-def spike(server, case, figures, with_series):
+def spike(course, case, figures, with_series):
     """SPIKE_REQUESTS of SPIKE_TIMES the normal size; the normal ones around them."""
     size = case.normal
-    server.load(BEFORE * 5, size, size)
-    before = server.load(BEFORE, size, size, 1)["resident"]
-    during = server.load(SPIKE_REQUESTS, size * SPIKE_TIMES, size * SPIKE_TIMES, 1)["resident"]
-    after = server.load(AFTER, size, size, 1)["resident"]
+    course.load(BEFORE * 5, size, size)
+    before = course.load(BEFORE, size, size, 1)["resident"]
+    during = course.load(SPIKE_REQUESTS, size * SPIKE_TIMES, size * SPIKE_TIMES, 1)["resident"]
+    after = course.load(AFTER, size, size, 1)["resident"]
     figures["spike_before_bytes"] = level(before)
     figures["spike_peak_bytes"] = max(during)
     figures["spike_after_bytes"] = after[-1]
@@ -84,11 +89,12 @@ def spike(server, case, figures, with_series):
 
 
 class Course:
-    """What one process is put through: figures, processor time of each turn, what it computed."""
+    """What one process is put through: figures, processor time of each turn, what it computed:
+    checksums by the stretch of the course, the same in all processes that go through it."""
 
     def __init__(self, case, allocator):
         self.case, self.allocator = case, allocator
-        self.figures, self.turns, self.cpu, self.computed = {}, [], [], None
+        self.figures, self.turns, self.cpu, self.computed = {}, [], [], {}
 
 
 class Serving(Course):
@@ -96,30 +102,37 @@ class Serving(Course):
 
     def __init__(self, case, allocator, client):
         super().__init__(case, allocator)
-        self.client, self.server = client, None
+        self.client, self.server, self.stretch = client, None, "turns"
+
+    def load(self, count, low, high, sample=0):
+        """As Server.load(). What comes after the long run has other numbers than without it."""
+        done = self.server.load(count, low, high, sample)
+        self.computed.setdefault(self.stretch, []).append(done["sum"])
+        return done
 
     def begin(self):
         """The first requests, the 1,000 of mixed sizes that resident memory is compared with."""
         low, high = self.case.mixed
         self.server = Server(self.case.command(), self.allocator)
         self.server.connect(self.client)
-        self.server.load(self.case.warm // 2, low, high)
-        first = self.server.load(self.case.warm - self.case.warm // 2, low, high, 1)
+        self.load(self.case.warm // 2, low, high)
+        first = self.load(self.case.warm - self.case.warm // 2, low, high, 1)
         self.figures["resident_bytes"] = level(first["resident"])
 
     def take_turn(self):
         """What was given back by the clock while others had their turns is not to be timed."""
-        self.server.load(self.case.timed // TURNS // 4, *self.case.mixed)
-        self.turns.append(self.server.load(self.case.timed // TURNS, *self.case.mixed))
+        self.load(self.case.timed // TURNS // 4, *self.case.mixed)
+        self.turns.append(self.load(self.case.timed // TURNS, *self.case.mixed))
 
-    def end(self, mixed):
+    def finish(self, mixed):
         """`mixed`: so many requests in the long run, or 0 for none."""
         self.figures.update(of_turns(self.turns))
         self.cpu = [turn["cpu_us"] / turn["requests"] for turn in self.turns]
-        self.computed = ",".join(turn["sum"] for turn in self.turns)
+        self.stretch = "after the long run" if mixed else "after the turns"
         if mixed:
-            many(self.server, self.case, mixed, self.figures)
-        spike(self.server, self.case, self.figures, bool(mixed))
+            many(self, self.case, mixed, self.figures)
+        spike(self, self.case, self.figures, bool(mixed))
+        self.server.end()
 
     def stop(self):
         if self.server:
@@ -142,9 +155,10 @@ class Training(Course):
         self.program.tell(max(1, self.case.steps // TURNS))
         self.turns.append(json.loads(self.program.hear()))
 
-    def end(self, _):
+    def finish(self, _):
+        self.program.end()
         self.cpu = [turn["cpu_ms"] for turn in self.turns]
-        self.computed = tuple(turn["loss"] for turn in self.turns)
+        self.computed = {"turns": [turn["loss"] for turn in self.turns]}
         self.figures = {"cpu_ms_per_step": statistics.median(self.cpu),
                         "faults_per_step": statistics.mean(turn["faults"] for turn in self.turns),
                         "peak_bytes": self.turns[-1]["peak_bytes"]}

@@ -85,12 +85,22 @@ class Program:
                 pipe.close()
 
     def stop(self):
-        """Ends its input, which is its sign to end, and passes on what it said."""
+        """Ends its input, which is its sign to end, and passes on what it said. Its exit status;
+        None: it had to be killed."""
         self.process.stdin.close()
         try:
-            self.process.wait(END_S)
+            status = self.process.wait(END_S)
         except subprocess.TimeoutExpired:
-            pass  # it does not listen
+            status = None  # it does not listen
         self.kill()
         sys.stderr.write(self.said())
         self.errors.close()
+        return status
+
+    def end(self):
+        """As stop(), of one that is to end by itself and well."""
+        status = self.stop()
+        if status is None:
+            raise Failed(f"did not end within {END_S} s of its input's end")
+        if status:
+            raise Failed(f"ended with {status}" if status > 0 else f"ended by signal {-status}")

@@ -110,26 +110,38 @@ def round_of(chosen, case, allocators, number):
         for turn in range(process.TURNS):
             left = [course for course in turned(left, turn + number)
                     if attempt(course, "take_turn")]
-        return [course for course in left if attempt(course, "end", 0 if number else case.most)]
+        return [course for course in left if attempt(course, "finish", 0 if number else case.most)]
     finally:
         for course in courses:
             course.stop()
 
 
+def differences(rounds):
+    """What tells, for each stretch that did not compute the same everywhere, who computed what."""
+    computed, said = {}, []
+    for course in (course for courses in rounds for course in courses.values()):
+        for stretch, sums in course.computed.items():
+            computed.setdefault(stretch, {}).setdefault(tuple(sums), set()).add(
+                course.allocator.name)
+    for stretch, found in computed.items():
+        if len(found) > 1:
+            said.append(f"answers differ, {stretch}: " + "; ".join(
+                ", ".join(sorted(names)) for names in found.values()))
+    return said
+
+
 def rounds_of(chosen, case, allocators):
     """([{allocator: course}], whether nothing failed and all computed the same)"""
-    rounds, computed = [], {}
+    rounds = []
     if chosen.quick:
         case.make_short()
     for number in range(chosen.rounds):
         courses = round_of(chosen, case, allocators, number)
         rounds.append({course.allocator.name: course for course in courses})
-        for course in courses:
-            computed.setdefault(course.computed, set()).add(course.allocator.name)
-    if len(computed) > 1:
-        tell("answers differ: " + "; ".join(", ".join(sorted(names))
-                                            for names in computed.values()))
-    return rounds, len(computed) <= 1 and all(len(one) == len(allocators) for one in rounds)
+    differ = differences(rounds)
+    for text in differ:
+        tell(text)
+    return rounds, not differ and all(len(one) == len(allocators) for one in rounds)
 
 
 def print_row(case, allocator, metric, value):

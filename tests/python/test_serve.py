@@ -12,6 +12,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -276,6 +277,30 @@ class Rounds(unittest.TestCase):
             self.assertRaisesRegex(program.Failed, SILENT, loop.hear)
             loop = program.Program([sys.executable, "-c", HANG])
             self.assertRaisesRegex(program.Failed, "does not start: no line", loop.hear_port)
+
+    def test_every_answer_counts_and_not_only_those_that_are_timed(self):
+        wrong = ('(os.urandom(64) if "GLIBC_TUNABLES" in os.environ and {} '
+                 'else bytes(64))').format
+        for when, where in (("10 ** 6 - Handler.left <= 20", "turns"),
+                            ("10 ** 6 - Handler.left > 200", "after the long run"),
+                            ("10 ** 6 - Handler.left > 450", "after the long run")):
+            courses, good, said = self.round_of(10 ** 6, SERVER.replace("bytes(64)", wrong(when)))
+            self.assertEqual((len(courses), good), (2, False), when)
+            found = re.findall("answers differ, (.*): (.*); (.*)\n", said)
+            self.assertEqual([(at, {*names}) for at, *names in found],
+                             [(where, {"glibc", "glibc-tuned"})], said)
+
+    def test_who_does_not_end_well_is_a_failure(self):
+        loop = cases.Training(lambda: [sys.executable, "-c", LOOP + "sys.exit(3)"], 10)
+        with unittest.mock.patch.object(program, "END_S", 0.1):
+            stuck = self.round_of(10 ** 6, SERVER + HANG)
+        for (courses, good, said), why in (
+                (self.round_of(10 ** 6, SERVER + "os.kill(os.getpid(), 15)"), "ended by signal 15"),
+                (stuck, "did not end within 0.1 s of its input's end"),
+                (self.round_of_case(loop), "ended with 3")):
+            self.assertEqual((courses, good), ({}, False))
+            for name in ("glibc", "glibc-tuned"):
+                self.assertEqual(said.count(f"failed: {name}: {why}\n"), 1, said)
 
     def test_without_the_client_no_server_is_left_behind(self):
         with unittest.mock.patch.object(serve.process, "Program", wraps=program.Program) as made, \
