@@ -28,6 +28,7 @@ WARM, AHEAD, WAIT_NS = 8, 4, 2_000_000_000
 SMALL = 1024  # elements
 TENSORS, ROUNDS = 100, 300
 HELD = 4  # batches that are kept when descriptors are counted
+PREFETCH = 2  # batches that a worker is ahead of the trainer, where it takes them as they come
 
 
 def touch(batch):
@@ -38,7 +39,7 @@ def touch(batch):
         tensor.sum()
 
 
-def make_loader(case, method, workers, batches, ahead=2):
+def make_loader(case, method, workers, batches, ahead=PREFETCH):
     dataset = cases.Samples(case.make, case.per_batch, batches)
     return torch.utils.data.DataLoader(dataset, batch_size=case.per_batch, num_workers=workers,
                                        collate_fn=method.collate, persistent_workers=True,
@@ -50,28 +51,33 @@ def processes():
 
 
 def run_through(loader, method, batches):
-    """CPU and faults of all processes for each batch, from the WARMth on."""
-    before = None
-    for number, message in enumerate(loader):
-        if number == WARM:
-            before = meter.Reading(processes())
+    """CPU and faults of all processes for each batch, from the WARMth on. Both readings are taken
+    when the workers are as far ahead as they may be: they have made as many in between as the
+    trainer has taken."""
+    pids, readings, source = processes(), [], iter(loader)
+    last = batches - 1 - PREFETCH * len(pids[1:])
+    for number in range(last + 1):
+        message = next(source)
+        if number in (WARM, last):
+            wait_until_idle(pids[1:])
+            readings.append(meter.Reading(pids))
         touch(method.open(message))
-        if number == batches - 1:
-            break
         del message
-    after = meter.Reading(processes())
-    count = batches - WARM
+    for _ in source:
+        pass
+    before, after = readings
+    count = last - WARM
     return {"cpu_ms_per_batch": (after.cpu_ns - before.cpu_ns) / 1e6 / count,
             "faults_per_batch": (after.faults - before.faults) / count}
 
 
 def wait_until_idle(pids):
-    """The workers are ahead when none of them runs any more."""
+    """The workers are ahead when none of them runs any more, or waits for a processor."""
     began, last = time.monotonic_ns(), None
     while time.monotonic_ns() - began < WAIT_NS:
         time.sleep(0.01)
         now = sum(meter.cpu_ns(pid) for pid in pids)
-        if now == last:
+        if now == last and all(meter.waits(pid) for pid in pids):
             return
         last = now
 
@@ -94,18 +100,24 @@ def take_at_leisure(loader, method, batches):
 
 
 def hold_some(loader, method):
-    """Descriptors that each batch costs that is kept, in all processes."""
-    source, held = iter(loader), []
-    for _ in processes():  # each worker has sent one, with what it opens for the first
+    """Descriptors that each batch costs that is kept, in all processes. Those of batches that are
+    ready or under way are no part of it: they are as many at both counts."""
+    pids, source, held = processes(), iter(loader), []
+
+    def count():
+        wait_until_idle(pids[1:])
+        return sum(meter.open_files(pid) for pid in pids)
+
+    for _ in pids:  # each worker has sent one, with what it opens for the first
         held.append(method.open(next(source)))
-    before = sum(meter.open_files(pid) for pid in processes())
+    before = count()
     for _ in range(HELD):
         held.append(method.open(next(source)))
-    after = sum(meter.open_files(pid) for pid in processes())
+    after = count()
     held.clear()
     for _ in source:
         pass
-    return {"fds_per_batch": max(0, after - before) / HELD}
+    return {"fds_per_batch": (after - before) / HELD}
 
 
 def cross_alone(pool):

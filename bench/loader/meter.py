@@ -11,6 +11,12 @@ def cpu_ns(pid):
     return time.clock_gettime_ns(~pid << 3 | 2)  # as clock_getcpuclockid() of Linux names it
 
 
+def waits(pid):
+    """Whether none of its threads runs, or would if it were its turn."""
+    tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(task.read_text().rpartition(")")[2].split()[0] == "S" for task in tasks)
+
+
 def faults(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[7]) + int(fields[9])

@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -153,6 +154,35 @@ class LoaderTest(unittest.TestCase):
         self.assertTrue(all(row[:2] == ["loader", "tiny"] and len(row) == 5 for row in rows))
         ebbs = {row[3]: float(row[4]) for row in rows if row[2] == "ebb"}
         self.assertEqual(ebbs["fds_per_batch"], 0)
+
+    def test_descriptors_are_of_the_batches_that_are_kept(self):
+        sys.path.insert(0, str(LOADER.parent))
+        self.addCleanup(sys.path.remove, str(LOADER.parent))
+        import torch
+        import cases
+        import child
+        import methods
+
+        class Uneven(methods.Torch):  # two batches that take long are on their way at first
+            calls = 0
+
+            def collate(self, batch):
+                self.calls += 1
+                end = time.monotonic() + (0.3 if self.calls in (3, 4) else 0)
+                while time.monotonic() < end:
+                    pass
+                return super().collate(batch)
+
+            def open(self, message):
+                time.sleep(0.3)
+                return message
+
+        torch.multiprocessing.set_sharing_strategy("file_descriptor")
+        for name, tensors in (("tiny", 100), ("detection_list", 128)):
+            case = cases.all_cases()[name]
+            method = Uneven(case)
+            loader = child.make_loader(case, method, 1, 10)
+            self.assertEqual(child.hold_some(loader, method), {"fds_per_batch": tensors})
 
     def test_unknown_names_are_refused(self):
         for words in (["--cases", "nothing"], ["--methods", "magic"], ["--methods", "tiny"]):
