@@ -12,9 +12,6 @@
 
 #include "clock.h"
 
-#define PROMOTE_REPETITIONS ((size_t)31)
-#define PROMOTE_BYTES_MOST ((size_t)64 << 20)
-
 static void give_up(const char *what) {
     fprintf(stderr, "ebb: %s: %s\n", what, ebb_last_error_text());
     exit(1);
@@ -42,7 +39,7 @@ static double promote_once_ns(ebb_region parent, size_t bytes, int mode) {
 
 static double promote_ns(ebb_region parent, size_t bytes, int mode) {
     double spans[PROMOTE_REPETITIONS];
-    size_t repetitions = bytes < 1 << 20 ? PROMOTE_REPETITIONS : 5;
+    size_t repetitions = promote_repetitions(bytes);
 
     for (size_t i = 0; i < repetitions; i++)
         spans[i] = promote_once_ns(parent, bytes, mode);

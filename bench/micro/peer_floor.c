@@ -9,12 +9,14 @@
  * floor-in-memory keeps cursor and limit behind a pointer and compares them, as any arena must
  * that is handed from function to function: what is left once nothing is counted or recorded.
  *
- * In `promote` the floor is a memcpy between two blocks of the same size, both touched before.
+ * In `promote` the floor is a memcpy between two blocks of the same size, both touched before. It
+ * is timed as ebb's promotions are: the source is written, then one copy is timed by itself.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "case_promote.h"
 #include "cases.h"
 
 static char *floor_base;
@@ -61,19 +63,26 @@ MICRO_INLINE void floor_end(struct step *step, const struct held *held) {
     (void)held;
 }
 
-static void floor_promote(struct round *round) {
-    for (size_t bytes = 64; bytes <= (size_t)64 << 20; bytes *= 4) {
-        size_t copies = bytes < 1 << 20 ? (4 << 20) / bytes : 4;
-        uint64_t begun = clock_cpu_ns();
+static double copy_once_ns(size_t bytes) {
+    uint64_t begun;
 
-        if (copies > 4096)
-            copies = 4096;
-        for (size_t i = 0; i < copies; i++) {
-            memcpy(floor_base + bytes, floor_base, bytes);
-            use_memory();
-        }
+    memset(floor_base, 1, bytes);
+    use_memory();
+    begun = clock_wall_ns();
+    memcpy(floor_base + bytes, floor_base, bytes);
+    use_memory();
+    return (double)(clock_wall_ns() - begun);
+}
+
+static void floor_promote(struct round *round) {
+    for (size_t bytes = 64; bytes <= PROMOTE_BYTES_MOST; bytes *= 4) {
+        double spans[PROMOTE_REPETITIONS];
+        size_t repetitions = promote_repetitions(bytes);
+
+        for (size_t i = 0; i < repetitions; i++)
+            spans[i] = copy_once_ns(bytes);
         round_add_at(round, "ns_memcpy", 'b', bytes,
-                     (double)(clock_cpu_ns() - begun) / (double)copies);
+                     clock_calm_mean(spans, repetitions) - clock_wall_cost_ns());
     }
 }
 
