@@ -38,7 +38,7 @@ const struct contest contests[] = {
     {"small10k", CASE_SMALL10K, true, NULL},
     {"const", CASE_CONST, true, NULL},
     {"open_close", CASE_OPEN_CLOSE, true, "ebb apr talloc obstack pmr bumpalo"},
-    {"close_n", CASE_CLOSE_N, false, "ebb glibc mimalloc apr talloc obstack bumpalo"},
+    {"close_n", CASE_CLOSE_N, false, "ebb apr talloc obstack pmr bumpalo" MALLOCS},
     {"flat_count", CASE_FLAT_COUNT, false, "floor ebb mimalloc"},
     {"flat_bytes", CASE_FLAT_BYTES, false, "floor ebb mimalloc"},
     {"large", CASE_LARGE, true, "floor ebb pmr bumpalo" MALLOCS},

@@ -18,7 +18,8 @@ resource *pmr_root;
 alignas(resource) unsigned char pmr_scratch[sizeof(resource)];
 
 void pmr_set_up(enum micro_case which) {
-    std::size_t bytes = std::size_t(which == CASE_LARGE ? 256 : 32) << 20;
+    std::size_t mib = which == CASE_LARGE ? 256 : which == CASE_CLOSE_N ? 64 : 32;
+    std::size_t bytes = mib << 20;
     void *buffer = std::aligned_alloc(4096, bytes);
 
     std::memset(buffer, 1, bytes);

@@ -9,6 +9,7 @@ can be run; prose has at most 100 columns; docs/figures.py writes between its ma
 peer is better, and names a file that is bad and changes nothing.
 """
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -32,6 +33,13 @@ GUIDES = "".join((ROOT / "docs" / page).read_text(encoding="utf-8")
 PYTHON_EXAMPLES = sorted((ROOT / "docs" / "examples" / "python").glob("*.py"))
 LOADER = (ROOT / "docs" / "loader.md").read_text(encoding="utf-8")
 FIGURES = ROOT / "docs" / "figures.py"
+
+
+def module_of_figures():
+    spec = importlib.util.spec_from_file_location("figures", FIGURES)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def lines_of(code):
@@ -321,6 +329,19 @@ class Figures(unittest.TestCase):
             about = {**self.ABOUT, "settings": {**self.ABOUT["settings"], **setting}}
             rows = [("churn", "t.full", "ebb", "event_ns", 5), ("micro", "large", "ebb", "ms", 1)]
             self.assertIn(said, self.refused(rows, about))
+
+    def test_the_fastest_malloc_is_of_all_or_the_line_says_of_which(self):
+        figures = module_of_figures()
+        text = (ROOT / "bench/micro/contest.c").read_text(encoding="utf-8")
+        every = re.search(r'#define MALLOCS "(.*)"', text)[1]
+        self.assertEqual(sorted(every.split()), sorted(figures.PEERS))
+        lists = {case: words.replace("MALLOCS", f'"{every}"').replace('"', "").split()
+                 for case, words in re.findall(r'\{"(\w+)", CASE_\w+, \w+, (.*)\},', text)}
+        for label, case, _ in figures.MICRO:
+            part = [name for name in figures.PEERS
+                    if lists[case] == ["NULL"] or name in lists[case]]
+            if part and len(part) < len(figures.PEERS):
+                self.assertIn(f"(of mallocs {', '.join(part)} alone)", label)
 
     def test_a_replay_without_all_peers_is_refused(self):
         some = {**self.ABOUT, "allocators": [peer for peer in self.ABOUT["allocators"]
