@@ -12,7 +12,6 @@
 #include "report/text.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 #define GROUPS 256 /* that are told apart */
 #define PRINTED 32
@@ -70,14 +69,19 @@ static void add_group(struct group *sum, const struct group *group) {
     sum->bytes += group->bytes;
 }
 
-static int more_bytes_first(const void *a, const void *b) {
-    const struct group *left = a, *right = b;
-    return left->bytes < right->bytes ? 1 : left->bytes > right->bytes ? -1 : 0;
+/* Where the group belongs among those before it, which are sorted. */
+static void insert(struct group *groups, unsigned at) {
+    struct group group = groups[at];
+    for (; at > 0 && groups[at - 1].bytes < group.bytes; at--)
+        groups[at] = groups[at - 1];
+    groups[at] = group;
 }
 
-/* Those with most bytes come first; the table ends with the sum of those that are not printed. */
+/* Those with most bytes come first; the table ends with the sum of those that are not printed.
+ * (qsort() may allocate.) */
 static void sort(struct leaks *leaks) {
-    qsort(leaks->groups, leaks->count, sizeof *leaks->groups, more_bytes_first);
+    for (unsigned i = 1; i < leaks->count; i++)
+        insert(leaks->groups, i);
     for (; leaks->count > PRINTED; leaks->count--)
         add_group(&leaks->groups[GROUPS], &leaks->groups[leaks->count - 1]);
 }
