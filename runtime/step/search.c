@@ -92,6 +92,7 @@ static bool take_course(struct searcher *searcher) {
     return false;
 }
 
+/* Lock held, but not while it searches, and gives back what it needed. */
 static void look_for_a_plan(struct searcher *searcher) {
     pthread_mutex_t *lock = &searcher->site->lock;
     uint64_t budget_ns = searcher->site->options.search_ns, began = os.now_ns();
@@ -100,9 +101,13 @@ static void look_for_a_plan(struct searcher *searcher) {
     pthread_mutex_lock(lock);
     publish(searcher, &plan);
     searcher->site->stats.planning_ns += os.now_ns() - began;
-    plan_drop(plan);
-    plan_drop(searcher->plan);
+    struct plan *beaten = searcher->plan;
     searcher->plan = NULL;
+    pthread_mutex_unlock(lock); /* it may be asked for more meanwhile, and finds that then */
+    plan_drop(plan);
+    plan_drop(beaten);
+    plan_pool_rest(0);
+    pthread_mutex_lock(lock);
 }
 
 static void *search_on(void *context) {

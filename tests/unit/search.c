@@ -322,6 +322,38 @@ static void each_plan_has_its_turn(void **state) {
     watched = NULL;
 }
 
+/* As a large step, of many more blocks. */
+static void long_step(ebb_site *site, uint64_t tag) {
+    enum { BLOCKS = 5000, LIVE = 512 };
+    ebb_step step = ebb_step_begin(site, tag);
+    void *live[LIVE] = {NULL};
+    uint32_t chance = 3;
+    for (unsigned k = 0; k < BLOCKS; k++) {
+        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+        void **at = &live[chance >> 23];
+        assert_int_equal(ebb_region_release(step.region, *at), 0);
+        chance = (uint32_t)(chance * UINT64_C(1664525) + 1013904223);
+        *at = block_of(step.region, 4096 + (chance >> 18), 64);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* The thread is the last that needs much, for the plans of all tags. */
+static void what_it_needed_goes_back_to_the_system(void **state) {
+    if (!HAS_THREADS_OF_ITS_OWN)
+        skip();
+    ebb_site *site = watch_site(*state);
+    for (uint64_t tag = 1; tag < 3; tag++) {
+        long_step(site, tag);
+        long_step(site, tag);
+    }
+    assert_non_null(site->searcher);
+    await_end();
+    assert_true(pool_stats_of(plan_pool()).cached <= 64 * KIB);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    watched = NULL;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(it_begins_while_nobody_has_the_lock),
@@ -334,6 +366,7 @@ int main(void) {
         STAGED(what_was_found_too_late_is_dropped),
         STAGED(what_is_replaced_is_not_searched_for_any_more),
         STAGED(each_plan_has_its_turn),
+        STAGED(what_it_needed_goes_back_to_the_system),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
