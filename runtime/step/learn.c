@@ -164,10 +164,12 @@ static enum learn_verdict record_again(struct learning *learning) {
     return LEARN_KEEP;
 }
 
-/* A plan of so many blocks of the step's would hold more than the step itself. */
+/* A plan of so many blocks of the step's would hold more than the step itself, and what it has in
+ * the parent, which was its own when it was recorded. */
 static bool outweighs(const struct learn_step *step, uint64_t blocks) {
     uint64_t held = blocks * LEARN_SLOT_BYTES;
-    return held > LEARN_DEAR_BYTES && held > step->live_peak;
+    return held > LEARN_DEAR_BYTES &&
+           held > step->live_peak + step->tenured_bytes + step->guest_bytes;
 }
 
 /* The first step of a course that began with the plan of another one. */

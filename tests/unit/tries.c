@@ -207,6 +207,18 @@ static void nor_is_one_inherited(void **state) {
     }
 }
 
+/* Survivors were the recorded step's own. */
+static void one_is_that_holds_less_than_what_is_in_the_parent(void **state) {
+    struct learning learning;
+    struct learn_step step = served(1000, 0);
+    learn_start(&learning);
+    learn_inherit(&learning, 7, false);
+    step.slots = 20000;
+    step.live_peak = 200 * KIB;
+    step.tenured_bytes = step.guest_bytes = MIB;
+    assert_int_equal(pass(&learning, step), LEARN_FIT);
+}
+
 /* Who gives keys knows where they are: what is larger than all before is recorded at once. */
 static void a_try_with_keys_is_recorded_again(void **state) {
     struct learning learning = tried_course();
@@ -278,6 +290,7 @@ int main(void) {
         cmocka_unit_test(a_plan_that_would_hold_too_much_is_not_tried),
         cmocka_unit_test(a_plan_that_would_hold_more_than_the_step_is_not_made),
         cmocka_unit_test(nor_is_one_inherited),
+        cmocka_unit_test(one_is_that_holds_less_than_what_is_in_the_parent),
         cmocka_unit_test(structures_that_take_turns_are_recorded_ever_more_rarely),
         cmocka_unit_test(turns_that_are_long_enough_are_planned_each),
         cmocka_unit_test(two_good_steps_do_not_prove_a_plan),

@@ -86,12 +86,38 @@ static void the_plan_of_another_tag_goes_if_it_is_too_heavy(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* As the first tag's do. Of its record they were, but in a planned step they are the parent's. */
+static void what_survives_weighs_where_a_plan_is_inherited(void **state) {
+    enum { SURVIVE = 2000, REST = 18000, KEPT = 64 * KIB };
+    static struct ebb_survivor survivors[SURVIVE];
+    ebb_pool *pool = POOL(0);
+    ebb_region run = OPEN(.pool = pool);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < 6; i++) {
+        ebb_step step = ebb_step_begin_under(site, run, i / 4);
+        for (unsigned k = 0; k < SURVIVE; k++)
+            survivors[k] = survivor_of(block_of(step.region, KEPT, 64), EBB_PROMOTE_AUTO);
+        bump(step, REST, 0);
+        assert_int_equal(ebb_step_end_keeping(step, run, survivors, SURVIVE, NULL, NULL), 0);
+        for (unsigned k = 0; k < SURVIVE; k++)
+            assert_int_equal(ebb_region_release(run, survivors[k].block), 0);
+    }
+    struct ebb_site_stats stats = site_stats(site);
+    assert_true(stats.tenured_right >= 2 * SURVIVE);
+    assert_non_null(site->courses[1].plan);
+    assert_int_equal(stats.planned_steps, 6 - stats.recorded_steps);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(ebb_region_close(run), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_record_that_is_broken_off_is_as_long_as_the_first),
         cmocka_unit_test(many_small_blocks_may_come_first),
         cmocka_unit_test(a_heavy_step_among_others_is_not_planned),
         cmocka_unit_test(the_plan_of_another_tag_goes_if_it_is_too_heavy),
+        cmocka_unit_test(what_survives_weighs_where_a_plan_is_inherited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
