@@ -482,8 +482,8 @@ void learn_failed(struct learning *learning, enum learn_verdict verdict) {
         learning->refining = false;
     else if (verdict == LEARN_FEWER || verdict == LEARN_COARSEN)
         return; /* the present one goes on */
-    else if (learning->planned)
-        note_fruitless(learning);
-    else
+    else if (!learning->planned)
         learning->wait = LEARN_WAIT; /* tried again after that */
+    else if (learning->repeats)
+        note_fruitless(learning); /* of what was like nothing that is noted already */
 }

@@ -113,6 +113,22 @@ static void records_at_once_are_no_try(void **state) {
     assert_true(learning.suspended && learning.wait == LEARN_WAIT);
 }
 
+/* Records that are like nothing, and no plan of theirs. */
+static void a_try_that_is_not_made_counts_once(void **state) {
+    struct learning learning = planned_course();
+    for (uint64_t hash = 100; hash < 100 + 2 * LEARN_TRIES; hash += 2) {
+        for (unsigned i = 0; i < LEARN_IN_A_ROW; i++)
+            assert_int_equal(pass(&learning, served(800, 200)), LEARN_KEEP);
+        assert_int_equal(record(&learning, hash), LEARN_NOTE);
+        struct learn_step step = step_of(LEARN_RECORD);
+        step.hash = hash + 1;
+        assert_int_equal(learn_judge(&learning, &step, false), LEARN_ADOPT);
+        learn_failed(&learning, LEARN_ADOPT);
+    }
+    assert_int_equal(learning.fruitless, LEARN_TRIES);
+    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
+}
+
 static void a_try_that_serves_something_is_not_given_up_that_soon(void **state) {
     struct learning odd = tried_course(), larger = tried_course();
     serve_nothing(&odd, 1);
@@ -284,6 +300,7 @@ int main(void) {
         cmocka_unit_test(where_nothing_repeats_there_are_two_tries),
         cmocka_unit_test(what_the_second_try_serves_makes_no_third_one),
         cmocka_unit_test(records_at_once_are_no_try),
+        cmocka_unit_test(a_try_that_is_not_made_counts_once),
         cmocka_unit_test(a_try_that_serves_something_is_not_given_up_that_soon),
         cmocka_unit_test(a_try_with_keys_is_recorded_again),
         cmocka_unit_test(a_plan_of_what_repeats_begins_anew),
