@@ -338,15 +338,12 @@ static bool is_dear(const struct learn_step *step) {
     return held > LEARN_SLACK_BYTES && held > step->live_peak / LEARN_TRY_PART;
 }
 
-/* A record, the `last` that was asked for or a later one, is neither like the other nor like the
- * plan. */
-static enum learn_verdict judge_change(struct learning *learning, const struct learn_step *step,
-                                       bool last) {
+/* The last record that was asked for is neither like the other nor like the plan. */
+static enum learn_verdict judge_change(struct learning *learning, const struct learn_step *step) {
     bool dear = is_dear(step) && (!learning->planned || outweighs(step, step->blocks));
-    if (learning->suspended && (dear || !(last && try_again(learning)))) {
+    if (learning->suspended && (dear || !try_again(learning))) {
         learning->noted = false;
-        if (last)
-            await_look(learning);
+        await_look(learning);
         return LEARN_KEEP;
     }
     if (learning->pardoning) { /* the plan has done nothing wrong */
@@ -369,6 +366,7 @@ static void note_other(struct learning *learning) {
     learning->patience = more_patience(learning->patience);
 }
 
+/* One that was asked for. */
 static enum learn_verdict judge_record(struct learning *learning, const struct learn_step *step) {
     bool fine = learning->noted && learning->hash == step->hash;
     bool coarse = learning->noted && step->coarse_hash &&
@@ -379,15 +377,13 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
     bool dear = outweighs(step, step->blocks);
     learning->coarse = (!fine || dear) && (coarse || like_coarse);
     learning->repeats = fine || coarse;
-    learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(learning, step));
     learning->finer = learning->coarse && !dear;
     learning->record_blocks = step->blocks;
     learning->hash = step->hash;
     learning->coarse_hash = step->coarse_hash;
-    bool last = learning->to_record == 1, will_do = learning->noted && !step->small;
+    bool will_do = learning->noted && !step->small;
     learning->noted = true;
-    if (learning->to_record)
-        learning->to_record = will_do ? 0 : learning->to_record - 1;
+    learning->to_record = will_do ? 0 : learning->to_record - 1;
     if (learning->records < 2)
         learning->records++;
     bool heavy = outweighs(step, learning->coarse ? step->coarse_blocks : step->blocks);
@@ -405,7 +401,15 @@ static enum learn_verdict judge_record(struct learning *learning, const struct l
         learning->pardoning = false;
         return heavy ? suspend(learning) : LEARN_ADOPT;
     }
-    return learning->to_record ? note : judge_change(learning, step, last);
+    return learning->to_record ? note : judge_change(learning, step);
+}
+
+/* Where several are open at once, more begin to be recorded than are asked for: those that end when
+ * there is a verdict, or a plan, tell nothing against it. */
+static enum learn_verdict judge_recorded(struct learning *learning,
+                                         const struct learn_step *step) {
+    learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(learning, step));
+    return learning->to_record ? judge_record(learning, step) : LEARN_KEEP;
 }
 
 /* No plan can be made of such a step; who makes them all the time is not recorded each time. */
@@ -438,7 +442,7 @@ enum learn_verdict learn_judge(struct learning *learning, const struct learn_ste
     if (busy)
         return LEARN_KEEP;
     if (step->mode == LEARN_RECORD)
-        return judge_record(learning, step);
+        return judge_recorded(learning, step);
     if (step->mode == LEARN_SERVE)
         return learning->suspended || learning->to_record ? LEARN_KEEP
                : learning->inherited                      ? judge_inherited(learning, step)

@@ -7,6 +7,7 @@
 #include "kit/test.h"
 
 #include "plan/packing.h"
+#include "step/site.h"
 
 int __real_packing_solve(const struct packing_buffer *buffers, uint32_t count,
                          const struct packing_effort *effort, void *workspace, uint64_t *offsets,
@@ -103,10 +104,47 @@ static void a_plan_that_is_too_high_in_any_case_costs_no_work(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+enum { CROWD = 8 };
+
+/* So many steps at once that all do the same. */
+static void take_crowd(ebb_site *site, unsigned count, size_t bytes, size_t other) {
+    ebb_step steps[CROWD];
+    for (unsigned i = 0; i < count; i++)
+        steps[i] = ebb_step_begin(site, 0);
+    for (unsigned i = 0; i < count; i++) {
+        void *first = block_of(steps[i].region, bytes, 64);
+        if (other) {
+            assert_int_equal(ebb_region_release(steps[i].region, first), 0);
+            block_of(steps[i].region, other, 64);
+            block_of(steps[i].region, bytes, 64);
+        }
+        block_of(steps[i].region, bytes, 64);
+    }
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(ebb_step_end(steps[i]), 0);
+}
+
+/* All begin to be recorded; the first two tell all, and say nothing against their plan. */
+static void steps_that_are_recorded_at_once_make_one_plan(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    take_crowd(site, CROWD, 64 * KIB, 0);
+    assert_int_equal(site_stats(site).recorded_steps, CROWD);
+    assert_int_equal(site_stats(site).plans, 1);
+    assert_int_equal(site->courses[0].learning.patience, LEARN_IN_A_ROW);
+    for (unsigned i = 0; i < 20; i++)
+        take_crowd(site, 1, 64 * KIB, 0);
+    for (unsigned i = 0; i < 10; i++)
+        take_crowd(site, 1, 64 * KIB, 96 * KIB);
+    assert_int_equal(site_stats(site).plans, 2);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(plans_that_one_step_tries_have_one_bound),
         STAGED(a_plan_that_is_too_high_in_any_case_costs_no_work),
+        STAGED(steps_that_are_recorded_at_once_make_one_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

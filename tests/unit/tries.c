@@ -113,6 +113,19 @@ static void records_at_once_are_no_try(void **state) {
     assert_true(learning.suspended && learning.wait == LEARN_WAIT);
 }
 
+/* They tell what two that ended first have told. */
+static void what_is_late_changes_no_plan_and_no_patience(void **state) {
+    struct learning learning = planned_course();
+    for (uint64_t hash = 7; hash < 9; hash++) {
+        struct learn_step late = step_of(LEARN_RECORD);
+        late.hash = hash;
+        assert_int_equal(learn_judge(&learning, &late, false), LEARN_KEEP);
+    }
+    assert_true(learning.plan_hash == 7 && learning.planned && !learning.tried);
+    assert_int_equal(learning.patience, LEARN_IN_A_ROW);
+    assert_int_equal(learning.fruitless + learning.unproven, 0);
+}
+
 /* Records that are like nothing, and no plan of theirs. */
 static void a_try_that_is_not_made_counts_once(void **state) {
     struct learning learning = planned_course();
@@ -300,6 +313,7 @@ int main(void) {
         cmocka_unit_test(where_nothing_repeats_there_are_two_tries),
         cmocka_unit_test(what_the_second_try_serves_makes_no_third_one),
         cmocka_unit_test(records_at_once_are_no_try),
+        cmocka_unit_test(what_is_late_changes_no_plan_and_no_patience),
         cmocka_unit_test(a_try_that_is_not_made_counts_once),
         cmocka_unit_test(a_try_that_serves_something_is_not_given_up_that_soon),
         cmocka_unit_test(a_try_with_keys_is_recorded_again),
