@@ -244,7 +244,7 @@ static void prefer_longer(struct work *work) {
     struct draft *noted = work->course->noted;
     if (work->repeats || !work->draft || !draft_leads(noted, work->draft))
         return;
-    draft_widen_along(noted, work->draft);
+    noted->wider |= draft_widen_along(noted, work->draft);
     take_noted(work);
 }
 
@@ -296,6 +296,7 @@ static void adopt(struct work *work) {
     bool led = is_led(work), wider = led && take_present_along(work);
     if (led && !wider)
         return; /* as it is, that is better */
+    wider |= work->draft->wider;
     wider |= draft_widen(work->draft, work->course->noted);
     wider |= draft_widen(work->draft, work->present);
     work->plan = plan_at_desk(work, wider ? work->height_most : UINT64_MAX);

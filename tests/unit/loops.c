@@ -77,10 +77,37 @@ static void a_note_is_compared_with_the_next_record_only(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* So many blocks that live to the end, each with its own key; one of them is large. */
+static void take_keyed(ebb_site *site, bool small, uint32_t count, uint32_t large) {
+    ebb_step step = ebb_step_begin(site, 0);
+    assert_true(!small || ebb_step_alloc(step, 100, 16, 9));
+    for (uint32_t key = 1; key <= count; key++)
+        assert_non_null(ebb_step_alloc(step, key == large ? 2 * MIB : 64 * KIB, 64, key));
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* Room for what never comes together would be twice as high as any step. Where a small block comes
+ * there is a third record. */
+static void the_longest_has_no_room_for_all_sizes_of_shorter_ones(void **state) {
+    struct stage *stage = *state;
+    for (unsigned small = 0; small < 2; small++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        take_keyed(site, small, 4, 1);
+        take_keyed(site, small, 3, 2);
+        if (small)
+            take_keyed(site, small, 2, 1);
+        struct ebb_site_stats stats = site_stats(site);
+        assert_int_equal(stats.plans, 1);
+        assert_true(stats.plan_height <= (2 * MIB + 256 * KIB) / 4 * 5 + 256 * KIB);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(blocks_are_larger_than_those_of_the_longest),
         STAGED(the_longest_never_comes_again),
+        STAGED(the_longest_has_no_room_for_all_sizes_of_shorter_ones),
         STAGED(a_note_is_compared_with_the_next_record_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
