@@ -167,7 +167,8 @@ struct ebb_site_stats {
     uint64_t guests, guest_bytes; /* lay in the parent for a while, and were not promoted */
     uint64_t strays;          /* remote releases of what was no live block */
     uint64_t plans;           /* made so far, or taken back */
-    uint64_t takeovers;       /* steps that had grown: the rest of them was served without plan */
+    uint64_t takeovers;       /* steps that had grown, or had no pages beside the plan: the rest of
+                                 them was served without it */
     uint64_t excesses;        /* steps that passed the budget */
     uint64_t plan_slots;      /* of the newest plan: count */
     uint64_t plan_height;     /* bytes that it needs */

@@ -181,10 +181,16 @@ static void *allocate(struct region *region, size_t bytes, size_t align) {
     return block;
 }
 
-/* What was refused, if others have released what was in the way. */
-static __attribute__((noinline)) void *try_again(struct region *region, size_t bytes,
-                                                 size_t align) {
-    void *block = remote_makes_room(region) ? allocate(region, bytes, align) : NULL;
+/* What was refused, if others have released what was in the way, for whom `own` may look, or if the
+ * arena gives way. */
+static __attribute__((noinline)) void *try_again(struct region *region, size_t bytes, size_t align,
+                                                 bool own) {
+    bool again = own && remote_makes_room(region);
+    error_mute(); /* it is refused once, if at all */
+    void *block = again ? allocate(region, bytes, align) : NULL;
+    if (!block && region->track && track_gives_way(region->track, bytes, align))
+        block = allocate(region, bytes, align);
+    error_unmute();
     if (block)
         error_take_back();
     return block;
@@ -192,7 +198,7 @@ static __attribute__((noinline)) void *try_again(struct region *region, size_t b
 
 __attribute__((noinline)) void *block_refused(struct region *region, size_t bytes,
                                               size_t align) {
-    void *block = try_again(region, bytes, align);
+    void *block = try_again(region, bytes, align, true);
     if (!block)
         exhausted_report(region, bytes, align);
     return block;
@@ -230,13 +236,7 @@ static void *place_planned(struct track *track, const struct request *request) {
 
 static void *allocate_in_lane(struct region *region, const struct request *request) {
     void *block = allocate(region, request->bytes, request->align);
-    return block || !request->own ? block : try_again(region, request->bytes, request->align);
-}
-
-static bool is_hopeless(const struct track *track, size_t bytes) {
-    const struct plan *plan = track->plan;
-    return plan && bytes > plan->height_bytes / TRACK_BESIDE_PART &&
-           track_is_hopeless(track, bytes);
+    return block ? block : try_again(region, request->bytes, request->align, request->own);
 }
 
 static void *allocate_planned(struct region *region, const struct request *request) {
@@ -244,7 +244,7 @@ static void *allocate_planned(struct region *region, const struct request *reque
     if (track_is_behind(track))
         due_stop(track);
     if (track_ignores(track, request->bytes, request->align) ||
-        is_hopeless(track, request->bytes))
+        (track_harms(track, request->bytes) && track_is_hopeless(track, request->bytes)))
         return allocate_in_lane(region, request);
     uint64_t missed = track->seen.missed, missed_bytes = track->seen.missed_bytes;
     uint64_t turned_away_bytes = track->seen.turned_away_bytes;

@@ -26,7 +26,6 @@
 
 #include <string.h>
 
-#define WINDOW_LEAST ((size_t)4096)
 #ifndef WINDOW_MOST
 #define WINDOW_MOST ((size_t)131072)
 #endif
@@ -153,7 +152,7 @@ static void leave_window(struct region *region) {
 /* Windows are an eighth of what lives in the lane, so that an unused one wastes little. Padding is
  * part of that in all regions: what was measured for one holds for all. */
 static size_t window_bytes(const struct region *region) {
-    size_t bytes = WINDOW_LEAST;
+    size_t bytes = SMALL_WINDOW_LEAST;
     size_t live = flow_now(&region->used) - region->large_used + region->padding;
     while (bytes < WINDOW_MOST && bytes < live / 8)
         bytes *= 2;
@@ -180,12 +179,12 @@ static struct ebb_piece *place_window_of(struct region *region, size_t bytes) {
 static struct ebb_piece *place_window(struct region *region) {
     size_t bytes = window_bytes(region);
     struct ebb_piece *window = NULL;
-    if (bytes > WINDOW_LEAST) {
+    if (bytes > SMALL_WINDOW_LEAST) {
         error_mute();
         window = place_window_of(region, bytes);
         error_unmute();
     }
-    return window ? window : place_window_of(region, WINDOW_LEAST);
+    return window ? window : place_window_of(region, SMALL_WINDOW_LEAST);
 }
 
 static void open_window(struct region *region, struct ebb_piece *window) {

@@ -13,6 +13,8 @@
 
 #include "region/track.h"
 
+#define SMALL_WINDOW_LEAST ((size_t)4096)
+
 void *small_alloc(struct region *region, size_t bytes, size_t align);
 int small_resize(struct region *region, struct ebb_piece *window, uintptr_t addr, size_t bytes);
 

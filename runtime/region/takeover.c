@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * takeover.c - a step has outgrown its plan: the large lane takes the arena over.
+ * takeover.c - a step has outgrown its plan, or the pool has no pages beside the arena: the large
+ * lane takes that over.
  *
  *     arena      |      L1 |   L2         |          |  L3   |     L: live
  *     after      | stretch      |  free   |  free    | stretch|
@@ -13,7 +14,7 @@
  * Invariant: every live block lies in one stretch, which block_at names.
  */
 #include "base/check.h"
-#include "region/track.h"
+#include "region/small.h"
 
 /* The part of the arena that is not cut yet, and the stretch being gathered. */
 struct cut {
@@ -113,6 +114,41 @@ bool track_take_over(struct track *track) {
     track->taken_over = track->seen.taken_over = true;
     track->named = NULL; /* blocks will be named there */
     track->overdue_count = 0;
+    return true;
+}
+
+/* ---- where the pool has no pages ---- */
+
+static bool fits_between(uintptr_t from, uintptr_t to, size_t bytes, size_t align) {
+    uintptr_t start = size_align(from, align);
+    return start < to && bytes <= to - start;
+}
+
+/* As a takeover would leave it. */
+static bool has_gap(const struct track *track, size_t bytes, size_t align) {
+    const struct plan *plan = track->plan;
+    uintptr_t from = track->base;
+    for (uint32_t at = 0; at < plan->placed_count; at++) {
+        const struct track_slot *slot = &track->slots[plan->places[at].slot];
+        if (!track_is_live(track, slot))
+            continue;
+        if (fits_between(from, size_align_down(slot->addr, RANGE_SLOT), bytes, align))
+            return true;
+        from = size_align(slot->addr + slot->room, RANGE_SLOT);
+    }
+    return fits_between(from, track->base + track->span, bytes, align);
+}
+
+bool track_gives_way(struct track *track, size_t bytes, size_t align) {
+    bool small = bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
+    size_t least = small ? SMALL_WINDOW_LEAST : size_larger(bytes, RANGE_SLOT);
+    due_settle(track);
+    if (!track->arena || !has_gap(track, least, small ? RANGE_SLOT : align) ||
+        !track_take_over(track))
+        return false;
+    track->cursor = track_cursor(track);
+    track->open = track->serving = false;
+    track_set_paths(track);
     return true;
 }
 

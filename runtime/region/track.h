@@ -328,6 +328,10 @@ void due_include(const struct track *track, struct flow *counted, struct flow *r
  * in it stays. False without memory for it: then nothing has changed. */
 bool track_take_over(struct track *track);
 
+/* A block was refused for want of pages. True: the arena was taken over, as it has a gap for the
+ * block, or for a window of small ones. */
+bool track_gives_way(struct track *track, size_t bytes, size_t align);
+
 /* The arena's run is the region's from here on; its entries are gone. For a takeover. */
 struct ebb_piece *track_leave_run(struct track *track);
 
@@ -449,6 +453,11 @@ static inline bool track_watches(const struct track *track) {
 /* True if a request is none of the plan's business. */
 static inline bool track_ignores(const struct track *track, size_t bytes, size_t align) {
     return track->coarse && bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
+}
+
+/* True if a request does the plan harm where it fails. */
+static inline bool track_harms(const struct track *track, size_t bytes) {
+    return track->plan && bytes > track->plan->height_bytes / TRACK_BESIDE_PART;
 }
 
 /* track_is_refused(), which is asked only where there may be one. */

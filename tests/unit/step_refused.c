@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * step_refused.c - steps that ask for what the pool's limit refuses, and go another way: the plan
- * serves all the rest as if nobody had asked, but for a guest's slot in front of which it was.
+ * serves all the rest as if nobody had asked, but for a guest's slot in front of which it was. What
+ * an unplanned step would get is not refused: the arena gives way.
  */
 #include "kit/gradients.h"
 
@@ -55,12 +56,12 @@ static void a_second_try_takes_no_second_slot(void **state) {
     for (unsigned i = 0; i <= LEARNING; i++) {
         ebb_step step = ebb_step_begin_under(site, run, 0);
         for (unsigned block = 0; block < BLOCKS; block++) {
-            if (i == LEARNING && block == BLOCKS / 2) {
+            if (i == LEARNING && block == BLOCKS - 2) {
                 (void)ebb_pool_trim(pool, 0);
                 struct ebb_pool_stats stats = {.size = sizeof stats};
                 assert_int_equal(ebb_pool_read_stats(pool, &stats), 0);
                 assert_int_equal(ebb_pool_set_reserved_limit(pool, stats.reserved.current), 0);
-                refused(step.region, 2); /* in front of a slot, too, which is passed */
+                refused(step.region, 3); /* in front of a slot, too, which is passed */
                 assert_int_equal(ebb_region_release_remote(other, waits), 0);
                 block_of(step.region, SIZE + 4096, 64);
             }
@@ -131,11 +132,76 @@ static void a_try_turns_no_guest_away(void **state) {
     }
 }
 
+enum { ALIKE = 32 };
+
+/* The steps that are learnt: blocks that live to the end, with keys, and some small ones, which are
+ * not as many each time. */
+static void take_alike(ebb_site *site, bool keyed, unsigned small) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (uint32_t block = 1; block <= ALIKE; block++)
+        assert_non_null(keyed ? ebb_step_alloc(step, SIZE, 64, block)
+                              : ebb_region_alloc(step.region, SIZE, 64));
+    for (unsigned block = 0; block < small; block++)
+        block_of(step.region, 48, 16);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+struct odd {
+    size_t bytes;
+    unsigned blocks;
+    bool keyed, coarse, marked;
+};
+
+/* Less than the arena has room for, and more than the limit leaves beside it. */
+static void take_odd(ebb_site *site, const struct odd *odd) {
+    ebb_step step = ebb_step_begin(site, 0);
+    for (uint32_t key = 1; odd->keyed && key <= 2; key++) /* there is one between them */
+        assert_non_null(ebb_step_alloc(step, SIZE, 64, 2 * key - 1));
+    assert_true(!odd->marked || ebb_region_mark(step.region).serial);
+    for (unsigned block = 0; block < odd->blocks; block++) {
+        void *got = block_of(step.region, odd->bytes, 16);
+        pattern_fill(got, odd->bytes, block);
+    }
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+static void what_the_arena_has_room_for_is_not_refused(void **state) {
+    static const struct odd odds[] = {
+        {.bytes = 100 << 10, .blocks = 20},
+        {.bytes = 100 << 10, .blocks = 18, .keyed = true},
+        {.bytes = 100 << 10, .blocks = 20, .marked = true},
+        {.bytes = 48, .blocks = 20000, .coarse = true},
+    };
+    for (size_t k = 0; k < sizeof odds / sizeof *odds; k++)
+        for (unsigned unplanned = 0; unplanned < 2; unplanned++) {
+            const struct odd *odd = &odds[k];
+            ebb_pool *pool = POOL(0);
+            ebb_site *site = ebb_site_create(
+                EBB_SITE_OPTIONS(.pool = pool, .unplanned = unplanned != 0));
+            for (unsigned i = 0; i < LEARNING; i++)
+                take_alike(site, odd->keyed, odd->coarse ? 10 + i : 0);
+            (void)ebb_pool_trim(pool, 0);
+            size_t beside = odd->bytes > SIZE ? 2 * SIZE : 0;
+            assert_int_equal(ebb_pool_set_reserved_limit(pool, ALIKE * SIZE + beside), 0);
+            struct ebb_site_stats learnt = site_stats(site);
+            assert_int_equal(learnt.plans > 0, !unplanned);
+            take_odd(site, odd);
+            assert_int_equal(site_stats(site).takeovers - learnt.takeovers, !unplanned);
+            for (unsigned i = 0; i < LEARNING; i++)
+                take_alike(site, odd->keyed, 0);
+            assert_int_equal(site_stats(site).hits - learnt.hits,
+                             unplanned ? 0 : LEARNING * ALIKE + (odd->keyed ? 2 : 0));
+            assert_int_equal(ebb_site_destroy(site), 0);
+            pool_end(pool);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_takes_no_slot_and_no_arena),
         cmocka_unit_test(a_second_try_takes_no_second_slot),
         cmocka_unit_test(a_try_turns_no_guest_away),
+        cmocka_unit_test(what_the_arena_has_room_for_is_not_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
