@@ -262,6 +262,13 @@ bool pool_can_spare(struct ebb_pool *pool, size_t bytes) {
     return can;
 }
 
+size_t pool_room(struct ebb_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    size_t limit = pool->limit_reserved, used = pool->pages.run_bytes;
+    pthread_mutex_unlock(&pool->lock);
+    return limit ? limit - size_smaller(limit, used) : SIZE_MAX;
+}
+
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {
     pthread_mutex_lock(&pool->lock);
     size_t limit = pool->limit_reserved, used = pool->pages.run_bytes - free;

@@ -261,12 +261,13 @@ void track_tie(struct track *track, struct region *region, bool serve, bool reco
     bool plain = !region->metered && !region->measuring;
     CHECK(!track->region && !region->track && !flow_now(&region->counted));
     reset(track);
-    track->serving = track->shadowing =
-        serve && plain && track->plan && !region->sealed && take_arena(track, region);
+    bool follows = serve && plain && track->plan && !region->sealed;
+    track->serving = track->shadowing = follows && take_arena(track, region);
     track->coarse = false;
     track->recording = record && plain && !track->serving;
     track->coarse = track->serving && track->plan->coarse;
     track->seen.served = track->serving;
+    track->seen.unserved = follows && !track->serving;
     track->seen.recorded = track->recording;
     if (!track->serving && !track->recording)
         return;

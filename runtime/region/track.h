@@ -90,6 +90,7 @@ struct track_seen {
     uint64_t turned_away_bytes;   /* of the missed: there was no room for them in the parent */
     uint32_t jumps;               /* confirmed by keys */
     bool served, recorded;        /* with a plan; noted, to its end or until that was lost */
+    bool unserved;                /* it has a plan, and there were no pages for the arena */
     bool complete;                /* as the plan expects, but for sizes */
     bool taken_over, given_up;
 };

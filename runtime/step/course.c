@@ -31,6 +31,7 @@ struct work {
     bool is_coarse; /* the plan is made from it */
     bool is_finer;  /* and the record is kept, with its small blocks */
     bool repeats;   /* the record is like the one before */
+    bool alone;     /* of late no other steps are open at once: what is in use is not theirs */
     uint64_t hash, coarse_hash; /* of the record */
     uint64_t height_most;
     uint64_t worked; /* for all plans that were tried: they have one bound */
@@ -68,6 +69,7 @@ static struct learn_step describe(const struct lane *lane, const struct ended *e
         .keyed = seen->served && lane->track->plan->by_key,
         .blocks = ended_allocations(ended),
         .slots = seen->served ? lane->track->plan->slot_count : 0,
+        .unserved = seen->unserved,
         .lost = seen->recorded && lane->track->record_lost,
     };
     step.grown = seen->grown || step.refused_bytes;
@@ -151,6 +153,7 @@ static void take_up(struct work *work, const struct learn_step *step) {
     work->is_coarse = course->learning.coarse;
     work->is_finer = course->learning.finer;
     work->repeats = course->learning.repeats;
+    work->alone = step->alone;
     work->hash = step->hash;
     work->coarse_hash = step->coarse_hash;
     work->ahead = learn_looks_ahead(&course->learning);
@@ -379,7 +382,14 @@ static void coarsen(struct work *work) {
     work->course->coarser = NULL;
 }
 
+/* A larger plan for which the pool's limit leaves no pages would serve nothing. */
+static void bound_height(struct work *work) {
+    if (work->desk && work->alone)
+        work->height_most = size_smaller(work->height_most, pool_room(work->desk));
+}
+
 static void make(struct work *work) {
+    bound_height(work);
     if (work->course->plan)
         work->present = draft_of_plan(work->course->plan);
     if (work->verdict == LEARN_NOTE)

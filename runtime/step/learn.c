@@ -145,6 +145,7 @@ static enum learn_verdict suspend(struct learning *learning) {
     learning->mean_ppm = learning->long_ppm = LEARN_MILLION; /* of the next plan */
     await_look(learning);
     learning->bad = learning->hopeless = learning->bloated = learning->wrong = learning->good = 0;
+    learning->unserved = 0;
     learning->crowded = learning->fruitless = learning->shortened = learning->futile = 0;
     learning->noted = learning->finer = learning->refining = false;
     return LEARN_KEEP;
@@ -423,10 +424,20 @@ static enum learn_verdict judge_lost(struct learning *learning) {
     return LEARN_KEEP;
 }
 
+/* The plan of such a step is of no use, if that goes on. */
+static enum learn_verdict judge_unserved(struct learning *learning) {
+    if (++learning->unserved < LEARN_WAIT)
+        return LEARN_KEEP;
+    learning->inherited = false;
+    return suspend(learning);
+}
+
 static enum learn_verdict judge_plain(struct learning *learning, const struct learn_step *step) {
     learning->plain_ppm = moving_mean(learning->plain_ppm, reserved_ppm(learning, step));
     if (step->lost && learning->to_record)
         return judge_lost(learning);
+    if (step->unserved && learning->planned && !learning->to_record)
+        return judge_unserved(learning);
     if (learning->to_record || learning->planned)
         return LEARN_KEEP; /* it was to be something else, and could not */
     if (learning->wait > 1)
@@ -443,6 +454,7 @@ enum learn_verdict learn_judge(struct learning *learning, const struct learn_ste
         return LEARN_KEEP;
     if (step->mode == LEARN_RECORD)
         return judge_recorded(learning, step);
+    learning->unserved = step->mode == LEARN_SERVE ? 0 : learning->unserved;
     if (step->mode == LEARN_SERVE)
         return learning->suspended || learning->to_record ? LEARN_KEEP
                : learning->inherited                      ? judge_inherited(learning, step)
@@ -475,7 +487,7 @@ void learn_adopted(struct learning *learning, uint64_t hash, bool coarse) {
     learning->plan_hash = hash;
     learning->suspended = learning->no_growth = false;
     learning->bad = learning->hopeless = learning->bloated = 0;
-    learning->wrong = learning->crowded = 0;
+    learning->wrong = learning->crowded = learning->unserved = 0;
     learning->served_ppm = 0;
 }
 

@@ -68,7 +68,8 @@
 
 /* A suspended course is looked at again after so many steps. Each look in vain doubles the wait,
  * and each suspension without LEARN_WAIT good steps since the last: to record a step costs as much
- * as three others. */
+ * as three others. A plan that got no pages in as many steps in a row is given up: it may be higher
+ * than a pool's limit allows, and others that were in the way would have gone by then. */
 #define LEARN_WAIT 16u
 #define LEARN_WAIT_MOST 256u
 
@@ -147,6 +148,7 @@ struct learn_step {
     bool keyed;    /* its plan is one of blocks with keys: loops may be longer, or shorter */
     bool complete; /* it did what the plan expects, but for sizes */
     bool taken_over;
+    bool unserved; /* it was to be served, and there were no pages for that: as LEARN_PLAIN */
 };
 
 struct learning {
@@ -178,6 +180,7 @@ struct learning {
     uint32_t patience;  /* so many bad steps in a row before new records */
     uint32_t bad, hopeless, bloated, wrong, crowded; /* in a row */
     uint32_t good;      /* in a row */
+    uint32_t unserved;  /* in a row */
     uint32_t shortened; /* times that a plan of loops was too long, until one has proven itself */
     uint32_t growths;   /* of plans of this structure, up to LEARN_GROWTHS */
     uint32_t futile;    /* of these: by bad steps, with no good one since, nor a suspension */

@@ -196,12 +196,55 @@ static void what_the_arena_has_room_for_is_not_refused(void **state) {
         }
 }
 
+/* Two blocks that live to the end. */
+static void take_pair(ebb_site *site, size_t first, size_t second) {
+    ebb_step step = ebb_step_begin(site, 0);
+    block_of(step.region, first, 64);
+    block_of(step.region, second, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+}
+
+/* That of both sizes is higher than the limit, which each step fits. */
+static void a_plan_that_is_too_high_for_the_limit_gives_way(void **state) {
+    ebb_pool *pool = POOL(0);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    take_pair(site, 60 * KIB, 64 * KIB);
+    take_pair(site, 64 * KIB, 60 * KIB);
+    assert_int_equal(site_stats(site).plan_height, 128 * KIB);
+    assert_int_equal(ebb_pool_set_reserved_limit(pool, 124 * KIB), 0);
+    for (unsigned i = 0; i < 100; i++)
+        take_pair(site, 40 * KIB, 80 * KIB);
+    assert_int_equal(site_stats(site).plan_height, 120 * KIB);
+    assert_in_range(site_stats(site).planned_steps, 50, 100);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
+/* Nor is one made so high that serves well as it is. */
+static void no_plan_grows_above_the_limit(void **state) {
+    enum { ALL = 100 };
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 126 * KIB);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < ALL; i++)
+        take_pair(site, i % 4 == 1 ? 60 * KIB : 80 * KIB, i % 4 == 1 ? 44 * KIB : 40 * KIB);
+    assert_int_equal(site_stats(site).plan_height, 124 * KIB);
+    for (unsigned i = 0; i < ALL; i++) /* the first one has the arena, but not as it is planned */
+        take_pair(site, i % 4 ? 80 * KIB : 84 * KIB, 40 * KIB);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_int_equal(stats.planned_steps, 2 * ALL - stats.recorded_steps);
+    assert_int_equal(stats.plan_height, 124 * KIB);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_takes_no_slot_and_no_arena),
         cmocka_unit_test(a_second_try_takes_no_second_slot),
         cmocka_unit_test(a_try_turns_no_guest_away),
         cmocka_unit_test(what_the_arena_has_room_for_is_not_refused),
+        cmocka_unit_test(a_plan_that_is_too_high_for_the_limit_gives_way),
+        cmocka_unit_test(no_plan_grows_above_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -248,6 +248,24 @@ static void one_is_that_holds_less_than_what_is_in_the_parent(void **state) {
     assert_int_equal(pass(&learning, step), LEARN_FIT);
 }
 
+/* The pool's limit, say. Others may have had the pages for a while. */
+static void a_plan_that_gets_no_pages_for_long_is_given_up(void **state) {
+    struct learning learning = planned_course();
+    struct learn_step unserved = step_of(LEARN_PLAIN);
+    unserved.unserved = true;
+    for (int round = 0; round < 2; round++) {
+        for (unsigned i = 1; i < LEARN_WAIT; i++)
+            assert_int_equal(learn_judge(&learning, &unserved, false), LEARN_KEEP);
+        assert_int_equal(learn_next(&learning), LEARN_SERVE);
+        assert_int_equal(learn_judge(&learning, round ? &unserved : &(struct learn_step){
+            .mode = LEARN_SERVE, .hit_bytes = 1, .complete = true}, false), LEARN_KEEP);
+    }
+    assert_true(learning.suspended);
+    pass_plainly(&learning, LEARN_WAIT);
+    assert_int_equal(record(&learning, 8), LEARN_NOTE);
+    assert_int_equal(record(&learning, 8), LEARN_ADOPT);
+}
+
 /* Who gives keys knows where they are: what is larger than all before is recorded at once. */
 static void a_try_with_keys_is_recorded_again(void **state) {
     struct learning learning = tried_course();
@@ -316,6 +334,7 @@ int main(void) {
         cmocka_unit_test(what_is_late_changes_no_plan_and_no_patience),
         cmocka_unit_test(a_try_that_is_not_made_counts_once),
         cmocka_unit_test(a_try_that_serves_something_is_not_given_up_that_soon),
+        cmocka_unit_test(a_plan_that_gets_no_pages_for_long_is_given_up),
         cmocka_unit_test(a_try_with_keys_is_recorded_again),
         cmocka_unit_test(a_plan_of_what_repeats_begins_anew),
         cmocka_unit_test(a_plan_that_would_hold_too_much_is_not_tried),
