@@ -104,6 +104,14 @@ class Tests(Case):
         (self.tree.folder / "test.sh").write_text("kill -s INT $$\n")
         self.assert_says(self.tree.tests("--only", "gcc"), 1, "0 passed, 1 failed")
 
+    def test_tests_that_never_ran_are_missed(self):
+        with open(self.tree.folder / "meson.build", "a") as build_file:
+            build_file.write("test('gone', executable('gone', 'bench/churn/churn.c'),\n"
+                             "  is_parallel: false, priority: -1)\n")
+        (self.tree.folder / "test.sh").write_text("rm gone\n")
+        self.assert_says(self.tree.tests("--only", "gcc"), 1, "meson test FAILED",
+                         "0 passed, 1 failed")
+
     def test_a_copied_tree_tests_itself(self):
         self.tree.tests("--only", "gcc")
         copy = self.tree.copy(self.scratch / "copy")
