@@ -90,13 +90,13 @@ def compile_sources(way, compiler, files, *options):
 
 def gcc(way):
     files = sorted((way.source / "runtime").glob("*/*.c"))
-    return compile_sources(way, "gcc", files if way.options.long else files[::25], "-std=gnu11",
+    return compile_sources(way, "gcc", files if way.options.long else files[::50], "-std=gnu11",
                            "-O2", "-w")
 
 
 def clang(way):
     files = sorted((way.source / "runtime").glob("*/*.c"))
-    return compile_sources(way, "clang", files[::5] if way.options.long else files[::60],
+    return compile_sources(way, "clang", files[::5] if way.options.long else files[::120],
                            "-std=gnu11", "-O2", "-w")
 
 

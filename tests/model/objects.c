@@ -4,7 +4,7 @@
  * fail. A few fixed seeds and a fresh one.
  *
  *     EBB_SEED=n      plays this seed only (as printed by a failure)
- *     EBB_OPS=n       operations per game
+ *     EBB_OPS=n       half as many operations per game, three times that in planned steps
  *     EBB_TRACE=1     says every operation
  *     --long [secs]   plays fresh seeds for so long (600), everything in turn
  */
@@ -243,7 +243,7 @@ int main(int argc, char **argv) {
     };
     only_one = getenv("EBB_SEED") != NULL;
     fresh_seed = number_from("EBB_SEED", (uint64_t)time(NULL) * 1000 + (uint64_t)getpid() % 1000);
-    ops = number_from("EBB_OPS", ops);
+    ops = number_from("EBB_OPS", 2 * ops) / 2;
     for (int i = 0; i < 2; i++)
         if (ebb_type_register(&node_types[i]) != 0)
             return 2;
