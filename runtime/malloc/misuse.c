@@ -28,7 +28,7 @@ void misuse_of_small(const void *block) {
 
 void misuse_before(const void *block) {
     char text[160];
-    die(text, snprintf(text, sizeof text, "ebb-malloc: a scope ends: bytes before %p were "
+    die(text, snprintf(text, sizeof text, "ebb-malloc: bytes before %p, of a scope, were "
                        "overwritten\n", block));
 }
 

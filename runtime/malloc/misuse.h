@@ -15,7 +15,8 @@ struct tray;
 
 /* Of the zone of trays: also of what no tray ever was. */
 void misuse_of_small(const void *block) __attribute__((cold, noreturn));
-/* What lies before the block, which is of a scope that ends, is no head. */
+/* What lies before the block, in a tray whose blocks are counted, is no head: its scope ends, or
+ * its empty trays are looked for. */
 void misuse_before(const void *block) __attribute__((cold, noreturn));
 /* Of a block of the tray: by its owner and by another thread, at once. */
 void misuse_of_tray(const struct tray *tray) __attribute__((cold, noreturn));

@@ -11,6 +11,8 @@
  *
  * Run preloaded, with --hardened if it is the hardened library. Small blocks are of up to 8 KiB.
  */
+#include "malloc/promises.h"
+
 #include <ebb/ebb.h>
 
 #include <errno.h>
@@ -25,11 +27,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum promise { ENDS, REFUSED, HARMLESS, NOTHING };
-
-static const char *const promised[] = {"ends the process", "refused", "harmless",
-                                       "nothing is promised"};
 
 void free_sized(void *block, size_t bytes) __attribute__((weak));
 void _ZdlPvm(void *block, size_t bytes) __attribute__((weak));
@@ -201,6 +198,24 @@ static bool written_below(void) {
     char *block = block_of(104);
     memset(block - 8, 0x41, 8);
     free(block);
+    return true;
+}
+
+static void write_below_one(void) {
+    char *block = block_of(104);
+    (void)block_of(104);
+    memset(block - 8, 0x41, 8);
+}
+
+static bool written_below_and_trimmed(void) {
+    write_below_one();
+    (void)malloc_trim(0);
+    return true;
+}
+
+static bool written_below_to_the_end(void) {
+    write_below_one();
+    end_scope();
     return true;
 }
 
@@ -432,22 +447,11 @@ static bool region_closed_by_hand(void) {
 
 /* ---- the table ---- */
 
-/* The promise, and what names the misuse where the process ends; NULL: no more than that. */
-struct outcome {
-    enum promise promise;
-    const char *message;
-};
-
-struct misuse {
-    const char *what;
-    bool (*commit)(void);
-    struct outcome usual, hardened;
-};
-
 #define BOTH(promise) {promise, NULL}, {promise, NULL}
 #define TWICE {ENDS, "double free"}, {ENDS, "double free"}
 #define NO_BLOCK {ENDS, "begins no block"}, {ENDS, "no block begins there"}
 #define LARGER(bytes) {ENDS, "as " #bytes " bytes"}, {ENDS, "as " #bytes " bytes"}
+#define ONLY_USUAL(message) {ENDS, message}, {NOTHING, NULL}
 #define ONLY_HARDENED(message) {NOTHING, NULL}, {ENDS, message}
 
 static const struct misuse table[] = {
@@ -476,6 +480,10 @@ static const struct misuse table[] = {
     {"8 bytes written above a small block of a scope; the next and it are freed", written_above,
      {ENDS, "begins no block"}, {ENDS, "behind it were overwritten"}},
     {"8 bytes written below a small block of a scope; it is freed", written_below, NO_BLOCK},
+    {"the same, but malloc_trim() is called", written_below_and_trimmed,
+     ONLY_USUAL(", of a scope, were overwritten")},
+    {"the same, but the scope ends", written_below_to_the_end,
+     ONLY_USUAL(", of a scope, were overwritten")},
     {"freed block of a scope is used", used_late, BOTH(NOTHING)},
     {"free of an address between blocks of scopes", no_block_near_one, NO_BLOCK},
     {"realloc() of an address between blocks of scopes", no_block_is_resized, NO_BLOCK},
@@ -542,32 +550,6 @@ static int commit(const struct misuse *misuse, char *said, size_t bytes) {
     said[got] = 0;
     close(ends[0]);
     return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
-}
-
-static bool is_kept(struct outcome outcome, int status, const char *said) {
-    if (outcome.promise == NOTHING)
-        return status != -1;
-    if (outcome.promise != ENDS)
-        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!outcome.message)
-        return WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM;
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
-           strncmp(said, "ebb-malloc: ", 12) == 0 && strstr(said, outcome.message);
-}
-
-static void write_row(const struct misuse *misuse, char *row, size_t bytes) {
-    snprintf(row, bytes, "| %s | %s | %s |", misuse->what, promised[misuse->usual.promise],
-             promised[misuse->hardened.promise]);
-}
-
-static char *read_all(const char *name) {
-    static char text[1 << 18];
-    FILE *file = fopen(name, "r");
-    if (file) {
-        text[fread(text, 1, sizeof text - 1, file)] = 0;
-        fclose(file);
-    }
-    return text;
 }
 
 int main(int count, char **words) {
