@@ -66,7 +66,8 @@ struct ebb_site_options {
     bool unplanned;    /* do not learn: ordinary regions */
     bool tenure_none;  /* nothing is born in the parent, or lies there as a guest */
     uint64_t search_ns; /* time that a helper thread may spend on a better plan, or as long as one
-                         * try at it takes: some 0.3 us a block, 3 at worst; 0: no thread */
+                         * try at it takes: some 0.3 us a block, 3 at worst; 0: no thread. If it is
+                         * a process's last thread, exit() is called with all signals blocked */
     struct ebb_churn_budget budget;
     void (*on_excess)(void *context, const struct ebb_churn_excess *excess); /* or NULL */
     void *context;

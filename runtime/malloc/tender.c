@@ -24,10 +24,11 @@
  * there. With statistics that one must be there from the beginning. Where it cannot be had this one
  * ends the process at once, without what exit() does.
  *
- * Invariants: all signals are blocked in this thread; it never opens a file in the program's table.
- * Where the thread cannot begin, memory is given back at the ends of scopes only; it is tried again
- * as scopes begin, after a second at the earliest. What keeps statistics from being told is named
- * once on the standard error; a file or socket that cannot be had is tried again each second.
+ * Invariants: all signals are blocked in this thread, and in the other until it ends the process;
+ * this one never opens a file in the program's table. Where it cannot begin, memory is given back
+ * at the ends of scopes only; it is tried again as scopes begin, after a second at the earliest.
+ * What keeps statistics from being told is named once on the standard error; a file or socket that
+ * cannot be had is tried again each second.
  */
 #include "malloc/tender.h"
 #include "base/os.h"
@@ -76,6 +77,7 @@ static pthread_cond_t wake, over;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_there, is_settled, is_over, has_complained;
 static uint64_t try_at_ns; /* not before that */
+static sigset_t blocked;   /* in the thread that began it */
 static bool has_files; /* a table of its own, so that statistics can be told */
 static size_t stack_bytes = STACK_BYTES;
 static int listener = -1;
@@ -369,13 +371,14 @@ static bool is_alone(bool has_ender) {
 }
 
 /* As the C library does when a process's last thread ends; with a stack for what the program does
- * then, and with its files, in which there may be something to write. */
+ * then, and with its files, in which there may be something to write. Signals reach it. */
 static void *end_process(void *unused) {
     (void)unused;
     pthread_mutex_lock(&lock);
     while (!is_over)
         pthread_cond_wait(&over, &lock);
     pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     exit(0);
 }
 
@@ -477,15 +480,15 @@ void tender_prepare(void) {
 static int begin_thread(void) {
     pthread_attr_t attributes;
     pthread_t thread;
-    sigset_t all, before;
+    sigset_t all;
     if (!has_room(stack_bytes) || pthread_attr_init(&attributes) != 0)
         return ENOMEM;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, stack_bytes);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_sigmask(SIG_SETMASK, &all, &blocked);
     int error = pthread_create(&thread, &attributes, tend, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     pthread_attr_destroy(&attributes);
     return error;
 }

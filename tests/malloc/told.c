@@ -20,7 +20,7 @@
  * environment.
  *
  * With the one word `end` its first thread ends at once, and another one when its input does; what
- * that says is left in a buffer.
+ * that says is left in a buffer, and "deaf" is added if signals are blocked while the process ends.
  *
  * For test_view.py.
  */
@@ -28,6 +28,7 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,8 +136,17 @@ static void *say_it_is_over(void *unused) {
     return unused;
 }
 
+/* Signals are to reach the process while it ends. */
+static void say_if_it_is_deaf(void) {
+    sigset_t blocked;
+    if (pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0 || !sigisemptyset(&blocked))
+        puts("deaf");
+}
+
 static void end_by_threads(void) {
     pthread_t thread;
+    if (atexit(say_if_it_is_deaf) != 0)
+        abort();
     if (pthread_create(&thread, NULL, say_it_is_over, NULL) != 0)
         abort();
     pthread_exit(NULL);
