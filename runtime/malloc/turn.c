@@ -3,9 +3,13 @@
  * turn.c - turns of loops (see turn.h).
  *
  * Invariants: while a turn is awaited, scope_awaited is the last of the thread's entered scopes. If
- * it is without that it is a remnant, of a turn that ended below a scope of the program's; the next
- * block removes it. A thread with a step is ready: it has a heap, and ends the step when it ends.
- * Where there is no memory for one of these there is no turn.
+ * it is without that it is a remnant, of a turn that ended without a block, or below a scope of the
+ * program's; the next block removes it. A thread with a step is ready: it has a heap, and ends the
+ * step when it ends. Where there is no memory for one of these there is no turn.
+ *
+ * A handler of a signal may have turns of its own, and leave one that has begun: at any instruction
+ * of a wait. So a step alone counts as a turn, whatever the state is, and the next block goes on in
+ * its scope.
  */
 #include "malloc/turn.h"
 
@@ -46,7 +50,8 @@ static bool are_same(const sigset_t *signals, const sigset_t *others) {
 }
 
 /*
- * A handler of a signal may jump away until signals are blocked: then all of it is left to do.
+ * A handler of a signal may jump away until signals are blocked: then all of it is left to do, and
+ * nothing once they are let in again.
  * False, and nothing: other signals were blocked when the scope began, `in_wait`. This may be a
  * handler that has interrupted malloc().
  */
@@ -62,6 +67,8 @@ static bool end_step(bool in_wait) {
         (void)ebb_step_end(own.step);
         error_unmute();
         own.step.lane = NULL;
+        own.state = NONE;
+        own.scope = NULL;
         pthread_setcancelstate(cancel, NULL);
     }
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
@@ -70,12 +77,9 @@ static bool end_step(bool in_wait) {
 }
 
 static bool end_turn(bool in_wait) {
-    if (own.step.lane && !end_step(in_wait))
-        return false;
+    if (own.step.lane)
+        return end_step(in_wait);
     own.state = NONE;
-    own.scope = NULL;
-    if (here.scope == &scope_awaited)
-        here.scope = NULL;
     return true;
 }
 
@@ -85,7 +89,7 @@ void turn_end(void) {
 
 /* From here it cannot be ended, see turn_before(). Its next block does, or a wait. */
 static void forsake(void) {
-    if (own.state == AWAITED)
+    if (!own.step.lane)
         own.state = NONE;
     else if (own.scope && own.scope == here.scope)
         own.scope->over = true;
@@ -125,7 +129,9 @@ static void begin_step(void) {
 
 struct scope *turn_begin(void) {
     here.scope = NULL; /* what follows may allocate */
-    if (own.state != AWAITED || own.step.lane)
+    if (own.step.lane)
+        return here.scope = own.scope;
+    if (own.state != AWAITED)
         return NULL;
     own.state = BEGINNING;
     pthread_sigmask(SIG_SETMASK, NULL, &own.signals);
@@ -161,13 +167,14 @@ static void note_part(const struct turn_wait *wait) {
 
 /* While a turn begins, whoever waits is a handler, and this one turn is to begin. */
 void turn_before(struct turn_wait *wait) {
+    bool is_any = own.state != NONE || own.step.lane;
     if (own.state == BEGINNING)
         return;
-    if (own.state != NONE && is_part(wait)) {
+    if (is_any && is_part(wait)) {
         note_part(wait);
         return;
     }
-    if (own.state != NONE && !end_turn(true)) {
+    if (is_any && !end_turn(true)) {
         forsake();
         return;
     }
