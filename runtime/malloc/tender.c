@@ -32,6 +32,7 @@
  */
 #include "malloc/tender.h"
 #include "base/os.h"
+#include "base/schedule.h"
 #include "base/size.h"
 #include "malloc/callers.h"
 #include "malloc/general.h"
@@ -434,6 +435,7 @@ static void *tend(void *unused) {
     (void)unused;
     has_complained = false; /* of what kept it from beginning until now */
     turn_never();
+    schedule_as_first(); /* others wait for locks that it has */
     je_free(je_malloc(1)); /* what the general heap keeps for it is had now, while there is room */
     bool has_ender = *options.stats && begin_ender(false);
     has_files = *options.stats && own_files();

@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "base/os.h"
+#include "base/schedule.h"
 #include "pool/fork.h"
 
 #include <signal.h>
@@ -113,6 +114,7 @@ static void look_for_a_plan(struct searcher *searcher) {
 static void *search_on(void *context) {
     struct searcher *searcher = context;
     own = searcher;
+    schedule_as_first();
     error_mute(); /* nobody hears of what it cannot do, the program's handler neither */
     pthread_mutex_lock(&searcher->site->lock);
     while (!searcher->is_noted)

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/* schedule.c - a thread inherits its scheduling from the one that begins it (see schedule.h). */
+#include "base/schedule.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static void take_policy(pid_t first) {
+    struct sched_param none = {.sched_priority = 0};
+    int policy = sched_getscheduler(first);
+    if (policy != SCHED_BATCH && policy != SCHED_IDLE)
+        policy = SCHED_OTHER;
+    if (sched_getscheduler(0) != policy)
+        (void)sched_setscheduler(0, policy, &none);
+}
+
+/* Each number is one that may be. */
+static bool read_nice(pid_t thread, int *nice) {
+    errno = 0;
+    *nice = getpriority(PRIO_PROCESS, (id_t)thread);
+    return errno == 0;
+}
+
+static void take_nice(pid_t first) {
+    int own, other;
+    if (read_nice(0, &own) && read_nice(first, &other) && own != other)
+        (void)setpriority(PRIO_PROCESS, 0, other);
+}
+
+static void take_processors(pid_t first) {
+    cpu_set_t own, other;
+    if (sched_getaffinity(0, sizeof own, &own) == 0 &&
+        sched_getaffinity(first, sizeof other, &other) == 0 && !CPU_EQUAL(&own, &other))
+        (void)sched_setaffinity(0, sizeof other, &other);
+}
+
+void schedule_as_first(void) {
+    pid_t first = getpid();
+    take_policy(first);
+    take_nice(first);
+    take_processors(first);
+}
