@@ -192,7 +192,7 @@ static bool cool_gap(struct scope *scope, struct heap_cooling *cooling) {
     struct region_gap *gap = &scope->gap;
     if (gap->from == gap->to) {
         cooling->parts++;
-        return region_next_gap((const struct region *)scope->step.region.lane, gap);
+        return region_next_gap((struct region *)scope->step.region.lane, gap);
     }
     size_t bytes = cool_part(gap->from, gap->to, cooling);
     gap->from = bytes ? gap->from + bytes : gap->to;

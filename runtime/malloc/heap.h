@@ -18,8 +18,9 @@
  * whose turn it is computes. So the scope is parked where that may be: until it has another large
  * block come or go, others may look for pages in the region of its step that no block needs.
  *
- * Invariant: only the thread that has a heap calls functions of ebb on its regions. What is parked
- * does not change, and is looked at under a lock.
+ * Invariant: only the thread that has a heap calls functions of ebb on its regions, but for who
+ * looks at what is parked, under a lock: no block comes or goes there, though it may be noted which
+ * ones are alive.
  */
 #ifndef EBB_MALLOC_HEAP_H
 #define EBB_MALLOC_HEAP_H

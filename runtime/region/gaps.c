@@ -10,7 +10,9 @@
  * where they have been merged, so what was released last, and waits for another of its size, is a
  * gap of its own.
  *
- * Invariant: nothing is changed. Runs that hold a relinked survivor have no gaps.
+ * Invariant: no block comes, goes or moves. But what a step along a table has not noted is noted
+ * first (region_track()): else slots have no marks, and live ones look like gaps. Runs that hold a
+ * relinked survivor have no gaps.
  */
 #include "region/gaps.h"
 #include "base/size.h"
@@ -79,7 +81,7 @@ static bool look(const struct region *region, struct region_gap *gap) {
     return gap->piece ? pass_piece(gap) : pass_place(region_track(region), gap);
 }
 
-bool region_next_gap(const struct region *region, struct region_gap *gap) {
+bool region_next_gap(struct region *region, struct region_gap *gap) {
     gap->from = gap->to = 0;
     if (!gap->run && (gap->run = region->runs))
         enter(region, gap);

@@ -19,7 +19,7 @@ struct region_gap {
 };
 
 /* On to the next gap, or past a few dozen pieces between which there is none. False: the walk is
- * over. Each gap comes once. */
-bool region_next_gap(const struct region *region, struct region_gap *gap);
+ * over. Each gap comes once. What a step along a table has not noted is noted (due.c). */
+bool region_next_gap(struct region *region, struct region_gap *gap);
 
 #endif
