@@ -173,6 +173,8 @@ struct region {
     uint64_t promoted; /* bytes that left for a region above, copied or relinked */
     struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
 
+    uintptr_t needed; /* what lies before it in the main run was used before a reset */
+
     /* keeper.c */
     uintptr_t idle_at, idle_end; /* its largest free piece at the last look, less what was used */
     uint8_t steps_below; /* that ended since that look */

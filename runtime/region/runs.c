@@ -129,7 +129,7 @@ static void add(struct region *region, struct ebb_piece *run) {
     piece_push(&region->runs, run);
     region->run_count++;
     region->main_run = run;
-    region->highest = run->addr;
+    region->highest = region->needed = run->addr;
     region->top = top;
     meter_add(&region->reserved, run->bytes);
 }
@@ -475,6 +475,8 @@ int runs_reserve(struct region *region, size_t bytes) {
 
 void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
     struct ebb_piece *runs = region->runs, *next;
+    const struct ebb_piece *main_run = region->main_run;
+    uintptr_t needed = size_larger(region->highest, region->needed); /* in the main run */
     uint64_t total = region->reserved.total;
     size_t held = 0;
     region->measured = runs_measured(region);
@@ -492,6 +494,7 @@ void runs_forget(struct region *region, size_t keep, struct ebb_piece **given) {
             range_name_pages(runs, runs->addr, runs->bytes);
             piece_put_owner(runs, region->owner);
             add(region, runs);
+            region->needed = runs == main_run ? needed : piece_end(runs);
         } else {
             runs->next = *given;
             *given = runs;

@@ -313,8 +313,8 @@ static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
 /* Pages behind all that the region ever placed: it took them since they were hot, and nobody's. */
 static size_t untouched_bytes(const struct region *region) {
     uintptr_t end = region->main_run ? piece_end(region->main_run) : 0;
-    uintptr_t highest = size_align(region->highest, EBB_PAGE);
-    return highest && highest < end ? size_smaller(end - highest, region->main_run->bytes) : 0;
+    uintptr_t needed = size_align(size_larger(region->highest, region->needed), EBB_PAGE);
+    return needed && needed < end ? size_smaller(end - needed, region->main_run->bytes) : 0;
 }
 
 /* Everything that needs the pool: a region that never had pages skips it. */

@@ -162,6 +162,35 @@ static void pages_of_survivors_go_whatever_is_kept(void **state) {
     }
 }
 
+/* The pool takes a region that is reset between rounds for one that needs what they had. */
+static void what_rounds_had_is_not_given_back(void **state) {
+    (void)state;
+    for (unsigned form = 0; form < 4; form++) {
+        ebb_pool *pool = POOL(.name = "rounds");
+        ebb_region root = OPEN(.pool = pool);
+        struct ebb_pool_stats first = {.recent_peak = 0};
+        for (unsigned round = 0; round < 20; round++) {
+            ebb_region region = form & 1 ? OPEN(.parent = root) : OPEN(.pool = pool);
+            for (unsigned i = 0; i < 64; i++)
+                block_of(region, 1 * MIB, 64);
+            assert_int_equal(ebb_region_reset(region, EBB_KEEP_ALL), 0);
+            if (form & 2) { /* the last round is a small one */
+                block_of(region, 1 * MIB, 64);
+                assert_int_equal(ebb_region_reset(region, EBB_KEEP_ALL), 0);
+            }
+            assert_int_equal(ebb_region_close(region), 0);
+            if (round == 0)
+                first = pool_stats_of(pool);
+        }
+        struct ebb_pool_stats last = pool_stats_of(pool);
+        assert_true(last.recent_peak >= 64 * MIB);
+        assert_int_equal(last.given_back, first.given_back);
+        assert_int_equal(last.reserved.total, first.reserved.total);
+        assert_int_equal(ebb_region_close(root), 0);
+        pool_end(pool);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(everything_ends_and_the_region_serves_again),
@@ -174,6 +203,7 @@ int main(void) {
         STAGED(pages_kept_after_relinking_belong_to_the_region),
         STAGED(a_run_is_kept_if_all_of_it_may_be),
         STAGED(pages_of_survivors_go_whatever_is_kept),
+        cmocka_unit_test(what_rounds_had_is_not_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
