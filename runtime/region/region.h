@@ -173,7 +173,8 @@ struct region {
     uint64_t promoted; /* bytes that left for a region above, copied or relinked */
     struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
 
-    uintptr_t needed; /* what lies before it in the main run was used before a reset */
+    uintptr_t needed; /* what lies before it in the main run was used before a reset, or was asked
+                       * for: no less is needed, whatever is placed */
 
     /* keeper.c */
     uintptr_t idle_at, idle_end; /* its largest free piece at the last look, less what was used */

@@ -468,7 +468,10 @@ int runs_reserve(struct region *region, size_t bytes) {
         return error_set(EBB_E_SIZE, "hint of %zu bytes overflows", bytes);
     wish.extend = wish.want = wish.want_cold = wish.least;
     wish.exact = true;
-    return take_pages(region, &wish);
+    if (take_pages(region, &wish) != 0)
+        return error_latest();
+    region->needed = piece_end(region->main_run);
+    return 0;
 }
 
 /* ---- forgetting and measuring ---- */

@@ -310,7 +310,8 @@ static void fold_into_pool(struct region *region, struct ebb_pool *pool) {
     fold_flow(&pool->closed_used, &region->used, used);
 }
 
-/* Pages behind all that the region ever placed: it took them since they were hot, and nobody's. */
+/* Pages behind all that the region ever placed or asked for: it took them since they were hot, and
+ * nobody's. */
 static size_t untouched_bytes(const struct region *region) {
     uintptr_t end = region->main_run ? piece_end(region->main_run) : 0;
     uintptr_t needed = size_align(size_larger(region->highest, region->needed), EBB_PAGE);

@@ -315,6 +315,28 @@ static void what_a_root_gives_back_goes_at_once(void **state) {
     pool_end(pool);
 }
 
+/* What was asked for at once is wanted at once again, however little of it is used. */
+static void pages_that_were_asked_for_stay(void **state) {
+    static const struct {
+        size_t hint, used;
+    } steps[] = {{64 * MIB, 6 * MIB}, {24 * MIB, 16 * MIB}};
+    (void)state;
+    for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
+        ebb_pool *pool = POOL(.name = "asked");
+        struct ebb_pool_stats third = {.given_back = 0};
+        for (unsigned round = 0; round < 40; round++) {
+            ebb_region region = OPEN(.pool = pool, .hint_bytes = steps[i].hint);
+            block_of(region, steps[i].used, 64);
+            assert_int_equal(ebb_region_close(region), 0);
+            if (round == 2)
+                third = pool_stats_of(pool);
+        }
+        assert_int_equal(pool_stats_of(pool).given_back, third.given_back);
+        assert_int_equal(pool_stats_of(pool).reserved.total, third.reserved.total);
+        pool_end(pool);
+    }
+}
+
 static void deeper_regions_are_no_step_boundaries(void **state) {
     struct stage *stage = *state;
     ebb_region request = OPEN(.parent = stage->root);
@@ -531,6 +553,7 @@ int main(void) {
         cmocka_unit_test(steps_that_overlap_keep_what_all_of_them_need),
         cmocka_unit_test(what_a_cache_gives_back_is_not_kept_for_steps),
         cmocka_unit_test(what_a_root_gives_back_goes_at_once),
+        cmocka_unit_test(pages_that_were_asked_for_stay),
         STAGED(deeper_regions_are_no_step_boundaries),
         STAGED(what_ebb_works_in_no_step_needs),
         STAGED(a_step_needs_what_it_had_before_ebb_worked_and_since),
