@@ -132,7 +132,7 @@ size_t trim_after(bool had_step) {
     size_t back = 0;
     if (!had_step && left && pool) {
         pthread_mutex_lock(&pool->lock);
-        back = pool_step_ended_locked(pool, 0);
+        back = pool_step_ended_locked(pool, 0, &(struct growth){0});
         pthread_mutex_unlock(&pool->lock);
     }
     unsigned next = had_step || back ? LOOKS : left ? left - 1 : 0;

@@ -116,7 +116,7 @@ struct ebb_piece *pool_retake(struct ebb_pool *pool, struct kept *kept, uint64_t
     struct ebb_piece *run = retake_locked(pool, kept, bytes, same);
     if (!run)
         run = pool_take_locked(pool, NULL, &wish, &gained);
-    pool_note_growth_locked(pool, 0);
+    (void)pool_note_growth_locked(pool, 0);
     if (run) {
         if (!*same && pool->pages.kind->settle)
             pool->pages.kind->settle(&pool->pages, run->addr, run->bytes);

@@ -404,7 +404,8 @@ size_t pool_owned_locked(const struct ebb_pool *pool) {
     return owned - size_smaller(owned, pool->work_bytes);
 }
 
-void pool_note_growth_locked(struct ebb_pool *pool, size_t work_bytes) {
+struct growth pool_note_growth_locked(struct ebb_pool *pool, size_t work_bytes) {
+    struct growth before = {pool->recent.now, pool->recent.boundaries};
     size_t held = pool->pages.run_bytes + pool->pages.hot_bytes;
     size_t held_before = pool->reserved.current;
     if (held > held_before) {
@@ -413,15 +414,16 @@ void pool_note_growth_locked(struct ebb_pool *pool, size_t work_bytes) {
     }
     pool->work_bytes += work_bytes;
     pool->recent.now = size_larger(pool->recent.now, pool_owned_locked(pool));
+    return before;
 }
 
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
-                            const struct pages_wish *wish, size_t *gained) {
+                            const struct pages_wish *wish, size_t *gained, struct growth *growth) {
     pthread_mutex_lock(&pool->lock);
     struct ebb_piece *taken = pool_take_locked(pool, run, wish, gained);
     pool_level_locked(pool);
     size_t got = taken ? taken->bytes : *gained;
-    pool_note_growth_locked(pool, wish->work ? got : 0);
+    *growth = pool_note_growth_locked(pool, wish->work ? got : 0);
     if (taken)
         piece_put_owner(taken, owner); /* under the lock: neighbours read it to join runs */
     pthread_mutex_unlock(&pool->lock);

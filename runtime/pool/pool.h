@@ -37,6 +37,13 @@ struct recent {
     size_t before;    /* owned bytes at the last boundary */
     size_t new_bytes; /* pages made resident since the last boundary */
     size_t described; /* bytes of bookkeeping that may go, for their pages have gone */
+    uint64_t boundaries; /* so far */
+};
+
+/* What there was before a region got pages. */
+struct growth {
+    size_t peak;         /* highest owned bytes since the last boundary */
+    uint64_t boundaries;
 };
 
 struct region; /* of the layer above; a pool only keeps its slots */
@@ -121,10 +128,11 @@ void pool_each_ever(void (*visit)(void *context, struct ebb_pool *pool), void *c
 /*
  * Pages for the region `owner` (PIECE_OWNER): grows `run` in place if it is not NULL and can be,
  * else takes a new run. Hot pages are preferred to cold ones. On return *gained tells how far
- * `run` grew, or the result is a new run. NULL and *gained 0: error set, nothing changed.
+ * `run` grew, or the result is a new run. NULL and *gained 0: error set, nothing changed. *growth
+ * tells what there was before.
  */
 struct ebb_piece *pool_take(struct ebb_pool *pool, struct ebb_piece *run, uint64_t owner,
-                            const struct pages_wish *wish, size_t *gained);
+                            const struct pages_wish *wish, size_t *gained, struct growth *growth);
 
 /* True if it has as many hot pages that nobody has now, or no limit. Any thread. */
 bool pool_can_spare(struct ebb_pool *pool, size_t bytes);
@@ -179,8 +187,8 @@ size_t pool_most_cold(const struct ebb_pool *pool);
 void pool_level_locked(struct ebb_pool *pool);
 
 /* Notes in the counters that runs or hot pages have grown, runs of ebb's own work by so many bytes.
- * Lock held. */
-void pool_note_growth_locked(struct ebb_pool *pool, size_t work_bytes);
+ * Returns what there was before. Lock held. */
+struct growth pool_note_growth_locked(struct ebb_pool *pool, size_t work_bytes);
 
 /* Bytes of runs without those of ebb's own work: what steps need is among them. Lock held. */
 size_t pool_owned_locked(const struct ebb_pool *pool);
@@ -202,9 +210,10 @@ bool pool_bookkeeping_is_left(void);
 /* Gives all cached pages back, those kept too; false: some stay, error set. Lock held. */
 bool pool_give_all_locked(struct ebb_pool *pool);
 
-/* A step has ended, which had `untouched` bytes that it never used: notes its peak and gives back
- * what recent steps did not need; returns the bytes. Lock held. */
-size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched);
+/* A step has ended, which had `untouched` bytes from `growth` on that it never used: notes its peak
+ * and gives back what recent steps did not need; returns the bytes. Lock held. */
+size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched,
+                              const struct growth *growth);
 
 /* A region of ebb's own work got so many bytes in all, and has given them back. Lock held. */
 void pool_work_ended_locked(struct ebb_pool *pool, size_t bytes);

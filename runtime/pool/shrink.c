@@ -196,10 +196,19 @@ static void give_back_locked(struct ebb_pool *pool) {
         give_described(pool, deadline_of(pool));
 }
 
-size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
+/* The peak without what the step never used, unless it was there before the step had that. */
+static size_t needed_peak(const struct recent *recent, size_t untouched,
+                          const struct growth *growth) {
+    size_t since = recent->now - size_smaller(recent->now, untouched);
+    size_t before = growth->boundaries == recent->boundaries ? growth->peak : 0;
+    return size_larger(since, size_smaller(before, recent->now));
+}
+
+size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched,
+                              const struct growth *growth) {
     struct recent *recent = &pool->recent;
     size_t owned = pool_owned_locked(pool), given_before = pool->given_back;
-    recent->now -= size_smaller(recent->now, untouched);
+    recent->now = needed_peak(recent, untouched, growth);
     note_step(recent);
     if (pool->trim_ns)
         note_wanted(pool);
@@ -207,6 +216,7 @@ size_t pool_step_ended_locked(struct ebb_pool *pool, size_t untouched) {
         give_back_locked(pool);
     recent->now = recent->before = owned;
     recent->new_bytes = 0;
+    recent->boundaries++;
     return pool->given_back - given_before;
 }
 

@@ -120,11 +120,12 @@ struct region {
     struct region *sibling_next, *sibling_prev;
     struct region *free_next; /* closed slots of the pool */
     unsigned depth;
+    unsigned closing; /* callbacks at work, here and below */
 
     /* steps */
     struct step_hook *step;   /* of the step that this is the region of, or NULL */
     atomic_uint_fast64_t *given_back; /* adds what the pool gives back as it closes, or NULL */
-    bool uncounted;           /* ebb's own work, see region_open_uncounted() */
+    struct growth growth;     /* the last of the main run */
     struct track *track;      /* tied to it, or NULL */
     struct track *bearers;    /* of steps below it that have blocks here, see record.c */
     _Atomic(void *) remote;   /* blocks that other threads released, linked by their first word */
@@ -142,7 +143,6 @@ struct region {
     struct ebb_object *objects;       /* that it owns, newest first */
     struct ebb_object *came_back;     /* last, of what is older than a mark; may have ended */
     const struct object_hooks *hooks; /* NULL: never had an object */
-    unsigned closing;                 /* callbacks at work, here and below */
     struct region *safe;              /* of a shared one that has private things; or NULL */
     struct region *safe_of;           /* this is the safe of that region; or NULL */
     uint64_t ending;                  /* while a rewind is at work: to this mark; else 0 */
@@ -173,13 +173,15 @@ struct region {
     uint64_t promoted; /* bytes that left for a region above, copied or relinked */
     struct ebb_piece *loose; /* the block released last, if it waits for another of its size */
 
-    uintptr_t needed; /* what lies before it in the main run was used before a reset, or was asked
-                       * for: no less is needed, whatever is placed */
+    uintptr_t needed; /* what lies before it in the main run was used before a reset or in another
+                       * run, or was asked for: no less is needed, whatever is placed */
 
     /* keeper.c */
     uintptr_t idle_at, idle_end; /* its largest free piece at the last look, less what was used */
     uint8_t steps_below; /* that ended since that look */
     bool hinted;         /* it keeps the pages that it has asked for */
+
+    bool uncounted; /* ebb's own work, see region_open_uncounted() */
 
     char name[REGION_NAME_BYTES];
 

@@ -303,8 +303,10 @@ static bool can_join(const struct ebb_piece *run) {
 static void join_locked(struct region *region, struct ebb_piece *run) {
     struct ebb_piece *after = run->after, joined = *after;
     bool main = region->main_run == run || region->main_run == after;
-    if (region->main_run == run)
+    if (region->main_run == run) {
         retire_top(region);
+        region->needed = piece_end(after);
+    }
     piece_unlink(&region->runs, after);
     region->run_count--;
     pages_join(&region->pool->pages, run);
@@ -397,6 +399,10 @@ static struct ebb_piece *find_claim(const struct region *region, size_t bytes, s
     return NULL;
 }
 
+static uintptr_t main_end(const struct region *region) {
+    return region->main_run ? piece_end(region->main_run) : 0;
+}
+
 /* The pages of a new run for a block, wherever it begins. */
 static bool pages_for(size_t bytes, size_t align, size_t *pages) {
     size_t slack = align > EBB_PAGE ? align - EBB_PAGE : 0, total;
@@ -406,6 +412,7 @@ static bool pages_for(size_t bytes, size_t align, size_t *pages) {
 bool runs_claim(struct region *region, size_t bytes, size_t align) {
     struct ebb_pool *pool = region->pool;
     uint64_t reserved = region->reserved.current;
+    uintptr_t end = main_end(region);
     size_t count = region->run_count, least;
     if (!region->runs || region->measuring || region->keeper || pool->pages.kind->whole ||
         !pages_for(bytes, align, &least) || least > RANGE_MOST)
@@ -415,7 +422,10 @@ bool runs_claim(struct region *region, size_t bytes, size_t align) {
         claim_locked(region); /* if that is not enough, there are others */
     else if (pool->pages.hot_bytes)
         claim_at(region, find_claim(region, bytes, align));
-    pool_note_growth_locked(pool, region->uncounted ? region->reserved.current - reserved : 0);
+    uint64_t work = region->uncounted ? region->reserved.current - reserved : 0;
+    struct growth growth = pool_note_growth_locked(pool, work);
+    if (main_end(region) != end)
+        region->growth = growth;
     pthread_mutex_unlock(&pool->lock);
     return region->reserved.current > reserved || region->run_count < count;
 }
@@ -439,14 +449,16 @@ static int take_pages(struct region *region, struct pages_wish *wish) {
     wish->work = region->uncounted;
     if (!piece_prepare(&region->store, 2))
         return error_set(EBB_E_MEMORY, "no bookkeeping left for region '%s'", region->name);
+    struct growth growth;
     struct ebb_piece *run =
-        pool_take(region->pool, region->main_run, region->owner, wish, &gained);
+        pool_take(region->pool, region->main_run, region->owner, wish, &gained, &growth);
+    if (!run && !gained)
+        return error_latest();
+    region->growth = growth;
     if (run)
         add(region, run);
-    else if (gained)
-        lengthen(region, region->main_run, gained);
     else
-        return error_latest();
+        lengthen(region, region->main_run, gained);
     return 0;
 }
 
@@ -454,7 +466,7 @@ int runs_grow(struct region *region, size_t bytes, size_t align) {
     struct pages_wish wish = {0};
     if (!pages_for(bytes, align, &wish.least))
         return error_set(EBB_E_SIZE, "%zu bytes at alignment %zu overflow", bytes, align);
-    uintptr_t end = region->main_run ? piece_end(region->main_run) : 0;
+    uintptr_t end = main_end(region);
     uintptr_t from = region->top ? region->top->addr : end;
     CHECK(size_align(from, align) + bytes > end); /* who grows has looked for room */
     wish.extend = size_align(size_align(from, align) + bytes - end, EBB_PAGE);
@@ -510,7 +522,7 @@ size_t runs_measured(const struct region *region) {
     size_t total = 0;
     for (const struct ebb_piece *run = region->runs; run; run = run->next)
         total += run->bytes;
-    uintptr_t end = region->main_run ? piece_end(region->main_run) : 0;
+    uintptr_t end = main_end(region);
     uintptr_t highest = size_align(region->highest, EBB_PAGE);
     if (highest < end)
         total -= end - highest;

@@ -334,7 +334,7 @@ static void give_pages(struct region *region) {
     if (region->uncounted)
         pool_work_ended_locked(pool, had);
     else if (region->depth <= 1)
-        back = pool_step_ended_locked(pool, untouched);
+        back = pool_step_ended_locked(pool, untouched, &region->growth);
     pthread_mutex_unlock(&pool->lock);
     if (back && region->given_back) /* relaxed: a sum that nothing depends on */
         atomic_fetch_add_explicit(region->given_back, back, memory_order_relaxed);

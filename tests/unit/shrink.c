@@ -359,6 +359,39 @@ static ebb_region work(ebb_pool *pool) {
     return region;
 }
 
+/* The newest run of a step has met an older one behind it that is full when another step ends. */
+static void what_lies_in_an_older_run_is_needed(void **state) {
+    struct stage *stage = *state;
+    struct recent *recent = &stage->pool->recent;
+    step(stage->pool, 9 * MIB);
+    ebb_region lower = OPEN(.pool = stage->pool, .hint_bytes = 6 * MIB);
+    ebb_region region = OPEN(.pool = stage->pool);
+    block_of(region, 3 * MIB, 64);
+    assert_int_equal(ebb_region_close(lower), 0);
+    block_of(region, 3 * MIB, 64);
+    while (stats_of(region).runs > 1)
+        block_of(region, 256 * KIB, 64);
+    step(stage->pool, 100);
+    uint64_t used = stats_of(region).used.current;
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_true(recent->peaks[recent->next - 1] >= used);
+}
+
+/* What a step takes at its end, since it is hot, and never uses, a child of it had before. */
+static void a_step_needs_what_a_child_of_it_had(void **state) {
+    struct stage *stage = *state;
+    for (unsigned i = 0; i < 2 * RECENT; i++) {
+        ebb_region step = OPEN(.parent = stage->root), child = OPEN(.parent = step);
+        block_of(child, 24 * MIB, 64);
+        assert_int_equal(ebb_region_close(child), 0);
+        for (unsigned block = 0; block < 17; block++)
+            block_of(step, 1 * MIB, 64);
+        assert_int_equal(ebb_region_close(step), 0);
+    }
+    assert_true(pool_stats_of(stage->pool).recent_peak >= 24 * MIB);
+    assert_int_equal(pool_stats_of(stage->pool).given_back, 0);
+}
+
 /* As threads have it that make plans of one pool at once: the first ends before the second does. */
 static void what_ebb_works_in_no_step_needs(void **state) {
     struct stage *stage = *state;
@@ -555,6 +588,8 @@ int main(void) {
         cmocka_unit_test(what_a_root_gives_back_goes_at_once),
         cmocka_unit_test(pages_that_were_asked_for_stay),
         STAGED(deeper_regions_are_no_step_boundaries),
+        STAGED(what_lies_in_an_older_run_is_needed),
+        STAGED(a_step_needs_what_a_child_of_it_had),
         STAGED(what_ebb_works_in_no_step_needs),
         STAGED(a_step_needs_what_it_had_before_ebb_worked_and_since),
         STAGED(shrinking_never_takes_pages_of_open_regions),
