@@ -87,13 +87,16 @@ void keeper_step_ended(struct region *keeper) {
 void keeper_settle(struct region *keeper, bool wholly) {
     size_t reserved = keeper->reserved.current, before = 0;
     size_t free = reserved - size_smaller(reserved, keeper->large_used);
-    size_t least = wholly ? EBB_PAGE : PIECE_LEAST;
     if (stays_whole(keeper) || (!wholly && !is_much(keeper, free)))
         return;
     large_settle(keeper);
-    for (unsigned given = 0; wholly || given < PIECES; given++) {
+    if (wholly) {
+        runs_give_free(keeper);
+        return;
+    }
+    for (unsigned given = 0; given < PIECES; given++) {
         struct ebb_piece *piece = largest_free(keeper);
-        if (!piece || piece->bytes < least || keeper->reserved.current == before)
+        if (!piece || piece->bytes < PIECE_LEAST || keeper->reserved.current == before)
             return;
         before = keeper->reserved.current;
         runs_give_part(keeper, piece, piece->addr);

@@ -359,6 +359,9 @@ void runs_give_empty(struct region *region, struct ebb_piece *piece);
  * if no entries are left. */
 void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from);
 
+/* The same of all free pieces. */
+void runs_give_free(struct region *region);
+
 /* The region's own run around `addr`, found without a look at what other threads may change. */
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
 
@@ -383,8 +386,8 @@ size_t runs_measured(const struct region *region);
 /* A step below the root ends. */
 void keeper_step_ended(struct region *keeper);
 
-/* What is free between its blocks goes, the largest pieces first: all of it, or, if that is half of
- * what it has, some. */
+/* What is free between its blocks goes: all of it, or, if that is half of what it has, some, the
+ * largest pieces first. */
 void keeper_settle(struct region *keeper, bool wholly);
 
 /* A place joins the free piece behind it, in which nothing was put since the last look. */

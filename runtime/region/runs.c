@@ -246,9 +246,9 @@ static struct ebb_piece *run_of(const struct region *region, const struct ebb_pi
     return run;
 }
 
-void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from) {
+static void give_part(struct region *region, struct ebb_piece *run, struct ebb_piece *piece,
+                      uintptr_t from) {
     struct ebb_pool *pool = region->pool;
-    struct ebb_piece *run = run_of(region, piece);
     uintptr_t to = size_align_down(piece_end(piece), EBB_PAGE);
     from = size_align(from, EBB_PAGE);
     if (from >= to || run->pins || !piece_prepare(&region->store, 2))
@@ -257,6 +257,32 @@ void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t fr
     if (pages_prepare_cut(&pool->pages))
         give_part_locked(region, run, piece, from, to);
     pthread_mutex_unlock(&pool->lock);
+}
+
+void runs_give_part(struct region *region, struct ebb_piece *piece, uintptr_t from) {
+    give_part(region, run_of(region, piece), piece, from);
+}
+
+static bool is_free(const struct ebb_piece *piece) {
+    return piece->state == PIECE_FREE || piece->state == PIECE_TOP;
+}
+
+/* From its end: what stays behind is a short run each time, and is named as such. */
+static void give_free_of(struct region *region, struct ebb_piece *run) {
+    struct ebb_piece *piece = run->run.end->before, *before;
+    for (; piece; piece = before) {
+        before = piece->before;
+        if (is_free(piece))
+            give_part(region, run, piece, piece->addr);
+    }
+}
+
+void runs_give_free(struct region *region) {
+    for (struct ebb_piece *run = region->runs, *next; run; run = next) {
+        next = run->next; /* new ones are in front */
+        if (!run->flag && !run->pins)
+            give_free_of(region, run);
+    }
 }
 
 /* ---- claiming and joining ---- */
@@ -357,10 +383,6 @@ static void claim_locked(struct region *region) {
 static void claim_at(struct region *region, struct ebb_piece *run) {
     while (run && can_claim(region, run))
         run = claim_around(region, run);
-}
-
-static bool is_free(const struct ebb_piece *piece) {
-    return piece->state == PIECE_FREE || piece->state == PIECE_TOP;
 }
 
 /* How much of a hot piece beside a run is claimed at once. */

@@ -11,6 +11,7 @@
 #include "plan/packing.h"
 #include "pool/pages.h"
 #include "pool/range.h"
+#include "region/region.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -489,6 +490,29 @@ static void rewind_a_little(size_t count) {
     pool_end(pool);
 }
 
+/* ---- a root with gaps of many sizes between its blocks gives back all that is free */
+
+COUNTED void counted_settle(ebb_region root) {
+    keeper_settle((struct region *)root.lane, true);
+}
+
+static void settle_gaps(size_t count) {
+    void **gaps = array_of(count, sizeof *gaps);
+    ebb_pool *pool = POOL(.name = "gaps");
+    ebb_region root = OPEN(.pool = pool);
+    for (size_t i = 0; i < count; i++) {
+        gaps[i] = ebb_region_alloc(root, (3 + i * 7919 % 7) * PAGE, 64);
+        assert_non_null(ebb_region_alloc(root, 1088, 64));
+    }
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(ebb_region_release(root, gaps[i]), 0);
+    counted_settle(root);
+    assert_in_range(stats_of(root).runs, count, 2 * count);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+    free(gaps);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -513,6 +537,7 @@ int main(int argc, char **argv) {
         {"leave_gaps", leave_gaps},
         {"rewind_above_a_chain", rewind_above_a_chain},
         {"rewind_a_little", rewind_a_little},
+        {"settle_gaps", settle_gaps},
     };
     for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(argv[1], cases[i].name)) {

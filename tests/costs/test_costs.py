@@ -69,6 +69,9 @@ class Linear(unittest.TestCase):
         self.check("stop_behind_an_early_one", 1000)
         self.check("stop_where_blocks_go", 1000)
 
+    def test_giving_back_between_blocks_does_not_look_for_the_run_of_each_gap(self):
+        self.check("settle_gaps", 2000)
+
     @unittest.skipUnless("EBB_COSTS_SITES" in os.environ, "built without libebb-malloc")
     def test_a_site_of_scopes_costs_as_much_however_many_there_are(self):
         self.check("own_sites", 600, program="EBB_COSTS_SITES")

@@ -165,6 +165,37 @@ static void await_tidied(struct heap *heap) {
     } while (is_taken);
 }
 
+/* Pages in which there is some of one of the blocks, which lie in the order of the list. */
+static size_t pages_of(void *const *list, unsigned count, size_t bytes) {
+    size_t pages = 0;
+    uintptr_t behind = 0; /* the last page that was counted */
+    for (unsigned i = 0; i < count; i++) {
+        uintptr_t from = (uintptr_t)list[i] / EBB_PAGE;
+        uintptr_t to = ((uintptr_t)list[i] + bytes - 1) / EBB_PAGE + 1;
+        pages += to - size_larger(from, size_smaller(behind, to));
+        behind = to;
+    }
+    return pages;
+}
+
+/* A gap of less than two pages may have one, or none, and says nothing of the others. */
+static void test_a_trim_takes_each_page_among_gaps_that_have_none(void **unused) {
+    enum { MANY = 500, GAP = 7168, SHORT = 1088 };
+    static void *gaps[MANY], *places[MANY];
+    (void)unused;
+    ebb_region keeper = OPEN(.name = "keeper");
+    for (unsigned i = 0; i < MANY; i++) {
+        gaps[i] = block_of(keeper, GAP, 64);
+        places[i] = block_of(keeper, SHORT, 64);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(ebb_region_release(keeper, gaps[i]), 0);
+    keeper_settle((struct region *)keeper.lane, true);
+    assert_int_equal(stats_of(keeper).reserved.current, pages_of(places, MANY, SHORT) * EBB_PAGE);
+    assert_int_equal(ebb_check_pool(ebb_pool_default()), 0);
+    assert_int_equal(ebb_region_close(keeper), 0);
+}
+
 /* Whoever frees them. */
 static void test_a_thread_that_has_ended_keeps_nothing(void **state) {
     for (unsigned clears = 0; clears < 2; clears++) {
@@ -281,6 +312,7 @@ int main(void) {
         SERVED(test_a_large_one_after_each_scope_keeps_its_place),
         SERVED(test_a_trim_takes_all_of_it),
         cmocka_unit_test(test_a_trim_takes_single_pages),
+        cmocka_unit_test(test_a_trim_takes_each_page_among_gaps_that_have_none),
         SERVED(test_a_thread_that_has_ended_keeps_nothing),
         SERVED(test_a_look_at_what_others_have_freed_ends_in_time),
         SERVED(test_looks_in_idle_time_take_bookkeeping_too),
