@@ -97,6 +97,8 @@ static struct {
 /* This thread has the lock: a driver may fork while it starts, to have its module loaded. */
 static _Thread_local bool starting;
 
+static _Thread_local unsigned handlers; /* of the fork that this thread makes, which have run */
+
 static bool is_this(int process, unsigned forks) {
     return process == getpid() && forks == fork_count();
 }
@@ -203,8 +205,12 @@ int cuda_start(void) {
 }
 
 void cuda_fork(bool before) {
-    if (!starting)
-        (before ? pthread_mutex_lock : pthread_mutex_unlock)(&driver.lock);
+    if (starting)
+        return;
+    if (before && handlers++ == 0)
+        pthread_mutex_lock(&driver.lock);
+    if (!before && --handlers == 0)
+        pthread_mutex_unlock(&driver.lock);
 }
 
 /* ---- devices ---- */

@@ -78,7 +78,8 @@ int cuda_event_query(const struct cuda_hold *hold, void *event, bool *done);
 int cuda_event_await(const struct cuda_hold *hold, void *event, void *stream);
 int cuda_event_end(const struct cuda_hold *hold, void *event);
 
-/* Takes the lock of the loader before a fork, and gives it back after. */
+/* Takes the lock of the loader before a fork, and gives it back after. Each handler of forks calls
+ * it before it takes anything else, and last: the first one waits, the last one gives it back. */
 void cuda_fork(bool before);
 
 #endif

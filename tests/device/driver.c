@@ -9,7 +9,10 @@
 #include "pool/cuda.h"
 
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static pid_t pretended; /* 0: nothing */
@@ -238,9 +241,54 @@ static void any_thread_may_be_the_first(void **state) {
     assert_int_equal(in_a_child(start_on_many_threads), 0);
 }
 
+static sem_t may_fork, forks;
+
+static void note_fork(void) {
+    sem_post(&forks);
+}
+
+/* The other thread waits for locks by then, and has those that it got before. */
+static void let_the_other_fork(void) {
+    sem_post(&may_fork);
+    sem_wait(&forks);
+    usleep(200000);
+}
+
+static void *fork_meanwhile(void *unused) {
+    int status = 0;
+    sem_wait(&may_fork);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? unused : &may_fork;
+}
+
+/* Sites have a handler of their own, which runs before that of pools. */
+static int fork_while_the_driver_starts(void) {
+    pthread_t thread;
+    void *bad;
+    alarm(20);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "site"));
+    if (!site || sem_init(&may_fork, 0, 0) || sem_init(&forks, 0, 0) ||
+        pthread_atfork(note_fork, NULL, NULL) || /* runs first */
+        pthread_create(&thread, NULL, fork_meanwhile, NULL))
+        return 1;
+    setenv("FAKE_CUDA_FORK", "1", 1);
+    fake_cuda_before_fork(let_the_other_fork);
+    if (ebb_device_count() != 2)
+        return 2;
+    pthread_join(thread, &bad);
+    return bad || ebb_site_destroy(site) != 0;
+}
+
+static void threads_may_fork_while_the_driver_starts_and_does(void **state) {
+    assert_int_equal(in_a_child(fork_while_the_driver_starts), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_thread_may_be_the_first), /* in a child, before the driver started */
+        cmocka_unit_test(threads_may_fork_while_the_driver_starts_and_does), /* the same */
         cmocka_unit_test(a_forked_child_may_have_the_pid_of_its_parent), /* the same */
         cmocka_unit_test(devices_are_counted),
         cmocka_unit_test(a_device_that_is_not_there_is_refused_with_the_count),

@@ -94,8 +94,16 @@ static size_t environment(const char *name, size_t usual) {
     return text ? (size_t)strtoull(text, NULL, 10) : usual;
 }
 
+static void (*before_fork)(void);
+
+void fake_cuda_before_fork(void (*call)(void)) {
+    before_fork = call;
+}
+
 /* As the real driver does to have its module loaded. */
 static void run_helper(void) {
+    if (before_fork)
+        before_fork();
     pid_t helper = fork();
     if (helper == 0)
         _exit(0);

@@ -15,7 +15,8 @@
  *     that is freed or unregistered while work for it waits, without a current context, twice.
  *
  * Environment, read at cuInit(): FAKE_CUDA_DEVICES (2), FAKE_CUDA_MEMORY in bytes (256 MiB, of
- * each), FAKE_CUDA_FAIL=n: the n-th call fails; FAKE_CUDA_FORK=1: it forks a helper first;
+ * each), FAKE_CUDA_FAIL=n: the n-th call fails; FAKE_CUDA_FORK=1: it forks a helper first (see
+ * fake_cuda_before_fork());
  * FAKE_CUDA_ASKED=1: a forked child may call it, and is refused.
  */
 #ifndef FAKE_CUDA_H
@@ -53,6 +54,9 @@ void fake_cuda_stall(bool stall);
 
 /* While set, memory of a device is aligned to 256 bytes, else to 2 MiB. */
 void fake_cuda_misalign(bool misalign);
+
+/* Called before a helper is forked; NULL: nothing is. */
+void fake_cuda_before_fork(void (*call)(void));
 
 /* Lets all streams run. */
 void fake_cuda_run(void);
