@@ -303,7 +303,10 @@ static int report_alloc(const struct cuda_hold *hold, int result, size_t bytes) 
 
 size_t cuda_free_bytes(const struct cuda_hold *hold) {
     size_t free = 0, total = 0;
-    if (enter(hold) != 0)
+    error_mute();
+    int result = enter(hold);
+    error_unmute();
+    if (result)
         return 0;
     bool said = driver.call.mem_info(&free, &total) == SUCCESS;
     leave();

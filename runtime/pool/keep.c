@@ -19,6 +19,7 @@
  * Who kept a run has a ticket, a number that is never given twice. Invariant: a piece in the list
  * of kept ones has the number of its ticket; a ticket whose piece has another is void.
  */
+#include "base/error.h"
 #include "base/poison.h"
 #include "base/size.h"
 #include "pool/shared.h"
@@ -102,7 +103,9 @@ static void make_up_locked(struct ebb_pool *pool, uint64_t reserved_before) {
     if (pool->reserved.current <= reserved_before || pool->keep_all)
         return;
     uint64_t more = pool->reserved.current - reserved_before;
+    error_mute();
     pool->given_back += pages_cool(&pool->pages, hot - size_smaller(hot, more), more, 0);
+    error_unmute();
     pool->reserved.current -= hot - pool->pages.hot_bytes;
 }
 

@@ -317,10 +317,12 @@ static struct ebb_piece *take_or_less(struct ebb_pool *pool, struct ebb_piece *r
     return take_locked(pool, run, wish, gained);
 }
 
-/* Gives cached pages back; returns their bytes. */
+/* Gives cached pages back; returns their bytes. What a driver refuses to take stays, unheard of. */
 static size_t cool(struct ebb_pool *pool, size_t most) {
     size_t hot = pool->pages.hot_bytes;
+    error_mute();
     pool->given_back += pages_cool(&pool->pages, 0, most, 0);
+    error_unmute();
     size_t cooled = hot - pool->pages.hot_bytes;
     pool->reserved.current -= cooled;
     return cooled;
@@ -396,7 +398,10 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
     cool(pool, SIZE_MAX);
     bounded.most_cold = pool_most_cold(pool);
     bounded.want = bounded.want_cold = bounded.least;
-    return take_locked(pool, run, bounded, gained);
+    taken = take_locked(pool, run, bounded, gained);
+    if (taken || *gained)
+        error_take_back(); /* the one refusal that there was before */
+    return taken;
 }
 
 size_t pool_owned_locked(const struct ebb_pool *pool) {

@@ -118,11 +118,14 @@ static void give_described(struct ebb_pool *pool, uint64_t deadline_ns) {
         pool->recent.described = 0;
 }
 
+/* Whoever's step ends need not hear what a driver refuses to take: it stays. */
 static void cool_locked(struct ebb_pool *pool, size_t cached_target, size_t most) {
     size_t hot = pool->pages.hot_bytes;
     uint64_t deadline = deadline_of(pool);
+    error_mute();
     pool->given_back += pages_cool(&pool->pages, cached_target,
                                    pool->trim_ns ? SIZE_MAX : most, deadline);
+    error_unmute();
     size_t cooled = hot - pool->pages.hot_bytes; /* resident or not */
     pool->reserved.current -= cooled;
     pool->recent.described += cooled / DESCRIBED_BY;

@@ -38,16 +38,33 @@ static void a_full_device_says_how_full(void **state) {
     assert_int_equal(ebb_check_pool(gpu->pool), 0);
 }
 
-/* None of the slabs that the pool keeps is long enough. */
+/* None of the slabs that the pool keeps is long enough. Who gets a block hears of no refusal. */
 static void what_is_cached_makes_room(void **state) {
     struct gpu *gpu = *state;
     cache_slabs(gpu->pool, 4, 50 * MIB);
     assert_int_equal(driver_state().allocations, 4);
+    assert_no_block(ebb_region_alloc(gpu->region, 100, 3), EBB_E_ALIGNMENT);
     void *block = take(gpu->region, 180 * MIB);
+    assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
     assert_int_equal(driver_state().allocations, 1);
     assert_int_equal(ebb_check_pool(gpu->pool), 0);
     assert_no_block(ebb_region_alloc(gpu->region, 180 * MIB, 64), EBB_E_DEVICE);
     assert_int_equal(ebb_region_release(gpu->region, block), 0);
+}
+
+/* A step that was exceptional gives back what it had at its end. */
+static void a_close_does_not_say_what_the_driver_refuses_to_take(void **state) {
+    struct gpu *gpu = *state;
+    for (int i = 0; i < 10; i++)
+        cache_slabs(gpu->pool, 1, 1 * MIB);
+    ebb_region region = OPEN(.pool = gpu->pool);
+    take(region, 100 * MIB);
+    assert_no_block(ebb_region_alloc(region, 100, 3), EBB_E_ALIGNMENT);
+    driver_fail(1, true);
+    assert_int_equal(ebb_region_close(region), 0);
+    assert_true(driver_relent());
+    assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
+    assert_int_equal(ebb_check_pool(gpu->pool), 0);
 }
 
 /* Of its arena nobody hears that it was refused. */
@@ -82,6 +99,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         ON_GPU(a_full_device_says_how_full),
         ON_GPU(what_is_cached_makes_room),
+        ON_GPU(a_close_does_not_say_what_the_driver_refuses_to_take),
         ON_GPU(it_makes_room_for_plans),
         ON_GPU(what_no_device_has_leaves_it_alone),
     };
