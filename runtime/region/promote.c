@@ -590,9 +590,9 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
         return result;
     struct ebb_closed closed = {0, 0};
     size_t pinned = promotion.target->pinned;
-    uint64_t alive = count_live_blocks(promotion.source);
+    uint64_t lost = count_lost_blocks(promotion.source, promotion.cost.copied_blocks);
     if (lost_blocks)
-        *lost_blocks = alive - promotion.cost.copied_blocks;
+        *lost_blocks = lost;
     region_close(promotion.source, &closed);
     promoted_add_pinned(&promotion.cost, promotion.target, pinned);
     promoted_add(cost, &promotion.cost);

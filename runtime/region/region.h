@@ -468,9 +468,10 @@ static inline void count_block_gone(struct region *region, size_t requested, siz
 
 size_t count_waste(const struct region *region);
 
-/* Blocks alive in the region and all below it, and those that were born for it in its parent. What
- * other threads have released is not. */
-uint64_t count_live_blocks(struct region *region);
+/* Blocks alive in the region and all below it, and those that were born for it in its parent, less
+ * `copied` ones. What other threads have released is not alive. What was copied from its safe, the
+ * heads of objects, is not among these blocks: there are no fewer than none. */
+uint64_t count_lost_blocks(struct region *region, uint64_t copied);
 
 /* ---- depart.c ---- */
 

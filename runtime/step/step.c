@@ -244,10 +244,10 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
         return result;
     const struct region *keeper = (const struct region *)target.lane;
     size_t pinned = keeper->pinned;
-    uint64_t alive = count_live_blocks(lane->region);
+    uint64_t lost = count_lost_blocks(lane->region, spent.copied_blocks);
     finish(lane, &ended);
     if (lost_blocks)
-        *lost_blocks = alive - spent.copied_blocks;
+        *lost_blocks = lost;
     result = retire(lane, &ended);
     promoted_add_pinned(&spent, keeper, pinned);
     promoted_add(cost, &spent);
