@@ -57,9 +57,9 @@ struct loan import_end(struct ebb_storage *storage);
 void loan_return(struct loan loan);
 
 /*
- * `fresh` has the producer's bytes from now on, in the region that it is of: a copy byte by byte of
+ * `fresh` has the producer's bytes from now on, and its block is of `host`: a copy byte by byte of
  * the foreign storage `old`, which has nothing then, or that one itself. Nothing of them moves.
  */
-void import_follow(struct ebb_storage *old, struct ebb_storage *fresh);
+void import_follow(struct ebb_storage *old, struct ebb_storage *fresh, struct region *host);
 
 #endif

@@ -87,9 +87,9 @@ struct loan import_end(struct ebb_storage *storage) {
     return take_loan(import_of(storage));
 }
 
-void import_follow(struct ebb_storage *old, struct ebb_storage *fresh) {
+void import_follow(struct ebb_storage *old, struct ebb_storage *fresh, struct region *host) {
     cleanup_delist(&import_of(old)->region_ends);
-    watch(fresh, object_host(fresh));
+    watch(fresh, host);
 }
 
 bool ebb_tensor_is_read_only(const struct ebb_tensor *tensor) {

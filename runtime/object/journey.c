@@ -138,10 +138,10 @@ static void forward_bytes(const struct luggage *luggage, size_t at) {
 
 /* A storage that was copied leaves those tensors behind that stayed. The loan of a producer's bytes
  * ends with the target from now on, whichever way the storage goes. */
-static void forward_storage(struct ebb_storage *storage, void *block) {
+static void forward_storage(struct region *target, struct ebb_storage *storage, void *block) {
     struct ebb_storage *fresh = moved(storage, storage->block, block);
     if (storage->flags & STORAGE_FOREIGN)
-        import_follow(storage, fresh);
+        import_follow(storage, fresh, target);
     if (fresh != storage) {
         if (!(storage->flags & (STORAGE_FOREIGN | STORAGE_APART)))
             fresh->data = moved(storage->data, storage->block, block);
@@ -157,6 +157,7 @@ static void forward_storage(struct ebb_storage *storage, void *block) {
 }
 
 static void forward_all(const struct journey *journey, const struct luggage *luggage) {
+    struct region *target = journey->gathering.target;
     size_t lone = luggage->count;
     for (size_t i = 0; i < luggage->count; i++) {
         struct ebb_object *head = luggage->old[i];
@@ -176,7 +177,7 @@ static void forward_all(const struct journey *journey, const struct luggage *lug
             continue;
         }
         if (gather_has_base(at)) {
-            forward_storage(at, base->forward);
+            forward_storage(target, at, base->forward);
             continue;
         }
         struct ebb_object *fresh = luggage->survivors[lone++].block;
@@ -185,8 +186,8 @@ static void forward_all(const struct journey *journey, const struct luggage *lug
             fresh->state = 0;
             tensor_of(fresh)->storage = moved(at, base, fresh);
         }
-        fresh->serial = journey->gathering.target->mark_serial;
-        forward_storage(at, fresh);
+        fresh->serial = target->mark_serial;
+        forward_storage(target, at, fresh);
     }
 }
 
