@@ -62,14 +62,21 @@ static void pack(struct luggage *luggage, enum parcel parcel, void *block, int m
                               .pin_percent = luggage->pin_percent};
 }
 
+/* Of a copy of its block, or of its bytes if they are apart; a producer's are elsewhere. */
+static size_t storage_align(const struct ebb_storage *storage) {
+    if (storage->flags & STORAGE_FOREIGN)
+        return EBB_GRANULE;
+    bool far = (uintptr_t)storage->data % EBB_STORAGE_ALIGN == 0 &&
+               storage->bytes > EBB_SMALL_MAX_BYTES;
+    return far ? EBB_STORAGE_ALIGN : EBB_TENSOR_ALIGN;
+}
+
 /* A storage may change regions in place if everybody who sees it goes along. */
 static void pack_storage(const struct journey *journey, struct luggage *luggage,
                          enum parcel parcel, const struct ebb_storage *storage) {
     bool whole = storage->gathered == storage->tensors && !storage->exports;
-    bool far = (uintptr_t)storage->data % EBB_STORAGE_ALIGN == 0 &&
-               storage->bytes > EBB_SMALL_MAX_BYTES;
     bool apart = storage->flags & STORAGE_APART;
-    size_t align = far ? EBB_STORAGE_ALIGN : EBB_TENSOR_ALIGN;
+    size_t align = storage_align(storage);
     int mode = whole ? journey->mode : PROMOTE_APART;
     pack(luggage, parcel, storage->block, apart ? PROMOTE_APART : mode,
          apart ? EBB_TENSOR_ALIGN : align);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * promoted_imports.c - imports that were promoted: the loan hangs in the region that they went to,
- * wherever the block of their head came to lie there.
+ * wherever the block of their head came to lie there, and no byte of a head is for elements.
  */
 #include "kit/dlpack.h"
 
-enum { ELEMENTS = 2048 };
+enum { IMPORTS = 1000, ELEMENTS = 2048 };
 
 static _Alignas(EBB_STORAGE_ALIGN) char elements[ELEMENTS]; /* of all imports */
 static int64_t shape[EBB_DIMENSIONS_MAX];
@@ -48,9 +48,27 @@ static void a_producer_has_bytes_back_with_the_region_they_were_promoted_to(void
         }
 }
 
+static void a_promoted_import_takes_what_its_head_does(void **state) {
+    struct stage *stage = *state;
+    static DLManagedTensor managed[IMPORTS];
+    ebb_region from = OPEN(.parent = stage->root);
+    void *tensors[IMPORTS];
+    given_back = 0;
+    for (size_t i = 0; i < IMPORTS; i++)
+        tensors[i] = import(from, &managed[i], 1);
+    size_t used = stats_of(from).used.current;
+    assert_int_equal(ebb_objects_promote(from, stage->root, tensors, IMPORTS, NULL, NULL), 0);
+    assert_int_equal(stats_of(stage->root).used.current, used);
+    assert_int_equal(stats_of(stage->root).large_blocks, 0);
+    assert_int_equal(ebb_region_close(from), 0);
+    assert_int_equal(ebb_region_close(stage->root), 0);
+    assert_int_equal(given_back, IMPORTS);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_producer_has_bytes_back_with_the_region_they_were_promoted_to),
+        STAGED(a_promoted_import_takes_what_its_head_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
