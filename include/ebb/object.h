@@ -72,7 +72,8 @@ struct ebb_type {
     size_t field_count;
     /* Mends pointers of `copy`, a copy byte by byte, that point into the object itself. Or NULL. */
     void (*mend)(struct ebb_object *copy, const struct ebb_object *original);
-    /* Looks at an object that is about to be composed; 0 or an error code. Or NULL. */
+    /* Looks at an object that is about to be composed, or to get another member: what its fields
+     * refer to is there. 0 or an error code. Or NULL. */
     int (*check)(const struct ebb_object *object);
     uint32_t kind; /* number that its counters have; set by ebb_type_register() */
 };

@@ -138,7 +138,8 @@ ebb_packed_from(ebb_region region, struct ebb_tensor *data, struct ebb_tensor *b
  * Pads: [T, B, ...] or [B, T, ...], sequences in their original order. `options` may be NULL.
  * Valid until: as any tensor. Errors: EBB_E_TOTAL_LENGTH (negative, or less than the longest and
  * truncation is not allowed), EBB_E_VALUE, EBB_E_DTYPE (no type of numbers, and padding is not 0),
- * EBB_E_ARGUMENT, EBB_E_SHAPE (too many dimensions), and as above.
+ * EBB_E_ARGUMENT, EBB_E_SHAPE (too many dimensions), EBB_E_NOT_OWNED (a field of `packed` refers to
+ * what is no member of it), and as above.
  * Source: torch.nn.utils.rnn.pad_packed_sequence().
  */
 EBB_API EBB_NODISCARD struct ebb_tensor *ebb_packed_pad(ebb_region region,

@@ -222,12 +222,38 @@ static int check_field(struct object_place whole, const struct ebb_field *field)
     return 0;
 }
 
+static int check_has(struct ebb_object *whole, const struct ebb_field *field) {
+    void *pointer = *field_place(whole, field), **members;
+    if (!pointer)
+        return 0;
+    int result = field->kind == EBB_FIELD_OBJECT
+                     ? 0
+                     : compose_check_block(whole, object_host(whole), field);
+    size_t count = result ? 0 : compose_members(whole, field, &members);
+    for (size_t at = 0; at < count; at++)
+        if (members[at] && !compose_has(whole, members[at]))
+            return error_set(EBB_E_NOT_OWNED, "field '%s': %p is no member of %s %p", field->name,
+                             members[at], whole->type->name, (void *)whole);
+    return result;
+}
+
+int compose_check_members(struct ebb_object *whole, const struct ebb_field *slot) {
+    int result = 0;
+    for (size_t i = 0; !result && i < whole->type->field_count; i++)
+        if (&whole->type->fields[i] != slot)
+            result = check_has(whole, &whole->type->fields[i]);
+    return result;
+}
+
 static int check_type(const struct ebb_object *object) {
     return object->type->check ? object->type->check(object) : 0;
 }
 
-int compose_check_fresh(const struct ebb_object *whole, struct ebb_object *fresh) {
+int compose_check_fresh(struct ebb_object *whole, const struct ebb_field *slot,
+                        struct ebb_object *fresh) {
     int result = fresh ? check_depth(whole, fresh) : 0;
+    if (!result && whole->type->check)
+        result = compose_check_members(whole, slot);
     return result ? result : check_type(whole);
 }
 

@@ -147,8 +147,13 @@ void compose_unchain(struct ebb_object *first);
 /* How deep the members under an object are nested; 0 if it has none. */
 unsigned compose_depth(struct ebb_object *whole);
 
-/* What the type says of its fields as they are, and how deep `fresh` would be; 0 or the error. */
-int compose_check_fresh(const struct ebb_object *whole, struct ebb_object *fresh);
+/* 0, or the error: a field but `slot` (NULL: any) refers to what is no member, or no such block. */
+int compose_check_members(struct ebb_object *whole, const struct ebb_field *slot);
+
+/* What the type says of its fields as they are, of which only `slot` is new, and how deep `fresh`,
+ * which is there, would be; 0 or the error. */
+int compose_check_fresh(struct ebb_object *whole, const struct ebb_field *slot,
+                        struct ebb_object *fresh);
 
 /* `member`, which everything is right with, becomes one. */
 void compose_join(struct object_place whole, struct ebb_object *member);

@@ -349,10 +349,10 @@ static void *bring(struct object_place fresh, struct region *host, const void *s
 }
 
 /* What the type and the depth say of the fields with `fresh` in the slot. */
-static int try_slot(struct ebb_object *whole, void **slot, void *fresh) {
-    void *old = *slot;
+static int try_slot(struct ebb_object *whole, const struct ebb_field *field, void *fresh) {
+    void **slot = field_place(whole, field), *old = *slot;
     *slot = fresh;
-    int result = compose_check_fresh(whole, fresh);
+    int result = compose_check_fresh(whole, field, fresh);
     *slot = old;
     return result;
 }
@@ -370,8 +370,9 @@ int ebb_object_replace(void *address, size_t field, void *fresh) {
         result = object_check_free(address, &place);
     if (result)
         return result;
-    void **slot = field_place(place.object, &place.object->type->fields[field]), *old = *slot;
-    result = try_slot(place.object, slot, fresh);
+    const struct ebb_field *described = &place.object->type->fields[field];
+    void **slot = field_place(place.object, described), *old = *slot;
+    result = try_slot(place.object, described, fresh);
     if (!result && fresh &&
         !(fresh = bring(fresh_place, place.host, __builtin_return_address(0))))
         result = error_latest();

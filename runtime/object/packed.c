@@ -3,9 +3,9 @@
  * packed.c - packed sequences: the type, made from other forms or from members.
  *
  * What a packed sequence says is checked whenever one is composed and whenever one is read, since
- * its members can be written to, ended and replaced in between: batch sizes never grow, are at
- * least 1 and sum to the rows; the indices are permutations, inverse to each other. So nothing
- * that follows can leave the memory of its members.
+ * its members can be written to, ended and replaced in between, and its fields written: they refer
+ * to members; batch sizes never grow, are at least 1 and sum to the rows; the indices are
+ * permutations, inverse to each other. So nothing that follows can leave the memory of its members.
  */
 #include "object/bundle.h"
 #include "base/error.h"
@@ -104,6 +104,8 @@ struct ebb_type ebb_type_packed = {.name = "packed",
 
 int input_packed(struct input *input, const struct ebb_packed *packed) {
     int result = ebb_object_as((void *)packed, &ebb_type_packed) ? 0 : ebb_last_error();
+    if (!result)
+        result = compose_check_members((struct ebb_object *)&packed->object, NULL);
     if (!result)
         result = check(&packed->object);
     if (result)

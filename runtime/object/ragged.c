@@ -63,6 +63,8 @@ struct ebb_type ebb_type_ragged = {.name = "ragged",
 int input_ragged(struct input *input, const struct ebb_ragged *ragged) {
     int result = ebb_object_as((void *)ragged, &ebb_type_ragged) ? 0 : ebb_last_error();
     if (!result)
+        result = compose_check_members((struct ebb_object *)&ragged->object, NULL);
+    if (!result)
         result = check(&ragged->object);
     if (result)
         return result;

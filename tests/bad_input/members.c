@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * members.c - fields of sequences and samples that refer to no member: written by hand, or never
+ * composed. Whatever is there is not read, let alone followed.
+ */
+#include "bad_input/court.h"
+#include "kit/tensors.h"
+
+/* Of the court's child: 4 sequences of int32. */
+static struct ebb_packed *packed_exhibit(struct court *court) {
+    struct ebb_packed *packed = ebb_padded_pack(
+        court->child, counting(court->child, SHAPE(3, 4)), SIZES(3, 1, 2, 0), 4, NULL);
+    assert_non_null(packed);
+    return packed;
+}
+
+static struct ebb_tensor *sizes_in(ebb_region region) {
+    struct ebb_tensor *tensor = ebb_tensor_from(region, INT64, SHAPE(3), SIZES(3, 2, 1));
+    assert_non_null(tensor);
+    return tensor;
+}
+
+/* All that reads a packed sequence of 4 refuses it alike. */
+static void refuse_packed(struct court *court, const struct ebb_packed *packed, const char *part) {
+    struct ebb_tensor *list[4] = {0};
+    int64_t lengths[4] = {0};
+    court_refused_block(court, ebb_packed_pad(court->child, packed, NULL), EBB_E_NOT_OWNED, part);
+    court_refused_block(court, ebb_packed_join(court->child, packed), EBB_E_NOT_OWNED, part);
+    court_refused(court, ebb_packed_unpack(court->child, packed, list, 4), EBB_E_NOT_OWNED, part,
+                  NULL);
+    court_refused(court, ebb_packed_read_lengths(packed, lengths, 4), EBB_E_NOT_OWNED, part, NULL);
+    assert_null(list[0]);
+}
+
+static void refuse_ragged(struct court *court, const struct ebb_ragged *ragged, const char *part) {
+    struct ebb_tensor *list[4] = {0};
+    court_refused_block(court, ebb_ragged_pad(court->child, ragged, NULL), EBB_E_NOT_OWNED, part);
+    court_refused_block(court, ebb_ragged_pack(court->child, ragged, NULL), EBB_E_NOT_OWNED, part);
+    court_refused(court, ebb_ragged_split(court->child, ragged, list, 4), EBB_E_NOT_OWNED, part,
+                  NULL);
+    assert_null(list[0]);
+}
+
+/* What is no member: no address, no object, of nobody. */
+static void **strangers(struct court *court) {
+    static void *list[4];
+    list[0] = (void *)(uintptr_t)8;
+    list[1] = memset(block_of(court->child, 200, 16), 0xff, 200);
+    list[2] = counting(court->child, SHAPE(6));
+    list[3] = court->root_large;
+    return list;
+}
+
+static void fields_that_were_written_since_are_not_followed(void **state) {
+    static const char *const names[] = {"'data'", "'batch_sizes'", "'sorted_indices'",
+                                        "'unsorted_indices'"};
+    struct court *court = *state;
+    struct ebb_packed *packed = packed_exhibit(court);
+    struct ebb_ragged *ragged = ebb_packed_join(court->child, packed);
+    void **others = strangers(court);
+    assert_non_null(ragged);
+    court_note(court);
+    for (int i = 0; i < 4; i++) {
+        struct ebb_tensor *data = ragged->data, *offsets = ragged->offsets;
+        struct ebb_tensor **fields[] = {&packed->data, &packed->batch_sizes,
+                                        &packed->sorted_indices, &packed->unsorted_indices};
+        for (size_t field = 0; field < 4; field++) {
+            struct ebb_tensor *member = *fields[field];
+            *fields[field] = others[i];
+            refuse_packed(court, packed, names[field]);
+            *fields[field] = member;
+        }
+        ragged->data = others[i];
+        refuse_ragged(court, ragged, "'data'");
+        ragged->data = data, ragged->offsets = others[i];
+        refuse_ragged(court, ragged, "'offsets'");
+        ragged->offsets = offsets;
+    }
+}
+
+/* Its members have ended since, and others have their places. */
+static void what_was_never_composed_is_not_read(void **state) {
+    struct court *court = *state;
+    struct ebb_packed *packed = ebb_object_new(court->child, &ebb_type_packed, 0);
+    assert_non_null(packed);
+    packed->data = counting(court->child, SHAPE(6, 1000));
+    packed->batch_sizes = sizes_in(court->child);
+    packed->count = packed->padded_length = 3;
+    court_note(court);
+    refuse_packed(court, packed, "'data'");
+    size_t bytes = ebb_region_block_bytes(court->child, packed->data);
+    assert_int_equal(ebb_object_end(packed->data), 0);
+    assert_ptr_equal(ebb_region_alloc(court->child, bytes, EBB_STORAGE_ALIGN), packed->data);
+    memset(packed->data, 0xff, bytes);
+    court_note(court);
+    refuse_packed(court, packed, "'data'");
+}
+
+static void slots_are_not_checked_beside_what_is_no_member(void **state) {
+    struct court *court = *state;
+    struct ebb_packed *packed = packed_exhibit(court);
+    struct ebb_ragged *ragged = ebb_packed_join(court->child, packed);
+    struct ebb_sample_info info = {.kind = EBB_SAMPLE_MASK};
+    struct ebb_sample *sample = ebb_sample_new(court->child, counting(court->child, SHAPE(2, 2)),
+                                               &info);
+    struct ebb_tensor *fresh = sizes_in(court->child);
+    void **others = strangers(court);
+    assert_true(ragged && sample);
+    court_note(court);
+    for (int i = 0; i < 4; i++) {
+        struct ebb_tensor *data[] = {packed->data, ragged->data, sample->data};
+        packed->data = ragged->data = sample->data = others[i];
+        court_refused(court, ebb_object_replace(packed, 1, fresh), EBB_E_NOT_OWNED, "'data'",
+                      NULL);
+        court_refused(court, ebb_object_replace(ragged, 1, fresh), EBB_E_NOT_OWNED, "'data'",
+                      NULL);
+        court_refused(court, ebb_object_replace(sample, 1, fresh), EBB_E_NOT_OWNED, "'data'",
+                      NULL);
+        packed->data = data[0], ragged->data = data[1], sample->data = data[2];
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TRIAL(fields_that_were_written_since_are_not_followed),
+        TRIAL(what_was_never_composed_is_not_read),
+        TRIAL(slots_are_not_checked_beside_what_is_no_member),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
