@@ -43,7 +43,7 @@ struct ebb_type;
 /* What every object begins with. Read `type`; everything else is ebb's. */
 struct ebb_object {
     const struct ebb_type *type;
-    struct ebb_object *next, *prev; /* others of the same owner */
+    struct ebb_object *next, *prev; /* others of the same owner; of a member, that owner */
     struct ebb_object *whole;       /* the composite it is a member of, or NULL */
     struct ebb_adoption *adoption;  /* owned by another region than its host */
     struct ebb_object *forward;     /* while something happens to many */
@@ -105,7 +105,9 @@ EBB_API EBB_NODISCARD void *ebb_object_new(ebb_region region, const struct ebb_t
  * Makes what the fields refer to part of `object`: members must be objects of the same owner and
  * of no other composite, blocks of bytes must be blocks of its host. Composing again takes new
  * members in; those whose fields were overwritten stay members that nothing finds, so use
- * ebb_object_replace() or end them. A block of bytes is of one composite only; nothing checks that.
+ * ebb_object_replace() or end them. Lost like that they neither end nor go with the composite; they
+ * stay EBB_E_MEMBER for all that a member cannot do, are owned and counted where they were until
+ * that ends, and can be ended. A block of bytes is of one composite only; nothing checks that.
  * In a region of a shared pool, pointers to members that lie in shared memory move to memory of
  * this process: the field names their new block, and the old one is released. That fails as
  * ebb_region_alloc() does, also in a region that is sealed.

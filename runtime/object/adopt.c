@@ -27,9 +27,10 @@ struct ebb_adoption {
 };
 
 struct region *object_owner(const struct ebb_object *object) {
-    while (object->whole)
-        object = object->whole;
-    return object->adoption ? object->adoption->owner : object_host(object);
+    struct region *region = object->whole ? member_counted_in(object)
+                            : object->adoption ? object->adoption->owner
+                                               : NULL;
+    return region ? region : object_host(object);
 }
 
 bool object_is_lent(const struct ebb_object *object) {
@@ -63,8 +64,13 @@ void object_count_passed(uint32_t kind, struct region *from, struct region *to) 
 
 void object_pass_kinds(struct ebb_object *object, struct region *from, struct region *to) {
     struct ebb_object *first = compose_chain(object);
-    for (const struct ebb_object *at = first; at; at = at->forward)
-        kind_passed(from, to, at->type->kind);
+    for (struct ebb_object *at = first; at; at = at->forward) {
+        struct region *had = at->whole ? member_counted_in(at) : from;
+        if (had && had != to)
+            kind_passed(had, to, at->type->kind);
+        if (had && at->whole)
+            member_count_in(at, to);
+    }
     compose_unchain(first);
 }
 
@@ -302,7 +308,7 @@ int object_check_free(const void *address, struct object_place *place) {
     const struct ebb_object *object = place->object;
     if (object->whole)
         return error_set(EBB_E_MEMBER, "%s %p is a member of %s %p", object->type->name, address,
-                         object->whole->type->name, (void *)object->whole);
+                         object_whole_name(object), (void *)object->whole);
     result = object_check_staying(object);
     if (!result && object_is_lent(object))
         return error_set(EBB_E_BORROWED, "%s %p is lent to region '%s'", object->type->name,

@@ -37,11 +37,12 @@ static bool is_alone(struct ebb_object *object) {
 static void check_one(struct walk *walk, struct ebb_object *object) {
     struct object_place place = {.host = NULL};
     const struct ebb_object *whole = object->whole;
-    CHECK_ALWAYS(object_peek(object, &place) && object_owner(object) == walk->owner);
+    bool is_counted = object_owner(object) == walk->owner; /* else it was lost for a while */
+    CHECK_ALWAYS(object_peek(object, &place) && (is_counted || whole));
     CHECK_ALWAYS(!whole || (!object->adoption && place.host == object_host(whole) &&
                             object->serial <= whole->serial));
     CHECK_ALWAYS(!(object->state & OBJECT_ALONE) || is_alone(object));
-    walk->live[object->type->kind]++;
+    walk->live[object->type->kind] += is_counted;
     if (object_is_tensor(object))
         check_tensor(tensor_of(object));
 }

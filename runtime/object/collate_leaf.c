@@ -17,7 +17,7 @@
 
 static bool is_under(const struct ebb_object *object, const void *target) {
     while (object && object != target)
-        object = object->whole;
+        object = object_whole(object);
     return object != NULL;
 }
 

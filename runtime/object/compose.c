@@ -41,6 +41,18 @@ size_t compose_members(struct ebb_object *object, const struct ebb_field *field,
     return compose_has_room(object_host(object), *place, count) ? count : 0;
 }
 
+bool compose_finds(const struct ebb_object *member) {
+    struct ebb_object *whole = object_whole(member);
+    for (size_t i = 0; whole && i < whole->type->field_count; i++) {
+        void **members;
+        size_t count = compose_members(whole, &whole->type->fields[i], &members);
+        for (size_t at = 0; at < count; at++)
+            if (members[at] == member)
+                return true;
+    }
+    return false;
+}
+
 static void chain_last(struct ebb_object **last, struct ebb_object *object) {
     object->state |= OBJECT_GATHERED;
     object->forward = NULL;
@@ -122,7 +134,7 @@ bool compose_is_again(struct ebb_object *whole, const struct ebb_field *field, s
 
 static unsigned depth_above(const struct ebb_object *object) {
     unsigned depth = 0;
-    while ((object = object->whole) != NULL)
+    while ((object = object_whole(object)) != NULL)
         depth++;
     return depth;
 }
@@ -131,11 +143,13 @@ unsigned compose_depth(struct ebb_object *whole) {
     struct ebb_object *first = compose_chain(whole);
     unsigned deepest = 0;
     for (const struct ebb_object *at = first; at; at = at->forward) {
-        unsigned depth = depth_above(at);
+        unsigned depth = 0;
+        for (const struct ebb_object *above = at; above != whole; above = above->whole)
+            depth++;
         deepest = depth > deepest ? depth : deepest;
     }
     compose_unchain(first);
-    return deepest - depth_above(whole);
+    return deepest;
 }
 
 static int check_depth(const struct ebb_object *whole, struct ebb_object *fresh) {
@@ -149,7 +163,7 @@ static int check_depth(const struct ebb_object *whole, struct ebb_object *fresh)
 /* ---- checking ---- */
 
 static bool is_above(const struct ebb_object *object, const struct ebb_object *member) {
-    for (; object; object = object->whole)
+    for (; object; object = object_whole(object))
         if (object == member)
             return true;
     return false;
@@ -170,7 +184,7 @@ static int check_member(struct object_place whole, const char *field, void *addr
                          member->type->name, address, field);
     if (member->whole && member->whole != whole.object)
         return error_set(EBB_E_MEMBER, "field '%s': %s %p is a member of %s %p", field,
-                         member->type->name, address, member->whole->type->name,
+                         member->type->name, address, object_whole_name(member),
                          (void *)member->whole);
     if (member->adoption)
         return error_set(EBB_E_BORROWED, "field '%s': %s %p belongs to region '%s' for a time",
@@ -269,12 +283,18 @@ static int check_all(struct object_place whole) {
 
 void compose_join(struct object_place whole, struct ebb_object *member) {
     struct region *owner = object_owner(whole.object);
-    if (!member || member->whole == whole.object)
+    if (!member)
         return;
+    if (member->whole == whole.object) { /* it may have been counted elsewhere, while it was lost */
+        if (member_counted_in(member) != owner)
+            object_pass_kinds(member, whole.host, owner);
+        return;
+    }
     object_delist(whole.host, member);
     if (owner != whole.host)
         object_pass_kinds(member, whole.host, owner);
     member->whole = whole.object;
+    member_count_in(member, owner);
     member->state &= ~OBJECT_ALONE;
     kind_count(&kind_of(owner, member->type->kind)->joined);
     if (member->serial > whole.object->serial)

@@ -91,10 +91,12 @@ void object_replace(struct ebb_object *old, struct ebb_object *fresh) {
 void object_renew(struct ebb_object *object) {
     struct region *host = object_host(object);
     object->serial = host->mark_serial;
-    while (object->whole) {
+    while (object->whole && compose_finds(object)) {
         object = object->whole;
         object->serial = host->mark_serial;
     }
+    if (object->whole)
+        return; /* in no list */
     if (object->adoption) {
         adoption_follow(object);
         return;
@@ -162,6 +164,16 @@ struct region *object_host(const void *block) {
     return block_owner(region_of_piece(range_block_at(addr)), addr);
 }
 
+struct ebb_object *object_whole(const struct ebb_object *member) {
+    struct object_place place;
+    return object_peek(member->whole, &place) ? member->whole : NULL;
+}
+
+const char *object_whole_name(const struct ebb_object *member) {
+    const struct ebb_object *whole = object_whole(member);
+    return whole ? whole->type->name : "an ended object";
+}
+
 ebb_region ebb_object_owner(const void *address) {
     struct object_place place;
     if (object_find(address, &place) != 0)
@@ -212,8 +224,10 @@ static void release_fields(struct ebb_object *object) {
     }
 }
 
-static void finish_one(struct region *owner, struct ebb_object *object) {
-    kind_ended(owner, object->type->kind);
+/* `counted`: where, or NULL. */
+static void finish_one(struct region *counted, struct ebb_object *object) {
+    if (counted)
+        kind_ended(counted, object->type->kind);
     object->state = 0;
     object->forward = NULL;
     if (object_is_tensor(object)) {
@@ -234,10 +248,11 @@ static void finish_one(struct region *owner, struct ebb_object *object) {
  */
 static void finish(struct object_place place, struct region *owner) {
     struct region *other = owner != place.host ? owner : NULL;
+    struct region *counted = place.object->whole ? member_counted_in(place.object) : owner;
     struct ebb_object *next;
     if (object_is_tensor(place.object)) {
         adoption_forget(place.object);
-        finish_one(owner, place.object);
+        finish_one(counted, place.object);
         return;
     }
     struct ebb_adoption *had = adoption_begin_end(place.object);
@@ -248,7 +263,7 @@ static void finish(struct object_place place, struct region *owner) {
     region_begin_work(other);
     for (struct ebb_object *at = first; at; at = next) {
         next = at->forward;
-        finish_one(owner, at);
+        finish_one(at == first ? counted : member_counted_in(at), at);
     }
     adoption_finish_end(had);
     region_end_work(other);
@@ -257,8 +272,8 @@ static void finish(struct object_place place, struct region *owner) {
 
 /* The field of its composite that refers to a member becomes empty. */
 static void leave_whole(struct ebb_object *member) {
-    struct ebb_object *whole = member->whole;
-    for (size_t i = 0; i < whole->type->field_count; i++) {
+    struct ebb_object *whole = object_whole(member);
+    for (size_t i = 0; whole && i < whole->type->field_count; i++) {
         void **members;
         size_t count = compose_members(whole, &whole->type->fields[i], &members);
         for (size_t at = 0; at < count; at++)

@@ -30,6 +30,9 @@
  *
  * Invariant: an object that is no member is in the list of its owner; those of the host's own have
  * serials that never increase towards the end. A member is in no list, and no newer than its whole.
+ *
+ * A program may overwrite the field that has a member: then nothing finds it, it stays where it is
+ * counted when its whole goes elsewhere, and `whole` is but an address when that has ended.
  */
 #ifndef EBB_OBJECT_OBJECT_H
 #define EBB_OBJECT_OBJECT_H
@@ -106,6 +109,12 @@ struct region *object_host(const void *block);
 struct region *object_host_at(struct region *place, uintptr_t addr);
 struct region *object_owner(const struct ebb_object *object);
 
+/* The composite that a member names if there is an object, or NULL. */
+struct ebb_object *object_whole(const struct ebb_object *member);
+
+/* What to call it in a text. */
+const char *object_whole_name(const struct ebb_object *member);
+
 /* Releases a block that is known to be live. */
 void object_release(void *block);
 
@@ -118,6 +127,9 @@ void object_release(void *block);
 
 /* True if `address` is a member of `whole`. */
 bool compose_has(const struct ebb_object *whole, const void *address);
+
+/* True if a field of its composite refers to the member. Linear in the fields. */
+bool compose_finds(const struct ebb_object *member);
 
 /* True if there is a live block of the region that has room for so many pointers. */
 bool compose_has_room(const struct region *host, void *const *members, size_t count);
@@ -299,6 +311,19 @@ static inline void object_delist(struct region *owner, struct ebb_object *object
         owner->objects = object->next;
     if (object->next)
         object->next->prev = object->prev;
+}
+
+/* A member has no neighbours. In their place is the region that counts it, and what that is called
+ * until it ends or is reset. */
+static inline void member_count_in(struct ebb_object *member, struct region *region) {
+    member->next = (struct ebb_object *)(void *)region;
+    member->prev = (struct ebb_object *)(uintptr_t)region->block_key;
+}
+
+/* NULL: it has ended, so nobody counts the member any more. */
+static inline struct region *member_counted_in(const struct ebb_object *member) {
+    struct region *region = (struct region *)(void *)member->next;
+    return region->block_key == (uintptr_t)member->prev ? region : NULL;
 }
 
 /* Fills the head of a new object in a block of `host`, which owns it, and counts it as `kind`. */

@@ -333,7 +333,7 @@ static int check_slot(const struct ebb_object *whole, size_t field) {
 
 static int check_fresh(const struct ebb_object *whole, void *fresh, struct object_place *place) {
     int result = object_check_free(fresh, place);
-    for (const struct ebb_object *at = whole; !result && at; at = at->whole)
+    for (const struct ebb_object *at = whole; !result && at; at = object_whole(at))
         if (at == fresh)
             result = error_set(EBB_E_CYCLE, "%s %p would contain itself", at->type->name, fresh);
     return result;

@@ -254,7 +254,7 @@ static struct ebb_tensor *find_free(const struct region *region, const struct eb
         return NULL;
     if (found->object.whole)
         error_set(EBB_E_MEMBER, "tensor %p is a member of %s %p", (const void *)tensor,
-                  found->object.whole->type->name, (void *)found->object.whole);
+                  object_whole_name(&found->object), (void *)found->object.whole);
     else if (found->object.adoption)
         error_set(EBB_E_BORROWED, "tensor %p belongs to region '%s' for a time",
                   (const void *)tensor, object_owner(&found->object)->name);

@@ -134,6 +134,121 @@ static void composites_are_as_deep_as_they_may_be(void **state) {
     assert_int_equal(live_in(stage->root), 0);
 }
 
+/* ---- lost members ---- */
+
+/* A box whose field was overwritten, so that it has lost one of two members; the newest block. */
+static struct box *box_that_lost(ebb_region region, void *lost) {
+    struct ebb_object *kept = &floats_in(region, 4)->object;
+    block_of(region, 16, 16); /* what it keeps may go before its place is the newest again */
+    struct box *box = box_in(region);
+    for (int i = 0; i < 2; i++) {
+        box->left = i ? kept : lost;
+        assert_int_equal(ebb_object_compose(box), 0);
+    }
+    return box;
+}
+
+/* Where the box was is a block of 0xff, or another box. */
+static void take_its_place(ebb_region region, const struct box *box, bool by_another) {
+    void *block = by_another ? (void *)box_in(region) : ebb_region_alloc(region, sizeof *box, 16);
+    assert_ptr_equal(block, box);
+    if (!by_another)
+        memset(block, 0xff, sizeof *box);
+}
+
+/* Whatever has the place of its composite now, it is refused by name, and ends. */
+static void assert_lost(ebb_region region, ebb_region below, void *lost) {
+    struct ebb_sample_info info = {.kind = EBB_SAMPLE_MASK};
+    void *list[] = {lost};
+    assert_refused(ebb_object_attach(lost, below), EBB_E_MEMBER);
+    assert_refused(ebb_object_borrow(lost, below), EBB_E_MEMBER);
+    assert_no_block(ebb_object_move(lost, below), EBB_E_MEMBER);
+    assert_refused(ebb_objects_promote(region, ebb_region_parent(region), list, 1, NULL, NULL),
+                   EBB_E_MEMBER);
+    assert_refused(ebb_objects_end_but(region, list, 1), EBB_E_MEMBER);
+    struct box *box = box_in(region);
+    assert_refused(ebb_object_replace(box, BOX_RIGHT, lost), EBB_E_MEMBER);
+    box->left = lost;
+    assert_refused(ebb_object_compose(box), EBB_E_MEMBER);
+    assert_int_equal(ebb_object_end(box), 0);
+    if (((struct ebb_object *)lost)->type == &ebb_type_tensor) {
+        assert_no_block(ebb_sample_new(region, lost, &info), EBB_E_MEMBER);
+    } else { /* composes and takes members as before */
+        box = lost;
+        box->right = &floats_in(region, 6)->object;
+        assert_int_equal(ebb_object_compose(box), 0);
+        assert_int_equal(ebb_object_replace(box, BOX_RIGHT, floats_in(region, 7)), 0);
+    }
+    assert_true(ebb_region_owns(region, lost));
+    assert_int_equal(ebb_object_end(lost), 0);
+}
+
+static void a_lost_member_may_outlive_its_composite(void **state) {
+    struct stage *stage = *state;
+    for (int way = 0; way < 12; way++) {
+        ebb_region region = OPEN(.parent = stage->root), below = OPEN(.parent = region);
+        ebb_region other = OPEN(.pool = stage->pool);
+        void *lost = way % 2 ? (void *)box_in(region) : (void *)floats_in(region, 3);
+        struct box *box = box_that_lost(region, lost);
+        if (way < 4)
+            assert_int_equal(ebb_object_end(box), 0);
+        else
+            assert_non_null(ebb_object_move(box, way < 8 ? stage->root : other));
+        take_its_place(region, box, way / 2 % 2);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        uint64_t live = live_in(region);
+        assert_lost(region, below, lost);
+        assert_int_equal(live_in(region), live - 1);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_region_close(region), 0);
+        assert_int_equal(ebb_region_close(other), 0);
+    }
+}
+
+static void assert_live(ebb_region root, uint64_t in_root, ebb_region inner, uint64_t in_inner) {
+    assert_int_equal(live_in(root), in_root);
+    assert_int_equal(live_in(inner), in_inner);
+}
+
+/* Before its composite was attached elsewhere, or after; then it ends, or is found again, or what
+ * counts it ends. */
+static void a_lost_member_is_counted_where_it_was_lost(void **state) {
+    struct stage *stage = *state;
+    for (unsigned way = 0; way < 8; way++) {
+        ebb_region root = OPEN(.pool = stage->pool), inner = OPEN(.parent = root);
+        struct box *box = box_in(root);
+        struct ebb_object *lost = box->left = &floats_in(root, 3)->object;
+        unsigned late = way % 2;
+        box->right = &floats_in(root, 4)->object;
+        assert_int_equal(ebb_object_compose(box), 0);
+        box->left = late ? lost : NULL;
+        assert_int_equal(ebb_object_attach(box, inner), 0);
+        box->left = NULL;
+        assert_live(root, !late, inner, 2 + late);
+        ebb_check_pool(stage->pool);
+        if (way / 2 == 0) {
+            assert_int_equal(ebb_object_end(lost), 0);
+            assert_live(root, 0, inner, 2);
+        } else if (way / 2 == 1) {
+            box->left = lost;
+            ebb_check_pool(stage->pool);
+            assert_int_equal(ebb_object_compose(box), 0);
+            assert_live(root, 0, inner, 3);
+            ebb_check_pool(stage->pool);
+            assert_int_equal(ebb_object_end(box), 0);
+            assert_live(root, 0, inner, 0);
+        } else {
+            assert_int_equal(way / 2 == 2 ? ebb_region_reset(inner, 0) : ebb_region_close(inner),
+                             0);
+            assert_int_equal(live_in(root), !late);
+            assert_int_equal(ebb_object_end(lost), 0);
+            assert_int_equal(live_in(root), 0);
+        }
+        ebb_check_pool(stage->pool);
+        assert_int_equal(ebb_region_close(root), 0);
+    }
+}
+
 /* ---- types ---- */
 
 static void no_two_pointers_share_a_word(void **state) {
@@ -342,6 +457,8 @@ int main(void) {
         STAGED(an_object_is_no_block_of_bytes),
         STAGED(lists_of_what_was_not_composed_are_not_walked),
         STAGED(composites_are_as_deep_as_they_may_be),
+        STAGED(a_lost_member_may_outlive_its_composite),
+        STAGED(a_lost_member_is_counted_where_it_was_lost),
         STAGED(no_two_pointers_share_a_word),
         STAGED(no_two_fields_have_a_name),
         STAGED(fields_may_share_a_count),
