@@ -12,8 +12,8 @@
  * changes nothing.
  *
  * A rewind ends what came since the mark, and views of it, which it looks for among the cleanups of
- * all regions below. What was attached or lent since is its host's again. A composite is as new as
- * its newest part: it ends with that.
+ * all regions below. What was attached since is its host's again, whoever had it at the mark; what
+ * was lent since, its lender's. A composite is as new as its newest part: it ends with that.
  *
  * Sources: TorchSharp's DisposeScope, DJL's NDManager; docs/lifetimes.md says where ebb differs.
  */

@@ -279,8 +279,9 @@ int object_adopt(struct ebb_object *object, struct region *target) {
         return push(object, target, false);
     pass(object, adoption->owner, target);
     adoption->owner = target;
-    cleanup_delist(&adoption->owner_ends);
+    delist(adoption);
     cleanup_enlist(target, &adoption->owner_ends);
+    cleanup_enlist(object_host(object), &adoption->host_ends); /* as new as if it had come now */
     return 0;
 }
 

@@ -213,6 +213,35 @@ static void a_rewind_takes_back_what_was_given_since_and_ends_what_is_newer(void
     ebb_region_close(other);
 }
 
+/* What was attached before, too: then its host has it, or the lender that had it before. */
+static void a_rewind_takes_back_what_went_on_since(void **state) {
+    struct stage *stage = *state;
+    for (int way = 0; way < 6; way++) {
+        ebb_region first = OPEN(.parent = stage->root), second = OPEN(.parent = stage->root);
+        ebb_region other = OPEN(.pool = stage->pool);
+        struct ebb_tensor *tensor = floats_in(stage->root, 3);
+        assert_int_equal(ebb_object_attach(tensor, first), 0);
+        ebb_mark mark = ebb_region_mark(stage->root);
+        if (way % 3 == 0)
+            assert_int_equal(ebb_object_attach(tensor, second), 0);
+        else if (way % 3 == 1)
+            assert_ptr_equal(ebb_object_move(tensor, second), tensor);
+        if (way >= 3 || way == 2)
+            assert_int_equal(ebb_object_borrow(tensor, other), 0);
+        assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+        ebb_check_pool(stage->pool);
+        ebb_region owner = way % 3 == 2 ? first : stage->root;
+        assert_true(ebb_region_owns(owner, tensor) && floats_hold(tensor, 3));
+        assert_int_equal(live_in(owner), 1);
+        assert_int_equal(live_in(second) + live_in(other), 0);
+        assert_int_equal(ebb_object_end(tensor), 0);
+        assert_int_equal(stats_of(stage->root).blocks.current, 0);
+        assert_int_equal(ebb_region_close(first), 0);
+        assert_int_equal(ebb_region_close(second), 0);
+        assert_int_equal(ebb_region_close(other), 0);
+    }
+}
+
 static void a_loan_does_not_make_an_object_younger(void **state) {
     struct stage *stage = *state;
     ebb_region other = OPEN(.pool = stage->pool);
@@ -428,6 +457,7 @@ int main(void) {
         STAGED(what_is_given_is_counted_where_it_was_owned),
         STAGED(a_long_chain_of_loans_is_only_long),
         STAGED(a_rewind_takes_back_what_was_given_since_and_ends_what_is_newer),
+        STAGED(a_rewind_takes_back_what_went_on_since),
         STAGED(a_loan_does_not_make_an_object_younger),
         STAGED(what_came_back_may_be_anywhere_when_others_come),
         STAGED(an_attached_taker_ends_with_its_own_bytes),
