@@ -86,8 +86,8 @@ EBB_API EBB_NODISCARD ebb_site *ebb_site_create(const struct ebb_site_options *o
 
 /*
  * Ends the site: regions of its rings are closed, plans forgotten. NULL: 0, nothing. No other
- * thread may use the site. EBB_E_BUSY while a step is open, or a cleanup runs of one in a ring;
- * then nothing changes.
+ * thread may use the site. EBB_E_BUSY while a step is open, or a cleanup runs of one in a ring, or
+ * one is open that was left to the program (see below); then nothing changes.
  */
 EBB_API int ebb_site_destroy(ebb_site *site);
 
@@ -109,7 +109,9 @@ typedef struct ebb_step {
  * have a ring each: what is in the second one's stays until as many are open again. The ring of a
  * thread that has ended goes to the next one that begins a step, if what is in it has no parent, or
  * this one.) Closing its parent closes it, too. The step's region must not be closed by other
- * means. One thread at a time for the parent.
+ * means; but if another thread has begun to close something below it, or to reset it, while a step
+ * waited for a slot of a shared pool, it is left open, and the program closes it. One thread at a
+ * time for the parent.
  * On failure the region is not open: EBB_E_ARGUMENT (no site), EBB_E_MEMORY, EBB_E_STALE (also: the
  * parent closes as the oldest of the ring), EBB_E_BUSY (in a cleanup, while the site is destroyed),
  * and the errors of ebb_region_open().

@@ -13,7 +13,8 @@
  * each course's last step left in its track stays for reports, but for the pages.
  *
  * Invariant: a lane is looked at while it is neither open nor bare, under the lock of its site; a
- * track that is tied to a region in the ring is left alone.
+ * track that is tied to a region in the ring is left alone, and so are all while one that was taken
+ * out of it is open.
  */
 #include "step/site.h"
 
@@ -57,7 +58,7 @@ static void note_open(struct ebb_site *site) {
 
 void idle_look(struct ebb_site *site) {
     note_open(site);
-    if (site->stats.steps % IDLE_TURN)
+    if (site->stats.steps % IDLE_TURN || site->outcasts.count)
         return;
     struct berth *berth = next_berth(site);
     if (!lane_change(berth->lane, LANE_IDLE, LANE_OPEN)) /* so it becomes no bare step's */

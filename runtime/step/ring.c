@@ -8,7 +8,7 @@
  * Invariant: a region in a berth is open and its hook leads there; whoever closes it, a step that
  * begins or a parent that ends, takes it out. A step that has waited for a slot of a shared pool
  * may find that another thread is at work with the region by then: it takes it out, no more, and
- * the program closes it. Fails only where a lane is made.
+ * the program closes it, before the site ends. Fails only where a lane is made.
  */
 #include "step/site.h"
 
@@ -25,6 +25,18 @@ static void forget(struct step_hook *hook) {
     berth->region->given_back = NULL; /* the site may be gone when its pages go */
     berth->region = NULL;
     pthread_mutex_unlock(&berth->lane->site->lock);
+}
+
+/* The program has closed a region that was taken out. */
+static void forget_outcast(struct step_hook *hook) {
+    struct outcasts *outcasts = (struct outcasts *)hook;
+    pthread_mutex_lock(&outcasts->site->lock);
+    outcasts->count--;
+    pthread_mutex_unlock(&outcasts->site->lock);
+}
+
+void ring_prepare(struct ebb_site *site) {
+    site->outcasts = (struct outcasts){.hook = {.closed = forget_outcast}, .site = site};
 }
 
 bool ring_create(struct lane *lane) {
@@ -94,6 +106,8 @@ struct region *ring_turn(struct lane *lane) {
     struct region *region = take_out(ring_present(lane));
     if (region && region->closing) { /* lane_take() saw it before the step waited */
         region->given_back = NULL;   /* as in forget() */
+        region->step = &lane->site->outcasts.hook;
+        lane->site->outcasts.count++;
         region = NULL;
     }
     pthread_mutex_unlock(&lane->site->lock);

@@ -4,7 +4,8 @@
  *
  * A site lies in a region of its own, with its lanes; no memory is wanted from the program.
  * Invariant: `open_steps` lanes are open. Refuses options that make no sense (EBB_E_ARGUMENT) and
- * the end of a site with an open step, or of which a cleanup runs (EBB_E_BUSY).
+ * the end of a site with an open step, or of which a cleanup runs, or that is open though it was
+ * taken out of its ring (EBB_E_BUSY).
  */
 #include "step/site.h"
 
@@ -36,6 +37,7 @@ static struct ebb_site *make_site(ebb_region memory, const struct ebb_site_optio
         return NULL;
     pthread_mutex_init(&site->lock, NULL); /* never fails here: default attributes */
     site->memory = memory;
+    ring_prepare(site);
     site->options = *options;
     name_copy(site->name, sizeof site->name, options->name ? options->name : "site");
     site->options.name = site->name;
@@ -80,6 +82,7 @@ struct ebb_site *site_create_inner(const struct ebb_site_options *options) {
 static int check_idle(struct ebb_site *site) {
     unsigned closing = 0;
     pthread_mutex_lock(&site->lock); /* whoever ended the last step is done with the site */
+    unsigned outcasts = site->outcasts.count;
     uint64_t open = lane_count_open(site);
     for (const struct lane *lane = site->lanes; lane; lane = lane->next)
         closing += ring_count_closing(lane);
@@ -90,6 +93,9 @@ static int check_idle(struct ebb_site *site) {
     if (closing)
         return error_set(EBB_E_BUSY, "site '%s' has %u steps in rings of which cleanups run",
                          site->name, closing);
+    if (outcasts)
+        return error_set(EBB_E_BUSY, "site '%s' has %u steps that were taken out of rings, and are "
+                         "open", site->name, outcasts);
     return 0;
 }
 

@@ -73,6 +73,14 @@ struct berth {
     struct track *followed; /* by the step before, of these; NULL: none */
 };
 
+/* Regions that steps took out of rings, since another thread was at work with them, and that are
+ * open: all have this hook. Their tracks may be tied still, so the site stays. */
+struct outcasts {
+    struct step_hook hook;
+    struct ebb_site *site;
+    unsigned count; /* changes under the lock */
+};
+
 enum lane_state {
     LANE_IDLE, /* on the list of these */
     LANE_BARE, /* there, too, but a bare step has taken it, without the lock (bare.c) */
@@ -108,6 +116,7 @@ struct ebb_site {
     struct lane *idle; /* of these: idle or bare, the one that was open last first */
     struct lane *idle_lane; /* looked at last, with this berth (idle.c); NULL: none yet */
     unsigned idle_berth;
+    struct outcasts outcasts;
     uint64_t open_most; /* of late, beside one that ended */
     uint64_t open_steps; /* lanes that are open */
     uint64_t begun, crowded; /* steps so far; as many had the last one that met another */
@@ -234,6 +243,9 @@ uint32_t course_row(const struct ebb_site *site);
 
 /* The berths of a lane that is being made; false with EBB_E_MEMORY. */
 bool ring_create(struct lane *lane);
+
+/* Of a site that was just made: nothing was taken out of its rings. */
+void ring_prepare(struct ebb_site *site);
 
 /* True if a region in it has another parent than this one, or NULL: whoever closes it must be the
  * one who uses that. */

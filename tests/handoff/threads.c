@@ -4,6 +4,7 @@
 #include "handoff/duo.h"
 #include "kit/dlpack.h"
 #include "pool/shared.h"
+#include "region/track.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -133,6 +134,85 @@ static void a_pool_stays_until_its_slots_are_left(void **state) {
     assert_refused(ebb_pool_destroy(pool), EBB_E_BUSY);
     assert_text_names("1 open regions");
     shared_leave(inner);
+    pool_end(pool);
+}
+
+/* ---- a step waits for a slot; another thread comes to work in what it would close ---- */
+
+struct meddler {
+    ebb_region child, holder;
+    struct ebb_cleanup cleanup;
+    ebb_pool *pool;
+    sem_t goes_on;
+    pthread_t thread;
+    bool right;
+};
+
+/* Of a child of the oldest region of the ring: gives the step a slot, and takes its time. */
+static int let_it_begin(void *data) {
+    struct meddler *meddler = data;
+    meddler->right = ebb_region_close(meddler->holder) == 0;
+    while (sem_wait(&meddler->goes_on) != 0) {
+    }
+    return 0;
+}
+
+static void *close_child_of_oldest(void *context) {
+    struct meddler *meddler = context;
+    while (!atomic_load(&meddler->pool->shared->control->waiting))
+        usleep(1000);
+    meddler->right = ebb_region_close(meddler->child) == 0 && meddler->right;
+    return NULL;
+}
+
+/* One whose blocks are alive when it ends. */
+static ebb_step take_step(ebb_site *site) {
+    ebb_step step = ebb_step_begin(site, 0);
+    assert_true(ebb_region_is_open(step.region));
+    block_of(step.region, 100000, 64);
+    return step;
+}
+
+static ebb_region end_step(ebb_step step) {
+    assert_int_equal(ebb_step_end(step), 0);
+    return step.region;
+}
+
+static void a_site_stays_with_what_a_step_took_out_of_its_ring(void **state) {
+    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 4, .slot_bytes = SLOT_BYTES,
+                          .wait_ns = UINT64_C(60000000000));
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool, .ring = 1));
+    struct meddler meddler = {.cleanup = {.run = let_it_begin, .data = &meddler}, .pool = pool};
+    for (unsigned i = 0; i < 12; i++)
+        end_step(take_step(site));
+    assert_true(site_stats(site).planned_steps > 0);
+    ebb_region oldest = end_step(take_step(site));
+    struct track *track = ((struct region *)oldest.lane)->track;
+    assert_true(track && track->seen.served);
+    meddler.child = OPEN(.parent = oldest);
+    assert_int_equal(ebb_cleanup_add(meddler.child, &meddler.cleanup), 0);
+    end_step(take_step(site));
+    meddler.holder = OPEN(.pool = pool);
+    ebb_region other = OPEN(.pool = pool); /* no slot is left */
+    assert_int_equal(sem_init(&meddler.goes_on, 0, 0), 0);
+    assert_int_equal(pthread_create(&meddler.thread, NULL, close_child_of_oldest, &meddler), 0);
+    end_step(take_step(site));
+    assert_true(ebb_region_is_open(oldest));
+    int while_it_runs = ebb_site_destroy(site);
+    assert_int_equal(sem_post(&meddler.goes_on), 0);
+    assert_int_equal(pthread_join(meddler.thread, NULL), 0);
+    assert_true(meddler.right);
+    assert_int_equal(while_it_runs, EBB_E_BUSY);
+    assert_int_equal(ebb_region_close(other), 0);
+    for (unsigned i = 0; i < 300; i++) /* long enough for what is idle to be given back */
+        end_step(take_step(site));
+    assert_ptr_equal(track->region, oldest.lane);
+    assert_true(track->plan && track->plan->slot_count == 1);
+    assert_int_equal(stats_of(oldest).requested.current, 100000);
+    assert_int_equal(ebb_site_destroy(site), EBB_E_BUSY);
+    assert_int_equal(ebb_region_close(oldest), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    assert_int_equal(sem_destroy(&meddler.goes_on), 0);
     pool_end(pool);
 }
 
@@ -434,6 +514,7 @@ int main(void) {
         STAGED(what_leads_outside_is_not_handed_over),
         cmocka_unit_test(a_child_stays_in_its_slot),
         cmocka_unit_test(a_pool_stays_until_its_slots_are_left),
+        cmocka_unit_test(a_site_stays_with_what_a_step_took_out_of_its_ring),
         cmocka_unit_test(nobody_is_cancelled_with_locks_held),
         cmocka_unit_test(threads_share_a_lease),
         cmocka_unit_test(addresses_are_looked_up_while_the_first_parcel_is_opened),
