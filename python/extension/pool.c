@@ -320,13 +320,13 @@ static PyObject *pool_is_closed(PyObject *object, void *Py_UNUSED(closure)) {
 }
 
 PyDoc_STRVAR(settle_doc,
-"_settle()\n--\n\nGives slots back that waited for devices, where these are done with them.");
+"_settle()\n--\n\n"
+"Gives slots back that waited for devices, where these are done with them; none of a closed one.");
 
 static PyObject *pool_settle(PyObject *object, PyObject *Py_UNUSED(none)) {
-    ebb_pool *pool = pool_of(object);
-    if (!pool)
-        return NULL;
-    (void)ebb_pool_trim(pool, SIZE_MAX); /* which looks at them, and gives no pages */
+    ebb_pool *pool = ((struct pool *)object)->pool;
+    if (pool)
+        (void)ebb_pool_trim(pool, SIZE_MAX); /* which looks at them, and gives no pages */
     Py_RETURN_NONE;
 }
 

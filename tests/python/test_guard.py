@@ -12,10 +12,11 @@ import sys
 import threading
 import types
 import unittest
+from unittest import mock
 
 import ebb
 import numpy
-from ebb import delivery, tensor as ebb_tensor
+from ebb import delivery, loader, tensor as ebb_tensor
 
 from test_region import Refused
 
@@ -237,6 +238,16 @@ class Guard(Refused):
             worker.ask()  # the first comes beside the pool, and asks the device
         worker.end()
         self.assertEqual((pool.stats["received"], pool.stats["fallbacks"]), (5, 2))
+
+    def test_a_batch_arrives_beside_a_pool_that_is_closed_meanwhile(self):
+        def look():
+            yield pool
+            pool.close()  # as another thread may
+
+        pool = ebb.Pool("shared")
+        beside = pickle.dumps(loader._Beside(pool._key, [5]))
+        with mock.patch.object(loader, "shared_pools", look):
+            self.assertEqual(pickle.loads(beside), [5])
 
     def test_who_guards_a_batch_asks_about_those_before(self):
         pool = ebb.Pool("shared+pinned", slots=2)
