@@ -161,7 +161,8 @@ class Worker:
     def __init__(self, pool):
         context = multiprocessing.get_context("fork")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=collate_when_asked, args=(pool, theirs))
+        self.process = context.Process(target=collate_when_asked, args=(pool, theirs),
+                                       daemon=True)  # ends with a test that fails
         self.process.start()
 
     def ask(self):
