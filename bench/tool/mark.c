@@ -151,7 +151,8 @@ static void write_body(struct writer *writer) {
 
 /* Whether it says something of regions, which go. */
 static bool is_of_regions(const char *note) {
-    static const char *const gone[] = {"#arg ", "#too-deep ", SETTINGS};
+    static const char *const gone[] = {"#arg ", "#too-deep ", "#settings a region every ",
+                                       SETTINGS};
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
         if (strncmp(note, gone[i], strlen(gone[i])) == 0)
             return true;

@@ -125,8 +125,9 @@ static void what_a_header_says_of_the_recording_stays(void **state)
     snprintf(all, sizeof all, "%s.all", scratch_path());
     snprintf(few, sizeof few, "%s.few", scratch_path());
     snprintf(command, sizeof command,
-             "zcat %s/mlp_digits.full.trace.gz | sed '2i #stopped here\\n#too-deep 3' >%s; "
-             "grep -v '^#untouched' %s >%s", getenv("EBB_TRACES"), all, all, few);
+             "zcat %s/mlp_digits.full.trace.gz | sed '2i #stopped here\\n#too-deep 3\\n"
+             "#settings a region every 10 ms' >%s; grep -v '^#untouched' %s >%s",
+             getenv("EBB_TRACES"), all, all, few);
     assert_int_equal(system(command), 0);
     first = read_trace(all);
     trace = advised(all);
@@ -145,6 +146,7 @@ static void what_a_header_says_of_the_recording_stays(void **state)
         }
         assert_null(strstr(trace->notes, "#arg"));
         assert_null(strstr(trace->notes, "#too-deep"));
+        assert_null(strstr(trace->notes, "#settings a region every"));
         trace_free(trace);
         trace = advised(all);
     }
