@@ -217,22 +217,25 @@ MICRO = (
 )
 
 
-def counted_calls(size):
-    """What a metric's name says behind its kind, or None."""
+def counted_calls(metric):
+    """What its name says was counted, and whether that is due; None, if nothing is."""
+    kind, *size = metric.split(".")
+    if kind not in ("fast_path", "due"):
+        return None
     if size == ["release"]:
-        return "a release"
-    return "{} bytes aligned to {}".format(*size) if len(size) == 2 else None
+        return "a release", kind == "due"
+    return ("{} bytes aligned to {}".format(*size), kind == "due") if len(size) == 2 else None
 
 
 def instructions(results):
     found = []
     for compiler in results.allocator_names("micro", "instructions"):
-        rows = results.metrics("micro", "instructions", compiler)
-        bumped = [value for metric, value in rows.items() if metric.startswith("fast_path.")]
-        for metric, value in rows.items():
-            kind, *size = metric.split(".")
-            what, due = counted_calls(size), kind == "due"
-            if what is None or (due and not bumped):
+        rows = [(counted_calls(metric), value) for metric, value in
+                results.metrics("micro", "instructions", compiler).items()]
+        rows = [(*calls, value) for calls, value in rows if calls]
+        bumped = [value for _, due, value in rows if not due]
+        for what, due, value in rows:
+            if due and not bumped:
                 continue
             found += below(f"instructions, {compiler}, {what}" + (" that is due" if due else ""),
                            "count", value, min(bumped) + 12.0 if due else 15.0, unit="count")

@@ -628,6 +628,7 @@ class VerdictTest(unittest.TestCase):
             return [(v.case, v.limit) for v in targets.micro(results)]
         self.assertEqual(found("due.release", "due.4096.64"), [])  # by what is bumped
         self.assertEqual(found("x", "due", "fast_path", "fast_path.48", "fast_path.4.8.2"), [])
+        self.assertEqual(found("due.release", "fast_path.48", "slow_path.48.16"), [])
         self.assertEqual(found("due.release", "fast_path.48.16"),
                          [("instructions, gcc, a release that is due", 21),
                           ("instructions, gcc, 48 bytes aligned to 16", 15)])
