@@ -182,6 +182,8 @@ static void end_plain(struct decoder *decoder, uint16_t lane) {
 }
 
 static void end_region(struct decoder *decoder, uint16_t lane, uint64_t identity) {
+    if (!decoder->stream->marked)
+        return; /* the program ends what it has not begun, and no tick */
     if (identity == 0) {
         end_plain(decoder, lane);
     } else if (!end_identity(decoder, lane, identity)) {

@@ -332,6 +332,27 @@ static void what_a_thread_held_in_realloc_ends_with_it(void **state)
     assert_int_equal(unlink(name_of("1.0")), 0);
 }
 
+// A program that has no marks may say that one ends. Regions of ticks go on.
+static void an_end_without_a_begin_ends_no_tick(void **state)
+{
+    const uint64_t what[] = {spool_what(SPOOL_MALLOC, 0, 4096), spool_what(SPOOL_END, 0, 0),
+                             spool_what(SPOOL_MALLOC, 0, 8192)};
+    const uint32_t tick = 100;
+    struct spool_file spool;
+    struct stream stream;
+
+    (void)state;
+    make_chunks("1.0", what, 3, 1);
+    assert_true(spool_file_open(&spool, name_of("1.0")));
+    assert_true(stream_decode(&stream, &spool, &tick, 1));
+    assert_int_equal(moves_of(&stream, MOVE_BIRTH), 2);
+    assert_int_equal(moves_of(&stream, MOVE_BEGIN_REGION), 1);
+    assert_int_equal(stream.move[stream.move_count - 1].move, MOVE_END_REGION);
+    stream_free(&stream);
+    spool_file_close(&spool);
+    assert_int_equal(unlink(name_of("1.0")), 0);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -356,6 +377,7 @@ int main(void)
         cmocka_unit_test(records_stand_as_they_happened_whatever_else_chunks_have_room_for),
         cmocka_unit_test(a_stop_without_a_place_ends_nothing),
         cmocka_unit_test(what_a_thread_held_in_realloc_ends_with_it),
+        cmocka_unit_test(an_end_without_a_begin_ends_no_tick),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
