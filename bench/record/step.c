@@ -7,7 +7,8 @@
  * want marks without ebb call ebb_record_begin() and ebb_record_end(), or ebb_record_call().
  *
  * Invariant: what failed is not noted; a step that ended in libebb has ended in the spool, at the
- * latest when its thread begins another one: what closes its parent ends it, too, and tells nobody.
+ * latest when its thread begins another one, or a mark: what closes its parent ends it, too, and
+ * tells nobody.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -33,6 +34,7 @@ static _Atomic uint64_t own_steps;
 /* The last steps that this thread has begun and not ended, the newest one last. */
 THREAD_OWN ebb_region open_step[OPEN_MAX];
 THREAD_OWN uint32_t open_count;
+THREAD_OWN volatile bool changes; /* a signal handler leaves them alone now */
 
 EXPORT void ebb_record_begin(const char *kind, uint64_t argument);
 EXPORT void ebb_record_end(void);
@@ -156,14 +158,49 @@ static void drop_open(uint32_t number) {
             (open_count - number) * sizeof *open_step);
 }
 
+static void set_changes(bool now) {
+    atomic_signal_fence(memory_order_seq_cst);
+    changes = now;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* False: this is a signal handler, and what it interrupted changes them. */
+static bool begin_change(void) {
+    if (changes)
+        return false;
+    set_changes(true);
+    return true;
+}
+
 /* Those that were closed with their parents. */
 static void note_closed(void) {
     const struct libebb *below = libebb();
+    if (open_count == 0 || !begin_change())
+        return;
     for (uint32_t i = open_count; below && i-- > 0;)
         if (!below->is_open(open_step[i])) {
             note_end_of(open_step[i]);
             drop_open(i);
         }
+    set_changes(false);
+}
+
+static void keep_open(ebb_region region) {
+    if (!begin_change())
+        return;
+    if (open_count == OPEN_MAX)
+        drop_open(0);
+    open_step[open_count++] = region;
+    set_changes(false);
+}
+
+static void forget_open(ebb_region region) {
+    if (!begin_change())
+        return;
+    for (uint32_t i = open_count; i-- > 0;)
+        if (open_step[i].lane == region.lane && open_step[i].generation == region.generation)
+            drop_open(i);
+    set_changes(false);
 }
 
 static ebb_step begun(ebb_site *site, ebb_step step, uint64_t tag) {
@@ -171,9 +208,7 @@ static ebb_step begun(ebb_site *site, ebb_step step, uint64_t tag) {
         return step;
     note_closed();
     lane_note(SPOOL_BEGIN, kind_of(site), identity_of(step.region), tag, tag >> 32);
-    if (open_count == OPEN_MAX)
-        drop_open(0);
-    open_step[open_count++] = step.region;
+    keep_open(step.region);
     return step;
 }
 
@@ -202,10 +237,7 @@ static int ended(ebb_step step, int result) {
     if (!*recording || !is_over(step.region, result))
         return result;
     note_end_of(step.region);
-    for (uint32_t i = 0; i < open_count; i++)
-        if (open_step[i].lane == step.region.lane &&
-            open_step[i].generation == step.region.generation)
-            drop_open(i);
+    forget_open(step.region);
     return result;
 }
 
@@ -224,8 +256,10 @@ EXPORT int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_sur
 /* ---- marks without ebb */
 
 void ebb_record_begin(const char *kind, uint64_t argument) {
-    if (*recording)
-        lane_note(SPOOL_BEGIN, spool_kind(name_of(kind)), 0, argument, argument >> 32);
+    if (!*recording)
+        return;
+    note_closed();
+    lane_note(SPOOL_BEGIN, spool_kind(name_of(kind)), 0, argument, argument >> 32);
 }
 
 void ebb_record_end(void) {
@@ -235,6 +269,8 @@ void ebb_record_end(void) {
 
 /* Ends the region that the last call of it began on this thread, and begins another. */
 void ebb_record_call(const char *kind) {
-    if (*recording)
-        lane_note(SPOOL_CALL, spool_kind(name_of(kind)), 0, 0, 0);
+    if (!*recording)
+        return;
+    note_closed();
+    lane_note(SPOOL_CALL, spool_kind(name_of(kind)), 0, 0, 0);
 }

@@ -7,6 +7,7 @@
 //
 // Exit code: 0, or 1 where something is not as it should be, with a line that says what.
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,14 @@ static ebb_site *site;
             exit(1);                                                                               \
         }                                                                                          \
     } while (0)
+
+static void find(void *function, const char *name)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+
+    DEMAND(found);
+    memcpy(function, &found, sizeof found);
+}
 
 static int fail(void *data)
 {
@@ -77,6 +86,28 @@ static void dropped(void)
     close_parents(false);
 }
 
+// Steps that are closed with their parent end where a mark begins.
+static void marked(void)
+{
+    void (*begin)(const char *, uint64_t), (*end)(void), (*call)(const char *);
+
+    find(&begin, "ebb_record_begin");
+    find(&end, "ebb_record_end");
+    find(&call, "ebb_record_call");
+    for (int i = 1; i <= CLIENT_STEPPED; i++) {
+        ebb_region parent = ebb_region_open(NULL);
+
+        DEMAND(ebb_region_is_open(ebb_step_begin_under(site, parent, 0).region));
+        DEMAND(ebb_region_close(parent) == 0);
+        if (i < CLIENT_STEPPED) {
+            begin("mark", 0);
+            end();
+        }
+    }
+    call("call");
+    call("call"); // which ends the first one, and is none itself
+}
+
 // What a ring keeps has ended. A step whose end was refused goes on while others begin.
 static void rings(void)
 {
@@ -112,7 +143,7 @@ static const struct {
     void (*run)(void);
 } scenarios[] = {
     {"cleanups", cleanups}, {"parents", parents}, {"dropped", dropped}, {"rings", rings},
-    {"idle", idle},
+    {"marked", marked}, {"idle", idle},
 };
 
 int main(int argc, char **argv)

@@ -414,7 +414,8 @@ static void steps_of_libebb_end_however_they_end_there(void **state)
         const char *scenario;
         uint32_t steps;
     } cases[] = {{"cleanups", CLIENT_STEPPED}, {"parents", 2 * CLIENT_STEPPED},
-                 {"dropped", 2 * CLIENT_STEPPED}, {"rings", 1 + CLIENT_STEPPED}};
+                 {"dropped", 2 * CLIENT_STEPPED}, {"marked", 2 * CLIENT_STEPPED},
+                 {"rings", 1 + CLIENT_STEPPED}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
