@@ -72,12 +72,13 @@ def run_through(loader, method, batches):
 
 
 def wait_until_idle(pids):
-    """The workers are ahead when none of them runs any more, or waits for a processor."""
+    """The workers are ahead when none of them runs any more, or waits for a processor, and no
+    thread of this process, which hands on what they are to make."""
     began, last = time.monotonic_ns(), None
     while time.monotonic_ns() - began < WAIT_NS:
         time.sleep(0.01)
         now = sum(meter.cpu_ns(pid) for pid in pids)
-        if now == last and all(meter.waits(pid) for pid in pids):
+        if now == last and all(meter.waits(pid) for pid in [os.getpid(), *pids]):
             return
         last = now
 

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import threading
 import time
 
 
@@ -12,9 +13,14 @@ def cpu_ns(pid):
 
 
 def waits(pid):
-    """Whether none of its threads runs, or would if it were its turn."""
-    tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/stat")
-    return all(task.read_text().rpartition(")")[2].split()[0] == "S" for task in tasks)
+    """Whether none of its threads runs, or would if it were its turn; the one that asks apart."""
+    asks = str(threading.get_native_id())
+    tasks = [task for task in pathlib.Path(f"/proc/{pid}/task").iterdir() if task.name != asks]
+    try:
+        states = [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks]
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # one has ended meanwhile
+    return all(state == "S" for state in states)
 
 
 def faults(pid):

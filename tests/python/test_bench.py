@@ -5,6 +5,7 @@ Nothing is timed. What needs torch is skipped without it.
 """
 
 import contextlib
+import hashlib
 import importlib.util
 import io
 import os
@@ -12,6 +13,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import unittest.mock
@@ -182,7 +184,24 @@ class LoaderTest(unittest.TestCase):
             case = cases.all_cases()[name]
             method = Uneven(case)
             loader = child.make_loader(case, method, 1, 10)
-            self.assertEqual(child.hold_some(loader, method), {"fds_per_batch": tensors})
+            with unittest.mock.patch.object(child, "WAIT_NS", 60 * 10 ** 9):
+                self.assertEqual(child.hold_some(loader, method), {"fds_per_batch": tensors})
+
+    def test_workers_are_not_ahead_while_a_thread_of_the_trainer_works_for_them(self):
+        sys.path.insert(0, str(LOADER.parent))
+        self.addCleanup(sys.path.remove, str(LOADER.parent))
+        import child
+
+        import meter
+
+        thread = threading.Thread(target=hashlib.pbkdf2_hmac, args=("sha256", b"", b"", 10 ** 6))
+        began = meter.cpu_ns(os.getpid())
+        thread.start()  # which holds up no other
+        with unittest.mock.patch.object(child, "WAIT_NS", 60 * 10 ** 9):
+            child.wait_until_idle([])
+        waited = meter.cpu_ns(os.getpid())
+        thread.join()
+        self.assertLess(meter.cpu_ns(os.getpid()) - waited, waited - began)
 
     def test_unknown_names_are_refused(self):
         for words in (["--cases", "nothing"], ["--methods", "magic"], ["--methods", "tiny"]):
