@@ -24,7 +24,7 @@ import meter
 from methods import METHODS
 from tree import tensors_of
 
-WARM, AHEAD, WAIT_NS = 8, 4, 2_000_000_000
+WARM, AHEAD, WAIT_NS = 8, 4, 20_000_000_000
 SMALL = 1024  # elements
 TENSORS, ROUNDS = 100, 300
 HELD = 4  # batches that are kept when descriptors are counted
@@ -81,6 +81,7 @@ def wait_until_idle(pids):
         if now == last and all(meter.waits(pid) for pid in [os.getpid(), *pids]):
             return
         last = now
+    raise TimeoutError(f"workers are not ahead after {WAIT_NS / 1e9:g} s")
 
 
 def take_at_leisure(loader, method, batches):

@@ -200,6 +200,8 @@ class LoaderTest(unittest.TestCase):
         with unittest.mock.patch.object(child, "WAIT_NS", 60 * 10 ** 9):
             child.wait_until_idle([])
         waited = meter.cpu_ns(os.getpid())
+        with unittest.mock.patch.object(child, "WAIT_NS", 1):
+            self.assertRaisesRegex(TimeoutError, "not ahead", child.wait_until_idle, [])
         thread.join()
         self.assertLess(meter.cpu_ns(os.getpid()) - waited, waited - began)
 
