@@ -120,6 +120,29 @@ static void a_contestant_that_never_begins_is_a_failure(void **state)
     assert_non_null(strstr(said, "LEFT OUT: open_close ebb: not built in"));
 }
 
+// Whoever frees 100,000 blocks one by one takes more than 10 us, or has freed none.
+static void ends_of_steps_free_the_blocks(void **state)
+{
+    static const char *const names[] = {"glibc", "talloc"};
+
+    (void)state;
+    assert_int_equal(run_program("EBB_MICRO", "--quick --rounds 1 --cases close_n "
+                                              "--allocators glibc,talloc"), 0);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char row[64];
+        const char *found;
+
+        snprintf(row, sizeof row, "close_n\t%s\tns_close.n100000\t", names[i]);
+        found = strstr(said, row);
+        if (found == NULL) { // only talloc may be absent
+            assert_string_equal(names[i], "talloc");
+            assert_non_null(strstr(said, "LEFT OUT: close_n talloc: not built in"));
+        } else {
+            assert_true(strtod(found + strlen(row), NULL) > 1e4);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +151,7 @@ int main(void)
         cmocka_unit_test(rows_that_are_lost_are_a_failure),
         cmocka_unit_test(a_contestant_that_breaks_off_is_a_failure),
         cmocka_unit_test(a_contestant_that_never_begins_is_a_failure),
+        cmocka_unit_test(ends_of_steps_free_the_blocks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
