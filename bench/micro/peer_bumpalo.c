@@ -16,7 +16,9 @@ void bumpalo_step(struct bump *bump, const uint32_t *bytes, void **blocks, size_
 static struct bump *bumpalo_root;
 
 static void bumpalo_set_up(enum micro_case which) {
-    bumpalo_root = bumpalo_new(which == CASE_LARGE ? (size_t)256 << 20 : (size_t)32 << 20);
+    size_t mib = which == CASE_LARGE ? 256 : which == CASE_CLOSE_N ? 64 : 32;
+
+    bumpalo_root = bumpalo_new(mib << 20);
 }
 
 MICRO_INLINE void bumpalo_begin(struct step *step) {
