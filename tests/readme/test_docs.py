@@ -329,6 +329,8 @@ class Figures(unittest.TestCase):
             about = {**self.ABOUT, "settings": {**self.ABOUT["settings"], **setting}}
             rows = [("churn", "t.full", "ebb", "event_ns", 5), ("micro", "large", "ebb", "ms", 1)]
             self.assertIn(said, self.refused(rows, about))
+            alone = self.write(rows[1:], about)[0]
+            self.assertEqual(alone, 2 if setting.get("quick") else 0, setting)
 
     def test_the_fastest_malloc_is_of_all_or_the_line_says_of_which(self):
         figures = module_of_figures()
