@@ -8,11 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static void take_policy(pid_t first) {
+static void take_policy(int policy) {
     struct sched_param none = {.sched_priority = 0};
-    int policy = sched_getscheduler(first);
-    if (policy != SCHED_BATCH && policy != SCHED_IDLE)
-        policy = SCHED_OTHER;
     if (sched_getscheduler(0) != policy)
         (void)sched_setscheduler(0, policy, &none);
 }
@@ -39,7 +36,10 @@ static void take_processors(pid_t first) {
 
 void schedule_as_first(void) {
     pid_t first = getpid();
-    take_policy(first);
+    int policy = sched_getscheduler(first) & ~SCHED_RESET_ON_FORK;
+    bool is_usual = policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE;
+    take_policy(is_usual ? policy : SCHED_OTHER);
     take_nice(first);
-    take_processors(first);
+    if (is_usual)
+        take_processors(first);
 }

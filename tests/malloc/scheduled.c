@@ -39,20 +39,29 @@ static void need_more(void) {
     EXPECT(setpriority(PRIO_PROCESS, 0, nice) == 0);
 }
 
-static _Atomic(pid_t) behind; /* 0: none so far */
-
-static void stay_behind(void) {
-    struct sched_param none = {.sched_priority = 0};
+static void keep_to_one_processor(void) {
     cpu_set_t one;
     unsigned processor = 0;
-    behind = (pid_t)syscall(SYS_gettid);
     EXPECT(sched_getaffinity(0, sizeof one, &one) == 0);
     while (!CPU_ISSET(processor, &one))
         processor++;
     CPU_ZERO(&one);
     CPU_SET(processor, &one);
     EXPECT(sched_setaffinity(0, sizeof one, &one) == 0);
-    EXPECT(sched_setscheduler(0, SCHED_IDLE, &none) == 0);
+}
+
+static void be_scheduled(int policy, int priority) {
+    struct sched_param param = {.sched_priority = priority};
+    if (sched_setscheduler(0, policy, &param) != 0)
+        act_skips("this policy cannot be had");
+}
+
+static _Atomic(pid_t) behind; /* 0: none so far */
+
+static void stay_behind(void) {
+    behind = (pid_t)syscall(SYS_gettid);
+    keep_to_one_processor();
+    be_scheduled(SCHED_IDLE, 0);
     EXPECT(setpriority(PRIO_PROCESS, 0, 10) == 0);
 }
 
@@ -116,10 +125,51 @@ static void what_searches_for_plans_is_as_the_first_thread(void) {
     EXPECT(other && is_as_the_first(other));
 }
 
+static void take_step(void) {
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.name = "scopes", .scope = true));
+    EXPECT(site);
+    EXPECT(ebb_step_end(ebb_step_begin(site, 0)) == 0);
+}
+
+/* What it does not hand on to those that it begins. */
+static void a_first_thread_that_hands_nothing_on_has_a_policy(void) {
+    be_scheduled(SCHED_BATCH | SCHED_RESET_ON_FORK, 0);
+    take_step();
+    pid_t other = find_another();
+    EXPECT(!other || sched_getscheduler(other) == SCHED_BATCH);
+}
+
+static void *takes_a_step(void *processors) {
+    cpu_set_t its;
+    behind = (pid_t)syscall(SYS_gettid);
+    be_scheduled(SCHED_OTHER, 0);
+    EXPECT(sched_setaffinity(0, sizeof its, processors) == 0);
+    take_step();
+    pid_t other = find_another();
+    if (!other)
+        return NULL;
+    EXPECT(sched_getscheduler(other) == SCHED_OTHER);
+    EXPECT(sched_getaffinity(other, sizeof its, &its) == 0 && CPU_EQUAL(&its, processors));
+    return NULL;
+}
+
+/* There it might never run. */
+static void nothing_is_sent_where_the_first_thread_is_in_real_time(void) {
+    pthread_t thread;
+    cpu_set_t all;
+    EXPECT(sched_getaffinity(0, sizeof all, &all) == 0);
+    be_scheduled(SCHED_FIFO, 1);
+    keep_to_one_processor();
+    EXPECT(pthread_create(&thread, NULL, takes_a_step, &all) == 0);
+    EXPECT(pthread_join(thread, NULL) == 0);
+}
+
 int main(void) {
     static const struct act acts[] = {
         ACT(what_tends_memory_is_as_the_first_thread),
         ACT(what_searches_for_plans_is_as_the_first_thread),
+        ACT(a_first_thread_that_hands_nothing_on_has_a_policy),
+        ACT(nothing_is_sent_where_the_first_thread_is_in_real_time),
     };
     return act_all(acts, sizeof acts / sizeof *acts) != 0;
 }
