@@ -2,8 +2,9 @@
 /*
  * heap.c - heaps of threads (see heap.h).
  *
- * Invariant: a heap is on the list for ever; `is_taken` says, under the lock, that a thread has it.
- * Fails without effect where there is no memory for one.
+ * Invariant: a heap is on the list of all for ever, and on that of those left while no thread has
+ * it; both under the lock. In a child of a fork none that a thread had is left, and so none is ever
+ * had again. Fails without effect where there is no memory for one.
  */
 #include "malloc/heap.h"
 #include "malloc/closed.h"
@@ -27,7 +28,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t ending;
 static bool has_key;
 static _Atomic(unsigned) awaited; /* the lock is, by so many */
-static struct heap *heaps;
+static struct heap *heaps, *left;
 static ebb_pool *_Atomic(pool);
 
 /* A server's memory is to follow its load: it keeps less than usual, and gives back faster. */
@@ -58,6 +59,14 @@ bool heap_is_awaited(void) {
     return atomic_load_explicit(&awaited, memory_order_relaxed);
 }
 
+/* For whoever begins one next. */
+static void give(struct heap *heap) {
+    lock_all();
+    heap->next_left = left;
+    left = heap;
+    unlock_all();
+}
+
 /* A thread ends: its scopes end, its heap is for the next one. */
 static void leave(void *own) {
     struct heap *heap = own;
@@ -68,9 +77,7 @@ static void leave(void *own) {
     heap_settle(heap);
     heap_drop_stash(heap);
     here = (struct here){.scope = NULL};
-    lock_all();
-    heap->is_taken = false;
-    unlock_all();
+    give(heap);
 }
 
 /*
@@ -121,10 +128,8 @@ static void after_fork_in_parent(void) {
 static void after_fork_in_child(void) {
     /* relaxed: this thread is the only one */
     atomic_store_explicit(&awaited, 0, memory_order_relaxed);
-    for (struct heap *heap = heaps; heap; heap = heap->next) {
-        heap->is_lost = heap->is_lost || (heap->is_taken && heap != here.heap);
+    for (struct heap *heap = heaps; heap; heap = heap->next)
         atomic_store_explicit(&heap->is_wanted, false, memory_order_relaxed);
-    }
     after_fork(true);
 }
 
@@ -172,24 +177,17 @@ static void prepare(void) {
 
 /* ---- heaps ---- */
 
-static struct heap *find_left(void) {
-    for (struct heap *heap = heaps; heap; heap = heap->next)
-        if (!heap->is_taken && !heap->is_lost)
-            return heap;
-    return NULL;
-}
-
 static struct heap *take(void) {
     lock_all();
-    struct heap *heap = find_left();
-    if (!heap && (heap = je_calloc(1, sizeof *heap))) {
+    struct heap *heap = left;
+    if (heap) {
+        left = heap->next_left;
+    } else if ((heap = je_calloc(1, sizeof *heap))) {
         pthread_mutex_init(&heap->parked_lock, NULL);
         heap->number = heaps ? heaps->number + 1 : 0;
         heap->next = heaps;
         heaps = heap;
     }
-    if (heap)
-        heap->is_taken = true;
     unlock_all();
     return heap;
 }
@@ -217,9 +215,7 @@ struct heap *heap_own(void) {
     if (!heap)
         return NULL;
     if (pthread_setspecific(ending, heap) != 0) {
-        lock_all();
-        heap->is_taken = false;
-        unlock_all();
+        give(heap);
         return NULL;
     }
     here.heap = heap;
@@ -355,21 +351,23 @@ void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes) {
         keeper_settle((struct region *)heap->keeper.lane, false);
 }
 
+/* The first heap left that is not drained; NULL: all are. */
+static struct heap *take_undrained(void) {
+    lock_all();
+    struct heap **at = &left;
+    while (*at && is_drained(*at))
+        at = &(*at)->next_left;
+    struct heap *heap = *at;
+    if (heap)
+        *at = heap->next_left;
+    unlock_all();
+    return heap;
+}
+
 void heap_tidy_left(void) {
-    for (;;) {
-        lock_all();
-        struct heap *heap = heaps;
-        while (heap && (heap->is_taken || heap->is_lost || is_drained(heap)))
-            heap = heap->next;
-        if (heap)
-            heap->is_taken = true;
-        unlock_all();
-        if (!heap)
-            return;
+    for (struct heap *heap; (heap = take_undrained());) {
         heap_drain(heap);
         heap_settle(heap);
-        lock_all();
-        heap->is_taken = false;
-        unlock_all();
+        give(heap);
     }
 }

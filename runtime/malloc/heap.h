@@ -118,7 +118,7 @@ struct heap {
     large_list cooled;    /* of these: their pages have gone */
     _Atomic(bool) has_abandoned; /* some of its open scopes are to end (scope.c) */
     struct heap *next;    /* all heaps */
-    bool is_taken, is_lost;
+    struct heap *next_left; /* those that no thread has */
 };
 
 /* Of each thread. */

@@ -8,6 +8,7 @@
 
 #include "base/os.h"
 #include "malloc/general.h"
+#include "malloc/options.h"
 #include "pool/pool.h"
 #include "region/region.h"
 
@@ -154,17 +155,6 @@ static void *fill_and_end(void *context) {
     return NULL;
 }
 
-/* The tender may be at the same: until then it has the heap. */
-static void await_tidied(struct heap *heap) {
-    bool is_taken;
-    do {
-        heap_tidy_left();
-        heap_lock(true);
-        is_taken = heap->is_taken || atomic_load(&heap->handed_in);
-        heap_lock(false);
-    } while (is_taken);
-}
-
 /* Pages in which there is some of one of the blocks, which lie in the order of the list. */
 static size_t pages_of(void *const *list, unsigned count, size_t bytes) {
     size_t pages = 0;
@@ -205,7 +195,7 @@ static void test_a_thread_that_has_ended_keeps_nothing(void **state) {
         assert_int_equal(pthread_join(thread, NULL), 0);
         if (!clears)
             clear(2, 0);
-        await_tidied(ender.heap);
+        heap_tidy_left();
         assert_true(kept_by(ender.heap) <= 16 << 10);
     }
 }
@@ -305,6 +295,7 @@ static void test_pages_that_are_locked_are_refused_silently(void **unused) {
 int main(void) {
     true_now_ns = os.now_ns;
     os.now_ns = pass_ns; /* before there is another thread */
+    options.idle_ms = 0; /* the tests alone trim */
     const struct CMUnitTest tests[] = {
         SERVED(test_scopes_of_small_blocks_look_for_what_is_free),
         SERVED(test_a_thread_that_only_frees_keeps_little),
