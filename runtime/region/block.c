@@ -181,18 +181,20 @@ static void *allocate(struct region *region, size_t bytes, size_t align) {
     return block;
 }
 
+/* As it is now: what was refused is not, or for the reason that there is still. */
+static void *ask_again(struct region *region, size_t bytes, size_t align) {
+    error_take_back();
+    return allocate(region, bytes, align);
+}
+
 /* What was refused, if others have released what was in the way, for whom `own` may look, or if the
  * arena gives way. */
 static __attribute__((noinline)) void *try_again(struct region *region, size_t bytes, size_t align,
                                                  bool own) {
     bool again = own && remote_makes_room(region);
-    error_mute(); /* it is refused once, if at all */
-    void *block = again ? allocate(region, bytes, align) : NULL;
+    void *block = again ? ask_again(region, bytes, align) : NULL;
     if (!block && region->track && track_gives_way(region->track, bytes, align))
-        block = allocate(region, bytes, align);
-    error_unmute();
-    if (block)
-        error_take_back();
+        block = ask_again(region, bytes, align);
     return block;
 }
 

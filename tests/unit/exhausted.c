@@ -85,6 +85,26 @@ static void the_last_error_is_the_same_after_the_report(void **state) {
     assert_seen(ebb_last_error_text());
 }
 
+/* What others have released is in the way of the budget no more; pages are. */
+static void the_reason_is_the_one_that_there_is_in_the_end(void **state) {
+    struct stage *stage = *state;
+    ebb_region limited = OPEN(.parent = stage->root, .limit_bytes = MIB);
+    ebb_region child = OPEN(.parent = limited), other = OPEN(.parent = limited);
+    block_of(other, 600 * KIB, 64);
+    void *released = block_of(other, 300 * KIB, 64);
+    block_of(other, 50 * KIB, 64);
+    assert_int_equal(ebb_region_release_remote(other, released), 0);
+    assert_no_block(ebb_region_alloc(child, 800 * KIB, 64), EBB_E_REGION_LIMIT);
+    assert_seen("has 665600 of 1048576 bytes in use");
+    released = block_of(other, 300 * KIB, 64);
+    assert_int_equal(ebb_region_release_remote(other, released), 0);
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 1), 0);
+    assert_no_block(ebb_region_alloc(child, 350 * KIB, 64), EBB_E_POOL_LIMIT);
+    assert_seen("EBB_E_POOL_LIMIT");
+    assert_int_equal(calls, 2);
+    assert_int_equal(ebb_pool_set_reserved_limit(stage->pool, 0), 0);
+}
+
 static void mistakes_of_the_caller_are_not_reported(void **state) {
     struct stage *stage = *state;
     assert_no_block(ebb_region_alloc(stage->root, 1, 3), EBB_E_ALIGNMENT);
@@ -302,6 +322,7 @@ int main(void) {
         EXHAUSTED_TEST(pool_limits_and_exhausted_addresses_are_reported_too),
         EXHAUSTED_TEST(the_small_lane_is_named),
         EXHAUSTED_TEST(the_last_error_is_the_same_after_the_report),
+        EXHAUSTED_TEST(the_reason_is_the_one_that_there_is_in_the_end),
         EXHAUSTED_TEST(mistakes_of_the_caller_are_not_reported),
         EXHAUSTED_TEST(setting_a_handler_returns_the_one_before),
         EXHAUSTED_TEST(without_a_handler_allocations_just_fail),
