@@ -134,6 +134,16 @@ static void coarse_plans_never_overlap(void **state) {
     play(stage->root, PLAY_COARSE | PLAY_PROMOTE | PLAY_RESIZE | PLAY_REMOTE, 3);
 }
 
+static void steps_under_a_limit_never_overlap(void **state) {
+    static const unsigned kinds[] = {0, PLAY_RESIZE | PLAY_REMOTE, PLAY_PROMOTE | PLAY_STOP,
+                                     PLAY_COARSE | PLAY_RESIZE, PLAY_ABANDON | PLAY_PROMOTE};
+    struct stage *stage = *state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct totals totals = play(stage->root, PLAY_LIMIT | kinds[k], 4);
+        assert_true(totals.hits && totals.takeovers && totals.refused);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_step_that_repeats_is_served_from_its_plan),
@@ -143,6 +153,7 @@ int main(void) {
         STAGED(steps_that_are_stopped_never_overlap),
         STAGED(remote_releases_never_overlap),
         STAGED(coarse_plans_never_overlap),
+        STAGED(steps_under_a_limit_never_overlap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,10 +53,12 @@ enum play_kind {
     PLAY_RESIZE = 8,
     PLAY_ABANDON = 16, /* some steps end by the close of their region alone */
     PLAY_COARSE = 32,  /* the plan is one without small blocks */
+    PLAY_LIMIT = 64,   /* planned steps get hardly any pages beside the arena */
 };
 
 struct totals {
     uint64_t steps, allocations, hits, missed, takeovers, given_up, born, guests, jumps, remote;
+    uint64_t refused;
 };
 
 /* One step in a region of its own under `parent`. */

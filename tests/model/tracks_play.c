@@ -26,6 +26,8 @@ struct step {
     uint64_t alive, alive_bytes; /* without what other threads released meanwhile */
     uint64_t peak, peak_bytes;
     uint32_t filled;
+    bool limited; /* the pool may have no pages */
+    uint64_t refused;
     bool loose; /* peaks are not known: releases take their time, moves need both places */
 };
 
@@ -76,6 +78,13 @@ static void come(struct step *step, const struct block *block) {
         step->peak_bytes = step->alive_bytes;
 }
 
+/* Nothing was had, for a reason. */
+static void be_refused(struct step *step) {
+    int code = ebb_last_error();
+    PLAY_DEMAND(step->dice, code == EBB_E_SEALED || (step->limited && code == EBB_E_POOL_LIMIT));
+    step->refused += code == EBB_E_POOL_LIMIT;
+}
+
 static void play_alloc(struct step *step, const struct event *event) {
     struct block *block = &step->blocks[event->number];
     if (block->at)
@@ -85,7 +94,7 @@ static void play_alloc(struct step *step, const struct event *event) {
                                                   event->bytes, event->align, event->key, NULL)
                            : ebb_region_alloc(step->region, event->bytes, event->align);
     if (!block->at) {
-        PLAY_DEMAND(step->dice, ebb_last_error() == EBB_E_SEALED);
+        be_refused(step);
         return;
     }
     PLAY_DEMAND(step->dice, (uintptr_t)block->at % event->align == 0);
@@ -127,7 +136,11 @@ static void play_promote(struct step *step, struct block *block) {
     struct ebb_survivor survivor = {.block = block->at,
                                     .mode = (int)dice_below(step->dice, 3)};
     bool born = is_born(step, block);
-    PLAY_DEMAND(step->dice, ebb_promote(step->region, step->parent, &survivor, 1, NULL) == 0);
+    if (ebb_promote(step->region, step->parent, &survivor, 1, NULL) != 0) {
+        be_refused(step);
+        PLAY_DEMAND(step->dice, survivor.block == block->at && is_whole(block));
+        return;
+    }
     struct block promoted = *block;
     promoted.at = survivor.block;
     PLAY_DEMAND(step->dice, is_whole(&promoted));
@@ -149,9 +162,10 @@ static void play_resize(struct step *step, struct block *block) {
     uint32_t bytes = dice_below(step->dice, 2 * block->bytes + 2), old = block->bytes;
     bool born = is_born(step, block);
     void *at = ebb_region_realloc(step->region, block->at, bytes, 1);
-    PLAY_DEMAND(step->dice, at || ebb_last_error() == EBB_E_SEALED);
-    if (!at)
+    if (!at) {
+        be_refused(step);
         return;
+    }
     struct block moved = {at, old < bytes ? old : bytes, block->fill};
     PLAY_DEMAND(step->dice, is_whole(&moved));
     if (!born) {
@@ -224,6 +238,18 @@ static void add_seen(struct totals *totals, const struct track_seen *seen) {
     totals->jumps += seen->jumps;
 }
 
+/* From now on a few pages may come. */
+static void limit(struct step *step) {
+    struct ebb_pool_stats stats = {.size = sizeof stats};
+    ebb_pool *pool = ((struct region *)step->region.lane)->pool;
+    (void)ebb_pool_trim(pool, 0);
+    PLAY_DEMAND(step->dice, ebb_pool_read_stats(pool, &stats) == 0);
+    size_t more = dice_chance(step->dice, 2) ? 0 : dice_below(step->dice, 8) * EBB_PAGE;
+    PLAY_DEMAND(step->dice,
+                ebb_pool_set_reserved_limit(pool, stats.reserved.current + more) == 0);
+    step->limited = true;
+}
+
 void stream_play(struct dice *dice, const struct stream *stream, struct track *track,
                  ebb_region parent, bool serve, unsigned kind, struct totals *totals) {
     static struct step step;
@@ -234,6 +260,8 @@ void stream_play(struct dice *dice, const struct stream *stream, struct track *t
     step.loose = (kind & (PLAY_REMOTE | PLAY_RESIZE)) != 0;
     step.region = ebb_region_open(EBB_REGION_OPTIONS(.name = "step", .parent = parent));
     track_tie(track, (struct region *)step.region.lane, serve, !serve);
+    if ((kind & PLAY_LIMIT) && serve)
+        limit(&step);
     for (uint32_t i = 0; i < stream->count; i++) {
         const struct event *event = &stream->events[i];
         if (event->alloc)
@@ -254,6 +282,9 @@ void stream_play(struct dice *dice, const struct stream *stream, struct track *t
                 step.blocks[i].at = NULL;
         check_all(&step);
     }
+    ebb_pool *pool = ((struct region *)parent.lane)->pool;
+    PLAY_DEMAND(dice, !step.limited || ebb_pool_set_reserved_limit(pool, 0) == 0);
+    totals->refused += step.refused;
     PLAY_DEMAND(dice, ebb_region_close(step.region) == 0);
     PLAY_DEMAND(dice, !track->region);
     end_kept(&step);
