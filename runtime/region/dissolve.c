@@ -68,13 +68,6 @@ static struct ebb_piece *take_out(struct region *region, struct ebb_piece *rest,
     return rest;
 }
 
-/* Its run is not an arena's any more: neighbours may look. */
-static void unmark(struct region *region, struct ebb_piece *run) {
-    pthread_mutex_lock(&region->pool->lock);
-    run->pins = 0;
-    pthread_mutex_unlock(&region->pool->lock);
-}
-
 static void note_escapes(struct track *track) {
     uint32_t cursor = track_cursor(track);
     for (uint32_t i = 0; i < cursor; i++)
@@ -117,7 +110,8 @@ bool track_dissolve(struct track *track) {
     note_escapes(track);
     track_stop(track);
     pool_leave(region->pool, &track->kept);
-    unmark(region, track->arena ? track->arena->after->end.run : runs_around(region, track->base));
+    runs_unmark(region, track->arena ? track->arena->after->end.run
+                                     : runs_around(region, track->base));
     take_all_out(track, track->arena ? track_become_ordinary(track) : NULL);
     track->taken_over = false;
     track->live_rooms = 0;

@@ -365,6 +365,9 @@ void runs_give_free(struct region *region);
 /* The region's own run around `addr`, found without a look at what other threads may change. */
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr);
 
+/* It is no arena's any more: neighbours may look. */
+void runs_unmark(struct region *region, struct ebb_piece *run);
+
 /* Takes in the hot pages around all runs and joins runs that touch; true if either happened, so
  * that there may be room now. Where the pool's limit might refuse more, only what makes it. */
 bool runs_claim(struct region *region, size_t bytes, size_t align);

@@ -143,6 +143,12 @@ void runs_give(struct region *region, struct ebb_piece *run) {
     pool_give(region->pool, run);
 }
 
+void runs_unmark(struct region *region, struct ebb_piece *run) {
+    pthread_mutex_lock(&region->pool->lock);
+    run->pins = 0;
+    pthread_mutex_unlock(&region->pool->lock);
+}
+
 struct ebb_piece *runs_around(const struct region *region, uintptr_t addr) {
     struct ebb_piece *run = region->runs;
     while (run && !range_covers(run, addr))

@@ -309,10 +309,10 @@ static void note_miss(struct track *track, size_t bytes, bool turned_away) {
     count_miss(track, bytes);
     track->seen.turned_away_bytes += turned_away ? bytes : 0;
     track->misses = track->missed_at == track->cursor ? track->misses + 1 : 1;
-    if (track->taken_over)
+    if (!track->arena)
         return;
     if (!turned_away && has_outgrown(track, bytes))
-        track->serving = !track_take_over(track) && track->serving;
+        track->serving = !track_outgrow(track, bytes) && track->serving;
     else if (track->serving && track->misses > TRACK_MISSES_MOST)
         give_up(track);
 }
@@ -394,10 +394,10 @@ static void *place(struct track *track, size_t bytes, size_t align, uint32_t key
     return block;
 }
 
-/* The large lane has the arena, and the step does something else than the plan: no slot tells
- * anything of it any more. A plan with keys may go on elsewhere. */
+/* The large lane has the arena, or the pool, and the step does something else than the plan: no
+ * slot tells anything of it any more. A plan with keys may go on elsewhere. */
 static bool is_lost(const struct track *track) {
-    return track->taken_over && track->seen.strange && !track->plan->by_key;
+    return !track->arena && track->seen.strange && !track->plan->by_key;
 }
 
 void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure) {

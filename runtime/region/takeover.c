@@ -9,7 +9,9 @@
  * The arena is cut at multiples of 1 KiB into stretches that hold live blocks and gaps that do not.
  * Gaps are free memory of the region from then on. A stretch counts its blocks; when the last one
  * is released it is free, too. No slot is served any more in this step. The run stays the track's:
- * nothing in it is relinked, so that the next step finds it whole.
+ * nothing in it is relinked, so that the next step finds it whole. Where there are no pages and
+ * nothing lives in the arena, its run goes back to the pool: what is too large for it, or for what
+ * is left of it, may be had there.
  *
  * Invariant: every live block lies in one stretch, which block_at names.
  */
@@ -139,12 +141,62 @@ static bool has_gap(const struct track *track, size_t bytes, size_t align) {
     return fits_between(from, track->base + track->span, bytes, align);
 }
 
+/* With those of the arena the pool's limit leaves pages for a block. Without one nobody knows. */
+static bool has_pages(const struct track *track, size_t bytes, size_t align) {
+    size_t room = pool_room(track->region->pool), total;
+    size_t slack = align > EBB_PAGE ? align - EBB_PAGE : 0;
+    return size_round_up(bytes + slack, EBB_PAGE, &total) &&
+           total <= track->span + (room == SIZE_MAX ? 0 : room);
+}
+
+/* The piece that fills the arena's run, or what was that before a takeover; NULL: something lives
+ * there, or there is none. */
+static struct ebb_piece *find_empty(const struct track *track) {
+    if (track->arena)
+        return count_live(track) ? NULL : track->arena;
+    if (!track->taken_over)
+        return NULL;
+    large_settle(track->region);
+    struct ebb_piece *first = runs_around(track->region, track->base)->run.first;
+    return first->state == PIECE_FREE && first->after->state == PIECE_END ? first : NULL;
+}
+
+/* Nothing lives in the arena, and with its pages the pool has some for a block, in one piece. */
+static bool gives_back(struct track *track, size_t bytes, size_t align) {
+    struct region *region = track->region;
+    struct ebb_piece *empty = has_pages(track, bytes, align) ? find_empty(track) : NULL;
+    if (!empty || !piece_prepare(&region->store, 2))
+        return false;
+    pool_leave(region->pool, &track->kept);
+    runs_unmark(region, empty->after->end.run);
+    if (track->arena) {
+        large_free(region, track_become_ordinary(track));
+    } else {
+        fit_remove(&region->fit, empty);
+        runs_give_empty(region, empty);
+    }
+    track->taken_over = false;
+    track->seen.taken_over = true;
+    track->named = NULL;
+    track->overdue_count = 0;
+    return true;
+}
+
+bool track_outgrow(struct track *track, size_t bytes) {
+    bool refused = pool_room(track->region->pool) < bytes;
+    return (refused && gives_back(track, bytes, EBB_UNIT)) || track_take_over(track);
+}
+
+static bool leaves(struct track *track, size_t bytes, size_t align) {
+    return gives_back(track, bytes, align) ||
+           (track->arena && has_gap(track, bytes, align) && track_take_over(track));
+}
+
 bool track_gives_way(struct track *track, size_t bytes, size_t align) {
     bool small = bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
     size_t least = small ? SMALL_WINDOW_LEAST : size_larger(bytes, RANGE_SLOT);
     due_settle(track);
-    if (!track->arena || !has_gap(track, least, small ? RANGE_SLOT : align) ||
-        !track_take_over(track))
+    if (!leaves(track, least, small ? RANGE_SLOT : align))
         return false;
     track->cursor = track_cursor(track);
     track->open = track->serving = false;

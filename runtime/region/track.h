@@ -329,8 +329,12 @@ void due_include(const struct track *track, struct flow *counted, struct flow *r
  * in it stays. False without memory for it: then nothing has changed. */
 bool track_take_over(struct track *track);
 
+/* The same for a block that is beside the plan; or the arena is empty, and in the way of the pool's
+ * limit: then its pages are the pool's. */
+bool track_outgrow(struct track *track, size_t bytes);
+
 /* A block was refused for want of pages. True: the arena was taken over, as it has a gap for the
- * block, or for a window of small ones. */
+ * block, or for a window of small ones; or it is empty, and its pages are the pool's. */
 bool track_gives_way(struct track *track, size_t bytes, size_t align);
 
 /* The arena's run is the region's from here on; its entries are gone. For a takeover. */

@@ -8,8 +8,12 @@
 
 enum { SIZE = 64 << 10, LEARNING = 6, STEPS = 14 };
 
+static void refused_bytes(ebb_region region, size_t bytes) {
+    assert_no_block(ebb_region_alloc(region, bytes, 64), EBB_E_POOL_LIMIT);
+}
+
 static void refused(ebb_region region, size_t blocks) {
-    assert_no_block(ebb_region_alloc(region, blocks * SIZE, 64), EBB_E_POOL_LIMIT);
+    refused_bytes(region, blocks * SIZE);
 }
 
 /* Requests of a few blocks up to more than the whole plan, in front of a block that has a slot. */
@@ -237,6 +241,33 @@ static void no_plan_grows_above_the_limit(void **state) {
     pool_end(pool);
 }
 
+/* A step that fits the limit, but not beside the arena, nor what is left of that in it. */
+static void an_empty_arena_is_in_nobodys_way(void **state) {
+    static const size_t pairs[][2] = {{112, 8}, {80, 40}, {116, 2}};
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        ebb_pool *pool = POOL(0);
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+        for (unsigned i = 0; i < LEARNING; i++)
+            take_pair(site, 60 * KIB, 44 * KIB);
+        assert_int_equal(site_stats(site).plan_height, 104 * KIB);
+        (void)ebb_pool_trim(pool, 0);
+        assert_int_equal(ebb_pool_set_reserved_limit(pool, 120 * KIB), 0);
+        ebb_step step = ebb_step_begin(site, 0);
+        void *first = block_of(step.region, 60 * KIB, 64);
+        assert_int_equal(ebb_region_release(step.region, first), 0);
+        refused_bytes(step.region, 121 * KIB);
+        block_of(step.region, pairs[k][0] * KIB, 64);
+        block_of(step.region, pairs[k][1] * KIB, 64);
+        assert_int_equal(ebb_step_end(step), 0);
+        assert_int_equal(site_stats(site).takeovers, 1);
+        for (unsigned i = 0; i < LEARNING; i++)
+            take_pair(site, 60 * KIB, 44 * KIB);
+        assert_int_equal(site_stats(site).hits, 2 * (2 * LEARNING - 2) + 1);
+        assert_int_equal(ebb_site_destroy(site), 0);
+        pool_end(pool);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_takes_no_slot_and_no_arena),
@@ -245,6 +276,7 @@ int main(void) {
         cmocka_unit_test(what_the_arena_has_room_for_is_not_refused),
         cmocka_unit_test(a_plan_that_is_too_high_for_the_limit_gives_way),
         cmocka_unit_test(no_plan_grows_above_the_limit),
+        cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
