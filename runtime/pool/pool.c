@@ -266,7 +266,7 @@ size_t pool_room(struct ebb_pool *pool) {
     pthread_mutex_lock(&pool->lock);
     size_t limit = pool->limit_reserved, used = pool->pages.run_bytes;
     pthread_mutex_unlock(&pool->lock);
-    return limit ? limit - size_smaller(limit, used) : SIZE_MAX;
+    return limit ? size_align_down(limit - size_smaller(limit, used), EBB_PAGE) : SIZE_MAX;
 }
 
 bool pool_could_have(struct ebb_pool *pool, size_t bytes, size_t free) {

@@ -268,6 +268,20 @@ static void an_empty_arena_is_in_nobodys_way(void **state) {
     }
 }
 
+/* A plan of 125 KiB needs pages for 128. */
+static void part_of_a_page_is_no_room(void **state) {
+    enum { ALL = 100 };
+    ebb_pool *pool = POOL(.limit_reserved_bytes = 126 * KIB);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < ALL; i++)
+        take_pair(site, i == 1 ? 60 * KIB : 80 * KIB, i == 1 ? 45 * KIB : 40 * KIB);
+    struct ebb_site_stats stats = site_stats(site);
+    assert_true(stats.plan_height <= 124 * KIB);
+    assert_int_equal(stats.planned_steps, ALL - stats.recorded_steps);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_takes_no_slot_and_no_arena),
@@ -277,6 +291,7 @@ int main(void) {
         cmocka_unit_test(a_plan_that_is_too_high_for_the_limit_gives_way),
         cmocka_unit_test(no_plan_grows_above_the_limit),
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
+        cmocka_unit_test(part_of_a_page_is_no_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
