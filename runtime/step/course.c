@@ -31,6 +31,7 @@ struct work {
     bool is_coarse; /* the plan is made from it */
     bool is_finer;  /* and the record is kept, with its small blocks */
     bool repeats;   /* the record is like the one before */
+    bool narrow;    /* the pool's limit leaves less than the height that there might be */
     bool alone;     /* of late no other steps are open at once: what is in use is not theirs */
     uint64_t hash, coarse_hash; /* of the record */
     uint64_t height_most;
@@ -287,8 +288,9 @@ static void note(struct work *work) {
 }
 
 /* A plan for all sizes that steps of this structure had; for the last ones alone if that is too
- * high. What is coarse repeats a record, or has the plan's structure: no other draft takes its
- * place, so `finer` is of the same record. */
+ * high, but no first one where others would get no pages beside it. What is coarse repeats a
+ * record, or has the plan's structure: no other draft takes its place, so `finer` is of the same
+ * record. */
 static void adopt(struct work *work) {
     work->finer = work->is_finer ? draft_of_step(work, false) : NULL;
     work->draft = draft_of_step(work, work->is_coarse);
@@ -303,7 +305,7 @@ static void adopt(struct work *work) {
     wider |= draft_widen(work->draft, work->course->noted);
     wider |= draft_widen(work->draft, work->present);
     work->plan = plan_at_desk(work, wider ? work->height_most : UINT64_MAX);
-    if (work->plan || !wider)
+    if (work->plan || !wider || (work->narrow && !work->course->plan))
         return;
     draft_drop(work->draft);
     work->draft = draft_of_step(work, work->is_coarse);
@@ -384,8 +386,9 @@ static void coarsen(struct work *work) {
 
 /* A larger plan for which the pool's limit leaves no pages would serve nothing. */
 static void bound_height(struct work *work) {
-    if (work->desk && work->alone)
-        work->height_most = size_smaller(work->height_most, pool_room(work->desk));
+    size_t room = work->desk && work->alone ? pool_room(work->desk) : SIZE_MAX;
+    work->narrow = room < work->height_most;
+    work->height_most = size_smaller(work->height_most, room);
 }
 
 static void make(struct work *work) {
