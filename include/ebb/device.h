@@ -27,8 +27,8 @@
  * gets to it: the host's side of a copy must stay as it is until then. Errors of earlier work of
  * the device may be reported by any later call: so the driver does it.
  *
- * After a fork the driver serves the parent only. In the child every call that needs it fails with
- * EBB_E_DEVICE, and what gives something back forgets it.
+ * After a fork the driver serves the parent only, also where it was just starting. In the child
+ * every call that needs it fails with EBB_E_DEVICE, and what gives something back forgets it.
  */
 #ifndef EBB_DEVICE_H
 #define EBB_DEVICE_H

@@ -13,7 +13,6 @@
 #include "malloc/tender.h"
 
 #include "base/error.h"
-#include "pool/cuda.h"
 #include "region/region.h"
 #include "step/site.h"
 
@@ -85,7 +84,6 @@ static void leave(void *own) {
  * of served sites, and all before jemalloc's. Handlers that were registered last run first.
  */
 static void before_fork_outside(void) {
-    cuda_fork(true);
     served_fork(true);
     here.aside = here.scope; /* no handler of the program's is to need one of these locks */
     here.scope = NULL;
@@ -94,7 +92,6 @@ static void before_fork_outside(void) {
 static void after_fork_outside(void) {
     here.scope = here.aside;
     served_fork(false);
-    cuda_fork(false);
 }
 
 /* Nobody looks at what is parked just then. */

@@ -3,9 +3,9 @@
  * cuda.c - see cuda.h. The prototypes are those of the driver API, which keeps its binary
  * interface: a changed function gets another name (cuMemAlloc_v2).
  *
- * Invariant: `driver.process` is 0 or A_FOREFATHER, or all functions are there and cuInit()
- * succeeded in that process. The library is never closed once it started: threads of its own run in
- * it.
+ * Invariant: `driver.process` is 0, A_FOREFATHER or A_PARENT, or all functions are there and
+ * cuInit() succeeded in that process. The library is never closed once it started: threads of its
+ * own run in it.
  *
  * A process is told from those that it was forked from by two numbers: in a namespace of its own a
  * child may have its parent's pid, and forks that the C library is not asked for are not counted
@@ -26,6 +26,7 @@
 /* Of enum cudaError_enum. */
 enum { SUCCESS = 0, NOT_INITIALIZED = 3, DEINITIALIZED = 4, NOT_READY = 600 };
 #define A_FOREFATHER (-1)       /* of this process started it, and not by this library */
+#define A_PARENT (-2)           /* was starting it when this process was forked */
 #define REGISTER_PORTABLE 1u    /* CU_MEMHOSTREGISTER_PORTABLE: for all contexts */
 #define EVENT_WITHOUT_TIMING 2u /* CU_EVENT_DISABLE_TIMING */
 
@@ -93,11 +94,6 @@ static struct {
     unsigned forks;        /* that led to the process that started it */
     _Atomic int process;   /* that started it; 0: not started */
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* This thread has the lock: a driver may fork while it starts, to have its module loaded. */
-static _Thread_local bool starting;
-
-static _Thread_local unsigned handlers; /* of the fork that this thread makes, which have run */
 
 static bool is_this(int process, unsigned forks) {
     return process == getpid() && forks == fork_count();
@@ -174,6 +170,9 @@ static int look(void) {
         return error_set(EBB_E_DEVICE, "cuInit said CUDA_ERROR_NOT_INITIALIZED, as in a fork of a "
                          "process where the CUDA driver runs: process %d cannot use it (start it "
                          "by spawn or exec)", getpid());
+    if (process == A_PARENT)
+        return error_set(EBB_E_DEVICE, "process %d is a fork of one where the CUDA driver was "
+                         "starting: it cannot use it (start it by spawn or exec)", getpid());
     if (is_this(process, driver.forks))
         return 0;
     return error_set(EBB_E_DEVICE, "process %d is a fork of %d, where the CUDA driver runs: it "
@@ -195,22 +194,25 @@ int cuda_start(void) {
     fork_prepare();     /* and are counted from here on, */
     fork_prepare_raw(); /* all that there are */
     pthread_mutex_lock(&driver.lock);
-    starting = true;
     result = look();
     if (result > 0)
         result = load();
-    starting = false;
     pthread_mutex_unlock(&driver.lock);
     return result;
 }
 
-void cuda_fork(bool before) {
-    if (starting)
-        return;
-    if (before && handlers++ == 0)
-        pthread_mutex_lock(&driver.lock);
-    if (!before && --handlers == 0)
+static bool got_lock; /* of the fork that is being made, whose other locks guard it */
+
+void cuda_before_fork(void) {
+    got_lock = pthread_mutex_trylock(&driver.lock) == 0;
+}
+
+void cuda_after_fork(bool in_child) {
+    int none = 0;
+    if (got_lock)
         pthread_mutex_unlock(&driver.lock);
+    else if (in_child) /* whose lock it was is not here: nobody takes it any more */
+        atomic_compare_exchange_strong(&driver.process, &none, A_PARENT);
 }
 
 /* ---- devices ---- */

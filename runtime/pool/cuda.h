@@ -29,11 +29,11 @@ struct cuda_hold {
 };
 
 /* Loads and starts the driver. 0 or EBB_E_DEVICE; a failure is tried again by the next call. Forks
- * wait for locks and the driver may fork: no lock is held. */
+ * wait for locks and the driver may fork: no lock is held but the loader's. */
 int cuda_start(void);
 
-/* True in a child of the process that started the driver: it is not to be had here. Where another
- * library started it, that is known once cuda_start() was refused. */
+/* True in a child of the process that started the driver, or was starting it: it is not to be had
+ * here. Where another library started it, that is known once cuda_start() was refused. */
 bool cuda_is_inherited(void);
 
 /* Devices that there are; EBB_E_DEVICE. */
@@ -78,8 +78,13 @@ int cuda_event_query(const struct cuda_hold *hold, void *event, bool *done);
 int cuda_event_await(const struct cuda_hold *hold, void *event, void *stream);
 int cuda_event_end(const struct cuda_hold *hold, void *event);
 
-/* Takes the lock of the loader before a fork, and gives it back after. Each handler of forks calls
- * it before it takes anything else, and last: the first one waits, the last one gives it back. */
-void cuda_fork(bool before);
+/*
+ * A fork does not wait for a driver to start: that may take seconds, and the driver may fork then,
+ * and that fork wait for what this one has: locks of the C library and of others' handlers among
+ * them. A child that is made meanwhile cannot use the driver, as if it had been running. Between
+ * the two calls the fork has locks that no other one has.
+ */
+void cuda_before_fork(void);
+void cuda_after_fork(bool in_child);
 
 #endif

@@ -7,11 +7,10 @@
  * exports and everything below regions need, from the outside inwards, and gives them back in both
  * processes:
  *
- *     CUDA's loader > shared pools > registry of pools > each pool > batches of pieces and of start
- *         maps > chunks > the range > what is open of anything
+ *     shared pools > registry of pools > each pool > batches of pieces and of start maps > chunks
+ *         > the range > what is open of anything
  *
- * Who has the loader's may fork: a driver does so while it starts. So it comes before all others of
- * ebb's, in each of its handlers: whichever runs first waits for it, and has no other meanwhile.
+ * For CUDA's loader it does not wait: who has that may fork, too (see cuda_before_fork()).
  *
  * Invariant: whoever takes two of them takes them in this order. Regions have no locks: in the
  * child, those that other threads were at work in are to be left alone.
@@ -110,7 +109,6 @@ unsigned ebb_forks(void) {
 /* ---- forks that wait ---- */
 
 static void before(void) {
-    cuda_fork(true);
     shared_fork(true);
     pool_fork(true);
     piece_fork(true);
@@ -118,12 +116,14 @@ static void before(void) {
     chunk_fork(true);
     range_fork(true);
     reserved_fork(true);
+    cuda_before_fork();
     forked_from = fork_count();
     is_forking = true;
 }
 
-static void after(void) {
+static void after(bool in_child) {
     is_forking = false;
+    cuda_after_fork(in_child);
     reserved_fork(false);
     range_fork(false);
     chunk_fork(false);
@@ -131,7 +131,10 @@ static void after(void) {
     piece_fork(false);
     pool_fork(false);
     shared_fork(false);
-    cuda_fork(false);
+}
+
+static void after_in_parent(void) {
+    after(false);
 }
 
 /* There are systems that agree to clear a page, and do not. A handler that ran before this one may
@@ -140,12 +143,12 @@ static void after_in_child(void) {
     if (atomic_load(&forks) == forked_from)
         atomic_store(atomic_load(&fork_state), CLEARED);
     fork_settle();
-    after();
+    after(true);
 }
 
 static void watch(void) {
     /* without memory for it, forks do not wait */
-    (void)pthread_atfork(before, after, after_in_child);
+    (void)pthread_atfork(before, after_in_parent, after_in_child);
 }
 
 void fork_prepare(void) {

@@ -15,7 +15,6 @@
 #include "base/name.h"
 #include "base/os.h"
 #include "pool/chunk.h"
-#include "pool/cuda.h"
 #include "pool/fork.h"
 #include "region/small.h"
 
@@ -44,13 +43,11 @@ static atomic_uint ended;    /* calls, ever: what is waited for */
 static atomic_bool was_set; /* until then nobody takes the lock */
 
 static void before_fork(void) {
-    cuda_fork(true);
     pthread_mutex_lock(&handler_lock);
 }
 
 static void after_fork(void) {
     pthread_mutex_unlock(&handler_lock);
-    cuda_fork(false);
 }
 
 /* The calls of others lie on stacks that will serve new threads. */

@@ -13,7 +13,6 @@
  */
 #include "step/site.h"
 
-#include "pool/cuda.h"
 #include "pool/fork.h"
 #include "region/exhausted.h"
 
@@ -27,7 +26,6 @@ static void lock_those(bool is_inner) {
 }
 
 static void before(void) {
-    cuda_fork(true);
     pthread_mutex_lock(&lock);
     lock_those(false);
     lock_those(true);
@@ -37,7 +35,6 @@ static void after_in_parent(void) {
     for (struct ebb_site *site = all; site; site = site->next)
         pthread_mutex_unlock(&site->lock);
     pthread_mutex_unlock(&lock);
-    cuda_fork(false);
 }
 
 /* A plan that one of them was making is nobody's any more: what it is made from is whole. */
