@@ -398,10 +398,8 @@ struct ebb_piece *pool_take_locked(struct ebb_pool *pool, struct ebb_piece *run,
     cool(pool, SIZE_MAX);
     bounded.most_cold = pool_most_cold(pool);
     bounded.want = bounded.want_cold = bounded.least;
-    taken = take_locked(pool, run, bounded, gained);
-    if (taken || *gained)
-        error_take_back(); /* the one refusal that there was before */
-    return taken;
+    error_take_back(); /* it is refused once, if at all */
+    return take_locked(pool, run, bounded, gained);
 }
 
 size_t pool_owned_locked(const struct ebb_pool *pool) {

@@ -9,6 +9,7 @@
 
 #include "pool/pool.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 static ebb_pool *pinned_pool(void) {
@@ -363,6 +364,39 @@ static void a_device_that_is_not_there_is_refused(void **state) {
     assert_text_names("device 9 asked, the CUDA driver has 2");
 }
 
+static ebb_region lender;
+
+static void *release_there(void *block) {
+    return ebb_region_release_remote(lender, block) ? block : NULL;
+}
+
+/* Who asks is refused, and again when what is cached should have made room; then it is there. */
+static void what_another_thread_gave_back_serves_unheard_of(void **state) {
+    ebb_pool *pool = pinned_pool();
+    ebb_region root = OPEN(.pool = pool), others[2];
+    pthread_t thread;
+    void *bad;
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        block_of(others[i] = OPEN(.pool = pool), 32 * MIB, 64);
+    lender = OPEN(.parent = root);
+    void *block = block_of(lender, 60 * MIB, 64);
+    block_of(lender, 20 * MIB, 64); /* in a slab of its own: the other one goes */
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(ebb_region_close(others[i]), 0);
+    assert_int_equal(pthread_create(&thread, NULL, release_there, block), 0);
+    assert_int_equal(pthread_join(thread, &bad), 0);
+    assert_null(bad);
+    assert_no_block(ebb_region_alloc(root, 100, 3), EBB_E_ALIGNMENT);
+    driver_fail(1, true);
+    assert_non_null(ebb_region_alloc(root, 60 * MIB, 64));
+    assert_true(driver_relent());
+    assert_int_equal(ebb_last_error(), EBB_E_ALIGNMENT);
+    assert_int_equal(ebb_region_close(root), 0);
+    pool_end(pool);
+    assert_driver_is_empty();
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_pools_are_not_pinned),
@@ -383,6 +417,7 @@ int main(void) {
         cmocka_unit_test(each_call_that_fails_leaves_what_there_was),
         cmocka_unit_test(a_forked_child_does_not_unregister),
         cmocka_unit_test(a_device_that_is_not_there_is_refused),
+        cmocka_unit_test(what_another_thread_gave_back_serves_unheard_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
