@@ -14,8 +14,7 @@ size_t count_waste(const struct region *region) {
     return region->reserved.current - region->lent - (flow_now(&region->used) - region->guests);
 }
 
-/* What others have given back or released is not alive. */
-static uint64_t live_blocks(struct region *region) {
+uint64_t count_live_blocks(struct region *region) {
     remote_sweep_below(region); /* what was given back is not lost */
     remote_look_below(region);
     uint64_t blocks = region->track ? region->track->born : 0;
@@ -24,11 +23,6 @@ static uint64_t live_blocks(struct region *region) {
         blocks += flow_now(&at->counted);
     }
     return blocks;
-}
-
-uint64_t count_lost_blocks(struct region *region, uint64_t copied) {
-    uint64_t alive = live_blocks(region);
-    return alive > copied ? alive - copied : 0;
 }
 
 static struct region *budget_above(const struct region *limited) {

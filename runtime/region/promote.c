@@ -42,6 +42,7 @@ struct promotion {
     int mode_most;    /* what may be asked for */
     unsigned percent; /* of what auto relinks, so much may be pinned; 0: nothing is auto */
     size_t moving;    /* survivors that do not stay where they are */
+    uint64_t apart;   /* that were copied from a safe */
     struct ebb_promoted cost;
 };
 
@@ -260,13 +261,6 @@ static bool should_relink(const struct promotion *promotion, const struct ebb_su
 
 /* ---- acquiring ---- */
 
-static size_t natural_align(const struct ebb_survivor *survivor) {
-    if (survivor->align)
-        return survivor->align;
-    uintptr_t addr = (uintptr_t)survivor->block;
-    return size_smaller((size_t)(addr & (~addr + 1)), EBB_SMALL_MAX_ALIGN);
-}
-
 /* Of objects only elements that lay in shared memory go there; users' blocks all do. */
 static bool is_private(const struct promotion *promotion, const void *block) {
     return promotion->objects && !region_of_piece(range_block_at((uintptr_t)block))->shared;
@@ -274,7 +268,7 @@ static bool is_private(const struct promotion *promotion, const void *block) {
 
 static void *allocate_copy(const struct promotion *promotion, const struct ebb_survivor *survivor,
                            size_t bytes) {
-    size_t align = natural_align(survivor);
+    size_t align = survivor_align(survivor);
     void *copy = block_quickly(promotion->target, bytes, align);
     if (copy)
         return copy;
@@ -291,6 +285,7 @@ static void *copy_block(struct promotion *promotion, const struct ebb_survivor *
     memcpy(copy, survivor->block, requested);
     promotion->cost.copied_blocks++;
     promotion->cost.copied_bytes += requested;
+    promotion->apart += survivor_is_apart(survivor);
     return copy;
 }
 
@@ -545,7 +540,8 @@ static int promote_named(struct promotion *promotion) {
 }
 
 static int promote_of(ebb_region source, ebb_region target, struct ebb_survivor *list, size_t count,
-                      const void *site, bool ends_step, struct ebb_promoted *cost) {
+                      const void *site, bool ends_step, struct ebb_promoted *cost,
+                      uint64_t *apart) {
     struct promotion promotion = {.source = region_find(source), .list = list, .count = count,
                                   .site = site, .ends_step = ends_step};
     promotion.mode_most = EBB_PROMOTE_RELINK;
@@ -554,21 +550,24 @@ static int promote_of(ebb_region source, ebb_region target, struct ebb_survivor 
     if (!result) {
         promoted_count(promotion.source, &promotion.cost);
         promoted_add(cost, &promotion.cost);
+        *apart = promotion.apart;
     }
     return result;
 }
 
 int ebb_promote(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
                 size_t count, struct ebb_promoted *cost) {
-    return promote_of(source, target, survivors, count, __builtin_return_address(0), false, cost);
+    const void *site = __builtin_return_address(0);
+    return promote_of(source, target, survivors, count, site, false, cost, &(uint64_t){0});
 }
 
 int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *list,
-                           size_t count, const void *site, struct ebb_promoted *cost) {
+                           size_t count, const void *site, struct ebb_promoted *cost,
+                           uint64_t *apart) {
     error_mute();
-    int result = promote_of(source, target, list, count, site, true, cost);
+    int result = promote_of(source, target, list, count, site, true, cost, apart);
     error_unmute(); /* where there are no pages for copies, relinking needs none */
-    return result ? promote_of(source, target, list, count, site, false, cost) : 0;
+    return result ? promote_of(source, target, list, count, site, false, cost, apart) : 0;
 }
 
 int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor *survivors,
@@ -590,7 +589,8 @@ int ebb_close_keeping(ebb_region source, ebb_region target, struct ebb_survivor 
         return result;
     struct ebb_closed closed = {0, 0};
     size_t pinned = promotion.target->pinned;
-    uint64_t lost = count_lost_blocks(promotion.source, promotion.cost.copied_blocks);
+    uint64_t copied = promotion.cost.copied_blocks - promotion.apart;
+    uint64_t lost = count_live_blocks(promotion.source) - copied;
     if (lost_blocks)
         *lost_blocks = lost;
     region_close(promotion.source, &closed);

@@ -471,10 +471,9 @@ static inline void count_block_gone(struct region *region, size_t requested, siz
 
 size_t count_waste(const struct region *region);
 
-/* Blocks alive in the region and all below it, and those that were born for it in its parent, less
- * `copied` ones. What other threads have released is not alive. What was copied from its safe, the
- * heads of objects, is not among these blocks: there are no fewer than none. */
-uint64_t count_lost_blocks(struct region *region, uint64_t copied);
+/* Blocks alive in the region and all below it, and those that were born for it in its parent. What
+ * other threads have released is not, and what is in a safe is not counted. */
+uint64_t count_live_blocks(struct region *region);
 
 /* ---- depart.c ---- */
 
@@ -540,9 +539,11 @@ int promote_blocks(struct region *source, struct region *target, struct ebb_surv
                    size_t count, bool anywhere, const void *site, struct ebb_promoted *cost);
 
 /* As ebb_promote(), from a step that ends next: few survivors are copied, if they can be, so that
- * the next steps find its pages in one piece. `site`: who promotes. */
+ * the next steps find its pages in one piece. `site`: who promotes; *apart: how many of the copies
+ * are of what lay in a safe. */
 int promote_at_end_of_step(ebb_region source, ebb_region target, struct ebb_survivor *list,
-                           size_t count, const void *site, struct ebb_promoted *cost);
+                           size_t count, const void *site, struct ebb_promoted *cost,
+                           uint64_t *apart);
 
 /* A departed block is released before its host closed: it becomes an entry of the host again. */
 void promote_return(struct region *owner, struct ebb_piece *block);

@@ -36,6 +36,20 @@ bool survivor_list(const struct ebb_survivor *survivor, bool listed);
 /* Bytes asked for the block, which is not listed. */
 size_t survivor_requested(struct region *source, const struct ebb_survivor *survivor);
 
+/* The alignment that a copy has. */
+static inline size_t survivor_align(const struct ebb_survivor *survivor) {
+    uintptr_t addr = (uintptr_t)survivor->block;
+    size_t natural = size_smaller((size_t)(addr & (~addr + 1)), EBB_SMALL_MAX_ALIGN);
+    return survivor->align ? survivor->align : natural;
+}
+
+/* It lies in a safe, not in a region's own pages. */
+static inline bool survivor_is_apart(const struct ebb_survivor *survivor) {
+    uintptr_t addr = (uintptr_t)survivor->block;
+    struct ebb_piece *run = range_holds(addr) ? range_run_at(addr) : NULL;
+    return run && region_of_piece(run)->safe_of;
+}
+
 static inline bool survivor_is(const struct ebb_survivor *survivor, int found) {
     return (survivor->mode & SURVIVOR_FOUND) == found;
 }

@@ -232,6 +232,7 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
                          size_t count, struct ebb_promoted *cost, uint64_t *lost_blocks) {
     struct ebb_promoted spent = {0};
     struct ended ended;
+    uint64_t apart;
     struct lane *lane = find_ending(step);
     if (!lane)
         return error_latest();
@@ -239,12 +240,12 @@ int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_survivor *
         return error_set(EBB_E_NOT_ANCESTOR, "the step of region '%s' cannot keep into itself",
                          lane->region->name);
     int result = promote_at_end_of_step(step.region, target, survivors, count,
-                                        __builtin_return_address(0), &spent);
+                                        __builtin_return_address(0), &spent, &apart);
     if (result)
         return result;
     const struct region *keeper = (const struct region *)target.lane;
     size_t pinned = keeper->pinned;
-    uint64_t lost = count_lost_blocks(lane->region, spent.copied_blocks);
+    uint64_t lost = count_live_blocks(lane->region) - (spent.copied_blocks - apart);
     finish(lane, &ended);
     if (lost_blocks)
         *lost_blocks = lost;
