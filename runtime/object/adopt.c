@@ -65,11 +65,10 @@ void object_count_passed(uint32_t kind, struct region *from, struct region *to) 
 void object_pass_kinds(struct ebb_object *object, struct region *from, struct region *to) {
     struct ebb_object *first = compose_chain(object);
     for (struct ebb_object *at = first; at; at = at->forward) {
-        struct region *had = at->whole ? member_counted_in(at) : from;
-        if (had && had != to)
-            kind_passed(had, to, at->type->kind);
-        if (had && at->whole)
-            member_count_in(at, to);
+        if (at->whole)
+            member_pass(at, to);
+        else
+            kind_passed(from, to, at->type->kind);
     }
     compose_unchain(first);
 }

@@ -272,13 +272,12 @@ static void hand_over(const struct journey *journey, struct ebb_object *old,
 static void arrive(const struct journey *journey, struct ebb_object *old,
                    struct ebb_object *fresh) {
     struct region *target = journey->gathering.target;
-    struct region *had = fresh->whole ? member_counted_in(fresh) : journey->owner;
-    if (had)
-        kind_passed(had, target, old->type->kind);
-    if (had && fresh->whole)
-        member_count_in(fresh, target);
-    if (!fresh->whole)
+    if (fresh->whole) {
+        member_pass(fresh, target);
+    } else {
+        kind_passed(journey->owner, target, old->type->kind);
         hand_over(journey, old, fresh);
+    }
     fresh->state = OBJECT_LIVE | target->owner;
     fresh->serial = target->mark_serial;
     if (fresh != old)

@@ -326,6 +326,18 @@ static inline struct region *member_counted_in(const struct ebb_object *member) 
     return region->block_key == (uintptr_t)member->prev ? region : NULL;
 }
 
+/* The region counts the member from now on; as a new one if what counted it has ended. */
+static inline void member_pass(struct ebb_object *member, struct region *to) {
+    struct region *had = member_counted_in(member);
+    if (had == to)
+        return;
+    if (had)
+        kind_passed(had, to, member->type->kind);
+    else
+        kind_created(to, member->type->kind);
+    member_count_in(member, to);
+}
+
 /* Fills the head of a new object in a block of `host`, which owns it, and counts it as `kind`. */
 static inline void object_begin(struct region *host, struct ebb_object *object,
                                 const struct ebb_type *type, uint32_t kind) {

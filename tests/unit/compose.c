@@ -249,6 +249,39 @@ static void a_lost_member_is_counted_where_it_was_lost(void **state) {
     }
 }
 
+/* Lost by a composite that was attached, to what ends then; taken in again, or found again at
+ * least, by one that has come back, or goes elsewhere then. */
+static void what_is_found_again_is_counted_again(void **state) {
+    struct stage *stage = *state;
+    for (int way = 0; way < 12; way++) {
+        ebb_region root = OPEN(.pool = stage->pool), inner = OPEN(.parent = root);
+        ebb_region other = OPEN(.parent = root);
+        struct box *box = box_in(root);
+        struct ebb_object *lost = box->left = &floats_in(root, 3)->object;
+        assert_int_equal(ebb_object_compose(box), 0);
+        assert_int_equal(ebb_object_attach(box, inner), 0);
+        box->left = NULL;
+        assert_int_equal(ebb_object_attach(box, root), 0);
+        assert_int_equal(way % 2 ? ebb_region_reset(inner, 0) : ebb_region_close(inner), 0);
+        assert_int_equal(live_in(root), 1);
+        box->left = lost;
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        if (way / 2 % 2)
+            assert_int_equal(ebb_object_compose(box), 0);
+        if (way / 4 == 1)
+            assert_int_equal(ebb_object_attach(box, other), 0);
+        else if (way / 4 == 2)
+            assert_non_null(box = ebb_object_move(box, stage->root));
+        ebb_region owner = way / 4 == 1 ? other : way / 4 == 2 ? stage->root : root;
+        assert_int_equal(live_in(owner), way < 2 ? 1 : 2);
+        assert_true(ebb_region_owns(owner, box->left));
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_object_end(box), 0);
+        assert_int_equal(live_in(owner) + live_in(root), 0);
+        assert_int_equal(ebb_region_close(root), 0);
+    }
+}
+
 /* ---- types ---- */
 
 static void no_two_pointers_share_a_word(void **state) {
@@ -459,6 +492,7 @@ int main(void) {
         STAGED(composites_are_as_deep_as_they_may_be),
         STAGED(a_lost_member_may_outlive_its_composite),
         STAGED(a_lost_member_is_counted_where_it_was_lost),
+        STAGED(what_is_found_again_is_counted_again),
         STAGED(no_two_pointers_share_a_word),
         STAGED(no_two_fields_have_a_name),
         STAGED(fields_may_share_a_count),
