@@ -21,7 +21,8 @@
 bool compose_has(const struct ebb_object *whole, const void *address) {
     struct object_place place;
     const struct ebb_object *member = address;
-    return address && object_begins_at(address, &place) && member->whole == whole;
+    return address && object_begins_at(address, &place) && member->whole == whole &&
+           member->serial <= whole->serial; /* else it was lost, and got something newer */
 }
 
 bool compose_has_room(const struct region *host, void *const *members, size_t count) {
@@ -288,15 +289,15 @@ void compose_join(struct object_place whole, struct ebb_object *member) {
     if (member->whole == whole.object) { /* it may have been counted elsewhere, while it was lost */
         if (member_counted_in(member) != owner)
             object_pass_kinds(member, whole.host, owner);
-        return;
+    } else {
+        object_delist(whole.host, member);
+        if (owner != whole.host)
+            object_pass_kinds(member, whole.host, owner);
+        member->whole = whole.object;
+        member_count_in(member, owner);
+        member->state &= ~OBJECT_ALONE;
+        kind_count(&kind_of(owner, member->type->kind)->joined);
     }
-    object_delist(whole.host, member);
-    if (owner != whole.host)
-        object_pass_kinds(member, whole.host, owner);
-    member->whole = whole.object;
-    member_count_in(member, owner);
-    member->state &= ~OBJECT_ALONE;
-    kind_count(&kind_of(owner, member->type->kind)->joined);
     if (member->serial > whole.object->serial)
         object_renew(whole.object);
 }

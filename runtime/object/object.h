@@ -122,7 +122,8 @@ void object_release(void *block);
 
 /*
  * Fields are the user's to write, so what they say is believed only as far as it is so: a member is
- * a live object that names the composite, an array is a live block that has room for its count.
+ * a live object that names the composite and is no newer, an array is a live block that has room
+ * for its count.
  */
 
 /* True if `address` is a member of `whole`. */

@@ -282,6 +282,34 @@ static void what_is_found_again_is_counted_again(void **state) {
     }
 }
 
+/* While it was lost it got what a rewind ends: then that ends what took it in again, too, and no
+ * other. */
+static void what_is_found_again_may_be_newer(void **state) {
+    struct stage *stage = *state;
+    for (int composed = 0; composed < 2; composed++) {
+        struct box *outer = box_in(stage->root), *box = box_in(stage->root);
+        struct box *lost = box_in(stage->root);
+        outer->left = &box->object;
+        box->left = &lost->object;
+        assert_int_equal(ebb_object_compose(box), 0);
+        assert_int_equal(ebb_object_compose(outer), 0);
+        ebb_mark mark = ebb_region_mark(stage->root);
+        box->left = NULL;
+        lost->right = &floats_in(stage->root, 3)->object;
+        assert_int_equal(ebb_object_compose(lost), 0);
+        box->left = &lost->object;
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        if (composed)
+            assert_int_equal(ebb_object_compose(box), 0);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_region_rewind(stage->root, mark), 0);
+        assert_int_equal(is_object(outer), !composed);
+        assert_int_equal(is_object(box), !composed);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_region_reset(stage->root, 0), 0);
+    }
+}
+
 /* ---- types ---- */
 
 static void no_two_pointers_share_a_word(void **state) {
@@ -493,6 +521,7 @@ int main(void) {
         STAGED(a_lost_member_may_outlive_its_composite),
         STAGED(a_lost_member_is_counted_where_it_was_lost),
         STAGED(what_is_found_again_is_counted_again),
+        STAGED(what_is_found_again_may_be_newer),
         STAGED(no_two_pointers_share_a_word),
         STAGED(no_two_fields_have_a_name),
         STAGED(fields_may_share_a_count),
