@@ -169,6 +169,18 @@ struct ebb_object *object_whole(const struct ebb_object *member) {
     return object_peek(member->whole, &place) ? member->whole : NULL;
 }
 
+/* Lies where no object does. */
+static struct ebb_object gone;
+
+void object_part(struct ebb_object *member) {
+    struct ebb_object *whole;
+    for (; member->whole; member = whole)
+        if (!(whole = object_whole(member))) {
+            member->whole = &gone;
+            return;
+        }
+}
+
 const char *object_whole_name(const struct ebb_object *member) {
     const struct ebb_object *whole = object_whole(member);
     return whole ? whole->type->name : "an ended object";

@@ -112,6 +112,9 @@ struct region *object_owner(const struct ebb_object *object);
 /* The composite that a member names if there is an object, or NULL. */
 struct ebb_object *object_whole(const struct ebb_object *member);
 
+/* If that, or what it is in, has ended: whatever comes to lie there is not taken for it. */
+void object_part(struct ebb_object *member);
+
 /* What to call it in a text. */
 const char *object_whole_name(const struct ebb_object *member);
 

@@ -373,6 +373,7 @@ int ebb_object_replace(void *address, size_t field, void *fresh) {
     const struct ebb_field *described = &place.object->type->fields[field];
     void **slot = field_place(place.object, described), *old = *slot;
     result = try_slot(place.object, described, fresh);
+    object_part(place.object); /* else what is copied may come to lie where its whole was */
     if (!result && fresh &&
         !(fresh = bring(fresh_place, place.host, __builtin_return_address(0))))
         result = error_latest();

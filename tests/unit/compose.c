@@ -249,6 +249,37 @@ static void a_lost_member_is_counted_where_it_was_lost(void **state) {
     }
 }
 
+/* Nor does it become a part of what it gets, which comes to lie where its composite was. */
+static void a_lost_member_is_in_nothing_that_it_gets(void **state) {
+    struct stage *stage = *state;
+    size_t same = 0;
+    for (unsigned way = 0; way < 8; way++) { /* what is copied is aligned somehow */
+        ebb_region below = OPEN(.parent = stage->root);
+        struct box *lost = box_in(stage->root), *inside = box_in(stage->root);
+        lost->left = &inside->object;
+        assert_int_equal(ebb_object_compose(lost), 0);
+        block_of(stage->root, 16 + way / 2 * 16, 16);
+        struct box *box = box_in(stage->root), *fresh = box_in(below);
+        struct box *taker = way % 2 ? inside : lost;
+        box->left = &lost->object;
+        assert_int_equal(ebb_object_compose(box), 0);
+        box->left = NULL;
+        assert_int_equal(ebb_object_end(box), 0);
+        assert_int_equal(ebb_object_replace(taker, BOX_RIGHT, fresh), 0);
+        fresh = (void *)taker->right;
+        same += fresh == box;
+        fresh->right = &floats_in(stage->root, 6)->object;
+        assert_int_equal(ebb_object_compose(fresh), 0);
+        assert_refused(ebb_object_attach(lost, below), EBB_E_MEMBER);
+        assert_int_equal(ebb_object_end(lost), 0);
+        assert_false(is_object(fresh) || is_object(inside));
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_region_close(below), 0);
+        assert_int_equal(ebb_region_reset(stage->root, 0), 0);
+    }
+    assert_true(same >= 2);
+}
+
 /* Lost by a composite that was attached, to what ends then; taken in again, or found again at
  * least, by one that has come back, or goes elsewhere then. */
 static void what_is_found_again_is_counted_again(void **state) {
@@ -520,6 +551,7 @@ int main(void) {
         STAGED(composites_are_as_deep_as_they_may_be),
         STAGED(a_lost_member_may_outlive_its_composite),
         STAGED(a_lost_member_is_counted_where_it_was_lost),
+        STAGED(a_lost_member_is_in_nothing_that_it_gets),
         STAGED(what_is_found_again_is_counted_again),
         STAGED(what_is_found_again_may_be_newer),
         STAGED(no_two_pointers_share_a_word),
