@@ -135,7 +135,7 @@ bool compose_is_again(struct ebb_object *whole, const struct ebb_field *field, s
 
 static unsigned depth_above(const struct ebb_object *object) {
     unsigned depth = 0;
-    while ((object = object_whole(object)) != NULL)
+    for (; object && object->whole; object = object_whole(object))
         depth++;
     return depth;
 }
@@ -193,7 +193,8 @@ static int check_member(struct object_place whole, const char *field, void *addr
     if (place.host != whole.host)
         return error_set(EBB_E_NOT_OWNED, "field '%s': %s %p is of region '%s', not '%s'", field,
                          member->type->name, address, place.host->name, whole.host->name);
-    return member->whole ? 0 : check_depth(whole.object, member);
+    bool is_checked = member->whole && !whole.object->whole; /* else it may have been lost since */
+    return is_checked ? 0 : check_depth(whole.object, member);
 }
 
 int compose_check_block(const struct ebb_object *object, const struct region *host,

@@ -341,6 +341,33 @@ static void what_is_found_again_may_be_newer(void **state) {
     }
 }
 
+/* The composite went further down while it had lost what is deep, too. */
+static void what_is_found_again_is_not_too_deep(void **state) {
+    struct stage *stage = *state;
+    struct box *most = box_in(stage->root), *chain = box_in(stage->root), *box = chain;
+    for (int depth = 1; depth <= EBB_DEPTH_MAX / 2; depth++) {
+        struct box *above = box_in(stage->root), *other = box_in(stage->root);
+        above->left = &most->object;
+        other->left = &chain->object;
+        assert_int_equal(ebb_object_compose(above), 0);
+        assert_int_equal(ebb_object_compose(other), 0);
+        most = above, chain = other;
+    }
+    struct box *middle = box_in(stage->root);
+    middle->left = &most->object;
+    assert_int_equal(ebb_object_compose(middle), 0);
+    middle->left = NULL;
+    assert_int_equal(ebb_object_replace(box, BOX_LEFT, middle), 0);
+    middle->left = &most->object;
+    assert_refused(ebb_object_compose(middle), EBB_E_DEPTH);
+    assert_int_equal(ebb_object_end(most->left), 0);
+    for (int twice = 0; twice < 2; twice++)
+        assert_int_equal(ebb_object_compose(middle), 0);
+    assert_int_equal(ebb_check_pool(stage->pool), 0);
+    assert_int_equal(ebb_object_end(chain), 0);
+    assert_int_equal(live_in(stage->root), 0);
+}
+
 /* ---- types ---- */
 
 static void no_two_pointers_share_a_word(void **state) {
@@ -554,6 +581,7 @@ int main(void) {
         STAGED(a_lost_member_is_in_nothing_that_it_gets),
         STAGED(what_is_found_again_is_counted_again),
         STAGED(what_is_found_again_may_be_newer),
+        STAGED(what_is_found_again_is_not_too_deep),
         STAGED(no_two_pointers_share_a_word),
         STAGED(no_two_fields_have_a_name),
         STAGED(fields_may_share_a_count),
