@@ -109,7 +109,8 @@ EBB_API int ebb_object_return(void *object);
  * becomes its member. How parameters of a model are replaced. `fresh` may be NULL. Errors,
  * without effect: as ebb_objects_promote(), EBB_E_TYPE, EBB_E_ARGUMENT (no such field), EBB_E_CYCLE
  * (`fresh` is the composite, or what it is a member of), EBB_E_DEPTH, and, if the type has a check,
- * those of that, and EBB_E_NOT_OWNED (another field refers to what is no member).
+ * those of that, those of ebb_object_compose() for the blocks of other fields, and EBB_E_NOT_OWNED
+ * (another field refers to what is no member).
  */
 EBB_API int ebb_object_replace(void *whole, size_t field, void *fresh);
 

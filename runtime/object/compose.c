@@ -217,34 +217,31 @@ int compose_check_block(const struct ebb_object *object, const struct region *ho
     return 0;
 }
 
+/* The block of a counted field, or that there is none. */
+static int check_counted(struct ebb_object *object, struct region *host,
+                         const struct ebb_field *field) {
+    if (field->kind == EBB_FIELD_OBJECT)
+        return 0;
+    if (*field_place(object, field))
+        return compose_check_block(object, host, field);
+    size_t count = field_count(object, field);
+    if (!count)
+        return 0;
+    return error_set(EBB_E_ARGUMENT, "field '%s' is NULL, its count %zu", field->name, count);
+}
+
 static int check_field(struct object_place whole, const struct ebb_field *field) {
-    void *pointer = *field_place(whole.object, field), **members;
-    if (field->kind != EBB_FIELD_OBJECT) {
-        size_t count = field_count(whole.object, field);
-        if (!pointer)
-            return count ? error_set(EBB_E_ARGUMENT, "field '%s' is NULL, its count %zu",
-                                     field->name, count)
-                         : 0;
-        int result = compose_check_block(whole.object, whole.host, field);
-        if (result)
-            return result;
-    }
-    size_t count = compose_members(whole.object, field, &members);
-    for (size_t at = 0; at < count; at++) {
-        int result = check_member(whole, field->name, members[at]);
-        if (result)
-            return result;
-    }
-    return 0;
+    void **members;
+    int result = check_counted(whole.object, whole.host, field);
+    size_t count = result ? 0 : compose_members(whole.object, field, &members);
+    for (size_t at = 0; at < count && !result; at++)
+        result = check_member(whole, field->name, members[at]);
+    return result;
 }
 
 static int check_has(struct ebb_object *whole, const struct ebb_field *field) {
-    void *pointer = *field_place(whole, field), **members;
-    if (!pointer)
-        return 0;
-    int result = field->kind == EBB_FIELD_OBJECT
-                     ? 0
-                     : compose_check_block(whole, object_host(whole), field);
+    void **members;
+    int result = check_counted(whole, object_host(whole), field);
     size_t count = result ? 0 : compose_members(whole, field, &members);
     for (size_t at = 0; at < count; at++)
         if (members[at] && !compose_has(whole, members[at]))

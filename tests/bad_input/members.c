@@ -120,11 +120,53 @@ static void slots_are_not_checked_beside_what_is_no_member(void **state) {
     }
 }
 
+struct sum {
+    struct ebb_object object;
+    struct ebb_object *slot, **parts;
+    size_t part_count;
+};
+
+/* Goes along the parts, as a check may: they are there. */
+static int check_sum(const struct ebb_object *object) {
+    const struct sum *sum = (const struct sum *)object;
+    for (size_t i = 0; i < sum->part_count; i++)
+        if (sum->parts[i]->type != &ebb_type_tensor)
+            return -1000;
+    return 0;
+}
+
+static void slots_are_not_checked_beside_parts_that_are_not_there(void **state) {
+    static const struct ebb_field fields[] = {
+        EBB_FIELD(struct sum, EBB_FIELD_OBJECT, slot),
+        EBB_FIELD_COUNTED(struct sum, EBB_FIELD_OBJECTS, parts, part_count),
+    };
+    static struct ebb_type type = {.name = "sum", .bytes = sizeof(struct sum), .fields = fields,
+                                   .field_count = 2, .check = check_sum};
+    struct court *court = *state;
+    assert_int_equal(ebb_type_register(&type), 0);
+    struct sum *sum = ebb_object_new(court->child, &type, 0);
+    struct ebb_tensor *fresh = sizes_in(court->child);
+    assert_non_null(sum);
+    struct ebb_object **parts = sum->parts = block_of(court->child, sizeof *parts, 16);
+    sum->part_count = 1;
+    parts[0] = &counting(court->child, SHAPE(3))->object;
+    assert_int_equal(ebb_object_compose(sum), 0);
+    court_note(court);
+    sum->parts = NULL;
+    court_refused(court, ebb_object_replace(sum, 0, fresh), EBB_E_ARGUMENT, "'parts'", NULL);
+    sum->parts = parts;
+    sum->part_count = 1000;
+    court_refused(court, ebb_object_replace(sum, 0, fresh), EBB_E_SIZE, "'parts'", NULL);
+    sum->part_count = 1;
+    assert_int_equal(ebb_object_replace(sum, 0, fresh), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TRIAL(fields_that_were_written_since_are_not_followed),
         TRIAL(what_was_never_composed_is_not_read),
         TRIAL(slots_are_not_checked_beside_what_is_no_member),
+        TRIAL(slots_are_not_checked_beside_parts_that_are_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
