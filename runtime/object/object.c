@@ -91,12 +91,13 @@ void object_replace(struct ebb_object *old, struct ebb_object *fresh) {
 void object_renew(struct ebb_object *object) {
     struct region *host = object_host(object);
     object->serial = host->mark_serial;
-    while (object->whole && compose_finds(object)) {
+    while (object->whole) {
+        const struct ebb_object *whole = object_whole(object);
+        if (!whole || whole->serial == host->mark_serial || !compose_finds(object))
+            return; /* the rest is as new already, or has lost it; and it is in no list */
         object = object->whole;
         object->serial = host->mark_serial;
     }
-    if (object->whole)
-        return; /* in no list */
     if (object->adoption) {
         adoption_follow(object);
         return;
