@@ -94,6 +94,7 @@ struct region {
     uintptr_t folded;          /* cursor when the tally was last folded */
     uintptr_t calm;            /* below this cursor no count of bytes can have passed its peak */
     uint16_t calm_blocks;      /* with so many blocks in the tally no count of them can */
+    uint32_t rooms;            /* which room that is: an address may begin several, in turn */
     struct popped popped;      /* since then */
     struct ebb_piece *window;  /* the one that is bumped in, or NULL */
     struct ebb_piece *windows; /* all, newest first */

@@ -81,6 +81,7 @@ static void move_cursor(struct region *region, uintptr_t to) {
     uintptr_t cursor = region->lane.cursor, calm = region->calm;
     region->calm = calm > cursor ? to + (calm - cursor) : 0;
     region->lane.cursor = region->folded = region->room = to;
+    region->rooms++;
 }
 
 /* Nothing starts there any more. */
@@ -495,15 +496,17 @@ static void count_padding(void *context, uintptr_t addr, size_t bytes, bool bloc
     *(size_t *)context += RANGE_GRANULE;
 }
 
-void small_take_back(struct region *region, uintptr_t room, uintptr_t cursor) {
+void small_take_back(struct region *region, uint32_t which, uintptr_t cursor) {
     size_t padding = 0;
+    uintptr_t room = region->room;
     small_fold(region);
-    if (!region->window || region->room != room || region->lane.cursor <= cursor)
+    if (!region->window || region->rooms != which || region->lane.cursor <= cursor)
         return;
     each(region->window, cursor, region->lane.cursor, count_padding, &padding);
     small_drop_padding(region, region->window, padding);
     set_room(region, region->window, cursor, region->limit);
     region->room = room;
+    region->rooms = which; /* whose call has this one in it takes back more of it */
 }
 
 /* ---- marking and rewinding ---- */

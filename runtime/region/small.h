@@ -35,8 +35,9 @@ void small_rewind(struct region *region, const struct ebb_piece *mark);
 /* Padding in the window that turned out to be free again: it is not counted any more. */
 void small_drop_padding(struct region *region, struct ebb_piece *window, size_t bytes);
 
-/* Everything behind `cursor` in the room was released: the room is as it was, if still current. */
-void small_take_back(struct region *region, uintptr_t room, uintptr_t cursor);
+/* Everything behind `cursor` in room number `which` was released: that is as it was, if it is still
+ * the current one. A window that was begun again is another, where a block may lie across it. */
+void small_take_back(struct region *region, uint32_t which, uintptr_t cursor);
 
 /* Bytes that were asked for the live block at `addr`; 0 or the error of a release. */
 int small_find(struct region *region, const struct ebb_piece *window, uintptr_t addr,

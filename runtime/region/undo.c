@@ -26,7 +26,7 @@ static inline void remember(struct region *region, struct undo_part *part) {
                                .padding = region->padding,
                                .drained = region->drained,
                                .drained_large = region->drained_large,
-                               .room = region->room,
+                               .rooms = region->rooms,
                                .cursor = region->lane.cursor};
     if (track) {
         part->seen = track->seen;
@@ -97,7 +97,7 @@ static void restore(struct region *region, const struct undo_part *undo) {
     if (drained.blocks)
         small_fold(region);
     else
-        small_take_back(region, undo->room, undo->cursor);
+        small_take_back(region, undo->rooms, undo->cursor);
     if (region->track)
         restore_seen(region->track, undo);
     drop_excess(region, flow_now(&undo->used) + undo->padding - drained.used);

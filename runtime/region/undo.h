@@ -11,7 +11,8 @@ struct undo_part {
     size_t large_used, padding;
     struct popped drained;
     size_t drained_large;
-    uintptr_t room, cursor;
+    uint32_t rooms; /* which room of small blocks it was */
+    uintptr_t cursor;
     struct track_seen seen; /* while it follows a plan */
     struct track_drained drained_born;
 };

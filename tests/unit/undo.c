@@ -83,11 +83,12 @@ static unsigned draw(uint64_t *state, unsigned below) {
 
 enum { MANY = 300 };
 
-/* Copies of small blocks of the source into the target, up to one that there is no room for. */
+/* Copies of at most so many small blocks of the source into the target, up to one that there is no
+ * room for. */
 static void fail_to_copy(const struct stage *stage, ebb_region source, ebb_region target,
-                         uint64_t *random) {
+                         unsigned most, uint64_t *random) {
     struct ebb_survivor list[MANY + 1];
-    unsigned count = 1 + draw(random, MANY);
+    unsigned count = 1 + draw(random, most);
     for (unsigned i = 0; i < count; i++) {
         list[i] = survivor_of(block_of(source, draw(random, 300), 16), EBB_PROMOTE_COPY);
         list[i].align = (size_t)16 << draw(random, 5);
@@ -118,7 +119,7 @@ static uint64_t place_after_failures(const struct stage *stage, unsigned seed, b
             assert_int_equal(ebb_region_release(target, old[i]), 0);
     for (unsigned i = 0; i < 3; i++) {
         ebb_region source = OPEN(.parent = target);
-        fail_to_copy(stage, source, target, &random);
+        fail_to_copy(stage, source, target, MANY, &random);
         assert_int_equal(ebb_region_close(source), 0);
     }
     for (unsigned i = 0; i < MANY; i++) {
@@ -137,6 +138,76 @@ static void padding_of_what_failed_does_not_count(void **state) {
     for (unsigned seed = 0; seed < 200; seed++)
         assert_int_equal(place_after_failures(stage, seed, false),
                          place_after_failures(stage, seed, true));
+}
+
+/* Blocks that come one after the other, of which nothing is left. */
+static void come_and_go(ebb_region region, const size_t *bytes, unsigned count) {
+    void *blocks[MANY];
+    for (unsigned i = 0; i < count; i++)
+        blocks[i] = block_of(region, bytes[i], 16);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(ebb_region_release(region, blocks[i]), 0);
+}
+
+/* Blocks of these sizes come, and none lies over another. */
+static void come_apart(ebb_region region, const size_t *bytes, unsigned count) {
+    void *blocks[MANY];
+    for (unsigned i = 0; i < count; i++) {
+        blocks[i] = block_of(region, bytes[i], 16);
+        pattern_fill(blocks[i], bytes[i], i);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        assert_true(pattern_holds(blocks[i], bytes[i], i));
+        assert_int_equal(ebb_region_block_bytes(region, blocks[i]), bytes[i]);
+    }
+}
+
+#define ALL(list) (list), sizeof(list) / sizeof *(list)
+
+/* The first copy does not fit behind blocks that are gone, so the copies lie where these did. */
+static void a_window_that_was_begun_again_is_another_room(void **state) {
+    static const size_t gone[] = {1024, 1024, 1024, 32, 16}, copied[] = {1024, 1024, 1024, 48, 16};
+    static const size_t later[] = {64,  64,  864, 512, 512, 512, 512, 512, 512,
+                                   512, 512, 512, 512, 512, 512, 512, 512, 96};
+    enum { SMALL_COUNT = sizeof copied / sizeof *copied };
+    struct stage *stage = *state;
+    ebb_region target = OPEN(.parent = stage->root), source = OPEN(.parent = target);
+    struct ebb_survivor list[SMALL_COUNT + 1];
+    come_and_go(target, ALL(gone));
+    for (unsigned i = 0; i < SMALL_COUNT; i++)
+        list[i] = survivor_of(block_of(source, copied[i], 16), EBB_PROMOTE_COPY);
+    list[SMALL_COUNT - 1].align = 64; /* a granule of padding is in front of it */
+    list[SMALL_COUNT] = survivor_of(block_of(source, HUGE_BYTES, 16), EBB_PROMOTE_COPY);
+    run_short(stage);
+    assert_refused(ebb_promote(source, target, list, SMALL_COUNT + 1, NULL), EBB_E_POOL_LIMIT);
+    recover(stage);
+    assert_int_equal(stats_of(target).used.current, 0);
+    assert_counts(stage, target, 0, 0);
+    come_apart(target, ALL(later));
+    ebb_check_pool(stage->pool);
+}
+
+/* The same of any sizes: little is left behind what is gone. */
+static void windows_are_begun_again_in_vain_at_random(void **state) {
+    enum { WINDOW_BYTES = 4096, FEW = 40 };
+    struct stage *stage = *state;
+    for (unsigned seed = 0; seed < 2000; seed++) {
+        uint64_t random = seed;
+        ebb_region target = OPEN(.parent = stage->root), source = OPEN(.parent = target);
+        size_t bytes[MANY], left = WINDOW_BYTES, rest = 16 + draw(&random, 200);
+        unsigned count = 0;
+        for (; left > rest; left -= bytes[count++]) {
+            size_t drawn = 16 * (1 + (size_t)draw(&random, 20));
+            bytes[count] = drawn < left ? drawn : left;
+        }
+        come_and_go(target, bytes, count);
+        fail_to_copy(stage, source, target, FEW, &random);
+        for (unsigned i = 0; i < MANY; i++)
+            bytes[i] = 1 + draw(&random, 400);
+        come_apart(target, bytes, MANY);
+        ebb_check_pool(stage->pool);
+        assert_int_equal(ebb_region_close(target), 0);
+    }
 }
 
 /* What was taken in vain is in no peak; nor is a block overlooked for it that comes afterwards, and
@@ -342,6 +413,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(promotions_that_fail_keep_what_others_released),
         STAGED(padding_of_what_failed_does_not_count),
+        STAGED(a_window_that_was_begun_again_is_another_room),
+        STAGED(windows_are_begun_again_in_vain_at_random),
         STAGED(peaks_are_those_of_what_was_not_undone),
         STAGED(objects_that_are_not_promoted_keep_what_others_released),
         STAGED(sequences_that_are_not_made_keep_what_others_released),
