@@ -210,7 +210,8 @@ static void return_arena(struct track *track) {
     /* after a takeover the region's lane has places in it, which are forgotten with all others */
     struct ebb_piece *run = track->arena ? track_leave_run(track)
                                          : runs_around(region, track->base);
-    if (held) { /* it ends with the region's other runs */
+    if (held) { /* it ends with the region's other runs, or stays after a reset as they do */
+        runs_unmark(region, run);
         pool_leave(region->pool, &track->kept);
         return;
     }

@@ -191,6 +191,36 @@ static void an_export_that_was_given_back_leaves_the_arena_to_the_next_step(void
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* The step follows its plan until it is reset, with a tensor at the end of its arena exported. What
+ * is left in front of that goes once it is empty, as every run does that is not the one that grows.
+ */
+static void what_a_reset_leaves_of_an_arena_is_a_run_like_others(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = site_of_tensors(stage, 0);
+    ebb_step step = begin(site, stage->root);
+    tensor_of_bytes(step.region, 5000);
+    DLManagedTensor *managed = share(tensor_of_bytes(step.region, 9000));
+    assert_int_equal(ebb_region_reset(step.region, EBB_KEEP_ALL), 0);
+    ebb_pool_trim(stage->pool, 0); /* nothing is claimed */
+    size_t left = stats_of(step.region).reserved.current;
+    assert_true(left);
+    block_of(step.region, MIB, 64);
+    void *room = block_of(step.region, 16 * left, 64);
+    struct ebb_region_stats before = stats_of(step.region);
+    assert_int_equal(before.runs, 2);
+    assert_int_equal(ebb_region_release(step.region, room), 0);
+    void *block = block_of(step.region, left, 64); /* where it fits best */
+    assert_int_equal(stats_of(step.region).reserved.current, before.reserved.current);
+    assert_int_equal(ebb_region_release(step.region, block), 0);
+    block_of(step.region, 2 * left, 64); /* what was released last waits no longer */
+    assert_int_equal(stats_of(step.region).reserved.current, before.reserved.current - left);
+    assert_int_equal(stats_of(step.region).runs, 1);
+    assert_true(export_holds(managed));
+    assert_int_equal(ebb_step_end(step), 0);
+    give_back(managed);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_planned_block_that_is_held_stays_as_it_is),
@@ -199,6 +229,7 @@ int main(void) {
         STAGED(a_step_with_exports_may_grow),
         STAGED(nobody_meets_a_step_that_has_ended_with_an_export),
         STAGED(an_export_that_was_given_back_leaves_the_arena_to_the_next_step),
+        STAGED(what_a_reset_leaves_of_an_arena_is_a_run_like_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
