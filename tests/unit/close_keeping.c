@@ -115,6 +115,18 @@ static void what_another_thread_released_is_none_to_keep(void **state) {
     assert_int_equal(lost, 0);
 }
 
+/* Released twice in the target: nothing is left there if its pages went along. */
+static void a_survivor_that_went_with_its_pages_is_foreign(void **state) {
+    struct stage *stage = *state;
+    ebb_region child = OPEN(.parent = stage->root);
+    struct ebb_survivor kept = survivor_of(block_of(child, 2 * PAGE, 64), EBB_PROMOTE_RELINK);
+    assert_int_equal(ebb_close_keeping(child, stage->root, &kept, 1, NULL, NULL), 0);
+    void *block = kept.block;
+    assert_int_equal(ebb_region_release(stage->root, block), 0);
+    assert_int_equal(stats_of(stage->root).reserved.current, 0);
+    assert_refused(ebb_region_release(stage->root, block), EBB_E_FOREIGN);
+}
+
 static void an_empty_list_closes(void **state) {
     struct stage *stage = *state;
     ebb_region child = OPEN(.parent = stage->root);
@@ -333,6 +345,7 @@ int main(void) {
         STAGED(what_other_threads_released_is_not_lost),
         STAGED(what_a_cleanup_releases_is_lost),
         STAGED(what_another_thread_released_is_none_to_keep),
+        STAGED(a_survivor_that_went_with_its_pages_is_foreign),
         STAGED(an_empty_list_closes),
         STAGED(the_cost_says_what_is_pinned_in_the_end),
         STAGED(a_run_that_comes_along_counts_as_pinned),
