@@ -20,7 +20,8 @@ extern "C" {
  * it fails (as in ebb_last_error_text(), which names the limit and whose it is); the pool with its
  * limits and what it has cached; the process; the region and those on the way up, the nearest four
  * and of the others those that have a limit, as many as there is room for; how many more there are.
- * What a line cannot show of a name, line ends and escapes among it, is a "?".
+ * What a line cannot show of a name, line ends and escapes among it, is a "?". Regions that cannot
+ * be opened and steps that cannot begin just fail.
  *
  * The handler must not call into ebb, and it returns: no jump leaves it. NULL: none. Returns the
  * previous handler, once no call of that is at work any more, on whichever thread, so that its

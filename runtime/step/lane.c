@@ -17,6 +17,7 @@
 #include "base/error.h"
 
 #include <limits.h>
+#include <string.h>
 
 #define LOOKS 64u /* at idle lanes, for the thread's own, where others will do */
 
@@ -31,8 +32,15 @@ bool lane_change(struct lane *lane, enum lane_state from, enum lane_state to) {
                                                    memory_order_acquire);
 }
 
+void *lane_allocate(struct ebb_site *site, size_t bytes) {
+    void *memory = block_place(region_peek(site->memory), bytes, EBB_UNIT);
+    if (memory)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
 static struct lane *lane_create(struct ebb_site *site, struct seat seat) {
-    struct lane *lane = ebb_region_alloc_zeroed(site->memory, sizeof *lane, EBB_UNIT);
+    struct lane *lane = lane_allocate(site, sizeof *lane);
     if (!lane)
         return NULL;
     lane->site = site;

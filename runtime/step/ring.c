@@ -41,8 +41,7 @@ void ring_prepare(struct ebb_site *site) {
 
 bool ring_create(struct lane *lane) {
     unsigned count = berth_count(lane);
-    lane->ring =
-        ebb_region_alloc_zeroed(lane->site->memory, count * sizeof *lane->ring, EBB_UNIT);
+    lane->ring = lane_allocate(lane->site, count * sizeof *lane->ring);
     if (!lane->ring)
         return false;
     for (unsigned i = 0; i < count; i++) {

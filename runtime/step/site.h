@@ -191,6 +191,10 @@ struct ticket {
 bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
                struct ticket *ticket);
 
+/* Memory of the site for a lane, all zero; NULL with EBB_E_MEMORY. Lock held, so the program's
+ * handler of exhausted memory, which may fork or take locks of its own, does not hear of it. */
+void *lane_allocate(struct ebb_site *site, size_t bytes);
+
 /* As it is just now; as it stays, for who has the lock and sees it open. */
 enum lane_state lane_state(const struct lane *lane);
 

@@ -4,6 +4,7 @@
  * sites that it had, whatever other threads were doing: it finds no lock taken, and nobody to wait
  * for.
  */
+#include "base/os.h"
 #include "kit/dlpack.h"
 #include "kit/hard.h"
 #include "pool/pool.h"
@@ -273,6 +274,44 @@ static void sites_that_have_ended_are_not_waited_for(void **state) {
         }
 }
 
+static bool allow_nothing(enum os_acquisition what) {
+    (void)what;
+    return false;
+}
+
+static bool nothing(void *context) {
+    return context == NULL;
+}
+
+static void fork_in_handler(void *context, const char *text) {
+    unsigned *calls = context;
+    (void)text;
+    ++*calls;
+    expect_in_child(nothing, NULL);
+}
+
+/* Nobody hears of it but who begins the step: the handler, which may fork, would be called with the
+ * lock of the site. */
+static void a_step_that_gets_no_lane_calls_no_handler(void **state) {
+    bool (*allow)(enum os_acquisition what) = os.allow;
+    unsigned calls = 0;
+    (void)state;
+    ebb_site *site = SITE(.name = "wide", .ring = 64); /* wider than what the site begins with */
+    assert_non_null(site);
+    ebb_report_on_exhausted(fork_in_handler, &calls);
+    alarm(20); /* if it hung, for ever */
+    os.allow = allow_nothing;
+    ebb_step step = ebb_step_begin(site, 0);
+    os.allow = allow;
+    alarm(0);
+    ebb_report_on_exhausted(NULL, NULL);
+    assert_false(ebb_region_is_open(step.region));
+    assert_int_equal(ebb_last_error(), EBB_E_MEMORY);
+    assert_int_equal(calls, 0);
+    assert_true(take_steps(site, 0, 4));
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         STAGED(a_fork_waits_until_nobody_is_at_work_in_a_pool),
@@ -284,6 +323,7 @@ int main(void) {
         STAGED(so_does_one_that_no_handler_of_forks_ran_in),
         STAGED(a_fork_waits_until_nobody_registers),
         STAGED(sites_that_have_ended_are_not_waited_for),
+        cmocka_unit_test(a_step_that_gets_no_lane_calls_no_handler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
