@@ -110,8 +110,8 @@ typedef struct ebb_step {
  * thread that has ended goes to the next one that begins a step, if what is in it has no parent, or
  * this one.) Closing its parent closes it, too. The step's region must not be closed by other
  * means; but if another thread has begun to close something below it, or to reset it, while a step
- * waited for a slot of a shared pool, it is left open, and the program closes it. One thread at a
- * time for the parent.
+ * waited for a slot of a shared pool, it is left open, and the program closes it; until then steps
+ * in its place in the ring follow no plan. One thread at a time for the parent.
  * On failure the region is not open: EBB_E_ARGUMENT (no site), EBB_E_MEMORY, EBB_E_STALE (also: the
  * parent closes as the oldest of the ring), EBB_E_BUSY (in a cleanup, while the site is destroyed),
  * and the errors of ebb_region_open().

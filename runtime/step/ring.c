@@ -102,11 +102,14 @@ struct region *ring_turn(struct lane *lane) {
     if (!lane->site->options.ring)
         return NULL;
     pthread_mutex_lock(&lane->site->lock);
-    struct region *region = take_out(ring_present(lane));
+    struct berth *berth = ring_present(lane);
+    struct region *region = take_out(berth);
+    berth->has_outcast = berth->has_outcast && lane->site->outcasts.count;
     if (region && region->closing) { /* lane_take() saw it before the step waited */
         region->given_back = NULL;   /* as in forget() */
         region->step = &lane->site->outcasts.hook;
         lane->site->outcasts.count++;
+        berth->has_outcast = true;
         region = NULL;
     }
     pthread_mutex_unlock(&lane->site->lock);

@@ -71,10 +71,12 @@ struct berth {
     const struct region *parent; /* of that one; NULL: it has none */
     struct track *tracks[SITE_COURSES]; /* made when they are needed */
     struct track *followed; /* by the step before, of these; NULL: none */
+    bool has_outcast; /* a region taken out of here may be open, and any of these tracks its */
 };
 
 /* Regions that steps took out of rings, since another thread was at work with them, and that are
- * open: all have this hook. Their tracks may be tied still, so the site stays. */
+ * open: all have this hook. Their tracks may be tied still, so the site stays. Whoever closes one
+ * unties its track first, then comes here: who sees it gone has the track. */
 struct outcasts {
     struct step_hook hook;
     struct ebb_site *site;

@@ -38,12 +38,11 @@ static struct track *make_track(struct ebb_site *site) {
 /* The track of the step's berth, with the plan that is to be served; NULL: no memory, or no use. */
 static struct track *ready_track(const struct ticket *ticket) {
     const struct lane *lane = ticket->lane;
+    struct berth *berth = ring_present(lane);
     struct track **track;
-    if (!lane->course)
+    if (!lane->course || berth->has_outcast)
         return NULL;
-    track = &ring_present(lane)->tracks[lane->course - lane->site->courses];
-    if (*track && (*track)->region) /* its region is being closed: by whoever takes this step */
-        return NULL;
+    track = &berth->tracks[lane->course - lane->site->courses];
     if (!*track && ticket->mode != LEARN_PLAIN)
         *track = make_track(lane->site);
     if (!*track)
@@ -59,7 +58,9 @@ static struct track *ready_track(const struct ticket *ticket) {
  * one before had. Whose plan no course has any more, its slots are not needed, either. */
 static void rest_other(struct berth *berth, struct track *track) {
     struct track *other = berth->followed;
-    if (other && other != track && !other->region) {
+    if (berth->has_outcast) /* the other may be in its hands, and waits */
+        return;
+    if (other && other != track) {
         track_rest(other);
         if (other->plan && plan_is_forgotten(other->plan))
             (void)track_follow(other, NULL); /* which does not fail */

@@ -178,17 +178,27 @@ static ebb_region end_step(ebb_step step) {
     return step.region;
 }
 
-static void a_site_stays_with_what_a_step_took_out_of_its_ring(void **state) {
-    ebb_pool *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 4, .slot_bytes = SLOT_BYTES,
-                          .wait_ns = UINT64_C(60000000000));
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool, .ring = 1));
+static ebb_site *site_with_waiting_steps(ebb_pool **pool) {
+    *pool = POOL(.kind = EBB_KIND_SHARED, .slots = 4, .slot_bytes = SLOT_BYTES,
+                 .wait_ns = UINT64_C(60000000000));
+    return ebb_site_create(EBB_SITE_OPTIONS(.pool = *pool, .ring = 1));
+}
+
+static struct track *track_of(ebb_region region) {
+    return ((struct region *)region.lane)->track;
+}
+
+/* The region that a step took out of the ring, with its track; what became of an attempt to end the
+ * site while another thread was at work there. */
+static ebb_region take_out(ebb_pool *pool, ebb_site *site, struct track **track,
+                           int *while_it_runs) {
     struct meddler meddler = {.cleanup = {.run = let_it_begin, .data = &meddler}, .pool = pool};
     for (unsigned i = 0; i < 12; i++)
         end_step(take_step(site));
     assert_true(site_stats(site).planned_steps > 0);
     ebb_region oldest = end_step(take_step(site));
-    struct track *track = ((struct region *)oldest.lane)->track;
-    assert_true(track && track->seen.served);
+    *track = track_of(oldest);
+    assert_true(*track && (*track)->seen.served);
     meddler.child = OPEN(.parent = oldest);
     assert_int_equal(ebb_cleanup_add(meddler.child, &meddler.cleanup), 0);
     end_step(take_step(site));
@@ -198,12 +208,22 @@ static void a_site_stays_with_what_a_step_took_out_of_its_ring(void **state) {
     assert_int_equal(pthread_create(&meddler.thread, NULL, close_child_of_oldest, &meddler), 0);
     end_step(take_step(site));
     assert_true(ebb_region_is_open(oldest));
-    int while_it_runs = ebb_site_destroy(site);
+    *while_it_runs = ebb_site_destroy(site);
     assert_int_equal(sem_post(&meddler.goes_on), 0);
     assert_int_equal(pthread_join(meddler.thread, NULL), 0);
     assert_true(meddler.right);
-    assert_int_equal(while_it_runs, EBB_E_BUSY);
     assert_int_equal(ebb_region_close(other), 0);
+    assert_int_equal(sem_destroy(&meddler.goes_on), 0);
+    return oldest;
+}
+
+static void a_site_stays_with_what_a_step_took_out_of_its_ring(void **state) {
+    ebb_pool *pool;
+    ebb_site *site = site_with_waiting_steps(&pool);
+    struct track *track;
+    int while_it_runs;
+    ebb_region oldest = take_out(pool, site, &track, &while_it_runs);
+    assert_int_equal(while_it_runs, EBB_E_BUSY);
     for (unsigned i = 0; i < 300; i++) /* long enough for what is idle to be given back */
         end_step(take_step(site));
     assert_ptr_equal(track->region, oldest.lane);
@@ -212,7 +232,48 @@ static void a_site_stays_with_what_a_step_took_out_of_its_ring(void **state) {
     assert_int_equal(ebb_site_destroy(site), EBB_E_BUSY);
     assert_int_equal(ebb_region_close(oldest), 0);
     assert_int_equal(ebb_site_destroy(site), 0);
-    assert_int_equal(sem_destroy(&meddler.goes_on), 0);
+    pool_end(pool);
+}
+
+static void *reset(void *region) {
+    return ebb_region_reset(*(ebb_region *)region, 0) == 0 ? region : NULL;
+}
+
+/* How many of two steps, one for each berth, follow a track, and whether it is this one. */
+static unsigned count_planned(ebb_site *site, const struct track *track, bool *is_among) {
+    unsigned planned = 0;
+    *is_among = false;
+    for (unsigned i = 0; i < 2; i++) {
+        ebb_step step = take_step(site);
+        *is_among = *is_among || track_of(step.region) == track;
+        planned += track_of(step.region) != NULL;
+        end_step(step);
+    }
+    return planned;
+}
+
+/* Whoever has it says when its track is free, by closing it: the track may be untied just now. */
+static void nor_does_a_step_follow_its_track_until_it_is_closed(void **state) {
+    ebb_pool *pool;
+    ebb_site *site = site_with_waiting_steps(&pool);
+    struct track *track;
+    int while_it_runs;
+    bool is_among;
+    void *done;
+    pthread_t thread;
+    ebb_region oldest = take_out(pool, site, &track, &while_it_runs);
+    assert_int_equal(pthread_create(&thread, NULL, reset, &oldest), 0);
+    for (unsigned i = 0; i < 20; i++)
+        end_step(take_step(site));
+    assert_int_equal(pthread_join(thread, &done), 0);
+    assert_ptr_equal(done, &oldest);
+    assert_null(track->region);
+    assert_int_equal(count_planned(site, track, &is_among), 1);
+    assert_false(is_among);
+    assert_int_equal(ebb_region_close(oldest), 0);
+    assert_int_equal(count_planned(site, track, &is_among), 2);
+    assert_true(is_among);
+    assert_int_equal(ebb_site_destroy(site), 0);
     pool_end(pool);
 }
 
@@ -515,6 +576,7 @@ int main(void) {
         cmocka_unit_test(a_child_stays_in_its_slot),
         cmocka_unit_test(a_pool_stays_until_its_slots_are_left),
         cmocka_unit_test(a_site_stays_with_what_a_step_took_out_of_its_ring),
+        cmocka_unit_test(nor_does_a_step_follow_its_track_until_it_is_closed),
         cmocka_unit_test(nobody_is_cancelled_with_locks_held),
         cmocka_unit_test(threads_share_a_lease),
         cmocka_unit_test(addresses_are_looked_up_while_the_first_parcel_is_opened),
