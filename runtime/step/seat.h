@@ -3,7 +3,10 @@
  * seat.h - which thread this is, and whether another one has ended.
  *
  * A thread takes a seat when it is first asked and leaves it when it ends. Where all seats are
- * taken, a thread stands: it has a number like any other, but nobody sees it end.
+ * taken, a thread stands: it has a number like any other, but nobody sees it end. Nor is one seen
+ * to end that is asked for the first time, or again after it has left, in the last round of its
+ * destructors (PTHREAD_DESTRUCTOR_ITERATIONS, four): nothing runs after these, and none of them can
+ * tell which round it is. Its seat stays taken, and where a site has a ring, its lane its own.
  */
 #ifndef EBB_STEP_SEAT_H
 #define EBB_STEP_SEAT_H
