@@ -62,8 +62,18 @@ bool heap_is_awaited(void) {
 static void give(struct heap *heap) {
     lock_all();
     heap->next_left = left;
+    heap->left_at = &left;
+    if (left)
+        left->left_at = &heap->next_left;
     left = heap;
     unlock_all();
+}
+
+static void unlink_left(struct heap *heap) {
+    *heap->left_at = heap->next_left;
+    if (heap->next_left)
+        heap->next_left->left_at = heap->left_at;
+    heap->left_at = NULL;
 }
 
 /* A thread ends: its scopes end, its heap is for the next one. */
@@ -178,7 +188,7 @@ static struct heap *take(void) {
     lock_all();
     struct heap *heap = left;
     if (heap) {
-        left = heap->next_left;
+        unlink_left(heap);
     } else if ((heap = je_calloc(1, sizeof *heap))) {
         pthread_mutex_init(&heap->parked_lock, NULL);
         heap->number = heaps ? heaps->number + 1 : 0;
@@ -348,21 +358,27 @@ void heap_settle_now_and_then(struct heap *heap, size_t freed_bytes) {
         keeper_settle((struct region *)heap->keeper.lane, false);
 }
 
-/* The first heap left that is not drained; NULL: all are. */
-static struct heap *take_undrained(void) {
+/* From `heap` on, the first that is left and not drained; NULL: there is none. */
+static struct heap *take_undrained(struct heap *heap) {
     lock_all();
-    struct heap **at = &left;
-    while (*at && is_drained(*at))
-        at = &(*at)->next_left;
-    struct heap *heap = *at;
+    while (heap && (!heap->left_at || is_drained(heap)))
+        heap = heap->next;
     if (heap)
-        *at = heap->next_left;
+        unlink_left(heap);
     unlock_all();
     return heap;
 }
 
+static struct heap *newest(void) {
+    lock_all();
+    struct heap *heap = heaps;
+    unlock_all();
+    return heap;
+}
+
+/* Along all heaps, where none goes and none comes behind the first: each is looked at once. */
 void heap_tidy_left(void) {
-    for (struct heap *heap; (heap = take_undrained());) {
+    for (struct heap *heap = newest(); (heap = take_undrained(heap)); heap = heap->next) {
         heap_drain(heap);
         heap_settle(heap);
         give(heap);

@@ -119,6 +119,7 @@ struct heap {
     _Atomic(bool) has_abandoned; /* some of its open scopes are to end (scope.c) */
     struct heap *next;    /* all heaps */
     struct heap *next_left; /* those that no thread has */
+    struct heap **left_at;  /* of these, what refers to it; NULL: it is none */
 };
 
 /* Of each thread. */
