@@ -6,7 +6,9 @@
  * and its empty trays. A look is a walk around all heaps, in parts: a MiB of pages, or some pieces
  * of a region. The clock is read after each part. When it is late the look ends, and the next one
  * goes on behind the heap, and in that heap behind the scope, where this one ended, so that each
- * has its turn. A scope remembers how far in its region a look came.
+ * has its turn. A scope remembers how far in its region a look came. Nothing is left when that was
+ * so of each heap when it last had its turn, in as many looks as that took: where heaps are very
+ * many none reaches all of them. What comes after a heap's turn waits for its next one.
  *
  * Invariants: a heap whose turn comes in time has at least one part of each kind done, unless its
  * own thread wants what it has parked; so looks end what there is, however slow the clock makes
@@ -247,11 +249,9 @@ static bool has_rested(struct heap *heap, const struct heap_cooling *cooling) {
     /* relaxed: it says how long ago only */
     uint64_t begun = atomic_load_explicit(&heap->begun, memory_order_relaxed);
     if (begun != heap->seen_begun)
-        heap->rests_ms = 0;
+        heap->rests_since_ms = 0;
     heap->seen_begun = begun;
-    bool is_due = heap->rests_ms >= cooling->least_ms;
-    heap->rests_ms = is_due ? heap->rests_ms : heap->rests_ms + cooling->passed_ms;
-    return is_due;
+    return has_waited(&heap->rests_since_ms, cooling);
 }
 
 /* True: some are left. */
@@ -271,39 +271,35 @@ static bool cool_stash(struct heap *heap, bool is_due) {
 
 /* ---- all of these ---- */
 
-/* True: something is left. */
-static bool cool_heap(struct heap *heap, struct heap_cooling *cooling, uint64_t deadline_ns,
-                      bool has_rested) {
+static void cool_heap(struct heap *heap, struct heap_cooling *cooling, uint64_t deadline_ns) {
     uint64_t before = cooling->parts;
     bool is_left = cool_lists(heap, cooling, deadline_ns);
     is_left |= cool_scopes(heap, cooling, deadline_ns);
-    is_left |= cool_stash(heap, has_rested);
+    is_left |= cool_stash(heap, has_rested(heap, cooling));
     cooling->fruitless = cooling->parts != before ? 0 : cooling->fruitless + 1;
-    return is_left;
+    cooling->exhausted = is_left ? 0 : cooling->exhausted + 1;
 }
 
-/* A trim has been around all heaps since it last found anything to do. */
-static bool is_in_vain(const struct heap_cooling *cooling) {
-    return cooling->trim && heap_newest() && cooling->fruitless > heap_newest()->number;
+/* All heaps were looked at since one had anything left; or, in a trim, since there was anything to
+ * do. */
+static bool is_done(const struct heap_cooling *cooling) {
+    const struct heap *newest = heap_newest();
+    return !newest || cooling->exhausted > newest->number ||
+           (cooling->trim && cooling->fruitless > newest->number);
 }
 
 /* With the lock held, so that no fork comes while a block is in no list. Heaps that a fork has lost
  * too: what is freed in the child need not stay. */
 bool heap_cool(struct heap_cooling *cooling) {
-    bool is_left = false, in_time = true;
     heap_lock(true);
     uint64_t deadline = cooling->limit_ns ? os.now_ns() + cooling->limit_ns : 0;
     struct heap *first = turn_of ? turn_of : heap_newest(), *heap = first;
-    for (bool is_around = !heap; !is_around; is_around = heap == first) {
-        bool rested = has_rested(heap, cooling);
-        is_left |= !in_time || cool_heap(heap, cooling, deadline, rested);
+    for (bool stops = !heap; !stops; stops = heap == first || is_late(deadline)) {
+        cool_heap(heap, cooling, deadline);
         heap = heap->next ? heap->next : heap_newest();
-        if (in_time && is_late(deadline)) {
-            in_time = false;
-            turn_of = heap;
-        }
     }
-    is_left = is_left && !is_in_vain(cooling);
+    turn_of = heap;
+    bool is_left = !is_done(cooling);
     heap_lock(false);
     return is_left;
 }

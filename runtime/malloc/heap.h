@@ -105,7 +105,7 @@ struct heap {
     _Atomic(uint64_t) begun; /* scopes: it does not rest */
     _Atomic(uint64_t) ended, ended_large; /* scopes; those that had a step for large blocks */
     uint64_t seen_begun;  /* of who cools */
-    unsigned rests_ms;    /* the same */
+    uint64_t rests_since_ms; /* the same; 0: not seen yet */
     ebb_region keeper;
     unsigned since_settled; /* scopes that ended, and kept blocks that went */
     size_t freed_since;     /* bytes of these */
@@ -213,13 +213,13 @@ uint64_t heap_begin_trim(void);
 /* What heap_cool() has to do, and has done. */
 struct heap_cooling {
     uint64_t now_ms;     /* above 0, where what has waited counts */
-    unsigned passed_ms;  /* since the last look */
     unsigned least_ms;   /* what has waited so long goes */
     uint64_t limit_ns;   /* for so long at most, and a few MiB more */
     uint64_t trim;       /* what was parked before it alone; 0: whatever is */
     size_t given;        /* bytes that were resident */
     uint64_t parts;      /* done, whether any bytes went */
     unsigned fruitless;  /* heaps in a row that there was nothing to do for */
+    unsigned exhausted;  /* heaps in a row that had nothing left; before, those of earlier looks */
 };
 
 /*

@@ -57,12 +57,13 @@ static size_t cool_all(void) {
 }
 
 /* The same where it has waited long enough, a part. True: nothing is left. */
-static bool cool_part(uint64_t now_ms, unsigned tick_ms, unsigned least_ms) {
-    struct heap_cooling cooling = {.now_ms = now_ms,
-                                   .passed_ms = tick_ms,
+static bool cool_part(struct trim_idle *idle, unsigned least_ms) {
+    struct heap_cooling cooling = {.now_ms = idle->now_ms,
                                    .least_ms = least_ms,
-                                   .limit_ns = AT_ONCE_NS};
+                                   .limit_ns = AT_ONCE_NS,
+                                   .exhausted = idle->exhausted};
     bool is_left = heap_cool(&cooling);
+    idle->exhausted = cooling.exhausted;
     note_given(cooling.given);
     return !is_left;
 }
@@ -180,7 +181,7 @@ bool trim_when_idle(struct trim_idle *idle, unsigned tick_ms, unsigned least_ms)
         idle_for(&idle->large_scopes, ended.large_scopes, idle->large_idle_ms, tick_ms);
     heap_tidy_left();
     idle->now_ms += tick_ms;
-    bool done = cool_part(idle->now_ms, tick_ms, least_ms);
+    bool done = cool_part(idle, least_ms);
     done = thin_part(idle) && done;
     decay(idle, tick_ms);
     if (idle->large_idle_ms < least_ms)

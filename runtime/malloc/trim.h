@@ -24,6 +24,7 @@ struct trim_idle {
     uint64_t idle_ms, large_idle_ms;  /* since then */
     uint64_t now_ms;                  /* of all looks */
     uint64_t since_decay_ms;          /* since pages of the general heap were looked at */
+    unsigned exhausted;               /* heaps in a row that had nothing left, see heap_cool() */
     size_t thinned;                   /* bytes of pinned trays, in this round */
 };
 

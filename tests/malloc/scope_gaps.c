@@ -306,6 +306,62 @@ static void test_a_trim_of_much_that_is_cached_lets_others_in(void **unused) {
     assert_int_equal(pool->pages.hot_bytes, 0);
 }
 
+enum { HEAPS = 50, TICKS = 500, TICK_MS = 250, LEAST_MS = 100 };
+
+static pthread_barrier_t rest_begins, rest_ends;
+static _Atomic(uint64_t) read_ns;
+
+/* In the time of one look it is read ten times. */
+static uint64_t creep_ns(void) {
+    return atomic_fetch_add(&read_ns, 100000);
+}
+
+static void *rest_after_a_scope(void *site) {
+    finish(begin(site));
+    (void)pthread_barrier_wait(&rest_begins);
+    (void)pthread_barrier_wait(&rest_ends);
+    return NULL;
+}
+
+/* True: in the end nothing is left. */
+static bool look_for_long(struct trim_idle *idle) {
+    bool is_done = false;
+    for (unsigned i = 0; i < TICKS; i++)
+        is_done = trim_when_idle(idle, TICK_MS, LEAST_MS);
+    return is_done;
+}
+
+/* More heaps than a look reaches: it is known all the same that none of them has anything left, and
+ * found in one of them what comes later. */
+static void test_looks_that_reach_few_heaps_see_that_nothing_is_left(void **state) {
+    pthread_t threads[HEAPS];
+    struct trim_idle idle = {0};
+    assert_int_equal(pthread_barrier_init(&rest_begins, NULL, HEAPS + 1), 0);
+    assert_int_equal(pthread_barrier_init(&rest_ends, NULL, HEAPS + 1), 0);
+    for (unsigned i = 0; i < HEAPS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, rest_after_a_scope, *state), 0);
+    (void)pthread_barrier_wait(&rest_begins);
+    true_now_ns = os.now_ns;
+    os.now_ns = creep_ns;
+    bool was_done = look_for_long(&idle);
+    ebb_step step = begin(*state);
+    void *kept = make(100000, 1), *block = make(4 * MIB, 2);
+    end(block, 4 * MIB, 2);
+    assert_int_equal(ebb_scope_leave(step), 0);
+    (void)look_for_long(&idle);
+    size_t resident = os.resident(block, 4 * MIB);
+    assert_int_equal(ebb_scope_enter(step), 0);
+    end(kept, 100000, 1);
+    finish(step);
+    bool is_done = look_for_long(&idle);
+    os.now_ns = true_now_ns;
+    (void)pthread_barrier_wait(&rest_ends);
+    for (unsigned i = 0; i < HEAPS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_true(was_done && is_done);
+    assert_int_equal(resident, 0);
+}
+
 /* ---- what counts ---- */
 
 static uint64_t given_back(void) {
@@ -375,6 +431,7 @@ int main(void) {
         ALONE(test_a_trim_of_much_that_is_cached_lets_others_in),
         ALONE(test_pages_that_cannot_go_stay),
         ALONE(test_pages_that_go_count_once),
+        ALONE(test_looks_that_reach_few_heaps_see_that_nothing_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
