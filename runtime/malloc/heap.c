@@ -174,12 +174,21 @@ static void span_all(void) {
     atomic_store_explicit(&heap_span.bytes, end - base, memory_order_release);
 }
 
+static void make_key(void) {
+    has_key = pthread_key_create(&ending, leave) == 0;
+}
+
+void heap_make_key(void) {
+    static pthread_once_t made = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&made, make_key);
+}
+
 static void prepare(void) {
     heap_watch_forks();
     error_mute();
     span_all();
     error_unmute();
-    has_key = pthread_key_create(&ending, leave) == 0;
+    heap_make_key();
 }
 
 /* ---- heaps ---- */

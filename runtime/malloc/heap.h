@@ -153,6 +153,9 @@ static inline bool heap_may_hold(uintptr_t addr) {
  * library is loaded: the first scope of all may be about to begin while another thread forks. */
 void heap_watch_forks(void);
 
+/* What is noted when a thread gets a heap has a key, which is made then, or before. */
+void heap_make_key(void);
+
 /* Where the large blocks of all scopes have their pages from; NULL: there is none (yet). */
 ebb_pool *heap_pool(void);
 

@@ -5,6 +5,7 @@
 #include "malloc/heap.h"
 #include "malloc/options.h"
 #include "malloc/tender.h"
+#include "malloc/turn.h"
 #include "malloc/waits.h"
 
 #include "base/os.h"
@@ -35,6 +36,8 @@ static __attribute__((constructor)) void start(void) {
         return;
     options_read();
     waits_find();
+    if (options.turns != TURNS_NONE)
+        turn_prepare();
     heap_watch_forks();
     scope_serve();
     tender_prepare();

@@ -7,6 +7,11 @@
  * program's; the next block removes it. A thread with a step is ready: it has a heap, and ends the
  * step when it ends. Where there is no memory for one of these there is no turn.
  *
+ * A block may be asked for by the C library where a thread sets a value for a key: it keeps those
+ * of the first keys in the thread, and begins an array for more of them, which it notes after that.
+ * What the thread, to be ready, sets in the same array is lost then. So all values that are set as
+ * a turn begins are of first keys, made when this library is loaded; else there are no turns.
+ *
  * A handler of a signal may have turns of its own, and leave one that has begun: at any instruction
  * of a wait. So a step alone counts as a turn, whatever the state is, and the next block goes on in
  * its scope.
@@ -14,6 +19,7 @@
 #include "malloc/turn.h"
 
 #include "base/error.h"
+#include "step/seat.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,6 +27,7 @@
 #include <string.h>
 
 #define SIGNAL_BYTES 8u /* of a sigset_t, as the kernel has it */
+#define FIRST_KEYS 32u  /* whose values glibc has no array for */
 
 struct scope scope_awaited = {.free = &scope_free_none};
 
@@ -104,14 +111,21 @@ static void leave(void *unused) {
 
 /* ---- the beginning ---- */
 
+/* The last key is the highest of these: no thread gives one back meanwhile. */
+void turn_prepare(void) {
+    heap_make_key();
+    seat_make_key();
+    has_key = pthread_key_create(&ending, leave) == 0 && ending < FIRST_KEYS;
+}
+
 static void prepare(void) {
     site = ebb_site_create(EBB_SITE_OPTIONS(.name = "turn", .scope = true));
-    has_key = pthread_key_create(&ending, leave) == 0;
 }
 
 static bool make_ready(void) {
-    pthread_once(&once, prepare);
-    own.is_ready = site && has_key && heap_own() && pthread_setspecific(ending, &own) == 0;
+    if (has_key)
+        pthread_once(&once, prepare);
+    own.is_ready = site && heap_own() && pthread_setspecific(ending, &own) == 0;
     return own.is_ready;
 }
 

@@ -28,6 +28,10 @@ static void make_key(void) {
     has_key = pthread_key_create(&ending, leave) == 0;
 }
 
+void seat_make_key(void) {
+    pthread_once(&once, make_key);
+}
+
 /* Sits down at a free place and arranges that it is left in the end. */
 static uint32_t sit(uint64_t thread) {
     for (uint32_t place = 0; place < SEAT_COUNT; place++) {
@@ -48,7 +52,7 @@ static uint32_t sit(uint64_t thread) {
 struct seat seat_own(void) {
     if (own.thread)
         return own;
-    pthread_once(&once, make_key);
+    seat_make_key();
     /* relaxed: only that no two are the same matters */
     own.thread = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
     own.place = has_key ? sit(own.thread) : SEAT_NONE;

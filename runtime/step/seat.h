@@ -22,6 +22,9 @@ struct seat {
 #define SEAT_COUNT 65536u /* untouched ones cost nothing */
 #define SEAT_NONE UINT32_MAX
 
+/* What is noted when a thread sits down has a key, which is made then, or before. */
+void seat_make_key(void);
+
 /* That of the calling thread. Never fails. */
 struct seat seat_own(void);
 

@@ -98,6 +98,34 @@ static void a_thousand_threads_die_in_a_turn(void) {
     EXPECT(open_regions() <= early + 2);
 }
 
+enum { KEYS = 40 }; /* more than the C library has room for in a thread itself */
+
+static pthread_key_t late_key;
+
+/* It has made none of these values yet: the C library asks for room, and then notes where. */
+static void *sets_a_value_first(void *context) {
+    for (unsigned i = 0; i < 2; i++)
+        EXPECT(wait_once(-1) == 1);
+    EXPECT(pthread_setspecific(late_key, context) == 0);
+    EXPECT(pthread_getspecific(late_key) == context);
+    end(make(2), 2);
+    end(make(6), 6);
+    return NULL;
+}
+
+/* What the library has noted for the thread's end is not lost. */
+static void turns_begin_where_a_value_is_set(void) {
+    uint64_t early = 0;
+    for (unsigned i = 0; i < KEYS; i++)
+        EXPECT(pthread_key_create(&late_key, NULL) == 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        on_thread(sets_a_value_first, &early);
+        if (i == 100)
+            early = open_regions();
+    }
+    EXPECT(open_regions() <= early + 2);
+}
+
 static void *has_little_room(void *context) {
     live(50);
     return context;
@@ -168,7 +196,7 @@ static void threads_are_cancelled(void) {
 
 static pthread_key_t keys[3];
 
-/* In each round of destructors, before and after those of the library. */
+/* In each round of destructors, after those of the library. */
 static void destroy(void *value) {
     unsigned round = *(unsigned *)value;
     free(value);
@@ -191,10 +219,8 @@ static void *sets_values(void *context) {
 }
 
 static void destructors_have_turns(void) {
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++)
         EXPECT(pthread_key_create(&keys[i], destroy) == 0);
-        live(3); /* the library's keys come between these */
-    }
     for (unsigned i = 0; i < 200; i++)
         on_thread(sets_values, NULL);
 }
@@ -473,6 +499,7 @@ int main(void) {
     static const struct act acts[] = {
         ACT(there_are_turns),
         ACT(a_thousand_threads_die_in_a_turn),
+        ACT(turns_begin_where_a_value_is_set),
         ACT(the_least_of_stacks_is_enough),
         ACT(threads_are_cancelled),
         ACT(destructors_have_turns),
