@@ -36,8 +36,11 @@ def _numbers(batch):
     """An array of them. numpy alone may make it of text, of objects, or of floats nearby."""
     import numpy
     made = numpy.asarray(batch)
-    if made.dtype.kind not in "biu" and all(isinstance(number, int) for number in batch):
-        raise OverflowError("default_collate: integers that no dtype holds together")
+    integers = (int, numpy.integer, numpy.bool_)
+    if made.dtype.kind not in "biu" and all(isinstance(number, integers) for number in batch):
+        made = numpy.asarray([int(number) for number in batch])  # of int64 and uint64: by values
+        if made.dtype.kind not in "iu":
+            raise OverflowError("default_collate: integers that no dtype holds together")
     if made.dtype.kind not in "biufc":
         raise TypeError("default_collate: numbers, and others that are none, in one batch")
     return made

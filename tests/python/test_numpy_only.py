@@ -119,10 +119,16 @@ class NumpyOnly(unittest.TestCase):
     def test_numbers_stay_what_they_are_or_are_refused(self):
         for batch in ([1, 2.5], [True, False], [2 ** 63], [2 ** 63 - 1, 1], [1j, 2]):
             self.assertEqual(ebb.default_collate(batch).tolist(), batch)
+        for batch in ([numpy.int64(1), 2], [numpy.int64(2 ** 53 + 1), numpy.uint64(1)],
+                      [numpy.uint64(2 ** 53 + 1), -1], [numpy.bool_(True), numpy.uint8(7)]):
+            made = ebb.default_collate(batch)
+            self.assertIn(made.dtype.kind, "iu")
+            self.assertEqual(made.tolist(), [int(number) for number in batch])
         for batch in ([1, "a"], [2.5, "a"], [1, None], [numpy.float32(1), b"a"]):
             with self.assertRaises(TypeError):
                 ebb.default_collate(batch)
-        for batch in ([1, 2 ** 63], [2 ** 64, 1], [-2 ** 63 - 1]):
+        for batch in ([1, 2 ** 63], [2 ** 64, 1], [-2 ** 63 - 1], [numpy.uint64(2 ** 63 + 1), -1],
+                      [numpy.int64(-1), numpy.uint64(2 ** 63)], [numpy.bool_(True), 2 ** 64]):
             with self.assertRaises(OverflowError):
                 ebb.default_collate(batch)
 
