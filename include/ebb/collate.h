@@ -72,7 +72,7 @@ struct ebb_collated {
  *   EBB_E_EMPTY        no samples
  *   EBB_E_STRUCTURE    another kind, count of members, name, key than in the first sample
  *   EBB_E_SHAPE        shapes do not agree, or have too many dimensions
- *   EBB_E_DTYPE        data types differ, or what is no number is padded with other than 0
+ *   EBB_E_DTYPE        data types differ, or no numbers are padded with -0.0 or what is not 0
  *   EBB_E_METADATA     metadata of samples differs, or they have none that the rule could keep
  *   EBB_E_VALUE        the data type cannot hold the padding
  *   EBB_E_TYPE         a leaf of a type that collate does not know, or a node that is damaged

@@ -82,7 +82,7 @@ struct ebb_pad_options {
     size_t size;              /* sizeof(struct ebb_pad_options) */
     bool batch_first;         /* the result is [B, T, ...]; else [T, B, ...] */
     enum ebb_side side;       /* where the padding goes */
-    struct ebb_value padding; /* what it consists of; 0, which every data type holds */
+    struct ebb_value padding; /* what it consists of; 0, which all dtypes hold, -0.0 not all */
     bool has_total_length;    /* T is `total_length`; else the padded length that is remembered, or
                                * the longest length of a list */
     int64_t total_length;

@@ -519,6 +519,12 @@ static int report_value(enum number_kind kind, const union number parts[2], bool
     return error_set(EBB_E_VALUE, "%s%s is not held exactly by %s", text[0], text[1], name);
 }
 
+bool value_is_blank(struct ebb_value value) {
+    union number parts[2];
+    enum number_kind kind;
+    return take_apart(value, parts, &kind) && (parts[0].u | parts[1].u) == 0;
+}
+
 int value_write(struct ebb_value value, struct ebb_dtype dtype, void *element) {
     struct number_type type;
     union number given[2], parts[2];

@@ -84,6 +84,9 @@ bool number_always_fits(const struct number_type *from, const struct number_type
 /* The number, in the wide form of its kind, as text; returns the length. */
 int number_describe(enum number_kind kind, union number number, char *text, size_t room);
 
+/* True if it is a 0 of any kind with no bit set: -0.0 is none. */
+bool value_is_blank(struct ebb_value value);
+
 /* Writes one element, each lane the value; 0, EBB_E_VALUE, EBB_E_DTYPE, EBB_E_ARGUMENT (kind). */
 int value_write(struct ebb_value value, struct ebb_dtype dtype, void *element);
 

@@ -50,7 +50,7 @@ void ranks_read_lengths(const struct ranks *ranks, int64_t *lengths) {
 
 int padding_encode(struct ebb_value value, struct ebb_dtype dtype, struct padding *padding) {
     *padding = (struct padding){.bytes = 1};
-    if (value.kind == EBB_VALUE_INT && value.i == 0)
+    if (value_is_blank(value))
         return 0;
     int result = value_write(value, dtype, padding->at);
     for (size_t i = 1; !result && i < ebb_dtype_bytes(dtype); i++)

@@ -170,8 +170,8 @@ static inline void bundle_strand(struct strand *strand, const struct bundle *bun
         strand_cut(strand, bundle, sequence, step);
 }
 
-/* What elements of that type are padded with; 0 or the error of value_write(). The integer 0 is all
- * bytes zero, whatever the type. */
+/* What elements of that type are padded with; 0 or the error of value_write(). A 0 of any kind, but
+ * not -0.0, is all bytes zero, whatever the type. */
 int padding_encode(struct ebb_value value, struct ebb_dtype dtype, struct padding *padding);
 
 /* Writes `bytes` bytes of padding, whole elements. */

@@ -199,7 +199,12 @@ static void padding_that_no_element_can_hold_is_refused(void **state) {
     court_refused_block(court, ebb_sequences_pad(court->child, lanes, 1,
                                                  PADDING(.padding = ebb_value_int(1))),
                         EBB_E_DTYPE, NULL);
+    court_refused_block(court, ebb_sequences_pad(court->child, lanes, 1,
+                                                 PADDING(.padding = ebb_value_float(-0.0))),
+                        EBB_E_DTYPE, NULL);
     assert_non_null(ebb_sequences_pad(court->child, lanes, 1, NULL)); /* all can hold 0 */
+    assert_non_null(
+        ebb_sequences_pad(court->child, lanes, 1, PADDING(.padding = ebb_value_float(0.0))));
 }
 
 static void lengths_that_drop_steps_are_refused(void **state) {

@@ -108,10 +108,34 @@ static void elements_that_are_no_numbers_are_padded_with_zero_bytes(void **state
     const unsigned char *bytes = batch->data;
     for (size_t i = 0; i < 4 * 640; i++)
         assert_int_equal(bytes[i], i / 640 == 1 ? 0 : 7);
-    const struct ebb_value one = {.kind = EBB_VALUE_INT, {1}};
-    assert_no_block(ebb_batch_collate(stage->root, samples, 2,
-                                      RULES({.path = "", .how = EBB_COLLATE_PAD, .value = one}),
-                                      NULL), EBB_E_DTYPE);
+    const struct ebb_value others[] = {ebb_value_int(1), ebb_value_bool(true),
+                                       ebb_value_float(-0.0), ebb_value_complex(0, -0.0)};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_no_block(ebb_batch_collate(stage->root, samples, 2,
+                                          RULES({.path = "", .how = EBB_COLLATE_PAD,
+                                                 .value = others[i]}), NULL), EBB_E_DTYPE);
+}
+
+static void zeros_of_all_kinds_are_zero_bytes(void **state) {
+    struct stage *stage = *state;
+    static const struct ebb_dtype dtypes[] = {{EBB_OPAQUE, 8, 1}, {EBB_FLOAT, 32, 100}};
+    const struct ebb_value zeros[] = {ebb_value_int(0), ebb_value_uint(0), ebb_value_float(0),
+                                      ebb_value_complex(0, 0), ebb_value_bool(false)};
+    for (size_t i = 0; i < 2 * sizeof zeros / sizeof *zeros; i++) {
+        struct ebb_tensor *samples[2];
+        for (int64_t at = 0; at < 2; at++) {
+            samples[at] = ebb_tensor_new(stage->root, dtypes[i % 2], 1, (int64_t[]){at + 1});
+            memset(samples[at]->data, 7, ebb_tensor_bytes(samples[at]));
+        }
+        struct ebb_tensor *batch = collate(
+            stage->root, (void *const *)samples, 2,
+            RULES({.path = "", .how = EBB_COLLATE_PAD, .value = zeros[i / 2]}));
+        const unsigned char *bytes = batch->data;
+        size_t element = ebb_dtype_bytes(dtypes[i % 2]);
+        for (size_t at = 0; at < 4 * element; at++)
+            assert_int_equal(bytes[at], at / element == 1 ? 0 : 7);
+        assert_int_equal(ebb_object_end(batch), 0);
+    }
 }
 
 static void values_become_tensors_and_lists(void **state) {
@@ -414,6 +438,7 @@ int main(void) {
         STAGED(scalars_and_nothings_are_stacked),
         STAGED(tensors_are_padded_to_the_largest_in_every_dimension),
         STAGED(elements_that_are_no_numbers_are_padded_with_zero_bytes),
+        STAGED(zeros_of_all_kinds_are_zero_bytes),
         STAGED(values_become_tensors_and_lists),
         STAGED(keys_may_come_in_another_order),
         STAGED(boxes_become_ragged_and_come_back_as_they_were),
