@@ -5,6 +5,9 @@
  * Every report is written through a callback, so that it allocates nothing and works when
  * memory is exhausted. The regions that are reported must be quiescent: the callback neither ends
  * nor changes what is told.
+ *
+ * Strings of JSON are UTF-8. Byte 0xNN of a name that is none is \udcNN there, half of a pair of
+ * UTF-16, so names that differ stay different: Python's "surrogateescape" makes it the byte again.
  */
 #ifndef EBB_REPORT_H
 #define EBB_REPORT_H

@@ -50,10 +50,11 @@ void text_name(struct text *text, const char *name) {
     }
 }
 
-/* Of a character that is not plain, of at most three bytes; a byte that is no UTF-8 is its own. */
+/* Of a character that is not plain, of at most three bytes. A byte of no UTF-8 gets half of a pair,
+ * which no UTF-8 stands for: so strings that differ stay different. */
 static unsigned code_of(const char *string, size_t bytes) {
     const unsigned char *at = (const unsigned char *)string;
-    return bytes == 1   ? at[0]
+    return bytes == 1   ? (at[0] < 0x80 ? at[0] : 0xdc00u | at[0])
            : bytes == 2 ? (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu)
                         : (at[0] & 0xfu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
 }

@@ -17,7 +17,8 @@ void text_print(struct text *text, const char *format, ...)
 /* A name of any length in a line of text: what is not plain (base/name.h) is "?". */
 void text_name(struct text *text, const char *name);
 
-/* A name as a JSON string, what is not plain escaped, quotes included; and what is between them. */
+/* A name as a JSON string, what is not plain escaped, quotes included; and what is between them.
+ * Byte 0xNN of no UTF-8 is \udcNN, which Python calls surrogateescape. */
 void text_json_string(struct text *text, const char *string);
 void text_json_inside(struct text *text, const char *string);
 

@@ -343,6 +343,22 @@ static void a_tree_is_printed_as_json(void **state) {
         "\"tags\":{\"list\":[\"x\\u000a\\\"y\\\"\",null]},\"pair\":{\"tuple\":[true,1.5]}}}");
 }
 
+/* Bytes of no UTF-8 beside the characters that have their numbers. */
+static void keys_that_differ_are_printed_so(void **state) {
+    static struct page page;
+    struct stage *stage = *state;
+    void *members[4];
+    for (int i = 0; i < 4; i++)
+        members[i] = integer(stage->root, i);
+    static const char *const keys[] = {"\xe9", "\xc3\xa9", "\x80", "\xc2\x80"};
+    void *dict = ebb_node_new_dict(stage->root, keys, members, 4);
+    memset(&page, 0, sizeof page);
+    assert_int_equal(ebb_report_batch(dict, EBB_REPORT_JSON, page_write, &page), 0);
+    assert_true(page_is_json(&page));
+    assert_string_equal(page.text, "{\"dict\":{\"\\udce9\":0,\"\xc3\xa9\":1,"
+                                   "\"\\udc80\":2,\"\\u0080\":3}}");
+}
+
 static void odd_values_are_printed_as_json(void **state) {
     static struct page page;
     struct stage *stage = *state;
@@ -535,6 +551,7 @@ int main(void) {
         STAGED(members_that_are_shared_are_compared_once),
         STAGED(a_tree_is_printed_line_by_line),
         STAGED(a_tree_is_printed_as_json),
+        STAGED(keys_that_differ_are_printed_so),
         STAGED(odd_values_are_printed_as_json),
         STAGED(a_kind_of_ones_own_stays_in_its_line),
         STAGED(types_of_ones_own_are_printed_by_their_fields),

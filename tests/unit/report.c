@@ -132,7 +132,7 @@ static void names_that_are_no_utf8_are_cut_where_the_room_ends(void **state) {
         memset(name, byte, 40);
         ebb_region region = OPEN(.name = name, .parent = stage->root);
         report(region, EBB_REPORT_JSON);
-        snprintf(shown, sizeof shown, "\\u%04x", byte);
+        snprintf(shown, sizeof shown, "\\udc%02x", (unsigned)byte);
         assert_int_equal(page_count(&page, shown), 31);
         ebb_region_close(region);
     }
@@ -163,7 +163,7 @@ static void a_name_does_nothing_to_who_shows_it(void **state) {
     memset(&page, 0, sizeof page);
     assert_int_equal(ebb_report_site(site, EBB_REPORT_JSON, page_write, &page), 0);
     assert_true(page_is_json(&page));
-    assert_int_equal(page_count(&page, "\"\\u009b31m\\u2028x\\u202e\\u00c3\""), 1);
+    assert_int_equal(page_count(&page, "\"\\u009b31m\\u2028x\\u202e\\udcc3\""), 1);
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
