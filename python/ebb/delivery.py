@@ -13,6 +13,7 @@ trainer that keeps the iterator learns of the worker's end by nothing else.
 """
 
 import contextlib
+import inspect
 import os
 import sys
 import threading
@@ -104,6 +105,16 @@ class Delivery:
                 _recall(*self.messages.popleft())
 
 
+def _variable(frame, name):
+    """One of a frame that goes on. Up to Python 3.12 f_locals is a copy that stays in the frame and
+    keeps all others: here torch's fetcher, with the iterator of an epoch that is over."""
+    names = frame.f_locals
+    found = names.get(name)
+    if isinstance(names, dict) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        names.clear()  # else they are the variables themselves, those of a module, say
+    return found
+
+
 _delivery = None
 
 
@@ -113,7 +124,7 @@ def note(pool, parcel, loop):
     slot is left."""
     global _delivery
     if _delivery is None or _delivery.process != _this_process():
-        over = loop.f_locals.get("done_event")
+        over = _variable(loop, "done_event")
         if over is None:
             return
         _delivery = Delivery(over)

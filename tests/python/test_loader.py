@@ -1203,6 +1203,30 @@ class Bounds(Refused, Regions):
         """As by Ctrl-C at a terminal, which goes to all of them."""
         pool = ebb.Pool("shared")
         batches = self.interrupted(pool)
+    def test_a_worker_keeps_no_iterator_of_an_epoch_that_is_over(self):
+        """Looking at torch's frame leaves a copy of its variables there, up to Python 3.12."""
+        class Endless(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                try:
+                    while True:
+                        yield torch.ones(3000)
+                finally:
+                    closed.release()
+
+        closed, pool = multiprocessing.Semaphore(0), ebb.Pool("shared")
+        batches = torch.utils.data.DataLoader(Endless(), 2, num_workers=1, persistent_workers=True,
+                                              collate_fn=ebb.Collate(pool))
+        next(iter(batches))
+        self.assertFalse(closed.acquire(False))
+        next(iter(batches))
+        self.assertTrue(closed.acquire(timeout=20))
+
+    def test_looking_for_the_event_leaves_a_modules_variables_alone(self):
+        """A loop of an unknown torch is the outermost frame, which may be the program's."""
+        names = {"_variable": ebb_loader.delivery._variable, "sys": sys}
+        exec("found = _variable(sys._getframe(), 'sys')\nstays = sys", names)
+        self.assertIs(names["found"], names["stays"])
+
         del batches
         gc.collect()
         self.assertEqual(pool.reclaim(sent_too=True), 0)
