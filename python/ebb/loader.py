@@ -109,6 +109,22 @@ def _or_none(make, *arguments):
         return None
 
 
+# What writing a batch raises where there is no room, or the pool is damaged.
+_NO_ROOM = {"EBB_E_SIZE", "EBB_E_MEMORY", "EBB_E_POOL_LIMIT", "EBB_E_REGION_LIMIT",
+            "EBB_E_NO_SPACE", "EBB_E_SHARED"}
+
+
+def _write(region, batch):
+    """What sends it; None, if there is no room, or `inner` has closed the region. Another error is
+    of what is in the batch: torch's own way would meet it, too, in a thread that only prints it."""
+    try:
+        return structure.write(region, batch)
+    except Error as error:
+        if region.is_open and error.name not in _NO_ROOM:
+            raise
+        return None
+
+
 @functools.cache
 def _warn_if_addresses_were_limited_late(process):
     """Once in each. It has more of them than its limit only if that was set when it had them."""
@@ -209,7 +225,7 @@ class Collate:
             return self._beside(self.inner(samples))
         try:
             batch = region._run(self.inner, samples, _hook().enter if self.allocate else None)
-            writer = _or_none(structure.write, region, batch)
+            writer = _write(region, batch)
             if writer is None:
                 return self._beside(batch)
             del batch

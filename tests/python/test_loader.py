@@ -1134,6 +1134,18 @@ class Bounds(Refused, Regions):
         gc.collect()
         while multiprocessing.active_children():  # torch does not wait for the signal's effect
             time.sleep(0.01)
+    def test_an_error_of_ebbs_while_a_batch_is_pickled_is_no_want_of_room(self):
+        """Torch's own way, in a thread of the worker's, would meet it again and send nothing."""
+        class Asks:
+            def __reduce__(self):
+                return int, (closed.fileno(),)
+
+        closed = ebb.Pool("shared")
+        closed.close()
+        batches = torch.utils.data.DataLoader(range(4), num_workers=1, timeout=60, collate_fn=(
+            ebb.Collate(ebb.Pool("shared"), lambda _: [torch.zeros(5000), Asks()])))
+        self.assertRaisesRegex(ebb.Error, "closed", list, batches)
+
         self.assertTrue(caught)
         self.assertEqual(pool.reclaim(sent_too=True), 0)
         self.assertAllFree(pool)
