@@ -41,13 +41,14 @@ class Pool(_ebb.Pool):
     which pages it holds; of a shared pool, those that this process wrote to.
     """
 
-    __slots__ = ("_key", "_options", "_sites", "_made_by", "__weakref__")
+    __slots__ = ("_key", "_options", "_sites", "_made_by", "_inherits", "__weakref__")
 
     def __init__(self, kind="host", limit=None, **others):
         self._key = os.urandom(8)
         self._options = {"kind": kind, "limit": limit,
                          **{name: others[name] for name in _GO if name in others}}
         self._sites = {}  # of steps; they end with the pool
+        self._inherits = weakref.WeakSet()  # what spawns those that inherit the descriptor
         self._made_by = os.getpid() if others.get("descriptor") is None else None
         if "shared" in self.kind:
             _shared.insert(0, weakref.ref(self, _shared.remove))
@@ -55,10 +56,12 @@ class Pool(_ebb.Pool):
     def __reduce__(self):
         if "shared" not in self.kind:
             raise TypeError(f"a pool of kind {self.kind!r} stays in its process; 'shared' ones go")
-        if context.get_spawning_popen() is not None:  # the child inherits it
-            there = reduction.DupFd(self.fileno())
-        else:
+        popen = context.get_spawning_popen()
+        if popen is None or popen in self._inherits:  # a child inherits it once only
             there = _There(os.getpid(), self.fileno())
+        else:
+            there = reduction.DupFd(self.fileno())
+            self._inherits.add(popen)
         return _attach, (there, self._options, self._key)
 
     def __copy__(self):

@@ -12,6 +12,7 @@ typed         boxes of a class of their own, named tuples, objects, arrays: thin
 import collections
 import dataclasses
 import pickle
+from multiprocessing.reduction import ForkingPickler
 
 import numpy
 import torch
@@ -146,6 +147,26 @@ class Inner(torch.utils.data.IterableDataset):
         for images, labels in torch.utils.data.DataLoader(Data("a_u8", 32), 8,
                                                           collate_fn=self.collate):
             yield images, labels.tolist()
+
+
+class PickledAlone(torch.utils.data.Dataset):
+    """Numbers from 0 to 7, and a collate function that is pickled by a pickler of its own."""
+
+    def __init__(self, collate):
+        self.collate = collate
+
+    def __reduce__(self):
+        return pickled_alone, (ForkingPickler.dumps(self.collate).tobytes(),)
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return index
+
+
+def pickled_alone(collate):
+    return PickledAlone(pickle.loads(collate))
 
 
 class Mixed(torch.utils.data.Dataset):

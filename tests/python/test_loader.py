@@ -163,6 +163,18 @@ class Same(Regions):
     def test_from_a_fork_server(self):
         self.compare_mixed("forkserver")
 
+    def test_a_dataset_that_is_pickled_by_itself_has_the_pool_too(self):
+        """As torch does it with its pipes: the worker gets the pool once in each of two pickles."""
+        for context in ("spawn", "forkserver"):
+            collate = ebb.Collate(ebb.Pool("shared"))
+            batches = torch.utils.data.DataLoader(
+                cases.PickledAlone(collate), 4, num_workers=1, timeout=60, collate_fn=collate,
+                multiprocessing_context=context)
+            for _ in range(2):  # two workers, one after the other
+                self.assertEqual([batch.tolist() for batch in batches],
+                                 [[0, 1, 2, 3], [4, 5, 6, 7]])
+            self.assertEqual(collate.pool.stats["received"], 4)
+
     def test_the_collate_that_needs_nothing(self):
         batches = torch.utils.data.DataLoader(Data("a_u8"), batch_size=16, num_workers=2,
                                               collate_fn=ebb.collate)
