@@ -59,12 +59,40 @@ def _open_region(pool):
     return region
 
 
+class _Collects:
+    """Collects cycles that keep a batch, which a full collection finds whatever their age. But it
+    looks at all objects of the program: after one in vain none is made for the next 2 such batches,
+    then for 4, up to 256, until one helps."""
+
+    MOST = 256
+
+    def __init__(self):
+        self.pause = self.left = 0
+
+    def send(self, writer):
+        """The writer's Parcel; None: somebody keeps what was made in the region, or may."""
+        gc.collect(1)
+        parcel = writer.send()
+        if parcel is not None:
+            return parcel
+        if self.left > 0:
+            self.left -= 1
+            return None
+        gc.collect()
+        parcel = writer.send()
+        self.pause = min(2 * self.pause or 2, self.MOST) if parcel is None else 0
+        self.left = self.pause
+        return parcel
+
+
+_collects = _Collects()
+
+
 def _ship(writer, region):
     """Sends what was written; the batch that it was written from is gone by now."""
     parcel = writer.send()
     if parcel is None:  # somebody kept a tensor that was made in the region, or a cycle does
-        gc.collect()
-        parcel = writer.send()
+        parcel = _collects.send(writer)
     if parcel is not None:
         return parcel
     other = _open_region(region.pool)

@@ -813,6 +813,31 @@ class Structure(Regions):
         kept.clear()
         self.assertAllFree(pool)
 
+    def test_a_collate_that_keeps_what_it_made_pays_for_few_full_collections(self):
+        def inner(samples):
+            kept.append(ebb.empty((5000,), torch.float32))
+            return kept[-1]
+
+        def collect(generation=2):
+            counts[generation] = counts.get(generation, 0) + 1
+            return really(generation)
+
+        def cycle(samples):
+            batch = [ebb.empty((5000,), torch.float32)]
+            batch.append(batch)
+            really()  # it is an old one now
+            return batch
+
+        really, pool, kept, counts = gc.collect, ebb.Pool("shared"), [], {}
+        with mock.patch.object(ebb_loader, "_collects", ebb_loader._Collects()), \
+                mock.patch.object(ebb_loader.gc, "collect", collect):
+            for _ in range(100):
+                ebb.Collate(pool, inner)([None])
+            self.assertEqual(counts, {1: 100, 2: 6})
+            for _ in range(300):
+                ebb.Collate(pool, cycle)([None])
+            self.assertGreater(counts[2], 150)  # it is tried again, and goes on if it helps
+
     def test_a_collate_that_keeps_what_it_made_when_no_slot_is_left(self):
         kept = []
 
@@ -1109,6 +1134,18 @@ class Bounds(Refused, Regions):
             made.clear()
         held.close()
 
+    def test_an_error_of_ebbs_while_a_batch_is_pickled_is_no_want_of_room(self):
+        """Torch's own way, in a thread of the worker's, would meet it again and send nothing."""
+        class Asks:
+            def __reduce__(self):
+                return int, (closed.fileno(),)
+
+        closed = ebb.Pool("shared")
+        closed.close()
+        batches = torch.utils.data.DataLoader(range(4), num_workers=1, timeout=60, collate_fn=(
+            ebb.Collate(ebb.Pool("shared"), lambda _: [torch.zeros(5000), Asks()])))
+        self.assertRaisesRegex(ebb.Error, "closed", list, batches)
+
     def test_an_error_of_ebbs_in_a_worker_has_all_attributes(self):
         batches = torch.utils.data.DataLoader(range(4), num_workers=1, collate_fn=ebb.Collate(
             ebb.Pool("shared"), refused))
@@ -1146,18 +1183,6 @@ class Bounds(Refused, Regions):
         gc.collect()
         while multiprocessing.active_children():  # torch does not wait for the signal's effect
             time.sleep(0.01)
-    def test_an_error_of_ebbs_while_a_batch_is_pickled_is_no_want_of_room(self):
-        """Torch's own way, in a thread of the worker's, would meet it again and send nothing."""
-        class Asks:
-            def __reduce__(self):
-                return int, (closed.fileno(),)
-
-        closed = ebb.Pool("shared")
-        closed.close()
-        batches = torch.utils.data.DataLoader(range(4), num_workers=1, timeout=60, collate_fn=(
-            ebb.Collate(ebb.Pool("shared"), lambda _: [torch.zeros(5000), Asks()])))
-        self.assertRaisesRegex(ebb.Error, "closed", list, batches)
-
         self.assertTrue(caught)
         self.assertEqual(pool.reclaim(sent_too=True), 0)
         self.assertAllFree(pool)
@@ -1177,6 +1202,30 @@ class Bounds(Refused, Regions):
         gc.collect()
         self.assertEqual(pool.reclaim(sent_too=True), 0)
         self.assertAllFree(pool)
+
+    def test_a_worker_keeps_no_iterator_of_an_epoch_that_is_over(self):
+        """Looking at torch's frame leaves a copy of its variables there, up to Python 3.12."""
+        class Endless(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                try:
+                    while True:
+                        yield torch.ones(3000)
+                finally:
+                    closed.release()
+
+        closed, pool = multiprocessing.Semaphore(0), ebb.Pool("shared")
+        batches = torch.utils.data.DataLoader(Endless(), 2, num_workers=1, persistent_workers=True,
+                                              collate_fn=ebb.Collate(pool))
+        next(iter(batches))
+        self.assertFalse(closed.acquire(False))
+        next(iter(batches))
+        self.assertTrue(closed.acquire(timeout=20))
+
+    def test_looking_for_the_event_leaves_a_modules_variables_alone(self):
+        """A loop of an unknown torch is the outermost frame, which may be the program's."""
+        names = {"_variable": ebb_loader.delivery._variable, "sys": sys}
+        exec("found = _variable(sys._getframe(), 'sys')\nstays = sys", names)
+        self.assertIs(names["found"], names["stays"])
 
     def test_nor_do_they_stay_where_workers_look_at_the_event_at_once(self):
         """To look at it takes its flag away, for a moment that is a long one here."""
@@ -1227,30 +1276,6 @@ class Bounds(Refused, Regions):
         """As by Ctrl-C at a terminal, which goes to all of them."""
         pool = ebb.Pool("shared")
         batches = self.interrupted(pool)
-    def test_a_worker_keeps_no_iterator_of_an_epoch_that_is_over(self):
-        """Looking at torch's frame leaves a copy of its variables there, up to Python 3.12."""
-        class Endless(torch.utils.data.IterableDataset):
-            def __iter__(self):
-                try:
-                    while True:
-                        yield torch.ones(3000)
-                finally:
-                    closed.release()
-
-        closed, pool = multiprocessing.Semaphore(0), ebb.Pool("shared")
-        batches = torch.utils.data.DataLoader(Endless(), 2, num_workers=1, persistent_workers=True,
-                                              collate_fn=ebb.Collate(pool))
-        next(iter(batches))
-        self.assertFalse(closed.acquire(False))
-        next(iter(batches))
-        self.assertTrue(closed.acquire(timeout=20))
-
-    def test_looking_for_the_event_leaves_a_modules_variables_alone(self):
-        """A loop of an unknown torch is the outermost frame, which may be the program's."""
-        names = {"_variable": ebb_loader.delivery._variable, "sys": sys}
-        exec("found = _variable(sys._getframe(), 'sys')\nstays = sys", names)
-        self.assertIs(names["found"], names["stays"])
-
         del batches
         gc.collect()
         self.assertEqual(pool.reclaim(sent_too=True), 0)
