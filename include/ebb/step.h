@@ -12,7 +12,9 @@
  *
  * A step need not be as the plan expects: whatever comes, in whatever order, no two live blocks
  * ever overlap; at worst a step is less tight. Steps that do not repeat are not planned, nor those
- * under a limit on live bytes: of a region above, or `limit_used_bytes` of the pool.
+ * under a limit on live bytes: of a region above, or `limit_used_bytes` of the pool. Nor are those
+ * whose plan would be larger than all that they have alive, take too many pages, or not fit in a
+ * limit on pages.
  *
  * What a site has learnt to survive its steps, blocks and objects, is born in the parent
  * ("pre-tenured"): promoting it there costs nothing, and its address stays. Until it is promoted it
@@ -181,7 +183,8 @@ struct ebb_site_stats {
     uint64_t reserved_peak;   /* and bytes of pages at once */
     uint64_t given_back;      /* bytes that the pool gave to the system at the ends of its steps */
     uint64_t row_steps;       /* steps come in rows of so many (newest tag); 0: they do not */
-    bool suspended;           /* steps do not repeat: unplanned until they do (newest tag) */
+    bool suspended;           /* unplanned for a while (newest tag): steps do not repeat, or plans
+                               * cost more than they save, or get no pages */
 };
 
 /* Fills *stats (its `size` field must be set). Any thread. Errors: EBB_E_ARGUMENT. */

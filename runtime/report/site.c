@@ -19,7 +19,7 @@ static void print_text(struct text *text, const char *name, const struct ebb_sit
     text_name(text, name);
     text_print(text, ": %llu steps, %llu planned, %llu recorded%s",
                NUMBER(stats->steps), NUMBER(stats->planned_steps), NUMBER(stats->recorded_steps),
-               stats->suspended ? ", suspended: steps do not repeat" : "");
+               stats->suspended ? ", suspended: no plans for now" : "");
     if (stats->row_steps)
         text_print(text, ", in rows of %llu", NUMBER(stats->row_steps));
     text_print(text, "\n");

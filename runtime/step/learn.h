@@ -63,7 +63,7 @@
 #define LEARN_TRY_PART 16u
 
 /* Nor is one kept, however alike records are, where that is more than the second and than all that
- * is live: blocks that are as many are small ones, of which best fit holds no more. */
+ * is live: however few pages such a plan needed, with it a step would hold more than without. */
 #define LEARN_DEAR_BYTES ((uint64_t)1 << 20)
 
 /* A suspended course is looked at again after so many steps. Each look in vain doubles the wait,

@@ -61,6 +61,30 @@ static void a_report_of_a_site_stops_when_it_is_told_to(void **state) {
     }
 }
 
+/* Such steps repeat to the letter, but a plan would hold more than they do. */
+static void steps_that_repeat_are_not_said_to_vary(void **state) {
+    static struct page page;
+    enum { BLOCKS = 20000, ALIVE = 8 };
+    struct stage *stage = *state;
+    page = (struct page){.length = 0};
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    for (unsigned i = 0; i < 6; i++) {
+        void *alive[ALIVE] = {NULL};
+        ebb_step step = ebb_step_begin(site, 1);
+        for (unsigned block = 0; block < BLOCKS; block++) {
+            void **place = &alive[block % ALIVE];
+            assert_int_equal(ebb_region_release(step.region, *place), 0); /* NULL at first */
+            *place = block_of(step.region, 2048, 64);
+        }
+        assert_int_equal(ebb_step_end(step), 0);
+    }
+    assert_true(site_stats(site).suspended);
+    assert_int_equal(ebb_report_site(site, EBB_REPORT_TEXT, page_write, &page), 0);
+    assert_int_equal(page_count(&page, "2 recorded, suspended: no plans for now\n"), 1);
+    assert_int_equal(page_count(&page, "repeat"), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
 /* ---- all that the text says ---- */
 
 static void learn_step(struct stage *stage, ebb_site *site, size_t first_bytes);
@@ -356,6 +380,7 @@ static void a_report_of_a_plan_stops_when_it_is_told_to(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_site_in_words),
+        STAGED(steps_that_repeat_are_not_said_to_vary),
         STAGED(each_number_of_the_text_is_that_of_the_site),
         STAGED(a_site_in_json),
         STAGED(a_report_of_a_site_stops_when_it_is_told_to),
