@@ -5,8 +5,9 @@
 Claims: each C snippet of the guides (guide, objects, handoff) stands, line by line, in a program of
 docs/examples that the tests run, each Python snippet of loader.md in one of docs/examples/python;
 each relative link leads to a file and, with a #part, to a heading of it; what is shown as a command
-can be run; prose has at most 100 columns; docs/figures.py writes between its markers, says where a
-peer is better, and names a file that is bad and changes nothing.
+can be run, and a program of the benchmarks is built before; prose has at most 100 columns;
+docs/figures.py writes between its markers, says where a peer is better, and names a file that is
+bad and changes nothing.
 """
 
 import importlib.util
@@ -109,6 +110,21 @@ class Pages(unittest.TestCase):
             text = page.read_text(encoding="utf-8")
             for name in re.findall(r"(?:^    |`)((?:bench|tests)/[\w./-]+) ", text, re.MULTILINE):
                 self.assertTrue(os.access(ROOT / name, os.X_OK), f"{page.name}: {name}")
+
+    def test_programs_of_the_benchmarks_are_built_before_they_are_shown(self):
+        lists = re.findall(r"programs\+?=\((.*)\)", (ROOT / "bench/run").read_text())
+        built_by_run = " ".join(lists).split()
+        self.assertIn("ebb-micro", built_by_run)
+        for page in PAGES:
+            text = page.read_text(encoding="utf-8")
+            programs = r"(?:^    | )(build/\w+)/(bench/[\w/]+/([\w-]+)) "
+            for shown in re.finditer(programs, text, re.M):
+                folder, path, name = shown.groups()
+                if folder == "build/release" and name in built_by_run:
+                    continue
+                builds = rf"(?:meson compile|ninja) -C {folder}(?: {path}| {name})?(?: &&|  |$)"
+                self.assertTrue(re.search(builds, text[:shown.start()], re.M),
+                                f"{page.name}: {folder}/{path} is not built")
 
     def test_prose_has_at_most_100_columns(self):
         for page in PAGES:
