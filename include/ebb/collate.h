@@ -64,10 +64,9 @@ struct ebb_collated {
 
 /*
  * Collates `count` samples, which may lie in any regions, into a tree in `region`. `options` and
- * `done` may be NULL. Meanwhile a few pointers for each sample lie in the region, too. Valid until:
- * ebb_object_end(), the end of its owner. One thread at a time for the regions concerned. NULL on
- * failure, without effect; the text names the path, the number of the sample, and what both it and
- * the first are:
+ * `done` may be NULL. Valid until: ebb_object_end(), the end of its owner. One thread at a time for
+ * the regions concerned. NULL on failure, without effect; the text names the path, the number of
+ * the sample, and what both it and the first are:
  *
  *   EBB_E_EMPTY        no samples
  *   EBB_E_STRUCTURE    another kind, count of members, name, key than in the first sample
