@@ -110,10 +110,12 @@ typedef struct ebb_step {
  * the next one: what a step allocated can be read until then. (Steps that a thread has open at once
  * have a ring each: what is in the second one's stays until as many are open again. The ring of a
  * thread that has ended goes to the next one that begins a step, if what is in it has no parent, or
- * this one.) Closing its parent closes it, too. The step's region must not be closed by other
- * means; but if another thread has begun to close something below it, or to reset it, while a step
- * waited for a slot of a shared pool, it is left open, and the program closes it; until then steps
- * in its place in the ring follow no plan. One thread at a time for the parent.
+ * this one. To destructors of thread-specific data it counts as ended: they may run after that.)
+ * Closing its parent closes it, too. The step's region must not be closed by other means; but if
+ * another thread is in a callback of it, or of something below it, just when a step that waited for
+ * a slot of a shared pool would close it, it is left open, and the program closes it; until then
+ * steps in its place in the ring follow no plan. Nothing else of another thread may be at work in
+ * it then. One thread at a time for the parent.
  * On failure the region is not open: EBB_E_ARGUMENT (no site), EBB_E_MEMORY, EBB_E_STALE (also: the
  * parent closes as the oldest of the ring), EBB_E_BUSY (in a cleanup, while the site is destroyed),
  * and the errors of ebb_region_open().

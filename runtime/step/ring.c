@@ -7,8 +7,9 @@
  *
  * Invariant: a region in a berth is open and its hook leads there; whoever closes it, a step that
  * begins or a parent that ends, takes it out. A step that has waited for a slot of a shared pool
- * may find that another thread is at work with the region by then: it takes it out, no more, and
- * the program closes it, before the site ends. Fails only where a lane is made.
+ * may find that another thread is in a callback of the region by then, or of one below: it takes it
+ * out, no more, and the program closes it, before the site ends. Nothing else of another thread is
+ * seen here: it may not be at work there. Fails only where a lane is made.
  */
 #include "step/site.h"
 
