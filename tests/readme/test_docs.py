@@ -4,10 +4,10 @@
 
 Claims: each C snippet of the guides (guide, objects, handoff) stands, line by line, in a program of
 docs/examples that the tests run, each Python snippet of loader.md in one of docs/examples/python;
-each relative link leads to a file and, with a #part, to a heading of it; what is shown as a command
-can be run, and a program of the benchmarks is built before; prose has at most 100 columns;
-docs/figures.py writes between its markers, says where a peer is better, and names a file that is
-bad and changes nothing.
+each relative link leads to a file and, with a #part, to a heading of it; a list of contents has
+all headings; what is shown as a command can be run, and a program of the benchmarks is built
+before; prose has at most 100 columns; docs/figures.py writes between its markers, says where a
+peer is better, and names a file that is bad and changes nothing.
 """
 
 import importlib.util
@@ -110,6 +110,14 @@ class Pages(unittest.TestCase):
             text = page.read_text(encoding="utf-8")
             for name in re.findall(r"(?:^    |`)((?:bench|tests)/[\w./-]+) ", text, re.MULTILINE):
                 self.assertTrue(os.access(ROOT / name, os.X_OK), f"{page.name}: {name}")
+
+    def test_lists_of_contents_are_those_of_the_headings(self):
+        for page in PAGES:
+            text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+            listed = re.findall(r"^- \[(.*)\]\(#.*\)$", text, re.M)
+            if listed:
+                heads = re.findall(r"^## (.*)$", text, re.M)
+                self.assertEqual(listed, heads, page.name)
 
     def test_programs_of_the_benchmarks_are_built_before_they_are_shown(self):
         lists = re.findall(r"programs\+?=\((.*)\)", (ROOT / "bench/run").read_text())
