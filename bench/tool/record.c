@@ -54,7 +54,7 @@ static const char help_text[] =
     "                       which place asked for which block\n"
     "  --tensor             only the storage of PyTorch's tensors\n"
     "  --recover SPOOL      make the trace of what a killed recording left; not with --every,\n"
-    "                       --function, --within or --limit\n"
+    "                       --function, --within, --limit or --keep\n"
     "  --keep               keep the spools of all processes\n"
     "  -q, --quiet          no summary\n"
     "  --help               this text\n\n"

@@ -43,7 +43,8 @@ static const char help_text[] =
     "                      jemalloc,mimalloc,tcmalloc)\n"
     "  --rounds N          timed processes for each allocator (3)\n"
     "  --quick             less of the trace\n"
-    "  --no-replay         leave out time and memory\n"
+    "  --no-replay         leave out time and memory; not with --allocators,\n"
+    "                      --rounds or --quick\n"
     "  --help              this text\n";
 
 static bool take_option(struct wish *wish, int option, const char *value) {
