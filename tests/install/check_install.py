@@ -54,10 +54,10 @@ class Installation:
             raise Failure(f"{name} is installed {len(found)} times")
         return found[0]
 
-    def pkg_config(self, *words):
+    def pkg_config(self, *words, package="ebb"):
         if not shutil.which("pkg-config"):
             raise Skip("pkg-config is missing")
-        return run(["pkg-config", *words, "ebb"], PKG_CONFIG_SYSROOT_DIR=str(self.root),
+        return run(["pkg-config", *words, package], PKG_CONFIG_SYSROOT_DIR=str(self.root),
                    PKG_CONFIG_PATH=str(self.pc.parent), PKG_CONFIG_LIBDIR="").split()
 
     def build_and_run(self, compiler, user, flags, *options):
@@ -84,6 +84,7 @@ def nothing_else_is_installed(ebb):
     if "libebb-malloc.so" in names:
         for library in ("libebb-malloc.so", "libebb-malloc-hardened.so"):
             ours |= {name.replace("libebb.so", library) for name in ours}
+        ours.add("ebb-malloc.pc")
     package = {file.name for file in ebb.root.rglob("*-packages/ebb/*")}
     package |= {file.name for file in ebb.root.rglob("nodejs/ebb-scope/*")}
     if ebb.tool:  # built with the benchmarks
@@ -105,6 +106,15 @@ def shared_users_need_no_jemalloc(ebb):
     flags = ebb.pkg_config("--libs")
     if any("jemalloc" in flag for flag in flags):
         raise Failure(" ".join(flags))
+
+
+def c_program_links_libebb_malloc_instead(ebb):
+    if not list(ebb.root.rglob("libebb-malloc.so")):
+        raise Skip("libebb-malloc was not built")
+    flags = ebb.pkg_config("--cflags", "--libs", package="ebb-malloc")
+    needed = run(["readelf", "-d", ebb.build_and_run("cc", "user.c", flags, "-std=c11")])
+    if "libebb-malloc.so.0" not in needed or "libebb.so" in needed:
+        raise Failure(needed)
 
 
 def cxx_program_links_the_shared_library(ebb):
@@ -293,7 +303,8 @@ def options_of_a_project_around_it_leave_the_library_as_it_is(ebb):
 
 
 CASES = [all_headers_are_installed, nothing_else_is_installed, c_program_links_the_shared_library,
-         shared_users_need_no_jemalloc, cxx_program_links_the_shared_library,
+         shared_users_need_no_jemalloc, c_program_links_libebb_malloc_instead,
+         cxx_program_links_the_shared_library,
          c_program_links_everything_statically, c_program_links_only_ebb_statically,
          two_copies_in_one_process_keep_apart, names_in_the_archive_begin_with_ebb,
          parts_of_an_installation_have_the_same_archive,
