@@ -9,7 +9,8 @@ and `cpu_over_glibc` is the median of the ratios within a turn. The long run of 
 the series of resident memory (METRIC.nNUMBER), are of the first round. BUILD is the build folder;
 what npm brought and the models are below --fetched. What cannot be had is left out, and named.
 Answers must be the same under every allocator. Progress goes to standard error. Exit status: 1 if
-something failed or answers differ, 2 for wrong arguments, 3 if nothing of it can be run here.
+something failed or answers differ, or ebb is asked for and not there: then nothing is run; 2 for
+wrong arguments, 3 if nothing of it can be run here.
 """
 
 import argparse
@@ -76,6 +77,12 @@ def present(chosen):
         except cases.Absent as why:
             tell(f"left out: {name}, {why}")
     return allocators, found
+
+
+def lacks_ours(chosen, allocators):
+    """Whether ebb was asked for, and the peers would be measured without it."""
+    left = [allocator.name for allocator in allocators]
+    return any(name.startswith("ebb") and name not in left for name in chosen.allocators)
 
 
 def attempt(course, what, *arguments):
@@ -166,6 +173,9 @@ def main():
     if not table:
         tell("nothing is left to run")
         sys.exit(NOTHING_RUNS)
+    if lacks_ours(chosen, allocators):
+        tell("failed: there is no libebb-malloc; it is built where libjemalloc-dev is installed")
+        sys.exit(1)
     all_good = True
     for name, case in table.items():
         tell(name)

@@ -468,6 +468,17 @@ class Program(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (3, ""))
         self.assertIn("nothing is left to run", done.stderr)
 
+    def test_the_others_are_not_measured_without_ebb(self):
+        with tempfile.TemporaryDirectory() as build:
+            (pathlib.Path(build) / "bench").symlink_to(BUILD / "bench")
+            with unittest.mock.patch.dict(os.environ, {allocators.OURS: ""}):
+                for words in ((), ("--allocators", "glibc,ebb-scopes")):
+                    done = self.run_it("--cases", "pairs-64", *words, build=build)
+                    self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+                    self.assertIn("failed: there is no libebb-malloc", done.stderr)
+                done = self.run_it("--cases", "pairs-64", "--allocators", "glibc", build=build)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_case_without_scopes_is_left_out_where_only_scopes_are_asked_for(self):
         chosen = types.SimpleNamespace(
             allocators=["ebb-scopes"], build=BUILD, cases=["a", "b"],
