@@ -97,9 +97,8 @@ def redis(way):
     with serving(way, "redis-server", "--port", "0", "--unixsocket", path, "--save", "",
                  "--appendonly", "yes", "--enable-debug-command", "yes", "--dir", way.scratch):
         unix(path).close()
-        said = way.run("redis-benchmark", "-s", path, "-n", requests, "-c", "20", "-r", "1000",
-                       "-q", "-d", "900", "-t", "set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100")
-        assert "status 0" in said, said
+        way.run("redis-benchmark", "-s", path, "-n", requests, "-c", "20", "-r", "1000",
+                "-q", "-d", "900", "-t", "set,get,incr,lpush,rpop,sadd,hset,zadd,lrange_100")
         cli = ["redis-cli", "-s", path]
         way.run(*cli, "FLUSHALL")
         answers = way.run(*cli, text="\n".join(redis_commands(count)))
