@@ -4,7 +4,7 @@
  *
  * Every report is written through a callback, so that it allocates nothing and works when
  * memory is exhausted. The regions that are reported must be quiescent: the callback neither ends
- * nor changes what is told.
+ * nor changes what is told, nor has it told once more meanwhile.
  *
  * Strings of JSON are UTF-8. Byte 0xNN of a name that is none is \udcNN there, half of a pair of
  * UTF-16, so names that differ stay different: Python's "surrogateescape" makes it the byte again.

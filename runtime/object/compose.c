@@ -93,42 +93,20 @@ void compose_unchain(struct ebb_object *first) {
 
 /* ---- members at several places ---- */
 
-/* Marks the members, or takes that back. Returns for how many places that changed nothing. */
-static size_t mark_members(struct ebb_object *whole, uint64_t mark) {
-    size_t again = 0;
+bool compose_is_told(struct ebb_object *member) {
+    bool told = member->state & OBJECT_TOLD;
+    member->state |= OBJECT_TOLD;
+    return told;
+}
+
+void compose_untell(struct ebb_object *whole) {
     for (size_t i = 0; i < whole->type->field_count; i++) {
         void **members;
         size_t count = compose_members(whole, &whole->type->fields[i], &members);
-        for (size_t at = 0; at < count; at++) {
-            struct ebb_object *member = members[at];
-            if (!compose_has(whole, member))
-                continue;
-            again += (member->state & OBJECT_GATHERED) == mark;
-            member->state = (member->state & ~OBJECT_GATHERED) | mark;
-        }
+        for (size_t at = 0; at < count; at++)
+            if (compose_has(whole, members[at]))
+                ((struct ebb_object *)members[at])->state &= ~OBJECT_TOLD;
     }
-    return again;
-}
-
-bool compose_shares(struct ebb_object *whole) {
-    if (whole->state & OBJECT_GATHERED)
-        return true; /* its members are marked already */
-    size_t again = mark_members(whole, OBJECT_GATHERED);
-    mark_members(whole, 0);
-    return again > 0;
-}
-
-bool compose_is_again(struct ebb_object *whole, const struct ebb_field *field, size_t at) {
-    void **members;
-    (void)compose_members(whole, field, &members);
-    const void *member = members[at];
-    for (const struct ebb_field *before = whole->type->fields; before <= field; before++) {
-        size_t count = compose_members(whole, before, &members);
-        for (size_t i = 0; i < (before == field ? at : count); i++)
-            if (members[i] == member)
-                return true;
-    }
-    return false;
 }
 
 /* ---- depth ---- */

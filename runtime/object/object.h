@@ -142,12 +142,10 @@ bool compose_has_room(const struct region *host, void *const *members, size_t co
 size_t compose_members(struct ebb_object *object, const struct ebb_field *field,
                        void ***members);
 
-/* True if fields of the composite refer to a member from several places: then whoever goes from
- * place to place asks which of them comes again, or there are more ways than objects. */
-bool compose_shares(struct ebb_object *whole);
-
-/* True if what is at place `at` of the field is at an earlier one, too. Linear in the places. */
-bool compose_is_again(struct ebb_object *whole, const struct ebb_field *field, size_t at);
+/* Fields may refer to a member from several places: whoever goes from place to place asks at each
+ * whether it was told before, or there are more ways than objects; and takes that back at last. */
+bool compose_is_told(struct ebb_object *member);
+void compose_untell(struct ebb_object *whole);
 
 /* The block of a counted field is live, of `host`, no object, and long enough; or the error. */
 int compose_check_block(const struct ebb_object *object, const struct region *host,

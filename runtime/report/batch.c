@@ -29,19 +29,8 @@ struct page {
     unsigned depth;
 };
 
-/* Where a member is: in which composite, and whether it was shown there before. */
-struct spot {
-    struct ebb_object *whole;
-    bool again;
-};
-
-static void show_member(struct page *page, struct spot spot, const char *name, void *member);
-
-/* Place `at` of a field of a composite of which it is known whether it shares members. */
-static struct spot spot_of(struct ebb_object *whole, bool shares, const struct ebb_field *field,
-                           size_t at) {
-    return (struct spot){whole, shares && compose_is_again(whole, field, at)};
-}
+static void show_member(struct page *page, const struct ebb_object *whole, const char *name,
+                        void *member);
 
 /* ---- lines of text, values of JSON ---- */
 
@@ -62,15 +51,14 @@ static void end_line(struct page *page) {
 
 /* Members [count], with names if there are any. */
 static void show_members(struct page *page, struct ebb_node *node, bool named) {
-    struct ebb_object *whole = &node->object;
-    bool shares = compose_shares(whole);
     page->depth++;
     for (size_t i = 0; i < node->count && page->text.result == 0; i++) {
         if (page->json && i)
             text_print(&page->text, ",");
-        show_member(page, spot_of(whole, shares, whole->type->fields, i),
-                    named ? node_name_at(node, i + 1) : NULL, node->members[i]);
+        show_member(page, &node->object, named ? node_name_at(node, i + 1) : NULL,
+                    node->members[i]);
     }
+    compose_untell(&node->object);
     page->depth--;
 }
 
@@ -184,7 +172,7 @@ static void show_info_text(struct page *page, const struct ebb_sample *sample) {
 /* ---- fields of any object ---- */
 
 static void show_objects(struct page *page, struct ebb_object *object,
-                         const struct ebb_field *field, bool shares) {
+                         const struct ebb_field *field) {
     void **members;
     size_t count = compose_members(object, field, &members);
     if (page->json) {
@@ -194,20 +182,18 @@ static void show_objects(struct page *page, struct ebb_object *object,
     for (size_t i = 0; i < count && page->text.result == 0; i++) {
         if (page->json && i)
             text_print(&page->text, ",");
-        show_member(page, spot_of(object, shares, field, i), page->json ? NULL : field->name,
-                    members[i]);
+        show_member(page, object, page->json ? NULL : field->name, members[i]);
     }
     if (page->json)
         text_print(&page->text, "]");
 }
 
 static void show_field(struct page *page, struct ebb_object *object,
-                       const struct ebb_field *field, bool shares) {
+                       const struct ebb_field *field) {
     if (field->kind == EBB_FIELD_OBJECT) {
-        show_member(page, spot_of(object, shares, field, 0), field->name,
-                    *field_place(object, field));
+        show_member(page, object, field->name, *field_place(object, field));
     } else if (field->kind == EBB_FIELD_OBJECTS) {
-        show_objects(page, object, field, shares);
+        show_objects(page, object, field);
     } else {
         show_name(page, field->name);
         text_print(&page->text, page->json ? "{\"bytes\":%zu}" : "%zu bytes\n",
@@ -217,7 +203,7 @@ static void show_field(struct page *page, struct ebb_object *object,
 
 /* A field that nothing is in is not shown for a sample: most are not ragged. */
 static void show_fields(struct page *page, struct ebb_object *object) {
-    bool sample = object->type == &ebb_type_sample, shares = compose_shares(object);
+    bool sample = object->type == &ebb_type_sample;
     page->depth++;
     for (size_t i = 0; i < object->type->field_count && page->text.result == 0; i++) {
         const struct ebb_field *field = &object->type->fields[i];
@@ -225,8 +211,9 @@ static void show_fields(struct page *page, struct ebb_object *object) {
             continue;
         if (page->json && (sample || i))
             text_print(&page->text, ",");
-        show_field(page, object, field, shares);
+        show_field(page, object, field);
     }
+    compose_untell(object);
     page->depth--;
 }
 
@@ -267,10 +254,11 @@ static void show(struct page *page, struct ebb_object *object) {
         show_object(page, object);
 }
 
-static void show_member(struct page *page, struct spot spot, const char *name, void *member) {
-    bool has = compose_has(spot.whole, member);
+static void show_member(struct page *page, const struct ebb_object *whole, const char *name,
+                        void *member) {
+    bool has = compose_has(whole, member);
     show_name(page, name);
-    if (has && !spot.again)
+    if (has && !compose_is_told(member))
         show(page, member);
     else
         text_print(&page->text, page->json ? "{\"%s\":true}" : "(%s)\n",

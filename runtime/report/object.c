@@ -23,7 +23,6 @@ struct label {
     const char *field;
     size_t at;
     bool several;
-    bool again; /* it was printed under another label */
 };
 
 static void print_object(struct print *print, struct ebb_object *object,
@@ -87,10 +86,11 @@ static void print_bytes(struct print *print, const char *field, size_t bytes, un
 
 static void print_member(struct print *print, const struct ebb_object *whole, void *member,
                          const struct label *label, unsigned depth) {
-    if (compose_has(whole, member) && label->again) {
+    bool has = compose_has(whole, member);
+    if (has && compose_is_told(member)) {
         print_label(print, label, depth);
         text_print(print->text, print->json ? "{\"above\":true}" : "(above)\n");
-    } else if (compose_has(whole, member)) {
+    } else if (has) {
         print_object(print, member, label, depth);
     } else if (!print->json) {
         print_label(print, label, depth);
@@ -102,24 +102,23 @@ static void print_member(struct print *print, const struct ebb_object *whole, vo
 }
 
 static void print_members(struct print *print, struct ebb_object *whole,
-                          const struct ebb_field *field, bool shares, unsigned depth) {
+                          const struct ebb_field *field, unsigned depth) {
     void **members;
     size_t count = compose_members(whole, field, &members);
     for (size_t i = 0; i < count && print->text->result == 0; i++) {
-        const struct label label = {field->name, i, field->kind == EBB_FIELD_OBJECTS,
-                                    shares && compose_is_again(whole, field, i)};
+        const struct label label = {field->name, i, field->kind == EBB_FIELD_OBJECTS};
         print_member(print, whole, members[i], &label, depth);
     }
 }
 
 static void print_list(struct print *print, struct ebb_object *whole,
-                       const struct ebb_field *field, bool shares, unsigned depth) {
+                       const struct ebb_field *field, unsigned depth) {
     if (print->json) {
         print_key(print, &(struct label){.field = field->name});
         text_print(print->text, "[");
         print->begun = false;
     }
-    print_members(print, whole, field, shares, depth);
+    print_members(print, whole, field, depth);
     if (print->json) {
         text_print(print->text, "]");
         print->begun = true;
@@ -127,17 +126,17 @@ static void print_list(struct print *print, struct ebb_object *whole,
 }
 
 static void print_fields(struct print *print, struct ebb_object *object, unsigned depth) {
-    bool shares = compose_shares(object);
     for (size_t i = 0; i < object->type->field_count; i++) {
         const struct ebb_field *field = &object->type->fields[i];
         const void *pointer = *field_place(object, field);
         if (field->kind == EBB_FIELD_BYTES)
             print_bytes(print, field->name, pointer ? field_count(object, field) : 0, depth);
         else if (field->kind == EBB_FIELD_OBJECTS)
-            print_list(print, object, field, shares, depth);
+            print_list(print, object, field, depth);
         else
-            print_members(print, object, field, shares, depth);
+            print_members(print, object, field, depth);
     }
+    compose_untell(object);
 }
 
 /* What is reported itself has no label. */

@@ -513,6 +513,43 @@ static void settle_gaps(size_t count) {
     free(gaps);
 }
 
+/* ---- reports of a composite that has one of its many members at two places */
+
+struct crowd {
+    struct ebb_object object;
+    struct ebb_object **members;
+    size_t count;
+};
+
+static int write_nowhere(void *context, const char *text, size_t bytes) {
+    return 0;
+}
+
+COUNTED void counted_report(const struct crowd *crowd) {
+    assert_int_equal(ebb_report_object(crowd, EBB_REPORT_JSON, write_nowhere, NULL), 0);
+    assert_int_equal(ebb_report_batch(crowd, EBB_REPORT_JSON, write_nowhere, NULL), 0);
+}
+
+static void report_a_crowd(size_t count) {
+    static const struct ebb_field field =
+        EBB_FIELD_COUNTED(struct crowd, EBB_FIELD_OBJECTS, members, count);
+    static struct ebb_type type = {
+        .name = "crowd", .bytes = sizeof(struct crowd), .fields = &field, .field_count = 1};
+    assert_int_equal(ebb_type_register(&type), 0);
+    ebb_pool *pool = POOL(.name = "crowd");
+    ebb_region region = OPEN(.pool = pool);
+    struct crowd *crowd = ebb_object_new(region, &type, 0);
+    crowd->count = count;
+    crowd->members = ebb_region_alloc(region, count * sizeof *crowd->members, 16);
+    for (size_t i = 0; i < count; i++)
+        crowd->members[i] = (void *)ebb_node_new_integer(region, 7);
+    crowd->members[1] = crowd->members[0];
+    assert_int_equal(ebb_object_compose(crowd), 0);
+    counted_report(crowd);
+    assert_int_equal(ebb_region_close(region), 0);
+    pool_end(pool);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -538,6 +575,7 @@ int main(int argc, char **argv) {
         {"rewind_above_a_chain", rewind_above_a_chain},
         {"rewind_a_little", rewind_a_little},
         {"settle_gaps", settle_gaps},
+        {"report_a_crowd", report_a_crowd},
     };
     for (size_t i = 0; argc == 3 && i < sizeof cases / sizeof *cases; i++)
         if (!strcmp(argv[1], cases[i].name)) {

@@ -72,6 +72,9 @@ class Linear(unittest.TestCase):
     def test_giving_back_between_blocks_does_not_look_for_the_run_of_each_gap(self):
         self.check("settle_gaps", 2000)
 
+    def test_a_report_does_not_look_for_each_member_among_all_before_it(self):
+        self.check("report_a_crowd", 1000)
+
     @unittest.skipUnless("EBB_COSTS_SITES" in os.environ, "built without libebb-malloc")
     def test_a_site_of_scopes_costs_as_much_however_many_there_are(self):
         self.check("own_sites", 600, program="EBB_COSTS_SITES")

@@ -143,9 +143,25 @@ static void assert_reported(const void *object, bool tree, enum ebb_report_forma
         assert_string_equal(page.text, expected);
 }
 
+static int write_until(void *context, const char *text, size_t bytes) {
+    unsigned *left = context;
+    return --*left ? 0 : 77;
+}
+
+/* Wherever it stops, what it has told so far is told again by the next. */
+static void stop_reports(const void *object) {
+    for (unsigned i = 0; i < 80; i++) {
+        unsigned left = i / 4 + 1;
+        enum ebb_report_format format = i % 2 ? EBB_REPORT_TEXT : EBB_REPORT_JSON;
+        assert_int_equal(i / 2 % 2 ? ebb_report_batch(object, format, write_until, &left)
+                                   : ebb_report_object(object, format, write_until, &left), 77);
+    }
+}
+
 static void what_several_fields_refer_to_is_told_once(void **state) {
     struct stage *stage = *state;
     void *pair = pair_of(stage->root, ebb_node_new_integer(stage->root, 7));
+    stop_reports(pair);
     assert_reported(pair, false, EBB_REPORT_TEXT,
                     "pair\n"
                     "  left: node\n"
