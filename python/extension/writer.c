@@ -99,15 +99,36 @@ static bool is_dense(const struct description *what) {
     return true;
 }
 
-/* Copies dimension `dim` and those below it, row-major. */
-static char *copy_rows(char *to, const char *from, const struct description *what, int dim) {
-    size_t item = what->item_bytes;
-    if (dim == what->ndim) {
-        memcpy(to, from, item);
-        return to + item;
+/* Elements as they lie: `run` bytes without a gap, for each place of `ndim` dimensions. */
+struct runs {
+    int ndim;
+    size_t run;
+    int64_t shape[EBB_DIMENSIONS_MAX];
+    int64_t steps[EBB_DIMENSIONS_MAX]; /* in bytes */
+};
+
+/* The last dimensions are one run as far as they have no gaps: rows, of a crop. */
+static void find_runs(struct runs *to, const struct description *what) {
+    to->ndim = 0;
+    to->run = what->item_bytes;
+    for (int i = 0; i < what->ndim; i++) {
+        if (what->shape[i] == 1)
+            continue;
+        to->shape[to->ndim] = what->shape[i];
+        to->steps[to->ndim++] = what->strides[i] * (int64_t)what->item_bytes;
     }
-    for (int64_t i = 0; i < what->shape[dim]; i++)
-        to = copy_rows(to, from + i * what->strides[dim] * (int64_t)item, what, dim + 1);
+    while (to->ndim > 0 && to->steps[to->ndim - 1] == (int64_t)to->run)
+        to->run *= (size_t)to->shape[--to->ndim];
+}
+
+/* Copies dimension `dim` and those below it, row-major. */
+static char *copy_runs(char *to, const char *from, const struct runs *runs, int dim) {
+    if (dim == runs->ndim) {
+        memcpy(to, from, runs->run);
+        return to + runs->run;
+    }
+    for (int64_t i = 0; i < runs->shape[dim]; i++)
+        to = copy_runs(to, from + i * runs->steps[dim], runs, dim + 1);
     return to;
 }
 
@@ -149,13 +170,13 @@ static bool is_born_here(const struct writer *self, const struct description *wh
 }
 
 /* Large copies leave the interpreter to others, such as the thread that sends the last batch. */
-static void copy_bytes(void *to, const void *from, size_t bytes) {
+static void copy(char *to, const char *from, const struct runs *runs, size_t bytes) {
     if (bytes < (size_t)1 << 20) {
-        memcpy(to, from, bytes);
+        (void)copy_runs(to, from, runs, 0);
         return;
     }
     Py_BEGIN_ALLOW_THREADS
-    memcpy(to, from, bytes);
+    (void)copy_runs(to, from, runs, 0);
     Py_END_ALLOW_THREADS
 }
 
@@ -174,12 +195,14 @@ static char *settle(struct writer *self, struct description *what) {
     if (!block)
         return NULL;
     self->copied_bytes += bytes;
-    if (what->contiguous || is_dense(what)) {
-        copy_bytes(block, what->data, bytes);
-    } else {
-        copy_rows(block, what->data, what, 0);
+    struct runs runs;
+    runs.ndim = 0;
+    runs.run = bytes;
+    if (!what->contiguous && !is_dense(what)) {
+        find_runs(&runs, what);
         what->contiguous = true;
     }
+    copy(block, what->data, &runs, bytes);
     return block;
 }
 

@@ -515,6 +515,31 @@ class Structure(Regions):
         masked = numpy.ma.array([1, 2, 3], mask=[0, 1, 0])
         self.assertEqual(pool.send(masked).open().tolist(), masked.tolist())
 
+    def view_of(self, tensor, chance):
+        """Of some dimensions, some of them of one place or repeated, in any order, with gaps."""
+        for dim, size in enumerate(tensor.shape):
+            first = chance.randrange(size)
+            tensor = tensor[(slice(None),) * dim + (slice(first, chance.randrange(first, size) + 1,
+                                                          chance.choice((1, 1, 2))),)]
+        if chance.random() < 0.3:
+            dim = chance.randrange(tensor.ndim)
+            tensor = tensor.narrow(dim, 0, 1).expand(*tensor.shape[:dim], chance.randrange(4),
+                                                     *tensor.shape[dim + 1:])
+        if chance.random() < 0.3:
+            tensor = tensor.permute(chance.sample(range(tensor.ndim), tensor.ndim))
+        return tensor.select(chance.randrange(tensor.ndim), 0) if 0 not in tensor.shape else tensor
+
+    def test_views_with_gaps_come_back_however_they_lie(self):
+        chance, pool = random.Random(5), ebb.Pool("shared")
+        whole = torch.arange(5 * 6 * 7 * 4).reshape(5, 6, 7, 4)
+        for dtype in (torch.int64, torch.float32, torch.uint8, torch.complex128):
+            views = [self.view_of(whole.to(dtype), chance) for _ in range(200)]
+            for view, got in zip(views, pool.send(views).open()):
+                self.assertTrue(torch.equal(got, view), (view.shape, view.stride()))
+            backward = [view.numpy()[..., ::-1] for view in views if view.ndim]
+            for view, got in zip(backward, pool.send(backward).open()):
+                numpy.testing.assert_array_equal(got, view)
+
     def test_complex_numbers_of_half_precision_come_back(self):
         """ebb and torch's own pickles have no name for them, its queues have."""
         pool = ebb.Pool("shared")
