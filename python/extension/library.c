@@ -227,6 +227,8 @@ int library_describe_torch(PyObject *tensor, struct description *to) {
     int good = attribute_is(tensor, names.is_cpu, Py_True);
     if (good == 1)
         good = attribute_is(tensor, names.layout, torch_names.strided);
+    if (good == 1) /* those are strided, too, but have no shape */
+        good = attribute_is(tensor, names.is_nested, Py_False);
     if (good == 1)
         good = torch_dtype(tensor, &to->dtype);
     if (good == 1)

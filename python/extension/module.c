@@ -17,6 +17,7 @@ static int find_names(void) {
                 {&names.shape, "shape"},
                 {&names.layout, "layout"},
                 {&names.is_cpu, "is_cpu"},
+                {&names.is_nested, "is_nested"},
                 {&names.requires_grad, "requires_grad"},
                 {&names.hasobject, "hasobject"},
                 {&names.close, "close"}};

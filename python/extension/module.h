@@ -320,7 +320,7 @@ PyObject *loan_object(const struct loan *loan);
 /* ---- names that are looked up often ---- */
 
 extern struct names {
-    PyObject *dtype, *shape, *layout, *is_cpu, *requires_grad, *hasobject, *close;
+    PyObject *dtype, *shape, *layout, *is_cpu, *is_nested, *requires_grad, *hasobject, *close;
 } names;
 
 #endif
