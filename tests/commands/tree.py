@@ -2,7 +2,8 @@
 """tree.py - a small source tree with ebb's own commands, so that these can be run to their end.
 
 Its programs are called as ebb's are, and say how they were compiled. Its build and its test run a
-script each, which a test may replace. No package is installed: dpkg-query says that all are there.
+script each, which a test may replace. No package is installed: dpkg-query says that all are there,
+and so is a node.
 """
 
 import os
@@ -83,7 +84,7 @@ class Tree:
 
     def start(self, *command, **options):
         environment = {**os.environ, "BASH_FUNC_dpkg-query%%": "() { printf installed; }",
-                       **options.pop("environment", {})}
+                       "BASH_FUNC_node%%": "() { :; }", **options.pop("environment", {})}
         return subprocess.Popen([str(word) for word in command], env=environment, text=True,
                                 cwd=options.pop("cwd", self.folder), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)

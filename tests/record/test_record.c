@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -150,36 +151,31 @@ static void blocks_behind_a_header_are_noted_once(void **state)
 }
 
 // Any allocator can be below. The operators of these call malloc() or not, each form as it likes.
-static void other_allocators_are_recorded_alike(void **state)
+static void it_is_recorded_alike(void **state)
 {
-    static const char *const libraries[] = {"libjemalloc.so.2", "libtcmalloc_minimal.so.4",
-                                            "libmimalloc.so.2.0"};
-    const char *cxx = getenv("EBB_CLIENT_CXX");
-    char command[2048], library[256];
+    const char *library = *state, *cxx = getenv("EBB_CLIENT_CXX");
+    bool calm = strstr(library, "mimalloc");
+    char command[2048], file[256];
+    struct ebb_trace *trace;
+    struct utsname machine;
 
-    (void)state;
-    for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
-        bool calm = strstr(libraries[i], "mimalloc");
-        struct ebb_trace *trace;
-
-        snprintf(library, sizeof library, "/usr/lib/x86_64-linux-gnu/%s", libraries[i]);
-        if (access(library, R_OK) != 0)
-            continue;
-        snprintf(command, sizeof command, "LD_PRELOAD=%s exec %s record -q -o %s -- %s %s",
-                 library, getenv("EBB_TOOL"), path, cxx ? cxx : getenv("EBB_CLIENT"),
-                 !cxx ? "threads" : calm ? "calm" : "");
-        assert_int_equal(system(command), 0);
-        trace = read_it();
-        if (header_line("#unknown-frees") || header_line("#lost-frees"))
-            print_error("%s: %s\n", libraries[i], header_line("#"));
-        assert_null(header_line("#unknown-frees"));
-        assert_null(header_line("#lost-frees"));
-        for (uint64_t size = 101; cxx && size <= 108; size++)
-            assert_int_equal(count(trace, TRACE_ALIGNED, size) + count(trace, TRACE_ALLOC, size),
-                             1);
-        assert_true(!cxx || trace->totals.left == 0);
-        trace_free(trace);
+    assert_int_equal(uname(&machine), 0);
+    snprintf(file, sizeof file, "/usr/lib/%s-linux-gnu/%s", machine.machine, library);
+    if (access(file, R_OK) != 0) {
+        print_message("# %s is not there\n", file);
+        skip();
     }
+    snprintf(command, sizeof command, "LD_PRELOAD=%s exec %s record -q -o %s -- %s %s", file,
+             getenv("EBB_TOOL"), path, cxx ? cxx : getenv("EBB_CLIENT"),
+             !cxx ? "threads" : calm ? "calm" : "");
+    assert_int_equal(system(command), 0);
+    trace = read_it();
+    assert_null(header_line("#unknown-frees"));
+    assert_null(header_line("#lost-frees"));
+    for (uint64_t size = 101; cxx && size <= 108; size++)
+        assert_int_equal(count(trace, TRACE_ALIGNED, size) + count(trace, TRACE_ALLOC, size), 1);
+    assert_true(!cxx || trace->totals.left == 0);
+    trace_free(trace);
 }
 
 // ---- threads and processes
@@ -567,7 +563,9 @@ int main(void)
         cmocka_unit_test(sizes_above_32_bits_are_whole),
         cmocka_unit_test(operators_are_noted_once),
         cmocka_unit_test(blocks_behind_a_header_are_noted_once),
-        cmocka_unit_test(other_allocators_are_recorded_alike),
+        {"jemalloc_is_recorded", it_is_recorded_alike, NULL, NULL, "libjemalloc.so.2"},
+        {"tcmalloc_is_recorded", it_is_recorded_alike, NULL, NULL, "libtcmalloc_minimal.so.4"},
+        {"mimalloc_is_recorded", it_is_recorded_alike, NULL, NULL, "libmimalloc.so.2.0"},
         cmocka_unit_test(threads_that_free_each_others_blocks),
         cmocka_unit_test(threads_that_end_leave_their_place_to_others),
         cmocka_unit_test(threads_that_have_left_are_noted_as_others),
