@@ -5,10 +5,13 @@
 """
 
 import importlib.util
+import json
 import os
 import pathlib
 import platform
+import re
 import shutil
+import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
@@ -27,7 +30,7 @@ class Place:
 
     def package(self, name):
         folder = self.fetched / "node_modules" / name
-        if not folder.is_dir():
+        if not (folder / "package.json").is_file():
             raise Absent(f"npm's package {name} is not there")
         return folder
 
@@ -56,10 +59,17 @@ def need_torch():
         raise Absent("python3-torch is not installed")
 
 
-def need_node():
-    if not shutil.which("node"):
+def need_node(package):
+    """The program; an older one than npm's package asks for, as `>=20`, is none."""
+    node = shutil.which("node")
+    if not node:
         raise Absent("node is not installed")
-    return shutil.which("node")
+    described = json.loads((package / "package.json").read_text(encoding="utf-8"))
+    least = re.match(r">= *(\d+)", described.get("engines", {}).get("node", ""))
+    there = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+    if least and int(there.lstrip("v").partition(".")[0]) < int(least[1]):
+        raise Absent(f"npm's package {package.name} needs node {least[1]}, not {there.strip()}")
+    return node
 
 
 class Serving:
@@ -94,14 +104,13 @@ def ort_server(place, *more):
 
 def node_server(place):
     place.onnxruntime()
-    return [need_node(), str(HERE / "node_server.js"), str(place.fetched),
-            place.made("model.onnx"), str(place.build / "node")]
+    return [need_node(place.package("onnxruntime-node")), str(HERE / "node_server.js"),
+            str(place.fetched), place.made("model.onnx"), str(place.build / "node")]
 
 
 def llama_server(place):
-    place.package("node-llama-cpp")
-    return [need_node(), str(HERE / "llama_server.mjs"), str(place.fetched),
-            place.made("model.gguf")]
+    return [need_node(place.package("node-llama-cpp")), str(HERE / "llama_server.mjs"),
+            str(place.fetched), place.made("model.gguf")]
 
 
 def torch_server(place):

@@ -313,6 +313,24 @@ class Rounds(unittest.TestCase):
         self.assertEqual(made.call_count, 4)
 
 
+class Node(unittest.TestCase):
+    """Which is as old as Debian's where it is not from elsewhere."""
+
+    def test_a_package_that_needs_a_newer_one_is_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            node, package = pathlib.Path(folder, "node"), pathlib.Path(folder, "package")
+            node.write_text("#!/bin/sh\necho v18.20.4\n")
+            node.chmod(0o755)
+            package.mkdir()
+            with unittest.mock.patch.dict(os.environ, {"PATH": f"{folder}:/usr/bin:/bin"}):
+                for engines in ({}, {"engines": {"node": ">=18.0.0"}}):
+                    (package / "package.json").write_text(json.dumps(engines))
+                    self.assertEqual(cases.need_node(package), str(node))
+                (package / "package.json").write_text('{"engines": {"node": ">=20.0.0"}}')
+                with self.assertRaisesRegex(cases.Absent, "package needs node 20, not v18.20.4"):
+                    cases.need_node(package)
+
+
 class Loops(unittest.TestCase):
     """Programs that take so many steps for each line, in so many threads."""
 
