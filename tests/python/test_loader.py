@@ -872,9 +872,9 @@ class Structure(Regions):
             for _ in range(100):
                 ebb.Collate(pool, inner)([None])
             self.assertEqual(counts, {1: 100, 2: 6})
-            for _ in range(300):
+            for _ in range(50):
                 ebb.Collate(pool, cycle)([None])
-            self.assertGreater(counts[2], 150)  # it is tried again, and goes on if it helps
+            self.assertGreater(counts[2], 15)  # it is tried again, and goes on if it helps
 
     def test_a_collate_that_keeps_what_it_made_when_no_slot_is_left(self):
         kept = []
