@@ -142,13 +142,15 @@ _NO_ROOM = {"EBB_E_SIZE", "EBB_E_MEMORY", "EBB_E_POOL_LIMIT", "EBB_E_REGION_LIMI
             "EBB_E_NO_SPACE", "EBB_E_SHARED"}
 
 
-def _write(region, batch):
-    """What sends it; None, if there is no room, or `inner` has closed the region. Another error is
-    of what is in the batch: torch's own way would meet it, too, in a thread that only prints it."""
+def _write(region, forks, batch):
+    """What sends it; None, if there is no room, `inner` has closed the region, or this is a child
+    that it has forked. Another error is of what is in the batch: torch's own way would meet it, too,
+    in a thread that only prints it."""
     try:
         return structure.write(region, batch)
     except Error as error:
-        if region.is_open and error.name not in _NO_ROOM:
+        is_ours = region.is_open and _ebb.forks() == forks
+        if is_ours and error.name not in _NO_ROOM:
             raise
         return None
 
@@ -252,8 +254,9 @@ class Collate:
         if region is None:
             return self._beside(self.inner(samples))
         try:
+            forks = _ebb.forks()
             batch = region._run(self.inner, samples, _hook().enter if self.allocate else None)
-            writer = _write(region, batch)
+            writer = _write(region, forks, batch)
             if writer is None:
                 return self._beside(batch)
             del batch
