@@ -295,7 +295,7 @@ static void leave_whole(struct ebb_object *member) {
 }
 
 static __attribute__((noinline)) int end_other(void *address) {
-    struct object_place place;
+    struct object_place place = {.object = NULL}; /* gcc does not see that it is found */
     int result = object_find(address, &place);
     if (result)
         return result;
