@@ -144,8 +144,8 @@ _NO_ROOM = {"EBB_E_SIZE", "EBB_E_MEMORY", "EBB_E_POOL_LIMIT", "EBB_E_REGION_LIMI
 
 def _write(region, forks, batch):
     """What sends it; None, if there is no room, `inner` has closed the region, or this is a child
-    that it has forked. Another error is of what is in the batch: torch's own way would meet it, too,
-    in a thread that only prints it."""
+    that it has forked. Another error is of what is in the batch: torch's own way would meet it,
+    too, in a thread that only prints it."""
     try:
         return structure.write(region, batch)
     except Error as error:
