@@ -6,16 +6,11 @@
  * Run preloaded with libebb-malloc and EBB_MALLOC=turns:wait; and without turns, when all of it
  * must hold as well.
  */
-#include <stdbool.h>
-
-#include "malloc/blocks.h"
-
-#include <ebb/ebb.h>
+#include "malloc/one_wait.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,20 +19,6 @@
 #include <sys/select.h>
 #include <time.h>
 #include <ucontext.h>
-
-static bool has_turns;
-static int always[2]; /* a pipe with a byte in it, which nobody takes */
-
-static uint64_t opened_regions(void) {
-    struct ebb_pool_stats stats = {.size = sizeof stats};
-    EXPECT(ebb_process_read_stats(&stats) == 0);
-    return stats.opened_regions;
-}
-
-static __attribute__((noinline)) int wait_once(int timeout) {
-    struct pollfd one = {.fd = always[0], .events = POLLIN};
-    return poll(&one, 1, timeout);
-}
 
 /* While no turn has begun: one that has counts for up to three. */
 static uint64_t open_regions(void) {

@@ -6,32 +6,13 @@
  * Run preloaded with libebb-malloc and EBB_MALLOC=turns:wait; and without turns, when all of it
  * must hold as well.
  */
-#include <stdbool.h>
+#include "malloc/one_wait.h"
 
-#include "malloc/blocks.h"
-
-#include <ebb/ebb.h>
-
-#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-
-static bool has_turns;
-static int always[2]; /* a pipe with a byte in it, which nobody takes */
-
-static uint64_t opened_regions(void) {
-    struct ebb_pool_stats stats = {.size = sizeof stats};
-    EXPECT(ebb_process_read_stats(&stats) == 0);
-    return stats.opened_regions;
-}
-
-static __attribute__((noinline)) int wait_once(int timeout) {
-    struct pollfd one = {.fd = always[0], .events = POLLIN};
-    return poll(&one, 1, timeout);
-}
 
 enum { TINY = 2, SMALL = 4, SMALLS = 10, TURNS = 60 };
 
