@@ -7,6 +7,8 @@
 // What is to be exact lies between two marks; outside of them the C library may do as it likes.
 // Exit code: 0, or 1 where something is not as it should be, with a line that says what.
 
+#include "demand.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,14 +38,6 @@ static void (*end)(void);
 
 // Kept from the compiler, which knows what malloc() and free() do.
 static void *volatile sink;
-
-#define DEMAND(what)                                                                               \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            printf("client: line %d: %s\n", __LINE__, #what);                                      \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void find(void *function, const char *name)
 {

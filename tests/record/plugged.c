@@ -6,6 +6,8 @@
 //
 // EBB_PLUGS is the folder with the libraries. Exit code: 0, or 1 where another function was called.
 
+#include "demand.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +18,6 @@
 #include "plugged.h"
 
 __asm__(".symver client_choice, client_choice@V1"); // as if it was linked when V1 was the newest
-
-#define DEMAND(what)                                                                               \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            printf("plugged: line %d: %s\n", __LINE__, #what);                                     \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void *volatile sink;
 

@@ -7,6 +7,8 @@
 //
 // Exit code: 0, or 1 where something is not as it should be, with a line that says what.
 
+#include "demand.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +23,6 @@
 enum { RING = 3 };
 
 static ebb_site *site;
-
-#define DEMAND(what)                                                                               \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            printf("stepped: line %d: %s\n", __LINE__, #what);                                     \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void find(void *function, const char *name)
 {
