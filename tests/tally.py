@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tally.py CONFIGURATION BUILD LOG - adds up what `meson test` wrote to its testlog.json.
 
-Prints `passed failed skipped` in test cases: the points of a test that speaks TAP, else the test
-as one. A test that ended otherwise than its points say (it crashed, or ran fewer than planned) is
-one failure more. What failing tests printed goes to standard error.
+Prints `passed failed skipped bad`: test cases, that is the points of a test that speaks TAP, else the
+test as one; and how many tests Meson calls bad. A test that ended otherwise than its points say (it
+crashed, or ran fewer than planned) is one failure more. What failing tests printed goes to standard
+error. For Meson `not ok 1 # SKIP`, as cmocka says it, is a failure; here it is a case left out.
 """
 
 import json
@@ -13,6 +14,7 @@ import sys
 
 POINT = re.compile(r"^(not )?ok\b(?P<name>[^#\n]*)(?:# *(?P<directive>\w+).*)?$", re.MULTILINE)
 PLAN = re.compile(r"^1\.\.(\d+)", re.MULTILINE)
+GOOD = ("OK", "SKIP", "EXPECTEDFAIL")  # to Meson
 HEAD_SHOWN, TAIL_SHOWN = 60, 20  # of what a failing test printed
 
 
@@ -89,7 +91,8 @@ def main():
         total.add(sums)
         if sums.failed:
             show(configuration, build, test)
-    print(total.passed, total.failed, total.skipped)
+    bad = sum(test["result"] not in GOOD for test in tests)
+    print(total.passed, total.failed, total.skipped, bad)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,13 @@ class Tests(Case):
         self.assert_says(self.tree.tests("--only", "gcc"), 1, "meson test FAILED",
                          "0 passed, 1 failed")
 
+    def test_a_case_that_a_test_skips_fails_nothing(self):
+        (self.tree.folder / "skips.sh").write_text("echo 1..2; echo ok 1; echo 'not ok 2 # SKIP'\n")
+        with open(self.tree.folder / "meson.build", "a") as build_file:
+            build_file.write("test('skips', find_program('sh'), args: files('skips.sh'),\n"
+                             "  protocol: 'tap')\n")
+        self.assert_says(self.tree.tests("--only", "gcc"), 0, "2 passed, 0 failed, 1 skipped")
+
     def test_a_copied_tree_tests_itself(self):
         self.tree.tests("--only", "gcc")
         copy = self.tree.copy(self.scratch / "copy")
