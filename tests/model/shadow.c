@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shadow.c - the shadow's own state, and the comparison with what ebb says. */
+#include "kit/test.h"
 #include "model/model.h"
 
 #include <stdarg.h>
@@ -165,22 +166,14 @@ void shadow_move(struct model *model, int block, int region) {
 
 /* ---- contents ---- */
 
-static unsigned char byte_at(size_t at, unsigned seed) {
-    return (unsigned char)(seed + at * 13 + (at >> 8) * 5);
-}
-
 void shadow_write(const struct model *model, struct shadow_block *block) {
-    if (model->phantom)
-        return;
-    for (size_t i = 0; i < block->bytes; i++)
-        ((unsigned char *)block->addr)[i] = byte_at(i, block->seed);
+    if (!model->phantom)
+        pattern_fill(block->addr, block->bytes, block->seed);
 }
 
 void shadow_read(const struct model *model, const struct shadow_block *block, size_t bytes) {
-    if (model->phantom)
-        return;
-    for (size_t i = 0; i < bytes; i++)
-        MODEL_DEMAND(model, ((unsigned char *)block->addr)[i] == byte_at(i, block->seed));
+    if (!model->phantom)
+        MODEL_DEMAND(model, pattern_holds(block->addr, bytes, block->seed));
 }
 
 /* ---- comparing ---- */
@@ -197,7 +190,7 @@ static unsigned count_children(const struct model *model, int region) {
     return count;
 }
 
-static struct ebb_region_stats stats_of(const struct model *model, int region) {
+static struct ebb_region_stats region_stats(const struct model *model, int region) {
     struct ebb_region_stats stats = {.size = sizeof stats};
     MODEL_DEMAND(model, ebb_region_read_stats(model->regions[region].handle, &stats) == 0);
     return stats;
@@ -207,7 +200,7 @@ void shadow_check_region(const struct model *model, int region) {
     const struct shadow_region *ours = &model->regions[region];
     if (!ours->open)
         return;
-    struct ebb_region_stats stats = stats_of(model, region);
+    struct ebb_region_stats stats = region_stats(model, region);
     MODEL_DEMAND(model, is_same(&ours->blocks, &stats.blocks));
     MODEL_DEMAND(model, is_same(&ours->requested, &stats.requested));
     MODEL_DEMAND(model, stats.used.current >= stats.requested.current);
@@ -222,7 +215,7 @@ static uint64_t used_below(const struct model *model, int region) {
     uint64_t used = 0;
     for (int at = 0; at < MODEL_REGIONS; at++)
         if (model->regions[at].open && (at == region || shadow_is_above(model, region, at)))
-            used += stats_of(model, at).used.current;
+            used += region_stats(model, at).used.current;
     return used;
 }
 
@@ -257,7 +250,7 @@ static void check_pool(const struct model *model) {
         if (model->regions[at].open) {
             blocks += model->regions[at].blocks.current;
             requested += model->regions[at].requested.current;
-            used += stats_of(model, at).used.current;
+            used += region_stats(model, at).used.current;
         }
     MODEL_DEMAND(model, stats.blocks.current == blocks && stats.used.current == used);
     MODEL_DEMAND(model, stats.requested.current == requested);
@@ -272,7 +265,7 @@ void shadow_check_all(struct model *model) {
         if (!model->regions[at].open)
             continue;
         shadow_check_region(model, at);
-        struct ebb_region_stats stats = stats_of(model, at);
+        struct ebb_region_stats stats = region_stats(model, at);
         MODEL_DEMAND(model, !stats.limit || stats.subtree_used == used_below(model, at));
     }
     if (!model->shared && !model->phantom)
@@ -285,7 +278,7 @@ static bool any_limit(const struct model *model, int region, size_t used) {
     for (; region != MODEL_NONE; region = model->regions[region].parent) {
         if (!model->regions[region].limit || model->phantom)
             continue;
-        struct ebb_region_stats stats = stats_of(model, region);
+        struct ebb_region_stats stats = region_stats(model, region);
         if (used > stats.limit - stats.subtree_used)
             return true;
     }
