@@ -36,8 +36,10 @@ def _numbers(batch):
     """An array of them. numpy alone may make it of text, of objects, or of floats nearby."""
     import numpy
     made = numpy.asarray(batch)
-    integers = (int, numpy.integer, numpy.bool_)
-    if made.dtype.kind not in "biu" and all(isinstance(number, integers) for number in batch):
+    integers = (int, numpy.integer, numpy.bool_)  # as which numpy counts durations, too
+    if made.dtype.kind not in "biu" and all(
+            isinstance(number, integers) and not isinstance(number, numpy.timedelta64)
+            for number in batch):
         made = numpy.asarray([int(number) for number in batch])  # of int64 and uint64: by values
         if made.dtype.kind not in "iu":
             raise OverflowError("default_collate: integers that no dtype holds together")

@@ -124,7 +124,9 @@ class NumpyOnly(unittest.TestCase):
             made = ebb.default_collate(batch)
             self.assertIn(made.dtype.kind, "iu")
             self.assertEqual(made.tolist(), [int(number) for number in batch])
-        for batch in ([1, "a"], [2.5, "a"], [1, None], [numpy.float32(1), b"a"]):
+        for batch in ([1, "a"], [2.5, "a"], [1, None], [numpy.float32(1), b"a"],
+                      [numpy.timedelta64(5, "ns")], [1, numpy.timedelta64(5)],
+                      [numpy.timedelta64(5), 2 ** 64]):
             with self.assertRaises(TypeError):
                 ebb.default_collate(batch)
         for batch in ([1, 2 ** 63], [2 ** 64, 1], [-2 ** 63 - 1], [numpy.uint64(2 ** 63 + 1), -1],
