@@ -137,22 +137,19 @@ def _or_none(make, *arguments):
         return None
 
 
-# What writing a batch raises where there is no room, or the pool is damaged.
-_NO_ROOM = {"EBB_E_SIZE", "EBB_E_MEMORY", "EBB_E_POOL_LIMIT", "EBB_E_REGION_LIMIT",
-            "EBB_E_NO_SPACE", "EBB_E_SHARED"}
-
-
-def _write(region, forks, batch):
-    """What sends it; None, if there is no room, `inner` has closed the region, or this is a child
-    that it has forked. Another error is of what is in the batch: torch's own way would meet it,
+def _write(region, batch):
+    """What sends it; None, if there is no room, or none that is this process's: `inner` has closed
+    the region, or forked. Another error is of what is in the batch: torch's own way would meet it,
     too, in a thread that only prints it."""
+    writer = _or_none(structure.writer_to, region)
     try:
-        return structure.write(region, batch)
-    except Error as error:
-        is_ours = region.is_open and _ebb.forks() == forks
-        if is_ours and error.name not in _NO_ROOM:
+        if writer is not None:
+            structure.put(writer, batch)
+    except Error:
+        if not writer.is_refused:
             raise
         return None
+    return writer
 
 
 @functools.cache
@@ -254,9 +251,8 @@ class Collate:
         if region is None:
             return self._beside(self.inner(samples))
         try:
-            forks = _ebb.forks()
             batch = region._run(self.inner, samples, _hook().enter if self.allocate else None)
-            writer = _write(region, forks, batch)
+            writer = _write(region, batch)
             if writer is None:
                 return self._beside(batch)
             del batch

@@ -144,16 +144,26 @@ def _reduce_other(tensor):
     return _subclassed, (cls, plain, tensor.requires_grad, tensor.__getstate__())
 
 
-def write(region, batch):
-    """Puts the batch into a region of a shared pool: a Writer that is ready to send.
+def writer_to(region):
+    """A Writer to a region of a shared pool; ebb.Error if it is closed, or a parent process's."""
+    return _ebb.Writer(region, _reduce_other, ForkingPickler._extra_reducers, _reduce_registered)
 
-    ebb.Error if there is no room, pickle's errors if something cannot be pickled.
+
+def put(writer, batch):
+    """Puts the batch into the writer's region: it is ready to send.
+
+    ebb.Error if there is no room, which the writer says, too; pickle's errors if something cannot
+    be pickled.
     """
-    writer = _ebb.Writer(region, _reduce_other, ForkingPickler._extra_reducers,
-                         _reduce_registered)
     stream = io.BytesIO()
     pickler = _Pickler(stream, 5, buffer_callback=writer.put)
     pickler.reducer_override = writer.reduce
     pickler.dump(batch)
     writer.finish(stream.getbuffer())
+
+
+def write(region, batch):
+    """Puts the batch into a region of a shared pool: a Writer that is ready to send."""
+    writer = writer_to(region)
+    put(writer, batch)
     return writer

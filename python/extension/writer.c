@@ -30,6 +30,7 @@ struct writer {
     size_t root_bytes;
     PyObject *parcels; /* list of those in the batch; NULL: none */
     char *slot; /* where offset 0 of the region's slot is; NULL: not known yet */
+    bool is_refused; /* the region had no room for the latest that was put there, or is none */
 };
 
 /* ---- numbers ---- */
@@ -147,9 +148,9 @@ static size_t span_of(const struct description *what) {
 
 /* A block for the elements. Large ones begin at a page of their own that the next batch reuses. */
 static char *allocate(struct writer *self, size_t bytes) {
-    if (!region_of((PyObject *)self->region)) /* what is pickled may do anything, fork, too */
-        return NULL;
-    char *block = ebb_region_alloc(self->region->handle, bytes, 64);
+    const struct region *to = region_of((PyObject *)self->region); /* it may be closed, or forked */
+    char *block = to ? ebb_region_alloc(to->handle, bytes, 64) : NULL;
+    self->is_refused = !block;
     if (!block)
         error_raise();
     else if (!self->slot)
@@ -188,6 +189,7 @@ static char *settle(struct writer *self, struct description *what) {
         return what->data;
     }
     if (__builtin_mul_overflow((size_t)what->count, what->item_bytes, &bytes)) {
+        self->is_refused = true;
         error_raise_as(EBB_E_SIZE, "a tensor of the batch has more bytes than there are addresses");
         return NULL;
     }
@@ -551,6 +553,10 @@ static PyObject *writer_stats(PyObject *object, void *Py_UNUSED(closure)) {
                          (unsigned long long)self->root_bytes);
 }
 
+static PyObject *writer_is_refused(PyObject *object, void *Py_UNUSED(closure)) {
+    return PyBool_FromLong(((const struct writer *)object)->is_refused);
+}
+
 static PyMethodDef writer_methods[] = {{"reduce", writer_reduce, METH_O, reduce_doc},
                                        {"put", writer_put, METH_O, put_doc},
                                        {"finish", writer_finish, METH_O, finish_doc},
@@ -561,6 +567,7 @@ static PyMethodDef writer_methods[] = {{"reduce", writer_reduce, METH_O, reduce_
 static PyGetSetDef writer_getters[] = {
     {"stats", writer_stats, NULL,
      "Leaves, bytes that were copied, that were born here, of the root block.", NULL},
+    {"is_refused", writer_is_refused, NULL, "The latest error is the region's: no room.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
 PyDoc_STRVAR(writer_doc,

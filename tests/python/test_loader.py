@@ -1184,6 +1184,31 @@ class Bounds(Refused, Regions):
             ebb.Collate(ebb.Pool("shared"), lambda _: [torch.zeros(5000), Asks()])))
         self.assertRaisesRegex(ebb.Error, "closed", list, batches)
 
+    def test_nor_is_one_of_a_region_of_its_own_that_is_full(self):
+        class Fills:
+            def __reduce__(self):
+                return int, (small.zeros(1 << 20).numpy(),)
+
+        small, pool = ebb.Region(limit=1 << 12), ebb.Pool("shared")
+        collate = ebb.Collate(pool, lambda _: [torch.zeros(5000), Fills()])
+        self.assertRefused("EBB_E_REGION_LIMIT", collate, [None])
+        self.assertEqual(pool.stats["fallbacks"], 0)
+        self.assertAllFree(pool)
+
+    def test_a_region_that_is_closed_while_a_batch_is_pickled_is_want_of_room(self):
+        class Closes:
+            def __reduce__(self):
+                regions.pop().close()
+                return int, ()
+
+        def inner(samples):
+            regions.append(ebb.current())
+            return [Closes(), 5]
+
+        regions, pool = [], ebb.Pool("shared")
+        self.assertEqual(ebb.Collate(pool, inner)([None])[1], 5)
+        self.assertEqual(pool.stats["fallbacks"], 1)
+
     def test_an_error_of_ebbs_in_a_worker_has_all_attributes(self):
         batches = torch.utils.data.DataLoader(range(4), num_workers=1, collate_fn=ebb.Collate(
             ebb.Pool("shared"), refused))
