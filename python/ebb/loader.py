@@ -69,33 +69,48 @@ class _Collects:
     def __init__(self):
         self.pause = self.left = 0
 
-    def send(self, writer):
-        """The writer's Parcel; None: somebody keeps what was made in the region, or may."""
-        gc.collect(1)
-        parcel = writer.send()
-        if parcel is not None:
-            return parcel
+    def before(self, make):
+        """What it makes, or None, after a full collection; None without asking it while none is
+        made."""
         if self.left > 0:
             self.left -= 1
             return None
         gc.collect()
-        parcel = writer.send()
-        self.pause = min(2 * self.pause or 2, self.MOST) if parcel is None else 0
+        made = make()
+        self.pause = min(2 * self.pause or 2, self.MOST) if made is None else 0
         self.left = self.pause
-        return parcel
+        return made
 
 
-_collects = _Collects()
+_sending, _opening = _Collects(), _Collects()
+
+
+def _send(writer):
+    """The writer's Parcel; None: somebody keeps what was made in the region, or may."""
+    parcel = writer.send()
+    if parcel is None:
+        gc.collect(1)
+        parcel = writer.send()
+    return _sending.before(writer.send) if parcel is None else parcel
+
+
+def _open(pool):
+    """A region; where there is no slot, after a look for cycles that _send() did not look for."""
+    try:
+        return _open_region(pool)
+    except Error:
+        region = _opening.before(lambda: _or_none(_open_region, pool))
+        if region is None:
+            raise
+        return region
 
 
 def _ship(writer, region):
     """Sends what was written; the batch that it was written from is gone by now."""
-    parcel = writer.send()
-    if parcel is None:  # somebody kept a tensor that was made in the region, or a cycle does
-        parcel = _collects.send(writer)
+    parcel = _send(writer)
     if parcel is not None:
         return parcel
-    other = _open_region(region.pool)
+    other = _open(region.pool)
     try:
         writer.move(other)
         region.close()  # what is kept outlives it
@@ -247,7 +262,7 @@ class Collate:
         _warn_if_addresses_were_limited_late(os.getpid())
         if self._is_unknown_to_the_trainer():
             return self._beside_unknown(self.inner(samples))
-        region = _or_none(_open_region, self.pool)
+        region = _or_none(_open, self.pool)
         if region is None:
             return self._beside(self.inner(samples))
         try:

@@ -867,7 +867,7 @@ class Structure(Regions):
             return batch
 
         really, pool, kept, counts = gc.collect, ebb.Pool("shared"), [], {}
-        with mock.patch.object(ebb_loader, "_collects", ebb_loader._Collects()), \
+        with mock.patch.object(ebb_loader, "_sending", ebb_loader._Collects()), \
                 mock.patch.object(ebb_loader.gc, "collect", collect):
             for _ in range(100):
                 ebb.Collate(pool, inner)([None])
@@ -875,6 +875,32 @@ class Structure(Regions):
             for _ in range(50):
                 ebb.Collate(pool, cycle)([None])
             self.assertGreater(counts[2], 15)  # it is tried again, and goes on if it helps
+
+    def test_old_cycles_take_no_slots_for_good_beside_what_is_kept(self):
+        """What is kept lets the search for them pause, and where no slot is left none is sent."""
+        def inner(samples):
+            cycle = [ebb.empty((5000,), torch.float32)]
+            cycle.append(cycle)
+            gc.collect(1), gc.collect(1)  # it is an old one now
+            kept[:] = [ebb.empty((5000,), torch.float32)]
+            return cycle[0]
+
+        pool, kept = ebb.Pool("shared", slots=4), []
+        with mock.patch.object(ebb_loader, "_sending", ebb_loader._Collects()), \
+                mock.patch.object(ebb_loader, "_opening", ebb_loader._Collects()):
+            for _ in range(30):
+                ebb.Collate(pool, inner)([None])
+            self.assertEqual((pool.stats["fallbacks"], pool.stats["received"]), (0, 30))
+
+    def test_full_collections_are_few_where_others_have_all_slots(self):
+        pool = ebb.Pool("shared", slots=2)
+        taken = [pool.send(5), pool.send(6)]
+        with mock.patch.object(ebb_loader, "_opening", ebb_loader._Collects()), \
+                mock.patch.object(ebb_loader.gc, "collect") as collect:
+            for _ in range(100):
+                self.assertEqual(ebb.Collate(pool)([5]).tolist(), [5])
+        self.assertEqual((pool.stats["fallbacks"], collect.call_count), (100, 6))
+        self.assertEqual([parcel.open() for parcel in taken], [5, 6])
 
     def test_a_collate_that_keeps_what_it_made_when_no_slot_is_left(self):
         kept = []
