@@ -57,11 +57,12 @@ class Pool(_ebb.Pool):
         if "shared" not in self.kind:
             raise TypeError(f"a pool of kind {self.kind!r} stays in its process; 'shared' ones go")
         popen = context.get_spawning_popen()
-        if popen is None or popen in self._inherits:  # a child inherits it once only
+        if popen is None or popen in self._inherits:
             there = _There(os.getpid(), self.fileno())
         else:
             there = reduction.DupFd(self.fileno())
-            self._inherits.add(popen)
+            if getattr(popen, "method", None) != "forkserver":  # others refuse it the second time
+                self._inherits.add(popen)
         return _attach, (there, self._options, self._key)
 
     def __copy__(self):

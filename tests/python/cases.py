@@ -169,6 +169,10 @@ def pickled_alone(collate):
     return PickledAlone(pickle.loads(collate))
 
 
+def send_in_both(pool, alone):
+    assert pool.send([1]).open() == alone.collate.send([1]).open() == [1]
+
+
 class Mixed(torch.utils.data.Dataset):
     """All cases in one dataset, so that one worker makes batches of each."""
 

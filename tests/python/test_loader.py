@@ -175,6 +175,16 @@ class Same(Regions):
                                  [[0, 1, 2, 3], [4, 5, 6, 7]])
             self.assertEqual(collate.pool.stats["received"], 4)
 
+    def test_a_child_of_a_fork_server_inherits_a_pool_as_often_as_it_is_pickled(self):
+        """So it does not matter whether the parent still has it open."""
+        pool = ebb.Pool("shared")
+        child = multiprocessing.get_context("forkserver").Process(
+            target=cases.send_in_both, args=(pool, cases.PickledAlone(pool)))
+        child.start()
+        pool.close()
+        child.join(60)
+        self.assertEqual(child.exitcode, 0)
+
     def test_the_collate_that_needs_nothing(self):
         batches = torch.utils.data.DataLoader(Data("a_u8"), batch_size=16, num_workers=2,
                                               collate_fn=ebb.collate)
