@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tally.py CONFIGURATION BUILD LOG - adds up what `meson test` wrote to its testlog.json.
 
-Prints `passed failed skipped bad`: test cases, that is the points of a test that speaks TAP, else the
-test as one; and how many tests Meson calls bad. A test that ended otherwise than its points say (it
-crashed, or ran fewer than planned) is one failure more. What failing tests printed goes to standard
-error. For Meson `not ok 1 # SKIP`, as cmocka says it, is a failure; here it is a case left out.
+Prints `passed failed skipped bad`: test cases, that is the points of a test that speaks TAP, else
+the test as one; and how many tests Meson calls bad. A test that ended otherwise than its points say
+(it crashed, or ran fewer than planned) is one failure more. What failing tests printed goes to
+standard error. For Meson `not ok 1 # SKIP`, as cmocka says it, is a failure; here a case left out.
 """
 
 import json
