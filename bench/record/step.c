@@ -172,11 +172,13 @@ static bool begin_change(void) {
     return true;
 }
 
-/* Those that were closed with their parents. */
+/* libebb is looked for after it is known that a step is open, when it has been: a mark may be a
+ * signal handler's, and that look allocates. */
 static void note_closed(void) {
-    const struct libebb *below = libebb();
+    const struct libebb *below;
     if (open_count == 0 || !begin_change())
         return;
+    below = libebb();
     for (uint32_t i = open_count; below && i-- > 0;)
         if (!below->is_open(open_step[i])) {
             note_end_of(open_step[i]);
