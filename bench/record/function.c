@@ -53,8 +53,10 @@ void function_called(void);
 extern char function_entry[]; /* code */
 
 __attribute__((used)) void function_called(void) {
-    if (*recording)
-        lane_note(SPOOL_CALL, kind, 0, 0, 0);
+    if (!*recording)
+        return;
+    step_note_closed();
+    lane_note(SPOOL_CALL, kind, 0, 0, 0);
 }
 
 /* The vector registers that a call may use: SSE, AVX, the masks and the rest of AVX-512. XSAVE

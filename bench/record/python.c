@@ -65,7 +65,9 @@ void *ebb_record_open(const char *kind, void *callable) {
     const struct interpreter *python = interpreter();
     void *capsule = python ? python->make((void *)(uintptr_t)identity, NULL, close_region) : NULL;
     void *region = capsule ? iterator_with(python, capsule, callable) : NULL;
-    if (region && *recording)
-        lane_note(SPOOL_BEGIN, spool_kind(kind), identity, 0, 0);
+    if (!region || !*recording)
+        return region;
+    step_note_closed();
+    lane_note(SPOOL_BEGIN, spool_kind(kind), identity, 0, 0);
     return region;
 }

@@ -161,6 +161,11 @@ IN_PLACE void note_end(enum spool_op op, const void *block) {
         call->born = NULL; /* its address may come again */
 }
 
+/* ---- steps (step.c) */
+
+/* A mark is about to begin: steps that were closed with their parents end before it. */
+void step_note_closed(void);
+
 /* ---- a named function (function.c) */
 
 /* Every call of it begins a region from now on. */

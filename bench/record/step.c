@@ -174,7 +174,7 @@ static bool begin_change(void) {
 
 /* libebb is looked for after it is known that a step is open, when it has been: a mark may be a
  * signal handler's, and that look allocates. */
-static void note_closed(void) {
+void step_note_closed(void) {
     const struct libebb *below;
     if (open_count == 0 || !begin_change())
         return;
@@ -208,7 +208,7 @@ static void forget_open(ebb_region region) {
 static ebb_step begun(ebb_site *site, ebb_step step, uint64_t tag) {
     if (!step.region.lane || !*recording)
         return step;
-    note_closed();
+    step_note_closed();
     lane_note(SPOOL_BEGIN, kind_of(site), identity_of(step.region), tag, tag >> 32);
     keep_open(step.region);
     return step;
@@ -260,7 +260,7 @@ EXPORT int ebb_step_end_keeping(ebb_step step, ebb_region target, struct ebb_sur
 void ebb_record_begin(const char *kind, uint64_t argument) {
     if (!*recording)
         return;
-    note_closed();
+    step_note_closed();
     lane_note(SPOOL_BEGIN, spool_kind(name_of(kind)), 0, argument, argument >> 32);
 }
 
@@ -273,6 +273,6 @@ void ebb_record_end(void) {
 void ebb_record_call(const char *kind) {
     if (!*recording)
         return;
-    note_closed();
+    step_note_closed();
     lane_note(SPOOL_CALL, spool_kind(name_of(kind)), 0, 0, 0);
 }

@@ -102,6 +102,18 @@ static void marked(void)
     call("call"); // which ends the first one, and is none itself
 }
 
+// The same for calls of a function that is watched.
+static void watched(void)
+{
+    static volatile long double number;
+    ebb_region parent = ebb_region_open(NULL);
+
+    DEMAND(ebb_region_is_open(ebb_step_begin_under(site, parent, 0).region));
+    DEMAND(ebb_region_close(parent) == 0);
+    for (int i = 0; i < CLIENT_STEPPED; i++)
+        number = strtold("1", NULL); // the last one ends a region, and is none itself
+}
+
 // What a ring keeps has ended. A step whose end was refused goes on while others begin.
 static void rings(void)
 {
@@ -137,7 +149,7 @@ static const struct {
     void (*run)(void);
 } scenarios[] = {
     {"cleanups", cleanups}, {"parents", parents}, {"dropped", dropped}, {"rings", rings},
-    {"marked", marked}, {"idle", idle},
+    {"marked", marked}, {"watched", watched}, {"idle", idle},
 };
 
 int main(int argc, char **argv)

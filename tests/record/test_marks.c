@@ -413,13 +413,15 @@ static void steps_of_libebb_end_however_they_end_there(void **state)
     static const struct {
         const char *scenario;
         uint32_t steps;
-    } cases[] = {{"cleanups", CLIENT_STEPPED}, {"parents", 2 * CLIENT_STEPPED},
-                 {"dropped", 2 * CLIENT_STEPPED}, {"marked", 2 * CLIENT_STEPPED},
-                 {"rings", 1 + CLIENT_STEPPED}};
+        const char *options;
+    } cases[] = {{"cleanups", CLIENT_STEPPED, ""}, {"parents", 2 * CLIENT_STEPPED, ""},
+                 {"dropped", 2 * CLIENT_STEPPED, ""}, {"marked", 2 * CLIENT_STEPPED, ""},
+                 {"watched", CLIENT_STEPPED, "--function strtold"},
+                 {"rings", 1 + CLIENT_STEPPED, ""}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(record("", "EBB_STEPPED", cases[i].scenario), 0);
+        assert_int_equal(record(cases[i].options, "EBB_STEPPED", cases[i].scenario), 0);
         struct ebb_trace *trace = read_it();
 
         check_depths(trace, cases[i].scenario);
