@@ -6,9 +6,11 @@
  * and its empty trays. A look is a walk around all heaps, in parts: a MiB of pages, or some pieces
  * of a region. The clock is read after each part. When it is late the look ends, and the next one
  * goes on behind the heap, and in that heap behind the scope, where this one ended, so that each
- * has its turn. A scope remembers how far in its region a look came. Nothing is left when that was
- * so of each heap when it last had its turn, in as many looks as that took: where heaps are very
- * many none reaches all of them. What comes after a heap's turn waits for its next one.
+ * has its turn. Each trim goes its own way around, and looks in idle time theirs: what one passes
+ * as too new the other has yet to see. A scope remembers how far in its region a look came. Nothing
+ * is left when that was so of each heap when it last had its turn, in as many looks as that took:
+ * where heaps are very many none reaches all of them. What comes after a heap's turn waits for its
+ * next one.
  *
  * Invariants: a heap whose turn comes in time has at least one part of each kind done, unless its
  * own thread wants what it has parked; so looks end what there is, however slow the clock makes
@@ -26,7 +28,6 @@
 
 static _Atomic(uint64_t) cooled_bytes;
 static _Atomic(uint64_t) trims;
-static struct heap *turn_of; /* the next look begins with it; under the lock of all heaps */
 
 uint64_t heap_cooled_bytes(void) {
     return atomic_load_explicit(&cooled_bytes, memory_order_relaxed);
@@ -293,12 +294,12 @@ static bool is_done(const struct heap_cooling *cooling) {
 bool heap_cool(struct heap_cooling *cooling) {
     heap_lock(true);
     uint64_t deadline = cooling->limit_ns ? os.now_ns() + cooling->limit_ns : 0;
-    struct heap *first = turn_of ? turn_of : heap_newest(), *heap = first;
+    struct heap *first = cooling->turn_of ? cooling->turn_of : heap_newest(), *heap = first;
     for (bool stops = !heap; !stops; stops = heap == first || is_late(deadline)) {
         cool_heap(heap, cooling, deadline);
         heap = heap->next ? heap->next : heap_newest();
     }
-    turn_of = heap;
+    cooling->turn_of = heap;
     bool is_left = !is_done(cooling);
     heap_lock(false);
     return is_left;

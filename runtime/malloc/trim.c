@@ -61,8 +61,10 @@ static bool cool_part(struct trim_idle *idle, unsigned least_ms) {
     struct heap_cooling cooling = {.now_ms = idle->now_ms,
                                    .least_ms = least_ms,
                                    .limit_ns = AT_ONCE_NS,
+                                   .turn_of = idle->turn_of,
                                    .exhausted = idle->exhausted};
     bool is_left = heap_cool(&cooling);
+    idle->turn_of = cooling.turn_of;
     idle->exhausted = cooling.exhausted;
     note_given(cooling.given);
     return !is_left;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct heap;
+
 /* Everything that no block needs, at once. 1 if any memory went, 0 if there was none to give. Any
  * thread. */
 int trim_all(void);
@@ -24,7 +26,8 @@ struct trim_idle {
     uint64_t idle_ms, large_idle_ms;  /* since then */
     uint64_t now_ms;                  /* of all looks */
     uint64_t since_decay_ms;          /* since pages of the general heap were looked at */
-    unsigned exhausted;               /* heaps in a row that had nothing left, see heap_cool() */
+    struct heap *turn_of;             /* see heap_cool() */
+    unsigned exhausted;               /* the same */
     size_t thinned;                   /* bytes of pinned trays, in this round */
 };
 

@@ -10,8 +10,8 @@
 
 /* Until the atomic_bool `over` is set. */
 static void *cool_all_the_time(void *over) {
+    struct heap_cooling cooling = {.limit_ns = 100000};
     while (!atomic_load((atomic_bool *)over)) {
-        struct heap_cooling cooling = {.limit_ns = 100000};
         (void)heap_cool(&cooling);
         usleep(20);
     }

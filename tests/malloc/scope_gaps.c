@@ -316,11 +316,31 @@ static uint64_t creep_ns(void) {
     return atomic_fetch_add(&read_ns, 100000);
 }
 
+/* It has an empty tray. */
 static void *rest_after_a_scope(void *site) {
-    finish(begin(site));
+    ebb_step step = begin(site);
+    front_free(front_alloc(100, NULL));
+    finish(step);
     (void)pthread_barrier_wait(&rest_begins);
     (void)pthread_barrier_wait(&rest_ends);
     return NULL;
+}
+
+static void begin_to_rest(pthread_t *threads, void *site) {
+    assert_int_equal(pthread_barrier_init(&rest_begins, NULL, HEAPS + 1), 0);
+    assert_int_equal(pthread_barrier_init(&rest_ends, NULL, HEAPS + 1), 0);
+    for (unsigned i = 0; i < HEAPS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, rest_after_a_scope, site), 0);
+    (void)pthread_barrier_wait(&rest_begins);
+    true_now_ns = os.now_ns;
+    os.now_ns = creep_ns;
+}
+
+static void end_to_rest(const pthread_t *threads) {
+    os.now_ns = true_now_ns;
+    (void)pthread_barrier_wait(&rest_ends);
+    for (unsigned i = 0; i < HEAPS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
 /* True: in the end nothing is left. */
@@ -336,13 +356,7 @@ static bool look_for_long(struct trim_idle *idle) {
 static void test_looks_that_reach_few_heaps_see_that_nothing_is_left(void **state) {
     pthread_t threads[HEAPS];
     struct trim_idle idle = {0};
-    assert_int_equal(pthread_barrier_init(&rest_begins, NULL, HEAPS + 1), 0);
-    assert_int_equal(pthread_barrier_init(&rest_ends, NULL, HEAPS + 1), 0);
-    for (unsigned i = 0; i < HEAPS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, rest_after_a_scope, *state), 0);
-    (void)pthread_barrier_wait(&rest_begins);
-    true_now_ns = os.now_ns;
-    os.now_ns = creep_ns;
+    begin_to_rest(threads, *state);
     bool was_done = look_for_long(&idle);
     ebb_step step = begin(*state);
     void *kept = make(100000, 1), *block = make(4 * MIB, 2);
@@ -354,12 +368,38 @@ static void test_looks_that_reach_few_heaps_see_that_nothing_is_left(void **stat
     end(kept, 100000, 1);
     finish(step);
     bool is_done = look_for_long(&idle);
-    os.now_ns = true_now_ns;
-    (void)pthread_barrier_wait(&rest_ends);
-    for (unsigned i = 0; i < HEAPS; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    end_to_rest(threads);
     assert_true(was_done && is_done);
     assert_int_equal(resident, 0);
+}
+
+static unsigned count_empty_trays(void) {
+    unsigned count = 0;
+    heap_lock(true);
+    for (struct heap *heap = heap_newest(); heap; heap = heap->next)
+        for (unsigned i = 0; i < HEAP_STASH; i++)
+            count += atomic_load(&heap->stash[i]) != NULL;
+    heap_lock(false);
+    return count;
+}
+
+/* Half of the heaps are passed by looks in idle time, in which nothing has waited long enough. */
+static void test_a_trim_reaches_all_heaps_whoever_else_looks(void **state) {
+    pthread_t threads[HEAPS];
+    struct heap_cooling idle = {.now_ms = 1, .least_ms = 1000, .limit_ns = 1};
+    struct heap_cooling trim = {.limit_ns = 1, .trim = heap_begin_trim()};
+    begin_to_rest(threads, *state);
+    unsigned before = count_empty_trays(), most = heap_newest()->number + 1;
+    for (unsigned i = 0; i < most / 2; i++)
+        (void)heap_cool(&trim);
+    for (unsigned i = most / 2; i < most; i++)
+        (void)heap_cool(&idle);
+    for (unsigned i = 0; i < TICKS && heap_cool(&trim); i++)
+        continue;
+    unsigned after = count_empty_trays();
+    end_to_rest(threads);
+    assert_true(before >= HEAPS);
+    assert_int_equal(after, 0);
 }
 
 /* ---- what counts ---- */
@@ -432,6 +472,7 @@ int main(void) {
         ALONE(test_pages_that_cannot_go_stay),
         ALONE(test_pages_that_go_count_once),
         ALONE(test_looks_that_reach_few_heaps_see_that_nothing_is_left),
+        ALONE(test_a_trim_reaches_all_heaps_whoever_else_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
