@@ -36,8 +36,10 @@ static __attribute__((constructor)) void start(void) {
         return;
     options_read();
     waits_find();
-    if (options.turns != TURNS_NONE)
-        turn_prepare();
+    if (options.turns != TURNS_NONE && !turn_prepare()) {
+        options_complain("EBB_MALLOC: there are no turns, as others have made too many keys");
+        options.turns = TURNS_NONE;
+    }
     heap_watch_forks();
     scope_serve();
     tender_prepare();

@@ -33,7 +33,6 @@ struct scope scope_awaited = {.free = &scope_free_none};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t ending;
-static bool has_key;
 static ebb_site *site;
 
 enum state { NONE, AWAITED, BEGINNING, BEGUN };
@@ -112,10 +111,10 @@ static void leave(void *unused) {
 /* ---- the beginning ---- */
 
 /* The last key is the highest of these: no thread gives one back meanwhile. */
-void turn_prepare(void) {
+bool turn_prepare(void) {
     heap_make_key();
     seat_make_key();
-    has_key = pthread_key_create(&ending, leave) == 0 && ending < FIRST_KEYS;
+    return pthread_key_create(&ending, leave) == 0 && ending < FIRST_KEYS;
 }
 
 static void prepare(void) {
@@ -123,8 +122,7 @@ static void prepare(void) {
 }
 
 static bool make_ready(void) {
-    if (has_key)
-        pthread_once(&once, prepare);
+    pthread_once(&once, prepare);
     own.is_ready = site && heap_own() && pthread_setspecific(ending, &own) == 0;
     return own.is_ready;
 }

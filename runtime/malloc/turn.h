@@ -36,8 +36,8 @@ struct turn_wait {
     bool comes_again;  /* it is a loop's; turn_before() knows */
 };
 
-/* This library is loaded, and there are to be turns: without this there are none. */
-void turn_prepare(void);
+/* This library is loaded, and there are to be turns. False: there must be none. */
+bool turn_prepare(void);
 
 /* The thread is about to wait. */
 void turn_before(struct turn_wait *wait);

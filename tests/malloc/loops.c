@@ -440,13 +440,22 @@ static void own_scopes_leave_and_enter(void) {
 
 static const char *self;
 
-/* What a program with these options says on its standard error. */
-static void hear(const char *asked, char *said, size_t room) {
+static void preload(const char *library) {
+    const char *before = getenv("LD_PRELOAD");
+    char both[4000];
+    snprintf(both, sizeof both, "%s:%s", before ? before : "", library);
+    setenv("LD_PRELOAD", both, 1);
+}
+
+/* What a program with these options says on its standard error. NULL: nothing more is preloaded. */
+static void hear_with(const char *library, const char *asked, char *said, size_t room) {
     int ends[2];
     EXPECT(pipe(ends) == 0);
     pid_t child = fork();
     if (child == 0) {
         setenv("EBB_MALLOC", asked, 1);
+        if (library)
+            preload(library);
         dup2(ends[1], STDERR_FILENO);
         execl(self, self, "--nothing", (char *)NULL);
         _exit(1);
@@ -458,6 +467,10 @@ static void hear(const char *asked, char *said, size_t room) {
     said[length] = 0;
     act_await(child);
     close(ends[0]);
+}
+
+static void hear(const char *asked, char *said, size_t room) {
+    hear_with(NULL, asked, said, room);
 }
 
 static void bad_options_are_named(void) {
@@ -495,6 +508,17 @@ static void so_are_long_ones(void) {
     EXPECT(!*said || said[strlen(said) - 1] == '\n');
 }
 
+/* What a turn notes for the end of its thread would be in the midst of others' values. */
+static void turns_that_cannot_be_had_are_told(void) {
+    static const char line[] =
+        "ebb-malloc: EBB_MALLOC: there are no turns, as others have made too many keys\n";
+    char said[300];
+    hear_with(getenv("MANY_KEYS"), "turns:wait", said, sizeof said);
+    EXPECT(strcmp(said, ebb_scope_is_served() ? line : "") == 0);
+    hear_with(getenv("MANY_KEYS"), "idle_ms:1", said, sizeof said);
+    EXPECT(!*said);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--nothing") == 0)
         return 0;
@@ -511,6 +535,7 @@ int main(int argc, char **argv) {
         ACT(own_scopes_leave_and_enter),
         ACT(bad_options_are_named),
         ACT(so_are_long_ones),
+        ACT(turns_that_cannot_be_had_are_told),
     };
     const char *options = getenv("EBB_MALLOC");
     if (options && strncmp(options, "turns:", 6) == 0)
