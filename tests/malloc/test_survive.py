@@ -63,6 +63,17 @@ class Judges(unittest.TestCase):
                 pathlib.Path(folder, "test/test_ours.py").write_text(module.format(one))
                 self.assertEqual(self.outcome(self.of_modules(folder))[0], word)
 
+    def test_a_module_is_missing_only_if_it_is_missing_itself(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "ours.py").write_text("try:\n    import nowhere\n"
+                                                       "except ImportError as e:\n    print(e)\n")
+            for module, word in (("ours", "pass"), ("nowhere", "skip"), ("os.nowhere", "skip")):
+                def program(way):
+                    way.env["PYTHONPATH"] = folder
+                    programs.need_module(way, module, "package")
+                    return ""
+                self.assertEqual(self.outcome(program)[0], word, module)
+
     def of_modules(self, folder):
         def program(way):
             way.env["PYTHONPATH"] = folder
