@@ -141,12 +141,17 @@ static bool has_gap(const struct track *track, size_t bytes, size_t align) {
     return fits_between(from, track->base + track->span, bytes, align);
 }
 
-/* With those of the arena the pool's limit leaves pages for a block. Without one nobody knows. */
+/* With those of the arena the pool's limit leaves pages for a block, for which the region's own run
+ * may grow. Without a limit nobody knows. */
 static bool has_pages(const struct track *track, size_t bytes, size_t align) {
-    size_t room = pool_room(track->region->pool), total;
+    const struct region *region = track->region;
+    size_t room = pool_room(region->pool), total;
     size_t slack = align > EBB_PAGE ? align - EBB_PAGE : 0;
-    return size_round_up(bytes + slack, EBB_PAGE, &total) &&
-           total <= track->span + (room == SIZE_MAX ? 0 : room);
+    if (room == SIZE_MAX)
+        room = 0;
+    else if (region->top)
+        room += region->top->bytes;
+    return size_round_up(bytes + slack, EBB_PAGE, &total) && total <= track->span + room;
 }
 
 /* The piece that fills the arena's run, or what was that before a takeover; NULL: something lives

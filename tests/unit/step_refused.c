@@ -268,6 +268,24 @@ static void an_empty_arena_is_in_nobodys_way(void **state) {
     }
 }
 
+/* A step that fits the limit where the run beside the arena grows: what is free there counts. */
+static void a_run_grows_where_an_empty_arena_was_in_its_way(void **state) {
+    ebb_pool *pool = POOL(0);
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+    for (unsigned i = 0; i < LEARNING; i++)
+        take_pair(site, 32 * KIB, 28 * KIB);
+    assert_int_equal(site_stats(site).plan_height, 60 * KIB);
+    (void)ebb_pool_trim(pool, 0);
+    assert_int_equal(ebb_pool_set_reserved_limit(pool, 168 * KIB), 0);
+    ebb_step step = ebb_step_begin(site, 0);
+    void *first = block_of(step.region, 68 * KIB, 64);
+    assert_int_equal(ebb_region_release(step.region, first), 0);
+    block_of(step.region, 156 * KIB, 64);
+    assert_int_equal(ebb_step_end(step), 0);
+    assert_int_equal(ebb_site_destroy(site), 0);
+    pool_end(pool);
+}
+
 /* A plan of 125 KiB needs pages for 128. */
 static void part_of_a_page_is_no_room(void **state) {
     enum { ALL = 100 };
@@ -304,6 +322,7 @@ int main(void) {
         cmocka_unit_test(a_plan_that_is_too_high_for_the_limit_gives_way),
         cmocka_unit_test(no_plan_grows_above_the_limit),
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
+        cmocka_unit_test(a_run_grows_where_an_empty_arena_was_in_its_way),
         cmocka_unit_test(part_of_a_page_is_no_room),
         cmocka_unit_test(none_is_made_of_one_of_two_sizes_where_the_limit_forbids_both),
     };
