@@ -197,6 +197,7 @@ void adopt_thing(struct scene *scene, int thing, int region) {
         count_passed(scene, thing, owner_of(scene, thing), region);
         it->records[0].region = region;
         it->records[0].owner_serial = scene->regions[region].mark_serial;
+        it->records[0].host_serial = scene->regions[it->host].mark_serial;
     }
 }
 
