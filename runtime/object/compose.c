@@ -22,7 +22,8 @@ bool compose_has(const struct ebb_object *whole, const void *address) {
     struct object_place place;
     const struct ebb_object *member = address;
     return address && object_begins_at(address, &place) && member->whole == whole &&
-           member->serial <= whole->serial; /* else it was lost, and got something newer */
+           object_lies_with(member, whole) && /* else it was lost, and stayed where it was */
+           member->serial <= whole->serial;   /* else it was lost, and got something newer */
 }
 
 bool compose_has_room(const struct region *host, void *const *members, size_t count) {

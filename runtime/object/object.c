@@ -167,7 +167,8 @@ struct region *object_host(const void *block) {
 
 struct ebb_object *object_whole(const struct ebb_object *member) {
     struct object_place place;
-    return object_peek(member->whole, &place) ? member->whole : NULL;
+    bool is_there = object_peek(member->whole, &place) && object_lies_with(member->whole, member);
+    return is_there ? member->whole : NULL;
 }
 
 /* Lies where no object does. */
@@ -184,7 +185,7 @@ void object_part(struct ebb_object *member) {
 
 const char *object_whole_name(const struct ebb_object *member) {
     const struct ebb_object *whole = object_whole(member);
-    return whole ? whole->type->name : "an ended object";
+    return whole ? whole->type->name : "an object that has gone";
 }
 
 ebb_region ebb_object_owner(const void *address) {

@@ -32,7 +32,8 @@
  * serials that never increase towards the end. A member is in no list, and no newer than its whole.
  *
  * A program may overwrite the field that has a member: then nothing finds it, it stays where it is
- * counted when its whole goes elsewhere, and `whole` is but an address when that has ended.
+ * counted when its whole goes elsewhere, and `whole` is but an address when that has ended or lies
+ * elsewhere.
  */
 #ifndef EBB_OBJECT_OBJECT_H
 #define EBB_OBJECT_OBJECT_H
@@ -109,7 +110,7 @@ struct region *object_host(const void *block);
 struct region *object_host_at(struct region *place, uintptr_t addr);
 struct region *object_owner(const struct ebb_object *object);
 
-/* The composite that a member names if there is an object, or NULL. */
+/* The composite that a member names if an object of the same host is there, or NULL. */
 struct ebb_object *object_whole(const struct ebb_object *member);
 
 /* If that, or what it is in, has ended: whatever comes to lie there is not taken for it. */
@@ -125,8 +126,8 @@ void object_release(void *block);
 
 /*
  * Fields are the user's to write, so what they say is believed only as far as it is so: a member is
- * a live object that names the composite and is no newer, an array is a live block that has room
- * for its count.
+ * a live object of the same host that names the composite and is no newer, an array is a live block
+ * that has room for its count.
  */
 
 /* True if `address` is a member of `whole`. */
@@ -313,6 +314,12 @@ static inline void object_delist(struct region *owner, struct ebb_object *object
         owner->objects = object->next;
     if (object->next)
         object->next->prev = object->prev;
+}
+
+/* True if both lie in one region, as a member and its composite do. */
+static inline bool object_lies_with(const struct ebb_object *object,
+                                    const struct ebb_object *other) {
+    return ((object->state ^ other->state) & OBJECT_OWNER) == 0;
 }
 
 /* A member has no neighbours. In their place is the region that counts it, and what that is called

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * lost.c - members whose composite went to another region without them: they and it are nothing to
+ * each other from then on, whatever fields say.
+ */
+#include "kit/boxes.h"
+
+/* A region whose serials are lower than its parent's, if `earlier`. */
+static ebb_region region_below(struct stage *stage, ebb_region *root, bool earlier) {
+    ebb_region first = OPEN(.pool = stage->pool);
+    *root = OPEN(.pool = stage->pool);
+    if (earlier)
+        ebb_region_close(first);
+    ebb_region below = OPEN(.parent = *root);
+    if (!earlier)
+        ebb_region_close(first);
+    return below;
+}
+
+/* A box that lost a member and went up where it lies, and whose field names that again. */
+static struct box *box_that_went(ebb_region below, ebb_region root, void *lost) {
+    const struct ebb_own_options options = {.size = sizeof options, .mode = EBB_PROMOTE_RELINK};
+    struct box *box = ebb_object_new(below, &box_type, 1 << 20); /* a run of pages of its own */
+    void *list[] = {box};
+    assert_non_null(box);
+    box->left = lost;
+    assert_int_equal(ebb_object_compose(box), 0);
+    box->left = NULL;
+    assert_int_equal(ebb_objects_promote(below, root, list, 1, &options, NULL), 0);
+    assert_ptr_equal(list[0], box);
+    box->left = lost;
+    return box;
+}
+
+static void what_stayed_below_is_no_member(void **state) {
+    struct stage *stage = *state;
+    for (int way = 0; way < 8; way++) {
+        ebb_region root, below = region_below(stage, &root, way % 2);
+        struct ebb_object *lost = &floats_in(below, 3)->object;
+        struct box *box = box_that_went(below, root, lost);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_refused(ebb_object_compose(box), EBB_E_NOT_OWNED);
+        if (way / 2 == 0) {
+            assert_int_equal(ebb_object_end(box), 0);
+        } else if (way / 2 == 1) {
+            assert_int_equal(ebb_object_replace(box, BOX_LEFT, floats_in(root, 4)), 0);
+        } else if (way / 2 == 2) {
+            assert_int_equal(ebb_object_attach(box, below), 0);
+            assert_int_equal(live_in(below), 2);
+            assert_ptr_equal(ebb_object_detach(box), box);
+        } else {
+            box->left = NULL;
+        }
+        assert_true(is_object(lost) && ebb_region_owns(below, lost));
+        assert_refused(ebb_object_attach(lost, root), EBB_E_MEMBER);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(live_in(below), 1);
+        assert_int_equal(ebb_object_end(lost), 0);
+        assert_int_equal(ebb_region_close(root), 0);
+    }
+}
+
+/* It gets something newer, which makes nothing newer in a list that its region has not got. */
+static void what_stayed_below_makes_nothing_newer(void **state) {
+    struct stage *stage = *state;
+    for (int way = 0; way < 2; way++) {
+        ebb_region root, below = region_below(stage, &root, way);
+        struct box *lost = box_in(below), *box = box_that_went(below, root, lost);
+        struct ebb_tensor *other = floats_in(root, 5), *own = floats_in(below, 6);
+        ebb_mark mark = ebb_region_mark(below);
+        lost->left = &floats_in(below, 3)->object;
+        assert_int_equal(ebb_object_compose(lost), 0);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_region_rewind(below, mark), 0);
+        assert_true(is_object(box) && is_object(other) && is_object(own));
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(live_in(root), 2);
+        assert_int_equal(ebb_region_close(root), 0);
+    }
+}
+
+int main(void) {
+    static const struct CMUnitTest tests[] = {
+        STAGED(what_stayed_below_is_no_member),
+        STAGED(what_stayed_below_makes_nothing_newer),
+    };
+    return cmocka_run_group_tests(tests, boxes_prepare, NULL);
+}
