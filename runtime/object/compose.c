@@ -114,7 +114,7 @@ void compose_untell(struct ebb_object *whole) {
 
 static unsigned depth_above(const struct ebb_object *object) {
     unsigned depth = 0;
-    for (; object && object->whole; object = object_whole(object))
+    while (object->whole && (object = object_whole(object)) != NULL)
         depth++;
     return depth;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * lost.c - members whose composite went to another region without them: they and it are nothing to
- * each other from then on, whatever fields say.
+ * lost.c - members whose composite ended or went to another region without them: they and it are
+ * nothing to each other from then on, whatever fields say.
  */
 #include "kit/boxes.h"
 
@@ -79,10 +79,32 @@ static void what_stayed_below_makes_nothing_newer(void **state) {
     }
 }
 
+/* Of what has ended nobody is a level deeper. */
+static void what_outlives_its_composite_is_at_the_top(void **state) {
+    struct stage *stage = *state;
+    struct box *whole = box_in(stage->root), *lost = box_in(stage->root);
+    struct box *box = box_in(stage->root);
+    whole->left = &lost->object;
+    assert_int_equal(ebb_object_compose(whole), 0);
+    whole->left = NULL;
+    assert_int_equal(ebb_object_end(whole), 0);
+    for (int depth = 1; depth < EBB_DEPTH_MAX; depth++) {
+        struct box *above = box_in(stage->root);
+        above->left = &box->object;
+        assert_int_equal(ebb_object_compose(above), 0);
+        box = above;
+    }
+    assert_int_equal(ebb_object_replace(lost, BOX_LEFT, box), 0);
+    assert_int_equal(ebb_object_compose(lost), 0);
+    assert_int_equal(ebb_object_end(lost), 0);
+    assert_int_equal(live_in(stage->root), 0);
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_stayed_below_is_no_member),
         STAGED(what_stayed_below_makes_nothing_newer),
+        STAGED(what_outlives_its_composite_is_at_the_top),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
