@@ -77,7 +77,7 @@ struct ebb_collated {
  *   EBB_E_TYPE         a leaf of a type that collate does not know, or a node that is damaged
  *   EBB_E_NOT_OWNED    what is in a field of a sample was not composed
  *   EBB_E_RELEASED     a member of a sample was ended
- *   EBB_E_DEPTH        the batch would be too deep
+ *   EBB_E_DEPTH        the batch would be too deep, or samples are
  *   EBB_E_ARGUMENT     options: size, a rule that covers nothing, an unknown `how`
  *
  * and those of ebb_object_new() and ebb_tensor_new().

@@ -260,8 +260,14 @@ static int check_all(struct collation *collation, void *const *samples) {
 /* Checks and builds. What was taken meanwhile is given back whatever comes out of it. */
 static void *collate(struct collation *collation, void *const *samples) {
     struct scratch scratch;
+    unsigned depth = compose_depth(samples[0]);
+    if (depth > EBB_DEPTH_MAX) { /* what was lost was found again further down */
+        error_set(EBB_E_DEPTH, "sample 0 of %zu: objects nested %u deep, %d may be",
+                  collation->count, depth, EBB_DEPTH_MAX);
+        return NULL;
+    }
     /* one level more, for what is in fields and no member: it is looked at and refused */
-    if (take_scratch(collation, &scratch, (size_t)compose_depth(samples[0]) + 1) != 0)
+    if (take_scratch(collation, &scratch, (size_t)depth + 1) != 0)
         return NULL;
     void *batch = check_all(collation, samples) == 0 ? build(collation, samples) : NULL;
     scratch_give(&scratch);

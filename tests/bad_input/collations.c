@@ -298,6 +298,29 @@ static void batches_that_would_be_too_deep_are_refused(void **state) {
     assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_DEPTH, "64", NULL);
 }
 
+/* A tuple whose member was written back after it had gone further down without it. */
+static void samples_that_are_too_deep_are_refused(void **state) {
+    struct court *court = *state;
+    void *samples[2];
+    for (int i = 0; i < 2; i++) {
+        struct ebb_node *middle = NULL;
+        void *lost = NULL;
+        samples[i] = ebb_node_new_string(court->root, "x");
+        for (int k = 0; k < 100; k++) {
+            samples[i] = ebb_node_new_tuple(court->root, &samples[i], 1);
+            if (k != 50)
+                continue;
+            middle = samples[i];
+            lost = middle->members[0];
+            middle->members[0] = NULL;
+        }
+        middle->members[0] = lost;
+    }
+    struct sight before = sight_of(court->child);
+    assert_null(ebb_batch_collate(court->child, samples, 2, NULL, NULL));
+    assert_sight_refused(court->child, &before, ebb_last_error(), EBB_E_DEPTH, "100", NULL);
+}
+
 /* A struct that was never composed can lead in circles: nothing follows it for ever. */
 static void circles_are_not_followed(void **state) {
     static struct page page;
@@ -407,6 +430,7 @@ int main(void) {
         TRIAL(paddings_that_do_not_fit_are_refused),
         TRIAL(options_that_make_no_sense_are_refused),
         TRIAL(batches_that_would_be_too_deep_are_refused),
+        TRIAL(samples_that_are_too_deep_are_refused),
         TRIAL(circles_are_not_followed),
         TRIAL(samples_made_by_hand_are_refused),
         TRIAL(a_batch_that_does_not_fit_the_limit_leaves_no_trace),
