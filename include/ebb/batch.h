@@ -132,7 +132,7 @@ EBB_API const void *ebb_node_bytes(const void *node, size_t *count);
  * those along a dimension with a stride of 0 in both count as one. Of types of your own members and
  * bytes are compared. False with an error if one is no live object, has in a field what was not
  * composed (EBB_E_NOT_OWNED), no room for what it counts (EBB_E_SIZE), or elements that a producer
- * has back (EBB_E_RELEASED: ebb/exchange.h).
+ * has back (EBB_E_RELEASED: ebb/exchange.h), or is deeper than EBB_DEPTH_MAX (EBB_E_DEPTH).
  */
 EBB_API bool ebb_batch_equal(const void *left, const void *right);
 

@@ -43,8 +43,9 @@ struct ebb_own_options {
  * EBB_E_STALE, EBB_E_NOT_ANCESTOR, EBB_E_SEALED, EBB_E_NOT_OWNED (also: a view of a storage in a
  * region between the two), EBB_E_MEMBER, EBB_E_BORROWED, EBB_E_DUPLICATE, EBB_E_FOREIGN,
  * EBB_E_RELEASED, EBB_E_BUSY (tensors that see imported bytes stay: ebb/exchange.h; or one is about
- * to end: ebb_object_end()), EBB_E_SIZE (a block is shorter than its count says), EBB_E_MEMORY,
- * EBB_E_POOL_LIMIT, EBB_E_REGION_LIMIT, EBB_E_ARGUMENT.
+ * to end: ebb_object_end()), EBB_E_SIZE (a block is shorter than its count says), EBB_E_DEPTH
+ * (fields that were written make it deeper), EBB_E_MEMORY, EBB_E_POOL_LIMIT, EBB_E_REGION_LIMIT,
+ * EBB_E_ARGUMENT.
  */
 EBB_API int ebb_objects_promote(ebb_region source, ebb_region target, void **objects, size_t count,
                                 const struct ebb_own_options *options, struct ebb_promoted *cost);

@@ -250,6 +250,11 @@ bool ebb_batch_equal(const void *left, const void *right) {
         return false;
     if (object_check_staying(a.object) != 0 || object_check_staying(b.object) != 0)
         return false;
+    if (compose_depth(a.object) > EBB_DEPTH_MAX) { /* what was lost was found again further down */
+        error_set(EBB_E_DEPTH, "%s %p: objects nested more than %d deep", a.object->type->name,
+                  left, EBB_DEPTH_MAX);
+        return false;
+    }
     bool equal = trees_equal(a.object, b.object);
     unmark(a.object);
     unmark(b.object);

@@ -85,8 +85,13 @@ int gather_add(struct gathering *gathering, struct ebb_object *object) {
     gathering->blocks++;
     if (object_is_tensor(object))
         return add_storage(gathering, tensor_of(object));
+    if (gathering->depth > EBB_DEPTH_MAX) /* what was lost was found again further down */
+        return error_set(EBB_E_DEPTH, "%s %p: objects nested more than %d deep",
+                         object->type->name, (const void *)object, EBB_DEPTH_MAX);
+    gathering->depth++;
     for (size_t i = 0; !result && i < object->type->field_count; i++)
         result = add_field(gathering, object, &object->type->fields[i]);
+    gathering->depth--;
     return result;
 }
 

@@ -16,10 +16,12 @@ struct gathering {
     bool anywhere; /* the target is in no relation to the host */
     struct ebb_object *first, *last;
     struct ebb_storage *storages;
-    size_t blocks; /* that have to go: one for each object, field of bytes, lone storage */
+    size_t blocks;  /* that have to go: one for each object, field of bytes, lone storage */
+    unsigned depth; /* of what is being added */
 };
 
-/* Adds an object that is not gathered yet, and everything below it. EBB_E_NOT_OWNED, EBB_E_BUSY. */
+/* Adds an object that is not gathered yet, and everything below it. EBB_E_NOT_OWNED, EBB_E_BUSY,
+ * EBB_E_DEPTH. */
 int gather_add(struct gathering *gathering, struct ebb_object *object);
 
 /* True if the object whose block has the storage is gathered with it. */

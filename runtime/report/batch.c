@@ -256,7 +256,7 @@ static void show(struct page *page, struct ebb_object *object) {
 
 static void show_member(struct page *page, const struct ebb_object *whole, const char *name,
                         void *member) {
-    bool has = compose_has(whole, member);
+    bool has = page->depth <= EBB_DEPTH_MAX && compose_has(whole, member);
     show_name(page, name);
     if (has && !compose_is_told(member))
         show(page, member);

@@ -86,7 +86,7 @@ static void print_bytes(struct print *print, const char *field, size_t bytes, un
 
 static void print_member(struct print *print, const struct ebb_object *whole, void *member,
                          const struct label *label, unsigned depth) {
-    bool has = compose_has(whole, member);
+    bool has = depth <= EBB_DEPTH_MAX && compose_has(whole, member);
     if (has && compose_is_told(member)) {
         print_label(print, label, depth);
         text_print(print->text, print->json ? "{\"above\":true}" : "(above)\n");

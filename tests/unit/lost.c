@@ -4,6 +4,7 @@
  * nothing to each other from then on, whatever fields say.
  */
 #include "kit/boxes.h"
+#include "kit/text.h"
 
 /* A region whose serials are lower than its parent's, if `earlier`. */
 static ebb_region region_below(struct stage *stage, ebb_region *root, bool earlier) {
@@ -100,11 +101,65 @@ static void what_outlives_its_composite_is_at_the_top(void **state) {
     assert_int_equal(live_in(stage->root), 0);
 }
 
+/* So many boxes in each other, as members are written back when what lost them has gone down. */
+static struct box *deep_box(ebb_region region, int depth) {
+    struct box *box = box_in(region), *lost[8], *losers[8];
+    int count = 0;
+    for (int i = 1; i <= depth; i++) {
+        struct box *above = box_in(region);
+        above->left = &box->object;
+        assert_int_equal(ebb_object_compose(above), 0);
+        if (i % EBB_DEPTH_MAX == 0) {
+            lost[count] = box;
+            losers[count++] = above;
+            above->left = NULL;
+        }
+        box = above;
+    }
+    while (count-- > 0)
+        losers[count]->left = &lost[count]->object;
+    return box;
+}
+
+static size_t boxes_told(const void *box, bool tree) {
+    static struct page page;
+    memset(&page, 0, sizeof page);
+    assert_int_equal((tree ? ebb_report_batch : ebb_report_object)(box, EBB_REPORT_JSON, page_write,
+                                                                   &page), 0);
+    assert_true(page_is_json(&page));
+    return page_count(&page, "\"box\"");
+}
+
+/* Whoever goes down level by level stops at the limit. */
+static void what_is_found_again_too_deep_is_not_followed(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    for (int depth = EBB_DEPTH_MAX; depth <= 4 * EBB_DEPTH_MAX; depth += EBB_DEPTH_MAX / 2) {
+        bool fits = depth == EBB_DEPTH_MAX;
+        struct box *box = deep_box(inner, depth), *same = deep_box(inner, depth);
+        void *list[] = {box};
+        for (int tree = 0; tree < 2; tree++)
+            assert_int_equal(boxes_told(box, tree), EBB_DEPTH_MAX + 1);
+        assert_int_equal(ebb_batch_equal(box, same), fits);
+        if (!fits)
+            assert_int_equal(ebb_last_error(), EBB_E_DEPTH);
+        if (!fits)
+            assert_refused(ebb_objects_promote(inner, stage->root, list, 1, NULL, NULL),
+                           EBB_E_DEPTH);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(live_in(inner), 2 * depth + 2);
+        assert_int_equal(ebb_object_end(box), 0);
+        assert_int_equal(ebb_object_end(same), 0);
+        assert_int_equal(live_in(inner), 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_stayed_below_is_no_member),
         STAGED(what_stayed_below_makes_nothing_newer),
         STAGED(what_outlives_its_composite_is_at_the_top),
+        STAGED(what_is_found_again_too_deep_is_not_followed),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
