@@ -141,12 +141,15 @@ static uint64_t live_objects(const struct region *region) {
     return live;
 }
 
-/* An object and all below it. */
-static uint64_t count_parts(struct ebb_object *whole) {
+/* Of an object and all below it those that regions at or below `closing` count, or the others: a
+ * member that was lost and found again may be counted elsewhere than its composite. */
+static uint64_t count_parts(struct ebb_object *whole, const struct region *closing, bool inside) {
     uint64_t count = 0;
     struct ebb_object *first = compose_chain(whole);
-    for (const struct ebb_object *part = first; part; part = part->forward)
-        count++;
+    for (const struct ebb_object *part = first; part; part = part->forward) {
+        const struct region *at = part->whole ? member_counted_in(part) : object_owner(part);
+        count += (at && is_at_or_above(closing, at)) == inside;
+    }
     compose_unchain(first);
     return count;
 }
@@ -157,10 +160,10 @@ static uint64_t ending_objects(const struct region *region, const struct region 
     uint64_t ending = live_objects(region);
     for (struct ebb_object *at = region->objects; at; at = at->next)
         if (object_outlives(at, closing))
-            ending -= count_parts(at);
+            ending -= count_parts(at, closing, true);
     for (const struct ebb_cleanup *at = region->cleanups; at; at = at->next) {
         struct ebb_object *lost = adoption_lost(at, closing);
-        ending += lost ? count_parts(lost) : 0;
+        ending += lost ? count_parts(lost, closing, false) : 0;
     }
     return ending;
 }

@@ -80,6 +80,29 @@ static void what_stayed_below_makes_nothing_newer(void **state) {
     }
 }
 
+/* What was lent to the region that closes, or from it, has a member again that others count. */
+static void what_is_counted_elsewhere_does_not_end_with_others(void **state) {
+    struct stage *stage = *state;
+    for (int way = 0; way < 2; way++) {
+        ebb_region inner = OPEN(.parent = stage->root), other = OPEN(.parent = stage->root);
+        struct box *box = box_in(way ? inner : stage->root);
+        struct ebb_object *lost = &floats_in(way ? inner : stage->root, 3)->object;
+        uint64_t ended = 77;
+        box->left = lost;
+        assert_int_equal(ebb_object_compose(box), 0);
+        box->left = NULL;
+        assert_int_equal(ebb_object_borrow(box, way ? other : inner), 0);
+        box->left = lost;
+        assert_int_equal(ebb_objects_close_keeping(inner, stage->root, NULL, 0, NULL, NULL,
+                                                   &ended), 0);
+        assert_int_equal(ended, way ? 2 : 0);
+        assert_int_equal(live_in(stage->root), way ? 0 : 2);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_region_close(other), 0);
+        assert_int_equal(ebb_region_reset(stage->root, 0), 0);
+    }
+}
+
 /* Of what has ended nobody is a level deeper. */
 static void what_outlives_its_composite_is_at_the_top(void **state) {
     struct stage *stage = *state;
@@ -158,6 +181,7 @@ int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_stayed_below_is_no_member),
         STAGED(what_stayed_below_makes_nothing_newer),
+        STAGED(what_is_counted_elsewhere_does_not_end_with_others),
         STAGED(what_outlives_its_composite_is_at_the_top),
         STAGED(what_is_found_again_too_deep_is_not_followed),
     };
