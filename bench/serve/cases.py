@@ -59,11 +59,13 @@ def need_torch():
         raise Absent("python3-torch is not installed")
 
 
-def need_node(package):
+def need_node(package=None):
     """The program; an older one than npm's package asks for, as `>=20`, is none."""
     node = shutil.which("node")
     if not node:
         raise Absent("node is not installed")
+    if not package:
+        return node
     described = json.loads((package / "package.json").read_text(encoding="utf-8"))
     least = re.match(r">= *(\d+)", described.get("engines", {}).get("node", ""))
     there = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout

@@ -388,6 +388,21 @@ class Turns(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
             self.assertIn(said, done.stderr)
 
+    def test_every_server_is_a_command_or_is_said_to_be_absent(self):
+        """With a node and without one; nothing has been built or fetched."""
+        with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as here:
+            place = turns.Place(types.SimpleNamespace(
+                build=pathlib.Path(empty), fetched=pathlib.Path(empty), packages=None))
+            node = pathlib.Path(here, "node")
+            node.write_text("#!/bin/sh\necho v18.20.4\n")
+            node.chmod(0o755)
+            for path in (here, empty):
+                with unittest.mock.patch.dict(os.environ, {"PATH": path}):
+                    for server, (command, *_) in turns.SERVERS.items():
+                        with self.subTest(server, path=path), contextlib.suppress(cases.Absent):
+                            found = command(place, pathlib.Path(here), 1)
+                            self.assertIsInstance(found, list)
+                            self.assertTrue(server != "node-json" or path == here, found)
 
     def run_it(self, *words, build=BUILD, server=None):
         """(exit status, rows, what was said) with little load; `server`: its command, instead."""
