@@ -59,18 +59,30 @@ def need_torch():
         raise Absent("python3-torch is not installed")
 
 
+def version_of(node):
+    """What it says, and the first number, of `v18.20.4`. One that tells none runs nothing else."""
+    try:
+        done = subprocess.run([node, "--version"], capture_output=True, text=True, errors="replace",
+                              check=False)
+    except OSError as why:
+        raise Absent(f"{node} cannot be run: {why.strerror}") from why
+    number = re.match(r"v(\d+)\.", done.stdout)
+    if done.returncode or not number:
+        raise Absent(f"{node} does not tell its version")
+    return done.stdout.strip(), int(number[1])
+
+
 def need_node(package=None):
     """The program; an older one than npm's package asks for, as `>=20`, is none."""
     node = shutil.which("node")
     if not node:
         raise Absent("node is not installed")
-    if not package:
-        return node
-    described = json.loads((package / "package.json").read_text(encoding="utf-8"))
-    least = re.match(r">= *(\d+)", described.get("engines", {}).get("node", ""))
-    there = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
-    if least and int(there.lstrip("v").partition(".")[0]) < int(least[1]):
-        raise Absent(f"npm's package {package.name} needs node {least[1]}, not {there.strip()}")
+    told, version = version_of(node)
+    if package:
+        described = json.loads((package / "package.json").read_text(encoding="utf-8"))
+        least = re.match(r">= *(\d+)", described.get("engines", {}).get("node", ""))
+        if least and version < int(least[1]):
+            raise Absent(f"npm's package {package.name} needs node {least[1]}, not {told}")
     return node
 
 

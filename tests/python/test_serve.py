@@ -330,6 +330,21 @@ class Node(unittest.TestCase):
                 with self.assertRaisesRegex(cases.Absent, "package needs node 20, not v18.20.4"):
                     cases.need_node(package)
 
+    def test_one_that_does_not_tell_its_version_is_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            node = pathlib.Path(folder, "node")
+            node.touch(0o755)
+            with unittest.mock.patch.dict(os.environ, {"PATH": folder}):
+                for text, why in (("#!/bin/sh\nexit 1\n", "does not tell its version"),
+                                  ("#!/bin/sh\n", "does not tell its version"),
+                                  ("#!/bin/sh\necho none; exit 0\n", "does not tell its version"),
+                                  ("#!/bin/sh\necho v20.1.0; exit 1\n", "does not tell"),
+                                  ("no program", "cannot be run: Exec format error"),
+                                  ("#!/nowhere/sh\n", "cannot be run: No such file")):
+                    node.write_text(text)
+                    with self.assertRaisesRegex(cases.Absent, f"{node} {why}"):
+                        cases.need_node()
+
 
 class Loops(unittest.TestCase):
     """Programs that take so many steps for each line, in so many threads."""
