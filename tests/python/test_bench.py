@@ -116,6 +116,11 @@ class Failing(unittest.TestCase):
         self.assertEqual(said.count("\nlast words\n"), 1)
         self.assertNotIn("strace counts nothing", said)
 
+    def test_calls_of_a_method_that_was_left_out_of_a_case_are_not_counted(self):
+        status, calls, said = self.calls("tiny ebb", strace=STRACE)
+        self.assertEqual((status, len(calls), ("tiny", "ebb") in calls), (1, 3, False), said)
+        self.assertNotIn("tiny, ebb, system calls", said)
+
     def test_a_strace_that_counts_nothing_is_said(self):
         status, calls, said = self.calls(strace=SILENT)
         self.assertEqual((status, calls), (1, {}))
