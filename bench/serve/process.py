@@ -9,7 +9,7 @@ from program import Failed, Program
 CONNECTIONS = 4
 TURNS = 10  # of the timed requests, or steps
 SPIKE_TIMES, SPIKE_REQUESTS = 20, 8
-BEFORE, AFTER = 20, 50  # normal requests around the spike
+SETTLE, BEFORE, AFTER = 100, 20, 50  # normal requests around the spike; the first are not read
 WARM_PART, WARM_LEAST = 4, 8  # steps of a loop before those that count
 LEVEL = 20  # samples whose median is a level
 
@@ -64,19 +64,19 @@ def of_turns(turns):
 def many(course, case, count, figures):
     """`count` requests of mixed sizes, those before among them."""
     low, high = case.mixed
-    left = count - case.warm - case.timed
+    before = course.sent
+    left = count - before
     every = max(1, left // 100)
     done = course.load(left, low, high, every)
     figures["mixed_resident_ratio"] = level(done["resident"]) / figures["resident_bytes"]
     for at, resident in enumerate(done["resident"]):
-        number = case.warm + case.timed + (at + 1) * every
-        figures[f"mixed_resident_bytes.n{number}"] = resident
+        figures[f"mixed_resident_bytes.n{before + (at + 1) * every}"] = resident
 
 
 def spike(course, case, figures, with_series):
     """SPIKE_REQUESTS of SPIKE_TIMES the normal size; the normal ones around them."""
     size = case.normal
-    course.load(BEFORE * 5, size, size)
+    course.load(SETTLE, size, size)
     before = course.load(BEFORE, size, size, 1)["resident"]
     during = course.load(SPIKE_REQUESTS, size * SPIKE_TIMES, size * SPIKE_TIMES, 1)["resident"]
     after = course.load(AFTER, size, size, 1)["resident"]
@@ -102,11 +102,12 @@ class Serving(Course):
 
     def __init__(self, case, allocator, client):
         super().__init__(case, allocator)
-        self.client, self.server, self.stretch = client, None, "turns"
+        self.client, self.server, self.stretch, self.sent = client, None, "turns", 0
 
     def load(self, count, low, high, sample=0):
         """As Server.load(). What comes after the long run has other numbers than without it."""
         done = self.server.load(count, low, high, sample)
+        self.sent += count
         self.computed.setdefault(self.stretch, []).append(done["sum"])
         return done
 

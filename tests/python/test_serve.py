@@ -200,7 +200,7 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print("port", server.server_address[1], flush=True)
 sys.stdin.read()
-print("ended", file=sys.stderr)
+print("ended after", int(sys.argv[1]) - Handler.left, file=sys.stderr)
 """
 
 
@@ -245,6 +245,9 @@ class Rounds(unittest.TestCase):
                 "spike_resident_ratio", "spike_resident_bytes"})
             self.assertIn("spike_resident_bytes.n77", course.figures)
             self.assertIn("mixed_resident_bytes.n400", course.figures)
+            self.assertNotIn("mixed_resident_bytes.n401", course.figures)
+        spike = 100 + 20 + 8 + 50
+        self.assertEqual(said.count(f"ended after {400 + spike}\n"), 2, said)
 
     def test_a_server_that_dies_is_a_failure_with_its_last_words(self):
         for requests in (1, 30, 100, 300, 500):
