@@ -42,7 +42,6 @@ struct lane_state {
     uint32_t depth;
     uint32_t awaited; /* ends of plain regions that began in the innermost one and are not open */
     int64_t moving;   /* block between the records of a realloc(), or STREAM_NO_BLOCK */
-    size_t tick;      /* that this lane's region is of; 0: of none */
 };
 
 struct decoder {
@@ -203,18 +202,24 @@ static void called(struct decoder *decoder, uint16_t lane, uint32_t kind) {
     begin(decoder, lane, (struct open_region){.kind = kind, .call = true}, 0);
 }
 
-/* What a lane does after a tick ends its period; what is born there begins a new one. So what is
- * freed after a thread, whose lane it had, makes none. */
-static void follow_ticks(struct decoder *decoder, uint16_t lane, enum spool_op op) {
-    struct lane_state *state = &decoder->lane[lane];
-    if (!decoder->tick_count || state->tick == decoder->tick + 1)
+/* A tick ends the period of all lanes, of those too that do nothing then. */
+static void pass_ticks(struct decoder *decoder, size_t place) {
+    size_t before = decoder->tick;
+    while (decoder->tick < decoder->tick_count && decoder->ticks[decoder->tick] <= place)
+        decoder->tick++;
+    if (decoder->tick == before)
         return;
-    end_down_to(decoder, lane, 0);
-    state->tick = 0;
-    if (op > SPOOL_ALIGNED && op != SPOOL_REALLOC_TO)
+    for (uint32_t lane = 0; decoder->open_count && lane < decoder->lanes; lane++)
+        end_down_to(decoder, (uint16_t)lane, 0);
+}
+
+/* What is born in a lane begins its period. So what is freed after a thread, whose lane it had,
+ * makes none. */
+static void begin_period(struct decoder *decoder, uint16_t lane, enum spool_op op) {
+    if (!decoder->tick_count || decoder->lane[lane].depth)
         return;
-    state->tick = decoder->tick + 1;
-    begin(decoder, lane, (struct open_region){0}, 0); /* there are no others, of any kind */
+    if (op <= SPOOL_ALIGNED || op == SPOOL_REALLOC_TO)
+        begin(decoder, lane, (struct open_region){0}, 0); /* there are no others, of any kind */
 }
 
 /* ---- blocks */
@@ -276,7 +281,7 @@ static void gone(struct decoder *decoder, uint16_t lane) {
 static void take_block_record(struct decoder *decoder, uint16_t lane,
                               const struct spool_record *record, uint64_t wide) {
     uint64_t address = spool_address(record->what);
-    follow_ticks(decoder, lane, spool_op(record->what));
+    begin_period(decoder, lane, spool_op(record->what));
     switch (spool_op(record->what)) {
     case SPOOL_FREE: freed(decoder, lane, address); break;
     case SPOOL_REALLOC_FROM:
@@ -308,7 +313,6 @@ static void take_record(struct decoder *decoder, size_t place) {
     case SPOOL_THREAD_END:
         end_all(decoder, lane);
         gone(decoder, lane);
-        decoder->lane[lane].tick = 0; /* the next thread has a period of its own */
         break;
     default: take_block_record(decoder, lane, record, wide); break;
     }
@@ -323,8 +327,7 @@ static void decode_all(struct decoder *decoder) {
     const struct spool_file *spool = decoder->spool;
     struct stream *stream = decoder->stream;
     for (size_t i = 0; i < spool->order_count && !decoder->no_memory; i++) {
-        while (decoder->tick < decoder->tick_count && decoder->ticks[decoder->tick] <= i)
-            decoder->tick++;
+        pass_ticks(decoder, i);
         if (is_full(decoder)) {
             stream->cut = true;
             break;

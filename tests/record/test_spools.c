@@ -353,6 +353,31 @@ static void an_end_without_a_begin_ends_no_tick(void **state)
     assert_int_equal(unlink(name_of("1.0")), 0);
 }
 
+// The first thread waits from the tick on, while another one frees what it has made.
+static void a_tick_ends_the_region_of_a_thread_that_waits(void **state)
+{
+    static const enum move_kind moves[] = {MOVE_BEGIN_REGION, MOVE_BIRTH, MOVE_BIRTH,
+                                           MOVE_END_REGION, MOVE_END, MOVE_END};
+    const uint64_t what[] = {spool_what(SPOOL_MALLOC, 0, 4096), spool_what(SPOOL_MALLOC, 0, 8192),
+                             spool_what(SPOOL_FREE, 0, 4096), spool_what(SPOOL_FREE, 0, 8192)};
+    const uint32_t ticks[] = {3, 4};
+    struct spool_file spool;
+    struct stream stream;
+
+    (void)state;
+    make_chunks("1.0", what, 2, 2);
+    assert_true(spool_file_open(&spool, name_of("1.0")));
+    assert_true(stream_decode(&stream, &spool, ticks, 2));
+    assert_int_equal(stream.move_count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(stream.move[i].move, moves[i]);
+        assert_int_equal(stream.move[i].lane, i / 4);
+    }
+    stream_free(&stream);
+    spool_file_close(&spool);
+    assert_int_equal(unlink(name_of("1.0")), 0);
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -378,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_stop_without_a_place_ends_nothing),
         cmocka_unit_test(what_a_thread_held_in_realloc_ends_with_it),
         cmocka_unit_test(an_end_without_a_begin_ends_no_tick),
+        cmocka_unit_test(a_tick_ends_the_region_of_a_thread_that_waits),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
