@@ -8,8 +8,8 @@
  * change what is called), so registering cannot fail for want of memory. A cleanup may allocate in
  * the region, register more cleanups (they run too) and run or remove others; it cannot close,
  * reset or rewind the region that it is called for (EBB_E_BUSY). Closing always completes: an error
- * is counted and reported, the rest goes on. A rewind runs the cleanups that were registered after
- * the mark.
+ * is counted and reported, the rest goes on, and no thread is cancelled in a cleanup, but at the
+ * next such point behind the call. A rewind runs the cleanups that were registered after the mark.
  *
  * Source of the semantics: APR's apr_pool_cleanup_register(), less its separate pre-cleanups.
  */

@@ -23,10 +23,10 @@ extern "C" {
  * What a line cannot show of a name, line ends and escapes among it, is a "?". Regions that cannot
  * be opened and steps that cannot begin just fail.
  *
- * The handler must not call into ebb, and it returns: no jump leaves it. NULL: none. Returns the
- * previous handler, once no call of that is at work any more, on whichever thread, so that its
- * context may go: so hold no lock that it takes. In a handler itself a call does not wait. Any
- * thread.
+ * The handler must not call into ebb, and it returns: no jump leaves it, and no thread is cancelled
+ * in it. NULL: none. Returns the previous handler, once no call of that is at work any more, on
+ * whichever thread, so that its context may go: so hold no lock that it takes. In a handler itself
+ * a call does not wait. Any thread.
  */
 typedef void ebb_exhausted_fn(void *context, const char *text);
 EBB_API ebb_exhausted_fn *ebb_report_on_exhausted(ebb_exhausted_fn *handler, void *context);

@@ -201,7 +201,7 @@ EBB_API int ebb_lease_guard(ebb_lease *lease, int device, void *stream);
  * or a lease of it guarded, and by ebb_pool_reclaim() and ebb_pool_trim(), all in this process: one
  * that gets no parcels for want of slots must call one of these, or the slot stays taken. Called by
  * any thread, also by one that has the pool locked: it must not call into the pool, nor fork, and
- * may use ebb_lease_at() and its like.
+ * may use ebb_lease_at() and its like. No thread is cancelled in it.
  */
 typedef bool ebb_release_check(void *context, ebb_lease *lease);
 

@@ -70,7 +70,8 @@ struct ebb_type {
     size_t bytes; /* of the struct, its struct ebb_object included */
     const struct ebb_field *fields;
     size_t field_count;
-    /* Mends pointers of `copy`, a copy byte by byte, that point into the object itself. Or NULL. */
+    /* Mends pointers of `copy`, a copy byte by byte, that point into the object itself. Or NULL. No
+     * thread is cancelled in it. */
     void (*mend)(struct ebb_object *copy, const struct ebb_object *original);
     /* Looks at an object that is about to be composed, or to get another member: what its fields
      * refer to is there. 0 or an error code. Or NULL. */

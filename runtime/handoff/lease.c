@@ -8,6 +8,7 @@
  * the slot. A slot is held before anything is done in it, and sent again if that is refused.
  */
 #include "handoff/guard.h"
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/os.h"
 #include "base/poison.h"
@@ -37,10 +38,20 @@ static void forget(struct ebb_lease *lease) {
     atomic_fetch_sub(&lease->table->shared->leases_out, 1);
 }
 
+/* What the program says. Nobody else ends the lease, and the pool may be locked. */
+static bool passes_check(struct ebb_lease *lease) {
+    const struct lease_table *table = lease->table;
+    if (!table->check)
+        return true;
+    int cancels = cancel_defer();
+    bool passes = table->check(table->context, lease);
+    cancel_restore(cancels);
+    return passes;
+}
+
 /* True: no device reads it any more. */
 static bool is_over(struct ebb_lease *lease) {
-    const struct lease_table *table = lease->table;
-    return guard_is_passed(lease) && (!table->check || table->check(table->context, lease));
+    return guard_is_passed(lease) && passes_check(lease);
 }
 
 /* The count is ENDING: this thread alone has the lease. Unless the check forks: its child goes on

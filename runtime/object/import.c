@@ -12,6 +12,7 @@
  *
  * Refuses what it cannot read rightly, and what a program could not use as it stands.
  */
+#include "base/cancel.h"
 #include "base/error.h"
 #include "object/copy.h"
 #include "object/dlpack.h"
@@ -46,10 +47,12 @@ struct offer {
 void loan_return(struct loan loan) {
     DLManagedTensorVersioned *new = loan.managed;
     DLManagedTensor *old = loan.managed;
+    int cancels = cancel_defer();
     if (new && loan.versioned && new->deleter)
         new->deleter(new);
     else if (old && !loan.versioned && old->deleter)
         old->deleter(old);
+    cancel_restore(cancels);
 }
 
 static struct import *import_of(struct ebb_storage *storage) {

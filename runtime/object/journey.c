@@ -12,6 +12,7 @@
  * Invariant: the parcels are in the order of the chains, so they are found again by walking.
  */
 #include "object/journey.h"
+#include "base/cancel.h"
 #include "base/error.h"
 #include "object/adopt.h"
 #include "object/exchange.h"
@@ -244,6 +245,13 @@ static void count_way(const struct journey *journey, struct ebb_object *old) {
     kind_count(stays ? &counts->relinked : &counts->copied);
 }
 
+/* Objects are on their way: none is left half there. */
+static void mend_copy(struct ebb_object *fresh, const struct ebb_object *old) {
+    int cancels = cancel_defer();
+    fresh->type->mend(fresh, old);
+    cancel_restore(cancels);
+}
+
 static void mend(const struct journey *journey, const struct luggage *luggage, size_t at) {
     struct ebb_object *old = luggage->old[at], *fresh = luggage->survivors[at].block;
     if (luggage->parcels[at] == PARCEL_VIEW)
@@ -251,7 +259,7 @@ static void mend(const struct journey *journey, const struct luggage *luggage, s
     else if (object_is_tensor(old) && !tensor_has_storage(tensor_of(old)))
         mend_view(journey->gathering.target, tensor_of(old), tensor_of(fresh));
     else if (fresh != old && fresh->type->mend)
-        fresh->type->mend(fresh, old);
+        mend_copy(fresh, old);
     mend_fields(fresh, luggage, at);
     fresh->whole = forwarded(fresh->whole);
 }

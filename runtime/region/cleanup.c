@@ -4,9 +4,11 @@
  *
  * Invariant: a node is in the list that its `list` names, or in none. A node leaves the list
  * before its callback runs, so what the callback registers or removes is seen at once. While one
- * runs, the region and all above it are `closing` and cannot be closed. No node lies in shared
- * memory (safe.h): a list is followed without a look, and what is in it is called.
+ * runs, the region and all above it are `closing` and cannot be closed, and the thread is not
+ * cancelled. No node lies in shared memory (safe.h): a list is followed without a look, and what is
+ * in it is called.
  */
+#include "base/cancel.h"
 #include "base/error.h"
 #include "pool/shared.h"
 #include "region/safe.h"
@@ -79,10 +81,12 @@ int ebb_cleanup_remove(struct ebb_cleanup *node) {
 /* Whoever runs it may have muted errors; those of what it calls are its own business. */
 static int run(struct ebb_cleanup *node) {
     unsigned muted = error_muted;
+    int cancels = cancel_defer();
     cleanup_delist(node);
     error_muted = 0;
     int result = node->run(node->data);
     error_muted = muted;
+    cancel_restore(cancels);
     return result;
 }
 

@@ -11,6 +11,7 @@
  * of a process that this one was forked from: nobody ends them here.
  */
 #include "region/exhausted.h"
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/name.h"
 #include "base/os.h"
@@ -231,6 +232,8 @@ void exhausted_report(struct region *region, size_t bytes, size_t align) {
     if (!found)
         return;
     write_page(&page, region, bytes, align);
+    int cancels = cancel_defer();
     found(context, page.text);
     end_call(&call);
+    cancel_restore(cancels);
 }
