@@ -49,7 +49,7 @@ static atomic_uint forks;
 
 /* Of the process that forks, by the C library; under the locks that a fork waits for. */
 static unsigned forked_from;
-static _Thread_local bool is_forking; /* this thread, until both processes go on */
+static _Thread_local unsigned forking; /* this thread, until both processes go on (fork.h) */
 
 static atomic_int process; /* the last that made a page or settled: a child's parent */
 
@@ -60,7 +60,7 @@ void fork_be_child(void) {
     atomic_uint *state = atomic_load(&fork_state);
     unsigned cleared = CLEARED;
     if (atomic_compare_exchange_strong(state, &cleared, SETTLING)) {
-        bool shares_files = !is_forking && os.shares_files(atomic_load(&process));
+        bool shares_files = !forking && os.shares_files(atomic_load(&process));
         atomic_store(&process, getpid());
         atomic_fetch_add(&forks, 1);
         pin_fork_child();
@@ -109,6 +109,8 @@ unsigned ebb_forks(void) {
 /* ---- forks that wait ---- */
 
 static void before(void) {
+    if (!fork_is_first(&forking))
+        return;
     shared_fork(true);
     pool_fork(true);
     piece_fork(true);
@@ -118,11 +120,9 @@ static void before(void) {
     reserved_fork(true);
     cuda_before_fork();
     forked_from = fork_count();
-    is_forking = true;
 }
 
 static void after(bool in_child) {
-    is_forking = false;
     cuda_after_fork(in_child);
     reserved_fork(false);
     range_fork(false);
@@ -134,15 +134,21 @@ static void after(bool in_child) {
 }
 
 static void after_in_parent(void) {
-    after(false);
+    if (fork_is_last(&forking))
+        after(false);
 }
 
 /* There are systems that agree to clear a page, and do not. A handler that ran before this one may
  * have asked already, and the child have settled. */
 static void after_in_child(void) {
+    if (forking > 1) {
+        forking--;
+        return;
+    }
     if (atomic_load(&forks) == forked_from)
         atomic_store(atomic_load(&fork_state), CLEARED);
     fork_settle();
+    forking = 0;
     after(true);
 }
 

@@ -5,6 +5,7 @@
 #define EBB_POOL_FORK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* From the first call on. Any thread. */
 void fork_prepare(void);
@@ -31,5 +32,19 @@ static inline void fork_settle(void) {
 
 /* How many forks led to this process: what was noted at another number is its parent's. */
 unsigned fork_count(void);
+
+/*
+ * Handlers of forks may be registered twice: by another thread while this process was made, and
+ * once more here, where pthread_once() finds that thread's call unfinished. So they count, each
+ * thread for itself, and of those of one fork the first takes the locks and the last gives them
+ * back. True for that one.
+ */
+static inline bool fork_is_first(unsigned *forking) {
+    return (*forking)++ == 0;
+}
+
+static inline bool fork_is_last(unsigned *forking) {
+    return --*forking == 0;
+}
 
 #endif

@@ -40,15 +40,18 @@ static void *handler_context;
 static uint64_t handler_set; /* how many were set so far */
 static struct call *calls;
 static _Thread_local struct call *innermost; /* of this thread */
+static _Thread_local unsigned forking; /* see pool/fork.h */
 static atomic_uint ended;    /* calls, ever: what is waited for */
 static atomic_bool was_set; /* until then nobody takes the lock */
 
 static void before_fork(void) {
-    pthread_mutex_lock(&handler_lock);
+    if (fork_is_first(&forking))
+        pthread_mutex_lock(&handler_lock);
 }
 
 static void after_fork(void) {
-    pthread_mutex_unlock(&handler_lock);
+    if (fork_is_last(&forking))
+        pthread_mutex_unlock(&handler_lock);
 }
 
 /* The calls of others lie on stacks that will serve new threads. */

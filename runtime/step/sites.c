@@ -18,6 +18,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ebb_site *all;
+static _Thread_local unsigned forking; /* see pool/fork.h */
 
 static void lock_those(bool is_inner) {
     for (struct ebb_site *site = all; site; site = site->next)
@@ -26,15 +27,22 @@ static void lock_those(bool is_inner) {
 }
 
 static void before(void) {
+    if (!fork_is_first(&forking))
+        return;
     pthread_mutex_lock(&lock);
     lock_those(false);
     lock_those(true);
 }
 
-static void after_in_parent(void) {
+static void after(void) {
     for (struct ebb_site *site = all; site; site = site->next)
         pthread_mutex_unlock(&site->lock);
     pthread_mutex_unlock(&lock);
+}
+
+static void after_in_parent(void) {
+    if (fork_is_last(&forking))
+        after();
 }
 
 /* A plan that one of them was making is nobody's any more: what it is made from is whole. */
@@ -44,9 +52,11 @@ static void forget_threads(struct ebb_site *site) {
 }
 
 static void after_in_child(void) {
+    if (!fork_is_last(&forking))
+        return;
     for (struct ebb_site *site = all; site; site = site->next)
         forget_threads(site);
-    after_in_parent();
+    after();
 }
 
 static void watch_forks(void) {
