@@ -8,8 +8,8 @@
  * the locks of two sites but for a fork; and while it has one, it does not call malloc(), which
  * inner sites serve.
  *
- * A child has no other thread: steps that these had open stay open, and who planned or searched is
- * gone.
+ * A child has no other thread: steps that these had open stay open, with nobody in them, and who
+ * planned or searched is gone.
  */
 #include "step/site.h"
 
@@ -45,10 +45,17 @@ static void after_in_parent(void) {
         after();
 }
 
-/* A plan that one of them was making is nobody's any more: what it is made from is whole. */
+/* A plan that one of them was making is nobody's any more, nor is the draft that was noted for it,
+ * which may be half changed. Its memory may be just then, too, so it stays. */
+static void forget_planning(struct course *course) {
+    if (course->planning)
+        course->noted = NULL;
+    course->planning = false;
+}
+
 static void forget_threads(struct ebb_site *site) {
     for (unsigned i = 0; i < site->course_count; i++)
-        site->courses[i].planning = false;
+        forget_planning(&site->courses[i]);
 }
 
 static void after_in_child(void) {

@@ -187,14 +187,20 @@ static bool steps_are_planned(void *context) {
     return take_steps(site, 1, 4) && count_plans(site) == 1;
 }
 
-/* It has the drafts that they were to be made from. */
+/* It needs no draft that others may have been at work with. */
+static bool plans_are_made_anew(void *context) {
+    ebb_site *site = context;
+    return !site->courses[0].noted && steps_are_planned(site);
+}
+
 static void a_child_makes_the_plans_that_others_were_making(void **state) {
     const struct stage *stage = *state;
     ebb_site *site = SITE(.pool = stage->pool);
     assert_true(take_steps(site, 1, 1));
     site->courses[0].planning = true; /* as while a thread is at work with them */
     assert_true(take_steps(site, 1, 4) && count_plans(site) == 0);
-    expect_in_child(steps_are_planned, site);
+    assert_non_null(site->courses[0].noted);
+    expect_in_child(plans_are_made_anew, site);
     site->courses[0].planning = false;
     assert_true(steps_are_planned(site));
     assert_int_equal(ebb_site_destroy(site), 0);
