@@ -53,7 +53,8 @@ static struct berth *next_berth(struct ebb_site *site) {
 
 static void note_open(struct ebb_site *site) {
     bool anew = site->stats.steps % IDLE_STEPS == 0;
-    site->open_most = size_larger(anew ? 0 : site->open_most, site->open_steps);
+    uint64_t open = site->open_steps - site->lost_steps;
+    site->open_most = size_larger(anew ? 0 : site->open_most, open);
 }
 
 void idle_look(struct ebb_site *site) {

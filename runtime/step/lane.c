@@ -117,7 +117,7 @@ bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
         *ticket = (struct ticket){.lane = lane, .owner_before = lane->owner, .tag = tag};
         lane->owner = seat;
         site->begun++;
-        if (site->open_steps++)
+        if (site->open_steps++ > site->lost_steps)
             site->crowded = site->begun;
         course_choose(site, ticket);
     }
@@ -137,6 +137,8 @@ void lane_release_locked(struct lane *lane) {
     lane->idle_next = lane->site->idle;
     lane->site->idle = lane;
     lane->site->open_steps--;
+    lane->site->lost_steps -= lane->is_lost;
+    lane->is_lost = false;
     (void)lane_change(lane, LANE_OPEN, LANE_IDLE);
 }
 
@@ -153,6 +155,21 @@ void lane_release(struct lane *lane) {
     pthread_mutex_lock(&lane->site->lock);
     lane_release_locked(lane);
     pthread_mutex_unlock(&lane->site->lock);
+}
+
+static bool is_of_another(const struct lane *lane) {
+    return lane->owner.thread != seat_number();
+}
+
+void lane_lose_others(struct ebb_site *site) {
+    for (struct lane **place = &site->idle; *place;)
+        if (!is_of_another(*place) || !was_bare(place))
+            place = &(*place)->idle_next;
+    for (struct lane *lane = site->lanes; lane; lane = lane->next)
+        if (!lane->is_lost && lane_state(lane) == LANE_OPEN && is_of_another(lane)) {
+            lane->is_lost = true;
+            site->lost_steps++;
+        }
 }
 
 uint64_t lane_count_open(const struct ebb_site *site) {

@@ -59,6 +59,10 @@ struct seat seat_own(void) {
     return own;
 }
 
+uint64_t seat_number(void) {
+    return own.thread;
+}
+
 bool seat_is_left(struct seat seat) {
     return seat.place != SEAT_NONE &&
            /* acquire: pairs with leave() */

@@ -28,6 +28,9 @@ void seat_make_key(void);
 /* That of the calling thread. Never fails. */
 struct seat seat_own(void);
 
+/* Its number, or 0: it was not asked yet. In a handler of forks, too. */
+uint64_t seat_number(void);
+
 /* True if that thread has ended; what it did happened before. */
 bool seat_is_left(struct seat seat);
 

@@ -102,6 +102,7 @@ struct lane {
     struct course *course; /* NULL: not learnt from, or not open; changes under the lock */
     struct rhythm *rhythm; /* that the step is part of, as this number; or NULL */
     uint64_t number;
+    bool is_lost; /* open, and one of the site's lost steps */
     /* open */
     struct region *region;
     struct track *track;   /* NULL: nothing follows or records */
@@ -121,6 +122,7 @@ struct ebb_site {
     struct outcasts outcasts;
     uint64_t open_most; /* of late, beside one that ended */
     uint64_t open_steps; /* lanes that are open */
+    uint64_t lost_steps; /* of these: in a child of a fork, threads of its parent had them open */
     uint64_t begun, crowded; /* steps so far; as many had the last one that met another */
     struct course courses[SITE_COURSES];
     unsigned course_count, kind_count; /* the second: of the first */
@@ -210,6 +212,10 @@ void lane_return(const struct ticket *ticket);
 /* The step has ended, and is over for its lane. */
 void lane_release(struct lane *lane);
 void lane_release_locked(struct lane *lane);
+
+/* In a child of a fork: the steps that others had open stay so, and are lost until something ends
+ * them. Lock held. */
+void lane_lose_others(struct ebb_site *site);
 
 /* All open steps of the site, bare ones too. Lock held. */
 uint64_t lane_count_open(const struct ebb_site *site);

@@ -56,6 +56,7 @@ static void forget_planning(struct course *course) {
 static void forget_threads(struct ebb_site *site) {
     for (unsigned i = 0; i < site->course_count; i++)
         forget_planning(&site->courses[i]);
+    lane_lose_others(site);
 }
 
 static void after_in_child(void) {

@@ -10,6 +10,7 @@
 #include "pool/pool.h"
 #include "step/site.h"
 
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -206,6 +207,64 @@ static void a_child_makes_the_plans_that_others_were_making(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* ---- steps that others have open ---- */
+
+struct opener {
+    ebb_site *site;
+    ebb_step step; /* once it is open */
+    sem_t open, ends;
+    bool right;
+};
+
+/* The second one is bare where the first was, too. */
+static void *keep_open(void *context) {
+    struct opener *opener = context;
+    opener->right = ebb_step_end(ebb_step_begin(opener->site, 1)) == 0;
+    opener->step = ebb_step_begin(opener->site, 1);
+    sem_post(&opener->open);
+    sem_wait(&opener->ends);
+    opener->right = opener->right && ebb_step_end(opener->step) == 0;
+    return NULL;
+}
+
+/* Steps are alone; the site can end once the other step has. */
+static bool nobody_is_met(void *context) {
+    const struct opener *opener = context;
+    ebb_site *site = opener->site;
+    uint64_t crowded = site->crowded;
+    bool right = take_steps(site, 1, 200) && site->crowded == crowded && site->open_most == 0;
+    right = right && ebb_site_destroy(site) == EBB_E_BUSY;
+    right = right && (site->options.scope || ebb_step_end(opener->step) == 0) &&
+            take_steps(site, 1, 1) && site->crowded == crowded;
+    return right && (site->options.scope || ebb_site_destroy(site) == 0);
+}
+
+static bool child_meets_nobody(void *context) {
+    pid_t child = fork();
+    int status;
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(!nobody_is_met(context));
+    return waitpid(child, &status, 0) == child && status == 0 && nobody_is_met(context);
+}
+
+static void a_child_meets_no_step_that_others_had_open(void **state) {
+    const struct stage *stage = *state;
+    for (int scope = 0; scope < 2; scope++) {
+        struct opener opener = {.site = SITE(.pool = stage->pool, .scope = scope != 0)};
+        pthread_t thread;
+        sem_init(&opener.open, 0, 0);
+        sem_init(&opener.ends, 0, 0);
+        assert_int_equal(pthread_create(&thread, NULL, keep_open, &opener), 0);
+        sem_wait(&opener.open);
+        expect_in_child(child_meets_nobody, &opener);
+        sem_post(&opener.ends);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_true(opener.right);
+        assert_int_equal(ebb_site_destroy(opener.site), 0);
+    }
+}
+
 /* In the child there is no thread that searches, nor is one waited for. */
 static void a_child_ends_a_site_that_is_searching(void **state) {
     const struct stage *stage = *state;
@@ -325,6 +384,7 @@ int main(void) {
         STAGED(a_fork_waits_until_nobody_is_at_work_in_a_site),
         STAGED(children_take_steps_while_sites_come_and_go),
         STAGED(a_child_makes_the_plans_that_others_were_making),
+        STAGED(a_child_meets_no_step_that_others_had_open),
         STAGED(a_child_ends_a_site_that_is_searching),
         STAGED(so_does_one_that_no_handler_of_forks_ran_in),
         STAGED(a_fork_waits_until_nobody_registers),
