@@ -35,9 +35,8 @@ void attempt_compose(struct attempt *attempt, struct ebb_object *whole) {
         if (member == whole)
             continue;
         object_delist(region, member);
-        member->whole = whole;
+        member_join(member, whole);
         member_count_in(member, region);
-        member->state &= ~OBJECT_ALONE;
         kind_count(&kind_of(region, member->type->kind)->joined);
     }
 }

@@ -21,7 +21,7 @@
 bool compose_has(const struct ebb_object *whole, const void *address) {
     struct object_place place;
     const struct ebb_object *member = address;
-    return address && object_begins_at(address, &place) && member->whole == whole &&
+    return address && object_begins_at(address, &place) && member_names(member, whole) &&
            object_lies_with(member, whole) && /* else it was lost, and stayed where it was */
            member->serial <= whole->serial;   /* else it was lost, and got something newer */
 }
@@ -162,7 +162,7 @@ static int check_member(struct object_place whole, const char *field, void *addr
     if (is_above(whole.object, member))
         return error_set(EBB_E_CYCLE, "%s %p would contain itself: field '%s'",
                          member->type->name, address, field);
-    if (member->whole && member->whole != whole.object)
+    if (member->whole && !member_names(member, whole.object))
         return error_set(EBB_E_MEMBER, "field '%s': %s %p is a member of %s %p", field,
                          member->type->name, address, object_whole_name(member),
                          (void *)member->whole);
@@ -270,9 +270,8 @@ void compose_join(struct object_place whole, struct ebb_object *member) {
         object_delist(whole.host, member);
         if (owner != whole.host)
             object_pass_kinds(member, whole.host, owner);
-        member->whole = whole.object;
+        member_join(member, whole.object);
         member_count_in(member, owner);
-        member->state &= ~OBJECT_ALONE;
         kind_count(&kind_of(owner, member->type->kind)->joined);
     }
     if (member->serial > whole.object->serial)

@@ -45,7 +45,7 @@ static int add_member(struct gathering *gathering, struct ebb_object *whole, voi
     int result = object_find(address, &place);
     if (result)
         return result;
-    if (place.object->whole != whole || place.host != gathering->host)
+    if (!member_names(place.object, whole) || place.host != gathering->host)
         return error_set(EBB_E_NOT_OWNED, "%s %p is in a field of %s %p, but was not composed",
                          place.object->type->name, address, whole->type->name, (void *)whole);
     return place.object->state & OBJECT_GATHERED ? 0 : gather_add(gathering, place.object);

@@ -286,7 +286,7 @@ static void arrive(const struct journey *journey, struct ebb_object *old,
         kind_passed(journey->owner, target, old->type->kind);
         hand_over(journey, old, fresh);
     }
-    fresh->state = OBJECT_LIVE | target->owner;
+    fresh->state = OBJECT_LIVE | target->owner | (fresh->state & OBJECT_WHOLE);
     fresh->serial = target->mark_serial;
     if (fresh != old)
         fresh->forward = NULL;

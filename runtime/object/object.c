@@ -167,7 +167,8 @@ struct region *object_host(const void *block) {
 
 struct ebb_object *object_whole(const struct ebb_object *member) {
     struct object_place place;
-    bool is_there = object_peek(member->whole, &place) && object_lies_with(member->whole, member);
+    bool is_there = object_peek(member->whole, &place) && place.object->state & OBJECT_WHOLE &&
+                    object_lies_with(place.object, member);
     return is_there ? member->whole : NULL;
 }
 

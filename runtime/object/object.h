@@ -33,7 +33,8 @@
  *
  * A program may overwrite the field that has a member: then nothing finds it, it stays where it is
  * counted when its whole goes elsewhere, and `whole` is but an address when that has ended or lies
- * elsewhere.
+ * elsewhere. What comes to lie there is not taken for it as long as it has had no members, which
+ * its state says (OBJECT_WHOLE).
  */
 #ifndef EBB_OBJECT_OBJECT_H
 #define EBB_OBJECT_OBJECT_H
@@ -110,7 +111,7 @@ struct region *object_host(const void *block);
 struct region *object_host_at(struct region *place, uintptr_t addr);
 struct region *object_owner(const struct ebb_object *object);
 
-/* The composite that a member names if an object of the same host is there, or NULL. */
+/* The composite that a member names if one of the same host is there, or NULL. */
 struct ebb_object *object_whole(const struct ebb_object *member);
 
 /* If that, or what it is in, has ended: whatever comes to lie there is not taken for it. */
@@ -320,6 +321,18 @@ static inline void object_delist(struct region *owner, struct ebb_object *object
 static inline bool object_lies_with(const struct ebb_object *object,
                                     const struct ebb_object *other) {
     return ((object->state ^ other->state) & OBJECT_OWNER) == 0;
+}
+
+/* The member names this composite, and not one that has ended, whose place this has. */
+static inline bool member_names(const struct ebb_object *member, const struct ebb_object *whole) {
+    return member->whole == whole && (whole->state & OBJECT_WHOLE) != 0;
+}
+
+/* The object becomes a member. */
+static inline void member_join(struct ebb_object *member, struct ebb_object *whole) {
+    member->whole = whole;
+    member->state &= ~OBJECT_ALONE;
+    whole->state |= OBJECT_WHOLE;
 }
 
 /* A member has no neighbours. In their place is the region that counts it, and what that is called

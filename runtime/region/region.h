@@ -61,6 +61,7 @@ struct kind_counts {
 #define OBJECT_GATHERED ((uint64_t)1 << 56) /* part of what happens to many */
 #define OBJECT_ALONE ((uint64_t)1 << 57)    /* a tensor that nobody else has to do with */
 #define OBJECT_TOLD ((uint64_t)1 << 58)     /* a member: the report of its composite has it */
+#define OBJECT_WHOLE ((uint64_t)1 << 59)    /* it has had members since it was made */
 
 /* What the layer of objects, if it is in use, wants to be asked. */
 struct object_hooks {

@@ -4,6 +4,7 @@
  * nothing to each other from then on, whatever fields say.
  */
 #include "kit/boxes.h"
+#include "kit/tensors.h"
 #include "kit/text.h"
 
 /* A region whose serials are lower than its parent's, if `earlier`. */
@@ -177,6 +178,78 @@ static void what_is_found_again_too_deep_is_not_followed(void **state) {
     }
 }
 
+/* The member of a box that has ended, whose place another has now. */
+static struct box *box_where_one_was(ebb_region region, struct ebb_object *lost) {
+    struct box *old = box_in(region);
+    old->left = lost;
+    assert_int_equal(ebb_object_compose(old), 0);
+    old->left = NULL;
+    assert_int_equal(ebb_object_end(old), 0);
+    struct box *box = box_in(region);
+    assert_ptr_equal(box, old);
+    box->left = lost;
+    return box;
+}
+
+static void what_comes_to_lie_where_a_composite_was_does_not_have_its_members(void **state) {
+    struct stage *stage = *state;
+    ebb_region inner = OPEN(.parent = stage->root);
+    for (int way = 0; way < 5; way++) {
+        struct ebb_object *lost = &floats_in(inner, 3)->object;
+        struct box *box = box_where_one_was(inner, lost);
+        void *list[] = {box};
+        if (way == 0)
+            assert_refused(ebb_object_compose(box), EBB_E_MEMBER);
+        else if (way == 1)
+            assert_int_equal(ebb_object_replace(box, BOX_LEFT, NULL), 0);
+        else if (way == 2)
+            assert_refused(ebb_object_replace(box, BOX_RIGHT, lost), EBB_E_MEMBER);
+        else if (way == 3)
+            assert_refused(ebb_objects_promote(inner, stage->root, list, 1, NULL, NULL),
+                           EBB_E_NOT_OWNED);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_object_end(box), 0);
+        assert_true(is_object(lost));
+        assert_int_equal(live_in(inner), 1);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_object_end(lost), 0);
+    }
+}
+
+/* The old one is where the new one would be; its other member, too, with numbers that are wrong. */
+static void a_sequence_that_cannot_be_made_ends_nobodys_members(void **state) {
+    struct stage *stage = *state;
+    for (int packed = 0; packed < 2; packed++) {
+        struct ebb_tensor *data = ebb_tensor_new_zeroed(stage->root, FLOAT32, SHAPE(3, 1));
+        struct ebb_tensor *numbers = ebb_tensor_from(stage->root, INT64, SHAPE(2),
+                                                     packed ? SIZES(2, 1) : SIZES(0, 3));
+        if (packed) {
+            struct ebb_packed *old = ebb_packed_from(stage->root, data, numbers, NULL, NULL);
+            assert_non_null(old);
+            old->data = NULL;
+            assert_int_equal(ebb_object_end(old), 0);
+        } else {
+            struct ebb_ragged *old = ebb_ragged_from(stage->root, data, numbers);
+            assert_non_null(old);
+            old->data = NULL;
+            assert_int_equal(ebb_object_end(old), 0);
+        }
+        numbers = ebb_tensor_from(stage->root, INT64, SHAPE(2), SIZES(0, 5));
+        struct counted before = counted_of(stage->root);
+        if (packed)
+            assert_no_block(ebb_packed_from(stage->root, data, numbers, NULL, NULL), EBB_E_MEMBER);
+        else
+            assert_no_block(ebb_ragged_from(stage->root, data, numbers), EBB_E_MEMBER);
+        assert_true(is_object(data) && is_object(numbers));
+        assert_nothing_changed(stage->root, &before);
+        assert_int_equal(ebb_check_pool(stage->pool), 0);
+        assert_int_equal(ebb_object_end(data), 0);
+        assert_int_equal(ebb_object_end(numbers), 0);
+        assert_int_equal(ebb_region_close_strict(stage->root), 0);
+        stage->root = OPEN(.pool = stage->pool);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(what_stayed_below_is_no_member),
@@ -184,6 +257,8 @@ int main(void) {
         STAGED(what_is_counted_elsewhere_does_not_end_with_others),
         STAGED(what_outlives_its_composite_is_at_the_top),
         STAGED(what_is_found_again_too_deep_is_not_followed),
+        STAGED(what_comes_to_lie_where_a_composite_was_does_not_have_its_members),
+        STAGED(a_sequence_that_cannot_be_made_ends_nobodys_members),
     };
     return cmocka_run_group_tests(tests, boxes_prepare, NULL);
 }
