@@ -29,10 +29,10 @@
  * producer's deleter is called once, when the last tensor that sees the bytes ends or the region
  * closes. No thread is cancelled in it. It may call ebb. But as long as a call on objects
  * (ebb_object_end() of a composite, ebb_object_replace(), ebb_objects_end_but()) has others to end,
- * it may neither end those, hand them on, compose or collate them, nor close, reset or rewind a
- * region that has, had or hosts one of them (EBB_E_BUSY). While a region ends, is reset or rewound,
- * that region and those above it may not; whoever has others of its objects may, and these may end
- * before it.
+ * or ebb_tensor_import() a copy to return, it may neither end those, hand them on, compose or
+ * collate them, nor close, reset or rewind a region that has, had or hosts one of them
+ * (EBB_E_BUSY). While a region ends, is reset or rewound, that region and those above it may not;
+ * whoever has others of its objects may, and these may end before it.
  *
  * Promotion takes imported bytes along without touching them, if all tensors that see them go (else
  * EBB_E_BUSY). When the region closes, cleanups that are older than the import run when the

@@ -295,16 +295,21 @@ static void take_apart(const struct offer *offer, unsigned char *to) {
     }
 }
 
-static struct ebb_tensor *copy_offer(ebb_region region, const struct offer *offer) {
+/* The producer may do anything meanwhile but end the copy, or who has it. */
+static struct ebb_tensor *copy_offer(struct region *host, const struct offer *offer) {
     struct ebb_tensor *tensor =
-        ebb_tensor_new(region, offer->dtype, offer->tensor.ndim, offer->shape);
+        ebb_tensor_new(region_handle(host), offer->dtype, offer->tensor.ndim, offer->shape);
     if (!tensor)
         return NULL;
     if (offer->packed)
         take_apart(offer, tensor->data);
     else
         copy_turned(tensor, offer, 0, tensor->data, offer->first);
+    region_begin_work(host);
+    tensor->object.state |= OBJECT_GATHERED;
     loan_return(offer->loan);
+    tensor->object.state &= ~OBJECT_GATHERED;
+    region_end_work(host);
     return tensor;
 }
 
@@ -337,7 +342,7 @@ static struct ebb_tensor *import(ebb_region handle, struct offer *offer, const v
     struct region *host = object_host_for(handle);
     if (!host || exchange_check_mode(offer->mode) != 0 || check(offer) != 0)
         return NULL;
-    return offer->copy ? copy_offer(handle, offer) : share_offer(host, offer, site);
+    return offer->copy ? copy_offer(host, offer) : share_offer(host, offer, site);
 }
 
 static struct ebb_tensor *refuse_nothing(void) {
