@@ -52,7 +52,6 @@ static struct course *find_tag(struct ebb_site *site, uint64_t tag) {
         return NULL;
     struct course *course = &site->courses[site->course_count++];
     course->tag = tag;
-    course->before = site->newest;
     learn_start(&course->learning);
     inherit(course, site->newest);
     course->rhythm = make_rhythm(site);
@@ -130,7 +129,10 @@ void course_choose(struct ebb_site *site, struct ticket *ticket) {
         plan_share(ticket->plan);
     if (!course)
         return;
+    ticket->used_before = course->used;
+    ticket->began_before = course->began;
     course->used = ticket->begun;
+    course->began = ticket->number;
     course->steps++;
     site->newest = course;
 }
@@ -144,10 +146,26 @@ static bool drop_untouched(struct ebb_site *site) {
     course_end(course);
     if (course->rhythm)
         ebb_region_release(site->memory, course->rhythm);
-    site->newest = site->newest == course ? course->before : site->newest;
     *course = (struct course){.plan = NULL};
     site->course_count--;
     return true;
+}
+
+static struct course *find_newest(struct ebb_site *site) {
+    struct course *newest = NULL;
+    for (unsigned i = 0; i < site->course_count; i++)
+        if (site->courses[i].began > (newest ? newest->began : 0))
+            newest = &site->courses[i];
+    return newest;
+}
+
+/* Unless another has begun there since. */
+static void leave_course(struct course *course, const struct ticket *ticket) {
+    course->steps--;
+    if (course->began != ticket->number)
+        return;
+    course->began = ticket->began_before;
+    course->used = ticket->used_before;
 }
 
 /* Those before it may have waited for that. */
@@ -156,11 +174,12 @@ void course_return(struct ebb_site *site, const struct ticket *ticket) {
     if (lane->rhythm)
         rhythm_return(lane->rhythm, lane->number);
     if (lane->course)
-        lane->course->steps--;
+        leave_course(lane->course, ticket);
     lane->course = NULL;
     lane->rhythm = NULL;
     while (drop_untouched(site))
         continue;
+    site->newest = find_newest(site);
 }
 
 bool course_tells_of(const struct course *course, const struct track *track) {

@@ -114,9 +114,9 @@ bool lane_take(struct ebb_site *site, const struct region *parent, uint64_t tag,
     pthread_mutex_lock(&site->lock);
     struct lane *lane = choose_lane(site, seat, parent);
     if (lane) {
-        *ticket = (struct ticket){.lane = lane, .owner_before = lane->owner, .tag = tag};
+        *ticket = (struct ticket){.lane = lane, .owner_before = lane->owner, .tag = tag,
+                                  .number = ++site->begun, .crowded_before = site->crowded};
         lane->owner = seat;
-        site->begun++;
         if (site->open_steps++ > site->lost_steps)
             site->crowded = site->begun;
         course_choose(site, ticket);
@@ -146,6 +146,8 @@ void lane_return(const struct ticket *ticket) {
     struct ebb_site *site = ticket->lane->site;
     pthread_mutex_lock(&site->lock);
     course_return(site, ticket);
+    if (site->crowded == ticket->number) /* it met another, but never was */
+        site->crowded = ticket->crowded_before;
     ticket->lane->owner = ticket->owner_before;
     lane_release_locked(ticket->lane);
     pthread_mutex_unlock(&site->lock);

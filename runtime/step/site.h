@@ -50,9 +50,9 @@ struct course {
     uint64_t tag;
     struct step_kind kind; /* of the tag's steps; all zero: the tag's own course */
     struct rhythm *rhythm; /* of the tag's own; NULL: there was no memory */
-    struct course *before; /* of a tag's own: the site's newest when the entry was made */
     uint64_t steps;        /* that have begun here, but for those that could not after all */
     uint64_t used;         /* steps of the site that had ended when one began here last */
+    uint64_t began;        /* its number; 0: none did */
     struct track *followed; /* a plan, by the step of these that ended last; NULL: none did */
     struct learning learning;
     struct plan *plan;    /* NULL: none */
@@ -187,6 +187,8 @@ struct ticket {
     struct plan *plan; /* with a user for the step; NULL: none */
     uint64_t tag;
     uint64_t begun; /* steps of the site that have ended */
+    uint64_t number; /* of those that began; 0: it is bare */
+    uint64_t crowded_before, used_before, began_before; /* of the site, of the course */
     bool fits; /* what the step asks for makes a plan of the structure that it follows */
 };
 
@@ -240,8 +242,8 @@ uint64_t bare_count(const struct ebb_site *site);
  * Lock held. */
 void course_choose(struct ebb_site *site, struct ticket *ticket);
 
-/* The step could not begin: it is none of its row, and no tag but those of others is there for it.
- * Lock held. */
+/* The step could not begin: it is none of its row, no tag but those of others is there for it, and
+ * none is newer. Lock held. */
 void course_return(struct ebb_site *site, const struct ticket *ticket);
 
 /* True: the track still has what the course's last step that followed a plan left there. Lock held,

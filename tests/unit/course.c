@@ -480,50 +480,6 @@ static void plans_of_steps_in_shared_memory_take_nothing_of_the_default_pool(voi
     assert_int_equal(ebb_pool_destroy(pool), 0);
 }
 
-/* Their parent is gone. */
-static void steps_that_cannot_begin_take_no_tags(void **state) {
-    struct stage *stage = *state;
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
-    ebb_region gone = OPEN(.pool = stage->pool);
-    assert_int_equal(ebb_region_close(gone), 0);
-    take_loose_step(site, 7, 1);
-    const struct course *newest = site->newest;
-    for (uint64_t tag = 0; tag < 2 * SITE_TAGS; tag++) {
-        assert_false(ebb_region_is_open(ebb_step_begin_under(site, gone, tag).region));
-        assert_int_equal(ebb_last_error(), EBB_E_STALE);
-        assert_int_equal(site->course_count, 1);
-        assert_ptr_equal(site->newest, newest);
-    }
-    assert_int_equal(newest->rhythm->begun, 1);
-    for (uint64_t tag = 0; tag < SITE_TAGS; tag++)
-        take_loose_step(site, tag, 1);
-    assert_int_equal(site->course_count, SITE_TAGS);
-    assert_int_equal(ebb_site_destroy(site), 0);
-}
-
-/* Several begin before the first of them turns out not to, in whatever order. */
-static void steps_that_cannot_begin_at_the_same_time_take_no_tags(void **state) {
-    enum { STEPS = 3 };
-    static const uint64_t tags[][STEPS] = {{1, 1, 1}, {1, 2, 1}, {2, 1, 1}};
-    struct stage *stage = *state;
-    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
-    take_loose_step(site, 7, 1);
-    const struct course *newest = site->newest;
-    for (unsigned round = 0; round < 2 * STEPS; round++) {
-        struct ticket tickets[STEPS];
-        for (unsigned i = 0; i < STEPS; i++)
-            assert_true(lane_take(site, NULL, tags[round / 2][i], &tickets[i]));
-        for (unsigned i = 0; i < STEPS; i++) {
-            const struct ticket *ticket = &tickets[round % 2 ? STEPS - 1 - i : i];
-            plan_drop(ticket->plan);
-            lane_return(ticket);
-        }
-        assert_int_equal(site->course_count, 1);
-        assert_ptr_equal(site->newest, newest);
-    }
-    assert_int_equal(ebb_site_destroy(site), 0);
-}
-
 /* A step that asks for too much does not miss it. */
 static void what_fails_is_not_missed(void **state) {
     enum { STEPS = 4, BLOCKS = 20 };
@@ -576,8 +532,6 @@ int main(void) {
         STAGED(plans_are_not_made_at_the_cost_of_the_pool),
         STAGED(steps_that_met_once_come_one_at_a_time_all_the_same),
         cmocka_unit_test(plans_of_steps_in_shared_memory_take_nothing_of_the_default_pool),
-        STAGED(steps_that_cannot_begin_take_no_tags),
-        STAGED(steps_that_cannot_begin_at_the_same_time_take_no_tags),
         STAGED(what_fails_is_not_missed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

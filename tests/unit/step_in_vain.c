@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * step_in_vain.c - steps that cannot begin: their site is as if nobody had tried.
+ */
+#include "kit/passes.h"
+
+#include "step/site.h"
+
+/* Their parent is gone. */
+static void steps_that_cannot_begin_take_no_tags(void **state) {
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    ebb_region gone = OPEN(.pool = stage->pool);
+    assert_int_equal(ebb_region_close(gone), 0);
+    take_loose_step(site, 7, 1);
+    const struct course *newest = site->newest;
+    for (uint64_t tag = 0; tag < 2 * SITE_TAGS; tag++) {
+        assert_false(ebb_region_is_open(ebb_step_begin_under(site, gone, tag).region));
+        assert_int_equal(ebb_last_error(), EBB_E_STALE);
+        assert_int_equal(site->course_count, 1);
+        assert_ptr_equal(site->newest, newest);
+    }
+    assert_int_equal(newest->rhythm->begun, 1);
+    for (uint64_t tag = 0; tag < SITE_TAGS; tag++)
+        take_loose_step(site, tag, 1);
+    assert_int_equal(site->course_count, SITE_TAGS);
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Several begin before the first of them turns out not to, in whatever order. */
+static void steps_that_cannot_begin_at_the_same_time_take_no_tags(void **state) {
+    enum { STEPS = 3 };
+    static const uint64_t tags[][STEPS] = {{1, 1, 1}, {1, 2, 1}, {2, 1, 1}};
+    struct stage *stage = *state;
+    ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+    take_loose_step(site, 7, 1);
+    const struct course *newest = site->newest;
+    for (unsigned round = 0; round < 2 * STEPS; round++) {
+        struct ticket tickets[STEPS];
+        for (unsigned i = 0; i < STEPS; i++)
+            assert_true(lane_take(site, NULL, tags[round / 2][i], &tickets[i]));
+        for (unsigned i = 0; i < STEPS; i++) {
+            const struct ticket *ticket = &tickets[round % 2 ? STEPS - 1 - i : i];
+            plan_drop(ticket->plan);
+            lane_return(ticket);
+        }
+        assert_int_equal(site->course_count, 1);
+        assert_ptr_equal(site->newest, newest);
+    }
+    assert_int_equal(ebb_site_destroy(site), 0);
+}
+
+/* Of the older tag, while no other step is open, or one is. */
+static void steps_that_cannot_begin_make_no_tag_the_newest(void **state) {
+    struct stage *stage = *state;
+    ebb_region gone = OPEN(.pool = stage->pool);
+    assert_int_equal(ebb_region_close(gone), 0);
+    for (unsigned open = 0; open < 2; open++) {
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = stage->pool));
+        for (unsigned i = 0; i < 32; i++) /* the older one comes in rows */
+            take_loose_step(site, i / 28, i < 28 && i % 3 ? 40 : 0);
+        const struct course *older = site->courses, *newest = site->newest;
+        assert_true(older->rhythm->period && newest->plan && older->plan != newest->plan);
+        ebb_step other = open ? ebb_step_begin(site, 1) : (ebb_step){.lane = NULL};
+        uint64_t used = older->used;
+        struct ebb_site_stats before = site_stats(site);
+        assert_false(ebb_region_is_open(ebb_step_begin_under(site, gone, 0).region));
+        assert_int_equal(ebb_last_error(), EBB_E_STALE);
+        struct ebb_site_stats after = site_stats(site);
+        assert_memory_equal(&after, &before, sizeof after);
+        assert_ptr_equal(site->newest, newest);
+        assert_int_equal(older->used, used);
+        assert_int_equal(site->crowded, 0);
+        if (!open)
+            other = ebb_step_begin(site, 2);
+        assert_ptr_equal(site->newest->plan, newest->plan);
+        assert_int_equal(ebb_step_end(other), 0);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        STAGED(steps_that_cannot_begin_take_no_tags),
+        STAGED(steps_that_cannot_begin_at_the_same_time_take_no_tags),
+        STAGED(steps_that_cannot_begin_make_no_tag_the_newest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
