@@ -169,13 +169,9 @@ static bool is_valid_request(const struct region *region, size_t bytes, size_t a
     return true;
 }
 
-static bool is_small(size_t bytes, size_t align) {
-    return bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
-}
-
 static void *allocate(struct region *region, size_t bytes, size_t align) {
-    void *block = is_small(bytes, align) ? small_alloc(region, bytes, align)
-                                         : large_alloc(region, bytes, align, false);
+    void *block = small_suits(bytes, align) ? small_alloc(region, bytes, align)
+                                            : large_alloc(region, bytes, align, false);
     if (track_watches(region->track))
         small_fold(region); /* at once: the track looks at the peaks of what it serves */
     return block;
@@ -245,15 +241,19 @@ static void *allocate_planned(struct region *region, const struct request *reque
     struct track *track = region->track;
     if (track_is_behind(track))
         due_stop(track);
+    bool harms = track_harms(track, request->bytes);
     if (track_ignores(track, request->bytes, request->align) ||
-        (track_harms(track, request->bytes) && track_is_hopeless(track, request->bytes)))
+        (harms && track_is_hopeless(track, request->bytes)))
         return allocate_in_lane(region, request);
     uint64_t missed = track->seen.missed, missed_bytes = track->seen.missed_bytes;
     uint64_t turned_away_bytes = track->seen.turned_away_bytes;
-    void *block = place_planned(track, request);
-    if (block)
-        return block;
-    block = allocate_in_lane(region, request); /* the plan is asked once */
+    bool first = harms && track_is_doubtful(track, request->bytes, request->key);
+    void *block = first ? allocate_in_lane(region, request) : NULL;
+    void *planned = first && !block ? NULL : place_planned(track, request);
+    if (planned)
+        return planned;
+    if (!first)
+        block = allocate_in_lane(region, request); /* the plan is asked once */
     if (block) {
         track_note_block(track, block, request->bytes, request->align, request->key,
                          request->own);
@@ -337,8 +337,8 @@ static __attribute__((noinline)) void *allocate_small(struct region *region, siz
 /* Apart, so that what a plan serves has no more to do. */
 static __attribute__((noinline)) void *allocate_plain(struct region *region, size_t bytes,
                                                       size_t align) {
-    return is_small(bytes, align) ? allocate_small(region, bytes, align)
-                                  : large_alloc(region, bytes, align, true);
+    return small_suits(bytes, align) ? allocate_small(region, bytes, align)
+                                     : large_alloc(region, bytes, align, true);
 }
 
 /* The next slot's block is born in the parent. */

@@ -215,7 +215,7 @@ static void add_pool(struct page *page, struct ebb_pool *pool) {
 static void write_page(struct page *page, struct region *region, size_t bytes, size_t align) {
     add(page, "%s: %zu bytes at alignment %zu, %s lane: %s\n", ebb_error_name(ebb_last_error()),
         bytes, align,
-        bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN ? "small" : "large",
+        small_suits(bytes, align) ? "small" : "large",
         ebb_last_error_text());
     add_pool(page, region->pool);
     add_regions(page, region);

@@ -428,10 +428,14 @@ static size_t free_in(struct region *region) {
     return count_waste(region);
 }
 
+bool track_is_doubtful(const struct track *track, size_t bytes, uint32_t key) {
+    const struct track_slot *slot = &track->slots[track_cursor(track)];
+    bool above = slot->align & (TRACK_TENURED | TRACK_GUEST), seeks = key && track->plan->by_key;
+    return !seeks && !above && pool_room(track->region->pool) < bytes;
+}
+
 bool track_is_hopeless(const struct track *track, size_t bytes) {
     struct region *region = track->region;
-    if (bytes <= track->slots[track_cursor(track)].room)
-        return false;
     size_t above = region->parent ? free_in(region->parent) : 0; /* it may be born there */
     return !pool_could_have(region->pool, bytes, free_in(region) + above);
 }

@@ -256,6 +256,11 @@ static inline void *block_due(struct region *region, size_t bytes, size_t align)
     return (void *)due->addr;
 }
 
+/* True if such a request is for a window. */
+static inline bool small_suits(size_t bytes, size_t align) {
+    return bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
+}
+
 /* A block as the inline paths make it: the one that is due, of the plan's next slot, or bumped.
  * NULL: that is not so simple. */
 static inline void *block_quickly(struct region *region, size_t bytes, size_t align) {

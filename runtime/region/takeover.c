@@ -198,7 +198,7 @@ static bool leaves(struct track *track, size_t bytes, size_t align) {
 }
 
 bool track_gives_way(struct track *track, size_t bytes, size_t align) {
-    bool small = bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
+    bool small = small_suits(bytes, align);
     size_t least = small ? SMALL_WINDOW_LEAST : size_larger(bytes, RANGE_SLOT);
     due_settle(track);
     if (!leaves(track, least, small ? RANGE_SLOT : align))

@@ -262,10 +262,14 @@ void track_each_live(const struct track *track, track_visit *visit, void *contex
  * error: it is to be had elsewhere. */
 void *track_place(struct track *track, size_t bytes, size_t align, uint32_t key, bool tenure);
 
-/* The next slot of the plan has no room for so much, and the pool has none, either, beside what is
- * in use: the program tries, and goes another way. Small requests, up to a TRACK_BESIDE_PART, do
- * the plan no harm when they fail. */
+/* Of a request that track_harms(): the pool has no room for so much beside what is in use. The
+ * program tries, and goes another way. */
 bool track_is_hopeless(const struct track *track, size_t bytes);
+
+/* Of the same: it has none beside the pages of its regions. Unless the plan may know another place,
+ * in the parent or by the key, the lanes are asked first, and the plan hears only of what they
+ * had: it would pass its slot, or lose its arena, for nothing. */
+bool track_is_doubtful(const struct track *track, size_t bytes, uint32_t key);
 
 /* The slot, below the cursor, is that of a survivor, and what came in this step is too large to be
  * taken for one. */
@@ -460,11 +464,6 @@ static inline bool track_ignores(const struct track *track, size_t bytes, size_t
     return track->coarse && bytes <= EBB_SMALL_MAX_BYTES && align <= EBB_SMALL_MAX_ALIGN;
 }
 
-/* True if a request does the plan harm where it fails. */
-static inline bool track_harms(const struct track *track, size_t bytes) {
-    return track->plan && bytes > track->plan->height_bytes / TRACK_BESIDE_PART;
-}
-
 /* track_is_refused(), which is asked only where there may be one. */
 static inline bool track_has_refused(const struct track *track, uint32_t id) {
     return track->had_refused && track_is_refused(track, id);
@@ -472,6 +471,13 @@ static inline bool track_has_refused(const struct track *track, uint32_t id) {
 
 static inline uint32_t track_cursor(const struct track *track) {
     return track->open ? (uint32_t)(track->next - track->slots) : track->cursor;
+}
+
+/* True if a request does the plan harm where it fails: the next slot has no room for it. Small
+ * ones, up to a TRACK_BESIDE_PART, do none. */
+static inline bool track_harms(const struct track *track, size_t bytes) {
+    return track->plan && bytes > track->plan->height_bytes / TRACK_BESIDE_PART &&
+           bytes > track->slots[track_cursor(track)].room;
 }
 
 /* After a change of `passed`. */

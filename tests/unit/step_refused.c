@@ -241,6 +241,39 @@ static void no_plan_grows_above_the_limit(void **state) {
     pool_end(pool);
 }
 
+/* There are as many bytes, but in two parts; or nothing of the plan is to come. */
+static void a_try_that_would_fit_in_parts_harms_no_plan(void **state) {
+    static const size_t tries[] = {46 * KIB, 50 * KIB, 60 * KIB};
+    for (unsigned k = 0; k < 2 * sizeof tries / sizeof *tries; k++) {
+        ebb_pool *pool = POOL(0);
+        ebb_site *site = ebb_site_create(EBB_SITE_OPTIONS(.pool = pool));
+        for (unsigned i = 0; i < LEARNING; i++)
+            take_pair(site, 60 * KIB, 44 * KIB);
+        struct ebb_site_stats learnt = site_stats(site);
+        assert_int_equal(learnt.plan_height, 104 * KIB);
+        (void)ebb_pool_trim(pool, 0);
+        assert_int_equal(ebb_pool_set_reserved_limit(pool, 120 * KIB), 0);
+        for (unsigned i = 0; i < LEARNING; i++) {
+            ebb_step step = ebb_step_begin(site, 0);
+            for (unsigned block = 0; block < 3; block++) {
+                if (block == 1 + k % 2)
+                    refused_bytes(step.region, tries[k / 2]);
+                if (block < 2)
+                    block_of(step.region, (block ? 44 : 60) * KIB, 64);
+            }
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        struct ebb_site_stats stats = site_stats(site);
+        assert_int_equal(stats.hits - learnt.hits, 2 * LEARNING);
+        assert_int_equal(stats.missed, learnt.missed);
+        assert_int_equal(stats.takeovers, 0);
+        assert_int_equal(stats.plans, learnt.plans);
+        assert_int_equal(stats.plan_height, 104 * KIB);
+        assert_int_equal(ebb_site_destroy(site), 0);
+        pool_end(pool);
+    }
+}
+
 /* A step that fits the limit, but not beside the arena, nor what is left of that in it. */
 static void an_empty_arena_is_in_nobodys_way(void **state) {
     static const size_t pairs[][2] = {{112, 8}, {80, 40}, {116, 2}};
@@ -321,6 +354,7 @@ int main(void) {
         cmocka_unit_test(what_the_arena_has_room_for_is_not_refused),
         cmocka_unit_test(a_plan_that_is_too_high_for_the_limit_gives_way),
         cmocka_unit_test(no_plan_grows_above_the_limit),
+        cmocka_unit_test(a_try_that_would_fit_in_parts_harms_no_plan),
         cmocka_unit_test(an_empty_arena_is_in_nobodys_way),
         cmocka_unit_test(a_run_grows_where_an_empty_arena_was_in_its_way),
         cmocka_unit_test(part_of_a_page_is_no_room),
