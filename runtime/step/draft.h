@@ -31,6 +31,12 @@ struct draft_slot {
                    is asked for by what takes no block there */
 };
 
+/* The block is one of the large lane, where it has no place of the plan's, too. */
+static inline bool draft_slot_is_large(const struct draft_slot *slot) {
+    return (size_t)slot->needed * RANGE_GRANULE > EBB_SMALL_MAX_BYTES ||
+           (size_t)1 << slot->align_log2 > EBB_SMALL_MAX_ALIGN;
+}
+
 struct draft {
     ebb_region memory;
     uint32_t count;    /* of slots */

@@ -3,8 +3,9 @@
  * guests.c - which blocks of a step had better lie in the parent for a while (see guests.h).
  *
  * For each slot, in granules: `load`, what is placed and alive when its block comes, and `spare`,
- * what the parent has free then, if it has as much as at its highest: what it had in the record
- * (`above`) and what is born in it by then. The largest block that is there at the highest load,
+ * what the parent has free then, if it has as much in large blocks as at its highest: what it had
+ * in the record (`above`) and what is born in it by then. Small ones lie in windows of their own,
+ * where no guest has room. The largest block that is there at the highest load,
  * and for which there is room as long as it lives, becomes a guest; again and again, while the
  * load gets lower.
  *
@@ -45,11 +46,16 @@ static uint32_t end_of(const struct draft *draft, uint32_t number) {
 
 /* ---- what there is ---- */
 
+/* Granules of large blocks that are born in the parent with the slot's. */
+static uint32_t born_large(const struct draft_slot *slot) {
+    return slot->tenured && draft_slot_is_large(slot) ? slot->needed : 0;
+}
+
 static uint64_t highest_above(const struct draft *draft) {
     uint64_t born = 0, highest = 0;
     for (uint32_t i = 0; i < draft->count; i++) {
         const struct draft_slot *slot = &draft->slots[i];
-        born += slot->tenured ? slot->needed : 0;
+        born += born_large(slot);
         highest = slot->above + born > highest ? slot->above + born : highest;
     }
     return highest;
@@ -60,7 +66,7 @@ static void fill_spare(struct survey *survey) {
     uint64_t highest = highest_above(draft), born = 0;
     for (uint32_t i = 0; i < draft->count; i++) {
         const struct draft_slot *slot = &draft->slots[i];
-        born += slot->tenured ? slot->needed : 0;
+        born += born_large(slot);
         uint64_t spare = highest - slot->above - born;
         survey->spare[i] = spare < UINT32_MAX ? (uint32_t)spare : UINT32_MAX;
     }

@@ -64,14 +64,15 @@ static size_t peak_of(const struct model *model, const struct draft *draft) {
     return peak;
 }
 
-/* Most that the parent has at once, with or without guests. */
+/* Most that the parent has in large blocks at once, with or without guests. */
 static size_t most_above(const struct model *model, const struct draft *draft, bool guests) {
     size_t most = 0;
     for (uint32_t at = 0; at < model->count; at++) {
         size_t used = model->record[at].above * RANGE_GRANULE;
         for (uint32_t i = 0; i <= at; i++) {
             bool is_guest = guests && draft->slots[i].guest && model->end[i] > at;
-            used += is_guest || draft->slots[i].tenured ? bytes_of(draft, i) : 0;
+            bool is_born = draft->slots[i].tenured && bytes_of(draft, i) > EBB_SMALL_MAX_BYTES;
+            used += is_guest || is_born ? bytes_of(draft, i) : 0;
         }
         most = used > most ? used : most;
     }

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-enum { LAYERS = 40, LATE = 12, LEARNING = 4, STEPS = 12 };
+enum { LAYERS = 40, LATE = 12, LEARNING = 4, STEPS = 12, SPECKS = 128 };
 
 static const size_t size = GRADIENT_BYTES;
 
@@ -31,6 +31,8 @@ struct loop {
     ebb_site *site;
     size_t bytes; /* of a layer */
     void *gradient[GRADIENTS];
+    void *speck[SPECKS];
+    unsigned specks; /* so many small blocks survive, too */
     void *kept;
     void *hoard[STEPS * GRADIENTS];
     unsigned hoarded;
@@ -113,9 +115,17 @@ static void backward(struct loop *loop, ebb_step step, void **layer, void **grad
     }
 }
 
+static void release_specks(struct loop *loop) {
+    for (unsigned i = 0; i < loop->specks; i++) {
+        assert_int_equal(ebb_region_release(loop->parent, loop->speck[i]), 0);
+        loop->speck[i] = NULL;
+    }
+}
+
 static void pass(struct loop *loop, enum odd odd) {
     ebb_step step = ebb_step_begin_under(loop->site, loop->parent, 1);
-    struct ebb_survivor survivors[GRADIENTS];
+    struct ebb_survivor survivors[GRADIENTS + SPECKS];
+    unsigned count = GRADIENTS + loop->specks;
     void *layer[LAYERS], *gradient[GRADIENTS];
     ebb_mark mark = {NULL, 0};
     void *more = NULL;
@@ -126,6 +136,7 @@ static void pass(struct loop *loop, enum odd odd) {
     if (odd == HOARDS)
         hoard_gradients(loop);
     gradients_release(loop->parent, loop->gradient);
+    release_specks(loop);
     if (odd == OUTGROWN)
         more = block_of(step.region, LAYERS * size, 64);
     for (unsigned i = 0; i < LAYERS; i++) {
@@ -136,16 +147,20 @@ static void pass(struct loop *loop, enum odd odd) {
     assert_int_equal(ebb_region_release(step.region, more), 0);
     for (unsigned i = 0; i < GRADIENTS; i++)
         survivors[i] = survivor_of(gradient[i], EBB_PROMOTE_AUTO);
+    for (unsigned i = GRADIENTS; i < count; i++)
+        survivors[i] = survivor_of(block_of(step.region, EBB_SMALL_MAX_BYTES, 64),
+                                   EBB_PROMOTE_AUTO);
     if (odd == UNDER_A_MARK)
         assert_int_equal(ebb_region_rewind(loop->parent, mark), 0);
-    assert_int_equal(
-        ebb_step_end_keeping(step, loop->parent, survivors, GRADIENTS, NULL, NULL), 0);
+    assert_int_equal(ebb_step_end_keeping(step, loop->parent, survivors, count, NULL, NULL), 0);
     for (unsigned i = 0; i < GRADIENTS; i++) {
         loop->gradient[i] = survivors[i].block;
         note_end(&loop->gradient_end, loop->gradient[i], size);
     }
+    for (unsigned i = 0; i < loop->specks; i++)
+        loop->speck[i] = survivors[GRADIENTS + i].block;
     assert_int_equal(stats_of(loop->parent).blocks.current,
-                     GRADIENTS + (loop->kept ? 1u : 0u) + loop->hoarded);
+                     count + (loop->kept ? 1u : 0u) + loop->hoarded);
     ebb_check_pool(loop->pool);
 }
 
@@ -166,6 +181,7 @@ static struct loop begin_with_guests(const struct stage *stage) {
 
 static void end(struct loop *loop) {
     gradients_release(loop->parent, loop->gradient);
+    release_specks(loop);
     while (loop->hoarded)
         assert_int_equal(ebb_region_release(loop->parent, loop->hoard[--loop->hoarded]), 0);
     assert_int_equal(ebb_region_release(loop->parent, loop->kept), 0);
@@ -191,6 +207,22 @@ static void layers_and_gradients_take_turns_in_the_parent(void **state) {
     assert_int_equal(after.allocations - before.allocations, STEPS * (LAYERS + GRADIENTS));
     assert_int_equal(after.missed, before.missed);
     assert_int_equal(after.tenured_wrong + after.takeovers, 0);
+    end(&loop);
+}
+
+/* They lie in windows, where there is no room for layers. */
+static void small_survivors_make_no_room_for_guests(void **state) {
+    struct loop loop = begin(*state);
+    loop.specks = SPECKS;
+    for (unsigned i = 0; i < 2 * LEARNING; i++)
+        pass(&loop, AS_LEARNT);
+    struct ebb_site_stats before = site_stats(loop.site);
+    assert_int_equal(before.plan_height, (LAYERS - GRADIENTS) * size);
+    for (unsigned i = 0; i < STEPS; i++) {
+        pass(&loop, AS_LEARNT);
+        assert_int_equal(loop.guests, GRADIENTS);
+    }
+    assert_int_equal(site_stats(loop.site).missed, before.missed);
     end(&loop);
 }
 
@@ -310,6 +342,7 @@ static void guests_lie_where_gradients_were(void **state) {
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(layers_and_gradients_take_turns_in_the_parent),
+        STAGED(small_survivors_make_no_room_for_guests),
         STAGED(a_site_that_tenures_nothing_has_no_guests),
         STAGED(a_guest_that_is_kept_stays_where_it_is),
         STAGED(guests_that_nobody_releases_end_with_the_step),
