@@ -289,7 +289,6 @@ static void untie(struct track *track) {
     track->due.unmarked = false;
     track_look(track);
     return_arena(track);
-    track->peak_before = track->region->reserved.peak;
     track->region->track = NULL;
     track->region = NULL;
     track->arena = NULL;

@@ -176,7 +176,8 @@ struct track {
     uint32_t pending; /* slot that the next request must match to confirm a jump; 0: none */
     uint32_t held;    /* live slots with TRACK_HELD */
     /* bytes of large blocks of the parent, without guests: */
-    size_t above;      /* the most in the last step; with guests it shall have no more now */
+    size_t above;      /* the most in the step before; with guests it shall have no more now. When
+                          this one has ended: the most in it */
     size_t above_now;  /* the most in this step */
     size_t guest_used; /* of live guests */
     size_t left_above; /* of what a recorded step has promoted so far: it is to be born there */
@@ -186,7 +187,7 @@ struct track {
     struct record_entry *record; /* of the step if it is recorded; else what was born above */
     uint32_t record_count, record_limit;
     uint32_t record_before; /* entries that the last one had; 0: none, or it was lost */
-    uint64_t peak_before;   /* bytes of pages that the region had which it was tied to last */
+    uint64_t peak_before;   /* bytes of pages that the step before had; 0: not known */
     uint32_t born;        /* of these entries: live in the parent, and are the step's */
     struct track *bearer; /* the next of the parent's bearers; in the list while `born` */
     struct track **bearer_at; /* what leads to this one there */
@@ -214,7 +215,8 @@ int track_follow(struct track *track, struct plan *plan);
 /*
  * Ties the track to a region that was just opened and has no block. If `serve`, its plan's slots
  * are served; if `record`, every block is noted; not both. Without memory for an arena, or if the
- * region has a budget, notes sites or measures, it stays an ordinary region.
+ * region has a budget, notes sites or measures, it stays an ordinary region. What is known of the
+ * step before, `above` and `peak_before`, is the caller's to set.
  */
 void track_tie(struct track *track, struct region *region, bool serve, bool record);
 

@@ -83,6 +83,13 @@ struct outcasts {
     unsigned count; /* changes under the lock */
 };
 
+/* What a step saw that was recorded or planned, for the next one of its course in the lane, which
+ * may be in another berth. */
+struct lane_past {
+    size_t above;  /* of its track */
+    uint64_t peak; /* of its region's pages; 0: there was none */
+};
+
 enum lane_state {
     LANE_IDLE, /* on the list of these */
     LANE_BARE, /* there, too, but a bare step has taken it, without the lock (bare.c) */
@@ -103,6 +110,7 @@ struct lane {
     struct rhythm *rhythm; /* that the step is part of, as this number; or NULL */
     uint64_t number;
     bool is_lost; /* open, and one of the site's lost steps */
+    struct lane_past past[SITE_COURSES];
     /* open */
     struct region *region;
     struct track *track;   /* NULL: nothing follows or records */

@@ -68,6 +68,17 @@ static void rest_other(struct berth *berth, struct track *track) {
     berth->followed = track;
 }
 
+static struct lane_past *past_of(struct lane *lane) {
+    return &lane->past[lane->course - lane->site->courses];
+}
+
+static void tie(struct lane *lane, struct region *region) {
+    const struct lane_past *past = past_of(lane);
+    lane->track->above = past->above;
+    lane->track->peak_before = past->peak;
+    track_tie(lane->track, region, lane->mode == LEARN_SERVE, lane->mode == LEARN_RECORD);
+}
+
 static void set_out(const struct ticket *ticket, struct region *region) {
     struct lane *lane = ticket->lane;
     error_mute();
@@ -82,7 +93,7 @@ static void set_out(const struct ticket *ticket, struct region *region) {
     if (lane->track) {
         lane->track->begun = ticket->begun;
         lane->track->sizes_wanted = ticket->fits;
-        track_tie(lane->track, region, lane->mode == LEARN_SERVE, lane->mode == LEARN_RECORD);
+        tie(lane, region);
     }
     lane->scope = NULL;
     if (lane->site->options.scope && scope_server)
@@ -192,6 +203,8 @@ static void finish(struct lane *lane, struct ended *ended) {
         error_unmute();
     }
     ended->cost = region_read_cost(region);
+    if (lane->track)
+        *past_of(lane) = (struct lane_past){lane->track->above, ended->cost.reserved_peak};
     ended->strays = region->strays;
 }
 

@@ -36,6 +36,7 @@ struct loop {
     void *kept;
     void *hoard[STEPS * GRADIENTS];
     unsigned hoarded;
+    bool keeps_none; /* gradients go right after the step */
     unsigned guests; /* in the last step */
     uintptr_t guest_end, gradient_end; /* the highest ones so far */
 };
@@ -161,6 +162,8 @@ static void pass(struct loop *loop, enum odd odd) {
         loop->speck[i] = survivors[GRADIENTS + i].block;
     assert_int_equal(stats_of(loop->parent).blocks.current,
                      count + (loop->kept ? 1u : 0u) + loop->hoarded);
+    if (loop->keeps_none)
+        gradients_release(loop->parent, loop->gradient);
     ebb_check_pool(loop->pool);
 }
 
@@ -294,6 +297,27 @@ static void guests_that_find_no_room_are_planned_elsewhere(void **state) {
     end(&loop);
 }
 
+/* What the parent had in the step before is known, though another track followed that one. */
+static void steps_that_stay_readable_have_guests(void **state) {
+    static const uint32_t rings[] = {0, 3, 8};
+    for (unsigned r = 0; r < sizeof rings / sizeof *rings; r++) {
+        struct loop loop = begin(*state);
+        assert_int_equal(ebb_site_destroy(loop.site), 0);
+        loop.site = SITE(.name = "train", .pool = loop.pool, .ring = rings[r]);
+        loop.keeps_none = true;
+        for (unsigned i = 0; i < 2 * (rings[r] + 1) + LEARNING; i++)
+            pass(&loop, AS_LEARNT);
+        struct ebb_site_stats before = site_stats(loop.site);
+        for (unsigned i = 0; i < STEPS; i++) {
+            pass(&loop, AS_LEARNT);
+            assert_int_equal(loop.guests, GRADIENTS);
+        }
+        assert_int_equal(site_stats(loop.site).missed, before.missed);
+        assert_int_equal(before.plan_height, (LAYERS - GRADIENTS) * size);
+        end(&loop);
+    }
+}
+
 static void guests_grow_with_their_step(void **state) {
     struct loop loop = begin_with_guests(*state);
     for (unsigned i = 0; i < STEPS; i++) {
@@ -350,6 +374,7 @@ int main(void) {
         STAGED(guests_are_resized),
         STAGED(a_parent_with_a_mark_has_no_guests),
         STAGED(guests_that_find_no_room_are_planned_elsewhere),
+        STAGED(steps_that_stay_readable_have_guests),
         STAGED(guests_grow_with_their_step),
         STAGED(a_parent_is_not_crowded_by_steps_that_outgrow_their_plan),
         STAGED(guests_lie_where_gradients_were),

@@ -195,6 +195,27 @@ static void steps_that_are_open_at_once_have_a_ring_each(void **state) {
     assert_int_equal(ebb_site_destroy(site), 0);
 }
 
+/* A record of so many small blocks is lost, unless the step before had more than that. */
+static void what_a_step_needed_is_known_to_the_next_one_in_a_ring(void **state) {
+    struct stage *stage = *state;
+    static const uint32_t rings[] = {0, 8};
+    for (unsigned r = 0; r < sizeof rings / sizeof *rings; r++) {
+        ebb_site *site = SITE(.pool = stage->pool, .ring = rings[r]);
+        for (int i = 0; i < 8; i++) {
+            ebb_step step = begin(site, none);
+            for (int k = 0; k < 140000; k++) {
+                void *speck = ebb_region_alloc(step.region, 16, 16);
+                assert_int_equal(ebb_region_release(step.region, speck), 0);
+            }
+            assert_non_null(ebb_region_alloc(step.region, 16 * MIB, 64));
+            assert_int_equal(ebb_step_end(step), 0);
+        }
+        struct ebb_site_stats stats = site_stats(site);
+        assert_true(stats.planned_steps > 0);
+        assert_int_equal(ebb_site_destroy(site), 0);
+    }
+}
+
 int main(void) {
     static const struct CMUnitTest tests[] = {
         STAGED(a_step_cannot_begin_below_the_one_whose_place_it_needs),
@@ -205,6 +226,7 @@ int main(void) {
         STAGED(a_site_that_is_being_destroyed_begins_no_step),
         STAGED(a_cleanup_in_its_ring_cannot_destroy_a_site),
         STAGED(steps_that_are_open_at_once_have_a_ring_each),
+        STAGED(what_a_step_needed_is_known_to_the_next_one_in_a_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
